@@ -1,0 +1,39 @@
+# The verbs of Pumice. Each sets up what it needs: a virtual environment with locked versions.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.stamp-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make the virtual environment
+
+demo: $(STAMP) ## schedule a small cluster and show what was decided
+	$(BIN)/pumice run examples/first-cluster.yaml
+
+test: $(STAMP) ## run all tests
+	$(BIN)/pytest -q -n 2
+
+check: $(STAMP) ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP) ## measure speed
+	$(BIN)/python bench/run.py
+
+# pip checks every hash, then installs the project itself without asking for anything more.
+$(STAMP): requirements/dev.txt requirements/runtime.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "pumice needs Python 3.11 or newer; try make PYTHON=python3.11" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--no-deps --no-build-isolation -e .
+	touch $@

@@ -1,0 +1,89 @@
+"""allocate: give nodes to the tasks of jobs that were let in, gang by gang."""
+
+from collections import deque
+from typing import Any
+
+from pumice.framework.ordering import Heap
+from pumice.framework.records import Stage, Why
+from pumice.framework.round import JobMemory, Round
+from pumice.framework.session import Session
+
+
+def allocate(ssn: Session) -> None:
+    """Take the best queue, its best job, place one round, and go on until nothing is left."""
+    Allocation(ssn).run()
+
+
+class Allocation:
+    """The queues, jobs and tasks that one run of allocate works through."""
+
+    def __init__(self, ssn: Session) -> None:
+        self._ssn = ssn
+        arguments: dict[str, Any] = ssn.action_arguments.get("allocate", {})
+        self._remember_errors = bool(arguments.get("predicateErrorCacheEnable", True))
+        self._tasks: dict[int, deque[int]] = {}
+        self._memory: dict[int, JobMemory] = {}
+        self._jobs = self._collect()
+
+    def _collect(self) -> dict[int, Heap]:
+        """Find jobs with something to place; admit pending ones if no enqueue action will."""
+        ssn, snapshot = self._ssn, self._ssn.snapshot
+        by_queue: dict[int, list[int]] = {}
+        for job in ssn.jobs():
+            if ssn.is_pending(job):
+                if "enqueue" in ssn.actions:
+                    continue
+                ssn.set_phase(job, "Inqueue")
+            problem = ssn.job_valid(job)
+            if problem:
+                ssn.records.note(job, Stage.VALIDATE, Why.NOT_VALID, problem=problem)
+                continue
+            rows = [r for r in ssn.pending_tasks(job) if not snapshot.tasks.best_effort[r]]
+            if rows:
+                self._tasks[job] = deque(ssn.ordering.sort_tasks(rows))
+                by_queue.setdefault(int(snapshot.jobs.queue[job]), []).append(job)
+        return {queue: ssn.job_heap(rows) for queue, rows in by_queue.items()}
+
+    def run(self) -> None:
+        """Work through the queues."""
+        ssn = self._ssn
+        queues = ssn.queue_heap(self._jobs)
+        while len(queues):
+            queue = queues.pop()
+            jobs = self._jobs[queue]
+            if ssn.overused(queue):
+                self._note_overused(queue)
+                continue
+            if not len(jobs):
+                continue
+            job = jobs.pop()
+            if self._place(job) and self._tasks[job]:
+                jobs.push(job)
+            queues.push(queue)
+
+    def _note_overused(self, queue: int) -> None:
+        jobs = self._jobs[queue]
+        while len(jobs):
+            self._ssn.records.note(jobs.pop(), Stage.QUEUE, Why.QUEUE_OVERUSED, queue=queue)
+
+    def _place(self, job: int) -> bool:
+        """Place one round of a job; True if it was committed."""
+        ssn = self._ssn
+        stmt = ssn.statement()
+        Round(
+            ssn,
+            job,
+            self._tasks[job],
+            self._memory.setdefault(job, JobMemory()),
+            is_done=lambda: ssn.job_ready(job),
+            remember_errors=self._remember_errors,
+        ).run(stmt)
+        if ssn.job_ready(job):
+            stmt.commit()
+            ssn.records.note(job, Stage.DONE, Why.SCHEDULED)
+            return True
+        if not ssn.job_pipelined(job):
+            stmt.discard()
+        else:
+            ssn.records.note(job, Stage.EVICTION, Why.WAITING_FOR_EVICTION)
+        return False

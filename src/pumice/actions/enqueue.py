@@ -1,0 +1,27 @@
+"""enqueue: let pending jobs into their queues while plugins agree that there will be room."""
+
+from pumice.framework.records import Stage, Why
+from pumice.framework.session import Session
+
+
+def enqueue(ssn: Session) -> None:
+    """Take queues in order, one job each, and put the queue back while it has jobs."""
+    jobs = ssn.snapshot.jobs
+    waiting: dict[int, list[int]] = {}
+    for row in ssn.jobs():
+        if ssn.is_pending(row):
+            waiting.setdefault(int(jobs.queue[row]), []).append(row)
+    heaps = {queue: ssn.job_heap(rows) for queue, rows in waiting.items()}
+    queues = ssn.queue_heap(heaps)
+    while len(queues):
+        queue = queues.pop()
+        heap = heaps[queue]
+        if not len(heap):
+            continue
+        job = heap.pop()
+        if not jobs.has_min_resources[job] or ssn.job_enqueueable(job):
+            ssn.job_enqueued(job)
+            ssn.set_phase(job, "Inqueue")
+        else:
+            ssn.records.note(job, Stage.ENQUEUE, Why.NOT_ENQUEUED)
+        queues.push(queue)

@@ -1,0 +1,7 @@
+"""gangpreempt: not written yet."""
+
+from pumice.framework.session import Session
+
+
+def gangpreempt(ssn: Session) -> None:
+    """Do nothing yet."""

@@ -1,0 +1,1 @@
+"""What the cluster says: typed objects and quantities, without behaviour; imports errors only."""

@@ -1,0 +1,374 @@
+"""The scheduler configuration (``volcano-scheduler.conf``) as frozen values; parsed once.
+
+Used by whatever starts sessions and by ``pumice config check``. Key names and defaults are
+Volcano's, but a mistake is told, all of them at once, instead of passed over in silence. Knows
+no action and no plug-in: ``check_names`` is handed their names.
+"""
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import yaml
+
+from pumice.api.conf_lines import Entry, Problem, Severity, YamlReader, line_of
+from pumice.errors import ConfError
+
+__all__ = [
+    "DEFAULT_CONF",
+    "SWITCHES",
+    "PluginConf",
+    "Problem",
+    "SchedulerConf",
+    "Severity",
+    "Switch",
+    "Tier",
+    "check_names",
+    "nearest",
+    "parse_conf",
+    "read_conf",
+]
+
+DEFAULT_CONF: Final = """\
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins:
+  - {name: overcommit}
+  - {name: drf}
+  - {name: predicates}
+  - {name: proportion}
+  - {name: nodeorder}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A yes or no that every plug-in entry may carry: one group of hooks on or off."""
+
+    key: str
+    doc: str
+    default: bool = True
+
+    @property
+    def alias(self) -> str:
+        """The same key in the other spelling; Volcano mixes ``enable…`` and ``enabled…``."""
+        stem = self.key.removeprefix("enable").removeprefix("d")
+        return f"enable{stem}" if self.key.startswith("enabled") else f"enabled{stem}"
+
+
+SWITCHES: Final = (
+    Switch("enableJobOrder", "which job of a queue goes first"),
+    Switch("enableHierarchy", "queues form a tree", default=False),
+    Switch("enableJobReady", "whether a job has enough tasks to start"),
+    Switch("enableJobPipelined", "whether a job may wait for resources being freed"),
+    Switch("enableTaskOrder", "which task of a job goes first"),
+    Switch("enablePreemptable", "which tasks a job of the same queue may evict"),
+    Switch("enableReclaimable", "which tasks another queue may evict"),
+    Switch("enablePreemptive", "whether a queue may reclaim at all"),
+    Switch("enableQueueOrder", "which queue goes first"),
+    Switch("enabledClusterOrder", "which cluster goes first", default=False),
+    Switch("enablePredicate", "which nodes a task may use"),
+    Switch("enableBestNode", "the final choice among the scored nodes"),
+    Switch("enableNodeOrder", "scores of nodes"),
+    Switch("enableTargetJob", "the job that nodes are reserved for"),
+    Switch("enableReservedNodes", "the nodes that are reserved"),
+    Switch("enableJobEnqueued", "whether a pending job may enter its queue"),
+    Switch("enabledVictim", "tasks to evict without anybody asking for their place"),
+    Switch("enableJobStarving", "whether a job may evict others"),
+    Switch("enabledOverused", "whether a queue has its share and must wait"),
+    Switch("enabledAllocatable", "whether a queue may take one more task"),
+    Switch("enabledHyperNodeOrder", "scores of network domains"),
+    Switch("enabledSubJobReady", "whether a part of a job has enough tasks to start"),
+    Switch("enabledSubJobPipelined", "whether a part of a job may wait for resources being freed"),
+    Switch("enabledSubJobOrder", "which part of a job goes first"),
+    Switch("enabledHyperNodeGradient", "the order in which network domains are tried"),
+)
+_ACTIONS: Final = 'actions separated by commas, such as "enqueue, allocate"'
+_SPELLINGS: Final = {name: switch for switch in SWITCHES for name in (switch.key, switch.alias)}
+_DEFAULTS: Final = {switch.key: switch.default for switch in SWITCHES}
+
+
+@dataclass(frozen=True, slots=True)
+class PluginConf:
+    """One plug-in of a tier; ``switches`` is complete and keyed by Volcano's spelling."""
+
+    name: str
+    switches: Mapping[str, bool]
+    arguments: Mapping[str, Any]
+    line: int = field(default=0, compare=False)
+    argument_lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Plug-ins that are asked together, before those of the next tier."""
+
+    plugins: tuple[PluginConf, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerConf:
+    """A whole configuration. Equality is about meaning: lines and problems do not count."""
+
+    actions: tuple[str, ...]
+    tiers: tuple[Tier, ...]
+    configurations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = field(default=(), compare=False)
+    actions_line: int = field(default=0, compare=False)
+    configuration_lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    configuration_argument_lines: Mapping[str, Mapping[str, int]] = field(
+        default_factory=dict, compare=False
+    )
+
+
+def parse_conf(text: str, *, source: str = "<conf>") -> SchedulerConf:
+    """Read a configuration; what is merely ignored stays in its ``problems``.
+
+    Raises:
+        ConfError: with every problem of severity "error", not only the first.
+    """
+    conf = read_conf(text)
+    errors = [problem for problem in conf.problems if problem.severity == "error"]
+    if errors:
+        raise ConfError(errors, file=source)
+    return conf
+
+
+def read_conf(text: str) -> SchedulerConf:
+    """Read what can be read and list every problem, sorted by line; never raises."""
+    return _ConfReader().read(text)
+
+
+def check_names(
+    conf: SchedulerConf, actions: Collection[str], plugins: Collection[str]
+) -> list[Problem]:
+    """List the actions and plug-ins of a configuration that do not exist.
+
+    Arguments for an action that does not exist are only ignored: nothing would run otherwise.
+    """
+    problems = [
+        _unknown("an action", name, actions, line=conf.actions_line, path="actions")
+        for name in conf.actions
+        if name not in actions
+    ]
+    problems += [
+        _unknown(
+            "a plug-in",
+            plugin.name,
+            plugins,
+            line=plugin.line,
+            path=f"tiers[{place}].plugins[{index}]",
+        )
+        for place, tier in enumerate(conf.tiers)
+        for index, plugin in enumerate(tier.plugins)
+        if plugin.name not in plugins
+    ]
+    problems += [
+        _unknown(
+            "an action",
+            name,
+            actions,
+            line=conf.configuration_lines.get(name, 0),
+            path="configurations",
+            severity="ignored",
+        )
+        for name in conf.configurations
+        if name not in actions
+    ]
+    return problems
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name probably meant, or None when nothing comes close."""
+    by_lower = {known.lower(): known for known in sorted(names, reverse=True)}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return by_lower[close[0]] if close else None
+
+
+def _unknown(
+    wanted: str,
+    name: str,
+    names: Collection[str],
+    *,
+    line: int,
+    path: str,
+    severity: Severity = "error",
+) -> Problem:
+    return Problem(
+        line=line, field=path, wanted=wanted, found=name, hint=_hint(name, names), severity=severity
+    )
+
+
+def _hint(name: str, names: Collection[str]) -> str:
+    """Suggest the nearest name, else list all there are when they are few."""
+    close = nearest(name, names)
+    if close is not None:
+        return f"did you mean '{close}'?"
+    return f"there are {', '.join(sorted(names))}" if 0 < len(names) <= 12 else ""
+
+
+class _ConfReader(YamlReader):
+    """One reading of one configuration: the methods follow the structure of the file."""
+
+    def read(self, text: str) -> SchedulerConf:
+        root = self.compose(text)
+        if not isinstance(root, yaml.MappingNode):
+            if root is not None:
+                self.note(line_of(root), "", "a mapping", found=self.value(root, ""))
+            elif not self.problems:
+                self.note(1, "actions", _ACTIONS)
+            return SchedulerConf(actions=(), tiers=(), problems=tuple(self.problems))
+        top = self.known_entries(root, "", ("actions", "tiers", "configurations", "metrics"))
+        actions, actions_line = self.actions(root, top.get("actions"))
+        tiers = self.tiers(top.get("tiers"))
+        arguments, lines, argument_lines = self.configurations(top.get("configurations"))
+        metrics = self.metrics(top.get("metrics"))
+        return SchedulerConf(
+            actions=actions,
+            tiers=tiers,
+            configurations=arguments,
+            metrics=metrics,
+            problems=tuple(sorted(self.problems, key=lambda problem: problem.line)),
+            actions_line=actions_line,
+            configuration_lines=lines,
+            configuration_argument_lines=argument_lines,
+        )
+
+    def known_entries(
+        self, node: yaml.Node, path: str, known: Collection[str], kind: str = "a known key"
+    ) -> dict[str, Entry]:
+        """Return the entries of a mapping; a key that is not known is an error."""
+        entries = self.entries(node, path)
+        for key, entry in entries.items():
+            if key not in known:
+                self.note(entry.line, path, kind, found=key, hint=_hint(key, known))
+        return entries
+
+    def actions(self, root: yaml.Node, entry: Entry | None) -> tuple[tuple[str, ...], int]:
+        if entry is None:
+            self.note(line_of(root), "actions", _ACTIONS)
+            return (), 0
+        line = entry.line
+        if not isinstance(entry.node, yaml.ScalarNode):
+            found = self.value(entry.node, "actions")
+            self.note(line, "actions", _ACTIONS, found=found, hint="write them as one text")
+            return (), line
+        text = self.text(entry.node, "actions") or ""
+        names = tuple(name.strip() for name in text.split(","))
+        if not all(names):
+            hint = "a comma too many" if any(names) else ""
+            self.note(line, "actions", _ACTIONS, found=text, hint=hint)
+        return tuple(filter(None, names)), line
+
+    def tiers(self, entry: Entry | None) -> tuple[Tier, ...]:
+        if entry is None:
+            return ()
+        return tuple(self.tier(node, path) for path, node in self.items(entry.node, "tiers"))
+
+    def tier(self, node: yaml.Node, path: str) -> Tier:
+        entries = self.known_entries(node, path, ("plugins",))
+        entry = entries.get("plugins")
+        if entry is None:
+            if not entries and (self.is_null(node) or isinstance(node, yaml.MappingNode)):
+                self.note(line_of(node), path, "the key plugins")
+            return Tier(())
+        found = (self.plugin(item, at) for at, item in self.items(entry.node, f"{path}.plugins"))
+        plugins = tuple(plugin for plugin in found if plugin is not None)
+        names = {plugin.name: plugin for plugin in plugins}
+        tree = names.get("drf")
+        if "proportion" in names and tree is not None and tree.switches["enableHierarchy"]:
+            self.note(
+                tree.line,
+                path,
+                "either proportion or drf with enableHierarchy in one tier",
+                found="both",
+                hint="move one of them to another tier",
+            )
+        return Tier(plugins)
+
+    def plugin(self, node: yaml.Node, path: str) -> PluginConf | None:
+        if not isinstance(node, yaml.MappingNode):
+            found = self.value(node, path)
+            hint = f"write it as name: {found}" if isinstance(found, str) else ""
+            self.note(line_of(node), path, "a mapping", found=found, hint=hint)
+            return None
+        known = {"name", "arguments", *_SPELLINGS}
+        entries = self.known_entries(node, path, known, "name, arguments or a switch")
+        name = self.name(node, entries, path)
+        switches = self.switches(entries, path)
+        arguments, lines = self.arguments(entries.get("arguments"), f"{path}.arguments")
+        return PluginConf(name, switches, arguments, line_of(node), lines) if name else None
+
+    def name(self, node: yaml.Node, entries: Mapping[str, Entry], path: str) -> str:
+        entry = entries.get("name")
+        name = self.text(entry.node, f"{path}.name") if entry is not None else None
+        if not name:
+            self.note(line_of(node), path, "a name", hint="write it as name: …")
+        return name or ""
+
+    def switches(self, entries: Mapping[str, Entry], path: str) -> dict[str, bool]:
+        given: dict[str, Entry] = {}
+        switches = dict(_DEFAULTS)
+        for name, entry in entries.items():
+            switch = _SPELLINGS.get(name)
+            if switch is None:
+                continue
+            if switch.key in given:
+                first = f"also as {switch.alias}, the other on line {given[switch.key].line}"
+                self.note(entry.line, path, f"{switch.key} once", found=name, hint=first)
+            given[switch.key] = entry
+            value = self.value(entry.node, f"{path}.{name}")
+            if isinstance(value, bool):
+                switches[switch.key] = value
+            else:
+                self.note_switch(entry.line, f"{path}.{name}", value, switch)
+        return switches
+
+    def note_switch(self, line: int, path: str, value: object, switch: Switch) -> None:
+        """Tell of a switch without a usable value: a left-out one is no more than ignored."""
+        if value is None:
+            hint = f"{str(switch.default).lower()} is kept"
+            self.note(line, path, "true or false", hint=hint, severity="ignored")
+            return
+        quoted = isinstance(value, str) and value.lower() in {"true", "false"}
+        hint = "without quotes" if quoted else ""
+        self.note(line, path, "true or false", found=value, hint=hint)
+
+    def arguments(self, entry: Entry | None, path: str) -> tuple[dict[str, Any], dict[str, int]]:
+        if entry is None:
+            return {}, {}
+        entries = self.entries(entry.node, path)
+        values = {key: self.value(each.node, f"{path}.{key}") for key, each in entries.items()}
+        return values, {key: each.line for key, each in entries.items()}
+
+    def configurations(
+        self, entry: Entry | None
+    ) -> tuple[dict[str, dict[str, Any]], dict[str, int], dict[str, dict[str, int]]]:
+        arguments: dict[str, dict[str, Any]] = {}
+        lines: dict[str, int] = {}
+        argument_lines: dict[str, dict[str, int]] = {}
+        nodes = self.items(entry.node, "configurations") if entry is not None else ()
+        for path, node in nodes:
+            entries = self.known_entries(node, path, ("name", "arguments"))
+            name = self.name(node, entries, path)
+            values, value_lines = self.arguments(entries.get("arguments"), f"{path}.arguments")
+            if name in arguments:
+                hint = f"the entry on line {lines[name]} counts"
+                wanted = "one entry for each action"
+                line = line_of(node)
+                self.note(line, path, wanted, found=name, hint=hint, severity="ignored")
+            elif name:
+                arguments[name], lines[name] = values, line_of(node)
+                argument_lines[name] = value_lines
+        return arguments, lines, argument_lines
+
+    def metrics(self, entry: Entry | None) -> dict[str, str]:
+        if entry is None:
+            return {}
+        return {
+            key: self.text(each.node, f"metrics.{key}") or ""
+            for key, each in self.entries(entry.node, "metrics").items()
+        }

@@ -1,0 +1,102 @@
+"""What one scheduling cycle decided, as plain data.
+
+Filled by the scheduler; read by the scenario tests, the command line and the pages.
+It describes results only: nothing here decides or talks to a cluster.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition of a pod group."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+    @classmethod
+    def from_manifest(cls, manifest: Mapping[str, Any]) -> "Condition":
+        """Read a condition from the mapping Kubernetes uses."""
+        return cls(
+            type=str(manifest.get("type", "")),
+            status=str(manifest.get("status", "")),
+            reason=str(manifest.get("reason", "")),
+            message=str(manifest.get("message", "")),
+        )
+
+    def to_manifest(self) -> dict[str, str]:
+        """Write the condition as Kubernetes does, without empty texts."""
+        texts = {
+            "type": self.type,
+            "status": self.status,
+            "reason": self.reason,
+            "message": self.message,
+        }
+        return {key: text for key, text in texts.items() if text}
+
+
+@dataclass(slots=True)
+class PodGroupState:
+    """Status of one pod group after the session was closed."""
+
+    phase: str
+    conditions: list[Condition] = field(default_factory=list)
+    hyper_node: str | None = None
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+    def to_expect(self) -> dict[str, Any]:
+        """Write the state as an entry of `expect.podGroups`."""
+        entry: dict[str, Any] = {"phase": self.phase}
+        if self.conditions:
+            entry["conditions"] = [condition.to_manifest() for condition in self.conditions]
+        if self.hyper_node:
+            entry["hyperNode"] = self.hyper_node
+        return entry
+
+
+@dataclass(slots=True)
+class Decisions:
+    """Everything one cycle decided; pods and pod groups are named "namespace/name"."""
+
+    binds: dict[str, str] = field(default_factory=dict)
+    """Pod to node, in the order in which the pods were handed to the binder."""
+    evictions: list[str] = field(default_factory=list)
+    """Pods in the order of the evict calls."""
+    pipelined: dict[str, str] = field(default_factory=dict)
+    """Pod to node for tasks that wait for a node to become free."""
+    pod_groups: dict[str, PodGroupState] = field(default_factory=dict)
+    """Only pod groups that the session contained."""
+    nominated: dict[str, str] = field(default_factory=dict)
+    """Pod to node whose `status.nominatedNodeName` is to be written."""
+    queues: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Queue to `status.allocated`: resource name to quantity text."""
+    unschedulable: dict[str, str] = field(default_factory=dict)
+    """Job to fit error text."""
+    task_statuses: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Job to number of tasks for each status name."""
+    explanations: dict[str, str] = field(default_factory=dict)
+    """Job to one plain sentence that says why it still waits."""
+
+    def to_expect(self) -> dict[str, Any]:
+        """Write the decisions with the keys of a scenario's `expect`."""
+        record: dict[str, Any] = {
+            "binds": dict(sorted(self.binds.items())),
+            "bindOrder": list(self.binds),
+            "evictions": list(self.evictions),
+            "pipelined": dict(sorted(self.pipelined.items())),
+            "podGroups": {
+                name: state.to_expect() for name, state in sorted(self.pod_groups.items())
+            },
+            "queues": {name: dict(shares) for name, shares in sorted(self.queues.items())},
+        }
+        if self.nominated:
+            record["nominated"] = dict(sorted(self.nominated.items()))
+        if self.unschedulable:
+            record["unschedulable"] = dict(sorted(self.unschedulable.items()))
+        return record

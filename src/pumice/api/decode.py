@@ -1,0 +1,169 @@
+"""Plain mappings to typed objects, and a good sentence when one does not fit.
+
+Used by pumice.api.objects alone. msgspec says where a value is wrong; what was wanted there is read
+from the types, so that the message speaks of the manifest and not of Python.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from pumice.api.quantity import Quantity
+from pumice.errors import ABSENT, InputError, ManifestError
+
+Path: TypeAlias = tuple[str | int, ...]
+_T = TypeVar("_T")
+
+_PLACE: Final = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`$")
+_STEP: Final = re.compile(r"\.(?P<name>\w+)|\[(?P<index>\d+)\]|(?P<any>\[\.\.\.\])")
+_MISSING: Final = re.compile(r"missing required field `(?P<name>\w+)`")
+_WORDS: Final[Mapping[type, str]] = {
+    inspect.StrType: "a string",
+    inspect.IntType: "an integer",
+    inspect.FloatType: "a number",
+    inspect.BoolType: "true or false",
+    inspect.VarTupleType: "a list",
+}
+_LEVELS: Final = 30  # no field that is read lies deeper
+_PLAIN: Final = re.compile(r"\w[\w-]*")
+
+
+def decode(mapping: Mapping[str, Any], cls: type[_T], *, source: str, subject: str) -> _T:
+    """Make a typed object; a null means absent, as it does in Kubernetes.
+
+    Raises:
+        ManifestError: names ``source``, ``subject``, the field, what was found and wanted.
+    """
+    try:
+        return msgspec.convert(mapping, cls)
+    except msgspec.ValidationError:
+        cleaned = _without_nulls(mapping)
+    try:
+        return msgspec.convert(cleaned, cls)
+    except msgspec.ValidationError as error:
+        raise _explain(error, cleaned, cls, source, subject) from None
+
+
+def spell_path(path: Sequence[str | int]) -> str:
+    """Write a path as Kubernetes does: spec.containers[0].resources.requests[example.com/gpu]."""
+    text = ""
+    for step in path:
+        plain = isinstance(step, str) and _PLAIN.fullmatch(step)
+        text += f".{step}" if plain else f"[{step}]"
+    return text.removeprefix(".")
+
+
+def _without_nulls(value: Any, levels: int = _LEVELS) -> Any:
+    if isinstance(value, dict) and levels:
+        kept = ((key, item) for key, item in value.items() if item is not None)
+        return {key: _without_nulls(item, levels - 1) for key, item in kept}
+    if isinstance(value, list) and levels:
+        return [_without_nulls(item, levels - 1) for item in value]
+    return value
+
+
+def _explain(
+    error: msgspec.ValidationError, mapping: Any, cls: type, source: str, subject: str
+) -> ManifestError:
+    """Turn a msgspec error into ours."""
+    place = _PLACE.search(str(error))
+    path, value, info = _walk(place["path"] if place else "", mapping, inspect.type_info(cls))
+    wanted, hint = _describe(info), _advice(value, info)
+    missing = _MISSING.search(str(error))
+    if isinstance(error.__cause__, InputError):
+        cause = error.__cause__
+        path += tuple(cause.field.split(".", 1))
+        wanted, value, hint = cause.wanted, cause.found, cause.hint
+    elif missing and isinstance(info, inspect.StructType):
+        path += (missing["name"],)
+        wanted, value, hint = _describe(_field(info, missing["name"])), ABSENT, ""
+    elif place and place["key"]:
+        value = next(key for key in value if not isinstance(key, str))
+        wanted, hint = "a string as key", "put it in quotes"
+    return ManifestError(
+        wanted=wanted,
+        found=value,
+        field=spell_path(path),
+        file=source,
+        hint=hint,
+        subject=subject,
+        path=path,
+    )
+
+
+def _walk(text: str, value: Any, info: inspect.Type) -> tuple[Path, Any, inspect.Type]:
+    """Follow a msgspec path through the value and its type; find the key where it says any."""
+    path: Path = ()
+    for match in _STEP.finditer(text):
+        info = _bare(info)
+        step: str | int
+        if match["name"]:
+            step, info = match["name"], _field(info, match["name"])
+        elif match["index"]:
+            step, info = int(match["index"]), _element(info)
+        else:
+            info = _element(info)
+            step = next(key for key, item in value.items() if not _fits(item, info))
+        path, value = (*path, step), value[step]
+    return path, value, _bare(info)
+
+
+def _bare(info: inspect.Type) -> inspect.Type:
+    """Strip "or absent" from a type."""
+    if isinstance(info, inspect.UnionType):
+        present = [kind for kind in info.types if not isinstance(kind, inspect.NoneType)]
+        if len(present) == 1:
+            return present[0]
+    return info
+
+
+def _field(info: inspect.Type, name: str) -> inspect.Type:
+    fields = info.fields if isinstance(info, inspect.StructType) else ()
+    return next((f.type for f in fields if f.encode_name == name), inspect.AnyType())
+
+
+def _element(info: inspect.Type) -> inspect.Type:
+    if isinstance(info, inspect.DictType):
+        return info.value_type
+    return info.item_type if isinstance(info, inspect.VarTupleType) else inspect.AnyType()
+
+
+def _fits(value: Any, info: inspect.Type) -> bool:
+    """Say whether one value of a mapping is of the type all its values must have."""
+    wanted: Any = Quantity
+    if isinstance(info, inspect.StructType):
+        wanted = info.cls
+    elif isinstance(info, inspect.StrType):
+        wanted = str
+    elif isinstance(info, inspect.IntType):
+        wanted = Annotated[int, msgspec.Meta(ge=info.ge, le=info.le)]
+    try:
+        msgspec.convert(value, wanted)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _describe(info: inspect.Type) -> str:
+    """Say in a manifest writer's words what a type accepts."""
+    info = _bare(info)
+    if isinstance(info, inspect.StrType) and info.min_length:
+        return "a non-empty string"
+    if isinstance(info, inspect.IntType) and info.le is not None:
+        return f"an integer from {info.ge} to {info.le}"
+    if isinstance(info, inspect.LiteralType):
+        return f"one of {', '.join(str(value) for value in info.values if value)}"
+    if isinstance(info, inspect.UnionType):
+        kinds = [kind for kind in info.types if not isinstance(kind, inspect.NoneType)]
+        return " or ".join(_describe(kind) for kind in kinds)
+    return _WORDS.get(type(info), "a mapping")
+
+
+def _advice(value: Any, info: inspect.Type) -> str:
+    """Tell the usual reason for a value of the wrong type."""
+    if isinstance(info, inspect.StrType) and isinstance(value, int | float):
+        return "put it in quotes"
+    return ""

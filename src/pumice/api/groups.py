@@ -1,0 +1,206 @@
+"""What pods are grouped and accounted by: PodGroup, Queue and the policies over them.
+
+Read by the cache and the testing builders. Types only.
+"""
+
+from typing import ClassVar, Literal
+
+import msgspec
+
+from pumice.api.meta import Condition, Int32, KubeObject, LabelSelector, Part, ResourceList
+from pumice.api.quantity import check_amounts
+
+
+class NetworkTopology(Part):
+    """How close the pods of a group must (hard) or should (soft) lie."""
+
+    mode: Literal["", "hard", "soft"] = ""
+    highest_tier_allowed: int | None = None
+    highest_tier_name: str = ""
+
+
+class SubGroupPolicy(Part):
+    """How a group divides into subgroups that are placed as one."""
+
+    name: str = ""
+    label_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    sub_group_size: Int32 | None = None
+    min_sub_groups: Int32 | None = None
+    network_topology: NetworkTopology | None = None
+
+
+class PodGroupSpec(Part):
+    """What a gang needs before any of it may start."""
+
+    min_member: Int32 | None = None
+    min_task_member: dict[str, Int32] = {}
+    queue: str = ""
+    priority_class_name: str = ""
+    min_resources: ResourceList | None = None
+    network_topology: NetworkTopology | None = None
+    sub_group_policy: tuple[SubGroupPolicy, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_amounts(self.min_resources, "minResources")
+
+
+class PodGroupStatus(Part):
+    """How far a gang is."""
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    running: Int32 = 0
+    succeeded: Int32 = 0
+    failed: Int32 = 0
+
+
+class PodGroup(KubeObject):
+    """A gang: pods that are scheduled together."""
+
+    API_VERSION: ClassVar[str] = "scheduling.volcano.sh/v1beta1"
+
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+
+class Guarantee(Part):
+    """What a queue always keeps."""
+
+    resource: ResourceList = {}
+
+    def __post_init__(self) -> None:
+        check_amounts(self.resource, "resource")
+
+
+class NodeGroupAffinity(Part):
+    """Node groups a queue demands or wishes; used for affinity and anti-affinity."""
+
+    required: tuple[str, ...] = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=()
+    )
+    preferred: tuple[str, ...] = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=()
+    )
+
+
+class QueueAffinity(Part):
+    """On which node groups a queue's pods go."""
+
+    node_group_affinity: NodeGroupAffinity | None = None
+    node_group_anti_affinity: NodeGroupAffinity | None = None
+
+
+class QueueSpec(Part):
+    """A queue's share, its bounds and its place in the hierarchy."""
+
+    weight: Int32 | None = None
+    capability: ResourceList = {}
+    deserved: ResourceList = {}
+    guarantee: Guarantee = Guarantee()
+    reclaimable: bool | None = None
+    parent: str = ""
+    priority: Int32 | None = None
+    affinity: QueueAffinity | None = None
+    type: str = ""
+    dequeue_strategy: str = ""
+
+    def __post_init__(self) -> None:
+        check_amounts(self.capability, "capability")
+        check_amounts(self.deserved, "deserved")
+
+
+class QueueStatus(Part):
+    """Whether a queue is open, what it uses and how many gangs of each phase it holds."""
+
+    state: str = ""
+    allocated: ResourceList = {}
+    unknown: Int32 = 0
+    pending: Int32 = 0
+    running: Int32 = 0
+    inqueue: Int32 = 0
+    completed: Int32 = 0
+
+    def __post_init__(self) -> None:
+        check_amounts(self.allocated, "allocated")
+
+
+class Queue(KubeObject):
+    """Where gangs wait and what they share."""
+
+    API_VERSION: ClassVar[str] = "scheduling.volcano.sh/v1beta1"
+
+    spec: QueueSpec = QueueSpec()
+    status: QueueStatus = QueueStatus()
+
+
+class PriorityClass(KubeObject):
+    """A name for a priority."""
+
+    API_VERSION: ClassVar[str] = "scheduling.k8s.io/v1"
+
+    value: Int32 = 0
+    global_default: bool = False
+    preemption_policy: str = ""
+
+
+class ResourceQuotaSpec(Part):
+    """Bounds of a namespace; a quota with scopes counts only some pods."""
+
+    hard: ResourceList = {}
+    scopes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_amounts(self.hard, "hard")
+
+
+class ResourceQuotaStatus(Part):
+    """Bounds in force and what is used of them."""
+
+    hard: ResourceList = {}
+    used: ResourceList = {}
+
+    def __post_init__(self) -> None:
+        check_amounts(self.hard, "hard")
+        check_amounts(self.used, "used")
+
+
+class ResourceQuota(KubeObject):
+    """Bounds of what a namespace may use."""
+
+    API_VERSION: ClassVar[str] = "v1"
+
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+    status: ResourceQuotaStatus = ResourceQuotaStatus()
+
+
+class PodDisruptionBudgetSpec(Part):
+    """How many matching pods must stay; numbers or percentages."""
+
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    selector: LabelSelector | None = None
+
+
+class PodDisruptionBudgetStatus(Part):
+    """How many evictions the budget allows now."""
+
+    disruptions_allowed: Int32 = 0
+    current_healthy: Int32 = 0
+    desired_healthy: Int32 = 0
+    expected_pods: Int32 = 0
+
+
+class PodDisruptionBudget(KubeObject):
+    """A promise that not too many pods are evicted at once."""
+
+    API_VERSION: ClassVar[str] = "policy/v1"
+
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
+class Namespace(KubeObject):
+    """A namespace; selectors look at its labels."""
+
+    API_VERSION: ClassVar[str] = "v1"

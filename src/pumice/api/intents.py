@@ -1,0 +1,23 @@
+"""All a session can ask the cluster for, in the order it decided."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Run a pod on a node."""
+
+    pod: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """End a pod so that its room can be used otherwise."""
+
+    pod: str
+    action: str
+    beneficiary: str = ""
+
+
+Intent = Bind | Evict

@@ -1,0 +1,134 @@
+"""Nodes and how they lie in the cluster: Node, HyperNode, Numatopology.
+
+Read by the cache and the testing builders. Types only.
+"""
+
+from typing import ClassVar, Literal
+
+import msgspec
+
+from pumice.api.meta import Condition, KubeObject, LabelSelector, Part, ResourceList
+from pumice.api.pods import TaintEffect
+from pumice.api.quantity import check_amounts
+
+
+class Taint(Part):
+    """A mark that keeps pods away unless they tolerate it."""
+
+    key: str
+    effect: TaintEffect
+    value: str = ""
+
+
+class NodeSpec(Part):
+    """What an administrator says about a node."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class ContainerImage(Part):
+    """An image that lies ready on a node, under all its names."""
+
+    names: tuple[str, ...] = ()
+    size_bytes: int = 0
+
+
+class NodeStatus(Part):
+    """What a node has; ``allocatable`` is what pods may use of ``capacity``."""
+
+    capacity: ResourceList = {}
+    allocatable: ResourceList = {}
+    images: tuple[ContainerImage, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_amounts(self.capacity, "capacity")
+        check_amounts(self.allocatable, "allocatable")
+
+
+class Node(KubeObject):
+    """One machine."""
+
+    API_VERSION: ClassVar[str] = "v1"
+
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class ExactMatch(Part):
+    """The one member of that name."""
+
+    name: str
+
+
+class RegexMatch(Part):
+    """Every member whose name contains a match of the pattern."""
+
+    pattern: str
+
+
+class MemberSelector(Part):
+    """How members are found; one of the three is set."""
+
+    exact_match: ExactMatch | None = None
+    regex_match: RegexMatch | None = None
+    label_match: LabelSelector | None = None
+
+
+class Member(Part):
+    """Nodes or hypernodes that belong to a hypernode."""
+
+    type: Literal["Node", "HyperNode"]
+    selector: MemberSelector = MemberSelector()
+
+
+class HyperNodeSpec(Part):
+    """Place in the network; a lower tier is a closer domain."""
+
+    tier: int = 0
+    tier_name: str = ""
+    members: tuple[Member, ...] = ()
+
+
+class HyperNode(KubeObject):
+    """A network domain."""
+
+    API_VERSION: ClassVar[str] = "topology.volcano.sh/v1alpha1"
+
+    spec: HyperNodeSpec = HyperNodeSpec()
+
+
+class NumaResource(Part):
+    """One resource of a node by NUMA; ``allocatable`` lists ids, as in "0,2-5"."""
+
+    allocatable: str = ""
+    capacity: int = 0
+
+
+class CpuPlace(Part):
+    """Where a logical cpu sits."""
+
+    numa: int = 0
+    socket: int = 0
+    core: int = 0
+
+
+class NumatopologySpec(Part):
+    """Policies of the kubelet and where each cpu sits."""
+
+    policies: dict[str, str] = {}
+    res_reserved: ResourceList = {}
+    numares: dict[str, NumaResource] = {}
+    cpu_detail: dict[str, CpuPlace] = msgspec.field(name="cpuDetail", default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_amounts(self.res_reserved, "resReserved")
+
+
+class Numatopology(KubeObject):
+    """The NUMA layout of the node of the same name."""
+
+    API_VERSION: ClassVar[str] = "nodeinfo.volcano.sh/v1alpha1"
+
+    spec: NumatopologySpec = NumatopologySpec()

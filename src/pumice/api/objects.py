@@ -1,0 +1,265 @@
+"""All object types, chosen by apiVersion and kind; manifests in, manifests out.
+
+The one module to import objects from. Used by the cluster edge, the loaders and the builders.
+"""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from pumice.api.decode import decode
+from pumice.api.groups import (
+    Guarantee,
+    Namespace,
+    NetworkTopology,
+    NodeGroupAffinity,
+    PodDisruptionBudget,
+    PodDisruptionBudgetSpec,
+    PodDisruptionBudgetStatus,
+    PodGroup,
+    PodGroupSpec,
+    PodGroupStatus,
+    PriorityClass,
+    Queue,
+    QueueAffinity,
+    QueueSpec,
+    QueueStatus,
+    ResourceQuota,
+    ResourceQuotaSpec,
+    ResourceQuotaStatus,
+    SubGroupPolicy,
+)
+from pumice.api.meta import (
+    Condition,
+    KubeObject,
+    LabelSelector,
+    LabelSelectorRequirement,
+    ObjectMeta,
+    OwnerReference,
+    Part,
+    ResourceList,
+    epoch,
+)
+from pumice.api.nodes import (
+    ContainerImage,
+    CpuPlace,
+    ExactMatch,
+    HyperNode,
+    HyperNodeSpec,
+    Member,
+    MemberSelector,
+    Node,
+    NodeSpec,
+    NodeStatus,
+    NumaResource,
+    Numatopology,
+    NumatopologySpec,
+    RegexMatch,
+    Taint,
+)
+from pumice.api.pods import (
+    Affinity,
+    ClaimSource,
+    Container,
+    ContainerPort,
+    EphemeralSource,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    PodStatus,
+    PreferredSchedulingTerm,
+    ResourceRequirements,
+    SchedulingGate,
+    Toleration,
+    TopologySpreadConstraint,
+    Volume,
+    WeightedPodAffinityTerm,
+)
+from pumice.api.quantity import Quantity
+from pumice.api.storage import (
+    CSINode,
+    CSINodeSpec,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeClaimStatus,
+    PersistentVolumeSpec,
+    PersistentVolumeStatus,
+    StorageClass,
+)
+from pumice.errors import ABSENT, ManifestError
+
+_TYPES: Final[tuple[type[KubeObject], ...]] = (
+    CSINode,
+    HyperNode,
+    Namespace,
+    Node,
+    Numatopology,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodDisruptionBudget,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    ResourceQuota,
+    StorageClass,
+)
+
+KINDS: Final[Mapping[tuple[str, str], type[KubeObject]]] = MappingProxyType(
+    {(cls.API_VERSION, cls.__name__): cls for cls in _TYPES}
+)
+"""(apiVersion, kind) to type."""
+
+
+def from_manifest(mapping: Mapping[str, Any], *, source: str = "") -> KubeObject:
+    """Read one object; unknown fields are ignored, absent ones stay absent.
+
+    Raises:
+        ManifestError: an unknown kind, or a field with a value that Kubernetes would refuse.
+    """
+    if not isinstance(mapping, Mapping):
+        raise ManifestError(wanted="an object with apiVersion and kind", found=mapping, file=source)
+    cls = _type_of(mapping, source)
+    return decode(mapping, cls, source=source, subject=_subject(mapping))
+
+
+def to_manifest(thing: KubeObject) -> dict[str, Any]:
+    """Write an object as a plain mapping; what is absent or empty is left out."""
+    head = {"apiVersion": thing.API_VERSION, "kind": type(thing).__name__}
+    # by way of JSON, since to_builtins leaves tuples as they are
+    return head | msgspec.json.decode(msgspec.json.encode(thing))
+
+
+def _type_of(mapping: Mapping[str, Any], source: str) -> type[KubeObject]:
+    """Choose the type, or say which kinds there are."""
+    version, kind = mapping.get("apiVersion"), mapping.get("kind")
+    for field, value in (("apiVersion", version), ("kind", kind)):
+        if not isinstance(value, str) or not value:
+            raise ManifestError(
+                wanted="a non-empty string",
+                found=mapping.get(field, ABSENT),
+                field=field,
+                file=source,
+                subject=_subject(mapping),
+                path=(field,),
+            )
+    cls = KINDS.get((str(version), str(kind)))
+    if cls is not None:
+        return cls
+    versions = [known for known, name in KINDS if name == kind]
+    field = "apiVersion" if versions else "kind"
+    raise ManifestError(
+        wanted=f"{kind} of {' or '.join(versions)}" if versions else "a kind known to Pumice",
+        found=f"{kind} of {version}",
+        field=field,
+        file=source,
+        hint="" if versions else _nearest(str(kind)),
+        subject=_subject(mapping),
+        path=(field,),
+    )
+
+
+def _nearest(kind: str) -> str:
+    """Suggest the kind that was probably meant, or list them all."""
+    names = {cls.__name__.lower(): cls.__name__ for cls in _TYPES}
+    near = get_close_matches(kind.lower(), names, n=1)
+    return f"did you mean {names[near[0]]}?" if near else f"known: {', '.join(names.values())}"
+
+
+def _subject(mapping: Mapping[str, Any]) -> str:
+    """Name an object that may not be well formed."""
+    meta = mapping.get("metadata")
+    names = [meta.get("namespace"), meta.get("name")] if isinstance(meta, Mapping) else []
+    name = "/".join(part for part in names if isinstance(part, str) and part)
+    kind = mapping.get("kind")
+    return f"{kind if isinstance(kind, str) and kind else 'object'} {name}".rstrip()
+
+
+__all__ = [
+    "KINDS",
+    "Affinity",
+    "CSINode",
+    "CSINodeSpec",
+    "ClaimSource",
+    "Condition",
+    "Container",
+    "ContainerImage",
+    "ContainerPort",
+    "CpuPlace",
+    "EphemeralSource",
+    "ExactMatch",
+    "Guarantee",
+    "HyperNode",
+    "HyperNodeSpec",
+    "KubeObject",
+    "LabelSelector",
+    "LabelSelectorRequirement",
+    "Member",
+    "MemberSelector",
+    "Namespace",
+    "NetworkTopology",
+    "Node",
+    "NodeAffinity",
+    "NodeGroupAffinity",
+    "NodeSelector",
+    "NodeSelectorRequirement",
+    "NodeSelectorTerm",
+    "NodeSpec",
+    "NodeStatus",
+    "NumaResource",
+    "Numatopology",
+    "NumatopologySpec",
+    "ObjectMeta",
+    "OwnerReference",
+    "Part",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "PersistentVolumeClaimSpec",
+    "PersistentVolumeClaimStatus",
+    "PersistentVolumeSpec",
+    "PersistentVolumeStatus",
+    "Pod",
+    "PodAffinity",
+    "PodAffinityTerm",
+    "PodDisruptionBudget",
+    "PodDisruptionBudgetSpec",
+    "PodDisruptionBudgetStatus",
+    "PodGroup",
+    "PodGroupSpec",
+    "PodGroupStatus",
+    "PodSpec",
+    "PodStatus",
+    "PreferredSchedulingTerm",
+    "PriorityClass",
+    "Quantity",
+    "Queue",
+    "QueueAffinity",
+    "QueueSpec",
+    "QueueStatus",
+    "RegexMatch",
+    "ResourceList",
+    "ResourceQuota",
+    "ResourceQuotaSpec",
+    "ResourceQuotaStatus",
+    "ResourceRequirements",
+    "SchedulingGate",
+    "StorageClass",
+    "SubGroupPolicy",
+    "Taint",
+    "Toleration",
+    "TopologySpreadConstraint",
+    "Volume",
+    "WeightedPodAffinityTerm",
+    "epoch",
+    "from_manifest",
+    "to_manifest",
+]

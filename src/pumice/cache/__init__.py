@@ -1,0 +1,1 @@
+"""Events in, columns out: keeps the tables of a snapshot in step with the cluster."""

@@ -1,0 +1,103 @@
+"""`pumice config check` and `pumice plugin`: what a configuration says and what it can say."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pumice.api.conf import Problem, SchedulerConf, nearest, read_conf
+from pumice.cli.tables import print_rows
+
+
+@click.group()
+def config() -> None:
+    """Check a scheduler configuration."""
+
+
+@config.command("check")
+@click.argument(
+    "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.pass_context
+def check(ctx: click.Context, *, file: Path) -> None:
+    """Tell what is wrong in FILE or, if nothing is, which plug-ins decide what."""
+    from pumice.framework.registry import deciding_order  # noqa: PLC0415  (loads NumPy)
+
+    conf = read_conf(file.read_text(encoding="utf-8"))
+    problems = conf_problems(conf)
+    for problem in problems:
+        click.echo(f"{file}: {problem}{_weight(problem)}")
+    if problems:
+        ctx.exit(1)
+    click.echo(f"{file}: no problems")
+    click.echo(f"actions: {', '.join(conf.actions)}")
+    rows = [
+        (hook, flag, rule, ", then ".join(tiers))
+        for hook, flag, rule, tiers in deciding_order(conf, _plugins())
+    ]
+    print_rows(("hook", "switch", "rule", "plug-ins in order"), rows)
+
+
+@click.group()
+def plugin() -> None:
+    """List and describe plug-ins."""
+
+
+@plugin.command("list")
+def list_plugins() -> None:
+    """List all plug-ins with one line for each."""
+    rows = [(name, _summary(cls)) for name, cls in sorted(_plugins().items())]
+    print_rows(("plug-in", "what it does"), rows)
+
+
+@plugin.command("show")
+@click.argument("name", metavar="NAME")
+def show_plugin(*, name: str) -> None:
+    """Describe the plug-in NAME and its arguments."""
+    from pumice.framework.arguments import describe_arguments  # noqa: PLC0415
+
+    plugins = _plugins()
+    if name not in plugins:
+        near = nearest(name, plugins)
+        hint = f"did you mean '{near}'?" if near else "see 'pumice plugin list'"
+        raise click.UsageError(f"no plug-in is named '{name}'; {hint}")
+    click.echo(f"{name}\n\n{inspect.getdoc(plugins[name]) or ''}\n")
+    rows = [
+        (row.key, row.type, row.default, row.bounds, row.doc)
+        for row in describe_arguments(plugins[name])
+    ]
+    if rows:
+        print_rows(("argument", "type", "default", "bounds", "what it does"), rows)
+    else:
+        click.echo("no arguments")
+
+
+def conf_problems(conf: SchedulerConf) -> list[Problem]:
+    """List everything wrong or ignored in a configuration, in the order of its lines."""
+    from pumice.framework.registry import check_conf  # noqa: PLC0415  (loads NumPy)
+
+    problems = check_conf(conf, _plugins(), _actions())
+    return sorted(problems, key=lambda problem: problem.line)
+
+
+def _plugins() -> dict[str, Any]:
+    """Return all plug-ins by name, built-in and installed."""
+    from pumice.framework.registry import installed_plugins  # noqa: PLC0415
+    from pumice.plugins import builtin_plugins  # noqa: PLC0415
+
+    return {**builtin_plugins(), **installed_plugins()}
+
+
+def _actions() -> dict[str, Any]:
+    from pumice.actions import ACTIONS  # noqa: PLC0415
+
+    return dict(ACTIONS)
+
+
+def _weight(problem: Problem) -> str:
+    return "; ignored" if problem.severity == "ignored" else ""
+
+
+def _summary(cls: type[Any]) -> str:
+    return (inspect.getdoc(cls) or "").partition("\n")[0]

@@ -1,0 +1,84 @@
+"""The command `pumice` and the table of its subcommands.
+
+A subcommand is imported when it runs, so that `pumice --help` stays fast: neither this module nor
+anything it imports may load NumPy, rich or YAML.
+"""
+
+import importlib
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from pumice import __version__
+from pumice.errors import PumiceError
+
+
+@dataclass(frozen=True)
+class LazyCommand:
+    """Where a subcommand lives, and the line that `--help` prints for it."""
+
+    target: str
+    summary: str
+
+    def load(self) -> click.Command:
+        """Import the module and return the command."""
+        module, _, name = self.target.partition(":")
+        command = getattr(importlib.import_module(module), name)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{self.target} is no command")
+        return command
+
+
+COMMANDS = {
+    "config": LazyCommand("pumice.cli.config:config", "Check a scheduler configuration."),
+    "plugin": LazyCommand("pumice.cli.config:plugin", "List and describe plug-ins."),
+    "run": LazyCommand("pumice.cli.run:run", "Run one scenario and print what is decided."),
+    "test": LazyCommand("pumice.cli.test:test", "Run scenario files and compare expectations."),
+}
+
+
+class BadInputError(click.ClickException):
+    """An error of Pumice shown as one message, without a traceback."""
+
+    exit_code = 2
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand only when it is called."""
+
+    def __init__(self, *args: Any, lazy: dict[str, LazyCommand], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name all subcommands, loaded or not."""
+        return sorted({*super().list_commands(ctx), *self.lazy})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the subcommand that is called."""
+        if cmd_name in self.lazy:
+            return self.lazy[cmd_name].load()
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Print the summaries from the table instead of importing every command."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, lazy.summary) for name, lazy in sorted(self.lazy.items())])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Show errors of Pumice as a message; PUMICE_DEBUG=1 keeps the traceback."""
+        try:
+            return super().invoke(ctx)
+        except PumiceError as error:
+            if os.environ.get("PUMICE_DEBUG") == "1":
+                raise
+            raise BadInputError(str(error)) from error
+
+
+@click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="pumice", message="%(prog)s %(version)s")
+def main() -> None:
+    """Batch scheduling for Kubernetes with Volcano's behaviour."""

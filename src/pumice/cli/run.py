@@ -1,0 +1,64 @@
+"""`pumice run`: run one scenario file and print what is decided."""
+
+from pathlib import Path
+
+import click
+
+from pumice.api.conf import parse_conf
+from pumice.cli.tables import print_decisions
+from pumice.errors import ConfError
+from pumice.testing.runner import default_scheduler, play
+from pumice.testing.scenario import Scenario, load_scenario
+from pumice.testing.writeback import expectations, loses_comments, write_expectations
+
+
+@click.command()
+@click.argument(
+    "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "yaml"]),
+    default="table",
+    show_default=True,
+    help="How to print the decisions.",
+)
+@click.option("--write", is_flag=True, help="Put the decisions into FILE as its expectations.")
+def run(*, file: Path, output: str, write: bool) -> None:
+    """Run the scenario in FILE and print what is decided."""
+    scenario = load_scenario(file)
+    _warn(scenario)
+    played = play(scenario, default_scheduler)
+    expect = expectations(scenario, played)
+    if output == "json":
+        import json  # noqa: PLC0415
+
+        click.echo(json.dumps(expect, indent=1, ensure_ascii=False))
+    elif output == "yaml":
+        import yaml  # noqa: PLC0415
+
+        click.echo(yaml.safe_dump(expect, sort_keys=False, allow_unicode=True), nl=False)
+    else:
+        print_decisions([cycle.decisions for cycle in played])
+    if write:
+        _write(file, expect)
+
+
+def _warn(scenario: Scenario) -> None:
+    """Tell on stderr what the configuration says in vain; refuse what cannot be meant."""
+    from pumice.cli.config import conf_problems  # noqa: PLC0415  (loads all plug-ins)
+
+    problems = conf_problems(parse_conf(scenario.conf, source=scenario.conf_source))
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if errors:
+        raise ConfError(errors, file=scenario.conf_source)
+    for problem in problems:
+        click.echo(f"warning: {scenario.conf_source}: {problem}", err=True)
+
+
+def _write(file: Path, expect: dict[str, object]) -> None:
+    lost = file.suffix != ".json" and loses_comments(file.read_text(encoding="utf-8"))
+    write_expectations(file, expect)
+    note = "; comments inside expect were dropped" if lost else ""
+    click.echo(f"wrote expect of {file}, the rest is unchanged{note}", err=True)

@@ -1,0 +1,88 @@
+"""Rendering for the command line: tables of results and decisions.
+
+Printing stands apart from fetching: nothing here reads files or runs a scheduler.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pumice.api.decisions import Decisions, PodGroupState
+from pumice.testing.runner import CaseResult
+
+_PIPE_WIDTH = 160  # columns when the output is no terminal: wide, so that lines stay whole
+
+
+def print_summary(results: Sequence[CaseResult]) -> None:
+    """Print one line for each folder: passed, failed, errors, seconds."""
+    folders: dict[Path, list[CaseResult]] = {}
+    for result in results:
+        folders.setdefault(result.path.parent, []).append(result)
+    table = _table("folder", passed="right", failed="right", errors="right", time="right")
+    for folder, inside in folders.items():
+        numbers = [
+            sum(result.outcome == outcome for result in inside)
+            for outcome in ("passed", "failed", "error")
+        ]
+        seconds = sum(result.seconds for result in inside)
+        table.add_row(
+            str(folder),
+            *map(str, numbers),
+            f"{seconds:.2f} s",
+            style="red" if any(numbers[1:]) else "",
+        )
+    _print(table)
+
+
+def print_decisions(cycles: Sequence[Decisions]) -> None:
+    """Print what each cycle decided: pod groups first, then where pods go."""
+    for number, decisions in enumerate(cycles, start=1):
+        if len(cycles) > 1:
+            _print(f"cycle {number}")
+        groups = _table("pod group", phase="left", why="left")
+        for name, state in sorted(decisions.pod_groups.items()):
+            groups.add_row(name, state.phase, _why(name, state, decisions))
+        _print(groups)
+        placements = _table("pod", decision="left", node="left")
+        for pod, node in decisions.binds.items():
+            placements.add_row(pod, "bound", node)
+        for pod in decisions.evictions:
+            placements.add_row(pod, "evicted", "")
+        for pod, node in decisions.pipelined.items():
+            placements.add_row(pod, "pipelined", node)
+        _print(placements if placements.row_count else "nothing bound, evicted or pipelined")
+
+
+def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a plain table of texts."""
+    table = _table(columns[0], **dict.fromkeys(columns[1:], "left"))
+    for row in rows:
+        table.add_row(*row)
+    _print(table)
+
+
+def _why(name: str, state: PodGroupState, decisions: Decisions) -> str:
+    """Return the short reason for a phase: the explanation, else the last condition."""
+    if name in decisions.explanations:
+        return decisions.explanations[name]
+    return state.conditions[-1].reason if state.conditions else ""
+
+
+def _table(first: str, **columns: Any) -> Any:
+    from rich import box  # noqa: PLC0415  (loading rich takes longer than most commands)
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column(first, overflow="fold")
+    for name, justify in columns.items():
+        table.add_column(name, justify=justify, overflow="fold")
+    return table
+
+
+def _print(what: Any) -> None:
+    from rich.console import Console  # noqa: PLC0415
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = _PIPE_WIDTH
+    console.print(what)

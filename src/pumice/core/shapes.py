@@ -1,0 +1,81 @@
+"""What equal pods share: the request and everything filters and scores look at.
+
+Tasks of one shape get the same answer from every node hook, so answers are kept by shape.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pumice.core.resources import Column
+from pumice.core.tables import (
+    ALLOCATED,
+    BOOKED,
+    IDLE,
+    PENDING,
+    PIPELINED,
+    RELEASING,
+    USED,
+    VIEW,
+    NDArray,
+)
+
+Delta = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Shape:
+    """One distinct pod specification.
+
+    ``request`` is (R, 1) so that it broadcasts against node columns; ``nonzero`` (2, 1) is cpu and
+    memory with Kubernetes' defaults for containers that ask for nothing.
+    """
+
+    id: int
+    request: Column
+    nonzero: Column
+    namespace: str
+    spec: Any
+    annotations: dict[str, str]
+    memo: dict[str, Any] = field(default_factory=dict)
+    """What plugins derived from the spec, under their own names."""
+    _steps: dict[str, tuple[Delta, Delta]] = field(default_factory=dict)
+
+    def widen(self, n_resources: int) -> None:
+        """Follow a longer resource axis."""
+        pad = n_resources - len(self.request)
+        if pad > 0:
+            self.request = np.concatenate([self.request, np.zeros((pad, 1))])
+            self._steps.clear()
+
+    def step(self, name: str) -> tuple[Delta, Delta]:
+        """Give what a move adds to the node's books (5, R) and to the sums (3, R)."""
+        found = self._steps.get(name)
+        if found is None:
+            found = self._steps[name] = _step(name, self.request[:, 0])
+        return found
+
+
+_BOOKS = {
+    "place": {IDLE: -1, USED: 1, VIEW: 1},
+    "pipeline": {PIPELINED: 1, VIEW: 1},
+    "unpipeline": {PIPELINED: -1, VIEW: -1},
+    "evict": {RELEASING: 1, VIEW: -1},
+}
+_SUMS = {
+    "place": {ALLOCATED: 1, BOOKED: 1, PENDING: -1},
+    "pipeline": {BOOKED: 1, PENDING: -1},
+    "unpipeline": {BOOKED: -1, PENDING: 1},
+    "evict": {ALLOCATED: -1, BOOKED: -1},
+}
+
+
+def _step(name: str, request: Column) -> tuple[Delta, Delta]:
+    books = np.zeros((5, len(request)))
+    for layer, sign in _BOOKS[name].items():
+        books[layer] = sign * request
+    sums = np.zeros((3, len(request)))
+    for layer, sign in _SUMS[name].items():
+        sums[layer] = sign * request
+    return books, sums

@@ -1,0 +1,38 @@
+"""The states of a task, and the classes of states that policies ask for."""
+
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    """Where a task is in its life; GONE marks a free row."""
+
+    GONE = 0
+    PENDING = 1
+    ALLOCATED = 2
+    PIPELINED = 3
+    BINDING = 4
+    BOUND = 5
+    RUNNING = 6
+    RELEASING = 7
+    SUCCEEDED = 8
+    FAILED = 9
+    UNKNOWN = 10
+
+    @property
+    def label(self) -> str:
+        """Give the name as Volcano writes it."""
+        return self.name.capitalize()
+
+
+N_STATUS = len(Status)
+ALLOCATED_CLASS = frozenset({Status.ALLOCATED, Status.BINDING, Status.BOUND, Status.RUNNING})
+"""Statuses that hold their node's resources for good."""
+
+BOOKED_CLASS = ALLOCATED_CLASS | {Status.PIPELINED}
+"""Statuses that count against a job, queue or namespace while a session decides."""
+
+FINISHED = frozenset({Status.SUCCEEDED, Status.FAILED})
+
+PHASES = ("", "Pending", "Running", "Unknown", "Inqueue", "Completed")
+"""PodGroup phases by code; the empty one is a group that never had a phase."""
+PHASE_CODE = {name: code for code, name in enumerate(PHASES)}

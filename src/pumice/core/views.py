@@ -1,0 +1,372 @@
+"""What hooks are handed: some rows of a table, read-only, and single tasks, jobs and queues.
+
+A hook cannot tell whether it was asked about all rows, one row or a few; that is what lets the
+framework ask again only about rows that moved.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.resources import Column, Mask
+from pumice.core.shapes import Shape
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import ALLOCATED_CLASS, Status
+from pumice.core.tables import NOWHERE, Ints
+
+Rows = slice | NDArray[np.intp]
+ALL = slice(None)
+
+
+class NodeFacts:
+    """Node columns that do not change while a session runs."""
+
+    __slots__ = ("_nodes", "_snapshot", "rows")
+
+    def __init__(self, snapshot: Snapshot, rows: Rows = ALL) -> None:
+        self._snapshot = snapshot
+        self._nodes = snapshot.nodes
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self._nodes.unschedulable[self.rows])
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The cluster these rows belong to."""
+        return self._snapshot
+
+    @property
+    def index(self) -> NDArray[np.intp]:
+        """Row numbers in the whole table (n,)."""
+        return np.arange(self._nodes.n)[self.rows]
+
+    @property
+    def names(self) -> list[str]:
+        """Node names."""
+        return [self._nodes.names[i] for i in self.index.tolist()]
+
+    @property
+    def labels(self) -> list[dict[str, str]]:
+        """Node labels."""
+        return [self._nodes.labels[i] for i in self.index.tolist()]
+
+    @property
+    def objects(self) -> list[Any]:
+        """Node objects as the cluster gave them."""
+        return [self._nodes.objects[i] for i in self.index.tolist()]
+
+    @property
+    def allocatable(self) -> Column:
+        """What nodes offer (R, n)."""
+        return self._nodes.allocatable[:, self.rows]
+
+    @property
+    def capacity(self) -> Column:
+        """What nodes have, reserved amounts included (R, n)."""
+        return self._nodes.capacity_amounts[:, self.rows]
+
+    @property
+    def unschedulable(self) -> Mask:
+        """Cordoned nodes (n,)."""
+        return self._nodes.unschedulable[self.rows]
+
+    @property
+    def taint_class(self) -> Ints:
+        """Index into ``taint_sets`` (n,)."""
+        return self._nodes.taint_class[self.rows]
+
+    @property
+    def taint_sets(self) -> list[tuple[Any, ...]]:
+        """The distinct sets of taints in the cluster."""
+        return self._snapshot.taint_sets
+
+
+class Nodes(NodeFacts):
+    """Node columns as they are at this moment of the session."""
+
+    __slots__ = ("facts",)
+
+    def __init__(self, snapshot: Snapshot, rows: Rows = ALL) -> None:
+        super().__init__(snapshot, rows)
+        self.facts = NodeFacts(snapshot, rows)
+
+    @property
+    def idle(self) -> Column:
+        """Free amounts (R, n)."""
+        return self._nodes.idle[:, self.rows]
+
+    @property
+    def used(self) -> Column:
+        """Amounts in use, leaving tasks included (R, n)."""
+        return self._nodes.used[:, self.rows]
+
+    @property
+    def releasing(self) -> Column:
+        """Amounts of leaving tasks (R, n)."""
+        return self._nodes.releasing[:, self.rows]
+
+    @property
+    def pipelined(self) -> Column:
+        """Amounts promised to pipelined tasks (R, n)."""
+        return self._nodes.pipelined[:, self.rows]
+
+    @property
+    def future_idle(self) -> Column:
+        """Free amounts once leaving tasks are gone and pipelined ones are in (R, n)."""
+        return self.idle + self.releasing - self.pipelined
+
+    @property
+    def view_used(self) -> Column:
+        """Requests as Kubernetes' scores see them (R, n)."""
+        return self._nodes.view_used[:, self.rows]
+
+    @property
+    def view_nonzero(self) -> Column:
+        """Cpu and memory with Kubernetes' defaults for silent containers (2, n)."""
+        return self._nodes.view_nonzero[:, self.rows]
+
+    @property
+    def view_pods(self) -> Ints:
+        """Pods as Kubernetes' filters count them (n,)."""
+        return self._nodes.view_pods[self.rows]
+
+    def column(self, name: str) -> Column:
+        """Give these rows of a plugin's own column, declared with ``ssn.add_node_column``."""
+        return getattr(self._nodes, name)[..., self.rows]
+
+
+class NodeRow:
+    """One node, for hooks that look at one node at a time."""
+
+    __slots__ = ("_nodes", "_snapshot", "row")
+
+    def __init__(self, snapshot: Snapshot, row: int) -> None:
+        self._snapshot = snapshot
+        self._nodes = snapshot.nodes
+        self.row = row
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self._nodes.names[self.row]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The node's labels."""
+        return self._nodes.labels[self.row]
+
+    @property
+    def allocatable(self) -> Column:
+        """What the node offers (R,)."""
+        return self._nodes.allocatable[:, self.row]
+
+    @property
+    def idle(self) -> Column:
+        """Free amounts (R,)."""
+        return self._nodes.idle[:, self.row]
+
+    @property
+    def used(self) -> Column:
+        """Amounts in use (R,)."""
+        return self._nodes.used[:, self.row]
+
+    @property
+    def object(self) -> Any:
+        """The node as the cluster gave it."""
+        return self._nodes.objects[self.row]
+
+
+class Task:
+    """One task; ``request`` is (R, 1) and broadcasts against node columns."""
+
+    __slots__ = ("_snapshot", "row", "shape")
+
+    def __init__(self, snapshot: Snapshot, row: int) -> None:
+        self._snapshot = snapshot
+        self.row = row
+        self.shape: Shape = snapshot.shapes[snapshot.tasks.shape[row]]
+
+    @property
+    def request(self) -> Column:
+        """What the task asks for (R, 1)."""
+        return self.shape.request
+
+    @property
+    def status(self) -> Status:
+        """Where the task is in its life."""
+        return Status(int(self._snapshot.tasks.status[self.row]))
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return self._snapshot.tasks.keys[self.row]
+
+    @property
+    def name(self) -> str:
+        """The pod's name."""
+        return self.key.partition("/")[2]
+
+    @property
+    def namespace(self) -> str:
+        """The pod's namespace."""
+        return self.key.partition("/")[0]
+
+    @property
+    def node(self) -> int:
+        """The row of its node, or NOWHERE."""
+        return int(self._snapshot.tasks.node[self.row])
+
+    @property
+    def job(self) -> int:
+        """The row of its job, or NOWHERE."""
+        return int(self._snapshot.tasks.job[self.row])
+
+    @property
+    def queue(self) -> int:
+        """The row of its job's queue, or NOWHERE."""
+        job = self.job
+        return NOWHERE if job == NOWHERE else int(self._snapshot.jobs.queue[job])
+
+    @property
+    def priority(self) -> int:
+        """The task's own priority."""
+        return int(self._snapshot.tasks.priority[self.row])
+
+    @property
+    def role(self) -> str:
+        """The name of its task in the job, or the empty string."""
+        role = int(self._snapshot.tasks.role[self.row])
+        return "" if role == NOWHERE else self._snapshot.roles[role]
+
+    @property
+    def best_effort(self) -> bool:
+        """Whether it asks for nothing."""
+        return bool(self._snapshot.tasks.best_effort[self.row])
+
+    @property
+    def preemptable(self) -> bool:
+        """Whether it may be evicted for others."""
+        return bool(self._snapshot.tasks.preemptable[self.row])
+
+    @property
+    def pod(self) -> Any:
+        """The pod as the cluster gave it."""
+        return self._snapshot.tasks.pods[self.row]
+
+
+class Job:
+    """One job (pod group) with the counts its tasks add up to at this moment."""
+
+    __slots__ = ("_jobs", "row", "snapshot")
+
+    def __init__(self, snapshot: Snapshot, row: int) -> None:
+        self.snapshot = snapshot
+        self._jobs = snapshot.jobs
+        self.row = row
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return self._jobs.keys[self.row]
+
+    @property
+    def queue(self) -> int:
+        """The row of its queue."""
+        return int(self._jobs.queue[self.row])
+
+    @property
+    def priority(self) -> int:
+        """The value of its priority class."""
+        return int(self._jobs.priority[self.row])
+
+    @property
+    def min_member(self) -> int:
+        """How many tasks it needs at least."""
+        return int(self._jobs.min_member[self.row])
+
+    @property
+    def group(self) -> Any:
+        """The PodGroup as the cluster gave it."""
+        return self._jobs.groups[self.row]
+
+    @property
+    def tasks(self) -> list[int]:
+        """Rows of all its tasks."""
+        return self._jobs.tasks[self.row]
+
+    @property
+    def counts(self) -> list[int]:
+        """Tasks by status."""
+        counts: list[int] = self._jobs.counts[:, self.row].tolist()
+        return counts
+
+    @property
+    def ready(self) -> int:
+        """Tasks that hold a node, or have finished well."""
+        counts = self.counts
+        return sum(counts[s] for s in ALLOCATED_CLASS) + counts[Status.SUCCEEDED]
+
+    @property
+    def waiting(self) -> int:
+        """Tasks that are pipelined."""
+        return int(self._jobs.counts[Status.PIPELINED, self.row])
+
+    @property
+    def pending_best_effort(self) -> int:
+        """Pending tasks that ask for nothing; they never hold a gang up."""
+        return int(self._jobs.n_pending_best_effort[self.row])
+
+    @property
+    def booked(self) -> Column:
+        """What its tasks hold or were promised (R,)."""
+        return self._jobs.booked[:, self.row]
+
+    @property
+    def allocated(self) -> Column:
+        """What its tasks hold (R,)."""
+        return self._jobs.allocated[:, self.row]
+
+    @property
+    def pending(self) -> Column:
+        """What its pending tasks ask for (R,)."""
+        return self._jobs.pending[:, self.row]
+
+    @property
+    def min_resources(self) -> Column | None:
+        """What it says it needs to start (R,), or None if it says nothing."""
+        if not self._jobs.has_min_resources[self.row]:
+            return None
+        return self._jobs.min_resources[:, self.row]
+
+
+class Queue:
+    """One queue."""
+
+    __slots__ = ("_queues", "_snapshot", "row")
+
+    def __init__(self, snapshot: Snapshot, row: int) -> None:
+        self._snapshot = snapshot
+        self._queues = snapshot.queues
+        self.row = row
+
+    @property
+    def name(self) -> str:
+        """The queue's name."""
+        return self._queues.names[self.row]
+
+    @property
+    def object(self) -> Any:
+        """The Queue as the cluster gave it."""
+        return self._queues.objects[self.row]
+
+    @property
+    def booked(self) -> Column:
+        """What its jobs hold or were promised (R,)."""
+        return self._queues.booked[:, self.row]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes new work."""
+        return bool(self._queues.open[self.row])

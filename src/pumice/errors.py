@@ -1,0 +1,188 @@
+"""Every exception of Pumice, on one page; used by all layers, imports none.
+
+    PumiceError
+    ├── InputError (also a ValueError)   something a person wrote is wrong
+    │   ├── ManifestError                an object that Kubernetes would refuse
+    │   ├── QuantityError                a resource amount
+    │   ├── ConfError                    the scheduler configuration, all its problems at once
+    │   └── ScenarioError                a scenario file
+    ├── PluginError                      a plug-in broke its contract
+    │   ├── UnknownHookError             a method that no hook is named after
+    │   └── BadHookResultError           an answer of the wrong type, shape or value
+    └── InvariantError                   Pumice itself is wrong; carries its story
+
+The text of an error is made from its attributes, so an error survives pickling between processes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+
+class _Absent:
+    """The value that was not there, as opposed to a null."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+    def __reduce__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = _Absent()
+_SHOWN = 80  # characters of an offending value; more hides the message
+
+
+def _show(found: object) -> str:
+    """Print an offending value, cut to a readable length."""
+    try:
+        text = repr(found)
+    except ValueError:  # Python prints no integer of more than 4300 digits
+        text = f"a very large {type(found).__name__}"
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _sentence(where: Sequence[str], wanted: str, found: object, hint: str) -> str:
+    """Say where, what was wanted, what was found and what may help."""
+    place = "".join(f"{part}: " for part in where if part)
+    advice = f" ({hint})" if hint else ""
+    return f"{place}wanted {wanted}, found {_show(found)}{advice}"
+
+
+class PumiceError(Exception):
+    """Anything Pumice raises on purpose."""
+
+
+class InputError(PumiceError, ValueError):
+    """Input that cannot be used: where it stands, what was found, what was wanted."""
+
+    def __init__(
+        self,
+        *,
+        wanted: str = "",
+        found: object = ABSENT,
+        field: str = "",
+        file: str = "",
+        hint: str = "",
+    ) -> None:
+        super().__init__()
+        self.wanted = wanted
+        self.found = found
+        self.field = field
+        self.file = file
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return _sentence(self._where(), self.wanted, self.found, self.hint)
+
+    def _where(self) -> tuple[str, ...]:
+        return self.file, self.field
+
+
+class ManifestError(InputError):
+    """An object that cannot be read; ``path`` are the keys and indices that lead to the fault."""
+
+    def __init__(
+        self,
+        *,
+        wanted: str = "",
+        found: object = ABSENT,
+        field: str = "",
+        file: str = "",
+        hint: str = "",
+        subject: str = "",
+        path: Sequence[str | int] = (),
+    ) -> None:
+        super().__init__(wanted=wanted, found=found, field=field, file=file, hint=hint)
+        self.subject = subject
+        self.path = tuple(path)
+
+    def _where(self) -> tuple[str, ...]:
+        return self.file, self.subject, self.field
+
+
+class QuantityError(InputError):
+    """A resource amount that is not a Kubernetes quantity, or not one that can be counted."""
+
+
+class ScenarioError(InputError):
+    """A scenario file that asks for something that cannot be set up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One thing wrong in a configuration file; ``line`` counts from 1, 0 when unknown."""
+
+    wanted: str
+    found: object = ABSENT
+    field: str = ""
+    line: int = 0
+    hint: str = ""
+
+    def __str__(self) -> str:
+        line = f"line {self.line}" if self.line else ""
+        return _sentence((line, self.field), self.wanted, self.found, self.hint)
+
+
+class ConfError(InputError):
+    """A scheduler configuration with one or more problems; the attributes tell the first."""
+
+    def __init__(self, problems: Sequence[Problem] = (), *, file: str = "") -> None:
+        first = problems[0] if problems else Problem(wanted="a scheduler configuration")
+        super().__init__(
+            wanted=first.wanted, found=first.found, field=first.field, file=file, hint=first.hint
+        )
+        self.problems = tuple(problems)
+
+    def __str__(self) -> str:
+        where = f"{self.file}: " if self.file else ""
+        if len(self.problems) == 1:
+            return f"{where}{self.problems[0]}"
+        lines = "".join(f"\n  {problem}" for problem in self.problems)
+        return f"{where}{len(self.problems)} problems in the configuration{lines}"
+
+
+class PluginError(PumiceError):
+    """A plug-in that cannot be used as asked; names the plug-in and, where known, the hook."""
+
+    def __init__(self, plugin: str = "", hook: str = "", problem: str = "") -> None:
+        super().__init__()
+        self.plugin = plugin
+        self.hook = hook
+        self.problem = problem
+
+    def __str__(self) -> str:
+        hook = f", hook '{self.hook}'" if self.hook else ""
+        return f"plug-in '{self.plugin}'{hook}: {self.problem}"
+
+
+class UnknownHookError(PluginError):
+    """A public method of a plug-in that is no hook; ``nearest`` is the hook probably meant."""
+
+    def __init__(self, plugin: str = "", hook: str = "", nearest: str = "") -> None:
+        hint = f"; did you mean '{nearest}'?" if nearest else ""
+        super().__init__(plugin, hook, f"there is no such hook{hint}")
+        self.nearest = nearest
+
+
+class BadHookResultError(PluginError):
+    """A hook that answered with something else than its contract says."""
+
+    def __init__(
+        self, plugin: str = "", hook: str = "", *, wanted: str = "", found: object = ABSENT
+    ) -> None:
+        super().__init__(plugin, hook, f"wanted {wanted}, found {_show(found)}")
+        self.wanted = wanted
+        self.found = found
+
+
+class InvariantError(PumiceError):
+    """Pumice broke one of its own rules; ``story`` tells what happened before, oldest first."""
+
+    def __init__(self, rule: str = "", story: Sequence[str] = ()) -> None:
+        super().__init__()
+        self.rule = rule
+        self.story = tuple(story)
+
+    def __str__(self) -> str:
+        return "\n  ".join((f"broken rule: {self.rule}", *self.story))

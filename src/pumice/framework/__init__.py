@@ -1,0 +1,1 @@
+"""The contract between actions and plugins: hooks, sessions, statements, placing."""

@@ -1,0 +1,158 @@
+"""The types an argument can have, and how a YAML value becomes one; beneath ``arguments``.
+
+Volcano's rules of typing: an integer is a YAML integer and nothing else, a number may be an
+integer, a boolean may be quoted, a duration is Go text. Readers raise ValueError and know
+neither keys nor defaults.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Any, Final, NewType, Union, get_args, get_origin
+
+from pumice.api.quantity import parse_quantity
+from pumice.errors import InputError
+
+Duration = NewType("Duration", float)
+"""Seconds; written as a Go duration such as "1h30m"."""
+Amount = NewType("Amount", float)
+"""Whole units of a resource; written as a Kubernetes quantity such as "500m" or "2Gi"."""
+
+_UNITS: Final = {
+    "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6,
+    "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
+}  # fmt: skip
+_DURATION_PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
+_LONGEST: Final = 1 << 63  # nanoseconds
+_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A type of argument: its name for people, and a reader that raises ValueError."""
+
+    name: str
+    read: Callable[[Any], Any]
+
+
+def parse_duration(text: str) -> float:
+    """Read a Go duration ("1h30m", "100ms", "-1.5s", "0") as seconds.
+
+    Raises:
+        InputError: not in that syntax, or longer than the 292 years that Go can count.
+    """
+    sign, body = (text[:1], text[1:]) if text[:1] in {"+", "-"} else ("", text)
+    nano = 0 if body == "0" else _nanoseconds(body)
+    if nano is None or nano >= _LONGEST + (sign == "-"):
+        hint = "a number and a unit of ns, us, ms, s, m or h, repeated"
+        raise InputError(wanted='a duration such as "1h30m"', found=text, hint=hint)
+    return (-nano if sign == "-" else nano) / 10**9
+
+
+def _nanoseconds(body: str) -> int | None:
+    """Add up the parts of a duration without sign, None when one of them is malformed."""
+    nano, at = 0, 0
+    while at < len(body):
+        part = _DURATION_PART.match(body, at)
+        if part is None or not (part[1] or part[2]):
+            return None
+        decimals = (part[2] or "")[:18]  # finer than a nanosecond of an hour cannot matter
+        unit = _UNITS[part[3]]
+        if len(part[1]) > 30:
+            return None
+        nano += int(part[1] or "0") * unit + int(decimals or "0") * unit // 10 ** len(decimals)
+        at = part.end()
+    return nano if body else None
+
+
+def _read_int(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError
+    return value
+
+
+def _read_float(value: Any) -> float:
+    if type(value) not in {int, float} or not math.isfinite(value):
+        raise ValueError
+    return float(value)
+
+
+def _read_bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, str) or value not in _TRUE | _FALSE:
+        raise ValueError
+    return value in _TRUE
+
+
+def _read_str(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError  # noqa: TRY004  the one signal of every reader
+    return value
+
+
+def _read_duration(value: Any) -> float:
+    return parse_duration(_read_str(value))
+
+
+def _read_amount(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError  # noqa: TRY004  the one signal of every reader
+    return parse_quantity(value) / 10**9
+
+
+def _read_names(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [name for part in value.split(",") if (name := part.strip())]
+    return [_read_str(item) for item in _read_list(value)]
+
+
+def _read_list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError  # noqa: TRY004  the one signal of every reader
+    return value
+
+
+def _read_mapping(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError  # noqa: TRY004  the one signal of every reader
+    return value
+
+
+MAPPING: Final = Kind("mapping", _read_mapping)
+KINDS: Final[dict[Any, Kind]] = {
+    int: Kind("integer", _read_int),
+    float: Kind("number", _read_float),
+    bool: Kind("true or false", _read_bool),
+    str: Kind("text", _read_str),
+    Duration: Kind("duration", _read_duration),
+    Amount: Kind("quantity", _read_amount),
+    list[str]: Kind("names, comma separated", _read_names),
+    Any: Kind("anything", lambda value: value),
+}
+_CONTAINERS: Final[dict[Any, Kind]] = {
+    dict: MAPPING,
+    Mapping: MAPPING,
+    list: Kind("list", _read_list),
+}
+
+
+def bare(annotation: Any) -> Any:
+    """Take off ``| None``: None can be a default, but not be written."""
+    if get_origin(annotation) in {Union, UnionType}:
+        kinds = [each for each in get_args(annotation) if each is not NoneType]
+        return kinds[0] if len(kinds) == 1 else annotation
+    return annotation
+
+
+def kind_of(annotation: Any, key: str) -> Kind:
+    """Return the kind of an annotation; one that has none is a mistake of the programmer."""
+    kind = KINDS.get(annotation) or _CONTAINERS.get(get_origin(annotation) or annotation)
+    if kind is None:
+        raise TypeError(
+            f"argument '{key}' has the annotation {annotation}, which no value can have"
+        )
+    return kind

@@ -1,0 +1,215 @@
+"""Who goes first: keys of queues, jobs and tasks, and the heaps that hold them.
+
+Keys are computed when an element is pushed; an element whose key moved meanwhile is sifted again
+when it comes up.
+"""
+
+import functools
+import heapq
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from pumice.core.snapshot import Snapshot
+from pumice.core.views import Queue
+from pumice.framework.columns import Jobs, Queues, Tasks
+from pumice.framework.dispatch import Method, TieredMethods
+
+Key = Any
+
+
+class Heap:
+    """Rows in the order of their keys."""
+
+    def __init__(self, keys: Callable[[list[int]], list[Key]], rows: Iterable[int] = ()) -> None:
+        self._keys = keys
+        start = list(rows)
+        self._heap = list(zip(keys(start), start, strict=True)) if start else []
+        heapq.heapify(self._heap)
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def push(self, row: int) -> None:
+        """Put a row (back) in."""
+        heapq.heappush(self._heap, (self._keys([row])[0], row))
+
+    def pop(self) -> int:
+        """Take the first row out."""
+        while True:
+            key, row = heapq.heappop(self._heap)
+            now = self._keys([row])[0] if self._heap else key
+            if now == key or not self._heap or (now, row) <= self._heap[0]:
+                return row
+            heapq.heappush(self._heap, (now, row))
+
+
+class Ordering:
+    """Keys from the plugins' ordering hooks, with the fixed tie-breaks behind them."""
+
+    def __init__(self, snapshot: Snapshot, hooks: dict[str, TieredMethods]) -> None:
+        self._snapshot = snapshot
+        self._job_hooks = _flat(hooks["order_jobs"])
+        self._task_hooks = _flat(hooks["order_tasks"])
+        self._queue_chain = _chain(hooks)
+        self._victim_queue_hooks = _flat(hooks["compare_victim_queues"])
+        self._queues_by_pair = any(pairwise for pairwise, _ in self._queue_chain)
+
+    def job_policy_keys(self, rows: list[int]) -> list[tuple[float, ...]]:
+        """Give what plugins say of jobs, without tie-breaks."""
+        view = Jobs(self._snapshot, np.asarray(rows, dtype=np.intp))
+        columns = [np.asarray(hook(view)).tolist() for hook in self._job_hooks]
+        return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+
+    def job_keys(self, rows: list[int]) -> list[Key]:
+        """Order jobs: plugins, then age, then name."""
+        jobs = self._snapshot.jobs
+        policy = self.job_policy_keys(rows)
+        return [
+            (*key, float(jobs.created[row]), jobs.keys[row])
+            for key, row in zip(policy, rows, strict=True)
+        ]
+
+    def task_keys(self, rows: list[int]) -> list[Key]:
+        """Order tasks: plugins, then the number in the pod name, then age, then uid."""
+        tasks = self._snapshot.tasks
+        view = Tasks(self._snapshot, np.asarray(rows, dtype=np.intp))
+        columns = [np.asarray(hook(view)).tolist() for hook in self._task_hooks]
+        policy = list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+        return [
+            (key, _TaskTie(int(tasks.index[row]), float(tasks.created[row]), tasks.uids[row]))
+            for key, row in zip(policy, rows, strict=True)
+        ]
+
+    def queue_keys(self, rows: list[int]) -> list[Key]:
+        """Order queues: plugins, then age, then name."""
+        if self._queues_by_pair:
+            return [_PairKey(self.compare_queues, row) for row in rows]
+        queues = self._snapshot.queues
+        view = Queues(self._snapshot, np.asarray(rows, dtype=np.intp))
+        columns = [np.asarray(hook(view)).tolist() for _, hook in self._queue_chain]
+        policy = list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+        return [
+            (*key, float(queues.created[row]), queues.names[row])
+            for key, row in zip(policy, rows, strict=True)
+        ]
+
+    def compare_queues(self, left: int, right: int) -> int:
+        """Compare two queues: negative if the left one goes first."""
+        snapshot = self._snapshot
+        view = Queues(snapshot, np.asarray([left, right], dtype=np.intp))
+        for pairwise, hook in self._queue_chain:
+            if pairwise:
+                order = hook(Queue(snapshot, left), Queue(snapshot, right))
+            else:
+                first, second = np.asarray(hook(view)).tolist()
+                order = (first > second) - (first < second)
+            if order:
+                return -1 if order < 0 else 1
+        queues = snapshot.queues
+        ties = [(float(queues.created[row]), queues.names[row]) for row in (left, right)]
+        return (ties[0] > ties[1]) - (ties[0] < ties[1])
+
+    def sort_jobs(self, rows: Iterable[int]) -> list[int]:
+        """Order jobs once."""
+        return _sorted(list(rows), self.job_keys)
+
+    def sort_tasks(self, rows: Iterable[int]) -> list[int]:
+        """Order tasks once."""
+        return _sorted(list(rows), self.task_keys)
+
+    def sort_queues(self, rows: Iterable[int]) -> list[int]:
+        """Order queues once."""
+        return _sorted(list(rows), self.queue_keys)
+
+    def sort_victims(self, victims: list[int], preemptor_queue: int) -> list[int]:
+        """Order victims: who is least worth keeping goes first."""
+        if len(victims) < 2:
+            return list(victims)
+        tasks, jobs = self._snapshot.tasks, self._snapshot.jobs
+        job_of = {row: int(tasks.job[row]) for row in victims}
+        job_rows = sorted(set(job_of.values()))
+        job_key = dict(zip(job_rows, self.job_policy_keys(job_rows), strict=True))
+        task_key = dict(zip(victims, self.task_keys(victims), strict=True))
+
+        def compare(left: int, right: int) -> int:
+            a, b = job_of[left], job_of[right]
+            if a != b:
+                queue_a, queue_b = int(jobs.queue[a]), int(jobs.queue[b])
+                if queue_a != queue_b:
+                    return self._compare_victim_queues(queue_a, queue_b, preemptor_queue)
+                if job_key[a] != job_key[b]:
+                    return -1 if job_key[a] > job_key[b] else 1
+            return -1 if task_key[right] < task_key[left] else 1
+
+        return sorted(victims, key=functools.cmp_to_key(compare))
+
+    def compare_victim_queues(self, left: int, right: int, preemptor: int) -> int:
+        """Compare queues as sources of victims: negative if the left one gives first."""
+        return self._compare_victim_queues(left, right, preemptor)
+
+    def _compare_victim_queues(self, left: int, right: int, preemptor: int) -> int:
+        snapshot = self._snapshot
+        for hook in self._victim_queue_hooks:
+            order = hook(Queue(snapshot, left), Queue(snapshot, right), Queue(snapshot, preemptor))
+            if order:
+                return -1 if order < 0 else 1
+        return -self.compare_queues(left, right)
+
+
+@functools.total_ordering
+class _PairKey:
+    """A queue that can only be compared, not keyed."""
+
+    __slots__ = ("_compare", "row")
+
+    def __init__(self, compare: Callable[[int, int], int], row: int) -> None:
+        self._compare = compare
+        self.row = row
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _PairKey) and self.row == other.row
+
+    def __lt__(self, other: "_PairKey") -> bool:
+        return self._compare(self.row, other.row) < 0
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@functools.total_ordering
+class _TaskTie:
+    """Numbers in pod names decide if both have one and they differ; else age, then uid."""
+
+    __slots__ = ("created", "index", "uid")
+
+    def __init__(self, index: int, created: float, uid: str) -> None:
+        self.index = index
+        self.created = created
+        self.uid = uid
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _TaskTie) and self.uid == other.uid and self.index == other.index
+
+    def __lt__(self, other: "_TaskTie") -> bool:
+        if self.index >= 0 and other.index >= 0 and self.index != other.index:
+            return self.index < other.index
+        return (self.created, self.uid) < (other.created, other.uid)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _flat(tiers: TieredMethods) -> list[Method]:
+    return [method for tier in tiers for method in tier]
+
+
+def _chain(hooks: dict[str, TieredMethods]) -> list[tuple[bool, Method]]:
+    """Merge keyed and pairwise queue orders into the order the plugins stand in."""
+    keyed, pairwise = _flat(hooks["order_queues"]), _flat(hooks["compare_queues"])
+    rank = {id(m.plugin): m.plugin.position for m in (*keyed, *pairwise)}  # type: ignore[attr-defined]
+    chain = [(False, m) for m in keyed] + [(True, m) for m in pairwise]
+    return sorted(chain, key=lambda entry: rank[id(entry[1].plugin)])  # type: ignore[attr-defined]
+
+
+def _sorted(rows: list[int], keys: Callable[[list[int]], list[Key]]) -> list[int]:
+    return [row for _, row in sorted(zip(keys(rows), rows, strict=True))] if rows else []

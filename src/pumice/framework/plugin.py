@@ -1,0 +1,226 @@
+"""The base class of all plugins: every hook, documented, doing nothing.
+
+Inherit, override some, declare arguments as dataclass fields.  A fresh instance serves each session,
+so state cannot leak from one to the next; what ``on_open`` computes ends in an underscore.
+"""
+
+import difflib
+import functools
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.resources import Column, Mask
+from pumice.core.shapes import Shape
+from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
+from pumice.errors import UnknownHookError
+from pumice.framework.hooks import BY_NAME
+
+if TYPE_CHECKING:
+    from pumice.framework.columns import Jobs, Queues, Tasks
+    from pumice.framework.domains import Domain, SubGroup
+    from pumice.framework.eviction import GangEviction
+    from pumice.framework.session import Session
+
+Codes = NDArray[np.int16] | Mask
+"""Answer of a filter: booleans (True = fits), or 0 = fits and k = the plugin's k-th reason."""
+
+PERMIT, ABSTAIN, REJECT = 1, 0, -1
+"""Votes."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a node does not fit, and whether evicting pods could change that."""
+
+    text: str
+    curable: bool = True
+
+
+@dataclass(kw_only=True)
+class Plugin:
+    """A policy.  The class line names it: ``class Binpack(Plugin, name="binpack")``."""
+
+    name: ClassVar[str] = ""
+    reasons: ClassVar[tuple[Reason, ...]] = ()
+    hierarchy: bool = field(default=False, repr=False)
+    """The switch ``enableHierarchy``."""
+    position: int = field(default=0, init=False, repr=False, compare=False)
+    """Where it stands in the configuration, counted over all tiers."""
+
+    def __init_subclass__(cls, name: str = "", **rest: Any) -> None:
+        """Refuse public methods that are no hook: a misspelt hook would never be called."""
+        super().__init_subclass__(**rest)
+        if name:
+            cls.name = name
+        for attribute, value in vars(cls).items():
+            public = not attribute.startswith("_") and callable(value)
+            if public and attribute not in BY_NAME and attribute != "vary_by":
+                near = difflib.get_close_matches(attribute, BY_NAME, n=1)
+                raise UnknownHookError(cls.name, attribute, near[0] if near else "")
+
+    def vary_by(self, task: Task) -> Hashable:
+        """Say what, beside the shape, the answers of this plugin's node hooks depend on."""
+        return None
+
+    def on_open(self, ssn: "Session") -> None:
+        """Prepare for a session."""
+
+    def on_close(self, ssn: "Session") -> None:
+        """Look at the outcome of a session before phases are computed."""
+
+    def filter_task(self, task: Task) -> Reason | None:
+        """Say why no node at all can take the task, None if some may."""
+        raise NotImplementedError
+
+    def filter_shape(self, shape: Shape, facts: NodeFacts) -> Codes:
+        """Say which nodes fit a shape, by facts that hold for the whole session."""
+        raise NotImplementedError
+
+    def filter_nodes(self, task: Task, nodes: Nodes) -> Codes | None:
+        """Say which nodes fit a task at this moment; row by row; None: all."""
+        raise NotImplementedError
+
+    def score_shape(self, shape: Shape, facts: NodeFacts) -> Column | None:
+        """Score nodes for a shape, by facts that hold for the whole session; None: all equal."""
+        raise NotImplementedError
+
+    def score_nodes(self, task: Task, nodes: Nodes) -> Column | None:
+        """Score nodes for a task at this moment; row by row; None: all equal."""
+        raise NotImplementedError
+
+    def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
+        """Score the candidates against each other; asked at each placement; None: all equal."""
+        raise NotImplementedError
+
+    def best_node(self, task: Task, nodes: Nodes, scores: Column) -> int | None:
+        """Pick a node row among scored candidates, None to leave it to the highest score."""
+        raise NotImplementedError
+
+    def order_queues(self, queues: "Queues") -> Column:
+        """Give each queue a key; lower goes first."""
+        raise NotImplementedError
+
+    def compare_queues(self, left: Queue, right: Queue) -> float:
+        """Compare two queues where no key can: negative if the left one goes first."""
+        raise NotImplementedError
+
+    def compare_victim_queues(self, left: Queue, right: Queue, preemptor: Queue) -> float:
+        """Compare two queues as sources of victims: negative if the left one gives first."""
+        raise NotImplementedError
+
+    def order_jobs(self, jobs: "Jobs") -> Column:
+        """Give each job a key; lower goes first."""
+        raise NotImplementedError
+
+    def order_tasks(self, tasks: "Tasks") -> Column:
+        """Give each task a key; lower goes first."""
+        raise NotImplementedError
+
+    def order_subgroups(self, left: "SubGroup", right: "SubGroup") -> float:
+        """Compare two sub-groups of a job: negative if the left one goes first."""
+        raise NotImplementedError
+
+    def job_valid(self, job: Job) -> str:
+        """Say why a job cannot be scheduled at all; empty if it can."""
+        raise NotImplementedError
+
+    def job_enqueueable(self, job: Job) -> int:
+        """Vote on letting a pending job into its queue."""
+        raise NotImplementedError
+
+    def on_enqueued(self, job: Job) -> None:
+        """Book a job that was let in."""
+        raise NotImplementedError
+
+    def job_ready(self, job: Job) -> bool:
+        """Say whether a job has enough tasks placed to start."""
+        raise NotImplementedError
+
+    def job_pipelined(self, job: Job) -> int:
+        """Vote on keeping a job's place while it waits for resources being freed."""
+        raise NotImplementedError
+
+    def subgroup_ready(self, subgroup: "SubGroup") -> bool:
+        """Say whether a part of a job has enough tasks placed."""
+        raise NotImplementedError
+
+    def subgroup_pipelined(self, subgroup: "SubGroup") -> int:
+        """Vote on keeping the place of a part of a job."""
+        raise NotImplementedError
+
+    def job_starving(self, job: Job) -> bool:
+        """Say whether a job may evict others to get more."""
+        raise NotImplementedError
+
+    def overused(self, queue: Queue) -> bool:
+        """Say whether a queue has its share and must wait."""
+        raise NotImplementedError
+
+    def allocatable(self, queue: Queue, task: Task) -> bool:
+        """Say whether a queue may take one more task."""
+        raise NotImplementedError
+
+    def preemptive(self, queue: Queue, request: Column) -> bool:
+        """Say whether a queue may reclaim for a request (R,)."""
+        raise NotImplementedError
+
+    def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask | None:
+        """Mark the candidates (task rows) that may go for a task of their queue; None: no opinion."""
+        raise NotImplementedError
+
+    def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask | None:
+        """Mark the candidates (task rows) that may go for another queue; None: no opinion."""
+        raise NotImplementedError
+
+    def gang_evictable(self, eviction: "GangEviction", candidates: list[int]) -> Mask | None:
+        """Mark the candidates (task rows) that may go for a whole job; None: no opinion."""
+        raise NotImplementedError
+
+    def victims(self, running: list[int]) -> list[int]:
+        """Name running tasks to evict although nobody asked for their place."""
+        raise NotImplementedError
+
+    def domain_levels(self, subgroup: "SubGroup | Job", within: "Domain") -> list[list["Domain"]]:
+        """List the network domains to try, level by level."""
+        raise NotImplementedError
+
+    def score_domains(self, subgroup: "SubGroup", domains: list["Domain"]) -> Column:
+        """Score network domains for a part of a job."""
+        raise NotImplementedError
+
+    def on_place(self, task: Task, node: int) -> None:
+        """Follow a task that was placed or pipelined; state goes through ``ssn.journal``."""
+        raise NotImplementedError
+
+    def on_evict(self, task: Task, node: int) -> None:
+        """Follow a task that leaves its node; state goes through ``ssn.journal``."""
+        raise NotImplementedError
+
+
+def implements(plugin: Plugin | type[Plugin], hook: str) -> bool:
+    """Say whether a plugin overrides a hook."""
+    cls = plugin if isinstance(plugin, type) else type(plugin)
+    return getattr(cls, hook) is not getattr(Plugin, hook)
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def per_node(method: _Method) -> _Method:
+    """Let a node hook look at one node at a time: ``f(self, task, node: NodeRow)``.
+
+    The slow way, for what columns cannot say.
+    """
+
+    @functools.wraps(method)
+    def loop(self: Plugin, task: Task, nodes: Nodes) -> NDArray[Any]:
+        snapshot = nodes.snapshot
+        answers = [method(self, task, NodeRow(snapshot, int(i))) for i in nodes.index]
+        return np.asarray(answers, dtype=np.float64 if "score" in method.__name__ else None)
+
+    loop.per_node = True  # type: ignore[attr-defined]
+    return loop  # type: ignore[return-value]

@@ -1,0 +1,68 @@
+"""Names to plugin and action classes: the built-ins and what entry points add.
+
+A registry is a value handed to the scheduler; nothing registers itself on import.
+"""
+
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any
+
+from pumice.api.conf import Problem, SchedulerConf, check_names
+from pumice.framework.arguments import bind_arguments
+from pumice.framework.dispatch import Enabled
+from pumice.framework.hooks import HOOKS
+from pumice.framework.plugin import Plugin, implements
+
+GROUP = "pumice.plugins"
+
+
+def installed_plugins() -> dict[str, type[Plugin]]:
+    """Load plugins that other distributions offer under the entry-point group."""
+    return {entry.name: entry.load() for entry in metadata.entry_points(group=GROUP)}
+
+
+def build_tiers(
+    conf: SchedulerConf, plugins: Mapping[str, type[Plugin]]
+) -> tuple[list[list[Enabled]], list[Problem]]:
+    """Make a fresh instance of every configured plugin; say what was ignored on the way."""
+    problems: list[Problem] = []
+    tiers = []
+    for tier in conf.tiers:
+        entries = []
+        for entry in tier.plugins:
+            cls = plugins[entry.name]
+            fields, found = bind_arguments(cls, entry.arguments, entry.argument_lines)
+            problems += found
+            entries.append(Enabled(cls(**fields), dict(entry.switches)))
+        tiers.append(entries)
+    return tiers, problems
+
+
+def check_conf(
+    conf: SchedulerConf, plugins: Mapping[str, type[Plugin]], actions: Mapping[str, Any]
+) -> list[Problem]:
+    """List everything wrong or ignored in a configuration."""
+    problems = [*conf.problems, *check_names(conf, list(actions), list(plugins))]
+    if not any(problem.severity == "error" for problem in problems):
+        problems += build_tiers(conf, plugins)[1]
+    return problems
+
+
+def deciding_order(
+    conf: SchedulerConf, plugins: Mapping[str, type[Plugin]]
+) -> list[tuple[str, str, str, list[str]]]:
+    """Say per hook which plugins decide, in order: (hook, switch, rule, plugin names)."""
+    tiers, _ = build_tiers(conf, plugins)
+    rows = []
+    for hook in HOOKS:
+        names = [
+            " + ".join(entry.plugin.name for entry in tier if entry.offers(hook.name))
+            for tier in tiers
+        ]
+        deciding = [name for name in names if name]
+        if deciding:
+            rows.append((hook.name, hook.switch, hook.rule, deciding))
+    return rows
+
+
+__all__ = ["build_tiers", "check_conf", "deciding_order", "implements", "installed_plugins"]

@@ -1,0 +1,51 @@
+"""Least numbers of tasks by role (``minTaskMember``), and who counts towards them."""
+
+from collections.abc import Collection
+
+from pumice.core.status import ALLOCATED_CLASS, Status
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Job
+
+READY = ALLOCATED_CLASS | {Status.SUCCEEDED}
+
+
+def minima(job: Job) -> dict[str, int]:
+    """Give the least number of tasks of each role.
+
+    They bind only if the job needs at least as many tasks as they add up to.
+    """
+    wanted: dict[str, int] = job.group.spec.min_task_member
+    if not wanted or job.min_member < sum(wanted.values()):
+        return {}
+    return wanted
+
+
+def count_roles(
+    job: Job, statuses: Collection[Status], *, pending_best_effort: bool = False
+) -> dict[str, int]:
+    """Count a job's tasks by role over some statuses."""
+    snapshot = job.snapshot
+    tasks, names = snapshot.tasks, snapshot.roles
+    counts: dict[str, int] = {}
+    for row in job.tasks:
+        status = int(tasks.status[row])
+        extra = pending_best_effort and status == Status.PENDING and tasks.best_effort[row]
+        if status in statuses or extra:
+            role = int(tasks.role[row])
+            name = "" if role == NOWHERE else names[role]
+            counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def meets_minima(counts: dict[str, int], wanted: dict[str, int]) -> bool:
+    """Say whether every role has its least number."""
+    return all(counts.get(role, 0) >= least for role, least in wanted.items())
+
+
+def roles_ready(job: Job, *, pipelined: bool = False) -> bool:
+    """Say whether every role has its least number placed (or pipelined)."""
+    wanted = minima(job)
+    if not wanted:
+        return True
+    statuses = READY | {Status.PIPELINED} if pipelined else READY
+    return meets_minima(count_roles(job, statuses, pending_best_effort=True), wanted)

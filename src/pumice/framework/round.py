@@ -1,0 +1,170 @@
+"""One placing round of a job: task by task until the job is ready.
+
+Shared by allocate and by everything that tries a job on a part of the cluster.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pumice.core.resources import STEP, Mask
+from pumice.core.status import ALLOCATED_CLASS, Status
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Job, Task
+from pumice.framework.placing import NO_ROOM, Fit
+from pumice.framework.records import Stage, Why
+from pumice.framework.roles import READY, count_roles
+from pumice.framework.statement import Statement
+
+if TYPE_CHECKING:
+    from pumice.framework.session import Session
+
+
+@dataclass
+class JobMemory:
+    """What allocate remembers of a job for the rest of the session."""
+
+    failed_roles: set[int] = field(default_factory=set)
+    """Roles of which one task found no node; pods without a role are always tried."""
+
+
+@dataclass
+class Round:
+    """Places tasks of one job in order; what it cannot place is gone for the cycle."""
+
+    ssn: "Session"
+    job: int
+    tasks: deque[int]
+    memory: JobMemory
+    is_done: Callable[[], bool]
+    allowed: Mask | None = None
+    """Nodes to stay on (n,); None: all."""
+    remember_errors: bool = True
+    """Skip a node for a role that it refused before in this round."""
+    goes_on: Callable[[], bool] | None = None
+    """Whether to go on after a task found no node; None: what the job's least numbers say."""
+    on_placed: Callable[[int, int], None] | None = None
+    _refused: dict[int, Mask] = field(default_factory=dict)
+
+    def run(self, stmt: Statement) -> None:
+        """Place tasks until the job is done, no task is left, or the job cannot make it."""
+        while self.tasks:
+            row = self.tasks.popleft()
+            if not self._try(row, stmt):
+                if self._must_stop():
+                    break
+                continue
+            if self.is_done():
+                break
+
+    def _try(self, row: int, stmt: Statement) -> bool | None:
+        """Place one task; False if no node would have it, None if it was not even tried."""
+        ssn, task = self.ssn, Task(self.ssn.snapshot, row)
+        self._stop = False
+        queue = int(ssn.snapshot.jobs.queue[self.job])
+        if not ssn.allocatable(queue, task):
+            ssn.records.note(self.job, Stage.QUOTA, Why.OVER_QUOTA, task=task.key, queue=queue)
+            return None
+        role = int(ssn.snapshot.tasks.role[row])
+        if role != NOWHERE and role in self.memory.failed_roles:
+            ssn.records.no_fit.setdefault(row, {})
+            ssn.records.barred[row] = None
+            return None
+        if ssn.filter_task(task) is not None:
+            return self._no_node(row, role, None)
+        fit = ssn.placing.fit(task)
+        chosen = self._choose(task, role, fit)
+        if chosen is None:
+            return self._no_node(row, role, fit)
+        node, has_room = chosen
+        if has_room:
+            stmt.place(row, node)
+        else:
+            stmt.pipeline(row, node)
+        if self.on_placed is not None:
+            self.on_placed(row, node)
+        return True
+
+    def _choose(self, task: Task, role: int, fit: Fit) -> tuple[int, bool] | None:
+        """Try the nominated node first, then all allowed ones."""
+        placing, snapshot = self.ssn.placing, self.ssn.snapshot
+        nominee = int(snapshot.tasks.nominated[task.row])
+        if nominee != NOWHERE and (self.allowed is None or self.allowed[nominee]):
+            only = np.zeros(snapshot.nodes.n, dtype=bool)
+            only[nominee] = True
+            chosen = placing.choose(task, fit, only)
+            if chosen is not None:
+                return chosen
+        allowed = self.allowed
+        if role != NOWHERE and self.remember_errors and _may_reopen(task):
+            refused = self._refused.get(role)
+            if refused is not None:
+                allowed = ~refused if allowed is None else allowed & ~refused
+            failing = ~placing.feasible(fit)
+            self._refused[role] = failing if refused is None else refused | failing
+        return placing.choose(task, fit, allowed)
+
+    def _no_node(self, row: int, role: int, fit: Fit | None) -> bool:
+        """Remember that a task found no node, and why."""
+        ssn, records = self.ssn, self.ssn.records
+        if role != NOWHERE:
+            self.memory.failed_roles.add(role)
+        task = Task(ssn.snapshot, row)
+        if fit is None:
+            records.no_fit[row] = {}
+            records.barred[row] = None
+        else:
+            records.no_fit[row] = ssn.placing.count_reasons(task, fit)
+            unresolved = ssn.placing.incurable(fit) & (fit.room != NO_ROOM)
+            records.barred[row] = unresolved if self.allowed is None else unresolved & self.allowed
+        records.note(
+            self.job, Stage.NODES, Why.NO_NODE_FITS, task=task.key, nodes=records.no_fit[row]
+        )
+        self._stop = True
+        return False
+
+    def _must_stop(self) -> bool:
+        """Say whether a task without a node means that the job cannot make it."""
+        if not self._stop:
+            return False
+        if self.goes_on is not None:
+            return not self.goes_on()
+        return not can_still_start(Job(self.ssn.snapshot, self.job), self.memory.failed_roles)
+
+
+def can_still_start(job: Job, failed_roles: set[int]) -> bool:
+    """Say whether a job may reach its least numbers without the roles that failed."""
+    if job.min_member == len(job.tasks) or len(job.tasks) == 1 or job.min_member >= len(job.tasks):
+        return False
+    wanted = job.group.spec.min_task_member
+    tasks = job.snapshot.tasks
+    if job.min_member < sum(wanted.values()):
+        left = sum(
+            1
+            for row in job.tasks
+            if tasks.status[row] == Status.PENDING and int(tasks.role[row]) not in failed_roles
+        )
+        return job.ready + left >= job.min_member
+    if not wanted:
+        return True
+    placed = count_roles(job, READY, pending_best_effort=True)
+    names = job.snapshot.roles
+    return all(
+        placed.get(names[role], 0) >= wanted.get(names[role], 0)
+        for role in failed_roles
+        if role != NOWHERE
+    )
+
+
+def _may_reopen(task: Task) -> bool:
+    """Tell shapes whose filters can open a node again while tasks are placed.
+
+    Room and host ports only shrink during a round; counts of other pods can go either way.
+    """
+    return bool(task.shape.spec.affinity or task.shape.spec.topology_spread_constraints)
+
+
+__all__ = ["ALLOCATED_CLASS", "STEP", "JobMemory", "Round", "can_still_start"]

@@ -1,0 +1,285 @@
+"""One scheduling cycle over a snapshot: hooks bound at open, answers combined, outcome at close.
+
+Actions ask the session; the session asks the plugins by the rules in ``hooks``.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from pumice.api.intents import Bind, Intent
+from pumice.core.resources import Column, Mask, fits
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import PHASE_CODE, Status
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Job, Nodes, Queue, Task
+from pumice.framework.dispatch import Enabled, Failures, TieredMethods, bind_hooks
+from pumice.framework.ordering import Heap, Ordering
+from pumice.framework.placing import Placing
+from pumice.framework.plugin import PERMIT, REJECT, Plugin, Reason
+from pumice.framework.records import Records
+from pumice.framework.statement import Statement
+
+log = logging.getLogger(__name__)
+
+
+class Session:
+    """What actions and plugins share while a cycle is decided.
+
+    The snapshot is changed only through statements, so closing the session can put every cell back.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        tiers: Iterable[Iterable[Enabled]],
+        *,
+        now: float = 0.0,
+        seed: int = 0,
+        actions: tuple[str, ...] = (),
+        action_arguments: dict[str, Any] | None = None,
+        memory: dict[str, Any] | None = None,
+        node_usage: dict[str, Any] | None = None,
+    ) -> None:
+        self.snapshot = snapshot
+        self.journal = snapshot.journal
+        self.now = now
+        self.seed = seed
+        self.actions = actions
+        self.action_arguments = action_arguments or {}
+        self.memory = {} if memory is None else memory
+        """What a plugin wants to find again in the next cycle, under its own name."""
+        self.node_usage = node_usage or {}
+        self.intents: list[Intent] = []
+        self.nominations: dict[int, int] = {}
+        self.unschedulable: set[int] = set()
+        self.conditions: dict[int, tuple[str, str, str, str]] = {}
+        self.records = Records(snapshot)
+        self.failures = Failures()
+        self.tiers = [list(tier) for tier in tiers]
+        self.total = snapshot.total()
+        self._cache_idle: Column | None = None
+        entries = [entry for tier in self.tiers for entry in tier]
+        for position, entry in enumerate(entries):
+            entry.plugin.position = position
+            entry.plugin.hierarchy = entry.switches.get("enableHierarchy", False)
+        self.plugins: list[Plugin] = [entry.plugin for entry in entries]
+        self.hooks = bind_hooks(self.tiers, self.failures)
+        self.placing = Placing(self)
+        for tier in self.hooks["on_open"]:
+            for method in tier:
+                method(self)
+        self.ordering = Ordering(snapshot, self.hooks)
+        self.placing.bind()
+
+    def has_plugin(self, name: str) -> bool:
+        """Say whether a plugin is configured."""
+        return any(plugin.name == name for plugin in self.plugins)
+
+    def add_node_column(self, name: str, fill: float = 0.0) -> Column:
+        """Give a plugin a node column of its own (N,); write it through ``journal.save``."""
+        column = np.full(self.snapshot.nodes.n, fill)
+        setattr(self.snapshot.nodes, name, column)
+        return column
+
+    def task(self, row: int) -> Task:
+        """Give one task."""
+        return Task(self.snapshot, row)
+
+    def job(self, row: int) -> Job:
+        """Give one job."""
+        return Job(self.snapshot, row)
+
+    def queue(self, row: int) -> Queue:
+        """Give one queue."""
+        return Queue(self.snapshot, row)
+
+    def nodes(self) -> Nodes:
+        """Give all nodes."""
+        return Nodes(self.snapshot)
+
+    def statement(self) -> Statement:
+        """Open a statement."""
+        return Statement(self)
+
+    # Jobs a session knows, and their tasks
+
+    def jobs(self) -> list[int]:
+        """List the jobs of this session: those whose pod group and queue exist."""
+        return np.flatnonzero(self.snapshot.jobs.listed).tolist()
+
+    def is_pending(self, job: int) -> bool:
+        """Say whether a job still waits to be let into its queue."""
+        return int(self.snapshot.jobs.phase[job]) in (PHASE_CODE[""], PHASE_CODE["Pending"])
+
+    def set_phase(self, job: int, phase: str) -> None:
+        """Change a job's phase for this session."""
+        self.journal.save(self.snapshot.jobs.phase, job)
+        self.snapshot.jobs.phase[job] = PHASE_CODE[phase]
+
+    def pending_tasks(self, job: int) -> list[int]:
+        """List a job's pending tasks that no scheduling gate holds back."""
+        tasks = self.snapshot.tasks
+        rows = self.snapshot.jobs.tasks[job]
+        return [r for r in rows if tasks.status[r] == Status.PENDING and not tasks.gated[r]]
+
+    # Answers of plugins, combined
+
+    def job_valid(self, job: int) -> str:
+        """Say why a job cannot be scheduled at all; empty if it can."""
+        view = Job(self.snapshot, job)
+        for tier in self.hooks["job_valid"]:
+            for method in tier:
+                problem: str = method(view)
+                if problem:
+                    return problem
+        return ""
+
+    def job_ready(self, job: int) -> bool:
+        """Say whether a job has enough to start."""
+        return self._all("job_ready", Job(self.snapshot, job))
+
+    def job_pipelined(self, job: int) -> bool:
+        """Say whether a job keeps its place while it waits."""
+        return self._vote("job_pipelined", Job(self.snapshot, job))
+
+    def job_enqueueable(self, job: int) -> bool:
+        """Say whether a pending job may enter its queue."""
+        return self._vote("job_enqueueable", Job(self.snapshot, job))
+
+    def job_enqueued(self, job: int) -> None:
+        """Tell plugins that a job was let in."""
+        for tier in self.hooks["on_enqueued"]:
+            for method in tier:
+                method(Job(self.snapshot, job))
+
+    def job_starving(self, job: int) -> bool:
+        """Say whether a job may evict others."""
+        view = Job(self.snapshot, job)
+        for tier in self.hooks["job_starving"]:
+            return all(method(view) for method in tier)
+        return False
+
+    def overused(self, queue: int) -> bool:
+        """Say whether a queue must wait."""
+        view = Queue(self.snapshot, queue)
+        return any(method(view) for tier in self.hooks["overused"] for method in tier)
+
+    def allocatable(self, queue: int, task: Task) -> bool:
+        """Say whether a queue may take one more task."""
+        return self._all("allocatable", Queue(self.snapshot, queue), task)
+
+    def preemptive(self, queue: int, request: Column) -> bool:
+        """Say whether a queue may reclaim for a request (R,)."""
+        return self._all("preemptive", Queue(self.snapshot, queue), request)
+
+    def filter_task(self, task: Task) -> Reason | None:
+        """Say why no node at all can take a task."""
+        for tier in self.hooks["filter_task"]:
+            for method in tier:
+                reason: Reason | None = method(task)
+                if reason is not None:
+                    return reason
+        return None
+
+    def preemptable(self, preemptor: Task, candidates: list[int]) -> list[int]:
+        """Give the tasks that may go for a task of their own queue."""
+        return self._intersect("preemptable", preemptor, candidates)
+
+    def reclaimable(self, reclaimer: Task, candidates: list[int]) -> list[int]:
+        """Give the tasks that may go for a task of another queue."""
+        return self._intersect("reclaimable", reclaimer, candidates)
+
+    def gang_evictable(self, eviction: Any, candidates: list[int]) -> list[int]:
+        """Give the tasks that may go for a whole job."""
+        return self._intersect("gang_evictable", eviction, candidates)
+
+    def victims(self, running: list[int]) -> list[int]:
+        """Give the tasks that policies want evicted, each once."""
+        for tier in self.hooks["victims"]:
+            found: dict[int, None] = {}
+            for method in tier:
+                found.update(dict.fromkeys(method(running)))
+            if found:
+                return list(found)
+        return []
+
+    def _all(self, hook: str, *args: Any) -> bool:
+        return all(method(*args) for tier in self.hooks[hook] for method in tier)
+
+    def _vote(self, hook: str, *args: Any) -> bool:
+        for tier in self.hooks[hook]:
+            permitted = False
+            for method in tier:
+                vote = method(*args)
+                if vote <= REJECT:
+                    return False
+                permitted = permitted or vote >= PERMIT
+            if permitted:
+                return True
+        return True
+
+    def _intersect(self, hook: str, asker: Any, candidates: list[int]) -> list[int]:
+        """Intersect answers within a tier; the first tier that leaves victims decides.
+
+        Volcano: an intersection that runs empty is forgotten, and the next plugin of the tier
+        starts afresh; only an empty answer ends a tier.
+        """
+        for tier in self.hooks[hook]:
+            kept: Mask | None = None
+            for method in tier:
+                answer = method(asker, candidates)
+                if answer is None:
+                    continue
+                mask = np.asarray(answer, dtype=bool)
+                if not mask.any():
+                    kept = None
+                    break
+                kept = mask if kept is None else kept & mask
+                if not kept.any():
+                    kept = None
+            if kept is not None:
+                return [row for row, keep in zip(candidates, kept.tolist(), strict=True) if keep]
+        return []
+
+    # Order
+
+    def queue_heap(self, rows: Iterable[int] = ()) -> Heap:
+        """Hold queues, best first."""
+        return Heap(self.ordering.queue_keys, rows)
+
+    def job_heap(self, rows: Iterable[int] = ()) -> Heap:
+        """Hold jobs, best first."""
+        return Heap(self.ordering.job_keys, rows)
+
+    # Outcome
+
+    def bind(self, task: int) -> bool:
+        """Hand a placed task to the binder, if its node has room for it in the books.
+
+        Volcano: the cache tests a task against the idle it knows; pods in eviction still count.
+        """
+        snapshot = self.snapshot
+        node = int(snapshot.tasks.node[task])
+        snapshot.set_status(task, Status.BINDING)
+        self.hand_over(Bind(snapshot.tasks.keys[task], snapshot.nodes.names[node]))
+        return True
+
+    def fits_books(self, task: int, node: int) -> bool:
+        """Say whether a node's idle covers a pending task."""
+        return bool(fits(self.snapshot.request(task), self.snapshot.nodes.idle[:, node]))
+
+    def hand_over(self, intent: Intent) -> None:
+        """Append to what the cluster will be asked for."""
+        self.intents.append(intent)
+
+    def close(self) -> None:
+        """Let plugins look at the outcome."""
+        for tier in self.hooks["on_close"]:
+            for method in tier:
+                method(self)
+
+
+__all__ = ["NOWHERE", "Session"]

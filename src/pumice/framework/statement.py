@@ -1,0 +1,97 @@
+"""A group of moves that happen together or not at all.
+
+Actions make moves only through a statement; ``commit`` turns them into intents, ``discard`` and
+``rollback`` take them back through the journal.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pumice.api.intents import Bind, Evict
+from pumice.core.resources import STEP, is_empty
+from pumice.core.status import Status
+from pumice.core.views import Task
+
+if TYPE_CHECKING:
+    from pumice.framework.session import Session
+
+
+class Statement:
+    """Moves since it was opened; one statement is open at a time."""
+
+    def __init__(self, ssn: "Session") -> None:
+        self._ssn = ssn
+        self._snapshot = ssn.snapshot
+        self._mark = ssn.journal.mark()
+        self._moves: list[tuple[str, int, str]] = []
+
+    def __len__(self) -> int:
+        return len(self._moves)
+
+    def place(self, task: int, node: int) -> None:
+        """Put a task on a node that has room now."""
+        self._snapshot.place(task, node)
+        self._moves.append(("place", task, ""))
+        self._tell("on_place", task, node)
+
+    def pipeline(self, task: int, node: int, *, freed: bool = False) -> None:
+        """Promise a task room on a node; ``freed`` says evictions of this attempt made it."""
+        self._snapshot.pipeline(task, node)
+        self._moves.append(("pipeline", task, ""))
+        if freed:
+            self._ssn.journal.put(self._ssn.nominations, task, node)
+        self._tell("on_place", task, node)
+
+    def unpipeline(self, task: int) -> None:
+        """Take a promise back."""
+        node = int(self._snapshot.tasks.node[task])
+        self._snapshot.unpipeline(task)
+        if task in self._ssn.nominations:
+            self._ssn.journal.put(self._ssn.nominations, task, -1)
+        self._tell("on_evict", task, node)
+
+    def evict(self, task: int, action: str, beneficiary: str = "") -> None:
+        """Take a running task off its node."""
+        node = int(self._snapshot.tasks.node[task])
+        self._snapshot.evict(task)
+        self._moves.append(("evict", task, f"{action} {beneficiary}"))
+        self._tell("on_evict", task, node)
+
+    def _tell(self, hook: str, task: int, node: int) -> None:
+        for tier in self._ssn.hooks[hook]:
+            for method in tier:
+                method(Task(self._snapshot, task), node)
+
+    def checkpoint(self) -> tuple[int, int]:
+        """Name this moment of the statement."""
+        return self._ssn.journal.mark(), len(self._moves)
+
+    def rollback(self, checkpoint: tuple[int, int]) -> None:
+        """Take back what was done since a checkpoint."""
+        mark, moves = checkpoint
+        self._ssn.journal.rollback(mark)
+        del self._moves[moves:]
+
+    def discard(self) -> None:
+        """Take everything back."""
+        self._ssn.journal.rollback(self._mark)
+        self._moves.clear()
+
+    def commit(self) -> None:
+        """Hand placements and evictions over."""
+        for kind, task, why in self._moves:
+            if kind == "place":
+                self._ssn.bind(task)
+            elif kind == "evict":
+                action, _, beneficiary = why.partition(" ")
+                self._ssn.hand_over(Evict(self._snapshot.tasks.keys[task], action, beneficiary))
+        self._moves.clear()
+
+
+def covers(evicted: list[np.ndarray]) -> bool:
+    """Say whether evicted requests add up to anything."""
+    return any(not is_empty(request) for request in evicted)
+
+
+__all__ = ["STEP", "Bind", "Statement", "Status", "covers"]

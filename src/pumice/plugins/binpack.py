@@ -1,0 +1,53 @@
+"""binpack: prefer the node that this task would leave fullest."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pumice.core.resources import CPU, MEMORY, Column, weighted_sum
+from pumice.core.views import Nodes, Task
+from pumice.framework.arguments import arg, arg_pattern
+from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
+
+
+@dataclass(kw_only=True)
+class Binpack(Plugin, name="binpack"):
+    """Score 0 to 100 for each unit of weight: the use of requested resources after placement."""
+
+    weight: int = arg("binpack.weight", default=1, doc="weight of this plugin's score")
+    cpu: int = arg("binpack.cpu", default=1, minimum=0, fallback=1, doc="weight of cpu")
+    memory: int = arg("binpack.memory", default=1, minimum=0, fallback=1, doc="weight of memory")
+    resources: list[str] = arg(
+        "binpack.resources", default_factory=list, doc="further resources that count"
+    )
+    resource_weights: dict[str, int] = arg_pattern(
+        "binpack.resources.*", minimum=0, fallback=1, doc="weight of one of them; default 1"
+    )
+
+    def on_open(self, ssn: Session) -> None:
+        """Lay weights out along the resource axis."""
+        known = ssn.snapshot.resources
+        weights = np.zeros((len(known), 1))
+        for name in self.resources:
+            row = known.row(name)
+            if row is not None:
+                weights[row] = self.resource_weights.get(name, 1)
+        weights[CPU], weights[MEMORY] = self.cpu, self.memory
+        self._weights = weights
+        self._named = known.mask(["cpu", "memory", *self.resources])[:, None]
+
+    def score_nodes(self, task: Task, nodes: Nodes) -> Column | None:
+        """Add requested resources only; one that would overflow makes the whole score zero."""
+        if self.weight == 0:
+            return None
+        wanted = self._named & (task.request >= 0.1)
+        weights = np.where(wanted, self._weights, 0.0)
+        total = weights.sum()
+        after = nodes.used + task.request
+        offered = nodes.allocatable
+        counted = wanted & (self._weights > 0) & (offered > 0)
+        use = np.where(counted, after / np.where(counted, offered, 1.0), 0.0)
+        overflow = (counted & (after > offered)).any(axis=0)
+        score = weighted_sum(weights, use) / (total if total > 0 else 1.0)
+        return np.where(overflow, 0.0, score * 100.0 * self.weight)

@@ -1,0 +1,105 @@
+"""gang: all tasks a job needs, or none of them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pumice.core.resources import Column, Mask
+from pumice.core.status import ALLOCATED_CLASS, Status
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Job, Task
+from pumice.framework.columns import Jobs
+from pumice.framework.plugin import PERMIT, REJECT, Plugin
+from pumice.framework.roles import count_roles, meets_minima, minima, roles_ready
+from pumice.framework.session import Session
+
+_VALID = ALLOCATED_CLASS | {Status.SUCCEEDED, Status.PIPELINED, Status.PENDING}
+_SETTLED = (Status.BOUND, Status.RUNNING, Status.SUCCEEDED, Status.FAILED)
+READY_REASON = "tasks in gang are ready to be scheduled"
+NOT_READY_REASON = "NotEnoughResources"
+
+
+@dataclass(kw_only=True)
+class Gang(Plugin, name="gang"):
+    """Start a job only when ``minMember`` tasks (and each role's least number) have a place.
+
+    Also keeps running gangs whole: tasks beyond ``minMember`` may be evicted, no others.
+    """
+
+    def on_open(self, ssn: Session) -> None:
+        """Keep the snapshot for questions about other jobs."""
+        self._snapshot = ssn.snapshot
+
+    def job_valid(self, job: Job) -> str:
+        """Refuse a job that lacks the pods it needs."""
+        wanted = minima(job)
+        if wanted and not meets_minima(count_roles(job, _VALID), wanted):
+            return "not enough pods of each task for gang-scheduling"
+        valid = sum(job.counts[status] for status in _VALID)
+        if valid < job.min_member:
+            return f"not enough pods for gang-scheduling: {valid} of {job.min_member}"
+        return ""
+
+    def order_jobs(self, jobs: Jobs) -> Column:
+        """Let jobs that are not ready go first."""
+        return np.asarray(jobs.ready + jobs.pending_best_effort >= jobs.min_member, dtype=float)
+
+    def job_ready(self, job: Job) -> bool:
+        """Count placed tasks; pending ones that ask for nothing hold nobody up."""
+        enough = job.ready + job.pending_best_effort >= job.min_member
+        return enough and roles_ready(job)
+
+    def job_pipelined(self, job: Job) -> int:
+        """Count placed and pipelined tasks."""
+        enough = job.ready + job.waiting + job.pending_best_effort >= job.min_member
+        return PERMIT if enough and roles_ready(job, pipelined=True) else REJECT
+
+    def job_starving(self, job: Job) -> bool:
+        """Let a job below its least number evict others."""
+        return job.ready + job.waiting < job.min_member
+
+    def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask:
+        """Offer what jobs have beyond their least number."""
+        return self._surplus(candidates)
+
+    def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask:
+        """Offer what jobs have beyond their least number."""
+        return self._surplus(candidates)
+
+    def _surplus(self, candidates: list[int]) -> Mask:
+        tasks, jobs = self._snapshot.tasks, self._snapshot.jobs
+        left: dict[int, int] = {}
+        out = np.zeros(len(candidates), dtype=bool)
+        for i, row in enumerate(candidates):
+            job = int(tasks.job[row])
+            if job not in left:
+                left[job] = Job(self._snapshot, job).ready - int(jobs.min_member[job])
+            if left[job] > 0:
+                left[job] -= 1
+                out[i] = True
+        return out
+
+    def on_close(self, ssn: Session) -> None:
+        """Say of every job with tasks whether its gang is ready."""
+        for row in ssn.jobs():
+            job = ssn.job(row)
+            if not job.tasks:
+                continue
+            if job.ready + job.pending_best_effort >= job.min_member:
+                ssn.conditions[row] = ("Scheduled", "True", READY_REASON, "")
+            elif not self._is_leaving(job):
+                ssn.unschedulable.add(row)
+                ssn.conditions[row] = ("Unschedulable", "True", NOT_READY_REASON, "")
+
+    def _is_leaving(self, job: Job) -> bool:
+        """Tell a gang that is on its way out, with nothing left to place."""
+        counts, tasks = job.counts, self._snapshot.tasks
+        if counts[Status.PENDING] or counts[Status.PIPELINED]:
+            return False
+        leaving = sum(
+            1
+            for row in job.tasks
+            if tasks.status[row] == Status.RELEASING and tasks.node[row] != NOWHERE
+        )
+        settled = sum(counts[status] for status in _SETTLED)
+        return leaving > 0 and settled + leaving >= job.min_member

@@ -1,0 +1,45 @@
+"""priority: higher priority first, and at the cost of lower priority."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pumice.core.resources import Column, Mask
+from pumice.core.views import Job, Task
+from pumice.framework.columns import Jobs, Tasks
+from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
+
+
+@dataclass(kw_only=True)
+class Priority(Plugin, name="priority"):
+    """Order jobs by the value of their priority class and tasks by their own priority.
+
+    A task may preempt tasks of jobs with a lower priority, and inside its job tasks of lower
+    priority.
+    """
+
+    def on_open(self, ssn: Session) -> None:
+        """Keep the snapshot for questions about victims."""
+        self._snapshot = ssn.snapshot
+
+    def order_jobs(self, jobs: Jobs) -> Column:
+        """Put jobs of high priority first."""
+        return -jobs.priority.astype(float)
+
+    def order_tasks(self, tasks: Tasks) -> Column:
+        """Put tasks of high priority first."""
+        return -tasks.priority.astype(float)
+
+    def job_starving(self, job: Job) -> bool:
+        """Let a job evict others while any of its tasks has no place."""
+        return job.ready + job.waiting < len(job.tasks)
+
+    def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask:
+        """Offer tasks of lower priority."""
+        tasks, jobs = self._snapshot.tasks, self._snapshot.jobs
+        rows = np.asarray(candidates, dtype=np.intp)
+        their_jobs = tasks.job[rows]
+        lower_job = jobs.priority[their_jobs] < jobs.priority[preemptor.job]
+        lower_task = tasks.priority[rows] < preemptor.priority
+        return np.asarray(np.where(their_jobs == preemptor.job, lower_task, lower_job))

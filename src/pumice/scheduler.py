@@ -1,0 +1,73 @@
+"""The loop: snapshot, session, actions, outcome.  The only place that sees both sides."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pumice.actions import ACTIONS
+from pumice.api.conf import Problem, SchedulerConf
+from pumice.api.decisions import Decisions
+from pumice.api.meta import KubeObject
+from pumice.api.objects import from_manifest
+from pumice.cache.ingest import Ingest
+from pumice.core.snapshot import Snapshot
+from pumice.errors import ConfError
+from pumice.framework.closing import outcome
+from pumice.framework.plugin import Plugin
+from pumice.framework.registry import build_tiers, check_conf, installed_plugins
+from pumice.framework.session import Session
+from pumice.plugins import builtin_plugins
+
+
+class Scheduler:
+    """Decides cycle after cycle under one configuration."""
+
+    def __init__(
+        self,
+        conf: SchedulerConf,
+        *,
+        seed: int = 0,
+        plugins: Mapping[str, type[Plugin]] | None = None,
+    ) -> None:
+        self.conf = conf
+        self.seed = seed
+        self._plugins = {**builtin_plugins(), **installed_plugins(), **(plugins or {})}
+        self._memory: dict[str, Any] = {}
+        problems = check_conf(conf, self._plugins, ACTIONS)
+        errors = [problem for problem in problems if problem.severity == "error"]
+        if errors:
+            raise ConfError(errors)
+        self.ignored: list[Problem] = problems
+
+    def cycle(
+        self,
+        objects: Sequence[Mapping[str, Any]],
+        now: float,
+        node_usage: Mapping[str, Any] | None = None,
+    ) -> Decisions:
+        """Decide one cycle on a cluster given as manifests."""
+        things: list[KubeObject] = [from_manifest(manifest) for manifest in objects]
+        return self.decide(Ingest(Snapshot()).load(things), now, node_usage)
+
+    def decide(
+        self, snapshot: Snapshot, now: float, node_usage: Mapping[str, Any] | None = None
+    ) -> Decisions:
+        """Decide one cycle on a snapshot and leave the snapshot as it was."""
+        tiers, _ = build_tiers(self.conf, self._plugins)
+        with np.errstate(all="ignore"):
+            session = Session(
+                snapshot,
+                tiers,
+                now=now,
+                seed=self.seed,
+                actions=self.conf.actions,
+                action_arguments=dict(self.conf.configurations),
+                memory=self._memory,
+                node_usage=dict(node_usage or {}),
+            )
+            for action in self.conf.actions:
+                ACTIONS[action](session)
+            decisions = outcome(session)
+        snapshot.release_session()
+        return decisions

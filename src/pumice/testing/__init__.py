@@ -1,0 +1,36 @@
+"""Scenario files and builders for tests: public, for plug-in authors and cluster owners alike."""
+
+from pumice.testing.builders import node, pdb, pod, pod_group, priority_class, queue
+from pumice.testing.compare import CompareOptions, compare
+from pumice.testing.runner import (
+    CaseResult,
+    CycleScheduler,
+    ScenarioFile,
+    SchedulerFactory,
+    check,
+    find_scenarios,
+    play,
+    run_files,
+)
+from pumice.testing.scenario import Scenario, load_scenario
+
+__all__ = [
+    "CaseResult",
+    "CompareOptions",
+    "CycleScheduler",
+    "Scenario",
+    "ScenarioFile",
+    "SchedulerFactory",
+    "check",
+    "compare",
+    "find_scenarios",
+    "load_scenario",
+    "node",
+    "pdb",
+    "play",
+    "pod",
+    "pod_group",
+    "priority_class",
+    "queue",
+    "run_files",
+]

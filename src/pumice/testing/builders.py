@@ -1,0 +1,237 @@
+"""Keyword-only builders that return plain Kubernetes manifests for tests and scenarios.
+
+Every builder writes only what it is told, so a test states only what matters.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Manifest = dict[str, Any]
+Quantity = str | int | float
+
+GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
+ROLE_ANNOTATION = "volcano.sh/task-spec"
+_VOLCANO = "scheduling.volcano.sh/v1beta1"
+
+
+def node(
+    name: str,
+    *,
+    cpu: Quantity = 4,
+    memory: Quantity = "8Gi",
+    pods: int = 110,
+    labels: Mapping[str, str] | None = None,
+    taints: Iterable[Mapping[str, str]] = (),
+    unschedulable: bool = False,
+    resources: Mapping[str, Quantity] | None = None,
+    created: str | None = None,
+) -> Manifest:
+    """Build a Node whose capacity equals its allocatable resources."""
+    allocatable = _quantities({"cpu": cpu, "memory": memory, "pods": pods, **(resources or {})})
+    spec = _present(taints=[dict(taint) for taint in taints], unschedulable=unschedulable)
+    status = {"allocatable": allocatable, "capacity": dict(allocatable)}
+    metadata = _metadata(
+        name, labels={"kubernetes.io/hostname": name, **(labels or {})}, created=created
+    )
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec} | {
+        "status": status
+    }
+
+
+def pod(
+    name: str,
+    *,
+    namespace: str = "default",
+    group: str | None = None,
+    role: str | None = None,
+    cpu: Quantity | None = None,
+    memory: Quantity | None = None,
+    resources: Mapping[str, Quantity] | None = None,
+    limits: Mapping[str, Quantity] | None = None,
+    node: str | None = None,
+    phase: str | None = None,
+    priority: int | None = None,
+    priority_class: str | None = None,
+    preemptable: bool | None = None,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    nominated_node: str | None = None,
+    scheduler: str = "volcano",
+    created: str | None = None,
+    spec: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """Build a Pod of one container; without cpu, memory and resources it is best effort.
+
+    The phase is Running if a node is given and Pending otherwise, unless stated.
+    Entries of `spec` are laid over the built pod spec.
+    """
+    requests = _quantities({**_present(cpu=cpu, memory=memory), **(resources or {})})
+    amounts = _present(requests=requests, limits=_quantities(limits or {}))
+    container = {"name": "main", "image": "busybox:1", "resources": amounts}
+    notes = _present(**{GROUP_ANNOTATION: group, ROLE_ANNOTATION: role})
+    if preemptable is not None:
+        notes["volcano.sh/preemptable"] = "true" if preemptable else "false"
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": _metadata(
+            name,
+            namespace=namespace,
+            labels=labels,
+            annotations={**notes, **(annotations or {})},
+            created=created,
+        ),
+        "spec": {
+            "schedulerName": scheduler,
+            "containers": [container],
+            **_present(nodeName=node, priority=priority, priorityClassName=priority_class),
+            **(spec or {}),
+        },
+        "status": _present(
+            phase=phase or ("Running" if node else "Pending"), nominatedNodeName=nominated_node
+        ),
+    }
+
+
+def pod_group(
+    name: str,
+    *,
+    namespace: str = "default",
+    min_member: int | None = 1,
+    queue: str | None = "default",
+    phase: str | None = "Pending",
+    min_resources: Mapping[str, Quantity] | None = None,
+    min_task_member: Mapping[str, int] | None = None,
+    priority_class: str | None = None,
+    network_topology: Mapping[str, Any] | None = None,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    created: str | None = None,
+    spec: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """Build a PodGroup; entries of `spec` are laid over the built one."""
+    return {
+        "apiVersion": _VOLCANO,
+        "kind": "PodGroup",
+        "metadata": _metadata(
+            name, namespace=namespace, labels=labels, annotations=annotations, created=created
+        ),
+        "spec": {
+            **_present(
+                minMember=min_member,
+                queue=queue,
+                minResources=_quantities(min_resources or {}),
+                minTaskMember=dict(min_task_member or {}),
+                priorityClassName=priority_class,
+                networkTopology=dict(network_topology or {}),
+            ),
+            **(spec or {}),
+        },
+        "status": _present(phase=phase),
+    }
+
+
+def queue(
+    name: str,
+    *,
+    weight: int | None = 1,
+    state: str | None = "Open",
+    parent: str | None = None,
+    priority: int | None = None,
+    reclaimable: bool | None = None,
+    capability: Mapping[str, Quantity] | None = None,
+    deserved: Mapping[str, Quantity] | None = None,
+    guarantee: Mapping[str, Quantity] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    created: str | None = None,
+    spec: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """Build a Queue in state Open; entries of `spec` are laid over the built one."""
+    reserved = _quantities(guarantee or {})
+    built = _present(
+        weight=weight,
+        parent=parent,
+        priority=priority,
+        capability=_quantities(capability or {}),
+        deserved=_quantities(deserved or {}),
+        guarantee={"resource": reserved} if reserved else None,
+    )
+    if reclaimable is not None:
+        built["reclaimable"] = reclaimable
+    return {
+        "apiVersion": _VOLCANO,
+        "kind": "Queue",
+        "metadata": _metadata(name, annotations=annotations, created=created),
+        "spec": {**built, **(spec or {})},
+        "status": _present(state=state),
+    }
+
+
+def priority_class(
+    name: str, *, value: int, global_default: bool = False, preemption_policy: str | None = None
+) -> Manifest:
+    """Build a PriorityClass."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": _metadata(name),
+        "value": value,
+        **_present(globalDefault=global_default, preemptionPolicy=preemption_policy),
+    }
+
+
+def pdb(
+    name: str,
+    *,
+    namespace: str = "default",
+    match_labels: Mapping[str, str],
+    disruptions_allowed: int = 0,
+    min_available: Quantity | None = None,
+    max_unavailable: Quantity | None = None,
+) -> Manifest:
+    """Build a PodDisruptionBudget."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _metadata(name, namespace=namespace),
+        "spec": {
+            "selector": {"matchLabels": dict(match_labels)},
+            **_present(minAvailable=min_available, maxUnavailable=max_unavailable),
+        },
+        "status": {"disruptionsAllowed": disruptions_allowed},
+    }
+
+
+def _metadata(
+    name: str,
+    *,
+    namespace: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    created: str | None = None,
+) -> Manifest:
+    """Fill object metadata; the name also serves as the stem of a stable uid."""
+    return {
+        "name": name,
+        "uid": f"{namespace}-{name}" if namespace else name,
+        **_present(
+            namespace=namespace,
+            labels=dict(labels or {}),
+            annotations=dict(annotations or {}),
+            creationTimestamp=created,
+        ),
+    }
+
+
+def _present(**fields: Any) -> Manifest:
+    """Drop fields that are None, False or empty; zero stays."""
+    return {
+        key: value
+        for key, value in fields.items()
+        if value is not None and value is not False and value not in ("", [], {})
+    }
+
+
+def _quantities(amounts: Mapping[str, Quantity]) -> dict[str, str]:
+    """Write amounts as quantity texts."""
+    return {name: str(amount) for name, amount in amounts.items()}

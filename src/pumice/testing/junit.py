@@ -1,0 +1,48 @@
+"""Write test results as JUnit XML, the form that build servers read."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from pumice.testing.runner import CaseResult
+
+
+def junit_xml(results: Sequence[CaseResult]) -> str:
+    """Return a document with one test case for each file; the class name is its folder."""
+    suite = ET.Element(
+        "testsuite",
+        name="pumice",
+        tests=str(len(results)),
+        failures=str(sum(result.outcome == "failed" for result in results)),
+        errors=str(sum(result.outcome == "error" for result in results)),
+        time=f"{sum(result.seconds for result in results):.3f}",
+    )
+    for result in results:
+        case = ET.SubElement(
+            suite,
+            "testcase",
+            classname=str(result.path.parent),
+            name=result.path.name,
+            time=f"{result.seconds:.3f}",
+        )
+        if result.outcome in {"failed", "error"}:
+            tag = "failure" if result.outcome == "failed" else "error"
+            first = result.differences[0] if result.differences else ""
+            ET.SubElement(case, tag, message=_legal(first)).text = _legal(
+                "\n".join(result.differences)
+            )
+    suites = ET.Element("testsuites")
+    suites.append(suite)
+    ET.indent(suites)
+    return ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def write_junit(results: Sequence[CaseResult], path: Path) -> None:
+    """Write the document to a file, making its folder if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(junit_xml(results), encoding="utf-8")
+
+
+def _legal(text: str) -> str:
+    """Drop control characters, which XML cannot hold in any form."""
+    return "".join(char for char in text if char in "\t\n\r" or ord(char) >= 0x20)

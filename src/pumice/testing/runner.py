@@ -1,0 +1,254 @@
+"""Run scenario files: find them in folders, play their cycles, compare, in several processes.
+
+Used by `pumice test` and `pumice run`. The scheduler comes in as a factory, so that anything with
+the same `cycle` method can be put to the test.
+"""
+
+import os
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Literal, Protocol
+
+from pumice.api.conf import SchedulerConf, parse_conf
+from pumice.api.decisions import Decisions
+from pumice.errors import PumiceError, ScenarioError
+from pumice.testing.compare import CompareOptions, compare
+from pumice.testing.scenario import (
+    SUFFIXES,
+    Manifest,
+    Scenario,
+    is_scenario,
+    read_document,
+    scenario_from,
+)
+from pumice.testing.world import advance
+
+Outcome = Literal["passed", "failed", "error", "skipped"]
+
+# starting a worker costs about as much as a few dozen small scenarios
+_WORTH_A_WORKER = 24
+_LARGEST_CHUNK = 16
+
+
+class CycleScheduler(Protocol):
+    """What the runner needs of a scheduler; it may remember things between cycles."""
+
+    def cycle(
+        self,
+        objects: Sequence[Mapping[str, Any]],
+        now: float,
+        node_usage: Mapping[str, Mapping[str, float]],
+    ) -> Decisions:
+        """Decide one cycle on the given world."""
+        ...
+
+
+SchedulerFactory = Callable[[SchedulerConf, int], CycleScheduler]
+"""Make a scheduler for a configuration and a seed; must be picklable for several processes."""
+
+
+@dataclass(frozen=True)
+class ScenarioFile:
+    """A file to run; one that was only found in a folder may turn out to be something else."""
+
+    path: Path
+    named: bool = False
+
+
+@dataclass(frozen=True)
+class PlayedCycle:
+    """One cycle: the world it started with and what was decided."""
+
+    objects: list[Manifest]
+    decisions: Decisions
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """The outcome for one file; `differences` also holds the text of an error."""
+
+    path: Path
+    outcome: Outcome
+    differences: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def default_scheduler(conf: SchedulerConf, seed: int) -> CycleScheduler:
+    """Make Pumice's own scheduler."""
+    from pumice.scheduler import Scheduler  # noqa: PLC0415  (the deciding core loads NumPy)
+
+    return Scheduler(conf, seed=seed)
+
+
+def find_scenarios(paths: Iterable[Path], substring: str = "") -> list[ScenarioFile]:
+    """List the files to run, folders walked in name order, each file once."""
+    found: dict[Path, ScenarioFile] = {}
+    for path in paths:
+        if path.is_dir():
+            inside = (p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
+            candidates = [ScenarioFile(p) for p in sorted(inside)]
+        else:
+            candidates = [ScenarioFile(path, named=True)]
+        for candidate in candidates:
+            if substring in str(candidate.path):
+                found.setdefault(candidate.path, candidate)
+    return list(found.values())
+
+
+def play(scenario: Scenario, make_scheduler: SchedulerFactory) -> list[PlayedCycle]:
+    """Run all cycles of a scenario; the clock advances by one second for each.
+
+    Raises:
+        ConfError: The configuration of the scenario cannot be used.
+    """
+    conf = parse_conf(scenario.conf, source=scenario.conf_source)
+    scheduler = make_scheduler(conf, scenario.seed)
+    objects = scenario.objects
+    played: list[PlayedCycle] = []
+    for number in range(scenario.cycles):
+        now = scenario.now + number
+        usage = {name: {"metricsTime": now, **one} for name, one in scenario.node_usage.items()}
+        decisions = scheduler.cycle(objects, now, usage)
+        played.append(PlayedCycle(objects, decisions))
+        objects = advance(objects, decisions)
+    return played
+
+
+def check(
+    scenario: Scenario, make_scheduler: SchedulerFactory, options: CompareOptions
+) -> list[str]:
+    """Run a scenario and return its differences.
+
+    Raises:
+        ScenarioError: The scenario expects nothing, so that it could not fail.
+    """
+    if not scenario.expect:
+        raise ScenarioError(
+            wanted="expectations",
+            field="expect",
+            file=str(scenario.path),
+            hint="'pumice run --write' fills them in",
+        )
+    differences: list[str] = []
+    for number, (cycle, record) in enumerate(
+        zip(play(scenario, make_scheduler), scenario.expect, strict=True), start=1
+    ):
+        place = f"cycle {number}: " if scenario.cycles > 1 else ""
+        found = compare(cycle.objects, record, cycle.decisions, options)
+        differences += [f"{place}{difference}" for difference in found]
+    return differences
+
+
+def run_file(
+    file: ScenarioFile, make_scheduler: SchedulerFactory, options: CompareOptions
+) -> CaseResult:
+    """Run one file; whatever goes wrong becomes the result of this file."""
+    start = perf_counter()
+    outcome: Outcome
+    try:
+        document = read_document(file.path)
+        if not file.named and not is_scenario(document):
+            return CaseResult(file.path, "skipped")
+        differences = check(scenario_from(document, file.path), make_scheduler, options)
+        outcome = "failed" if differences else "passed"
+    except PumiceError as error:
+        outcome, differences = "error", [str(error)]
+    except Exception as error:  # noqa: BLE001  (a crash is the result of this file, not of the run)
+        outcome, differences = "error", [_crash(error)]
+    return CaseResult(file.path, outcome, tuple(differences), perf_counter() - start)
+
+
+def run_files(
+    files: Sequence[ScenarioFile],
+    *,
+    make_scheduler: SchedulerFactory = default_scheduler,
+    options: CompareOptions | None = None,
+    jobs: int | None = None,
+    stop_early: bool = False,
+) -> Iterator[CaseResult]:
+    """Run files and yield their results in the given order, non-scenarios left out.
+
+    Args:
+        files: What to run.
+        make_scheduler: Called once for each file, in the process that runs it.
+        options: What to compare.
+        jobs: Number of processes; None takes the number of CPUs.
+        stop_early: End after the first result that is not a pass.
+    """
+    options = options or CompareOptions()
+    workers = min(jobs or os.cpu_count() or 1, 1 + len(files) // _WORTH_A_WORKER)
+    results = (
+        _run_here(files, make_scheduler, options)
+        if workers < 2
+        else _run_in_processes(files, make_scheduler, options, workers)
+    )
+    for result in results:
+        if result.outcome != "skipped":
+            yield result
+            if stop_early and result.outcome != "passed":
+                return
+
+
+def _run_here(
+    files: Iterable[ScenarioFile], make_scheduler: SchedulerFactory, options: CompareOptions
+) -> Iterator[CaseResult]:
+    for file in files:
+        yield run_file(file, make_scheduler, options)
+
+
+def _run_in_processes(
+    files: Sequence[ScenarioFile],
+    make_scheduler: SchedulerFactory,
+    options: CompareOptions,
+    workers: int,
+) -> Iterator[CaseResult]:
+    size = max(1, min(_LARGEST_CHUNK, len(files) // (4 * workers)))
+    chunks = [files[i : i + size] for i in range(0, len(files), size)]
+    with ProcessPoolExecutor(workers) as pool:
+        running = [pool.submit(_run_chunk, chunk, make_scheduler, options) for chunk in chunks]
+        try:
+            for chunk, future in zip(chunks, running, strict=True):
+                yield from _results(chunk, future, make_scheduler, options)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _results(
+    chunk: Sequence[ScenarioFile],
+    future: "Future[list[CaseResult]]",
+    make_scheduler: SchedulerFactory,
+    options: CompareOptions,
+) -> list[CaseResult]:
+    """Collect a chunk; if a worker died, find the culprit by running each file on its own."""
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return [_run_alone(file, make_scheduler, options) for file in chunk]
+
+
+def _run_chunk(
+    files: Sequence[ScenarioFile], make_scheduler: SchedulerFactory, options: CompareOptions
+) -> list[CaseResult]:
+    return [run_file(file, make_scheduler, options) for file in files]
+
+
+def _run_alone(
+    file: ScenarioFile, make_scheduler: SchedulerFactory, options: CompareOptions
+) -> CaseResult:
+    with ProcessPoolExecutor(1) as pool:
+        try:
+            return pool.submit(run_file, file, make_scheduler, options).result()
+        except BrokenProcessPool:
+            return CaseResult(file.path, "error", ("the process died while running this file",))
+
+
+def _crash(error: Exception) -> str:
+    """Name an unexpected error and the line it came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"

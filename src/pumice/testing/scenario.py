@@ -1,0 +1,316 @@
+"""Load and validate scenario files: a small world, a configuration, the wanted decisions.
+
+Used by the runner, the command line and the project's own tests.
+A scenario is data: nothing here runs a scheduler.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from pumice.api.conf import DEFAULT_CONF
+from pumice.errors import ABSENT, ScenarioError
+
+Manifest = dict[str, Any]
+Record = dict[str, Any]
+
+DEFAULT_NOW = "2026-01-01T00:00:00Z"
+SUFFIXES = frozenset({".json", ".yaml", ".yml"})
+
+_TOP_KEYS = (
+    *("name", "family", "description", "seed", "now", "cycles", "stable", "negative"),
+    *("conf", "confFrom", "nodeUsage", "objects", "objectsFrom", "expect"),
+)
+_MARKS = frozenset({"objects", "objectsFrom", "expect"})
+_NUMBER_KEYS = ("bindsNum", "evictNum", "evicted")
+_LIST_KEYS = ("bindOrder", "evictions", "bindNumsInHyperNode")
+_MAPPING_KEYS = (
+    *("binds", "pipelined", "podGroups", "nominated", "queues", "unschedulable"),
+    *("pipelinedOnOneOf", "taskStatusNums"),
+    *("boundPerPodGroup", "pipelinedPerPodGroup", "phases"),
+)
+_EXPECT_KEYS = (
+    *_MAPPING_KEYS,
+    *_LIST_KEYS,
+    *_NUMBER_KEYS,
+    *("evictionsUnordered", "counts", "cycles"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """One validated scenario; `expect` has one record for each cycle, or none at all."""
+
+    path: Path
+    name: str
+    objects: list[Manifest]
+    conf: str = DEFAULT_CONF
+    """Text of the scheduler configuration."""
+    conf_source: str = ""
+    """Where the configuration stands, for messages about it."""
+    now: float
+    """Epoch seconds of the first cycle."""
+    cycles: int = 1
+    stable: Literal[True, "counts"] = True
+    seed: int = 0
+    node_usage: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Node to cpu and memory percent, and `metricsTime` in epoch seconds where it is stated."""
+    expect: list[Record] = field(default_factory=list)
+
+
+def load_scenario(path: Path) -> Scenario:
+    """Read the scenario in a JSON or YAML file.
+
+    Raises:
+        ScenarioError: The file cannot be read, is no scenario or breaks the format.
+    """
+    return scenario_from(read_document(path), path)
+
+
+def read_document(path: Path) -> Any:
+    """Read one JSON or YAML file; several YAML documents come back as a list."""
+    text = _read_text(path)
+    if path.suffix == ".json":
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            raise _problem(
+                path, f"line {error.lineno}", _line(text, error.lineno), "JSON", hint=error.msg
+            ) from error
+    documents = _yaml_documents(text, path, "")
+    return documents[0] if len(documents) == 1 else documents
+
+
+def is_scenario(document: Any) -> bool:
+    """Tell a scenario from manifests, configurations and other data found in a folder."""
+    return isinstance(document, dict) and "kind" not in document and not _MARKS.isdisjoint(document)
+
+
+def scenario_from(document: Any, path: Path) -> Scenario:
+    """Validate a document that was read from `path` and fill in the defaults.
+
+    Raises:
+        ScenarioError: The document is no scenario or breaks the format.
+    """
+    if not isinstance(document, dict):
+        raise _problem(path, "file", document, "a mapping with the key 'objects'")
+    _refuse_unknown(path, "", document, _TOP_KEYS)
+    conf, conf_source = _conf(path, document)
+    cycles, expect = _expectations(path, document)
+    seed = document.get("seed", 0)
+    return Scenario(
+        path=path,
+        name=str(document.get("name", path.stem)),
+        objects=_objects(path, document),
+        conf=conf,
+        conf_source=conf_source,
+        now=_instant(path, "now", document.get("now", DEFAULT_NOW)),
+        cycles=cycles,
+        stable=_stable(path, document.get("stable", True)),
+        seed=seed if isinstance(seed, int) else 0,
+        node_usage=_node_usage(path, document),
+        expect=expect,
+    )
+
+
+def _conf(path: Path, document: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the text of the configuration and a name for its place."""
+    inside = f"{path}: conf"
+    if "conf" in document and "confFrom" in document:
+        raise _problem(path, "confFrom", document["confFrom"], "either conf or confFrom, not both")
+    if "confFrom" in document:
+        source = path.parent / _typed(path, "confFrom", document["confFrom"], str, "a file name")
+        return _read_text(source), str(source)
+    conf = document.get("conf", DEFAULT_CONF)
+    if isinstance(conf, dict):
+        return yaml.safe_dump(conf, sort_keys=False), inside
+    return _typed(path, "conf", conf, str, "the text of a configuration or a mapping"), inside
+
+
+def _objects(path: Path, document: Mapping[str, Any]) -> list[Manifest]:
+    if "objects" not in document and "objectsFrom" not in document:
+        raise _problem(path, "objects", None, "a list of manifests (or objectsFrom)")
+    given = document.get("objects", [])
+    if isinstance(given, str):
+        given = _yaml_documents(given, path, "objects")
+    found = [(path, f"objects[{i}]", item) for i, item in enumerate(_list(path, "objects", given))]
+    for name in _list(path, "objectsFrom", document.get("objectsFrom", [])):
+        source = path.parent / _typed(path, "objectsFrom", name, str, "file names")
+        items = read_document(source)
+        for i, item in enumerate(items if isinstance(items, list) else [items]):
+            found.append((source, f"document[{i}]", item))
+    return [manifest for item in found if item[2] is not None for manifest in _manifests(*item)]
+
+
+def _manifests(path: Path, where: str, item: Any) -> list[Manifest]:
+    """Check one manifest; a `kind: …List` gives its items."""
+    manifest = _typed(path, where, item, dict, "a manifest")
+    kind = _typed(path, f"{where}.kind", manifest.get("kind"), str, "the kind of the object")
+    if kind.endswith("List") and "items" in manifest:
+        items = _list(path, f"{where}.items", manifest["items"])
+        return [m for i, one in enumerate(items) for m in _manifests(path, f"{where}[{i}]", one)]
+    metadata = _typed(path, f"{where}.metadata", manifest.get("metadata"), dict, "a mapping")
+    _typed(path, f"{where}.metadata.name", metadata.get("name"), str, "the name of the object")
+    return [manifest]
+
+
+def _node_usage(path: Path, document: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    given = _typed(path, "nodeUsage", document.get("nodeUsage", {}), dict, "node to usage")
+    usage: dict[str, dict[str, float]] = {}
+    for node, facts in given.items():
+        where = f"nodeUsage.{node}"
+        _typed(path, where, facts, dict, "a mapping with cpu and memory in percent")
+        _refuse_unknown(path, where, facts, ("cpu", "memory", "metricsTime"))
+        usage[node] = {
+            key: _instant(path, f"{where}.{key}", value)
+            if key == "metricsTime"
+            else float(_typed(path, f"{where}.{key}", value, (int, float), "a percentage"))
+            for key, value in facts.items()
+        }
+    return usage
+
+
+def _expectations(path: Path, document: Mapping[str, Any]) -> tuple[int, list[Record]]:
+    cycles = document.get("cycles")
+    if cycles is not None and (not _is_count(cycles) or cycles < 1):
+        raise _problem(path, "cycles", cycles, "a number of at least 1")
+    if document.get("expect") is None:
+        return cycles or 1, []
+    expect = _typed(path, "expect", document["expect"], dict, "a mapping")
+    if "cycles" not in expect:
+        if cycles is not None and cycles > 1:
+            raise _problem(path, "expect.cycles", None, f"a list of {cycles} records")
+        return 1, [_record(path, "expect", expect)]
+    _refuse_unknown(path, "expect", expect, ("cycles",))
+    given = _list(path, "expect.cycles", expect["cycles"])
+    if not given or len(given) != (cycles or len(given)):
+        raise _problem(
+            path, "expect.cycles", f"{len(given)} records", f"{cycles or 'at least 1'}, as 'cycles'"
+        )
+    return len(given), [_record(path, f"expect.cycles[{i}]", one) for i, one in enumerate(given)]
+
+
+def _record(path: Path, where: str, given: Any) -> Record:
+    """Check the expectations for one cycle and lift the entries of `counts` to the top."""
+    record = dict(_typed(path, where, given, dict, "a mapping"))
+    _refuse_unknown(path, where, record, _EXPECT_KEYS)
+    counts = _typed(path, f"{where}.counts", record.pop("counts", {}), dict, "a mapping")
+    _refuse_unknown(path, f"{where}.counts", counts, _EXPECT_KEYS)
+    record |= counts
+    for key, value in record.items():
+        kind, wanted = _kind(key)
+        if not kind(value):
+            raise _problem(path, f"{where}.{key}", value, wanted)
+    for name, group in record.get("podGroups", {}).items():
+        entry = _typed(path, f"{where}.podGroups.{name}", group, dict, "a mapping with phase")
+        _refuse_unknown(
+            path, f"{where}.podGroups.{name}", entry, ("phase", "conditions", "hyperNode")
+        )
+    return record
+
+
+def _kind(key: str) -> tuple[Callable[[Any], bool], str]:
+    if key in _NUMBER_KEYS:
+        return _is_count, "a number"
+    if key in _LIST_KEYS:
+        return lambda value: isinstance(value, list), "a list"
+    if key in _MAPPING_KEYS:
+        return lambda value: isinstance(value, dict), "a mapping"
+    return lambda value: isinstance(value, bool), "true or false"
+
+
+def _stable(path: Path, value: Any) -> Literal[True, "counts"]:
+    if value is True:
+        return True
+    if value == "counts":
+        return "counts"
+    raise _problem(path, "stable", value, "true or 'counts'")
+
+
+def _instant(path: Path, where: str, value: Any) -> float:
+    wanted = f"an RFC 3339 instant such as {DEFAULT_NOW}"
+    try:
+        moment = datetime.fromisoformat(_typed(path, where, value, str, wanted))
+    except ValueError:
+        raise _problem(path, where, value, wanted) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _list(path: Path, where: str, value: Any) -> list[Any]:
+    return _typed(path, where, value, list, "a list")
+
+
+def _typed(path: Path, where: str, value: Any, kind: type | tuple[type, ...], wanted: str) -> Any:
+    """Return the value if it has the wanted type; a truth value is no number."""
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise _problem(path, where, value, wanted)
+    return value
+
+
+def _refuse_unknown(
+    path: Path, where: str, given: Mapping[str, Any], known: tuple[str, ...]
+) -> None:
+    for key in given:
+        if key not in known:
+            near = get_close_matches(str(key), known, n=1)
+            raise _problem(
+                path,
+                where,
+                key,
+                f"one of the keys {', '.join(known)}",
+                hint=f"did you mean '{near[0]}'?" if near else "",
+            )
+
+
+def _problem(path: Path, where: str, found: Any, wanted: str, hint: str = "") -> ScenarioError:
+    return ScenarioError(
+        wanted=wanted,
+        found=ABSENT if found is None else found,
+        field=where,
+        file=str(path),
+        hint=hint,
+    )
+
+
+def _line(text: str, number: int) -> str:
+    lines = text.splitlines()
+    return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise _problem(path, "", None, "a readable file", hint=reason or "") from error
+
+
+def _yaml_documents(text: str, path: Path, where: str) -> list[Any]:
+    try:
+        return list(yaml.load_all(text, Loader=_Loader))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        number = mark.line + 1 if mark else 0
+        place = f"{where} line {number}".strip() if mark else where
+        hint = getattr(error, "problem", None) or ""
+        raise _problem(path, place, _line(text, number), "YAML", hint=hint) from error
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Safe loader that leaves instants as text, as JSON manifests have them."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+}

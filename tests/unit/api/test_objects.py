@@ -1,0 +1,302 @@
+"""Objects: manifests become typed values and back; what Kubernetes refuses is refused."""
+
+import gc
+
+import pytest
+
+from pumice.api.objects import (
+    KINDS,
+    Container,
+    NetworkTopology,
+    Node,
+    ObjectMeta,
+    Pod,
+    PodGroup,
+    PodSpec,
+    Queue,
+    ResourceRequirements,
+    from_manifest,
+    to_manifest,
+)
+from pumice.errors import InputError
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {
+        "name": "p",
+        "namespace": "ns",
+        "uid": "u",
+        "creationTimestamp": "2026-01-15T10:05:29Z",
+        "deletionTimestamp": "2026-01-15T11:59:30Z",
+        "deletionGracePeriodSeconds": 300,
+        "labels": {"a": "b"},
+        "annotations": {"scheduling.k8s.io/group-name": "pg"},
+        "ownerReferences": [{"kind": "Job", "name": "j", "uid": "x", "controller": True}],
+    },
+    "spec": {
+        "nodeName": "n0",
+        "schedulerName": "volcano",
+        "containers": [
+            {
+                "name": "c",
+                "image": "i:1",
+                "resources": {"requests": {"cpu": "1", "memory": 5}, "limits": {"cpu": 1.5}},
+                "ports": [{"containerPort": 80, "hostPort": 8080, "hostIP": "10.0.0.1"}],
+            }
+        ],
+        "initContainers": [{"name": "side", "restartPolicy": "Always"}],
+        "overhead": {"cpu": "100m"},
+        "nodeSelector": {"disk": "ssd"},
+        "affinity": {
+            "nodeAffinity": {
+                REQUIRED: {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "d", "operator": "Gt", "values": ["1"]}]}
+                    ]
+                },
+                PREFERRED: [
+                    {
+                        "weight": 5,
+                        "preference": {
+                            "matchFields": [
+                                {"key": "metadata.name", "operator": "In", "values": ["n"]}
+                            ]
+                        },
+                    }
+                ],
+            },
+            "podAffinity": {
+                REQUIRED: [
+                    {
+                        "topologyKey": "zone",
+                        "labelSelector": {"matchLabels": {"a": "b"}},
+                        "namespaces": ["ns"],
+                        "matchLabelKeys": ["k"],
+                    }
+                ]
+            },
+            "podAntiAffinity": {
+                PREFERRED: [
+                    {
+                        "weight": 1,
+                        "podAffinityTerm": {
+                            "topologyKey": "zone",
+                            "namespaceSelector": {
+                                "matchExpressions": [{"key": "t", "operator": "Exists"}]
+                            },
+                            "mismatchLabelKeys": ["k"],
+                        },
+                    }
+                ]
+            },
+        },
+        "tolerations": [{"key": "k", "operator": "Exists", "tolerationSeconds": 3}],
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "zone",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "minDomains": 2,
+                "nodeAffinityPolicy": "Honor",
+                "nodeTaintsPolicy": "Ignore",
+                "matchLabelKeys": ["k"],
+            }
+        ],
+        "priority": 5,
+        "priorityClassName": "high",
+        "preemptionPolicy": "Never",
+        "schedulingGates": [{"name": "g"}],
+        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
+    },
+    "status": {
+        "phase": "Running",
+        "conditions": [{"type": "PodScheduled", "status": "True"}],
+        "startTime": "2026-01-15T10:05:29Z",
+        "nominatedNodeName": "n5",
+    },
+}
+
+
+def manifest(kind, api_version, **fields):
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, **fields}
+
+
+SCHEDULING = "scheduling.volcano.sh/v1beta1"
+OTHERS = [
+    manifest(
+        "Node",
+        "v1",
+        spec={"unschedulable": True, "taints": [{"key": "k", "effect": "NoExecute"}]},
+        status={
+            "capacity": {"cpu": "4"},
+            "allocatable": {"cpu": "3500m"},
+            "images": [{"names": ["i:1"], "sizeBytes": 7}],
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    ),
+    manifest(
+        "PodGroup",
+        SCHEDULING,
+        spec={
+            "minMember": 0,
+            "minTaskMember": {"ps": 1},
+            "queue": "q",
+            "minResources": {},
+            "networkTopology": {"mode": "hard", "highestTierAllowed": 0},
+            "subGroupPolicy": [
+                {
+                    "name": "tp",
+                    "labelSelector": {"matchLabels": {"a": "b"}},
+                    "matchLabelKeys": ["part"],
+                    "subGroupSize": 2,
+                    "minSubGroups": 1,
+                    "networkTopology": {"mode": "soft", "highestTierName": "rack"},
+                }
+            ],
+        },
+        status={"phase": "Inqueue", "running": 2},
+    ),
+    manifest(
+        "Queue",
+        SCHEDULING,
+        spec={
+            "weight": 0,
+            "capability": {"cpu": "10"},
+            "deserved": {"cpu": "5"},
+            "guarantee": {"resource": {"cpu": "1"}},
+            "reclaimable": False,
+            "parent": "root",
+            "priority": 3,
+            "affinity": {
+                "nodeGroupAffinity": {REQUIRED: ["g1"]},
+                "nodeGroupAntiAffinity": {PREFERRED: ["g2"]},
+            },
+            "dequeueStrategy": "fifo",
+        },
+        status={"state": "Open", "allocated": {"cpu": "2"}},
+    ),
+    manifest("PriorityClass", "scheduling.k8s.io/v1", value=10, globalDefault=True),
+    manifest("ResourceQuota", "v1", spec={"hard": {"cpu": "2"}}, status={"used": {"cpu": "1"}}),
+    manifest(
+        "PodDisruptionBudget",
+        "policy/v1",
+        spec={"minAvailable": "50%", "selector": {"matchLabels": {"a": "b"}}},
+        status={"disruptionsAllowed": 1},
+    ),
+    manifest(
+        "HyperNode",
+        "topology.volcano.sh/v1alpha1",
+        spec={
+            "tier": 1,
+            "tierName": "rack",
+            "members": [
+                {"type": "Node", "selector": {"exactMatch": {"name": "n0"}}},
+                {"type": "Node", "selector": {"regexMatch": {"pattern": "^n"}}},
+                {"type": "HyperNode", "selector": {"labelMatch": {"matchLabels": {"r": "1"}}}},
+            ],
+        },
+    ),
+    manifest(
+        "Numatopology",
+        "nodeinfo.volcano.sh/v1alpha1",
+        spec={
+            "policies": {"CPUManagerPolicy": "static"},
+            "resReserved": {"cpu": "1"},
+            "numares": {"cpu": {"allocatable": "0,2-3", "capacity": 4}},
+            "cpuDetail": {"1": {"numa": 1, "socket": 1, "core": 3}},
+        },
+    ),
+    manifest("Namespace", "v1"),
+    manifest("PersistentVolumeClaim", "v1", spec={"storageClassName": "", "volumeName": "v"}),
+    manifest(
+        "PersistentVolume",
+        "v1",
+        spec={
+            "claimRef": {"name": "c", "namespace": "ns"},
+            "nodeAffinity": {
+                "required": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
+                    ]
+                }
+            },
+        },
+    ),
+    manifest("StorageClass", "storage.k8s.io/v1", provisioner="x", volumeBindingMode="Immediate"),
+    manifest(
+        "CSINode",
+        "storage.k8s.io/v1",
+        spec={"drivers": [{"name": "d", "nodeID": "i", "allocatable": {"count": 3}}]},
+    ),
+]
+
+
+@pytest.mark.parametrize("given", [POD, *OTHERS], ids=lambda given: given["kind"])
+def test_a_manifest_comes_back_as_it_was(given):
+    assert given == to_manifest(from_manifest(given))
+
+
+def test_every_kind_is_tried_above():
+    tried = {(given["apiVersion"], given["kind"]) for given in [POD, *OTHERS]}
+    assert set(KINDS) == tried
+
+
+def test_absent_stays_absent():
+    pod = from_manifest(manifest("Pod", "v1"))
+    queue = from_manifest(manifest("Queue", SCHEDULING))
+    group = from_manifest(manifest("PodGroup", SCHEDULING))
+    assert (pod.metadata.namespace, pod.spec.priority, pod.spec.affinity) == ("", None, None)
+    assert (queue.spec.weight, queue.spec.reclaimable, queue.spec.capability) == (None, None, {})
+    assert (group.spec.min_member, group.spec.min_resources) == (None, None)
+
+
+def test_an_empty_selector_differs_from_an_absent_one():
+    given = manifest("PodDisruptionBudget", "policy/v1", spec={"selector": {}})
+    assert from_manifest(given).spec.selector is not None
+    assert from_manifest(given | {"spec": {}}).spec.selector is None
+
+
+def test_null_means_absent():
+    given = manifest("Pod", "v1", spec={"affinity": None, "containers": [{"ports": None}]})
+    given["metadata"] |= {"creationTimestamp": None, "labels": None}
+    assert from_manifest(given) == Pod(
+        metadata=ObjectMeta(name="x"), spec=PodSpec(containers=(Container(),))
+    )
+
+
+def test_unknown_fields_are_ignored():
+    given = manifest("Node", "v1", spec={"podCIDR": "10.0.0.0/8"}, extra=[1])
+    assert from_manifest(given) == Node(metadata=ObjectMeta(name="x"))
+
+
+def test_quantities_stay_as_written():
+    requests = from_manifest(POD).spec.containers[0].resources.requests
+    assert requests == {"cpu": "1", "memory": 5}
+
+
+def test_objects_do_not_change_and_do_not_burden_the_collector():
+    pod = from_manifest(POD)
+    with pytest.raises(AttributeError):
+        pod.status = None
+    assert not gc.is_tracked(pod)
+
+
+def test_an_empty_default_is_not_shared():
+    one, two = ObjectMeta(name="a"), ObjectMeta(name="b")
+    one.labels["k"] = "v"
+    assert two.labels == {}
+
+
+def test_objects_built_in_python_are_checked_alike():
+    with pytest.raises(InputError):
+        ResourceRequirements(requests={"cpu": "many"})
+
+
+def test_equal_objects_are_equal():
+    assert from_manifest(POD) == from_manifest(dict(POD))
+    assert PodGroup(metadata=ObjectMeta(name="x")) != Queue(metadata=ObjectMeta(name="x"))
+    assert NetworkTopology(mode="hard") != NetworkTopology(mode="soft")

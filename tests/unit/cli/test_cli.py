@@ -1,0 +1,270 @@
+"""The command line: what it prints, where, and its exit codes."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from types import ModuleType
+from xml.etree import ElementTree as ET
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+import pumice
+from pumice.api.decisions import Condition, Decisions, PodGroupState
+from pumice.cli.main import COMMANDS, main
+from pumice.framework.arguments import arg
+from pumice.framework.plugin import Plugin
+from pumice.testing.builders import node, pod, pod_group
+
+OBJECTS = [node("n1"), pod_group("pg", namespace="ns"), pod("a", namespace="ns", group="pg")]
+
+
+class FakeScheduler:
+    """Binds ns/a to n1; a world with a node named lost crashes it."""
+
+    def __init__(self, conf, *, seed=0):
+        self.conf, self.seed = conf, seed
+
+    def cycle(self, objects, now, node_usage):
+        assert now > 0
+        assert node_usage == {}
+        if any(one["metadata"]["name"] == "lost" for one in objects):
+            raise KeyError("lost")
+        stuck = Condition("Unschedulable", "True", "NotEnoughResources")
+        return Decisions(
+            binds={"ns/a": "n1"},
+            evictions=["ns/old"],
+            pipelined={"ns/next": "n2"},
+            pod_groups={"ns/pg": PodGroupState("Inqueue", [stuck])},
+            explanations={"ns/pg": "waits for one more node"},
+        )
+
+
+@dataclass(kw_only=True)
+class Packing(Plugin, name="binpack"):
+    """Prefer full nodes.
+
+    The second paragraph.
+    """
+
+    weight: int = arg("binpack.weight", default=1, doc="factor of the score")
+
+    def score_nodes(self, task, nodes):
+        raise NotImplementedError
+
+
+@dataclass(kw_only=True)
+class Gangs(Plugin, name="gang"):
+    """Keep gangs together."""
+
+
+def module(name, **attributes):
+    made = ModuleType(name)
+    vars(made).update(attributes)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def fakes(monkeypatch):
+    for fake in (
+        module("pumice.scheduler", Scheduler=FakeScheduler),
+        module("pumice.plugins", BUILTIN={"binpack": Packing, "gang": Gangs}),
+        module("pumice.actions", BUILTIN={"allocate": object}),
+    ):
+        monkeypatch.setitem(sys.modules, fake.__name__, fake)
+    monkeypatch.delenv("PUMICE_DEBUG", raising=False)
+
+
+@pytest.fixture
+def pumice_command():
+    return lambda *words: CliRunner().invoke(main, [str(word) for word in words])
+
+
+CONF = "actions: allocate\ntiers:\n- plugins:\n  - name: binpack\n"
+
+
+def save(path, **changes):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"objects": OBJECTS, "conf": CONF, **changes}, indent=1))
+    return path
+
+
+def test_help_is_fast_because_it_loads_nothing_heavy():
+    code = (
+        "import sys\nfrom click.testing import CliRunner\nfrom pumice.cli.main import main\n"
+        "out = CliRunner().invoke(main, ['--help'])\nassert out.exit_code == 0, out.output\n"
+        "print(sorted({'numpy', 'rich', 'yaml', 'msgspec'} & set(sys.modules)))"
+    )
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_loads_and_has_help(name, pumice_command):
+    assert name in pumice_command("--help").output
+    result = pumice_command(name, "--help")
+    assert result.exit_code == 0
+    assert "Usage:" in result.output
+
+
+def test_version(pumice_command):
+    assert pumice_command("--version").output == f"pumice {pumice.__version__}\n"
+
+
+def test_all_passed_ends_with_a_plain_line_and_exit_0(tmp_path, pumice_command):
+    save(tmp_path / "a" / "1.json", expect={"binds": {"ns/a": "n1"}})
+    save(tmp_path / "b" / "2.json", expect={"bindsNum": 1})
+    result = pumice_command("test", tmp_path)
+    assert result.exit_code == 0
+    assert result.output.splitlines()[-1] == "2 passed, 0 failed"
+    assert str(tmp_path / "a") in result.output
+    assert "FAIL" not in result.output
+
+
+def test_a_failure_is_told_briefly_and_exits_1(tmp_path, pumice_command):
+    wanted = {f"ns/{number:02}": "n0" for number in range(16)}
+    save(tmp_path / "1.json", expect={"binds": {"ns/a": "n0", **wanted}})
+    save(tmp_path / "2.json", objects=[node("lost")], expect={"binds": {}})
+    result = pumice_command("test", tmp_path)
+    lines = result.output.splitlines()
+    assert result.exit_code == 1
+    assert lines[0] == f"FAIL  {tmp_path / '1.json'}"
+    assert lines[1].strip() == "ns/a: bound to n1, expected n0"
+    assert lines[11].strip() == "… and 7 more"
+    assert lines[12] == f"ERROR {tmp_path / '2.json'}"
+    assert lines[13].strip().startswith("KeyError: 'lost'")
+    assert lines[-1] == "0 passed, 2 failed"
+
+
+def test_junit_is_written(tmp_path, pumice_command):
+    save(tmp_path / "1.json", expect={"bindsNum": 0})
+    report = tmp_path / "report.xml"
+    assert pumice_command("test", "--junit", report, tmp_path).exit_code == 1
+    failure = ET.parse(report).find(".//failure")  # noqa: S314  (our own text)
+    assert failure.text == "1 bind, expected 0"
+
+
+def test_options_choose_files_and_facts(tmp_path, pumice_command):
+    save(tmp_path / "1.json", expect={"nominated": {"ns/x": "n1"}})
+    save(tmp_path / "2.json", expect={"unschedulable": {"ns/pg": "x"}})
+    assert pumice_command("test", tmp_path).exit_code == 0
+    chosen = pumice_command("test", "--nominated", "-k", "2.json", tmp_path)
+    assert chosen.output.splitlines()[-1] == "1 passed, 0 failed"
+    assert pumice_command("test", "--nominated", tmp_path).exit_code == 1
+    assert pumice_command("test", "--messages", tmp_path).exit_code == 1
+    stopped = pumice_command("test", "--nominated", "--messages", "-x", tmp_path)
+    assert stopped.output.splitlines()[-1] == "0 passed, 1 failed"
+
+
+def test_nothing_to_run_is_bad_usage(tmp_path, pumice_command):
+    (tmp_path / "pods.yaml").write_text("kind: Pod\n")
+    result = pumice_command("test", tmp_path)
+    assert result.exit_code == 2
+    assert "no scenario found" in result.stderr
+    assert pumice_command("test").exit_code == 2
+    assert pumice_command("test", tmp_path / "absent").exit_code == 2
+
+
+def test_run_prints_groups_then_placements(tmp_path, pumice_command):
+    result = pumice_command("run", save(tmp_path / "1.json"))
+    assert result.exit_code == 0
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert ["ns/pg", "Inqueue", "waits", "for", "one", "more", "node"] in rows
+    assert ["ns/a", "bound", "n1"] in rows
+    assert ["ns/old", "evicted"] in rows
+    assert ["ns/next", "pipelined", "n2"] in rows
+
+
+@pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_run_prints_the_keys_of_expect(form, read, tmp_path, pumice_command):
+    result = pumice_command("run", save(tmp_path / "1.json"), "-o", form)
+    record = read(result.stdout)
+    assert record["bindOrder"] == ["ns/a"]
+    assert record["podGroups"]["ns/pg"]["phase"] == "Inqueue"
+
+
+def test_run_write_makes_the_file_pass(tmp_path, pumice_command):
+    path = save(tmp_path / "1.json", expect={"binds": {}})
+    assert pumice_command("test", path).exit_code == 1
+    result = pumice_command("run", path, "--write")
+    assert "the rest is unchanged" in result.stderr
+    assert pumice_command("test", path).exit_code == 0
+    assert json.loads(path.read_text())["objects"] == OBJECTS
+
+
+def test_run_warns_of_arguments_said_in_vain(tmp_path, pumice_command):
+    conf = f"{CONF}    arguments:\n      binpack.weightz: 2\n"
+    result = pumice_command("run", save(tmp_path / "1.json", conf=conf), "-o", "json")
+    assert result.exit_code == 0
+    assert "line 6" in result.stderr
+    assert "did you mean 'binpack.weight'?" in result.stderr
+    assert json.loads(result.stdout)["binds"] == {"ns/a": "n1"}
+
+
+def test_an_error_of_pumice_is_one_message(tmp_path, pumice_command, monkeypatch):
+    path = tmp_path / "1.json"
+    path.write_text("{}")
+    result = pumice_command("run", path)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"Error: {path}: objects: wanted")
+    assert len(result.stderr.splitlines()) == 1
+    monkeypatch.setenv("PUMICE_DEBUG", "1")
+    assert "ScenarioError" in repr(pumice_command("run", path).exception)
+
+
+def test_config_check_shows_who_decides(tmp_path, pumice_command):
+    path = tmp_path / "my.conf"
+    path.write_text(CONF)
+    result = pumice_command("config", "check", path)
+    assert result.exit_code == 0
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert ["score_nodes", "enableNodeOrder", "sum", "binpack"] in rows
+    assert not [row for row in rows if row[:1] == ["job_ready"]]
+
+
+def test_config_check_lists_every_problem_with_line_and_hint(tmp_path, pumice_command):
+    path = tmp_path / "my.conf"
+    path.write_text(
+        "actions: allocatex\ntiers:\n- plugins:\n  - name: binpak\n"
+        "  - name: gang\n    enableJobOrdr: true\n"
+    )
+    result = pumice_command("config", "check", path)
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert [line.split(": ")[1] for line in lines] == ["line 1", "line 4", "line 6"]
+    assert "did you mean 'allocate'?" in lines[0]
+    assert "did you mean 'binpack'?" in lines[1]
+
+
+def test_config_check_refuses_what_a_run_only_warns_of(tmp_path, pumice_command):
+    path = tmp_path / "my.conf"
+    path.write_text(f"{CONF}    arguments:\n      binpack.weight: high\n")
+    result = pumice_command("config", "check", path)
+    assert result.exit_code == 1
+    assert "line 6: " in result.stdout
+    assert result.stdout.endswith("; ignored\n")
+
+
+def test_run_refuses_a_plugin_that_does_not_exist(tmp_path, pumice_command):
+    result = pumice_command("run", save(tmp_path / "1.json", conf=CONF.replace("pack", "pak")))
+    assert result.exit_code == 2
+    assert "did you mean 'binpack'?" in result.stderr
+    assert result.stdout == ""
+
+
+def test_plugins_are_listed_and_described(pumice_command):
+    rows = [line.split() for line in pumice_command("plugin", "list").stdout.splitlines()]
+    assert ["binpack", "Prefer", "full", "nodes."] in rows
+    shown = pumice_command("plugin", "show", "binpack").stdout
+    assert "The second paragraph." in shown
+    assert ["binpack.weight", "integer", "1", "factor", "of", "the", "score"] in [
+        line.split() for line in shown.splitlines()
+    ]
+    assert "no arguments" in pumice_command("plugin", "show", "gang").stdout
+    unknown = pumice_command("plugin", "show", "binpak")
+    assert unknown.exit_code == 2
+    assert "did you mean 'binpack'?" in unknown.stderr

@@ -1,0 +1,82 @@
+"""Errors: one sentence each, values as attributes, whole after pickling."""
+
+import pickle
+
+import pytest
+
+from pumice.errors import (
+    ABSENT,
+    BadHookResultError,
+    ConfError,
+    InputError,
+    InvariantError,
+    ManifestError,
+    PluginError,
+    Problem,
+    PumiceError,
+    QuantityError,
+    ScenarioError,
+    UnknownHookError,
+)
+
+SAID = {
+    "wanted a list, found 5": InputError(wanted="a list", found=5),
+    "f.yaml: spec.x: wanted a list, found nothing (try y)": ScenarioError(
+        wanted="a list", field="spec.x", file="f.yaml", hint="try y"
+    ),
+    "f.yaml:3: Pod p: spec: wanted a mapping, found []": ManifestError(
+        wanted="a mapping", found=[], field="spec", file="f.yaml:3", subject="Pod p"
+    ),
+    "c.conf: line 4: actions: wanted a text, found 1": ConfError(
+        [Problem(wanted="a text", found=1, field="actions", line=4)], file="c.conf"
+    ),
+    "2 problems in the configuration\n  wanted a, found 1\n  line 2: wanted b, found 2 (c)": (
+        ConfError([Problem(wanted="a", found=1), Problem(wanted="b", found=2, line=2, hint="c")])
+    ),
+    "plug-in 'gang': cannot be used": PluginError("gang", problem="cannot be used"),
+    "plug-in 'gang', hook 'score_node': there is no such hook; did you mean 'score_nodes'?": (
+        UnknownHookError("gang", "score_node", "score_nodes")
+    ),
+    "plug-in 'gang', hook 'x': there is no such hook": UnknownHookError("gang", "x"),
+    "plug-in 'drf', hook 'score_nodes': wanted float64, found 'int8'": BadHookResultError(
+        "drf", "score_nodes", wanted="float64", found="int8"
+    ),
+    "broken rule: used is never negative\n  place p on n\n  undo": InvariantError(
+        "used is never negative", ["place p on n", "undo"]
+    ),
+}
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_an_error_says_where_what_was_wanted_and_what_was_found(said):
+    assert said == str(SAID[said])
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_an_error_survives_the_way_between_processes(said):
+    again = pickle.loads(pickle.dumps(SAID[said]))  # noqa: S301
+    assert said == str(again)
+    assert vars(SAID[said]) == vars(again)
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_every_error_is_a_pumice_error(said):
+    assert isinstance(SAID[said], PumiceError)
+
+
+def test_an_absent_value_differs_from_a_null():
+    assert str(InputError(wanted="x", found=None)) == "wanted x, found None"
+    assert InputError(wanted="x").found is ABSENT
+
+
+def test_a_long_value_is_cut():
+    assert len(str(QuantityError(wanted="x", found="9" * 1000))) < 120
+
+
+def test_a_value_that_python_does_not_print_is_described():
+    assert str(QuantityError(wanted="x", found=10**5000)) == "wanted x, found a very large int"
+
+
+def test_a_conf_error_shows_its_first_problem_as_its_own():
+    error = ConfError([Problem(wanted="a text", found=1, field="actions", hint="quote it")])
+    assert (error.wanted, error.found, error.field) == ("a text", 1, "actions")

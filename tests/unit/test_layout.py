@@ -1,0 +1,111 @@
+"""The shape of the source itself: line budgets, docstrings, layers that exist."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import pumice
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "pumice"
+FILE_LINES = 600
+FUNCTION_LINES = 60
+
+MODULES = sorted(SOURCE.rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+
+def relative(path):
+    return str(path.relative_to(ROOT))
+
+
+def parse(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", [*MODULES, *TESTS], ids=relative)
+def test_a_file_keeps_to_its_line_budget(path):
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= FILE_LINES
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_a_function_keeps_to_its_line_budget(path):
+    long = {
+        node.name: node.end_lineno - node.lineno + 1
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno - node.lineno >= FUNCTION_LINES
+    }
+    assert long == {}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_a_module_opens_with_a_docstring(path):
+    assert ast.get_docstring(parse(path))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_what_a_module_exports_exists_and_is_said_once(path):
+    """Every name in __all__ is bound at the top of the module."""
+    tree = parse(path)
+    bound, exported = set(), []
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            bound |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            bound.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = {target.id for target in targets if isinstance(target, ast.Name)}
+            bound |= names
+            if "__all__" in names:
+                exported = ast.literal_eval(node.value)
+    assert [name for name in exported if name not in bound] == []
+    assert len(exported) == len(set(exported))
+
+
+def test_no_module_has_a_name_that_says_nothing():
+    empty = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
+    assert [relative(path) for path in MODULES if path.stem in empty] == []
+
+
+def test_deciding_is_kept_from_every_module_that_touches_the_world():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    forbidden = next(c for c in contracts["contracts"] if c["type"] == "forbidden")
+    world = [
+        f"pumice.{name}"
+        for name in ("cluster", "cache", "binder")
+        if (SOURCE / name / "__init__.py").exists() or (SOURCE / f"{name}.py").exists()
+    ]
+    assert [name for name in world if name not in forbidden["forbidden_modules"]] == []
+
+
+def test_the_version_is_the_one_that_is_packaged():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == pumice.__version__
+
+
+def test_every_dependency_is_locked_with_its_hash():
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    groups = pyproject["dependency-groups"]
+    runtime = pyproject["project"]["dependencies"]
+    wanted = {
+        "runtime.txt": runtime,
+        "dev.txt": [*runtime, *groups["test"], *groups["lint"], *groups["build"]],
+    }
+    for name, dependencies in wanted.items():
+        text = (ROOT / "requirements" / name).read_text()
+        locked = re.findall(r"^([a-z0-9-]+)==\S+ \\\n    --hash=sha256:", text, re.MULTILINE)
+        asked = [re.split(r"[\[<>=! ]", dependency)[0] for dependency in dependencies]
+        assert [each for each in asked if each not in locked] == [], name
+
+
+@pytest.mark.parametrize("name", ["runtime.txt", "dev.txt"])
+def test_the_lock_names_no_address(name):
+    """What is installed is fixed by version and hash; where from is the machine's own affair."""
+    text = (ROOT / "requirements" / name).read_text()
+    assert re.findall(r"https?://|--(?:extra-)?index-url|--find-links|^/", text, re.MULTILINE) == []

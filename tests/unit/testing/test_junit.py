@@ -1,0 +1,44 @@
+"""JUnit XML: one test case for each file."""
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from pumice.testing.junit import junit_xml, write_junit
+from pumice.testing.runner import CaseResult
+
+RESULTS = [
+    CaseResult(Path("drf/001.json"), "passed", (), 0.25),
+    CaseResult(Path("drf/002.json"), "failed", ("ns/a: <bound>", "and & more"), 0.5),
+    CaseResult(Path("gang/001.json"), "error", ("KeyError: '\x00'",), 0.0),
+]
+
+
+def test_every_file_is_a_test_case_of_its_folder():
+    suite = ET.fromstring(junit_xml(RESULTS)).find("testsuite")  # noqa: S314  (our own text)
+    assert {key: suite.get(key) for key in ("tests", "failures", "errors", "time")} == {
+        "tests": "3",
+        "failures": "1",
+        "errors": "1",
+        "time": "0.750",
+    }
+    cases = suite.findall("testcase")
+    assert [(case.get("classname"), case.get("name"), case.get("time")) for case in cases] == [
+        ("drf", "001.json", "0.250"),
+        ("drf", "002.json", "0.500"),
+        ("gang", "001.json", "0.000"),
+    ]
+
+
+def test_differences_are_the_text_of_the_failure():
+    cases = ET.fromstring(junit_xml(RESULTS)).findall(".//testcase")  # noqa: S314
+    assert list(cases[0]) == []
+    failure = cases[1].find("failure")
+    assert failure.get("message") == "ns/a: <bound>"
+    assert failure.text == "ns/a: <bound>\nand & more"
+    assert cases[2].find("error").text == "KeyError: ''"
+
+
+def test_the_folder_of_the_report_is_made(tmp_path):
+    path = tmp_path / "out" / "report.xml"
+    write_junit(RESULTS, path)
+    assert path.read_text() == junit_xml(RESULTS)

@@ -1,0 +1,170 @@
+"""Scenario files: what may be written, what is filled in, what is refused and how it is told."""
+
+import json
+
+import pytest
+
+from pumice.api.conf import DEFAULT_CONF
+from pumice.errors import ScenarioError
+from pumice.testing.builders import node, pod
+from pumice.testing.scenario import is_scenario, load_scenario, scenario_from
+
+OBJECTS = [node("n1"), pod("p1")]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="case.yaml"):
+        path = tmp_path / name
+        path.write_text(text if isinstance(text, str) else json.dumps(text))
+        return path
+
+    return write
+
+
+def test_only_objects_are_required(write):
+    scenario = load_scenario(write({"objects": OBJECTS}, "one.json"))
+    assert scenario.name == "one"
+    assert scenario.conf == DEFAULT_CONF
+    assert scenario.now == 1767225600.0
+    assert (scenario.cycles, scenario.stable, scenario.seed) == (1, True, 0)
+    assert scenario.expect == []
+    assert scenario.objects == OBJECTS
+
+
+def test_objects_may_be_one_text_of_several_documents(write):
+    path = write(
+        "objects: |\n"
+        "  kind: Node\n  metadata: {name: n1, creationTimestamp: 2026-01-01T00:00:00Z}\n"
+        "  ---\n  kind: Node\n  metadata: {name: n2}\n"
+    )
+    objects = load_scenario(path).objects
+    assert [one["metadata"]["name"] for one in objects] == ["n1", "n2"]
+    assert objects[0]["metadata"]["creationTimestamp"] == "2026-01-01T00:00:00Z"
+
+
+def test_objects_and_conf_may_stand_in_other_files(write):
+    write("kind: List\nitems:\n- kind: Node\n  metadata: {name: n1}\n---\n", "nodes.yaml")
+    write('actions: "allocate"\n', "my.conf")
+    scenario = load_scenario(write("objectsFrom: [nodes.yaml]\nconfFrom: my.conf\n"))
+    assert [one["metadata"]["name"] for one in scenario.objects] == ["n1"]
+    assert scenario.conf == 'actions: "allocate"\n'
+    assert scenario.conf_source.endswith("my.conf")
+
+
+def test_conf_may_be_a_mapping(write):
+    path = write("objects: []\nconf:\n  actions: allocate\n  tiers: []\n")
+    assert load_scenario(path).conf == "actions: allocate\ntiers: []\n"
+
+
+def test_usage_instants_become_seconds(write):
+    usage = {"n1": {"cpu": 20, "memory": 1.5, "metricsTime": "1970-01-01T00:01:00Z"}}
+    scenario = load_scenario(write({"objects": [], "nodeUsage": usage}, "a.json"))
+    assert scenario.node_usage == {"n1": {"cpu": 20.0, "memory": 1.5, "metricsTime": 60.0}}
+
+
+def test_counts_are_lifted_and_cycles_become_records(write):
+    one = load_scenario(write({"objects": [], "expect": {"counts": {"evicted": 2}}}, "a.json"))
+    assert one.expect == [{"evicted": 2}]
+    many = load_scenario(
+        write({"objects": [], "expect": {"cycles": [{"binds": {}}, {"evicted": 1}]}}, "b.json")
+    )
+    assert many.cycles == 2
+    assert many.expect == [{"binds": {}}, {"evicted": 1}]
+
+
+REFUSED = {
+    "a misspelt key": ({"objectz": []}, "", "objectz", "did you mean 'objects'?"),
+    "no objects": ({"expect": {}}, "objects", None, ""),
+    "an object without name": ({"objects": [{"kind": "Node"}]}, "objects[0].metadata", None, ""),
+    "an object without kind": ({"objects": [{}]}, "objects[0].kind", None, ""),
+    "a bad instant": ({"objects": [], "now": "noon"}, "now", "noon", ""),
+    "stable false": ({"objects": [], "stable": False}, "stable", False, ""),
+    "no cycles": ({"objects": [], "cycles": 0}, "cycles", 0, ""),
+    "a conf of the wrong type": ({"objects": [], "conf": 3}, "conf", 3, ""),
+    "two confs": ({"objects": [], "conf": "", "confFrom": "x"}, "confFrom", "x", ""),
+    "a misspelt expectation": (
+        {"objects": [], "expect": {"bind": {}}},
+        "expect",
+        "bind",
+        "did you mean 'binds'?",
+    ),
+    "an expectation of the wrong type": (
+        {"objects": [], "expect": {"binds": []}},
+        "expect.binds",
+        [],
+        "",
+    ),
+    "a truth value as number": (
+        {"objects": [], "expect": {"evictNum": True}},
+        "expect.evictNum",
+        True,
+        "",
+    ),
+    "one record for two cycles": (
+        {"objects": [], "cycles": 2, "expect": {"binds": {}}},
+        "expect.cycles",
+        None,
+        "",
+    ),
+    "one cycle too few": (
+        {"objects": [], "cycles": 2, "expect": {"cycles": [{}]}},
+        "expect.cycles",
+        "1 records",
+        "",
+    ),
+    "an unknown fact about a pod group": (
+        {"objects": [], "expect": {"podGroups": {"a/b": {"phases": "Running"}}}},
+        "expect.podGroups.a/b",
+        "phases",
+        "did you mean 'phase'?",
+    ),
+    "a usage that is no number": (
+        {"objects": [], "nodeUsage": {"n1": {"cpu": "high"}}},
+        "nodeUsage.n1.cpu",
+        "high",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_mistake_is_told_with_file_field_and_value(case, tmp_path):
+    document, field, found, hint = REFUSED[case]
+    path = tmp_path / "case.json"
+    with pytest.raises(ScenarioError) as raised:
+        scenario_from(document, path)
+    error = raised.value
+    assert error.file == str(path)
+    assert error.field == field
+    assert error.hint == hint
+    if found is not None:
+        assert error.found == found
+    assert str(path) in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "field"),
+    [
+        ("a.json", '{\n "x": }', "line 2"),
+        ("a.yaml", "a: 1\nb: [\n", "line 3"),
+        ("b.json", "[]", "file"),
+    ],
+)
+def test_unreadable_text_names_the_line(name, text, field, write):
+    with pytest.raises(ScenarioError) as raised:
+        load_scenario(write(text, name))
+    assert raised.value.field == field
+
+
+def test_a_missing_file_is_a_scenario_error(tmp_path):
+    with pytest.raises(ScenarioError, match="readable file"):
+        load_scenario(tmp_path / "none.json")
+
+
+def test_manifests_and_configurations_are_no_scenarios():
+    assert is_scenario({"objects": []})
+    assert is_scenario({"objectz": [], "expect": {}})
+    assert not is_scenario({"kind": "Node", "objects": []})
+    assert not is_scenario({"actions": "allocate"})
+    assert not is_scenario([{"objects": []}])
