@@ -1,7 +1,70 @@
-"""backfill: not written yet."""
+"""backfill: give nodes to tasks that ask for nothing, as long as a filter lets them in."""
 
+from pumice.core.status import Status
+from pumice.core.views import Task
+from pumice.framework.records import Stage, Why
 from pumice.framework.session import Session
 
 
 def backfill(ssn: Session) -> None:
-    """Do nothing yet."""
+    """Draw the order up once, then place task after task; no queue quota, no gang."""
+    for job, row in _collect(ssn):
+        _place(ssn, job, row)
+
+
+def _collect(ssn: Session) -> list[tuple[int, int]]:
+    """List best-effort tasks, pipelined ones too, as (job, task) in the order to place them."""
+    snapshot = ssn.snapshot
+    by_queue: dict[int, list[int]] = {}
+    waiting: dict[int, list[int]] = {}
+    for job in ssn.jobs():
+        rows = [] if ssn.is_pending(job) else _best_effort(ssn, job)
+        if rows and not ssn.job_valid(job):
+            waiting[job] = rows
+            by_queue.setdefault(int(snapshot.jobs.queue[job]), []).append(job)
+    # Volcano: promises are taken back before anything is ordered, and all compete anew.
+    for rows in waiting.values():
+        for row in rows:
+            if snapshot.tasks.status[row] == Status.PIPELINED:
+                ssn.statement().unpipeline(row)
+    return [
+        (job, row)
+        for queue in ssn.ordering.sort_queues(by_queue)
+        for job in ssn.ordering.sort_jobs(by_queue[queue])
+        for row in ssn.ordering.sort_tasks(waiting[job])
+    ]
+
+
+def _best_effort(ssn: Session, job: int) -> list[int]:
+    tasks = ssn.snapshot.tasks
+    return [
+        row
+        for row in ssn.snapshot.jobs.tasks[job]
+        if tasks.best_effort[row]
+        and (
+            tasks.status[row] == Status.PIPELINED
+            or (tasks.status[row] == Status.PENDING and not tasks.gated[row])
+        )
+    ]
+
+
+def _place(ssn: Session, job: int, row: int) -> None:
+    """Place one task and bind it, and what waited with it, as soon as its job is ready."""
+    task, records = Task(ssn.snapshot, row), ssn.records
+    chosen = None
+    records.no_fit[row], records.barred[row] = {}, None
+    if ssn.filter_task(task) is None:
+        fit = ssn.placing.fit(task)
+        chosen = ssn.placing.choose(task, fit)
+        records.no_fit[row] = ssn.placing.count_reasons(task, fit)
+        records.barred[row] = ssn.placing.incurable(fit)
+    if chosen is None or not chosen[1]:
+        records.note(job, Stage.NODES, Why.NO_NODE_FITS, task=task.key, nodes=records.no_fit[row])
+        return
+    del records.no_fit[row], records.barred[row]
+    ssn.statement().place(row, chosen[0])
+    if not ssn.job_ready(job):
+        return
+    status = ssn.snapshot.tasks.status
+    ssn.bind([each for each in ssn.snapshot.jobs.tasks[job] if status[each] == Status.ALLOCATED])
+    records.note(job, Stage.DONE, Why.SCHEDULED)

@@ -1,16 +1,20 @@
-"""enqueue: let pending jobs into their queues while plugins agree that there will be room."""
+"""enqueue: let pending jobs into their queues while the plugins agree that there will be room."""
 
+import numpy as np
+
+from pumice.core.status import PHASE_CODE
 from pumice.framework.records import Stage, Why
 from pumice.framework.session import Session
+
+_PENDING = (PHASE_CODE[""], PHASE_CODE["Pending"])
 
 
 def enqueue(ssn: Session) -> None:
     """Take queues in order, one job each, and put the queue back while it has jobs."""
     jobs = ssn.snapshot.jobs
     waiting: dict[int, list[int]] = {}
-    for row in ssn.jobs():
-        if ssn.is_pending(row):
-            waiting.setdefault(int(jobs.queue[row]), []).append(row)
+    for row in np.flatnonzero(jobs.listed & np.isin(jobs.phase, _PENDING)).tolist():
+        waiting.setdefault(int(jobs.queue[row]), []).append(row)
     heaps = {queue: ssn.job_heap(rows) for queue, rows in waiting.items()}
     queues = ssn.queue_heap(heaps)
     while len(queues):
@@ -23,5 +27,5 @@ def enqueue(ssn: Session) -> None:
             ssn.job_enqueued(job)
             ssn.set_phase(job, "Inqueue")
         else:
-            ssn.records.note(job, Stage.ENQUEUE, Why.NOT_ENQUEUED)
+            ssn.records.note_refused(job, Stage.ENQUEUE, Why.NOT_ENQUEUED, queue=queue)
         queues.push(queue)

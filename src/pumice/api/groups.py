@@ -189,6 +189,8 @@ class PodDisruptionBudgetStatus(Part):
     current_healthy: Int32 = 0
     desired_healthy: Int32 = 0
     expected_pods: Int32 = 0
+    disrupted_pods: dict[str, str | None] = {}
+    """Pods whose eviction the API server has already let through, and when."""
 
 
 class PodDisruptionBudget(KubeObject):

@@ -5,17 +5,18 @@ node, group or queue finds its place when they arrive.
 """
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 import numpy as np
 
 from pumice.api.groups import PodGroup, PriorityClass, Queue
-from pumice.api.meta import KubeObject, ResourceList, epoch
+from pumice.api.meta import KubeObject, epoch
 from pumice.api.nodes import Node
 from pumice.api.pods import Pod
+from pumice.api.quantity import Quantity
 from pumice.cache.requests import pod_nonzero, pod_request, resource_lists
-from pumice.core.resources import PODS, Column, is_empty
+from pumice.core.resources import Column, is_empty
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PHASE_CODE, Status
@@ -121,7 +122,7 @@ class Ingest:
             self._stale_links = False
         return self.snapshot
 
-    def _learn(self, *lists: ResourceList | None) -> None:
+    def _learn(self, *lists: Mapping[str, Quantity] | None) -> None:
         for amounts in lists:
             if amounts and self.snapshot.resources.learn(amounts):
                 self.snapshot.widen()
@@ -450,10 +451,7 @@ def _status(pod: Pod) -> Status:
 def _index(name: str) -> int:
     """Read the number at the end of a pod name of at least three parts; -1 if there is none."""
     parts = name.split("-")
-    if len(parts) < 3:  # noqa: PLR2004  # job, task, number
+    if len(parts) < 3:  # job, task, number
         return -1
     last = parts[-1]
     return int(last) if last.isascii() and last.isdigit() and len(last) < 10 else -1
-
-
-__all__ = ["PODS", "Ingest", "is_true", "key_of", "time_of"]

@@ -107,6 +107,15 @@ def share(allocated: Column, total: Column) -> Column:
     return np.where(total == 0, np.where(allocated == 0, 0.0, 1.0), ratio)
 
 
+def dominant_share(amounts: Column, whole: Column) -> Column:
+    """Give the largest share (n,) that (R, n) amounts have of any resource of a whole.
+
+    Resources of which the whole has less than a step do not count.
+    """
+    counts = whole >= STEP
+    return np.asarray(np.max(np.where(counts, amounts / np.where(counts, whole, 1.0), 0.0), axis=0))
+
+
 def weighted_sum(weights: Column, rows: Column) -> Column:
     """Add (R, N) rows with (R, 1) weights, always in row order.
 

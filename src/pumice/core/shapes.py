@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pumice.core.resources import Column
 from pumice.core.tables import (
@@ -18,7 +19,6 @@ from pumice.core.tables import (
     RELEASING,
     USED,
     VIEW,
-    NDArray,
 )
 
 Delta = NDArray[np.float64]
@@ -40,7 +40,7 @@ class Shape:
     annotations: dict[str, str]
     memo: dict[str, Any] = field(default_factory=dict)
     """What plugins derived from the spec, under their own names."""
-    _steps: dict[str, tuple[Delta, Delta]] = field(default_factory=dict)
+    _steps: dict[tuple[str, int, bool], tuple[Delta, Delta]] = field(default_factory=dict)
 
     def widen(self, n_resources: int) -> None:
         """Follow a longer resource axis."""
@@ -49,11 +49,15 @@ class Shape:
             self.request = np.concatenate([self.request, np.zeros((pad, 1))])
             self._steps.clear()
 
-    def step(self, name: str) -> tuple[Delta, Delta]:
-        """Give what a move adds to the node's books (5, R) and to the sums (3, R)."""
-        found = self._steps.get(name)
+    def step(self, name: str, sign: int, *, live: bool) -> tuple[Delta, Delta]:
+        """Give what a move adds to the node's books (5, R) and to the sums (3, R).
+
+        ``sign`` -1 is the move taken back; without a ``live`` view the view's layer stays.
+        """
+        key = (name, sign, live)
+        found = self._steps.get(key)
         if found is None:
-            found = self._steps[name] = _step(name, self.request[:, 0])
+            found = self._steps[key] = _step(name, sign * self.request[:, 0], live=live)
         return found
 
 
@@ -71,10 +75,11 @@ _SUMS = {
 }
 
 
-def _step(name: str, request: Column) -> tuple[Delta, Delta]:
+def _step(name: str, request: Column, *, live: bool) -> tuple[Delta, Delta]:
     books = np.zeros((5, len(request)))
     for layer, sign in _BOOKS[name].items():
-        books[layer] = sign * request
+        if live or layer != VIEW:
+            books[layer] = sign * request
     sums = np.zeros((3, len(request)))
     for layer, sign in _SUMS[name].items():
         sums[layer] = sign * request

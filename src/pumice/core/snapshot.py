@@ -1,13 +1,14 @@
 """All tables of one cluster, and the moves a session may make on them.
 
-Ingest fills the tables between sessions; a session moves tasks through the methods here, and every
-write goes through the journal.  Nothing is copied to open a session.
+Ingest fills the tables between sessions; a session moves tasks through the methods here, and the
+journal can take every move back.  Nothing is copied to open a session.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pumice.core.journal import Journal
 from pumice.core.resources import Column, Resources
@@ -15,7 +16,6 @@ from pumice.core.shapes import Shape
 from pumice.core.status import Status
 from pumice.core.tables import (
     NOWHERE,
-    VIEW,
     JobTable,
     NamespaceTable,
     NodeTable,
@@ -26,9 +26,21 @@ from pumice.core.tables import (
 ViewWatcher = Callable[[int, int, int], None]
 """Told of a task (row), its node (row) and +1 or -1 when the Kubernetes view changes."""
 
+_AFTER = {
+    "place": Status.ALLOCATED,
+    "pipeline": Status.PIPELINED,
+    "unpipeline": Status.PENDING,
+    "evict": Status.RELEASING,
+}
+_ENTERS = frozenset({"place", "pipeline"})
+
 
 class Snapshot:
-    """The cluster as a session sees it; sums always equal what the tasks say (see ``checks``)."""
+    """The cluster as a session sees it; sums always equal what the tasks say.
+
+    All amounts are whole numbers, so adding and taking away again is exact: a move is undone by
+    the opposite move.
+    """
 
     def __init__(self) -> None:
         self.resources = Resources()
@@ -44,6 +56,8 @@ class Snapshot:
         self.taint_sets: list[tuple[Any, ...]] = []
         self.objects: dict[str, dict[str, Any]] = {}
         """Objects without a table of their own, by kind and key."""
+        self.derived: dict[str, Any] = {}
+        """What was worked out from objects and outlives a session; its maker says when it is stale."""
         self.journal = Journal()
         self.view_is_live = False
         self.view_watchers: list[ViewWatcher] = []
@@ -70,85 +84,124 @@ class Snapshot:
 
     def place(self, task: int, node: int) -> None:
         """Put a pending task on a node with room."""
-        self._move(task, node, "place", Status.ALLOCATED, view=1)
+        self._move("place", task, node)
 
     def pipeline(self, task: int, node: int) -> None:
         """Promise a pending task the room that is about to be free on a node."""
-        self._move(task, node, "pipeline", Status.PIPELINED, view=1)
+        self._move("pipeline", task, node)
 
     def unpipeline(self, task: int) -> None:
         """Take a promise back."""
-        self._move(task, int(self.tasks.node[task]), "unpipeline", Status.PENDING, view=-1)
+        self._move("unpipeline", task, int(self.tasks.node[task]))
 
     def evict(self, task: int) -> None:
         """Mark a task as leaving; its node keeps its amounts under ``releasing``."""
-        self._move(task, int(self.tasks.node[task]), "evict", Status.RELEASING, view=-1)
+        self._move("evict", task, int(self.tasks.node[task]))
 
-    def set_status(self, task: int, status: Status) -> None:
-        """Change a status inside the allocated class; no sum moves."""
-        save, tasks = self.journal.save, self.tasks
-        save(tasks.status, task)
-        old = int(tasks.status[task])
-        tasks.status[task] = status
-        job = int(tasks.job[task])
-        if job != NOWHERE:
-            counts = self.jobs.counts
-            save(counts, (slice(None), job))
-            counts[old, job] -= 1
-            counts[status, job] += 1
-
-    def _move(self, task: int, node: int, step: str, status: Status, view: int) -> None:
-        tasks, journal = self.tasks, self.journal
-        shape = self.shapes[tasks.shape[task]]
-        books_delta, sums_delta = shape.step(step)
-        self.set_status(task, status)
-        self._add_to_node(node, books_delta)
-        if view > 0 or status is Status.PENDING:
-            journal.save(tasks.node, task)
-            tasks.node[task] = NOWHERE if status is Status.PENDING else node
-        if self.view_is_live:
-            self._change_view(task, node, view, shape)
-        job = int(tasks.job[task])
-        if job != NOWHERE:
-            self._add_to_sums(job, sums_delta)
-            if tasks.best_effort[task] and status is not Status.RELEASING:
-                waiting = self.jobs.n_pending_best_effort
-                journal.save(waiting, job)
-                waiting[job] += 1 if status is Status.PENDING else -1
-
-    def _add_to_node(self, node: int, delta: Column) -> None:
-        books = self.nodes.books
-        where = (slice(None), slice(None), node)
-        self.journal.save(books, where)
-        if self.view_is_live:
-            books[where] += delta
-        else:
-            books[:VIEW, :, node] += delta[:VIEW]
+    def _move(self, step: str, task: int, node: int) -> None:
+        tasks = self.tasks
+        old, new = int(tasks.status[task]), _AFTER[step]
+        self._apply(step, task, node, (old, new), 1)
+        self.journal.on_rollback(self._apply, step, task, node, (new, old), -1)
         self.journal.touch(node)
+        if self.view_is_live:
+            for watcher in self.view_watchers:
+                watcher(task, node, 1 if step in _ENTERS else -1)
 
-    def _change_view(self, task: int, node: int, sign: int, shape: Shape) -> None:
-        nodes, save = self.nodes, self.journal.save
-        save(self.tasks.in_view, task)
-        self.tasks.in_view[task] = sign > 0
-        save(nodes.view_pods, node)
-        nodes.view_pods[node] += sign
-        save(nodes.view_nonzero, (slice(None), node))
-        nodes.view_nonzero[:, node] += sign * shape.nonzero[:, 0]
-        for watcher in self.view_watchers:
-            watcher(task, node, sign)
+    def _apply(self, step: str, task: int, node: int, change: tuple[int, int], sign: int) -> None:
+        """Do a step (sign +1) or take it back (sign -1); ``change`` is the status before, after."""
+        old, new = change
+        tasks, nodes = self.tasks, self.nodes
+        shape = self.shapes[tasks.shape[task]]
+        books, sums = shape.step(step, sign, live=self.view_is_live)
+        nodes.books[:, :, node] += books
+        tasks.status[task] = new
+        enters = step in _ENTERS
+        if step != "evict":
+            tasks.node[task] = node if enters is (sign > 0) else NOWHERE
+        if self.view_is_live:
+            inward = sign if enters else -sign
+            tasks.in_view[task] = inward > 0
+            nodes.view_pods[node] += inward
+            nodes.view_nonzero[:, node] += shape.nonzero[:, 0] * inward
+        job = int(tasks.job[task])
+        if job != NOWHERE:
+            self._recount(job, old, new, 1)
+            self._add_to_sums(job, sums)
+            if tasks.best_effort[task] and step != "evict":
+                waiting = -sign if enters else sign
+                self.jobs.n_pending_best_effort[job] += waiting
 
-    def _add_to_sums(self, job: int, delta: Column) -> None:
+    def _recount(self, job: int, old: int, new: int, n: int) -> None:
+        counts = self.jobs.counts
+        counts[old, job] -= n
+        counts[new, job] += n
+
+    def _add_to_sums(self, job: int, amounts: NDArray[np.float64]) -> None:
         jobs = self.jobs
-        owners = (
-            (jobs.sums, job),
-            (self.queues.sums, int(jobs.queue[job])),
-            (self.namespaces.sums, int(jobs.namespace[job])),
-        )
-        for sums, row in owners:
-            if row != NOWHERE:
-                where = (slice(None), slice(None), row)
-                self.journal.save(sums, where)
-                sums[where] += delta
+        jobs.sums[:, :, job] += amounts
+        queue = jobs.queue[job]
+        if queue != NOWHERE:
+            self.queues.sums[:, :, queue] += amounts
+        self.namespaces.sums[:, :, jobs.namespace[job]] += amounts
+
+    def place_many(self, tasks: NDArray[np.intp], nodes: NDArray[np.intp]) -> None:
+        """Put pending tasks of one job and one shape on nodes, all at once."""
+        rows, counts = np.unique(nodes, return_counts=True)
+        move = (tasks, nodes, rows, counts.astype(np.float64))
+        self._apply_many(*move, 1)
+        self.journal.on_rollback(self._apply_many, *move, -1)
+        self.journal.touch(rows)
+        if self.view_is_live:
+            for watcher in self.view_watchers:
+                for task, node in zip(tasks.tolist(), nodes.tolist(), strict=True):
+                    watcher(task, node, 1)
+
+    def _apply_many(
+        self,
+        tasks: NDArray[np.intp],
+        on: NDArray[np.intp],
+        rows: NDArray[np.intp],
+        counts: Column,
+        sign: int,
+    ) -> None:
+        """Do or take back a bulk placement; ``rows`` and ``counts`` are the nodes and how many."""
+        table, nodes = self.tasks, self.nodes
+        shape = self.shapes[table.shape[tasks[0]]]
+        books, sums = shape.step("place", sign, live=self.view_is_live)
+        nodes.books[:, :, rows] += books[:, :, None] * counts
+        old, new = Status.PENDING, Status.ALLOCATED
+        if sign < 0:
+            old, new = new, old
+        table.status[tasks] = new
+        table.node[tasks] = on if sign > 0 else NOWHERE
+        if self.view_is_live:
+            table.in_view[tasks] = sign > 0
+            nodes.view_pods[rows] += (sign * counts).astype(np.int32)
+            nodes.view_nonzero[:, rows] += shape.nonzero * (sign * counts)
+        job = int(table.job[tasks[0]])
+        self._recount(job, old, new, len(tasks))
+        self._add_to_sums(job, sums * len(tasks))
+
+    def count_ahead(self, task: int, n: int) -> None:
+        """Count n more (or, negative, fewer) tasks like this one as placed; not journaled."""
+        _, sums = self.shapes[self.tasks.shape[task]].step("place", 1, live=False)
+        job = int(self.tasks.job[task])
+        self._recount(job, Status.PENDING, Status.ALLOCATED, n)
+        self._add_to_sums(job, sums * n)
+
+    def set_status(self, tasks: int | NDArray[np.intp], status: Status) -> None:
+        """Change the status of tasks of one job inside the allocated class; no sum moves."""
+        rows = np.atleast_1d(np.asarray(tasks, dtype=np.intp))
+        old = int(self.tasks.status[rows[0]])
+        self._relabel(rows, old, status)
+        self.journal.on_rollback(self._relabel, rows, int(status), old)
+
+    def _relabel(self, rows: NDArray[np.intp], old: int, new: int) -> None:
+        self.tasks.status[rows] = new
+        job = int(self.tasks.job[rows[0]])
+        if job != NOWHERE:
+            self._recount(job, old, new, len(rows))
 
     def release_session(self) -> None:
         """Undo all that a session did; binds and evictions come back as events."""
@@ -156,8 +209,3 @@ class Snapshot:
         self.journal.forget()
         self.view_is_live = False
         self.view_watchers.clear()
-
-
-def domain_sum(values: Column, rows: "np.ndarray[Any, Any]") -> Column:
-    """Sum (R, N) columns over some rows."""
-    return np.asarray(values[:, rows].sum(axis=1))

@@ -3,7 +3,7 @@
 from pumice.api.decisions import Condition, Decisions, PodGroupState
 from pumice.api.intents import Bind, Evict
 from pumice.api.quantity import format_quantity
-from pumice.core.resources import MEMORY, PODS, STEP
+from pumice.core.resources import PODS, STEP
 from pumice.core.status import PHASES, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
@@ -97,7 +97,8 @@ def _queue_amounts(ssn: Session) -> dict[str, dict[str, str]]:
 
 
 def _format(row: int, name: str, amount: float) -> str:
-    return format_quantity(name, amount if row in (MEMORY, PODS) else amount)
+    """Write an amount; scalars beyond cpu, memory and pods are kept in milli-units."""
+    return format_quantity(name, amount / 1000 if row > PODS else amount)
 
 
 def _listed(ssn: Session) -> list[int]:

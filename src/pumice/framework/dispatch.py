@@ -1,4 +1,7 @@
-"""Tiers and switches become tables of bound methods, guarded so that a bad plugin hurts only itself."""
+"""Tiers and switches become tables of bound methods.
+
+Each is guarded, so that a plugin that raises hurts only itself.
+"""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -50,8 +53,11 @@ class Enabled:
 
     def offers(self, hook: str) -> bool:
         """Say whether a hook is implemented and switched on."""
-        switch = BY_NAME[hook].switch
-        return implements(self.plugin, hook) and (not switch or self.switches.get(switch, True))
+        switch, plugin = BY_NAME[hook].switch, self.plugin
+        fitting = plugin.hierarchy_hooks.get(hook, plugin.hierarchy) == plugin.hierarchy
+        return (
+            fitting and implements(plugin, hook) and (not switch or self.switches.get(switch, True))
+        )
 
 
 def bind_hooks(tiers: Iterable[Iterable[Enabled]], failures: Failures) -> dict[str, TieredMethods]:

@@ -52,6 +52,10 @@ class Ordering:
         self._snapshot = snapshot
         self._job_hooks = _flat(hooks["order_jobs"])
         self._task_hooks = _flat(hooks["order_tasks"])
+        self.moving_jobs: frozenset[int] = frozenset().union(
+            *(hook.plugin.moving_jobs for hook in self._task_hooks)  # type: ignore[attr-defined]
+        )
+        """Jobs whose tasks change places in the order while they are placed."""
         self._queue_chain = _chain(hooks)
         self._victim_queue_hooks = _flat(hooks["compare_victim_queues"])
         self._queues_by_pair = any(pairwise for pairwise, _ in self._queue_chain)
@@ -59,7 +63,7 @@ class Ordering:
     def job_policy_keys(self, rows: list[int]) -> list[tuple[float, ...]]:
         """Give what plugins say of jobs, without tie-breaks."""
         view = Jobs(self._snapshot, np.asarray(rows, dtype=np.intp))
-        columns = [np.asarray(hook(view)).tolist() for hook in self._job_hooks]
+        columns = _columns(self._job_hooks, view)
         return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
 
     def job_keys(self, rows: list[int]) -> list[Key]:
@@ -75,7 +79,7 @@ class Ordering:
         """Order tasks: plugins, then the number in the pod name, then age, then uid."""
         tasks = self._snapshot.tasks
         view = Tasks(self._snapshot, np.asarray(rows, dtype=np.intp))
-        columns = [np.asarray(hook(view)).tolist() for hook in self._task_hooks]
+        columns = _columns(self._task_hooks, view)
         policy = list(zip(*columns, strict=True)) if columns else [()] * len(rows)
         return [
             (key, _TaskTie(int(tasks.index[row]), float(tasks.created[row]), tasks.uids[row]))
@@ -88,7 +92,7 @@ class Ordering:
             return [_PairKey(self.compare_queues, row) for row in rows]
         queues = self._snapshot.queues
         view = Queues(self._snapshot, np.asarray(rows, dtype=np.intp))
-        columns = [np.asarray(hook(view)).tolist() for _, hook in self._queue_chain]
+        columns = _columns([hook for _, hook in self._queue_chain], view)
         policy = list(zip(*columns, strict=True)) if columns else [()] * len(rows)
         return [
             (*key, float(queues.created[row]), queues.names[row])
@@ -103,7 +107,7 @@ class Ordering:
             if pairwise:
                 order = hook(Queue(snapshot, left), Queue(snapshot, right))
             else:
-                first, second = np.asarray(hook(view)).tolist()
+                first, second = zip(*_columns([hook], view), strict=True)
                 order = (first > second) - (first < second)
             if order:
                 return -1 if order < 0 else 1
@@ -118,6 +122,11 @@ class Ordering:
     def sort_tasks(self, rows: Iterable[int]) -> list[int]:
         """Order tasks once."""
         return _sorted(list(rows), self.task_keys)
+
+    def first_task(self, rows: Iterable[int]) -> int:
+        """Give the task that goes first at this moment."""
+        tasks = list(rows)
+        return min(zip(self.task_keys(tasks), tasks, strict=True))[1]
 
     def sort_queues(self, rows: Iterable[int]) -> list[int]:
         """Order queues once."""
@@ -201,6 +210,11 @@ class _TaskTie:
 
 def _flat(tiers: TieredMethods) -> list[Method]:
     return [method for tier in tiers for method in tier]
+
+
+def _columns(hooks: list[Method], view: Jobs | Queues | Tasks) -> list[list[float]]:
+    """Ask every hook for its keys: one column (n,), or several (k, n) compared in turn."""
+    return [row for hook in hooks for row in np.atleast_2d(np.asarray(hook(view))).tolist()]
 
 
 def _chain(hooks: dict[str, TieredMethods]) -> list[tuple[bool, Method]]:

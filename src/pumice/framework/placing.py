@@ -58,10 +58,10 @@ class Placing:
 
     def __init__(self, ssn: "Session") -> None:
         self._ssn = ssn
-        self._snapshot = ssn.snapshot
+        self.snapshot = ssn.snapshot
         self._fits: dict[Hashable, Fit] = {}
         self._filters: list[_Filter] = []
-        self._state = ssn.seed & 0xFFFFFFFFFFFFFFFF
+        self.state = ssn.seed & 0xFFFFFFFFFFFFFFFF
         self.reasons: list[Reason] = [Reason("fits")]
 
     def bind(self) -> None:
@@ -98,7 +98,7 @@ class Placing:
         if self._varying:
             key = (key, *[plugin.vary_by(task) for plugin in self._varying])
         fit = self._fits.get(key)
-        moved = self._snapshot.journal.moved
+        moved = self.snapshot.journal.moved
         if fit is None:
             fit = self._new_fit(task)
             if len(self._fits) >= _MAX_FITS:
@@ -110,8 +110,8 @@ class Placing:
         return fit
 
     def _new_fit(self, task: Task) -> Fit:
-        n = self._snapshot.nodes.n
-        facts = NodeFacts(self._snapshot)
+        n = self.snapshot.nodes.n
+        facts = NodeFacts(self.snapshot)
         static_codes = [
             None if f.by_shape is None else self._codes(f, f.by_shape(task.shape, facts), n)
             for f in self._filters
@@ -135,20 +135,21 @@ class Placing:
 
     def _refresh(self, fit: Fit, task: Task, rows: Rows) -> None:
         """Ask about some rows again."""
-        nodes = Nodes(self._snapshot, rows)
-        verdict = self._verdict(fit, task, nodes, rows)
+        nodes = Nodes(self.snapshot, rows)
+        verdict = self.verdict(fit, task, nodes, rows)
         request = task.request
         idle = nodes.idle
         now = (request - idle < STEP).all(axis=0)
         later = (request - (idle + nodes.releasing - nodes.pipelined) < STEP).all(axis=0)
         room = np.where(later, np.where(now, IDLE, FUTURE), NO_ROOM)
-        score = self._score(fit, task, nodes, rows)
+        score = self.score(fit, task, nodes, rows)
         fit.verdict[rows] = verdict
         fit.room[rows] = room
         fit.score[rows] = score
         fit.value[rows] = np.where((room == IDLE) & (verdict == 0), score, -np.inf)
 
-    def _verdict(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Codes | int:
+    def verdict(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Codes | int:
+        """Ask all filters about some rows: 0 fits, else the number of a reason."""
         verdict: Codes | int = 0
         for entry, static in zip(self._filters, fit.static_codes, strict=True):
             codes = None if static is None else static[rows]
@@ -179,7 +180,8 @@ class Placing:
         codes: Codes = (~answer).astype(np.int16) if answer.dtype == np.bool_ else answer
         return codes if codes.any() else None
 
-    def _score(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Column | float:
+    def score(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Column | float:
+        """Add up the scores of some rows."""
         score: Column | float = 0.0 if fit.static_score is None else fit.static_score[rows]
         for method in self._score_nodes:
             column = method(task, nodes)
@@ -201,7 +203,7 @@ class Placing:
         Returns the node's row and whether it has room now; None if no node fits.
         """
         value = fit.value if allowed is None else np.where(allowed, fit.value, -np.inf)
-        node = self._best(task, fit, value)
+        node = self._best(task, value)
         if node is not None:
             return node, True
         later = (fit.verdict == 0) & (fit.room == FUTURE)
@@ -209,10 +211,18 @@ class Placing:
             later &= allowed
         if not later.any():
             return None
-        node = self._best(task, fit, np.where(later, fit.score, -np.inf))
+        node = self._best(task, np.where(later, fit.score, -np.inf))
         return None if node is None else (node, False)
 
-    def _best(self, task: Task, fit: Fit, value: Column) -> int | None:
+    def ranks(self, task: Task, fit: Fit) -> bool:
+        """Say whether candidates are compared with each other beyond their scores."""
+        if not self._rank_nodes and not self._best_node:
+            return False
+        nodes = Nodes(self.snapshot, np.flatnonzero(fit.value > -np.inf))
+        ranked = any(method(task, nodes) is not None for method in self._rank_nodes)
+        return ranked or bool(self._best_node)
+
+    def _best(self, task: Task, value: Column) -> int | None:
         if not len(value):
             return None
         best = value.max()
@@ -222,7 +232,7 @@ class Placing:
             candidates = np.flatnonzero(value > -np.inf)
             if len(candidates) == 1:
                 return int(candidates[0])
-            nodes = Nodes(self._snapshot, candidates)
+            nodes = Nodes(self.snapshot, candidates)
             ranked = self._ranked(task, nodes, value[candidates])
             for method in self._best_node:
                 chosen = method(task, nodes, ranked)
@@ -231,7 +241,7 @@ class Placing:
             ties = candidates[ranked == ranked.max()]
         else:
             ties = np.flatnonzero(value == best)
-        return int(ties[self._spin(len(ties))]) if len(ties) > 1 else int(ties[0])
+        return int(ties[self.spin(len(ties))]) if len(ties) > 1 else int(ties[0])
 
     def _ranked(self, task: Task, nodes: Nodes, scores: Column) -> Column:
         for method in self._rank_nodes:
@@ -244,12 +254,12 @@ class Placing:
     def scores(self, task: Task, rows: NDArray[np.intp]) -> Column:
         """Score given nodes against each other."""
         fit = self.fit(task)
-        return self._ranked(task, Nodes(self._snapshot, rows), fit.score[rows])
+        return self._ranked(task, Nodes(self.snapshot, rows), fit.score[rows])
 
-    def _spin(self, n: int) -> int:
+    def spin(self, n: int) -> int:
         """Pick one of n equals: reproducible from the seed, even over many picks."""
-        self._state = (self._state * 6364136223846793005 + 1442695040888963407) & (2**64 - 1)
-        return (self._state >> 33) % n
+        self.state = (self.state * 6364136223846793005 + 1442695040888963407) & (2**64 - 1)
+        return (self.state >> 33) % n
 
     # Explaining
 
@@ -261,8 +271,8 @@ class Placing:
         """Count nodes by the reason they cannot take a task."""
         counts: dict[str, int] = {}
         short = fit.room == NO_ROOM
-        names = self._snapshot.resources.names
-        missing = task.request - self._snapshot.nodes.future_idle >= STEP
+        names = self.snapshot.resources.names
+        missing = task.request - self.snapshot.nodes.future_idle >= STEP
         for row, name in enumerate(names):
             n = int((missing[row] & short).sum())
             if n:

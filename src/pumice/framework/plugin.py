@@ -1,12 +1,12 @@
 """The base class of all plugins: every hook, documented, doing nothing.
 
-Inherit, override some, declare arguments as dataclass fields.  A fresh instance serves each session,
-so state cannot leak from one to the next; what ``on_open`` computes ends in an underscore.
+Inherit, override some, declare arguments as dataclass fields.  A fresh instance serves each
+session, so state cannot leak from one to the next.
 """
 
 import difflib
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -31,6 +31,9 @@ Codes = NDArray[np.int16] | Mask
 PERMIT, ABSTAIN, REJECT = 1, 0, -1
 """Votes."""
 
+_ASIDE = frozenset({"vary_by", "bound_victims"})
+"""Methods that serve hooks without being one: they save questions and change no answer."""
+
 
 @dataclass(frozen=True)
 class Reason:
@@ -46,10 +49,16 @@ class Plugin:
 
     name: ClassVar[str] = ""
     reasons: ClassVar[tuple[Reason, ...]] = ()
+    hierarchy_hooks: ClassVar[Mapping[str, bool]] = {}
+    """Hooks that are asked only with (True) or only without (False) ``enableHierarchy``."""
+    by_row: ClassVar[bool] = True
+    """Whether node hooks read nothing that placements change but the columns of their own rows."""
     hierarchy: bool = field(default=False, repr=False)
     """The switch ``enableHierarchy``."""
     position: int = field(default=0, init=False, repr=False, compare=False)
     """Where it stands in the configuration, counted over all tiers."""
+    moving_jobs: frozenset[int] = field(default=frozenset(), init=False, repr=False, compare=False)
+    """Jobs (rows) whose ``order_tasks`` keys change while their tasks are placed; set at open."""
 
     def __init_subclass__(cls, name: str = "", **rest: Any) -> None:
         """Refuse public methods that are no hook: a misspelt hook would never be called."""
@@ -58,12 +67,22 @@ class Plugin:
             cls.name = name
         for attribute, value in vars(cls).items():
             public = not attribute.startswith("_") and callable(value)
-            if public and attribute not in BY_NAME and attribute != "vary_by":
+            if public and attribute not in BY_NAME and attribute not in _ASIDE:
                 near = difflib.get_close_matches(attribute, BY_NAME, n=1)
                 raise UnknownHookError(cls.name, attribute, near[0] if near else "")
 
     def vary_by(self, task: Task) -> Hashable:
         """Say what, beside the shape, the answers of this plugin's node hooks depend on."""
+        return None
+
+    def bound_victims(
+        self, hook: str, asker: Task, candidates: NDArray[np.intp]
+    ) -> Mask | None:
+        """Mark at least every candidate that ``hook`` could ever name, in whatever company.
+
+        ``hook`` is "preemptable" or "reclaimable".  Asked once about candidates of many nodes, so
+        that nodes without victims need not be asked one by one; None: cannot tell.
+        """
         return None
 
     def on_open(self, ssn: "Session") -> None:
@@ -101,7 +120,7 @@ class Plugin:
         raise NotImplementedError
 
     def order_queues(self, queues: "Queues") -> Column:
-        """Give each queue a key; lower goes first."""
+        """Give each queue a key (n,), or several (k, n) that are compared in turn; lower first."""
         raise NotImplementedError
 
     def compare_queues(self, left: Queue, right: Queue) -> float:
@@ -169,15 +188,15 @@ class Plugin:
         raise NotImplementedError
 
     def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask | None:
-        """Mark the candidates (task rows) that may go for a task of their queue; None: no opinion."""
+        """Mark candidates (task rows) that may go for a task of their queue; None: no opinion."""
         raise NotImplementedError
 
     def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask | None:
-        """Mark the candidates (task rows) that may go for another queue; None: no opinion."""
+        """Mark candidates (task rows) that may go for another queue; None: no opinion."""
         raise NotImplementedError
 
     def gang_evictable(self, eviction: "GangEviction", candidates: list[int]) -> Mask | None:
-        """Mark the candidates (task rows) that may go for a whole job; None: no opinion."""
+        """Mark candidates (task rows) that may go for a whole job; None: no opinion."""
         raise NotImplementedError
 
     def victims(self, running: list[int]) -> list[int]:

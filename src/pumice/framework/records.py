@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+import numpy as np
+
+from pumice.core.resources import PODS, Column
 from pumice.core.snapshot import Snapshot
 
 
@@ -30,6 +33,7 @@ class Why(Enum):
     NOT_ENQUEUED = "not enqueued"
     QUEUE_OVERUSED = "queue has its share"
     QUEUE_CLOSED = "queue is not open"
+    QUEUE_MISPLACED = "queue has no valid place in the tree"
     OVER_QUOTA = "over quota"
     NO_NODE_FITS = "no node fits"
     GANG_SHORT = "gang short of members"
@@ -56,6 +60,37 @@ class Records:
         """Task row to nodes by reason, of the last attempt that found no node."""
         self.barred: dict[int, Any] = {}
         """Task row to the mask of nodes that no eviction could cure, of that attempt."""
+
+        self._refusals: dict[int, tuple[Why, dict[str, Any]]] = {}
+
+    def refuse(self, job: int, why: Why, **numbers: Any) -> None:
+        """Say why the answer about to be given is no; the action that asked writes it down."""
+        self._refusals[job] = (why, numbers)
+
+    def quota(
+        self, job: int, used: Column, request: Column, limit: Column, *, queue: int, at: str
+    ) -> None:
+        """Refuse for the first resource asked for of which there would be too much.
+
+        ``at`` names whose limit it is: a queue, one above it, the cluster.
+        """
+        over = (used + request > limit) & (request > 0)
+        over[PODS] = False
+        row = int(np.argmax(over))
+        amounts = {"used": used, "request": request, "limit": limit}
+        self.refuse(
+            job,
+            Why.OVER_QUOTA,
+            queue=queue,
+            at=at,
+            resource=self._snapshot.resources.names[row],
+            **{name: float(column[row]) for name, column in amounts.items()},
+        )
+
+    def note_refused(self, job: int, stage: Stage, why: Why, **numbers: Any) -> None:
+        """Write down a no; a plugin that said more exactly why is believed."""
+        exact, more = self._refusals.pop(job, (why, {}))
+        self.note(job, stage, exact, **{**numbers, **more})
 
     def note(self, job: int, stage: Stage, why: Why, **numbers: Any) -> None:
         """Write down where a job stands."""

@@ -17,6 +17,7 @@ from pumice.core.views import Job, Task
 from pumice.framework.placing import NO_ROOM, Fit
 from pumice.framework.records import Stage, Why
 from pumice.framework.roles import READY, count_roles
+from pumice.framework.runs import equal_run, pick_run
 from pumice.framework.statement import Statement
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ class Round:
     def run(self, stmt: Statement) -> None:
         """Place tasks until the job is done, no task is left, or the job cannot make it."""
         while self.tasks:
-            row = self.tasks.popleft()
+            if self._run_of_equals(stmt) and (not self.tasks or self.is_done()):
+                break
+            row = self._next_task()
             if not self._try(row, stmt):
                 if self._must_stop():
                     break
@@ -60,13 +63,49 @@ class Round:
             if self.is_done():
                 break
 
+    def _next_task(self) -> int:
+        """Take the first task; where placing changes the order, settle now who comes next.
+
+        Volcano: a heap sifts when an element leaves it, so the next task is known before the
+        one that left is placed.
+        """
+        tasks, ordering = self.tasks, self.ssn.ordering
+        row = tasks.popleft()
+        if tasks and self.job in ordering.moving_jobs:
+            first = ordering.first_task(tasks)
+            tasks.remove(first)
+            tasks.appendleft(first)
+        return row
+
+    def _run_of_equals(self, stmt: Statement) -> bool:
+        """Place equal tasks at the head of the line all at once, as far as there is room now."""
+        ssn = self.ssn
+        role = int(ssn.snapshot.tasks.role[self.tasks[0]])
+        if self.on_placed is not None or (role != NOWHERE and role in self.memory.failed_roles):
+            return False
+        if self.job in ssn.ordering.moving_jobs:
+            return False
+        n = equal_run(ssn, list(self.tasks), self.is_done)
+        if not n:
+            return False
+        task = Task(ssn.snapshot, self.tasks[0])
+        if ssn.filter_task(task) is not None:
+            return False
+        picks = pick_run(ssn.placing, task, n, self.allowed)
+        if not picks:
+            return False
+        stmt.place_many([self.tasks.popleft() for _ in picks], picks)
+        return True
+
     def _try(self, row: int, stmt: Statement) -> bool | None:
         """Place one task; False if no node would have it, None if it was not even tried."""
         ssn, task = self.ssn, Task(self.ssn.snapshot, row)
         self._stop = False
         queue = int(ssn.snapshot.jobs.queue[self.job])
         if not ssn.allocatable(queue, task):
-            ssn.records.note(self.job, Stage.QUOTA, Why.OVER_QUOTA, task=task.key, queue=queue)
+            ssn.records.note_refused(
+                self.job, Stage.QUOTA, Why.OVER_QUOTA, task=task.key, queue=queue
+            )
             return None
         role = int(ssn.snapshot.tasks.role[row])
         if role != NOWHERE and role in self.memory.failed_roles:

@@ -15,7 +15,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.status import PHASE_CODE, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Nodes, Queue, Task
-from pumice.framework.dispatch import Enabled, Failures, TieredMethods, bind_hooks
+from pumice.framework.dispatch import Enabled, Failures, bind_hooks
 from pumice.framework.ordering import Heap, Ordering
 from pumice.framework.placing import Placing
 from pumice.framework.plugin import PERMIT, REJECT, Plugin, Reason
@@ -122,8 +122,8 @@ class Session:
     def pending_tasks(self, job: int) -> list[int]:
         """List a job's pending tasks that no scheduling gate holds back."""
         tasks = self.snapshot.tasks
-        rows = self.snapshot.jobs.tasks[job]
-        return [r for r in rows if tasks.status[r] == Status.PENDING and not tasks.gated[r]]
+        rows = np.asarray(self.snapshot.jobs.tasks[job], dtype=np.intp)
+        return rows[(tasks.status[rows] == Status.PENDING) & ~tasks.gated[rows]].tolist()
 
     # Answers of plugins, combined
 
@@ -256,16 +256,14 @@ class Session:
 
     # Outcome
 
-    def bind(self, task: int) -> bool:
-        """Hand a placed task to the binder, if its node has room for it in the books.
-
-        Volcano: the cache tests a task against the idle it knows; pods in eviction still count.
-        """
+    def bind(self, tasks: list[int]) -> None:
+        """Hand placed tasks of one job to the binder."""
         snapshot = self.snapshot
-        node = int(snapshot.tasks.node[task])
-        snapshot.set_status(task, Status.BINDING)
-        self.hand_over(Bind(snapshot.tasks.keys[task], snapshot.nodes.names[node]))
-        return True
+        rows = np.asarray(tasks, dtype=np.intp)
+        snapshot.set_status(rows, Status.BINDING)
+        keys, names = snapshot.tasks.keys, snapshot.nodes.names
+        for task, node in zip(tasks, snapshot.tasks.node[rows].tolist(), strict=True):
+            self.hand_over(Bind(keys[task], names[node]))
 
     def fits_books(self, task: int, node: int) -> bool:
         """Say whether a node's idle covers a pending task."""

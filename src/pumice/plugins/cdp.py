@@ -1,10 +1,72 @@
-"""cdp: not written yet."""
+"""cdp: a pod that has just started is left alone for a while (cooldown protection)."""
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.api.meta import epoch
+from pumice.core.resources import Mask
+from pumice.core.views import Task
+from pumice.errors import InputError
+from pumice.framework.argument_kinds import parse_duration
 from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
+
+COOLDOWN_TIME = "volcano.sh/cooldown-time"
+_UNKNOWN = -1
 
 
 @dataclass(kw_only=True)
 class Cdp(Plugin, name="cdp"):
-    """Not written yet."""
+    """Protect running pods for the time their label or annotation asks for.
+
+    The time counts from the moment the pod was scheduled.
+    """
+
+    def on_open(self, ssn: Session) -> None:
+        """Keep the time and prepare to look at each pod once."""
+        self._now = ssn.now
+        self._pods = ssn.snapshot.tasks.pods
+        self._offered = np.full(len(ssn.snapshot.tasks.status), _UNKNOWN, dtype=np.int8)
+
+    def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask:
+        """Offer pods that have had their time."""
+        return self._offer(np.asarray(candidates, dtype=np.intp))
+
+    def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask:
+        """Offer pods that have had their time."""
+        return self._offer(np.asarray(candidates, dtype=np.intp))
+
+    def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
+        """Answer as ever: each pod is judged by itself."""
+        return self._offer(candidates)
+
+    def _offer(self, rows: NDArray[np.intp]) -> Mask:
+        offered = self._offered
+        for row in rows[offered[rows] == _UNKNOWN].tolist():
+            offered[row] = not self._is_cooling(self._pods[row])
+        return offered[rows] == 1
+
+    def _is_cooling(self, pod: Any) -> bool:
+        seconds = _cooldown_s(pod)
+        if seconds is None or pod.status.phase != "Running":
+            return False
+        for condition in pod.status.conditions:
+            if condition.type == "PodScheduled" and condition.status == "True":
+                since = condition.last_transition_time
+                return bool(since) and epoch(since) + seconds > self._now
+        return False
+
+
+def _cooldown_s(pod: Any) -> float | None:
+    """Read the protected time of a pod: the label goes before the annotation."""
+    labels, marks = pod.metadata.labels, pod.metadata.annotations
+    text = labels.get(COOLDOWN_TIME, marks.get(COOLDOWN_TIME))
+    if text is None:
+        return None
+    try:
+        return parse_duration(text)
+    except InputError:
+        return None

@@ -1,10 +1,41 @@
-"""overcommit: not written yet."""
+"""overcommit: let in a little more than the cluster holds, so that waiting jobs are at hand."""
 
 from dataclasses import dataclass
 
-from pumice.framework.plugin import Plugin
+from pumice.core.resources import within_requested
+from pumice.core.views import Job
+from pumice.framework.admission import Reservations
+from pumice.framework.arguments import arg
+from pumice.framework.plugin import PERMIT, REJECT, Plugin
+from pumice.framework.session import Session
 
 
 @dataclass(kw_only=True)
 class Overcommit(Plugin, name="overcommit"):
-    """Not written yet."""
+    """Admit jobs while what they reserve fits the cluster, taken ``factor`` times, less its use."""
+
+    factor: float = arg(
+        "overcommit-factor", default=1.2, minimum=1, doc="how many times the cluster is counted"
+    )
+
+    def on_open(self, ssn: Session) -> None:
+        """Work out what is idle in the enlarged cluster and what is reserved of it."""
+        self._records = ssn.records
+        self._reservations = Reservations(ssn.snapshot)
+        self._idle = ssn.total * self.factor - ssn.snapshot.nodes.used.sum(axis=1)
+        self._reserved = self._reservations.total()
+
+    def job_enqueueable(self, job: Job) -> int:
+        """Permit a job whose needs fit beside all reservations, in what it asks for."""
+        request = job.min_resources
+        if request is None or within_requested(self._reserved + request, self._idle, request):
+            return PERMIT
+        self._records.quota(
+            job.row, self._reserved, request, self._idle, queue=job.queue, at="cluster"
+        )
+        return REJECT
+
+    def on_enqueued(self, job: Job) -> None:
+        """Reserve what the job needs, whoever let it in."""
+        if job.min_resources is not None:
+            self._reserved = self._reserved + self._reservations.of_job(job.row)

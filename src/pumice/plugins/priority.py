@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pumice.core.resources import Column, Mask
 from pumice.core.views import Job, Task
@@ -37,8 +38,14 @@ class Priority(Plugin, name="priority"):
 
     def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask:
         """Offer tasks of lower priority."""
+        return self._lower(preemptor, np.asarray(candidates, dtype=np.intp))
+
+    def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
+        """Answer as ever: each task is judged by itself."""
+        return self._lower(asker, candidates)
+
+    def _lower(self, preemptor: Task, rows: NDArray[np.intp]) -> Mask:
         tasks, jobs = self._snapshot.tasks, self._snapshot.jobs
-        rows = np.asarray(candidates, dtype=np.intp)
         their_jobs = tasks.job[rows]
         lower_job = jobs.priority[their_jobs] < jobs.priority[preemptor.job]
         lower_task = tasks.priority[rows] < preemptor.priority

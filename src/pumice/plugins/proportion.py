@@ -1,10 +1,141 @@
-"""proportion: not written yet."""
+"""proportion: divide the cluster among queues by weight, and hold each to its part."""
 
 from dataclasses import dataclass
 
-from pumice.framework.plugin import Plugin
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.resources import (
+    Column,
+    Mask,
+    dominant_share,
+    fits,
+    is_empty,
+    within_requested,
+)
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Job, Queue, Task
+from pumice.framework.admission import (
+    Reservations,
+    elastic_by_queue,
+    queues_with_jobs,
+    real_capability,
+)
+from pumice.framework.columns import Queues
+from pumice.framework.plugin import PERMIT, REJECT, Plugin
+from pumice.framework.records import Why
+from pumice.framework.session import Session
 
 
 @dataclass(kw_only=True)
 class Proportion(Plugin, name="proportion"):
-    """Not written yet."""
+    """Each queue deserves a part of the cluster by weight, and takes no task beyond it.
+
+    A part is never more than the queue asks for or may have, nor less than it is guaranteed; what
+    one queue leaves goes to the others.
+    """
+
+    def on_open(self, ssn: Session) -> None:
+        """Divide the cluster, and sum up what is reserved in each queue."""
+        self._snapshot = snapshot = ssn.snapshot
+        self._queues = snapshot.queues
+        self._records = ssn.records
+        self._limit = real_capability(snapshot, ssn.total)
+        self._deserved = np.zeros_like(self._limit)
+        self._divide(ssn.total, queues_with_jobs(snapshot))
+        self._reservations = Reservations(snapshot)
+        self._inqueue = self._reservations.by_queue()
+        self._elastic = elastic_by_queue(snapshot)
+
+    def _divide(self, total: Column, rows: NDArray[np.intp]) -> None:
+        """Pour the cluster out over the queues, round by round, until nothing moves."""
+        queues, remaining, n_rounds = self._queues, total, 0
+        request = queues.booked + queues.pending
+        while True:
+            weight = queues.weight[rows].sum()
+            if weight == 0:
+                return
+            old = self._deserved[:, rows]
+            new = old + remaining[:, None] * (queues.weight[rows] / weight)
+            new = np.minimum(np.minimum(new, self._limit[:, rows]), request[:, rows])
+            new = np.maximum(new, queues.guarantee[:, rows])
+            self._deserved[:, rows] = new
+            met = fits(request[:, rows], new)
+            if n_rounds:  # Volcano: the first part is a change even if it is nothing
+                met |= (new == old).all(axis=0)
+            more, less = np.maximum(new - old, 0.0), np.maximum(old - new, 0.0)
+            before = remaining
+            remaining = np.maximum(before + less.sum(axis=1) - more.sum(axis=1), 0.0)
+            if is_empty(remaining) or np.array_equal(remaining, before):
+                return
+            rows = rows[~met]
+            n_rounds += 1
+
+    def order_queues(self, queues: Queues) -> Column:
+        """Put high priority first, then the queue furthest below its part."""
+        share = dominant_share(queues.booked, self._deserved[:, queues.rows])
+        return np.stack([-queues.priority.astype(float), share])
+
+    def overused(self, queue: Queue) -> bool:
+        """Say whether a queue has all it deserves, of every resource."""
+        return bool(fits(self._deserved[:, queue.row], queue.booked))
+
+    def allocatable(self, queue: Queue, task: Task) -> bool:
+        """Let an open queue take a task that keeps it within its part."""
+        request = task.request[:, 0]
+        if self._within_part(queue, request):
+            return True
+        if not queue.is_open:
+            self._records.refuse(task.job, Why.QUEUE_CLOSED)
+        else:
+            part = self._deserved[:, queue.row]
+            self._records.quota(
+                task.job, queue.booked, request, part, queue=queue.row, at=queue.name
+            )
+        return False
+
+    def preemptive(self, queue: Queue, request: Column) -> bool:
+        """Let an open queue reclaim what keeps it within its part."""
+        return self._within_part(queue, request)
+
+    def _within_part(self, queue: Queue, request: Column) -> bool:
+        part = self._deserved[:, queue.row]
+        return queue.is_open and within_requested(queue.booked + request, part, request)
+
+    def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask:
+        """Offer tasks while their queue has more than its part of some resource."""
+        snapshot = self._snapshot
+        held: dict[int, Column] = {}
+        out = np.zeros(len(candidates), dtype=bool)
+        for i, row in enumerate(candidates):
+            queue = Task(snapshot, row).queue
+            if queue == NOWHERE:
+                continue
+            if queue not in held:
+                held[queue] = snapshot.queues.booked[:, queue]
+            if not fits(held[queue], self._deserved[:, queue]):
+                held[queue] = held[queue] - snapshot.request(row)
+                out[i] = True
+        return out
+
+    def job_enqueueable(self, job: Job) -> int:
+        """Permit a job that fits beside what its queue holds and has reserved."""
+        queue, request = job.queue, job.min_resources
+        if not self._queues.open[queue]:
+            self._records.refuse(job.row, Why.QUEUE_CLOSED, queue=queue)
+            return REJECT
+        if request is None:
+            return PERMIT
+        limit = self._limit[:, queue]
+        used = self._queues.booked[:, queue] + self._inqueue[:, queue] - self._elastic[:, queue]
+        if within_requested(used + request, limit, request):
+            return PERMIT
+        self._records.quota(
+            job.row, used, request, limit, queue=queue, at=self._queues.names[queue]
+        )
+        return REJECT
+
+    def on_enqueued(self, job: Job) -> None:
+        """Reserve what the job needs, whoever let it in."""
+        if job.min_resources is not None:
+            self._inqueue[:, job.queue] += self._reservations.of_job(job.row)

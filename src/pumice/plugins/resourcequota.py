@@ -1,10 +1,64 @@
-"""resourcequota: not written yet."""
+"""resourcequota: let a job in only if its namespace's quotas leave room for it.
 
+Quotas and what a job needs to start are compared by their literal keys and as exact quantities: a
+quota on ``requests.cpu`` says nothing about ``cpu``.
+"""
+
+from collections import Counter
 from dataclasses import dataclass
 
-from pumice.framework.plugin import Plugin
+from pumice.api.groups import ResourceQuota
+from pumice.api.meta import ResourceList
+from pumice.api.quantity import parse_quantity
+from pumice.core.views import Job
+from pumice.framework.plugin import PERMIT, REJECT, Plugin
+from pumice.framework.records import Why
+from pumice.framework.session import Session
 
 
 @dataclass(kw_only=True)
 class ResourceQuotas(Plugin, name="resourcequota"):
-    """Not written yet."""
+    """Vote against jobs that, with those let in before in this cycle, would overrun a quota."""
+
+    def on_open(self, ssn: Session) -> None:
+        """Sort quotas by namespace."""
+        self._records = ssn.records
+        self._quotas: dict[str, list[ResourceQuota]] = {}
+        for quota in ssn.snapshot.kind("ResourceQuota").values():
+            self._quotas.setdefault(quota.metadata.namespace, []).append(quota)
+        self._admitted: dict[str, Counter[str]] = {}
+
+    def job_enqueueable(self, job: Job) -> int:
+        """Permit a job that every quota of its namespace has room for."""
+        namespace = job.key.partition("/")[0]
+        needs = _amounts(job.group.spec.min_resources)
+        admitted = self._admitted.get(namespace, Counter())
+        for quota in self._quotas.get(namespace, ()):
+            hard, used = _amounts(quota.status.hard), _amounts(quota.status.used)
+            for name in needs.keys() & hard.keys():
+                if used[name] + admitted[name] + needs[name] > hard[name]:
+                    self._refuse(job, quota, name)
+                    return REJECT
+        return PERMIT
+
+    def on_enqueued(self, job: Job) -> None:
+        """Count what the job needs, whoever let it in."""
+        namespace = job.key.partition("/")[0]
+        admitted = self._admitted.setdefault(namespace, Counter())
+        admitted.update(_amounts(job.group.spec.min_resources))
+
+    def _refuse(self, job: Job, quota: ResourceQuota, name: str) -> None:
+        self._records.refuse(
+            job.row,
+            Why.OVER_QUOTA,
+            at=f"resource quota {quota.metadata.name}",
+            resource=name,
+            used=quota.status.used.get(name, "0"),
+            request=(job.group.spec.min_resources or {})[name],
+            limit=quota.status.hard[name],
+        )
+
+
+def _amounts(quantities: ResourceList | None) -> Counter[str]:
+    """Read a resource list exactly, in nano units; a name that is not there counts as zero."""
+    return Counter({name: parse_quantity(text) for name, text in (quantities or {}).items()})

@@ -1,10 +1,268 @@
-"""task-topology: not written yet."""
+"""task-topology: put tasks of a job together or apart, as annotations of its pod group ask."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import combinations
 
+import numpy as np
+
+from pumice.core.resources import CPU, MEMORY, STEP, Column
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import Status
+from pumice.core.views import Job, Nodes, Task
+from pumice.framework.arguments import arg
+from pumice.framework.columns import Tasks
 from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
+
+AFFINITY = "volcano.sh/task-topology-affinity"
+ANTI_AFFINITY = "volcano.sh/task-topology-anti-affinity"
+TASK_ORDER = "volcano.sh/task-topology-task-order"
+SELF_APART, TOGETHER, SELF_TOGETHER, APART = 4, 3, 2, 1
+"""How urgent a role is by what is asked of it; the highest counts."""
+
+_MAX_SCORE = 100
+_MEBI = 1024 * 1024
+
+Pair = frozenset[str]
+"""Two roles, or one with itself."""
+
+
+@dataclass
+class Wishes:
+    """What the annotations of one pod group say about its roles."""
+
+    together: set[Pair] = field(default_factory=set)
+    apart: set[Pair] = field(default_factory=set)
+    urgency: dict[str, int] = field(default_factory=dict)
+    order: dict[str, int] = field(default_factory=dict)
+    """Position in the wanted order, counted from its end."""
+
+    def add(self, group: list[str], pairs: set[Pair], alone: int, among: int) -> None:
+        """Take one group of roles in."""
+        if len(group) == 1:
+            pairs.add(frozenset(group))
+        pairs.update(frozenset(pair) for pair in combinations(group, 2))
+        for role in group:
+            grade = alone if len(group) == 1 else among
+            self.urgency[role] = max(self.urgency.get(role, 0), grade)
+
+    def grade(self, role: str) -> tuple[int, int]:
+        """Rank a role; higher goes first."""
+        return self.order.get(role, 0), self.urgency[role]
+
+    def weigh(self, role: str, others: dict[str, int], *, apart_only: bool = False) -> int:
+        """Add up tasks that a role wants near, less those it wants far."""
+        total = 0
+        for other, count in others.items():
+            pair = frozenset((role, other))
+            if pair in self.together and not apart_only:
+                total += count
+            if pair in self.apart:
+                total -= count
+        return total
+
+
+@dataclass
+class Bucket:
+    """Tasks of a job that should share a node."""
+
+    index: int
+    waiting: dict[int, Column] = field(default_factory=dict)
+    """Members without a node, with their requests (R,)."""
+    on_node: dict[int, int] = field(default_factory=dict)
+    roles: dict[str, int] = field(default_factory=dict)
+    load: float = 0.0
+
+    def dropped(self, task: int, room: Column) -> Column:
+        """Count members that must stay out so that the rest fits beside a task (n,).
+
+        Biggest members are left out first; Volcano takes them in the order of a map.
+        """
+        others = sorted((r for t, r in self.waiting.items() if t != task), key=_load, reverse=True)
+        left = self.waiting[task] + np.cumsum(
+            [np.zeros(len(room)), *reversed(others)], axis=0
+        )  # (m + 1, R): with 0, 1, … m others
+        fewest = np.full(room.shape[1], len(others))
+        for need, have in zip(left.T, room, strict=True):
+            fewest = np.minimum(fewest, np.searchsorted(need, have + STEP, side="left") - 1)
+        return len(others) - np.maximum(fewest, 0)
+
+
+class JobTopology:
+    """The buckets of one job and what its tasks have been given since."""
+
+    def __init__(self, job: Job, wishes: Wishes) -> None:
+        self.wishes = wishes
+        self.buckets: list[Bucket] = []
+        self.bucket_of: dict[int, Bucket] = {}
+        self.roles_on_node: dict[int, dict[str, int]] = {}
+        """Tasks by node and role, placed in this session."""
+        self._grades: dict[int, int] = {}
+        self._fill(job)
+        sizes = [len(b.waiting) + sum(b.on_node.values()) for b in self.buckets]
+        self.largest = max(sizes, default=0)
+
+    def _fill(self, job: Job) -> None:
+        """Put tasks into buckets: placed ones by node, then by wish."""
+        snapshot, wishes, members = job.snapshot, self.wishes, []
+        for row in job.tasks:
+            task = Task(snapshot, row)
+            if task.role and task.role in wishes.urgency:
+                members.append(task)
+        grades = sorted({wishes.grade(task.role) for task in members}, reverse=True)
+        self._grades = {task.row: grades.index(wishes.grade(task.role)) for task in members}
+        by_node: dict[str, Bucket] = {}
+        for task in sorted(members, key=self._turn):
+            node = task.pod.spec.node_name
+            bucket = by_node.get(node) if node else self._best_bucket(task.role)
+            if bucket is None:
+                bucket = Bucket(len(self.buckets))
+                self.buckets.append(bucket)
+                if node:
+                    by_node[node] = bucket
+            self._join(bucket, task, snapshot)
+
+    def _turn(self, task: Task) -> tuple[bool, str, int, str]:
+        node = task.pod.spec.node_name
+        return (not node, node, 0 if node else self._grades[task.row], task.name)
+
+    def _best_bucket(self, role: str) -> Bucket | None:
+        best: tuple[int, float, Bucket] | None = None
+        for bucket in self.buckets:
+            wish = self.wishes.weigh(role, bucket.roles)
+            if best is None or (-wish, bucket.load) < (-best[0], best[1]):
+                best = (wish, bucket.load, bucket)
+        return best[2] if best is not None and best[0] >= 0 else None
+
+    def _join(self, bucket: Bucket, task: Task, snapshot: Snapshot) -> None:
+        self.bucket_of[task.row] = bucket
+        bucket.roles[task.role] = bucket.roles.get(task.role, 0) + 1
+        node = task.pod.spec.node_name
+        if node:
+            row = snapshot.nodes.row_of.get(node, -1)
+            bucket.on_node[row] = bucket.on_node.get(row, 0) + 1
+        else:
+            request = task.request[:, 0]
+            bucket.waiting[task.row] = request
+            bucket.load += _load(request)
+
+    def key(self, task: int) -> float:
+        """Rank a task inside its job: bigger buckets first, those outside last."""
+        bucket = self.bucket_of.get(task)
+        if bucket is None:
+            return np.inf
+        n_grades = len(self._grades)
+        per_size = n_grades * len(self.buckets)
+        return bucket.index * n_grades + self._grades[task] - len(bucket.waiting) * float(per_size)
+
+    def move(self, task: Task, node: int, sign: int) -> None:
+        """Count a task on a node, or take it off again."""
+        if task.role:
+            roles = self.roles_on_node.setdefault(node, {})
+            roles[task.role] = roles.get(task.role, 0) + sign
+        bucket = self.bucket_of.get(task.row)
+        if bucket is None:
+            return
+        bucket.on_node[node] = bucket.on_node.get(node, 0) + sign
+        if sign > 0:
+            bucket.waiting.pop(task.row, None)
+        else:
+            bucket.waiting[task.row] = task.request[:, 0]
 
 
 @dataclass(kw_only=True)
 class TaskTopology(Plugin, name="task-topology"):
-    """Not written yet."""
+    """Order tasks by bucket and prefer the node that can take most of a task's bucket."""
+
+    weight: int = arg("task-topology.weight", default=1, doc="weight of this plugin's score")
+
+    def on_open(self, ssn: Session) -> None:
+        """Build the buckets of jobs that wait for nodes and say how their tasks should lie."""
+        self._journal = ssn.journal
+        self._jobs: dict[int, JobTopology] = {}
+        for row in ssn.jobs():
+            job = ssn.job(row)
+            wishes = _read_wishes(job) if job.counts[Status.PENDING] else None
+            if wishes is not None:
+                self._jobs[row] = JobTopology(job, wishes)
+        self.moving_jobs = frozenset(self._jobs)
+
+    def order_tasks(self, tasks: Tasks) -> Column:
+        """Let tasks of big buckets go first; jobs without wishes are left alone."""
+        keys = np.zeros(len(tasks))
+        for i, (row, job) in enumerate(zip(tasks.rows.tolist(), tasks.job.tolist(), strict=True)):
+            topology = self._jobs.get(job)
+            if topology is not None:
+                keys[i] = topology.key(row)
+        return keys
+
+    def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
+        """Count members of the bucket that are, or could be, on each node."""
+        topology = self._jobs.get(task.job)
+        bucket = None if topology is None else topology.bucket_of.get(task.row)
+        if topology is None or bucket is None or task.row not in bucket.waiting:
+            return None
+        room = nodes.idle + nodes.releasing
+        score = len(bucket.waiting) - bucket.dropped(task.row, room)
+        for i, row in enumerate(nodes.index.tolist()):
+            neighbours = topology.roles_on_node.get(row, {})
+            apart = topology.wishes.weigh(task.role, neighbours, apart_only=True)
+            score[i] += bucket.on_node.get(row, 0) + min(0, apart)
+        score[(room < task.request).any(axis=0)] = 0
+        return np.asarray(score * self.weight * float(_MAX_SCORE) / topology.largest)
+
+    def on_place(self, task: Task, node: int) -> None:
+        """Take the task out of those that wait in its bucket."""
+        self._move(task, node, 1)
+
+    def on_evict(self, task: Task, node: int) -> None:
+        """Let a task that lost its promise wait again; one that is leaving still counts."""
+        if task.status is Status.PENDING:
+            self._move(task, node, -1)
+
+    def _move(self, task: Task, node: int, sign: int) -> None:
+        topology = self._jobs.get(task.job)
+        if topology is not None:
+            topology.move(task, node, sign)
+            self._journal.on_rollback(lambda: topology.move(task, node, -sign))
+
+
+def _load(request: Column) -> float:
+    """Add up a request: milli-units of cpu and scalars and mebibytes weigh the same."""
+    return float(request.sum() - request[MEMORY] + request[MEMORY] / _MEBI)
+
+
+def _read_wishes(job: Job) -> Wishes | None:
+    """Read a group's annotations; a role that is unknown or said twice makes all of them void."""
+    marks = job.group.metadata.annotations
+    if not {AFFINITY, ANTI_AFFINITY, TASK_ORDER} & marks.keys():
+        return None
+    roles = {Task(job.snapshot, row).role for row in job.tasks}
+    together = _groups(marks.get(AFFINITY))
+    apart = _groups(marks.get(ANTI_AFFINITY))
+    order = _groups(marks.get(TASK_ORDER), separator=None)
+    if not all(_is_sound(group, roles) for group in (*together, *apart, *order)):
+        return None
+    wishes = Wishes()
+    for group in together:
+        wishes.add(group, wishes.together, SELF_TOGETHER, TOGETHER)
+    for group in apart:
+        wishes.add(group, wishes.apart, SELF_APART, APART)
+    for group in order:
+        wishes.order = {role: len(group) - i for i, role in enumerate(group)}
+    return wishes
+
+
+def _groups(text: str | None, separator: str | None = ";") -> list[list[str]]:
+    if text is None:
+        return []
+    return [part.split(",") for part in ([text] if separator is None else text.split(separator))]
+
+
+def _is_sound(group: Iterable[str], roles: set[str]) -> bool:
+    named = [role for role in group if role]
+    return len(named) == len(set(named)) and roles.issuperset(named)
+
+
+__all__ = ["CPU", "Bucket", "JobTopology", "TaskTopology", "Wishes"]

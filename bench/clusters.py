@@ -1,0 +1,265 @@
+"""Clusters to time: the same objects for the same arguments, always.
+
+Cases differ in configuration and in what is pending or running; sizes are free.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+Manifest = dict[str, Any]
+
+_DEFAULT = """actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+"""
+_EVICTING = """actions: "enqueue, allocate, {action}"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+  - name: conformance
+- plugins:
+  - name: predicates
+  - name: {queues}
+  - name: nodeorder
+"""
+CONFIGURATIONS = {
+    "default": _DEFAULT,
+    "affinity": _DEFAULT,
+    "spread": _DEFAULT,
+    "shapes": _DEFAULT,
+    "idle": _DEFAULT,
+    "binpack": """actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+- plugins:
+  - name: predicates
+  - name: proportion
+  - name: binpack
+    arguments:
+      binpack.weight: 10
+""",
+    "capacity": """actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+- plugins:
+  - name: predicates
+  - name: capacity
+    enableHierarchy: true
+  - name: nodeorder
+""",
+    "preempt": _EVICTING.format(action="preempt", queues="proportion"),
+    "reclaim": _EVICTING.format(action="reclaim", queues="capacity"),
+}
+_SHAPES = ((1000, 2), (2000, 4), (4000, 8), (1000, 4), (2000, 16))  # milli-cpu, GiB
+_BIG = (8000, 32)
+_GANG = 20  # pods in each running group
+
+
+@dataclass(frozen=True)
+class Case:
+    """One cluster: a kind of work and its size."""
+
+    kind: str = "default"
+    nodes: int = 1000
+    pods: int = 1000
+    gang: int = 100
+    running: int = 0
+
+    @property
+    def name(self) -> str:
+        """Name the case by all it depends on."""
+        return f"{self.kind}-{self.nodes}n-{self.pods}p-g{self.gang}-r{self.running}"
+
+    @property
+    def conf(self) -> str:
+        """Give the configuration text."""
+        return CONFIGURATIONS[self.kind]
+
+    def objects(self) -> list[Manifest]:
+        """Give all manifests of the cluster."""
+        queues, names = _queues(self)
+        classes = [_priority_class("low", 10), _priority_class("high", 1000)]
+        nodes = [_node(i) for i in range(self.nodes)]
+        return [*nodes, *queues, *classes, *_running(self, names), *_pending(self, names)]
+
+
+def _when(seconds: int) -> str:
+    day, rest = divmod(seconds, 86400)
+    hour, rest = divmod(rest, 3600)
+    return f"2026-01-{1 + day:02d}T{hour:02d}:{rest // 60:02d}:{rest % 60:02d}Z"
+
+
+def _node(i: int) -> Manifest:
+    size = 1 + i % 3
+    name = f"node-{i:05d}"
+    amounts = {"cpu": str(32 * size), "memory": f"{128 * size}Gi", "pods": "110"}
+    labels = {"kubernetes.io/hostname": name, "zone": f"z{i % 10}"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"capacity": amounts, "allocatable": amounts},
+    }
+
+
+def _queue(name: str, i: int, **spec: Any) -> Manifest:
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name, "uid": name, "creationTimestamp": _when(i)},
+        "spec": {"weight": 1 + i % 4, "reclaimable": True, **spec},
+        "status": {"state": "Open"},
+    }
+
+
+def _priority_class(name: str, value: int) -> Manifest:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+    }
+
+
+def _queues(case: Case) -> tuple[list[Manifest], list[str]]:
+    if case.kind == "capacity":
+        return _queue_tree(case.nodes)
+    if case.kind == "reclaim":
+        rich = {"cpu": str(64 * case.nodes), "memory": f"{256 * case.nodes}Gi"}
+        greedy = _queue("greedy", 0, deserved={"cpu": "1", "memory": "1Gi"})
+        return [greedy, _queue("starved", 1, deserved=rich)], ["starved"]
+    names = [f"q{i}" for i in range(4)]
+    return [_queue(name, i) for i, name in enumerate(names)], names
+
+
+def _queue_tree(n_nodes: int) -> tuple[list[Manifest], list[str]]:
+    """Make a root, ten departments and ten teams in each."""
+    deserved = {"cpu": str(max(1, n_nodes // 2)), "memory": f"{2 * n_nodes}Gi"}
+    queues = [_queue("root", 0)]
+    for d in range(10):
+        queues.append(_queue(f"d{d}", d, parent="root"))
+        teams = (_queue(f"d{d}-t{t}", t, parent=f"d{d}", deserved=deserved) for t in range(10))
+        queues.extend(teams)
+    return queues, [f"d{d}-t{t}" for t in range(10) for d in range(10)]
+
+
+def _running(case: Case, queues: list[str]) -> Iterator[Manifest]:
+    if case.kind in ("preempt", "reclaim"):
+        yield from _full_nodes(case, queues)
+        return
+    for j in range(case.running // _GANG):
+        name, shape = f"run{j:05d}", _SHAPES[j % len(_SHAPES)]
+        yield _group(name, queues[j % len(queues)], _GANG, shape, 100 + j, "Running")
+        for k in range(_GANG):
+            on = f"node-{(j * _GANG + k) % case.nodes:05d}"
+            yield _pod(name, k, shape, 100 + j, on=on)
+
+
+def _full_nodes(case: Case, queues: list[str]) -> Iterator[Manifest]:
+    """Fill every node with low-priority pods of 8 cpu and 32 GiB."""
+    places = [f"node-{i:05d}" for i in range(case.nodes) for _ in range(4 * (1 + i % 3))]
+    for j, start in enumerate(range(0, len(places), _GANG)):
+        owner = "greedy" if case.kind == "reclaim" else queues[j % len(queues)]
+        name, age = f"old{j:05d}", 100 + j % 50000
+        yield _group(name, owner, 1, _BIG, age, "Running", "low")
+        for k, on in enumerate(places[start : start + _GANG]):
+            yield _pod(name, k, _BIG, age, on=on, priority=10)
+
+
+def _pending(case: Case, queues: list[str]) -> Iterator[Manifest]:
+    evicting = case.kind in ("preempt", "reclaim")
+    high = case.kind == "preempt"
+    for j in range(-(-case.pods // case.gang)):
+        name, age = f"new{j:05d}", 200000 + j
+        shape = _SHAPES[j % len(_SHAPES)]
+        if case.kind == "shapes":
+            shape = (1000 + 10 * (j % 200), 2 + j % 7)
+        if evicting:
+            shape = _BIG
+        members = min(case.gang, case.pods - j * case.gang)
+        queue = queues[j % len(queues)]
+        yield _group(name, queue, members, shape, age, "Inqueue", "high" if high else "")
+        for k in range(members):
+            yield _pod(
+                name, k, shape, age, constraint=case.kind, priority=1000 if high else None
+            )
+
+
+def _group(
+    name: str, queue: str, members: int, shape: tuple[int, int], age: int, phase: str, cls: str = ""
+) -> Manifest:
+    minimum = {"cpu": f"{shape[0] * members}m", "memory": f"{shape[1] * members}Gi"}
+    spec: Manifest = {"minMember": members, "queue": queue, "minResources": minimum}
+    if cls:
+        spec["priorityClassName"] = cls
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": name,
+            "namespace": "bench",
+            "uid": name,
+            "creationTimestamp": _when(age),
+        },
+        "spec": spec,
+        "status": {"phase": phase},
+    }
+
+
+def _pod(
+    group: str,
+    k: int,
+    shape: tuple[int, int],
+    age: int,
+    *,
+    on: str = "",
+    constraint: str = "",
+    priority: int | None = None,
+) -> Manifest:
+    requests = {"cpu": f"{shape[0]}m", "memory": f"{shape[1]}Gi"}
+    container = {"name": "c", "image": "busybox", "resources": {"requests": requests}}
+    spec: Manifest = {"schedulerName": "volcano", "containers": [container]}
+    if on:
+        spec["nodeName"] = on
+    if priority is not None:
+        spec["priority"] = priority
+    mates = {"matchLabels": {"job": group}}
+    if constraint == "affinity":
+        term = {"labelSelector": mates, "topologyKey": "kubernetes.io/hostname"}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        spec["affinity"] = {"podAntiAffinity": required}
+    if constraint == "spread":
+        spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+        spec["topologySpreadConstraints"] = [{**spread, "labelSelector": mates}]
+    name = f"{group}-w-{k}"
+    marks = {"scheduling.k8s.io/group-name": group, "volcano.sh/task-spec": "w"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "bench",
+            "uid": name,
+            "labels": {"job": group},
+            "creationTimestamp": _when(age),
+            "annotations": marks,
+        },
+        "spec": spec,
+        "status": {"phase": "Running" if on else "Pending"},
+    }

@@ -1,0 +1,248 @@
+"""Runs of equal tasks: place a whole gang with a few questions instead of a few for each task.
+
+Hooks treat rows independently, so they can be asked about rows that do not exist yet: a node with
+one, two, three more of the task on it.  The picks are those of the task-by-task way, bit for bit;
+where that cannot be promised (terms between pods, ports, plugins that follow placements) no run is
+made.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.resources import STEP, Column, Mask
+from pumice.core.shapes import Shape
+from pumice.core.snapshot import Snapshot
+from pumice.core.tables import NOWHERE, Ints
+from pumice.core.views import Nodes, Task
+from pumice.framework.placing import Fit, Placing
+
+if TYPE_CHECKING:
+    from pumice.framework.session import Session
+
+_WORTH = 4
+"""Shorter runs cost more than they save."""
+
+_AHEAD = 8
+"""Copies to imagine on a node that stays best; doubled while it does."""
+
+
+class ImaginedNodes(Nodes):
+    """Nodes with some copies of a task already placed on them."""
+
+    __slots__ = ("_copies", "_shape")
+
+    def __init__(
+        self, snapshot: Snapshot, rows: NDArray[np.intp], shape: Shape, copies: Column
+    ) -> None:
+        super().__init__(snapshot, rows)
+        self._shape = shape
+        self._copies = copies
+
+    @property
+    def idle(self) -> Column:
+        """Free amounts (R, n)."""
+        return super().idle - self._shape.request * self._copies
+
+    @property
+    def used(self) -> Column:
+        """Amounts in use (R, n)."""
+        return super().used + self._shape.request * self._copies
+
+    @property
+    def view_used(self) -> Column:
+        """Requests as Kubernetes' scores see them (R, n)."""
+        seen = super().view_used
+        return seen + self._shape.request * self._copies if self._live else seen
+
+    @property
+    def view_nonzero(self) -> Column:
+        """Cpu and memory with Kubernetes' defaults (2, n)."""
+        seen = super().view_nonzero
+        return seen + self._shape.nonzero * self._copies if self._live else seen
+
+    @property
+    def view_pods(self) -> Ints:
+        """Pods as Kubernetes' filters count them (n,)."""
+        seen = super().view_pods
+        return seen + self._copies.astype(np.int32) if self._live else seen
+
+    @property
+    def _live(self) -> bool:
+        return self.snapshot.view_is_live
+
+
+class Run:
+    """Picks nodes for equal tasks one after the other, on imagined rows."""
+
+    def __init__(self, placing: "Placing", task: Task, fit: Fit, allowed: Mask | None) -> None:
+        self._placing = placing
+        self._task = task
+        self._fit = fit
+        self._value = fit.value.copy() if allowed is None else np.where(allowed, fit.value, -np.inf)
+        self._copies: dict[int, int] = {}
+        self._known: dict[tuple[int, int], float] = {}
+        self._ahead = _AHEAD
+        self._bold = 1
+        """How many equals to draw before looking; packing never gets far, spreading does."""
+
+    def pick(self, n: int) -> list[int]:
+        """Give nodes for up to n tasks; fewer if room runs out."""
+        picks: list[int] = []
+        value = self._value
+        while len(picks) < n:
+            best = value.max()
+            if best == -np.inf:
+                break
+            ties = np.flatnonzero(value == best)
+            if len(ties) == 1:
+                self._stay(int(ties[0]), n, picks)
+            else:
+                self._spread(ties.tolist(), float(best), n, picks)
+        return picks
+
+    def _spread(self, ties: list[int], best: float, n: int, picks: list[int]) -> None:
+        """Pick among equals; stop as soon as a picked node is not worse than before.
+
+        Draws as if every picked node dropped out, then checks that they did.
+        """
+        placing = self._placing
+        states: list[int] = []
+        drawn: list[int] = []
+        left = list(ties)
+        while left and len(drawn) < min(self._bold, n - len(picks)):
+            drawn.append(left.pop(placing.spin(len(left)) if len(left) > 1 else 0))
+            states.append(placing.state)
+        after = self._next_values(drawn)
+        for i, (node, value) in enumerate(zip(drawn, after.tolist(), strict=True)):
+            picks.append(node)
+            self._copies[node] = self._copies.get(node, 0) + 1
+            self._value[node] = value
+            if value >= best:
+                placing.state = states[i]
+                self._bold = 1
+                return
+        self._bold *= 4
+
+    def _stay(self, node: int, n: int, picks: list[int]) -> None:
+        """Fill the only best node while it stays the only best."""
+        value = self._value
+        value[node] = -np.inf
+        second = value.max()
+        have = self._copies.get(node, 0)
+        while len(picks) < n:
+            picks.append(node)
+            have += 1
+            now = self._value_with(node, have, n - len(picks))
+            if now <= second:
+                value[node] = now
+                break
+            value[node] = now
+        self._copies[node] = have
+
+    def _value_with(self, node: int, copies: int, more: int) -> float:
+        """Give a node's value with some copies on it, looking further ahead each time."""
+        known = self._known.get((node, copies))
+        if known is None:
+            ahead = np.arange(copies, copies + max(1, min(self._ahead, more)), dtype=np.float64)
+            self._ahead *= 2
+            rows = np.full(len(ahead), node, dtype=np.intp)
+            for count, value in zip(ahead.tolist(), self._values(rows, ahead), strict=True):
+                self._known[node, int(count)] = float(value)
+            known = self._known[node, copies]
+        return known
+
+    def _next_values(self, nodes: list[int]) -> Column:
+        rows = np.asarray(nodes, dtype=np.intp)
+        copies = np.array([self._copies.get(node, 0) + 1 for node in nodes], dtype=np.float64)
+        return self._values(rows, copies)
+
+    def _values(self, rows: NDArray[np.intp], copies: Column) -> Column:
+        shape = self._task.shape
+        nodes = ImaginedNodes(self._placing.snapshot, rows, shape, copies)
+        verdict = self._placing.verdict(self._fit, self._task, nodes, rows)
+        room = (shape.request - nodes.idle < STEP).all(axis=0)
+        room &= (shape.request - nodes.future_idle < STEP).all(axis=0)
+        score = self._placing.score(self._fit, self._task, nodes, rows)
+        return np.where(room & (verdict == 0), score, -np.inf)
+
+
+def pick_run(placing: Placing, task: Task, n: int, allowed: Mask | None) -> list[int]:
+    """Pick nodes with room now for n equal tasks, as ``choose`` would one after the other."""
+    fit = placing.fit(task)
+    return [] if placing.ranks(task, fit) else Run(placing, task, fit, allowed).pick(n)
+
+
+def equal_run(ssn: "Session", tasks: list[int], is_done: Callable[[], bool]) -> int:
+    """Say how many of the first tasks can be placed as one run; 0 if they cannot.
+
+    Ends where the job is done and where its queue would refuse the next one; both are asked about
+    sums that do not exist yet, on the grounds that having more never makes a queue more generous
+    nor a job less ready.
+    """
+    rows = np.asarray(tasks, dtype=np.intp)
+    table = ssn.snapshot.tasks
+    same = (table.shape[rows] == table.shape[rows[0]]) & (table.role[rows] == table.role[rows[0]])
+    same &= table.nominated[rows] == NOWHERE
+    n = len(rows) if same.all() else int(np.argmin(same))
+    if n < _WORTH or not _is_plain(ssn, tasks[0]):
+        return 0
+    task = Task(ssn.snapshot, tasks[0])
+
+    def accepted(k: int) -> bool:
+        with _imagine(ssn.snapshot, task, k - 1):
+            return ssn.allocatable(task.queue, task)
+
+    def unfinished(k: int) -> bool:
+        with _imagine(ssn.snapshot, task, k):
+            return not is_done()
+
+    n = longest(n, accepted)
+    n = min(n, longest(n, unfinished) + 1)
+    return n if n >= _WORTH else 0
+
+
+def _is_plain(ssn: "Session", row: int) -> bool:
+    """Tell tasks whose answers follow from node rows alone, also while copies of it are placed."""
+    if ssn.hooks["on_place"] or not all(plugin.by_row for plugin in ssn.plugins):
+        return False
+    snapshot = ssn.snapshot
+    group = snapshot.jobs.groups[snapshot.tasks.job[row]].spec
+    if group.min_task_member or group.sub_group_policy:
+        return False
+    shape = snapshot.shapes[snapshot.tasks.shape[row]]
+    plain = shape.memo.get("plain")
+    if plain is None:
+        spec = shape.spec
+        ports = any(p.host_port for c in (*spec.containers, *spec.init_containers) for p in c.ports)
+        special = spec.affinity or spec.topology_spread_constraints or spec.volumes or ports
+        plain = shape.memo["plain"] = not special
+    return bool(plain)
+
+
+@contextmanager
+def _imagine(snapshot: Snapshot, task: Task, n: int) -> Iterator[None]:
+    """Pretend that n more tasks like this one are placed, in counts and sums only."""
+    if n:
+        snapshot.count_ahead(task.row, n)
+    try:
+        yield
+    finally:
+        if n:
+            snapshot.count_ahead(task.row, -n)
+
+
+def longest(n: int, holds: Callable[[int], bool]) -> int:
+    """Give the largest k up to n for which ``holds(k)``, which turns false once and for all."""
+    if n <= 0 or not holds(1):
+        return 0
+    if holds(n):
+        return n
+    low, high = 1, n
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

@@ -1,0 +1,139 @@
+"""Small made-up clusters with a bit of everything, the same for the same seed.
+
+For checks that need a cluster but not a particular one.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from pumice.testing.builders import Manifest, node, pdb, pod, pod_group, priority_class, queue
+
+_GPU = "nvidia.com/gpu"
+_TAINT = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+_DISLIKE = {"key": "old", "value": "yes", "effect": "PreferNoSchedule"}
+_TOLERATION = {"key": "dedicated", "operator": "Equal", "value": "batch", "effect": "NoSchedule"}
+_QUEUES = ("red", "green", "blue")
+_NAMESPACES = ("default", "team")
+
+
+def sample_cluster(seed: int, *, nodes: int = 12, pods: int = 40) -> list[Manifest]:
+    """Make a cluster: zones, taints, gpus, queues, priorities, gangs that run and gangs that wait."""
+    rng = np.random.default_rng(seed)
+    objects = [
+        priority_class("low", value=1),
+        priority_class("high", value=1000),
+        queue("default", created=_time(0)),
+        queue("red", weight=3, created=_time(1), capability={"cpu": 24, "memory": "64Gi"}),
+        queue("green", weight=1, created=_time(2), deserved={"cpu": 8, "memory": "16Gi"}),
+        queue("blue", weight=2, created=_time(3), guarantee={"cpu": 2}, reclaimable=False),
+        pdb("web", match_labels={"app": "web"}, disruptions_allowed=1),
+        *(_node(rng, i) for i in range(nodes)),
+    ]
+    room = [[_cpu_of(thing), 0] for thing in objects[-nodes:]]
+    made = 0
+    while made < pods:
+        size = min(int(rng.integers(1, 6)), pods - made)
+        objects += _job(rng, len(objects), size, room)
+        made += size
+    return objects
+
+
+def _time(second: int) -> str:
+    return f"2026-01-01T00:{second // 60:02d}:{second % 60:02d}Z"
+
+
+def _node(rng: np.random.Generator, i: int) -> Manifest:
+    gpus = {_GPU: 4} if i % 4 == 0 else {}
+    taints = [_TAINT] if i % 5 == 3 else [_DISLIKE] if i % 5 == 1 else []
+    return node(
+        f"n{i:02d}",
+        cpu=int(rng.choice([4, 8, 16])),
+        memory=f"{int(rng.choice([8, 16, 32]))}Gi",
+        pods=int(rng.choice([5, 20, 110])),
+        labels={
+            "topology.kubernetes.io/zone": f"z{i % 3}",
+            "disk": "ssd" if rng.random() < 0.5 else "hdd",
+            "volcano.sh/nodegroup-name": "left" if i % 2 else "right",
+        },
+        taints=taints,
+        unschedulable=i % 11 == 10,
+        resources=gpus,
+        created=_time(i),
+    )
+
+
+def _cpu_of(manifest: Manifest) -> int:
+    return 1000 * int(manifest["status"]["allocatable"]["cpu"])
+
+
+def _job(rng: np.random.Generator, number: int, size: int, room: list[list[int]]) -> list[Manifest]:
+    """Make one gang; a running one takes cpu that is there."""
+    name, namespace = f"job{number}", str(rng.choice(_NAMESPACES))
+    cpu = int(rng.choice([0, 500, 1000, 2000]))
+    running = cpu > 0 and rng.random() < 0.5
+    level = str(rng.choice(["low", "high"]))
+    group = pod_group(
+        name,
+        namespace=namespace,
+        min_member=int(rng.integers(1, size + 1)),
+        queue=str(rng.choice(_QUEUES)),
+        phase="Running" if running else str(rng.choice(["Pending", "Inqueue"])),
+        min_resources={"cpu": f"{cpu}m"} if rng.random() < 0.5 else None,
+        priority_class=level,
+        created=_time(number),
+    )
+    shared = _pod_fields(rng, cpu)
+    members = []
+    for i in range(size):
+        home = _home(room, cpu) if running else None
+        members.append(
+            pod(
+                f"{name}-main-{i}",
+                namespace=namespace,
+                group=name,
+                role="main" if i else "head",
+                node=home,
+                priority=1000 if level == "high" else 1,
+                preemptable=bool(rng.random() < 0.8),
+                created=_time(number + i),
+                **shared,
+            )
+        )
+    return [group, *members]
+
+
+def _pod_fields(rng: np.random.Generator, cpu: int) -> dict[str, Any]:
+    """Choose what the pods of a job share."""
+    fields: dict[str, Any] = {"labels": {"app": str(rng.choice(["web", "db", "batch"]))}}
+    if cpu:
+        fields |= {"cpu": f"{cpu}m", "memory": f"{int(rng.integers(1, 5))}Gi"}
+    spec: dict[str, Any] = {}
+    if rng.random() < 0.3:
+        spec["tolerations"] = [_TOLERATION]
+    if rng.random() < 0.3:
+        spec["nodeSelector"] = {"disk": str(rng.choice(["ssd", "hdd"]))}
+    if cpu and rng.random() < 0.2:
+        fields["resources"] = {_GPU: 1}
+    if rng.random() < 0.3:
+        kind = str(rng.choice(["podAffinity", "podAntiAffinity"]))
+        spec["affinity"] = {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [_near(rng)]}}
+    return fields | ({"spec": spec} if spec else {})
+
+
+def _near(rng: np.random.Generator) -> dict[str, Any]:
+    term = {
+        "labelSelector": {"matchLabels": {"app": str(rng.choice(["web", "db"]))}},
+        "topologyKey": "topology.kubernetes.io/zone",
+    }
+    return {"weight": int(rng.integers(1, 101)), "podAffinityTerm": term}
+
+
+def _home(room: list[list[int]], cpu: int) -> str | None:
+    """Find the first node with cpu and a pod slot left, and take them."""
+    for i, place in enumerate(room):
+        if place[0] >= cpu and place[1] < 4:
+            place[0] -= cpu
+            place[1] += 1
+            return f"n{i:02d}"
+    return None
