@@ -1,6 +1,37 @@
-"""Settings for all tests: the same hypothesis examples on every machine."""
+"""Settings for all tests: the same hypothesis examples everywhere, tables checked all along."""
 
+import pytest
 from hypothesis import settings
+
+from pumice.core.checks import check
+from pumice.core.snapshot import Snapshot
+from pumice.framework.session import Session
 
 settings.register_profile("pumice", deadline=None, derandomize=True, max_examples=100)
 settings.load_profile("pumice")
+
+
+def _open(open_session):
+    def checked(self, snapshot, *args, **kwargs):
+        check(snapshot)
+        open_session(self, snapshot, *args, **kwargs)
+
+    return checked
+
+
+def _release(release_session):
+    def checked(self):
+        check(self)
+        release_session(self)
+        check(self)
+
+    return checked
+
+
+@pytest.fixture(autouse=True, scope="session")
+def tables_agree_around_every_session():
+    """Check a snapshot before a session, after its actions, and once it is released."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Session, "__init__", _open(Session.__init__))
+        patch.setattr(Snapshot, "release_session", _release(Snapshot.release_session))
+        yield

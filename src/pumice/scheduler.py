@@ -65,6 +65,7 @@ class Scheduler:
                 action_arguments=dict(self.conf.configurations),
                 memory=self._memory,
                 node_usage=dict(node_usage or {}),
+                metrics=self.conf.metrics,
             )
             for action in self.conf.actions:
                 ACTIONS[action](session)

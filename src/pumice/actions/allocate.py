@@ -3,10 +3,12 @@
 from collections import deque
 from typing import Any
 
+from pumice.framework.domain_search import DomainSearch, Worksheet
 from pumice.framework.ordering import Heap
 from pumice.framework.records import Stage, Why
 from pumice.framework.round import JobMemory, Round
 from pumice.framework.session import Session
+from pumice.framework.statement import Statement
 
 
 def allocate(ssn: Session) -> None:
@@ -23,6 +25,8 @@ class Allocation:
         self._remember_errors = bool(arguments.get("predicateErrorCacheEnable", True))
         self._tasks: dict[int, deque[int]] = {}
         self._memory: dict[int, JobMemory] = {}
+        self._search = DomainSearch(ssn, remember_errors=self._remember_errors)
+        self._sheets: dict[int, Worksheet] = {}
         self._jobs = self._collect()
 
     def _collect(self) -> dict[int, Heap]:
@@ -42,6 +46,8 @@ class Allocation:
             if rows:
                 self._tasks[job] = deque(ssn.ordering.sort_tasks(rows))
                 by_queue.setdefault(int(snapshot.jobs.queue[job]), []).append(job)
+                if ssn.topology.needs_search(job):
+                    self._sheets[job] = self._search.worksheet(job)
         return {queue: ssn.job_heap(rows) for queue, rows in by_queue.items()}
 
     def run(self) -> None:
@@ -57,7 +63,7 @@ class Allocation:
             if not len(jobs):
                 continue
             job = jobs.pop()
-            if self._place(job) and self._tasks[job]:
+            if self._place(job) and len(self._sheets.get(job, self._tasks[job])):
                 jobs.push(job)
             queues.push(queue)
 
@@ -70,14 +76,20 @@ class Allocation:
         """Place one round of a job; True if it was committed."""
         ssn = self._ssn
         stmt = ssn.statement()
-        Round(
-            ssn,
-            job,
-            self._tasks[job],
-            self._memory.setdefault(job, JobMemory()),
-            is_done=lambda: ssn.job_ready(job),
-            remember_errors=self._remember_errors,
-        ).run(stmt)
+        if job in self._sheets:
+            if not self._place_in_domain(stmt, job):
+                return False
+        else:
+            Round(
+                ssn,
+                job,
+                self._tasks[job],
+                self._memory.setdefault(job, JobMemory()),
+                is_done=lambda: ssn.job_ready(job),
+                remember_errors=self._remember_errors,
+                on_placed=ssn.topology.follow_job(job),
+            ).run(stmt)
+            ssn.topology.stop_following()
         if ssn.job_ready(job):
             stmt.commit()
             ssn.records.note(job, Stage.DONE, Why.SCHEDULED)
@@ -87,3 +99,13 @@ class Allocation:
         else:
             ssn.records.note(job, Stage.EVICTION, Why.WAITING_FOR_EVICTION)
         return False
+
+    def _place_in_domain(self, stmt: Statement, job: int) -> bool:
+        """Place one round of a job in the best network domain; False if none takes it."""
+        trial = self._search.place(stmt, job, self._sheets[job])
+        if trial is None:
+            return False
+        self._sheets[job] = trial.left
+        if self._ssn.job_ready(job):
+            self._search.settle(self._ssn.job(job), trial)
+        return True

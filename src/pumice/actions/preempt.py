@@ -1,7 +1,210 @@
-"""preempt: not written yet."""
+"""preempt: make room for starving jobs at the cost of others in their queue, then within a job."""
 
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from pumice.actions.preempt_dry_run import DryRun
+from pumice.core.resources import STEP, Column, Mask, fits
+from pumice.core.status import Status
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Job, Task
+from pumice.framework.action_arguments import flag
+from pumice.framework.eviction_candidates import Candidates, Scope
+from pumice.framework.records import Stage, Why
 from pumice.framework.session import Session
+from pumice.framework.statement import Statement
 
 
 def preempt(ssn: Session) -> None:
-    """Do nothing yet."""
+    """Take queues in order: first job against job, then task against task of the same job."""
+    starving: dict[int, list[int]] = {}
+    for job in ssn.waiting_jobs():
+        if not ssn.job_valid(job) and ssn.job_starving(job) and not _has_topology(ssn.job(job)):
+            starving.setdefault(int(ssn.snapshot.jobs.queue[job]), []).append(job)
+    if not starving:
+        return
+    preemption = Preemption(ssn)
+    queues = ssn.queue_heap(starving)
+    while len(queues):
+        queue = queues.pop()
+        jobs = ssn.job_heap(starving[queue])
+        while len(jobs):
+            preemption.between_jobs(jobs.pop())
+        for job in starving[queue]:
+            preemption.within_job(job)
+
+
+def _has_topology(job: Job) -> bool:
+    """Tell jobs that must lie close together; they are left to gangpreempt."""
+    spec = job.group.spec
+    return spec.network_topology is not None or any(
+        policy.network_topology is not None for policy in spec.sub_group_policy
+    )
+
+
+class Preemption:
+    """One run of preempt: the candidates, and what need not be tried twice."""
+
+    def __init__(self, ssn: Session) -> None:
+        self._ssn = ssn
+        self._snapshot = ssn.snapshot
+        self._remember = flag(ssn, "preempt", "predicateErrorCacheEnable", default=True)
+        self._candidates = Candidates(ssn, (Status.RUNNING, Status.BOUND))
+        self._refused: dict[tuple[int, int], Mask] = {}
+        self._hopeless: set[Hashable] = set()
+        by_dry_run = flag(ssn, "preempt", "enableTopologyAwarePreemption", default=False)
+        self._dry_run = DryRun(ssn, self._candidates) if by_dry_run else None
+
+    def between_jobs(self, job: int) -> None:
+        """Evict tasks of other jobs of the queue until the job no longer starves."""
+        ssn = self._ssn
+        stmt = ssn.statement()
+        for row in ssn.ordering.sort_tasks(ssn.pending_tasks(job)):
+            if not ssn.job_starving(job):
+                break
+            task = Task(self._snapshot, row)
+            scope = self._candidates.of_queue(task.queue, best_effort_only=task.best_effort)
+            self._attempt(stmt, task, scope)
+        if not ssn.job_pipelined(job):
+            stmt.discard()
+            self._hopeless.clear()
+        elif len(stmt):
+            stmt.commit()
+            ssn.records.note(job, Stage.EVICTION, Why.WAITING_FOR_EVICTION)
+
+    def within_job(self, job: int) -> None:
+        """Evict less important tasks of the job itself; each success stands alone."""
+        ssn = self._ssn
+        for row in ssn.ordering.sort_tasks(ssn.pending_tasks(job)):
+            task = Task(self._snapshot, row)
+            stmt = ssn.statement()
+            scope = self._candidates.of_job(job, best_effort_only=task.best_effort)
+            if not self._attempt(stmt, task, scope):
+                break
+            stmt.commit()
+            ssn.records.note(job, Stage.EVICTION, Why.WAITING_FOR_EVICTION)
+
+    def _attempt(self, stmt: Statement, task: Task, scope: Scope) -> bool:
+        """Pipeline a task, evicting members of a scope where that helps."""
+        if not self._may_preempt(task) or self._ssn.filter_task(task) is not None:
+            return False
+        usable = self._usable(task)
+        labels = int(self._snapshot.tasks.label_class[task.row])
+        kind = (task.job, task.shape.id, task.priority, labels, scope.own_job)
+        attempt = (*kind, usable.tobytes())
+        if attempt in self._hopeless:
+            return False
+        if self._dry_run is not None:
+            done = self._dry_run.preempt(stmt, task, scope, usable)
+        else:
+            done = self._first_that_fits(stmt, task, scope, usable)
+        if done:
+            self._hopeless.clear()
+        else:
+            # nothing has moved, so an equal task would fail alike
+            self._hopeless.add(attempt)
+        return done
+
+    def _may_preempt(self, task: Task) -> bool:
+        """Refuse pods that must not preempt, or whose room from an earlier cycle is on its way."""
+        pod = task.pod
+        if pod.spec.preemption_policy == "Never":
+            return False
+        if not pod.status.nominated_node_name:
+            return True
+        node = int(self._snapshot.tasks.nominated[task.row])
+        if node == NOWHERE:
+            return False
+        verdict = self._ssn.placing.fit(task).verdict[node]
+        if verdict == 0:
+            return False
+        if not self._ssn.placing.curable[verdict]:
+            return True
+        return not self._is_being_freed(node, _pod_priority(pod))
+
+    def _is_being_freed(self, node: int, priority: int) -> bool:
+        """Say whether a pod of lower priority is leaving a node because it was preempted."""
+        pods = self._snapshot.tasks.pods
+        leaving: list[Any] = [pods[row] for row in self._snapshot.nodes.tasks[node]]
+        return any(
+            pod.metadata.deletion_timestamp
+            and _pod_priority(pod) < priority
+            and _was_preempted(pod)
+            for pod in leaving
+        )
+
+    def _usable(self, task: Task) -> Mask:
+        """Mark nodes that evictions could open for a task (n,)."""
+        placing = self._ssn.placing
+        refused = placing.incurable(placing.fit(task))
+        barred = self._ssn.records.barred.get(task.row)
+        if barred is None:
+            barred = np.zeros_like(refused)
+        role = int(self._snapshot.tasks.role[task.row])
+        if role != NOWHERE and self._remember:
+            known = self._refused.get((task.job, role))
+            seen = refused & ~barred
+            refused = seen if known is None else seen | known
+            self._refused[task.job, role] = refused
+        return ~(refused | barred)
+
+    def _first_that_fits(self, stmt: Statement, task: Task, scope: Scope, usable: Mask) -> bool:
+        """Take the best-scored node that can be made to fit."""
+        hopeful = usable & self._candidates.with_room(scope, task)
+        if not hopeful.any():
+            return False
+        rows = np.flatnonzero(usable)
+        order = rows[np.argsort(-self._ssn.placing.scores(task, rows), kind="stable")]
+        visit = self._candidates.visit("preemptable", scope, task, order[hopeful[order]])
+        sums = self._candidates.sums(scope)
+        for node in visit:
+            start = stmt.checkpoint()
+            evicted = self._make_room(stmt, task, scope, node)
+            if evicted is None:
+                return True
+            if not self._ssn.allocatable(task.queue, task):
+                # what leaves the queue over its quota there leaves it so wherever less would go
+                visit.keep((sums - evicted[:, None] >= STEP).any(axis=0))
+            stmt.rollback(start)
+        return False
+
+    def _make_room(self, stmt: Statement, task: Task, scope: Scope, node: int) -> Column | None:
+        """Evict on a node until a task fits, and pipeline it; else give what was evicted (R,)."""
+        snapshot = self._snapshot
+        victims = self._candidates.victims("preemptable", scope, task, node)
+        evicted = np.zeros(len(task.request))
+        in_all = sum((snapshot.request(row) for row in victims), start=evicted)
+        if not fits(task.request[:, 0], snapshot.nodes.future_idle_of(node) + in_all):
+            return evicted
+        freed = False
+        for victim in [*victims, NOWHERE]:
+            if self._fits(task, node):
+                stmt.pipeline(task.row, node, freed=freed)
+                return None
+            if victim != NOWHERE:
+                stmt.evict(victim, "preempt", task.key)
+                evicted = evicted + snapshot.request(victim)
+                freed = freed or not snapshot.tasks.best_effort[victim]
+        return evicted
+
+    def _fits(self, task: Task, node: int) -> bool:
+        """Say whether queue, node and filters would take a task once evicted pods are gone."""
+        room = self._snapshot.nodes.future_idle_of(node)
+        if not fits(task.request[:, 0], room) or not self._ssn.allocatable(task.queue, task):
+            return False
+        return bool(self._ssn.placing.fit(task).verdict[node] == 0)
+
+
+def _pod_priority(pod: Any) -> int:
+    priority: int | None = pod.spec.priority
+    return 0 if priority is None else priority
+
+
+def _was_preempted(pod: Any) -> bool:
+    for condition in pod.status.conditions:
+        if condition.type == "DisruptionTarget":
+            by_scheduler: bool = condition.reason == "PreemptionByScheduler"
+            return by_scheduler and condition.status == "True"
+    return False

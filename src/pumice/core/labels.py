@@ -27,7 +27,7 @@ _DERIVED = "core.labels"
 
 
 def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Say whether a label selector matches; none at all matches nothing, an empty one everything."""
+    """Try a label selector; none at all matches nothing, an empty one everything."""
     if selector is None:
         return False
     for key, value in selector.match_labels.items():

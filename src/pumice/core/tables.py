@@ -85,6 +85,11 @@ class NodeTable(Table):
         books = self.books
         return books[IDLE] + books[RELEASING] - books[PIPELINED]
 
+    def future_idle_of(self, node: int) -> Column:
+        """Free amounts of one node once leaving tasks are gone and pipelined ones are in (R,)."""
+        books = self.books[:, :, node]
+        return books[IDLE] + books[RELEASING] - books[PIPELINED]
+
 
 class TaskTable(Table):
     """One row a pod, also pods of no job (``job == NOWHERE``)."""

@@ -41,6 +41,7 @@ __all__ = [
     "arg_pattern",
     "bind_arguments",
     "describe_arguments",
+    "dump_arguments",
     "parse_duration",
 ]
 
@@ -191,6 +192,24 @@ def bind_arguments(
 def describe_arguments(cls: type) -> list[ArgumentRow]:
     """List the declared arguments of a dataclass in the order of its fields."""
     return list(_rows(cls, ""))
+
+
+def dump_arguments(thing: Any) -> dict[str, Any]:
+    """Write the declared fields of an instance as a configuration would; None is left out."""
+    out: dict[str, Any] = {}
+    for each in _arguments(type(thing)):
+        value, key = getattr(thing, each.field), each.declaration.key
+        if each.declaration.pattern:
+            out |= {f"{key[:-1]}{part}": _written(each, item) for part, item in value.items()}
+        elif value is not None:
+            out[key] = _written(each, value)
+    return out
+
+
+def _written(argument: _Argument, value: Any) -> Any:
+    if argument.section is not None:
+        return dump_arguments(value)
+    return f"{value:.9f}s" if argument.kind is KINDS[Duration] else value
 
 
 @cache

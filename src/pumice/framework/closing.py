@@ -42,10 +42,16 @@ def _group_state(ssn: Session, job: Job) -> PodGroupState:
     return PodGroupState(
         phase=phase_of(ssn, job),
         conditions=_conditions(ssn, job),
+        hyper_node=_domain_name(ssn, job),
         running=counts[Status.RUNNING],
         succeeded=counts[Status.SUCCEEDED],
         failed=counts[Status.FAILED],
     )
+
+
+def _domain_name(ssn: Session, job: Job) -> str | None:
+    domain = ssn.topology.allocated(job)
+    return None if domain is None else domain.name
 
 
 def phase_of(ssn: Session, job: Job) -> str:

@@ -4,14 +4,14 @@ Answers two questions: which tasks of a node may be asked for, and which nodes a
 all.  The second is answered with columns, so that hopeless nodes cost nothing.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import STEP, Column, Mask
+from pumice.core.resources import PODS, STEP, Column, Mask
 from pumice.core.status import N_STATUS, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pumice.framework.session import Session
 
 IndexArray = NDArray[np.intp]
+_PATIENCE = 8
+"""Nodes to ask one by one before all others are sieved at once."""
 
 
 @dataclass
@@ -30,6 +32,8 @@ class Scope:
     """Which candidates belong (k,)."""
     sums: Column
     """Requests of members that still run, by node (R, N)."""
+    own_job: bool = False
+    """Whether these are the tasks of the asking job itself."""
     cursor: int = 0
 
 
@@ -70,12 +74,34 @@ class Candidates:
             return np.zeros((len(self._snapshot.resources), 0))
         return np.concatenate([shapes[i].request for i in known.tolist()], axis=1)[:, where]
 
-    def scope(self, key: Hashable, members: Callable[["Candidates"], Mask]) -> Scope:
-        """Give a part of the candidates; ``members`` is asked once for each key."""
+    def of_queue(self, queue: int, *, best_effort_only: bool) -> Scope:
+        """Give the candidates of one queue."""
+        return self._scope(
+            ("queue", queue, best_effort_only),
+            lambda: (self.queue == queue) & (self.best_effort | (not best_effort_only)),
+        )
+
+    def of_job(self, job: int, *, best_effort_only: bool) -> Scope:
+        """Give the candidates of one job."""
+        scope = self._scope(
+            ("job", job, best_effort_only),
+            lambda: (self.job == job) & (self.best_effort | (not best_effort_only)),
+        )
+        scope.own_job = True
+        return scope
+
+    def of_other_queues(self, queue: int) -> Scope:
+        """Give the candidates of queues that others may reclaim from."""
+        reclaimable = self._snapshot.queues.reclaimable
+        return self._scope(
+            ("others", queue), lambda: (self.queue != queue) & reclaimable[self.queue]
+        )
+
+    def _scope(self, key: Hashable, members: Callable[[], Mask]) -> Scope:
         found = self._scopes.get(key)
         if found is None:
             sums = np.zeros((len(self._requests), self._snapshot.nodes.n))
-            found = self._scopes[key] = Scope(members(self), sums)
+            found = self._scopes[key] = Scope(members(), sums)
             for node in np.unique(self.node[found.members]).tolist():
                 self._add_up(found, node)
             found.cursor = len(self._snapshot.journal.moved)
@@ -108,12 +134,36 @@ class Candidates:
         live = scope.members[part] & self._counts[self._snapshot.tasks.status[self.rows[part]]]
         scope.sums[:, node] = self._requests[:, part] @ live
 
-    def worth_asking(self, scope: Scope, task: Task) -> Mask:
-        """Mark nodes that could hold a task if all members of the scope left (N,)."""
+    def visit(self, hook: str, scope: Scope, task: Task, order: IndexArray) -> "Visit":
+        """Go through nodes in an order, soon leaving out those without victims for a task."""
+        return Visit(order, lambda: self._with_victims(hook, scope, task))
+
+    def with_room(self, scope: Scope, task: Task) -> Mask:
+        """Mark nodes that would have room for a task if all members of a scope left (N,)."""
         room = self._snapshot.nodes.future_idle + self.sums(scope)
         return np.asarray((task.request - room < STEP).all(axis=0))
 
-    def with_victims(self, hook: str, scope: Scope, task: Task) -> Mask:
+    def occupied(self, scope: Scope) -> Mask:
+        """Mark nodes with at least one member of a scope (N,)."""
+        return np.asarray(self.sums(scope)[PODS] > 0)
+
+    def victims(self, hook: str, scope: Scope, task: Task, node: int) -> list[int]:
+        """List the tasks of a node that plugins let go for a task, least worth keeping first.
+
+        Candidates are put in order before plugins see them, so that those who count (gangs,
+        budgets, shares) give away what is worth least.
+        """
+        own = task.job if hook == "preemptable" and not scope.own_job else NOWHERE
+        job = self._snapshot.tasks.job
+        rows = [row for row in self.on_node(scope, node) if job[row] != own]
+        if not rows:
+            return []
+        rows = self._ssn.ordering.sort_victims(rows, task.queue)
+        if hook == "preemptable":
+            return self._ssn.preemptable(task, rows)
+        return self._ssn.reclaimable(task, rows)
+
+    def _with_victims(self, hook: str, scope: Scope, task: Task) -> Mask:
         """Mark nodes where plugins could name victims that make room for a task (N,).
 
         Follows the tier rule of the session from above: a plugin with nothing to offer on a node
@@ -135,6 +185,29 @@ class Candidates:
             sums = _sum_by_node(self._requests[:, at[offered]], node[offered], n)
             found |= open_nodes & (task.request - free - sums < STEP).all(axis=0)
         return found
+
+
+class Visit:
+    """Nodes still to try, in order; becomes choosier when the first ones disappoint."""
+
+    def __init__(self, order: IndexArray, sieve: Callable[[], Mask]) -> None:
+        self._left = order
+        self._sieve = sieve
+
+    def __iter__(self) -> Iterator[int]:
+        tried = 0
+        while len(self._left):
+            if tried == _PATIENCE:
+                self.keep(self._sieve())
+                if not len(self._left):
+                    return
+            node, self._left = int(self._left[0]), self._left[1:]
+            tried += 1
+            yield node
+
+    def keep(self, nodes: Mask) -> None:
+        """Leave out all nodes but these (N,)."""
+        self._left = self._left[nodes[self._left]]
 
 
 def _sum_by_node(requests: Column, node: NDArray[np.int32], n: int) -> Column:

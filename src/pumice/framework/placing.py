@@ -267,18 +267,23 @@ class Placing:
         """Mark nodes that no eviction could open for the task (n,)."""
         return np.asarray(~self.curable[fit.verdict])
 
-    def count_reasons(self, task: Task, fit: Fit) -> dict[str, int]:
-        """Count nodes by the reason they cannot take a task."""
+    def count_reasons(
+        self, task: Task, fit: Fit, allowed: Mask | None = None, *, room: bool = True
+    ) -> dict[str, int]:
+        """Count (allowed) nodes by the reason they cannot take a task.
+
+        A node short of several resources counts for the first; without ``room`` filters alone
+        are told.
+        """
         counts: dict[str, int] = {}
-        short = fit.room == NO_ROOM
-        names = self.snapshot.resources.names
+        short = fit.room == NO_ROOM if room else np.zeros(len(fit.room), dtype=bool)
+        asked = np.ones_like(short) if allowed is None else allowed
         missing = task.request - self.snapshot.nodes.future_idle >= STEP
-        for row, name in enumerate(names):
-            n = int((missing[row] & short).sum())
+        lacking = np.argmax(missing, axis=0)[short & asked]
+        for row, n in enumerate(np.bincount(lacking).tolist()):
             if n:
-                text = "Too many pods" if row == PODS else f"Insufficient {name}"
-                counts[text] = n
-        for code, n in enumerate(np.bincount(fit.verdict[~short]).tolist()):
+                counts[f"Insufficient {self.snapshot.resources.names[row]}"] = n
+        for code, n in enumerate(np.bincount(fit.verdict[~short & asked]).tolist()):
             if code and n:
                 counts[self.reasons[code].text] = counts.get(self.reasons[code].text, 0) + n
         return counts

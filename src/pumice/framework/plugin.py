@@ -21,9 +21,10 @@ from pumice.framework.hooks import BY_NAME
 
 if TYPE_CHECKING:
     from pumice.framework.columns import Jobs, Queues, Tasks
-    from pumice.framework.domains import Domain, SubGroup
+    from pumice.framework.domains import Domain
     from pumice.framework.eviction import GangEviction
     from pumice.framework.session import Session
+    from pumice.framework.subgroups import SubGroup
 
 Codes = NDArray[np.int16] | Mask
 """Answer of a filter: booleans (True = fits), or 0 = fits and k = the plugin's k-th reason."""
@@ -203,8 +204,13 @@ class Plugin:
         """Name running tasks to evict although nobody asked for their place."""
         raise NotImplementedError
 
-    def domain_levels(self, subgroup: "SubGroup | Job", within: "Domain") -> list[list["Domain"]]:
-        """List the network domains to try, level by level."""
+    def domain_levels(
+        self, part: "SubGroup | Job", within: "Domain", purpose: str
+    ) -> list[list["Domain"]]:
+        """List the network domains to try for a job or a part of it, level by level.
+
+        The purpose is "allocate" or "evict".
+        """
         raise NotImplementedError
 
     def score_domains(self, subgroup: "SubGroup", domains: list["Domain"]) -> Column:

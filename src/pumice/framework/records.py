@@ -60,6 +60,8 @@ class Records:
         """Task row to nodes by reason, of the last attempt that found no node."""
         self.barred: dict[int, Any] = {}
         """Task row to the mask of nodes that no eviction could cure, of that attempt."""
+        self.given_up: set[int] = set()
+        """Tasks that last had a node, but gave it back because their gang was not complete."""
 
         self._refusals: dict[int, tuple[Why, dict[str, Any]]] = {}
 

@@ -4,7 +4,7 @@ Actions ask the session; the session asks the plugins by the rules in ``hooks``.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,14 @@ from pumice.core.status import PHASE_CODE, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Nodes, Queue, Task
 from pumice.framework.dispatch import Enabled, Failures, bind_hooks
+from pumice.framework.domains import Domain
 from pumice.framework.ordering import Heap, Ordering
 from pumice.framework.placing import Placing
 from pumice.framework.plugin import PERMIT, REJECT, Plugin, Reason
 from pumice.framework.records import Records
 from pumice.framework.statement import Statement
+from pumice.framework.subgroups import SubGroup
+from pumice.framework.topology import Topology
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +45,7 @@ class Session:
         action_arguments: dict[str, Any] | None = None,
         memory: dict[str, Any] | None = None,
         node_usage: dict[str, Any] | None = None,
+        metrics: Mapping[str, str] | None = None,
     ) -> None:
         self.snapshot = snapshot
         self.journal = snapshot.journal
@@ -52,6 +56,8 @@ class Session:
         self.memory = {} if memory is None else memory
         """What a plugin wants to find again in the next cycle, under its own name."""
         self.node_usage = node_usage or {}
+        self.metrics = metrics or {}
+        """The section ``metrics`` of the configuration: where measurements come from, how often."""
         self.intents: list[Intent] = []
         self.nominations: dict[int, int] = {}
         self.unschedulable: set[int] = set()
@@ -60,6 +66,8 @@ class Session:
         self.failures = Failures()
         self.tiers = [list(tier) for tier in tiers]
         self.total = snapshot.total()
+        self.topology = Topology(snapshot)
+        self.topology.open()
         self._cache_idle: Column | None = None
         entries = [entry for tier in self.tiers for entry in tier]
         for position, entry in enumerate(entries):
@@ -110,6 +118,14 @@ class Session:
         """List the jobs of this session: those whose pod group and queue exist."""
         return np.flatnonzero(self.snapshot.jobs.listed).tolist()
 
+    def waiting_jobs(self) -> list[int]:
+        """List jobs that were let into their queue and have tasks without a node."""
+        jobs = self.snapshot.jobs
+        let_in = (jobs.phase != PHASE_CODE[""]) & (jobs.phase != PHASE_CODE["Pending"])
+        waiting = jobs.listed & let_in & (jobs.counts[Status.PENDING] > 0)
+        found: list[int] = np.flatnonzero(waiting).tolist()
+        return found
+
     def is_pending(self, job: int) -> bool:
         """Say whether a job still waits to be let into its queue."""
         return int(self.snapshot.jobs.phase[job]) in (PHASE_CODE[""], PHASE_CODE["Pending"])
@@ -144,6 +160,48 @@ class Session:
     def job_pipelined(self, job: int) -> bool:
         """Say whether a job keeps its place while it waits."""
         return self._vote("job_pipelined", Job(self.snapshot, job))
+
+    def subgroup_ready(self, part: SubGroup) -> bool:
+        """Say whether a part of a job has enough to start; a part that is the whole job is it."""
+        if not self.topology.has_policy(part.job):
+            return self.job_ready(part.job)
+        return self._all("subgroup_ready", part)
+
+    def subgroup_pipelined(self, part: SubGroup) -> bool:
+        """Say whether a part of a job keeps its place while it waits."""
+        if not self.topology.has_policy(part.job):
+            return self.job_pipelined(part.job)
+        return self._vote("subgroup_pipelined", part)
+
+    def compare_subgroups(self, left: SubGroup, right: SubGroup) -> float:
+        """Compare parts of a job: negative if the left one goes first."""
+        for tier in self.hooks["order_subgroups"]:
+            for method in tier:
+                order: float = method(left, right)
+                if order:
+                    return order
+        ties = [(part.match_index, part.id) for part in (left, right)]
+        return (ties[0] > ties[1]) - (ties[0] < ties[1])
+
+    def domain_levels(
+        self, part: SubGroup | Job, within: Domain, purpose: str
+    ) -> list[list[Domain]]:
+        """List the network domains to try for a job or a part of it, level by level."""
+        for tier in self.hooks["domain_levels"]:
+            for method in tier:
+                levels: list[list[Domain]] | None = method(part, within, purpose)
+                return [] if levels is None else levels
+        return [[within]]
+
+    def score_domains(self, part: SubGroup, domains: list[Domain]) -> Column:
+        """Score network domains for a part of a job."""
+        scores = np.zeros(len(domains))
+        for tier in self.hooks["score_domains"]:
+            for method in tier:
+                column = method(part, domains)
+                if column is not None:
+                    scores = scores + column
+        return scores
 
     def job_enqueueable(self, job: int) -> bool:
         """Say whether a pending job may enter its queue."""

@@ -16,6 +16,9 @@ from pumice.core.views import Task
 if TYPE_CHECKING:
     from pumice.framework.session import Session
 
+Moves = list[tuple[int, int, bool]]
+"""Placements: task, node, and whether the task is only pipelined."""
+
 
 class Statement:
     """Moves since it was opened; one statement is open at a time."""
@@ -72,6 +75,23 @@ class Statement:
         """Name this moment of the statement."""
         return self._ssn.journal.mark(), len(self._moves)
 
+    def moves_since(self, checkpoint: tuple[int, int]) -> Moves:
+        """List the placements made since a checkpoint, so that they can be made again."""
+        tasks = self._snapshot.tasks
+        return [
+            (task, int(tasks.node[task]), kind == "pipeline")
+            for kind, task, _ in self._moves[checkpoint[1] :]
+            if kind in ("place", "pipeline")
+        ]
+
+    def repeat(self, moves: Moves) -> None:
+        """Make placements that were made and taken back before."""
+        for task, node, pipelined in moves:
+            if pipelined:
+                self.pipeline(task, node)
+            else:
+                self.place(task, node)
+
     def rollback(self, checkpoint: tuple[int, int]) -> None:
         """Take back what was done since a checkpoint."""
         mark, moves = checkpoint
@@ -81,6 +101,9 @@ class Statement:
     def discard(self) -> None:
         """Take everything back."""
         self._ssn.journal.rollback(self._mark)
+        given_up = self._ssn.records.given_up
+        for kind, task, _ in self._moves:
+            (given_up.add if kind == "place" else given_up.discard)(task)
         self._moves.clear()
 
     def commit(self) -> None:
@@ -92,6 +115,7 @@ class Statement:
             elif kind == "evict":
                 action, _, beneficiary = why.partition(" ")
                 self._ssn.hand_over(Evict(self._snapshot.tasks.keys[task], action, beneficiary))
+        self._ssn.records.given_up.difference_update([task for _, task, _ in self._moves])
         if placed:
             self._ssn.bind(placed)
         self._moves.clear()
@@ -102,4 +126,4 @@ def covers(evicted: list[np.ndarray]) -> bool:
     return any(not is_empty(request) for request in evicted)
 
 
-__all__ = ["STEP", "Bind", "Statement", "Status", "covers"]
+__all__ = ["STEP", "Bind", "Moves", "Statement", "Status", "covers"]

@@ -12,6 +12,7 @@ from pumice.framework.columns import Jobs
 from pumice.framework.plugin import PERMIT, REJECT, Plugin
 from pumice.framework.roles import count_roles, meets_minima, minima, roles_ready
 from pumice.framework.session import Session
+from pumice.framework.subgroups import SubGroup
 
 _VALID = ALLOCATED_CLASS | {Status.SUCCEEDED, Status.PIPELINED, Status.PENDING}
 _SETTLED = (Status.BOUND, Status.RUNNING, Status.SUCCEEDED, Status.FAILED)
@@ -29,12 +30,15 @@ class Gang(Plugin, name="gang"):
     def on_open(self, ssn: Session) -> None:
         """Keep the snapshot for questions about other jobs."""
         self._snapshot = ssn.snapshot
+        self._topology = ssn.topology
 
     def job_valid(self, job: Job) -> str:
         """Refuse a job that lacks the pods it needs."""
         wanted = minima(job)
         if wanted and not meets_minima(count_roles(job, _VALID), wanted):
             return "not enough pods of each task for gang-scheduling"
+        if not self._topology.has_enough_subgroups(job.row, lambda part: part.n_tasks > 0):
+            return "not enough sub-groups for gang-scheduling"
         valid = sum(job.counts[status] for status in _VALID)
         if valid < job.min_member:
             return f"not enough pods for gang-scheduling: {valid} of {job.min_member}"
@@ -47,12 +51,33 @@ class Gang(Plugin, name="gang"):
     def job_ready(self, job: Job) -> bool:
         """Count placed tasks; pending ones that ask for nothing hold nobody up."""
         enough = job.ready + job.pending_best_effort >= job.min_member
-        return enough and roles_ready(job)
+        return (
+            enough
+            and roles_ready(job)
+            and self._topology.has_enough_subgroups(job.row, lambda part: part.is_ready)
+        )
 
     def job_pipelined(self, job: Job) -> int:
         """Count placed and pipelined tasks."""
         enough = job.ready + job.waiting + job.pending_best_effort >= job.min_member
-        return PERMIT if enough and roles_ready(job, pipelined=True) else REJECT
+        kept = (
+            enough
+            and roles_ready(job, pipelined=True)
+            and self._topology.has_enough_subgroups(job.row, lambda part: part.is_pipelined)
+        )
+        return PERMIT if kept else REJECT
+
+    def order_subgroups(self, left: SubGroup, right: SubGroup) -> float:
+        """Let parts of a job that are not ready go first."""
+        return float(left.is_ready) - float(right.is_ready)
+
+    def subgroup_ready(self, subgroup: SubGroup) -> bool:
+        """Count placed tasks of a part of a job."""
+        return subgroup.is_ready
+
+    def subgroup_pipelined(self, subgroup: SubGroup) -> int:
+        """Count placed and pipelined tasks of a part of a job."""
+        return PERMIT if subgroup.is_pipelined else REJECT
 
     def job_starving(self, job: Job) -> bool:
         """Let a job below its least number evict others."""

@@ -1,10 +1,197 @@
-"""nodegroup: not written yet."""
+"""nodegroup: queues choose the groups of nodes their pods go to, and how much they take there."""
 
+import json
+from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from pumice.framework.plugin import Plugin
+import numpy as np
+
+from pumice.api.groups import NodeGroupAffinity, QueueAffinity
+from pumice.core.resources import STEP, Column
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import ALLOCATED_CLASS
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Nodes, Task
+from pumice.framework.arguments import arg
+from pumice.framework.plugin import Codes, Plugin, Reason
+from pumice.framework.session import Session
+
+GROUP_LABEL = "volcano.sh/nodegroup-name"
+LIMITS = "volcano.sh/nodegroup-resource-limits"
+
+_BAD_LIMITS, _NO_LABEL, _NO_AFFINITY, _UNSUITED, _OVER_LIMIT = range(1, 6)
+
+
+@dataclass(slots=True)
+class _Policy:
+    """One queue's word on every group; the last place is that of nodes without a group."""
+
+    codes: Codes
+    scores: Column
+    limit: Column | None
+    """Most it may hold in each group (R, G + 1), infinite where nothing is said."""
+    held: Column
+    """What it holds or was promised there (R, G + 1)."""
 
 
 @dataclass(kw_only=True)
 class NodeGroup(Plugin, name="nodegroup"):
-    """Not written yet."""
+    """Keep a queue's pods to the node groups it requires or prefers.
+
+    Labelled nodes are closed to queues without affinity; unlabelled ones are closed to all, or
+    with ``strict: false`` open to such queues.
+    """
+
+    reasons: ClassVar[tuple[Reason, ...]] = (
+        Reason("queue's node group limits cannot be read", curable=False),
+        Reason("node belongs to no node group", curable=False),
+        Reason("queue names no node groups", curable=False),
+        Reason("queue does not want the node's group", curable=False),
+        Reason("queue's limit in the node's group is reached", curable=False),
+    )
+    strict: bool = arg("strict", default=True, doc="close unlabelled nodes to every queue")
+    preferred_order: bool = arg(
+        "enablePreferredOrder", default=False, doc="score preferred groups by their place in line"
+    )
+
+    def on_open(self, ssn: Session) -> None:
+        """Draw up each queue's word on each group."""
+        snapshot = ssn.snapshot
+        self._snapshot, self._journal = snapshot, ssn.journal
+        labels = [each.get(GROUP_LABEL) for each in snapshot.nodes.labels]
+        self._groups = sorted({label for label in labels if label is not None})
+        place = {group: i for i, group in enumerate(self._groups)}
+        self._group_of = np.array(
+            [NOWHERE if label is None else place[label] for label in labels], dtype=np.intp
+        )
+        queues = snapshot.queues
+        rows = [row for row in range(queues.n) if queues.listed[row]]
+        self._policies = {row: self._policy(row) for row in rows}
+        for row in ssn.jobs():
+            policy = self._policies[int(snapshot.jobs.queue[row])]
+            if policy.limit is not None:
+                self._count(policy, snapshot.jobs.tasks[row])
+
+    def vary_by(self, task: Task) -> Hashable:
+        """Give the queue: pods of one shape differ by it."""
+        return task.queue
+
+    def filter_nodes(self, task: Task, nodes: Nodes) -> Codes:
+        """Close the groups a queue does not want, and those where it has its limit."""
+        policy = self._policies[task.queue]
+        codes = policy.codes
+        if policy.limit is not None:
+            over = (policy.held + task.request - policy.limit >= STEP).any(axis=0)
+            codes = np.where((codes == 0) & over, np.int16(_OVER_LIMIT), codes)
+        return codes[self._group_of[nodes.rows]]
+
+    def score_nodes(self, task: Task, nodes: Nodes) -> Column:
+        """Prefer required groups to preferred ones; avoid what the queue would rather avoid."""
+        return self._policies[task.queue].scores[self._group_of[nodes.rows]]
+
+    def on_place(self, task: Task, node: int) -> None:
+        """Count a task in its group."""
+        self._change(task, node, 1)
+
+    def on_evict(self, task: Task, node: int) -> None:
+        """Stop counting a task in its group."""
+        self._change(task, node, -1)
+
+    def _change(self, task: Task, node: int, sign: int) -> None:
+        policy, group = self._policies.get(task.queue), int(self._group_of[node])
+        if policy is None or policy.limit is None or group == NOWHERE:
+            return
+        where = (slice(None), group)
+        self._journal.save(policy.held, where)
+        policy.held[where] += sign * task.request[:, 0]
+        # the answer changes on every node of the group, not only on this one
+        self._journal.touch(np.flatnonzero(self._group_of == group))
+
+    def _count(self, policy: _Policy, rows: list[int]) -> None:
+        tasks = self._snapshot.tasks
+        for row in rows:
+            node = int(tasks.node[row])
+            if tasks.status[row] in ALLOCATED_CLASS and node != NOWHERE:
+                policy.held[:, self._group_of[node]] += self._snapshot.request(row)
+
+    def _policy(self, row: int) -> _Policy:
+        size = len(self._groups) + 1
+        shape = (len(self._snapshot.resources), size)
+        limits = _read_limits(self._snapshot, row)
+        affinity = _affinity(self._snapshot, row, inherit=self.hierarchy)
+        codes, scores = np.zeros(size, dtype=np.int16), np.zeros(size)
+        wishes = _Wishes(affinity)
+        for i, group in enumerate(self._groups):
+            codes[i] = wishes.code(group)
+            scores[i] = wishes.score(group, in_order=self.preferred_order)
+        codes[NOWHERE] = 0 if not self.strict and wishes.silent else _NO_LABEL
+        if limits is None:
+            codes[:] = _BAD_LIMITS
+        limit = None
+        if limits:
+            limit = np.full(shape, np.inf)
+            for i, group in enumerate(self._groups):
+                limit[:, i] = limits.get(group, np.inf)
+        return _Policy(codes, scores, limit, np.zeros(shape))
+
+
+class _Wishes:
+    """The four lists of a queue's node group affinity."""
+
+    def __init__(self, affinity: QueueAffinity | None) -> None:
+        near = (affinity and affinity.node_group_affinity) or NodeGroupAffinity()
+        far = (affinity and affinity.node_group_anti_affinity) or NodeGroupAffinity()
+        self.required, self.avoided, self.disliked = (
+            frozenset(groups) for groups in (near.required, far.required, far.preferred)
+        )
+        self.preferred = {group: i for i, group in enumerate(near.preferred)}
+        self.silent = not (self.required or self.preferred or self.avoided or self.disliked)
+
+    def code(self, group: str) -> int:
+        """Say why a group is closed, 0 if it is open; a mild dislike does not close it."""
+        if self.silent:
+            return _NO_AFFINITY
+        wanted = group in self.required or group in self.preferred
+        suits = (wanted and group not in self.avoided) or group in self.disliked
+        return 0 if suits else _UNSUITED
+
+    def score(self, group: str, *, in_order: bool) -> float:
+        """Score a group: 100 required, up to 50 preferred, -1 disliked."""
+        if group in self.disliked:
+            return -1.0
+        score = 100.0 if group in self.required else 0.0
+        if group in self.preferred:
+            n = len(self.preferred)
+            score += 50.0 * (n - self.preferred[group]) / n if in_order else 50.0
+        return score
+
+
+def _affinity(snapshot: Snapshot, row: int, *, inherit: bool) -> QueueAffinity | None:
+    """Give a queue's affinity, or the nearest ancestor's if it may inherit."""
+    queues = snapshot.queues
+    seen: set[int] = set()
+    while row not in seen:
+        seen.add(row)
+        spec = queues.objects[row].spec  # type: ignore[attr-defined]
+        found: QueueAffinity | None = spec.affinity
+        if found is not None or not inherit or queues.names[row] == "root":
+            return found
+        parent = queues.row_of.get(spec.parent or "root")
+        if parent is None or queues.objects[parent] is None:
+            return None
+        row = parent
+    return None
+
+
+def _read_limits(snapshot: Snapshot, row: int) -> dict[str, Column] | None:
+    """Read a queue's limits by group (R,); None if they cannot be read."""
+    text = snapshot.queues.objects[row].metadata.annotations.get(LIMITS, "")  # type: ignore[attr-defined]
+    try:
+        groups: Any = json.loads(text) if text else {}
+        return {
+            group: snapshot.resources.vector(amounts or {}, missing=np.inf)
+            for group, amounts in (groups or {}).items()
+        }
+    except (ValueError, AttributeError, TypeError):
+        return None

@@ -10,6 +10,7 @@ from pumice.core.views import Job, Task
 from pumice.framework.columns import Jobs, Tasks
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
+from pumice.framework.subgroups import SubGroup
 
 
 @dataclass(kw_only=True)
@@ -31,6 +32,10 @@ class Priority(Plugin, name="priority"):
     def order_tasks(self, tasks: Tasks) -> Column:
         """Put tasks of high priority first."""
         return -tasks.priority.astype(float)
+
+    def order_subgroups(self, left: SubGroup, right: SubGroup) -> float:
+        """Put parts of a job with a task of high priority first."""
+        return right.priority - left.priority
 
     def job_starving(self, job: Job) -> bool:
         """Let a job evict others while any of its tasks has no place."""

@@ -1,10 +1,72 @@
-"""sla: not written yet."""
+"""sla: how long a job may wait at most, and what it is owed once it has waited that long."""
 
 from dataclasses import dataclass
 
-from pumice.framework.plugin import Plugin
+import numpy as np
+
+from pumice.core.resources import Column
+from pumice.core.views import Job
+from pumice.errors import InputError
+from pumice.framework.arguments import Duration, arg, parse_duration
+from pumice.framework.columns import Jobs
+from pumice.framework.plugin import ABSTAIN, PERMIT, Plugin
+from pumice.framework.session import Session
+
+_MARKS = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
+"""Annotations of a pod group that state its own waiting time, the first usable one counts."""
+_NEVER = 2.0**62
+"""The deadline of a job without a waiting time; keys must be finite."""
 
 
 @dataclass(kw_only=True)
 class Sla(Plugin, name="sla"):
-    """Not written yet."""
+    """Order jobs by deadline; let an overdue one in, and keep its place while it waits."""
+
+    waiting_time: Duration | None = arg(
+        "sla-waiting-time",
+        default=None,
+        above=0,
+        doc="how long a job may wait, unless its own annotation says otherwise",
+    )
+
+    def on_open(self, ssn: Session) -> None:
+        """Work out every job's deadline."""
+        jobs = ssn.snapshot.jobs
+        self._now = ssn.now
+        self._deadline = np.full(jobs.n, _NEVER)
+        for row in ssn.jobs():
+            waiting = self._waiting_time(jobs.groups[row])
+            if waiting is not None:
+                self._deadline[row] = jobs.created[row] + waiting
+
+    def _waiting_time(self, group: object) -> float | None:
+        marks = group.metadata.annotations  # type: ignore[attr-defined]
+        for mark in _MARKS:
+            waiting = _positive_duration(marks.get(mark, ""))
+            if waiting is not None:
+                return waiting
+        return self.waiting_time
+
+    def order_jobs(self, jobs: Jobs) -> Column:
+        """Let the earlier deadline go first, and jobs without one last."""
+        return self._deadline[jobs.rows]
+
+    def job_enqueueable(self, job: Job) -> int:
+        """Let an overdue job in."""
+        return self._vote(job)
+
+    def job_pipelined(self, job: Job) -> int:
+        """Keep the place of an overdue job."""
+        return self._vote(job)
+
+    def _vote(self, job: Job) -> int:
+        return PERMIT if self._now >= self._deadline[job.row] else ABSTAIN
+
+
+def _positive_duration(text: str) -> float | None:
+    """Read a waiting time; None if it is none or cannot be one."""
+    try:
+        seconds = parse_duration(text)
+    except InputError:
+        return None
+    return seconds if seconds > 0 else None

@@ -1,10 +1,171 @@
-"""tdm: not written yet."""
+"""tdm: lend nodes to pods that can be taken off again, during certain hours of the day (UTC)."""
 
+import re
 from dataclasses import dataclass
+from typing import ClassVar
 
-from pumice.framework.plugin import Plugin
+import numpy as np
+
+from pumice.core.resources import Column, Mask
+from pumice.core.shapes import Shape
+from pumice.core.status import FINISHED, Status
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Job, NodeFacts, Task
+from pumice.framework.arguments import Duration, arg, arg_pattern
+from pumice.framework.columns import Jobs
+from pumice.framework.plugin import PERMIT, REJECT, Codes, Plugin, Reason
+from pumice.framework.session import Session
+
+ZONE = "volcano.sh/revocable-zone"
+PREEMPTABLE = "volcano.sh/preemptable"
+MIN_AVAILABLE = "volcano.sh/jdb-min-available"
+MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
+
+_CLOSED, _NOT_REVOCABLE = 1, 2
+_DAY = 86400
+_TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
+_NUMBER = re.compile(r"([+-]?[0-9]+)(%?)")
+_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 
 
 @dataclass(kw_only=True)
 class Tdm(Plugin, name="tdm"):
-    """Not written yet."""
+    """Open the nodes of a revocable zone only in its window, and only to revocable pods.
+
+    When the window is over shuffle takes preemptable pods off, few at a time for each job.
+    """
+
+    reasons: ClassVar[tuple[Reason, ...]] = (
+        Reason("outside the hours of the node's revocable zone", curable=False),
+        Reason("revocable node, but the pod may not be revoked", curable=False),
+    )
+    windows: dict[str, str] = arg_pattern(
+        "tdm.revocable-zone.*", doc="hours of a zone in UTC, such as 10:00-21:00"
+    )
+    evict_period: Duration = arg(
+        "tdm.evict.period", default=Duration(60.0), doc="shortest time between two evictions"
+    )
+
+    def on_open(self, ssn: Session) -> None:
+        """See which zones are open now, and which jobs may be preempted as a whole."""
+        snapshot = ssn.snapshot
+        self._ssn, self._snapshot = ssn, snapshot
+        self._zones = [labels.get(ZONE, "") for labels in snapshot.nodes.labels]
+        open_zones = {zone for zone, hours in self.windows.items() if _is_open(hours, ssn.now)}
+        self._closed_zones = frozenset(self.windows) - open_zones
+        self._revocable = np.array([zone != "" for zone in self._zones], dtype=bool)
+        self._open = np.array([zone in open_zones for zone in self._zones], dtype=bool)
+        self._preemptable = np.zeros(snapshot.jobs.n)
+        for row in ssn.jobs():
+            self._preemptable[row] = _is_preemptable(ssn.job(row))
+
+    def filter_shape(self, shape: Shape, facts: NodeFacts) -> Codes:
+        """Close revocable nodes outside their hours to all, inside to pods that must stay."""
+        revocable, is_open = self._revocable[facts.rows], self._open[facts.rows]
+        inside = 0 if _is_revocable(shape) else _NOT_REVOCABLE
+        codes = np.where(revocable, np.where(is_open, inside, _CLOSED), 0)
+        return codes.astype(np.int16)
+
+    def score_shape(self, shape: Shape, facts: NodeFacts) -> Column | None:
+        """Prefer open revocable nodes for pods that may use them."""
+        return np.where(self._open[facts.rows], 100.0, 0.0) if _is_revocable(shape) else None
+
+    def order_jobs(self, jobs: Jobs) -> Column:
+        """Let jobs that may not be preempted go first."""
+        return self._preemptable[jobs.rows]
+
+    def job_pipelined(self, job: Job) -> int:
+        """Count placed and pipelined tasks against the least number."""
+        enough = job.ready + job.waiting + job.pending_best_effort >= job.min_member
+        return PERMIT if enough else REJECT
+
+    def job_starving(self, job: Job) -> bool:
+        """Let a job that may not be preempted evict others for any task it waits for."""
+        return not self._preemptable[job.row] and job.counts[Status.PENDING] > 0
+
+    def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask:
+        """Offer revocable work on ordinary nodes, to preemptors that are not revocable."""
+        mask = np.zeros(len(candidates), dtype=bool)
+        if preemptor.preemptable or _is_revocable(preemptor.shape):
+            return mask
+        tasks = self._snapshot.tasks
+        left: dict[int, int] = {}
+        for i, row in enumerate(candidates):
+            job, node = int(tasks.job[row]), int(tasks.node[row])
+            if not self._may_go(row) or node == NOWHERE or self._zones[node]:
+                continue
+            if left.setdefault(job, _budget(Job(self._snapshot, job))) > 0:
+                left[job] -= 1
+                mask[i] = True
+        return mask
+
+    def victims(self, running: list[int]) -> list[int]:
+        """Take preemptable tasks off nodes of closed zones, within each job's budget."""
+        ssn, tasks = self._ssn, self._snapshot.tasks
+        last = ssn.memory.get(self.name)
+        if last is not None and last + self.evict_period > ssn.now:
+            return []
+        ssn.memory[self.name] = ssn.now
+        by_job: dict[tuple[str, int], list[int]] = {}
+        for row in running:
+            node = int(tasks.node[row])
+            zone = self._zones[node] if node != NOWHERE else ""
+            if zone in self._closed_zones and self._may_go(row):
+                by_job.setdefault((zone, int(tasks.job[row])), []).append(row)
+        out = []
+        for (_, job), rows in by_job.items():
+            least_wanted = ssn.ordering.sort_tasks(rows)[::-1]
+            out += least_wanted[: _budget(ssn.job(job))]
+        return out
+
+    def _may_go(self, row: int) -> bool:
+        tasks = self._snapshot.tasks
+        return bool(tasks.preemptable[row]) and tasks.status[row] == Status.RUNNING
+
+
+def _is_open(window: str, now: float) -> bool:
+    """Say whether now lies in a window that starts today; one that cannot be read is closed."""
+    start, dash, end = window.strip().partition("-")
+    first, last = _TIME.fullmatch(start), _TIME.fullmatch(end)
+    if not dash or first is None or last is None:
+        return False
+    opens, closes = (int(m[1]) * 3600 + int(m[2]) * 60 for m in (first, last))
+    if closes <= opens:
+        closes += _DAY
+    return opens <= int(now) % _DAY <= closes
+
+
+def _is_revocable(shape: Shape) -> bool:
+    """Say whether a pod may use revocable nodes: zone ``*``, or said to be preemptable."""
+    zone = shape.annotations.get(ZONE)
+    return shape.annotations.get(PREEMPTABLE, "") in _TRUE if zone is None else zone == "*"
+
+
+def _is_preemptable(job: Job) -> bool:
+    meta = job.group.metadata
+    return meta.annotations.get(PREEMPTABLE, meta.labels.get(PREEMPTABLE, "")) in _TRUE
+
+
+def _budget(job: Job) -> int:
+    """Say how many running tasks of a job may go at once: what its budget leaves, or one."""
+    marks, counts = job.group.metadata.annotations, job.counts
+    running, total = counts[Status.RUNNING], len(job.tasks)
+    if MIN_AVAILABLE in marks:
+        least = _read_number(marks[MIN_AVAILABLE], total)
+        return running - least if least is not None and running >= least else 1
+    most = _read_number(marks.get(MAX_UNAVAILABLE, ""), total)
+    if most is None:
+        return 1
+    finished = sum(counts[status] for status in FINISHED)
+    return max(0, most - (total - finished - running))
+
+
+def _read_number(text: str, total: int) -> int | None:
+    """Read a number or a percentage, rounded up; None if nothing is said, 0 if unreadable."""
+    if not text:
+        return None
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return 0
+    number = int(match[1])
+    return -(-number * total // 100) if match[2] else number

@@ -1,10 +1,228 @@
-"""usage: not written yet."""
+"""usage: look at what nodes really use, and guess at pods too young to be measured."""
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from pumice.framework.plugin import Plugin
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.api.pods import PodSpec
+from pumice.api.quantity import milli_value, value
+from pumice.core.resources import CPU, MEMORY, Column
+from pumice.core.shapes import Shape
+from pumice.core.status import ALLOCATED_CLASS, Status
+from pumice.core.tables import NOWHERE
+from pumice.core.views import NodeFacts, Nodes, Task
+from pumice.errors import InputError
+from pumice.framework.arguments import arg, parse_duration
+from pumice.framework.plugin import Codes, Plugin, Reason
+from pumice.framework.session import Session
+from pumice.framework.usage import node_load
+
+_LONGEST_AGE = 300.0
+"""Seconds after which a measurement says nothing any more."""
+_INTERVAL = 30.0
+"""Seconds between measurements, unless the configuration says otherwise."""
+_CPU_HIGH, _MEMORY_HIGH = 1, 2
+_BOTH = slice(CPU, MEMORY + 1)
+_SCORE = "usage_score"
+
+
+@dataclass(kw_only=True, frozen=True)
+class Thresholds:
+    """Measured percent above which a node takes no more pods."""
+
+    cpu: int = arg("cpu", default=80, minimum=0, maximum=100, doc="percent of cpu")
+    memory: int = arg("mem", default=80, minimum=0, maximum=100, doc="percent of memory")
+
+
+@dataclass(kw_only=True, frozen=True)
+class Estimator:
+    """How the use of a pod is guessed from what it asks for."""
+
+    request_ratio: float = arg(
+        "request_ratio", default=0.7, minimum=0, maximum=1, doc="part of the request"
+    )
+    burst_ratio: float = arg(
+        "burst_ratio", default=0.0, minimum=0, maximum=1, doc="part of limit less request"
+    )
+    risk_threshold: float = arg(
+        "risk_threshold", default=0.6, minimum=0, maximum=1, doc="load that calls for caution"
+    )
+    risk_factor: float = arg(
+        "risk_factor", default=1.2, minimum=1, doc="factor of guesses from that load on"
+    )
+    best_effort_cpu: Any = arg(
+        "be_cpu", default="250m", doc="of a pod without requests: quantity, or integer milli-cpu"
+    )
+    best_effort_memory: Any = arg(
+        "be_mem", default="200Mi", doc="of a pod without requests: quantity, or integer MiB"
+    )
 
 
 @dataclass(kw_only=True)
 class Usage(Plugin, name="usage"):
-    """Not written yet."""
+    """Close nodes whose measured load is high; score by measured load plus guesses.
+
+    A guess is fixed when its pod is added, and taken off as it was when the pod goes.
+    """
+
+    reasons: ClassVar[tuple[Reason, ...]] = (
+        Reason("measured cpu load above the threshold", curable=False),
+        Reason("measured memory load above the threshold", curable=False),
+    )
+    weight: int = arg("usage.weight", default=5, minimum=0, doc="weight of this plugin's score")
+    cpu: int = arg("cpu.weight", default=1, minimum=0, doc="weight of cpu")
+    memory: int = arg("memory.weight", default=1, minimum=0, doc="weight of memory")
+    thresholds: Thresholds = arg("thresholds", default_factory=Thresholds)
+    estimator: Estimator = arg("estimator", default_factory=Estimator)
+
+    def on_open(self, ssn: Session) -> None:
+        """Lay out measured load, and guess at pods that measurements do not show yet."""
+        nodes = ssn.snapshot.nodes
+        load = node_load(ssn)
+        self._snapshot, self._journal = ssn.snapshot, ssn.journal
+        self._percent = load.percent
+        self._fresh = load.fresh(ssn.now, _LONGEST_AGE)
+        self._capacity = nodes.capacity_amounts[_BOTH]
+        high = self._percent > [[self.thresholds.cpu], [self.thresholds.memory]]
+        codes = np.where(high[CPU], _CPU_HIGH, np.where(high[MEMORY], _MEMORY_HIGH, 0))
+        self._codes = np.where(self._fresh, codes, 0).astype(np.int16)
+        self._expected: dict[int, Column] = {}
+        self._of_node = np.zeros((2, nodes.n))
+        self._of_task = np.zeros((2, ssn.snapshot.tasks.n))
+        self._score = ssn.add_node_column(_SCORE)
+        self._guess_unseen(ssn)
+        every = np.arange(nodes.n)
+        self._score[every] = self._scores(every)
+
+    def _guess_unseen(self, ssn: Session) -> None:
+        """Add running pods that started after the last measurement, and bound ones."""
+        tasks, n = ssn.snapshot.tasks, ssn.snapshot.tasks.n
+        status, started = tasks.status[:n], tasks.started[:n]
+        young = np.isnan(started) | (ssn.now - started < _interval(ssn))
+        placed = np.isin(status, [int(s) for s in ALLOCATED_CLASS])
+        unseen = placed & ((status != Status.RUNNING) | young) & (tasks.node[:n] != NOWHERE)
+        rows = np.flatnonzero(unseen)
+        rows = rows[np.argsort(tasks.node[rows], kind="stable")]
+        nodes = tasks.node[rows]
+        rank = np.arange(len(rows)) - np.searchsorted(nodes, nodes)
+        for k in range(int(rank.max(initial=-1)) + 1):  # one pod of each node at a time
+            self._add(rows[rank == k], nodes[rank == k])
+
+    def filter_shape(self, shape: Shape, facts: NodeFacts) -> Codes:
+        """Close nodes measured above a threshold; stale measurements close nothing."""
+        return self._codes[facts.rows]
+
+    def score_nodes(self, task: Task, nodes: Nodes) -> Column:
+        """Prefer the node with the least load, the pod itself not counted."""
+        return nodes.column(_SCORE)
+
+    def on_place(self, task: Task, node: int) -> None:
+        """Guess what a placed pod will use."""
+        self._save(task.row, node)
+        self._add(np.array([task.row]), np.array([node]))
+        self._score[node] = self._scores(np.array([node]))[0]
+
+    def on_evict(self, task: Task, node: int) -> None:
+        """Take off what was guessed of a pod that goes."""
+        guess = self._of_task[:, task.row]
+        if guess.any():
+            self._save(task.row, node)
+            self._of_node[:, node] = np.maximum(self._of_node[:, node] - guess, 0.0)
+            self._of_task[:, task.row] = 0.0
+            self._score[node] = self._scores(np.array([node]))[0]
+
+    def _save(self, task: int, node: int) -> None:
+        save = self._journal.save
+        save(self._of_task, (slice(None), task))
+        save(self._of_node, (slice(None), node))
+        save(self._score, node)
+
+    def _add(self, tasks: NDArray[Any], nodes: NDArray[Any]) -> None:
+        """Guess at tasks on distinct nodes, by the load their nodes have before."""
+        total = self.cpu + self.memory
+        cpu, memory = self._load(nodes)
+        load = (cpu * self.cpu + memory * self.memory) / total if total else cpu * 0.0
+        risky = load >= self.estimator.risk_threshold
+        risk = np.where(risky, self.estimator.risk_factor, 1.0)
+        expected = np.stack([self._expect(row) for row in tasks.tolist()], axis=-1)  # (2, 2, n)
+        guess = np.minimum(expected[0] * risk, expected[1])
+        self._of_task[:, tasks] = guess
+        self._of_node[:, nodes] += guess
+
+    def _load(self, nodes: NDArray[Any]) -> Column:
+        """Give the load of some nodes, measured and guessed, 0 to 1 (2, n)."""
+        capacity = self._capacity[:, nodes]
+        amount = self._percent[:, nodes] / 100.0 * capacity + self._of_node[:, nodes]
+        known = capacity > 0
+        load = np.clip(amount / np.where(known, capacity, 1.0), 0.0, 1.0)
+        return np.where(known, load, 0.0)
+
+    def _scores(self, nodes: NDArray[Any]) -> Column:
+        total = self.cpu + self.memory
+        if not total:
+            return np.zeros(len(nodes))
+        cpu, memory = 1.0 - self._load(nodes)
+        score = (cpu * self.cpu + memory * self.memory) / total * 100.0 * self.weight
+        return np.where(self._fresh[nodes], score, 0.0)
+
+    def _expect(self, row: int) -> Column:
+        """Give the use to expect of a task without risk, and its bound (2, 2)."""
+        tasks, how = self._snapshot.tasks, self.estimator
+        shape = self._snapshot.shapes[tasks.shape[row]]
+        found = self._expected.get(shape.id)
+        if found is None:
+            request = shape.request[_BOTH, 0]
+            if tasks.best_effort[row]:
+                likely, most = _best_effort(how), np.full(2, np.inf)
+            else:
+                most = np.maximum(_limits(shape.spec), request)
+                likely = request * how.request_ratio + (most - request) * how.burst_ratio
+            found = self._expected[shape.id] = np.stack([likely, most])
+        return found
+
+
+def _interval(ssn: Session) -> float:
+    """Give the seconds between two measurements."""
+    try:
+        seconds = parse_duration(ssn.metrics.get("interval", ""))
+    except InputError:
+        return _INTERVAL
+    return seconds if seconds > 0 else _INTERVAL
+
+
+def _best_effort(how: Estimator) -> Column:
+    """Read what a pod without requests is expected to use (2,); the default if unreadable."""
+    cpu, memory = how.best_effort_cpu, how.best_effort_memory
+    out = np.array([250.0, 200.0 * (1 << 20)])
+    for i, (given, unit, read) in enumerate(((cpu, 1, milli_value), (memory, 1 << 20, value))):
+        if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+            out[i] = given * unit
+        elif isinstance(given, str):
+            try:
+                out[i] = read(given)
+            except InputError:
+                continue
+    return out
+
+
+def _limits(spec: PodSpec) -> Column:
+    """Add up a pod's limits (2,): containers and sidecars, or an init container if it needs more.
+
+    A pod without a limit has none, whatever its overhead.
+    """
+    running = sum((_limit(c.resources.limits) for c in spec.containers), start=np.zeros(2))
+    sidecars, starting = np.zeros(2), np.zeros(2)
+    for container in spec.init_containers:
+        own = _limit(container.resources.limits)
+        if container.restart_policy == "Always":
+            sidecars = sidecars + own
+            own = np.zeros(2)
+        starting = np.maximum(starting, own + sidecars)
+    total = np.maximum(running + sidecars, starting)
+    return np.where(total > 0, total + _limit(spec.overhead), 0.0)
+
+
+def _limit(amounts: Any) -> Column:
+    return np.array([milli_value(amounts.get("cpu", 0)), value(amounts.get("memory", 0))], float)

@@ -18,7 +18,7 @@ _NAMESPACES = ("default", "team")
 
 
 def sample_cluster(seed: int, *, nodes: int = 12, pods: int = 40) -> list[Manifest]:
-    """Make a cluster: zones, taints, gpus, queues, priorities, gangs that run and gangs that wait."""
+    """Make a cluster: zones, taints, gpus, queues, priorities, gangs running and waiting."""
     rng = np.random.default_rng(seed)
     objects = [
         priority_class("low", value=1),
@@ -115,18 +115,29 @@ def _pod_fields(rng: np.random.Generator, cpu: int) -> dict[str, Any]:
         spec["nodeSelector"] = {"disk": str(rng.choice(["ssd", "hdd"]))}
     if cpu and rng.random() < 0.2:
         fields["resources"] = {_GPU: 1}
-    if rng.random() < 0.3:
-        kind = str(rng.choice(["podAffinity", "podAntiAffinity"]))
-        spec["affinity"] = {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [_near(rng)]}}
+    if rng.random() < 0.5:
+        spec |= _spread(rng)
     return fields | ({"spec": spec} if spec else {})
 
 
-def _near(rng: np.random.Generator) -> dict[str, Any]:
-    term = {
-        "labelSelector": {"matchLabels": {"app": str(rng.choice(["web", "db"]))}},
-        "topologyKey": "topology.kubernetes.io/zone",
-    }
-    return {"weight": int(rng.integers(1, 101)), "podAffinityTerm": term}
+def _spread(rng: np.random.Generator) -> dict[str, Any]:
+    """Choose how a pod keeps near to, or away from, others."""
+    zone = "topology.kubernetes.io/zone"
+    others = {"matchLabels": {"app": str(rng.choice(["web", "db"]))}}
+    term = {"labelSelector": others, "topologyKey": str(rng.choice([zone, "disk"]))}
+    near = {"weight": int(rng.integers(1, 101)), "podAffinityTerm": term}
+    kind = int(rng.integers(4))
+    if kind == 0:
+        rule: dict[str, Any] = {"preferredDuringSchedulingIgnoredDuringExecution": [near]}
+        return {"affinity": {str(rng.choice(["podAffinity", "podAntiAffinity"])): rule}}
+    if kind == 1:
+        rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        return {"affinity": {"podAntiAffinity": rule}}
+    if kind == 2:
+        when = str(rng.choice(["DoNotSchedule", "ScheduleAnyway"]))
+        skew = {"maxSkew": 1, "topologyKey": zone, "whenUnsatisfiable": when}
+        return {"topologySpreadConstraints": [{**skew, "labelSelector": others}]}
+    return {"hostNetwork": True}
 
 
 def _home(room: list[list[int]], cpu: int) -> str | None:

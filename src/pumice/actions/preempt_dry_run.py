@@ -1,0 +1,126 @@
+"""preempt's topology-aware mode: try out several nodes, then evict on the one that hurts least.
+
+Used by preempt when ``enableTopologyAwarePreemption`` is set; tries leave no trace.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pumice.core.resources import Mask, fits
+from pumice.core.views import Task
+from pumice.framework.action_arguments import whole
+from pumice.framework.eviction_candidates import Candidates, Scope
+from pumice.framework.session import Session
+from pumice.framework.statement import Statement
+
+_LOWEST_PRIORITY = 2**31
+"""Added to priorities before they are summed, so that more victims never cost less."""
+
+
+@dataclass
+class _Plan:
+    """A node and whom to evict there, in this order."""
+
+    node: int
+    victims: list[int]
+
+
+class DryRun:
+    """Looks for the node where the least is lost."""
+
+    def __init__(self, ssn: Session, candidates: Candidates) -> None:
+        self._ssn = ssn
+        self._snapshot = ssn.snapshot
+        self._candidates = candidates
+        self._percentage = whole(ssn, "preempt", "minCandidateNodesPercentage", 10)
+        self._at_least = whole(ssn, "preempt", "minCandidateNodesAbsolute", 1)
+        self._at_most = whole(ssn, "preempt", "maxCandidateNodesAbsolute", 100)
+
+    def preempt(self, stmt: Statement, task: Task, scope: Scope, usable: Mask) -> bool:
+        """Evict the victims of the best plan and pipeline the task there."""
+        rows = np.flatnonzero(usable)
+        if not len(rows):
+            return False
+        rows = np.roll(rows, -self._ssn.placing.spin(len(rows)))
+        wanted = self._plans_wanted(len(rows))
+        hopeful = self._candidates.with_room(scope, task) & self._candidates.occupied(scope)
+        plans: list[_Plan] = []
+        for node in self._candidates.visit("preemptable", scope, task, rows[hopeful[rows]]):
+            victims = self._try(stmt, task, scope, node)
+            if victims:
+                plans.append(_Plan(node, victims))
+            if len(plans) >= wanted:
+                break
+        if not plans:
+            return False
+        best = min(plans, key=self._cost)
+        for victim in best.victims:
+            stmt.evict(victim, "preempt", task.key)
+        stmt.pipeline(task.row, best.node, freed=True)
+        return True
+
+    def _plans_wanted(self, n: int) -> int:
+        return min(max(n * self._percentage // 100, self._at_least), self._at_most, n)
+
+    def _try(self, stmt: Statement, task: Task, scope: Scope, node: int) -> list[int]:
+        """Find whom to evict on a node: as few as will do, the most worth keeping spared first.
+
+        At least one is taken away before the task is tried; a node on which all can be spared
+        needs no eviction and gives no plan.
+        """
+        victims = self._candidates.victims("preemptable", scope, task, node)
+        if not victims or not self._have_room(task, node, victims):
+            return []
+        start = stmt.checkpoint()
+        going: list[int] = []
+        for victim in victims:
+            stmt.evict(victim, "preempt")
+            going.append(victim)
+            if self._fits(task, node):
+                break
+        works = self._fits(task, node)
+        stmt.rollback(start)
+        if not works:
+            return []
+        going.reverse()
+        for victim in list(going):
+            rest = [row for row in going if row != victim]
+            if self._works_without(stmt, task, node, rest):
+                going = rest
+        return going
+
+    def _works_without(self, stmt: Statement, task: Task, node: int, going: list[int]) -> bool:
+        """Say whether a task fits if only these are evicted."""
+        if not self._have_room(task, node, going):
+            return False
+        start = stmt.checkpoint()
+        for row in going:
+            stmt.evict(row, "preempt")
+        works = self._fits(task, node)
+        stmt.rollback(start)
+        return works
+
+    def _have_room(self, task: Task, node: int, going: list[int]) -> bool:
+        room = self._snapshot.nodes.future_idle_of(node)
+        for row in going:
+            room = room + self._snapshot.request(row)
+        return bool(fits(task.request[:, 0], room))
+
+    def _fits(self, task: Task, node: int) -> bool:
+        room = self._snapshot.nodes.future_idle_of(node)
+        if not fits(task.request[:, 0], room) or not self._ssn.allocatable(task.queue, task):
+            return False
+        return bool(self._ssn.placing.fit(task).verdict[node] == 0)
+
+    def _cost(self, plan: _Plan) -> tuple[float, ...]:
+        """Rate a plan, lower is better: highest priority, sum, number, then latest start."""
+        pods: list[Any] = [self._snapshot.tasks.pods[row] for row in plan.victims]
+        priorities = [pod.spec.priority or 0 for pod in pods]
+        started = self._snapshot.tasks.started[plan.victims]
+        starts = np.where(np.isnan(started), self._ssn.now, started).tolist()
+        highest = max(priorities)
+        earliest = min(s for s, p in zip(starts, priorities, strict=True) if p == highest)
+        total = sum(priority + _LOWEST_PRIORITY for priority in priorities)
+        return priorities[0], total, len(priorities), -earliest

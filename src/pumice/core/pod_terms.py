@@ -1,0 +1,362 @@
+"""How many pods a term means in each topology domain, as columns that follow every move.
+
+A session's filters and scores share one ``PodTerms``.  Counts are made when first asked for and
+follow the Kubernetes view of nodes afterwards, also when a move is rolled back.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.labels import LabelColumn, node_labels
+from pumice.core.resources import Mask
+from pumice.core.shape_terms import Matcher, Port, ShapeTerms, Spread, Term, TermBook, ports_clash
+from pumice.core.shapes import Shape
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import Status
+from pumice.core.tables import Ints
+
+Counts = NDArray[np.int64]
+Owner = int | tuple[int, int]
+"""A shape, with a label class where the shape's terms quote labels."""
+
+Wish = tuple[int, Term]
+"""A weight, below zero for anti-affinity, and a preferred term."""
+
+_BOOK, _TERMS = "core.shape_terms", "core.pod_terms"
+_BROAD = 512
+"""A count that follows more label classes than this is asked, not listed under each class."""
+
+_TOTAL, _NO_DOMAIN = -2, -1
+Log = Callable[[Any], None]
+
+
+class Counter:
+    """Pods in each domain (``counts[code]``), in all domains, and a zero for nodes without one.
+
+    Rows whose answer flips between none and some are logged if ``edges`` is set; all rows are
+    logged if ``totals`` is set and the first pod comes or the last one goes.
+    """
+
+    __slots__ = ("codes", "counts", "domains", "edges", "eligible", "followed", "totals")
+
+    def __init__(self, domains: LabelColumn, eligible: Mask | None) -> None:
+        self.domains = domains
+        self.codes: Ints = domains.codes
+        self.eligible = eligible
+        self.counts: Counts = np.zeros(len(domains.values) + 2, dtype=np.int64)
+        self.edges = self.totals = False
+        self.followed: frozenset[int] = frozenset()
+        """Label classes it counts, if they are too many to be listed."""
+
+    def fill(self, nodes: Ints) -> None:
+        """Count pods anew by the nodes they are on."""
+        if self.eligible is not None:
+            nodes = nodes[self.eligible[nodes]]
+        codes = self.codes[nodes]
+        size = len(self.domains.values)
+        self.counts[:size] = np.bincount(codes[codes >= 0], minlength=size)
+        self.counts[_TOTAL] = self.counts[:size].sum()
+
+    @property
+    def total(self) -> int:
+        """Pods in all domains."""
+        return int(self.counts[_TOTAL])
+
+    def at(self, rows: Any) -> Counts:
+        """Give the count in the domain of each of some nodes; 0 where a node is in none."""
+        found: Counts = self.counts[self.codes[rows]]
+        return found
+
+    def add(self, node: int, sign: int, log: Log) -> None:
+        """Follow one pod that came to a node or left it."""
+        code = int(self.codes[node])
+        if code < 0 or (self.eligible is not None and not self.eligible[node]):
+            return
+        counts = self.counts
+        old = int(counts[code])
+        counts[code] = old + sign
+        counts[_TOTAL] += sign
+        self._log(code, old, old + sign, log)
+
+    def _log(self, code: int, old: int, new: int, log: Log) -> None:
+        if self.edges and (old == 0) != (new == 0):
+            _log_domain(self.domains, code, log)
+        if self.totals and self.counts[_TOTAL] == max(0, new - old):
+            log(np.arange(len(self.codes)))
+
+
+class SpreadCounter(Counter):
+    """Counts for a hard spread constraint, with the least count over its domains.
+
+    ``limits`` holds, for each way it is asked, how far a domain may be above the least one; rows
+    whose answer flips are logged.
+    """
+
+    __slots__ = ("_is_fixed", "_present", "least", "limits")
+
+    def __init__(self, domains: LabelColumn, eligible: Mask, min_domains: int) -> None:
+        super().__init__(domains, eligible)
+        self.limits: set[int] = set()
+        self.least = 0
+        codes = domains.codes[eligible]
+        self._present: Mask = np.zeros(len(domains.values), dtype=bool)
+        self._present[codes[codes >= 0]] = True
+        self._is_fixed = int(self._present.sum()) < max(1, min_domains)
+
+    def fill(self, nodes: Ints) -> None:
+        """Count pods anew by the nodes they are on."""
+        super().fill(nodes)
+        self.least = self._find_least()
+
+    def _find_least(self) -> int:
+        """Take 0 while there are fewer domains than the constraint wants."""
+        return 0 if self._is_fixed else int(self.counts[:-2][self._present].min())
+
+    def _log(self, code: int, old: int, new: int, log: Log) -> None:
+        before = self.least
+        if old == before or new < before:
+            self.least = self._find_least()
+        if self.least == before:
+            if any((old - before > limit) != (new - before > limit) for limit in self.limits):
+                _log_domain(self.domains, code, log)
+            return
+        now = self.counts[:-2]
+        then = now.copy()
+        then[code] = old
+        for limit in self.limits:
+            flipped = (then - before > limit) != (now - self.least > limit)
+            for each in np.flatnonzero(flipped).tolist():
+                _log_domain(self.domains, each, log)
+
+
+def _log_domain(domains: LabelColumn, code: int, log: Log) -> None:
+    rows = domains.rows_of(code)
+    if len(rows) > 1:  # the node that moved is logged already
+        log(rows)
+
+
+class PodTerms:
+    """The counts of one session."""
+
+    def __init__(self, snapshot: Snapshot, book: TermBook) -> None:
+        self.book = book
+        self._snapshot = snapshot
+        self._tasks = snapshot.tasks
+        self._journal = snapshot.journal
+        self._labels = node_labels(snapshot)
+        self._rows: LabelColumn | None = None
+        self._counters: dict[Any, Counter] = {}
+        self._by_class: dict[int, list[Counter]] = {}
+        self._by_owner: dict[Owner, list[Counter]] = {}
+        self._broad: list[Counter] = []
+        book.start()
+        self.speaking = self._in_use()
+        self.anti: dict[Term, list[Owner]] = {}
+        self.preferred: dict[Wish, list[Owner]] = {}
+        self._list_owners()
+        self._bound: _Bound | None = None
+
+    def _in_use(self) -> set[int]:
+        """Find the shapes that say something and have a pod."""
+        said = np.array(self.book.speaking, dtype=np.intp)
+        if not len(said):
+            return set()
+        shapes = self._tasks.shape[: self._tasks.n]
+        used = np.bincount(shapes[shapes >= 0], minlength=len(self._snapshot.shapes))
+        return set(said[used[said] > 0].tolist())
+
+    def _list_owners(self) -> None:
+        for number in sorted(self.speaking):
+            shape = self._snapshot.shapes[number]
+            terms = self.book.of(shape, 0)
+            if terms is None or not (terms.anti or terms.preferred):
+                continue
+            for owner, own in self._owners(shape, terms):
+                for term in set(own.anti):
+                    self.anti.setdefault(term, []).append(owner)
+                for wish in set(own.preferred):
+                    self.preferred.setdefault(wish, []).append(owner)
+
+    def _owners(self, shape: Shape, terms: ShapeTerms) -> Iterable[tuple[Owner, ShapeTerms]]:
+        if not self.book.varies(shape.id):
+            yield shape.id, terms
+            return
+        rows = np.flatnonzero(self._tasks.shape[: self._tasks.n] == shape.id)
+        for label_class in np.unique(self._tasks.label_class[rows]).tolist():
+            own = self.book.of(shape, label_class)
+            if own is not None:
+                yield (shape.id, label_class), own
+
+    # What a pod has to do with the terms of others
+
+    def binding(self, label_class: int) -> tuple[list[Term], list[Wish]]:
+        """Give other pods' anti-affinity terms and weighted wishes that mean pods of a class."""
+        if self._bound is None:
+            self._bound = _Bound(self.book, self.anti, self.preferred)
+        return self._bound.of(label_class)
+
+    # Counts
+
+    def matching(
+        self,
+        matchers: Iterable[Matcher],
+        key: str | None,
+        *,
+        eligible: Mask | None = None,
+        staying: bool = False,
+    ) -> Counter:
+        """Count pods that all matchers mean by the domains of a label, by node without one.
+
+        Only pods on ``eligible`` nodes count, and with ``staying`` none that is terminating.
+        """
+        chosen = tuple(sorted({matcher.id: matcher for matcher in matchers}.items()))
+        where = None if eligible is None else eligible.tobytes()
+        name = ("matching", tuple(number for number, _ in chosen), key, where, staying)
+        found = self._counters.get(name)
+        if found is None:
+            found = Counter(self._domains(key), eligible)
+            self._follow_classes(name, found, [each for _, each in chosen], staying=staying)
+        return found
+
+    def spread(self, each: Spread, eligible: Mask) -> SpreadCounter:
+        """Count pods for a hard spread constraint."""
+        name = ("spread", each.counted.id, each.key, each.min_domains, eligible.tobytes())
+        found = self._counters.get(name)
+        if found is None:
+            found = SpreadCounter(self._domains(each.key), eligible, each.min_domains)
+            self._follow_classes(name, found, [each.counted], staying=True)
+        assert isinstance(found, SpreadCounter)  # noqa: S101  # the name says so
+        return found
+
+    def owning(self, term: Term) -> Counter:
+        """Count pods that have a required anti-affinity term."""
+        return self._owned(("anti", term), term.key, self.anti[term])
+
+    def wishing(self, wish: Wish) -> Counter:
+        """Count pods that have a preferred term of this weight."""
+        return self._owned(("wish", wish), wish[1].key, self.preferred[wish])
+
+    def holding(self, port: Port) -> Counter:
+        """Count pods, node by node, that hold a host port which clashes with the given one."""
+        owners = [
+            number
+            for number in self.speaking
+            if any(ports_clash(port, each) for each in self._ports(number))
+        ]
+        return self._owned(("port", port), None, owners)
+
+    def _ports(self, number: int) -> tuple[Port, ...]:
+        terms = self.book.of(self._snapshot.shapes[number], 0)
+        return () if terms is None else terms.ports
+
+    def _domains(self, key: str | None) -> LabelColumn:
+        if key is not None:
+            return self._labels.column(key)
+        if self._rows is None:
+            self._rows = self._labels.names()
+        return self._rows
+
+    def _follow_classes(
+        self, name: Any, counter: Counter, matchers: list[Matcher], *, staying: bool
+    ) -> None:
+        """Fill a count of matching pods and keep it up to date."""
+        classes = matchers[0].classes(self.book)
+        for matcher in matchers[1:]:
+            both = set(classes).intersection(matcher.classes(self.book))
+            classes = sorted(both)
+        tasks, n = self._tasks, self._tasks.n
+        mask = np.zeros(len(self._snapshot.label_classes) + 1, dtype=bool)
+        mask[classes] = True
+        picked = np.flatnonzero(mask[tasks.label_class[:n]] & tasks.in_view[:n])
+        if staying:
+            leaving = picked[tasks.status[picked] == Status.RELEASING].tolist()
+            gone = [row for row in leaving if self._is_terminating(row)]
+            picked = np.setdiff1d(picked, gone) if gone else picked
+        counter.fill(tasks.node[picked])
+        if len(classes) > _BROAD:
+            counter.followed = frozenset(classes)
+            self._broad.append(counter)
+        else:
+            for each in classes:
+                self._by_class.setdefault(each, []).append(counter)
+        self._counters[name] = counter
+
+    def _is_terminating(self, task: int) -> bool:
+        pod: Any = self._tasks.pods[task]
+        return bool(pod.metadata.deletion_timestamp)
+
+    def _owned(self, name: Any, key: str | None, owners: Iterable[Owner]) -> Counter:
+        found = self._counters.get(name)
+        if found is None:
+            found = self._counters[name] = Counter(self._domains(key), None)
+            tasks, n = self._tasks, self._tasks.n
+            whole = np.zeros(len(self._snapshot.shapes) + 1, dtype=bool)
+            whole[[owner for owner in owners if isinstance(owner, int)]] = True
+            picked = whole[tasks.shape[:n]]
+            for owner in owners:
+                self._by_owner.setdefault(owner, []).append(found)
+                if not isinstance(owner, int):
+                    shape, label_class = owner
+                    picked |= (tasks.shape[:n] == shape) & (tasks.label_class[:n] == label_class)
+            found.fill(tasks.node[:n][picked & tasks.in_view[:n]])
+        return found
+
+    # Following moves
+
+    def follow(self, task: int, node: int, sign: int) -> None:
+        """Follow a change of the view, and take it back if the move is rolled back."""
+        if not self.speaking:
+            return
+        self._journal.on_rollback(partial(self._apply, task, node, -sign, self._log_again))
+        if self._counters:
+            self._apply(task, node, sign, self._journal.touch)
+
+    def _log_again(self, rows: Any) -> None:
+        self._journal.moved.append(rows)
+
+    def _apply(self, task: int, node: int, sign: int, log: Log) -> None:
+        tasks = self._tasks
+        label_class, shape = int(tasks.label_class[task]), int(tasks.shape[task])
+        for counter in self._by_class.get(label_class, ()):
+            counter.add(node, sign, log)
+        for counter in self._broad:
+            if label_class in counter.followed:
+                counter.add(node, sign, log)
+        if shape in self.speaking:
+            for counter in self._by_owner.get(shape, ()):
+                counter.add(node, sign, log)
+            for counter in self._by_owner.get((shape, label_class), ()):
+                counter.add(node, sign, log)
+
+
+class _Bound:
+    """Terms of pods by the label classes they mean."""
+
+    def __init__(self, book: TermBook, anti: Iterable[Term], preferred: Iterable[Wish]) -> None:
+        self._anti: dict[int, list[Term]] = {}
+        self._preferred: dict[int, list[Wish]] = {}
+        for term in anti:
+            for label_class in term.matcher.classes(book):
+                self._anti.setdefault(label_class, []).append(term)
+        for wish in preferred:
+            for label_class in wish[1].matcher.classes(book):
+                self._preferred.setdefault(label_class, []).append(wish)
+
+    def of(self, label_class: int) -> tuple[list[Term], list[Wish]]:
+        return self._anti.get(label_class, []), self._preferred.get(label_class, [])
+
+
+def pod_terms(snapshot: Snapshot) -> PodTerms:
+    """Give the counts of the running session, made at the first call."""
+    kept: PodTerms | None = snapshot.derived.get(_TERMS)
+    if kept is None or kept.follow not in snapshot.view_watchers:
+        book: TermBook | None = snapshot.derived.get(_BOOK)
+        if book is None:
+            book = snapshot.derived[_BOOK] = TermBook(snapshot)
+        kept = snapshot.derived[_TERMS] = PodTerms(snapshot, book)
+        snapshot.view_watchers.append(kept.follow)
+    return kept

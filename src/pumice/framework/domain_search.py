@@ -1,0 +1,237 @@
+"""The best network domain for a job: dry runs domain by domain, the narrowest tier first.
+
+Used by allocate for jobs with a tier limit or sub-groups.  A dry run moves tasks for real and rolls
+the journal back; the placement that wins is made again from its list of moves.
+"""
+
+import functools
+import heapq
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pumice.core.views import Job
+from pumice.framework.domains import Domain
+from pumice.framework.round import JobMemory, Round
+from pumice.framework.statement import Moves, Statement
+from pumice.framework.subgroups import SubGroup
+
+if TYPE_CHECKING:
+    from pumice.framework.session import Session
+
+
+class Worksheet:
+    """What is left to place of a job: its sub-groups in order, each with its tasks in order."""
+
+    def __init__(self, order: list[Any], tasks: dict[str, Sequence[int]]) -> None:
+        self._order = order
+        self.tasks = tasks
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def copy(self) -> "Worksheet":
+        """Give a sheet that can be worked through on its own."""
+        return Worksheet(list(self._order), dict(self.tasks))
+
+    def pop(self) -> SubGroup:
+        """Take the first sub-group out."""
+        part: SubGroup = heapq.heappop(self._order).obj
+        return part
+
+    def push(self, part: SubGroup, key: Any) -> None:
+        """Put a sub-group back."""
+        heapq.heappush(self._order, key(part))
+
+
+@dataclass(slots=True)
+class Trial:
+    """A placement that worked out."""
+
+    domain: Domain
+    moves: Moves
+    score: float = 0.0
+    left: Any = ()
+    """What remains to be placed: tasks of a sub-group, or a worksheet."""
+    lies_in: dict[SubGroup, Domain] = field(default_factory=dict)
+    """Domains that sub-groups lie in afterwards."""
+
+
+class DomainSearch:
+    """Places jobs in the best domain that takes them."""
+
+    def __init__(self, ssn: "Session", *, remember_errors: bool = True) -> None:
+        self._ssn = ssn
+        self._remember_errors = remember_errors
+        self._keys: dict[int, Any] = {}
+        self._known: dict[tuple[str, int], Trial | None] = {}
+
+    def worksheet(self, job: int) -> Worksheet:
+        """List what a job has to place; sub-groups that it cannot start without go first."""
+        ssn = self._ssn
+        sheet, self._keys[job] = make_worksheet(ssn, job)
+        return sheet
+
+    def place(self, stmt: Statement, job: int, sheet: Worksheet) -> Trial | None:
+        """Leave the best placement of a job in the statement; None if no domain takes it."""
+        ssn = self._ssn
+        self._known.clear()
+        for level in ssn.domain_levels(ssn.job(job), ssn.topology.tree.top, "allocate"):
+            trials = [self._try_job(stmt, job, sheet.copy(), domain) for domain in level]
+            best = max(
+                (trial for trial in trials if trial is not None),
+                key=lambda trial: trial.score,
+                default=None,
+            )
+            if best is not None:
+                stmt.repeat(best.moves)
+                return best
+        return None
+
+    def settle(self, job: Job, trial: Trial) -> None:
+        """Note where a job lies now that its placement stands."""
+        topology = self._ssn.topology
+        topology.widen(job, trial.domain)
+        for part, domain in trial.lies_in.items():
+            topology.widen(part, domain)
+
+    def _try_job(self, stmt: Statement, job: int, sheet: Worksheet, domain: Domain) -> Trial | None:
+        """Place a job's sub-groups one by one in a domain, and take everything back."""
+        ssn = self._ssn
+        start = stmt.checkpoint()
+        trial = Trial(domain, [], left=sheet)
+        self._forget_failures(ssn.snapshot.jobs.tasks[job])
+        while len(sheet):
+            part = sheet.pop()
+            found = self._place_part(
+                stmt, part, sheet.tasks[part.id], domain, first=not trial.moves
+            )
+            if found is None:
+                continue
+            trial.moves += found.moves
+            trial.score += found.score
+            trial.lies_in[part] = ssn.topology.widen(part, found.domain)
+            sheet.tasks[part.id] = found.left
+            if found.left:
+                sheet.push(part, self._keys[job])
+            if ssn.job_ready(job):
+                break
+        works = bool(trial.moves) and (ssn.job_ready(job) or ssn.job_pipelined(job))
+        stmt.rollback(start)
+        return trial if works else None
+
+    def _place_part(
+        self, stmt: Statement, part: SubGroup, tasks: Sequence[int], within: Domain, *, first: bool
+    ) -> Trial | None:
+        """Place one sub-group in the best domain of the narrowest tier that takes it."""
+        ssn = self._ssn
+        for level in ssn.domain_levels(part, within, "allocate"):
+            found = [self._try_part(stmt, part, tasks, domain, first=first) for domain in level]
+            trials = [trial for trial in found if trial is not None]
+            if not trials:
+                continue
+            scores = ssn.score_domains(part, [trial.domain for trial in trials])
+            best = int(np.argmax(scores))
+            winner = trials[best]
+            stmt.repeat(winner.moves)
+            return Trial(winner.domain, winner.moves, float(scores[best]), winner.left)
+        return None
+
+    def _try_part(
+        self, stmt: Statement, part: SubGroup, tasks: Sequence[int], domain: Domain, *, first: bool
+    ) -> Trial | None:
+        """Place a sub-group's tasks on the nodes of a domain, and take everything back.
+
+        While nothing of the job is placed yet the outcome cannot differ from one made before.
+        """
+        key = (part.id, domain.index)
+        if first and key in self._known:
+            return self._known[key]
+        trial = self._run(stmt, part, tasks, domain)
+        if first:
+            self._known[key] = trial
+        return trial
+
+    def _run(
+        self, stmt: Statement, part: SubGroup, tasks: Sequence[int], domain: Domain
+    ) -> Trial | None:
+        ssn = self._ssn
+        start = stmt.checkpoint()
+        queue = deque(tasks)
+        self._forget_failures(part.rows.tolist())
+        Round(
+            ssn,
+            part.job,
+            queue,
+            JobMemory(),
+            is_done=lambda: ssn.subgroup_ready(part),
+            allowed=domain.mask,
+            remember_errors=self._remember_errors,
+            goes_on=(lambda: self._goes_on(part)) if ssn.topology.has_policy(part.job) else None,
+            on_placed=ssn.topology.follow(part),
+        ).run(stmt)
+        ssn.topology.stop_following()
+        moves = stmt.moves_since(start)
+        works = bool(moves) and (ssn.subgroup_ready(part) or ssn.subgroup_pipelined(part))
+        stmt.rollback(start)
+        return Trial(domain, moves, left=tuple(queue)) if works else None
+
+    def _goes_on(self, part: SubGroup) -> bool:
+        """Say whether a sub-group can be ready although one of its tasks found no node."""
+        job = self._ssn.job(part.job)
+        return job.min_member != len(job.tasks) and part.size < part.n_tasks
+
+    def _forget_failures(self, rows: Iterable[int]) -> None:
+        records = self._ssn.records
+        for row in rows:
+            records.no_fit.pop(row, None)
+            records.barred.pop(row, None)
+
+
+def make_worksheet(ssn: "Session", job: int) -> tuple[Worksheet, Any]:
+    """List what a job has to place, with the key that orders its sub-groups.
+
+    Pending tasks that ask for something count; the sub-groups that make up ``minSubGroups`` first.
+    """
+    snapshot = ssn.snapshot
+    parts = ssn.topology.subgroups(job)
+    needed = _needed(ssn, job, parts)
+
+    def compare(left: SubGroup, right: SubGroup) -> float:
+        if (left in needed) != (right in needed):
+            return -1 if left in needed else 1
+        return ssn.compare_subgroups(left, right)
+
+    key = functools.cmp_to_key(compare)
+    pending = [row for row in ssn.pending_tasks(job) if not snapshot.tasks.best_effort[row]]
+    tasks: dict[str, list[int]] = {}
+    for row in ssn.ordering.sort_tasks(pending):
+        tasks.setdefault(ssn.topology.subgroup_of(row).id, []).append(row)
+    order = [key(part) for part in parts if part.id in tasks]
+    heapq.heapify(order)
+    return Worksheet(order, dict(tasks)), key
+
+
+def _needed(ssn: "Session", job: int, parts: list[SubGroup]) -> set[SubGroup]:
+    """Pick the sub-groups that would complete each policy's least number."""
+    left = {
+        policy.name: policy.min_sub_groups or 0
+        for policy in ssn.job(job).group.spec.sub_group_policy
+    }
+    if not any(left.values()):
+        return set()
+    waiting = []
+    for part in parts:
+        if ssn.subgroup_ready(part):
+            left[part.policy] = left.get(part.policy, 0) - 1
+        else:
+            waiting.append(part)
+    needed = set()
+    for part in sorted(waiting, key=functools.cmp_to_key(ssn.compare_subgroups)):
+        if left.get(part.policy, 0) > 0:
+            needed.add(part)
+            left[part.policy] -= 1
+    return needed

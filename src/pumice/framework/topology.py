@@ -1,0 +1,182 @@
+"""Where jobs may lie in the network and where they lie: limits, sub-groups, allocated domains.
+
+One object for each session, made of domains and sub-groups; actions, the search and plugins ask it.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+
+from pumice.api.groups import NetworkTopology
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import ALLOCATED_CLASS
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Job
+from pumice.framework.domains import Domain, DomainTree, domain_tree
+from pumice.framework.subgroups import SubGroup, split
+
+
+class Topology:
+    """Network facts of a session; jobs that ask for nothing of the kind cost next to nothing."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._parts: dict[int, list[SubGroup]] = {}
+        self._part_of: dict[int, SubGroup] = {}
+        self._allocated: dict[str | int, Domain | None] = {}
+        self._near: dict[str, Domain | None] = {}
+
+    @cached_property
+    def tree(self) -> DomainTree:
+        """The network domains of the cluster."""
+        return domain_tree(self._snapshot)
+
+    # What a job asks for
+
+    def has_policy(self, job: int) -> bool:
+        """Say whether a job divides into sub-groups."""
+        return bool(self._job(job).group.spec.sub_group_policy)
+
+    def has_topology(self, job: int) -> bool:
+        """Say whether a job or a part of it cares for the network."""
+        spec = self._job(job).group.spec
+        if spec.network_topology is not None:
+            return True
+        return bool(spec.sub_group_policy) and any(
+            part.topology is not None for part in self.subgroups(job)
+        )
+
+    def is_limited(self, job: int) -> bool:
+        """Say whether a job or a part of it must keep within a tier."""
+        return self.has_topology(job) and (
+            self.limit(job) is not None
+            or any(part.limit is not None for part in self.subgroups(job))
+        )
+
+    def needs_search(self, job: int) -> bool:
+        """Say whether a job is placed domain by domain."""
+        return self.has_policy(job) or self.is_limited(job)
+
+    def limit(self, job: int) -> int | None:
+        """Give the highest tier a job may spread over, None for any."""
+        return self._limit(self._job(job).group.spec.network_topology, self.tree.top.tier)
+
+    def _limit(self, asked: NetworkTopology | None, soft: int) -> int | None:
+        """Read a topology; a soft one is a hard one that ends with a tier wide enough."""
+        if asked is None:
+            return None
+        if asked.mode == "soft":
+            return soft
+        return self._highest(asked) if asked.mode == "hard" else None
+
+    def _highest(self, asked: NetworkTopology) -> int | None:
+        if asked.highest_tier_allowed is not None or not asked.highest_tier_name:
+            return asked.highest_tier_allowed
+        return self.tree.tier_names.get(asked.highest_tier_name)
+
+    # Sub-groups
+
+    def subgroups(self, job: int) -> list[SubGroup]:
+        """List the parts of a job; there is one for all tasks if it has no policy."""
+        parts = self._parts.get(job)
+        if parts is None:
+            parts = self._parts[job] = split(self._job(job))
+            widest = self._widest(job)
+            for part in parts:
+                part.limit = self._limit(part.topology, widest)
+                self._part_of.update(dict.fromkeys(part.rows.tolist(), part))
+        return parts
+
+    def _widest(self, job: int) -> int:
+        """Give the tier that bounds soft parts of a job."""
+        asked = self._job(job).group.spec.network_topology
+        highest = None if asked is None or asked.mode == "soft" else self._highest(asked)
+        return self.tree.top.tier if highest is None else highest
+
+    def subgroup_of(self, task: int) -> SubGroup:
+        """Give the part of its job that a task belongs to."""
+        if task not in self._part_of:
+            self.subgroups(int(self._snapshot.tasks.job[task]))
+        return self._part_of[task]
+
+    def has_enough_subgroups(self, job: int, is_met: Callable[[SubGroup], bool]) -> bool:
+        """Say whether as many parts as each policy needs meet a condition."""
+        policies = self._job(job).group.spec.sub_group_policy
+        wanted = {policy.name: policy.min_sub_groups or 0 for policy in policies}
+        if not any(wanted.values()):
+            return True
+        for part in self.subgroups(job):
+            if wanted.get(part.policy, 0) > 0 and is_met(part):
+                wanted[part.policy] -= 1
+        return all(left <= 0 for left in wanted.values())
+
+    # Where jobs lie
+
+    def allocated(self, owner: "SubGroup | Job") -> Domain | None:
+        """Give the domain that a job or a part of it lies in, as far as it is placed."""
+        key = owner.id if isinstance(owner, SubGroup) else owner.row
+        if key not in self._allocated:
+            found = self._lies_in(owner)
+            self._allocated[key] = found
+        return self._allocated[key]
+
+    def _lies_in(self, owner: "SubGroup | Job") -> Domain | None:
+        if isinstance(owner, SubGroup):
+            return None if owner.topology is None else self._domain_of(owner)
+        if not self.has_topology(owner.row):
+            return None
+        found: Domain | None = None
+        for part in self.subgroups(owner.row):
+            domain = self.allocated(part)
+            if domain is not None:
+                found = domain if found is None else found.common(domain)
+        return found
+
+    def _domain_of(self, part: SubGroup) -> Domain | None:
+        tasks = self._snapshot.tasks
+        nodes = [int(tasks.node[row]) for row in part.rows if tasks.status[row] in ALLOCATED_CLASS]
+        return None if NOWHERE in nodes else self.tree.smallest_with(nodes)
+
+    def widen(self, owner: "SubGroup | Job", domain: Domain) -> Domain:
+        """Note that a job or a part of it now lies in a further domain; gives the common one."""
+        present = self.allocated(owner)
+        joined = domain if present is None else present.common(domain)
+        key = owner.id if isinstance(owner, SubGroup) else owner.row
+        self._snapshot.journal.put(self._allocated, key, joined)
+        return joined
+
+    def open(self) -> None:
+        """Find where all jobs lie, before anything moves."""
+        jobs = self._snapshot.jobs
+        for row in range(jobs.n):
+            if jobs.listed[row] and self.has_topology(row):
+                self.allocated(self._job(row))
+
+    # The place so far, while a part is being placed
+
+    def near(self, task: int) -> Domain | None:
+        """Give the domain that the part of a task is being placed in, None while it has none."""
+        return self._near.get(self.subgroup_of(task).id) if self._near else None
+
+    def follow(self, part: SubGroup) -> Callable[[int, int], None] | None:
+        """Start to follow the places of a part's tasks; the answer is told each task and node."""
+        if part.topology is None:
+            return None
+        self._near = {part.id: self.allocated(part)}
+
+        def placed(_task: int, node: int) -> None:
+            home, near = self.tree.home(node), self._near.get(part.id)
+            if home is not None:
+                self._near[part.id] = home if near is None else near.common(home)
+
+        return placed
+
+    def follow_job(self, job: int) -> Callable[[int, int], None] | None:
+        """Start to follow a job that is placed as a whole."""
+        return self.follow(self.subgroups(job)[0]) if self.has_topology(job) else None
+
+    def stop_following(self) -> None:
+        """Forget the places followed."""
+        self._near = {}
+
+    def _job(self, row: int) -> Job:
+        return Job(self._snapshot, row)

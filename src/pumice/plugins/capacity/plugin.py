@@ -1,0 +1,223 @@
+"""capacity: what a queue deserves, is guaranteed and may have at most is stated, not worked out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from pumice.core.resources import PODS, STEP, Column, Mask, dominant_share, within_requested
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Job, Queue, Task
+from pumice.framework.admission import Reservations, elastic_by_queue
+from pumice.framework.arguments import arg
+from pumice.framework.columns import Queues
+from pumice.framework.plugin import PERMIT, REJECT, Plugin
+from pumice.framework.records import Why
+from pumice.framework.session import Session
+from pumice.plugins.capacity.limits import Limits
+from pumice.plugins.capacity.reclaim import Reclaim
+from pumice.plugins.capacity.tree import LEAF, MISPLACED, QueueTree
+
+if TYPE_CHECKING:
+    from pumice.framework.eviction import GangEviction
+
+
+@dataclass(kw_only=True)
+class Capacity(Plugin, name="capacity"):
+    """Queues below what they deserve go first and may reclaim from those above.
+
+    No queue grows beyond its real capability.  With ``enableHierarchy`` queues stand in a tree
+    under the queue ``root``: only leaves take jobs, and every limit on the way up holds.
+    """
+
+    hierarchy_hooks: ClassVar[Mapping[str, bool]] = {
+        "order_queues": False,
+        "compare_queues": True,
+        "compare_victim_queues": True,
+    }
+
+    ancestor_reclaim_level: int = arg(
+        "ancestorReclaimLevel",
+        default=0,
+        minimum=0,
+        doc="how many levels of ancestors have a say in reclaim; only in a tree",
+    )
+
+    def on_open(self, ssn: Session) -> None:
+        """Draw the tree, set every queue's limits, and sum up what is reserved."""
+        snapshot = ssn.snapshot
+        self._ssn, self._snapshot, self._queues = ssn, snapshot, snapshot.queues
+        self._records = ssn.records
+        if self.hierarchy:
+            self._tree = QueueTree.grow(snapshot)
+            self._limits = Limits.of_tree(snapshot, ssn.total, self._tree)
+        else:
+            self._tree = QueueTree.flat(snapshot)
+            self._limits = Limits.flat(snapshot, ssn.total)
+        self._best_effort = self._limits.best_effort
+        self._reservations = Reservations(snapshot)
+        self._inqueue = self._reservations.by_queue()
+        self._elastic = elastic_by_queue(snapshot)
+        self._opening_share = {row: self._live_share(row) for row in self._tree.children}
+        self.problems: dict[str, str] = self._find_problems()
+        """Queue names to what is wrong with their place."""
+
+    def _find_problems(self) -> dict[str, str]:
+        names, jobs = self._queues.names, self._snapshot.jobs
+        found = {names[row]: text for row, text in self._tree.problems.items()}
+        for row in np.unique(jobs.queue[jobs.listed]).tolist():
+            if row in self._tree.children:
+                found[names[row]] = "it has queues under it, so it takes no jobs of its own"
+        return found
+
+    # Order
+
+    def order_queues(self, queues: Queues) -> Column:
+        """Put high priority first, then the smallest share; then queues that deserve something."""
+        rows = queues.rows
+        share = dominant_share(queues.booked, self._limits.deserved[:, rows])
+        idle = self._best_effort[rows]
+        return np.stack([-queues.priority.astype(float), np.where(idle, 1.0, share), idle])
+
+    def compare_queues(self, left: Queue, right: Queue) -> float:
+        """Compare priorities, then the shares of the branches in which two leaves part."""
+        a, b = left.row, right.row
+        priority = self._queues.priority
+        if priority[a] != priority[b]:
+            return float(priority[b] - priority[a])
+        tree = self._tree
+        rank = tree.rank(a)
+        if rank != tree.rank(b) or rank == MISPLACED:
+            return float(rank - tree.rank(b))
+        if rank == LEAF:
+            depth = tree.common_depth(a, b) + 1
+            a, b = tree.at_depth(a, depth), tree.at_depth(b, depth)
+        one, two = self._share(a), self._share(b)
+        if one == two:
+            one, two = float(self._best_effort[a]), float(self._best_effort[b])
+        return one - two
+
+    def compare_victim_queues(self, left: Queue, right: Queue, preemptor: Queue) -> float:
+        """Take from near relatives of the preemptor's queue first."""
+        above = self._tree.above
+        if any(queue.row not in above for queue in (left, right, preemptor)):
+            return 0.0
+        depth = self._tree.common_depth
+        return float(depth(right.row, preemptor.row) - depth(left.row, preemptor.row))
+
+    def _share(self, row: int) -> float:
+        """Give a leaf's share of now, any other queue's of session open.
+
+        Volcano: placing a task counts for the amounts of all ancestors, but not for their shares.
+        """
+        found = self._opening_share.get(row)
+        return self._live_share(row) if found is None else found
+
+    def _live_share(self, row: int) -> float:
+        if row not in self._tree.above or self._best_effort[row]:
+            return 1.0
+        held = self._held(row)
+        return float(dominant_share(held[:, None], self._limits.deserved[:, [row]])[0])
+
+    def _held(self, row: int) -> Column:
+        """Give what a queue and those under it hold or were promised (R,)."""
+        return np.asarray(self._queues.booked[:, self._tree.below[row]].sum(axis=1))
+
+    # Limits
+
+    def allocatable(self, queue: Queue, task: Task) -> bool:
+        """Let an open leaf take a task that keeps it and all above it within their limits."""
+        return self._may_take(queue.row, task.job) and self._leaves_room(
+            queue.row, task.job, task.request[:, 0], self._queues.booked
+        )
+
+    def job_enqueueable(self, job: Job) -> int:
+        """Permit a job that fits beside what its queue, and all above it, hold and reserve."""
+        if not self._may_take(job.queue, job.row):
+            return REJECT
+        request = job.min_resources
+        used = self._queues.booked + self._inqueue - self._elastic
+        if request is None or self._leaves_room(job.queue, job.row, request, used):
+            return PERMIT
+        return REJECT
+
+    def on_enqueued(self, job: Job) -> None:
+        """Reserve what the job needs, whoever let it in."""
+        if job.min_resources is not None:
+            self._inqueue[:, job.queue] += self._reservations.of_job(job.row)
+
+    def _may_take(self, queue: int, job: int) -> bool:
+        """Say whether a queue takes new work at all."""
+        if not self._queues.open[queue]:
+            self._records.refuse(job, Why.QUEUE_CLOSED, queue=queue)
+            return False
+        problem = self.problems.get(self._queues.names[queue])
+        if problem is not None:
+            self._records.refuse(job, Why.QUEUE_MISPLACED, queue=queue, problem=problem)
+        return problem is None
+
+    def _leaves_room(self, queue: int, job: int, request: Column, used: Column) -> bool:
+        """Test a request in a queue and all above it, given what queues use by themselves (R, Q)."""
+        chain = self._tree.chain(queue)
+        held, limit = used @ chain.members, self._limits.real[:, chain.rows]
+        over = (held + request[:, None] > limit) & (request > 0)[:, None]
+        over[PODS] = False
+        if not over.any():
+            return True
+        first = int(over.any(axis=0).argmax())
+        self._records.quota(
+            job,
+            held[:, first],
+            request,
+            limit[:, first],
+            queue=queue,
+            at=self._queues.names[chain.rows[first]],
+        )
+        return False
+
+    # Reclaim
+
+    def preemptive(self, queue: Queue, request: Column) -> bool:
+        """Let an open queue reclaim while it stays below what it deserves of something it asks for.
+
+        An ancestor within the configured levels may vouch for it.
+        """
+        row = queue.row
+        if not queue.is_open or queue.name in self.problems:
+            return False
+        if not within_requested(self._held(row) + request, self._limits.real[:, row], request):
+            return False
+        level = self.ancestor_reclaim_level if self.hierarchy else 0
+        vouching = [self._tree.ancestor(row, steps) for steps in range(1, level + 1)]
+        return any(self._deserves_more(each, request) for each in (row, *vouching))
+
+    def _deserves_more(self, row: int, request: Column) -> bool:
+        if row == NOWHERE:
+            return False
+        after, deserved = self._held(row) + request, self._limits.deserved[:, row]
+        within = (request > 0) & ((after >= STEP) | (deserved >= STEP)) & (after - deserved < STEP)
+        within[PODS] = False
+        return bool(within.any())
+
+    def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask:
+        """Offer tasks of queues that have more than they deserve, least worth keeping first."""
+        walk, taken = self._walk(), set[int]()
+        if reclaimer.queue not in self._tree.above:
+            return np.zeros(len(candidates), dtype=bool)
+        needs = reclaimer.request[:, 0]
+        for row in self._ssn.ordering.sort_victims(candidates, reclaimer.queue):
+            task = Task(self._snapshot, row)
+            if walk.take_for(reclaimer.queue, needs, task.queue, task.request[:, 0]):
+                taken.add(row)
+        return np.asarray([row in taken for row in candidates], dtype=bool)
+
+    def gang_evictable(self, eviction: "GangEviction", candidates: list[int]) -> Mask:
+        """Offer all to a job of their queue; to others only what a queue has beyond its due."""
+        walk = self._walk()
+        tasks = [Task(self._snapshot, row) for row in candidates]
+        return np.asarray([walk.take(t.queue, t.request[:, 0]) for t in tasks], dtype=bool)
+
+    def _walk(self) -> Reclaim:
+        level = self.ancestor_reclaim_level if self.hierarchy else 0
+        return Reclaim(self._snapshot, self._tree, self._limits, level)

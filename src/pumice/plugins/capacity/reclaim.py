@@ -1,0 +1,96 @@
+"""Which tasks of other queues may go: each victim is judged with the earlier ones gone."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pumice.core.resources import PODS, STEP, Column, fits
+from pumice.core.snapshot import Snapshot
+from pumice.core.tables import NOWHERE
+from pumice.plugins.capacity.limits import Limits
+from pumice.plugins.capacity.tree import QueueTree
+
+
+@dataclass
+class Reclaim:
+    """One walk over candidates; remembers what the queues would hold without its victims."""
+
+    snapshot: Snapshot
+    tree: QueueTree
+    limits: Limits
+    level: int = 0
+    """How many ancestors have a say, too."""
+    _held: dict[int, Column] = field(default_factory=dict)
+
+    def held(self, queue: int) -> Column:
+        """Give what a queue and those under it hold at this point of the walk (R,)."""
+        if queue not in self._held:
+            rows = self.tree.below[queue]
+            self._held[queue] = self.snapshot.queues.booked[:, rows].sum(axis=1)
+        return self._held[queue]
+
+    def take(self, queue: int, request: Column) -> bool:
+        """Take a task from a queue that stays above its guarantee and has more than it deserves."""
+        if queue not in self.tree.above or not self._spares(queue, request):
+            return False
+        if self._deserves_none(queue, request) or self._exceeds(queue, request):
+            self._subtract([queue], request)
+            return True
+        return False
+
+    def take_for(self, reclaimer: int, needs: Column, queue: int, request: Column) -> bool:
+        """Take a task for a task of another queue that needs some of the same resources.
+
+        Ancestors within ``level`` that the two queues do not share must exceed what they deserve,
+        too.  Queues that both deserve nothing leave each other alone under a shared ancestor.
+        """
+        shared = (needs >= STEP) & (request >= STEP)
+        shared[PODS] = False
+        if queue not in self.tree.above or not shared.any() or not self._spares(queue, request):
+            return False
+        if self._deserves_none(queue, request):
+            if self._are_cousins(reclaimer, queue) and self._deserves_none(reclaimer, needs):
+                return False
+        elif not self._exceeds(queue, request):
+            return False
+        ancestors = self._unshared(reclaimer, queue)
+        if any(not self._gives(ancestor, request) for ancestor in ancestors):
+            return False
+        self._subtract([queue, *ancestors], request)
+        return True
+
+    def _spares(self, queue: int, request: Column) -> bool:
+        return bool(fits(self.limits.guarantee[:, queue], self.held(queue) - request))
+
+    def _gives(self, queue: int, request: Column) -> bool:
+        return self._deserves_none(queue, request) or self._exceeds(queue, request)
+
+    def _deserves_none(self, queue: int, request: Column) -> bool:
+        """Say whether a queue deserves nothing of what a task asks for."""
+        deserved = self.limits.deserved[:, queue]
+        return not bool(((request >= STEP) & (deserved >= STEP)).any())
+
+    def _exceeds(self, queue: int, request: Column) -> bool:
+        """Say whether a queue has more than it deserves of something a task asks for."""
+        over = self.held(queue) > self.limits.deserved[:, queue]
+        over &= (request > 0) & self.limits.deserves[:, queue]
+        over[PODS] = False
+        return bool(over.any())
+
+    def _are_cousins(self, left: int, right: int) -> bool:
+        """Say whether two queues share an ancestor within ``level``, other than the root."""
+        return bool(set(self._ancestors(left)) & set(self._ancestors(right)))
+
+    def _ancestors(self, queue: int) -> list[int]:
+        found = [self.tree.ancestor(queue, steps) for steps in range(1, self.level + 1)]
+        return [row for row in found if row != NOWHERE]
+
+    def _unshared(self, reclaimer: int, queue: int) -> list[int]:
+        """Find a victim's ancestors within ``level`` that are not the reclaimer's at that level."""
+        steps = range(1, self.level + 1)
+        pairs = [(self.tree.ancestor(reclaimer, n), self.tree.ancestor(queue, n)) for n in steps]
+        return [theirs for mine, theirs in pairs if theirs not in (NOWHERE, mine)]
+
+    def _subtract(self, queues: list[int], request: Column) -> None:
+        for queue in queues:
+            self._held[queue] = np.asarray(self.held(queue) - request)

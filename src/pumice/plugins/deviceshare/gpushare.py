@@ -1,0 +1,107 @@
+"""GPU sharing as in Volcano's own device plugin: a slice of one card's memory, or whole cards."""
+
+from dataclasses import dataclass
+
+from pumice.api.nodes import Node
+from pumice.api.pods import Pod
+from pumice.api.quantity import value
+from pumice.plugins.deviceshare.cards import MOST_CARDS, Choice, Grant, Held
+
+MEMORY, NUMBER = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
+INDEX = "volcano.sh/gpu-index"
+PREDICATE_TIME = "volcano.sh/predicate-time"
+UNHEALTHY = "volcano.sh/gpu-unhealthy-ids"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuWish:
+    """Memory of one card, or a number of whole cards."""
+
+    memory: int = 0
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class GpuCards:
+    """Healthy cards of a node by number; all have the same memory."""
+
+    ids: tuple[int, ...]
+    memory: int
+
+    def choose(self, pod: str, wish: GpuWish, held: Held) -> Choice | None:
+        """Take the first card with enough memory left, or the first idle ones."""
+        if wish.memory:
+            used = dict.fromkeys(self.ids, 0)
+            for grant in held:
+                used[grant.card] = used.get(grant.card, 0) + grant.memory
+            roomy = [i for i in self.ids if self.memory - used[i] >= wish.memory]
+            return Choice((Grant(roomy[0], pod, memory=wish.memory),)) if roomy else None
+        taken = {grant.card for grant in held}
+        idle = [i for i in self.ids if i not in taken]
+        if len(idle) < wish.number:
+            return None
+        return Choice(tuple(Grant(i, pod) for i in idle[: wish.number]))
+
+    def held_by(self, pod: Pod, key: str) -> Held:
+        """Read the card numbers that were written on a pod."""
+        memory = _asked(pod, MEMORY)
+        if not memory and not _asked(pod, NUMBER):
+            return ()
+        numbers = _numbers(pod.metadata.annotations.get(INDEX, ""))
+        return tuple(Grant(i, key, memory=memory) for i in numbers or () if i in self.ids)
+
+
+@dataclass(frozen=True)
+class GpuSharing:
+    """Cards split by memory, or handed out whole."""
+
+    by_memory: bool
+
+    @property
+    def refusal(self) -> int:
+        """Give the number of the reason: memory is the first, number the second."""
+        return 1 if self.by_memory else 2
+
+    def read_node(self, node: Node) -> GpuCards | None:
+        """Split the node's total memory evenly over its cards."""
+        capacity = node.status.capacity
+        if MEMORY not in capacity or NUMBER not in capacity:
+            return None
+        number = value(capacity[NUMBER])
+        if not 0 < number <= MOST_CARDS:
+            return None
+        parts = node.metadata.annotations.get(UNHEALTHY, "").split(",")
+        broken = {int(part) for part in parts if part.isdecimal() and len(part) < 10}
+        ids = tuple(i for i in range(number) if i not in broken)
+        return GpuCards(ids, value(capacity[MEMORY]) // number)
+
+    def read_wish(self, pod: Pod) -> GpuWish | None:
+        """Add up the limits of a pod's containers."""
+        amount = _asked(pod, MEMORY if self.by_memory else NUMBER)
+        if amount <= 0:
+            return None
+        return GpuWish(memory=amount) if self.by_memory else GpuWish(number=amount)
+
+    def annotations(
+        self, choice: Choice, node: str, cards: GpuCards, now: float
+    ) -> dict[str, str]:
+        """Tell the device plugin the card numbers."""
+        return {
+            PREDICATE_TIME: str(round(now * 1e9)),
+            INDEX: ",".join(str(grant.card) for grant in choice.grants),
+        }
+
+
+def _asked(pod: Pod, name: str) -> int:
+    """Sum containers; an init container runs alone and only needs as much at that time."""
+    own = [value(c.resources.limits.get(name, 0)) for c in pod.spec.containers]
+    first = [value(c.resources.limits.get(name, 0)) for c in pod.spec.init_containers]
+    return max(sum(own), max(first, default=0))
+
+
+def _numbers(text: str) -> list[int] | None:
+    """Read card numbers; one bad number voids them all."""
+    parts = text.split(",")
+    if not all(part.isdecimal() and len(part) < 10 for part in parts):
+        return None
+    return [int(part) for part in parts]

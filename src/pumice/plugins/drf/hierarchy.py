@@ -1,0 +1,151 @@
+"""The tree of hierarchical drf: queues as branches with weights, jobs as leaves.
+
+A queue's annotations name its branch ("root/science/lab") and the weights along it.  Used by the
+drf plugin only; holds no session state, so any set of holdings can be tried on it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.resources import STEP, Column, Mask, dominant_share
+from pumice.core.snapshot import Snapshot
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Queue
+from pumice.framework.admission import sum_by
+
+PATH = "volcano.sh/hierarchy"
+WEIGHTS = "volcano.sh/hierarchy-weights"
+_ROOT = 0
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the branches of a tree stand for some holdings."""
+
+    share: list[float]
+    """The dominant share of each branch, divided by its weight."""
+    saturated: list[bool]
+    """Branches none of whose jobs can use more."""
+
+
+class Hierarchy:
+    """Branches drawn once; ``settle`` works shares out for given holdings of the jobs."""
+
+    def __init__(self, snapshot: Snapshot, total: Column) -> None:
+        self._snapshot = snapshot
+        self._total = total[:, None]
+        self._branch_of: dict[tuple[int, str], int] = {}
+        self._weights, self._parents, self._depths = [1.0], [NOWHERE], [0]
+        jobs = snapshot.jobs
+        self._rows = np.flatnonzero(jobs.listed)
+        self.leaf_of = {row: i for i, row in enumerate(self._rows.tolist())}
+        """Job row to its column in holdings."""
+        queues = jobs.queue[self._rows]
+        self._paths = {row: self._draw(row) for row in dict.fromkeys(queues.tolist())}
+        ends = {row: path[-1] for row, path in self._paths.items()}
+        self._requests = _total_requests(snapshot)[:, self._rows]
+        self._arrange(np.asarray([ends[row] for row in queues.tolist()], dtype=np.intp))
+
+    def _draw(self, queue: int) -> list[int]:
+        """Find or make the branches from the root to a queue's own; the first weight given stays.
+
+        Volcano: a weight that is missing, unreadable or below 1 counts as 1.
+        """
+        marks = Queue(self._snapshot, queue).object.metadata.annotations
+        names = marks.get(PATH, "").split("/")[1:]
+        weights = marks.get(WEIGHTS, "").split("/")[1:]
+        path = [_ROOT]
+        for depth, name in enumerate(names, start=1):
+            key = (path[-1], name)
+            if key not in self._branch_of:
+                self._branch_of[key] = len(self._parents)
+                self._parents.append(path[-1])
+                self._depths.append(depth)
+                self._weights.append(_weight(weights[depth - 1 : depth]))
+            path.append(self._branch_of[key])
+        return path
+
+    def _arrange(self, leaf_parents: NDArray[np.intp]) -> None:
+        """Number leaves first and branches after them, and group both by the depth they hang at."""
+        self._n_leaves, self._n_branches = len(leaf_parents), len(self._parents)
+        self._parent = np.concatenate([leaf_parents, np.asarray(self._parents, dtype=np.intp)])
+        depths = np.asarray(self._depths)
+        hangs_at = np.where(self._parent == NOWHERE, NOWHERE, depths[self._parent])
+        self._levels = [np.flatnonzero(hangs_at == d) for d in range(max(depths), -1, -1)]
+
+    def holdings(self) -> Column:
+        """Give what each job holds or was promised now (R, leaves)."""
+        return self._snapshot.jobs.booked[:, self._rows]
+
+    def settle(self, holdings: Column) -> Standing:
+        """Work out shares from the leaves up to the root.
+
+        Children that can use more are scaled to the smallest share among them before they are
+        added up, so that a branch is judged by what it gives each of its children.
+        """
+        n, size = self._n_leaves, self._n_leaves + self._n_branches
+        amounts = np.zeros((len(holdings), size))
+        amounts[:, :n] = holdings
+        share, saturated = np.zeros(size), np.ones(size, dtype=bool)
+        share[:n] = dominant_share(holdings, self._total)
+        saturated[:n] = self._saturated(holdings)
+        for members in self._levels:
+            self._settle_level(members, amounts, share, saturated)
+        weighted = share[n:] / np.asarray(self._weights)
+        return Standing(weighted.tolist(), saturated[n:].tolist())
+
+    def _saturated(self, holdings: Column) -> Mask:
+        """Find jobs that have all they ask for of a resource, or ask for one that has run out."""
+        taken = holdings.sum(axis=1, keepdims=True)
+        exhausted = (self._total < STEP) | (taken >= self._total)
+        asked = self._requests
+        full = (holdings >= asked) | exhausted
+        return np.asarray(((holdings >= STEP) & (asked != 0) & full).any(axis=0))
+
+    def _settle_level(
+        self, members: NDArray[np.intp], amounts: Column, share: Column, saturated: Mask
+    ) -> None:
+        """Give the parents of some members their amounts, share and saturation."""
+        n_branches, n_leaves = self._n_branches, self._n_leaves
+        parent, own, full = self._parent[members], share[members], saturated[members]
+        least = np.ones(n_branches)
+        grows = (own > 0) & ~full
+        np.minimum.at(least, parent[grows], own[grows])
+        scale = np.where(full, 1.0, least[parent] / np.where(own > 0, own, 1.0))
+        scaled = amounts[:, members] * np.where(own > 0, scale, 0.0)
+        sums = sum_by(parent, scaled, n_branches)
+        parents = np.unique(parent)
+        amounts[:, n_leaves + parents] = sums[:, parents]
+        share[n_leaves + parents] = dominant_share(sums[:, parents], self._total)
+        hungry = np.bincount(parent[~full], minlength=n_branches) > 0
+        saturated[n_leaves + parents] = ~hungry[parents]
+
+    def compare(self, left: int, right: int, standing: Standing) -> float:
+        """Compare two queues (rows) down from the root: negative if the left one goes first."""
+        root = [_ROOT]
+        paths = (self._paths.get(left, root), self._paths.get(right, root))
+        for a, b in zip(*paths, strict=False):
+            if standing.saturated[a] != standing.saturated[b]:
+                return 1.0 if standing.saturated[a] else -1.0
+            if standing.share[a] != standing.share[b]:
+                return standing.share[a] - standing.share[b]
+        return 0.0
+
+
+def _weight(text: list[str]) -> float:
+    try:
+        return max(1.0, float(text[0]))
+    except (IndexError, ValueError):
+        return 1.0
+
+
+def _total_requests(snapshot: Snapshot) -> Column:
+    """Sum the requests of all tasks of each job, finished ones too (R, jobs)."""
+    tasks, shapes = snapshot.tasks, snapshot.shapes
+    rows = np.flatnonzero(tasks.job != NOWHERE)
+    if not len(rows):
+        return np.zeros((len(snapshot.resources), snapshot.jobs.capacity))
+    requests = np.concatenate([shape.request for shape in shapes], axis=1)
+    return sum_by(tasks.job[rows], requests[:, tasks.shape[rows]], snapshot.jobs.capacity)

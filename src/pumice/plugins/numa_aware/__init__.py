@@ -1,0 +1,5 @@
+"""numa-aware: place pods that want whole cpus where NUMA nodes can give them."""
+
+from pumice.plugins.numa_aware.plugin import NumaAware
+
+__all__ = ["NumaAware"]

@@ -1,0 +1,150 @@
+"""What other pods have to do with a node's answer: host ports, (anti-)affinity, hard spread.
+
+A ``Demand`` holds the counts one kind of pod looks at; pods with equal demands share it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.labels import node_labels, untolerated
+from pumice.core.pod_terms import Counter, PodTerms, SpreadCounter
+from pumice.core.resources import Mask
+from pumice.core.shape_terms import ShapeTerms, Spread
+from pumice.core.shapes import Shape
+from pumice.core.snapshot import Snapshot
+from pumice.plugins.predicates.reasons import REASONS, Code
+
+Codes = NDArray[np.int16]
+_CURABLE = np.array([True, *(reason.curable for reason in REASONS)])
+
+
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """The counts that decide for one kind of pod, in the order of the tests."""
+
+    ports: tuple[Counter, ...]
+    required: tuple[Counter, ...]
+    is_own_neighbour: bool
+    """The pod itself is what its required affinity looks for, so the first one may go anywhere."""
+    anti: tuple[Counter, ...]
+    existing: tuple[Counter, ...]
+    spread: tuple[tuple[SpreadCounter, int], ...]
+    """Counts, and how far a domain may be above the least one."""
+
+    def settle(self, codes: Codes, rows: Any) -> None:
+        """Write reasons into the codes of some nodes."""
+        for counter in self.ports:
+            refuse(codes, counter.at(rows) > 0, Code.PORTS)
+        if self.required:
+            refuse(codes, ~self._near(rows), Code.AFFINITY)
+        for counter in self.anti:
+            refuse(codes, counter.at(rows) > 0, Code.ANTI_AFFINITY)
+        for counter in self.existing:
+            refuse(codes, counter.at(rows) > 0, Code.EXISTING_ANTI_AFFINITY)
+
+    def settle_spread(self, codes: Codes, rows: Any) -> None:
+        """Write reasons of hard spread; only the first constraint that fails is told."""
+        if not self.spread:
+            return
+        found = np.zeros_like(codes)
+        for counter, limit in self.spread:
+            fits = found == 0
+            missing = counter.codes[rows] < 0
+            found[fits & missing] = Code.SPREAD_LABEL
+            found[fits & ~missing & (counter.at(rows) - counter.least > limit)] = Code.SPREAD
+        for code in (Code.SPREAD_LABEL, Code.SPREAD):
+            refuse(codes, found == code, code)
+
+    def _near(self, rows: Any) -> Mask:
+        """Mark nodes that lie near pods the required affinity looks for."""
+        alone = self.is_own_neighbour and not any(counter.total for counter in self.required)
+        near: Mask | None = None
+        for counter in self.required:
+            here = counter.codes[rows] >= 0 if alone else counter.at(rows) > 0
+            near = here if near is None else near & here
+        return np.asarray(near)
+
+
+def refuse(codes: Codes, failed: Mask, code: Code) -> None:
+    """Note a reason where none is, or none that outweighs it: what no eviction cures comes first."""
+    if not failed.any():
+        return
+    open_to = codes == 0 if _CURABLE[code] else _CURABLE[codes]
+    codes[failed & open_to] = code
+
+
+class Demands:
+    """Makes the demands of pods, one for each distinct set of counts."""
+
+    def __init__(
+        self, snapshot: Snapshot, terms: PodTerms, *, ports: bool, affinity: bool, spread: bool
+    ) -> None:
+        self._snapshot = snapshot
+        self._terms = terms
+        self._ports, self._affinity, self._spread = ports, affinity, spread
+        self._kept: dict[tuple[int, int], Demand | None] = {}
+        self._made: dict[Any, Demand | None] = {}
+        self._eligible: dict[Any, Mask] = {}
+
+    def of(self, shape: Shape, label_class: int) -> Demand | None:
+        """Give what a pod demands of its neighbours and they of it; None: nothing."""
+        try:
+            return self._kept[shape.id, label_class]
+        except KeyError:
+            made = self._kept[shape.id, label_class] = self._make(shape, label_class)
+            return made
+
+    def _make(self, shape: Shape, label_class: int) -> Demand | None:
+        terms = ShapeTerms()
+        if shape.id in self._terms.speaking:
+            terms = self._terms.book.of(shape, label_class) or terms
+        ports = [self._terms.holding(each) for each in terms.ports] if self._ports else []
+        required, anti, existing = [], [], []
+        if self._affinity:
+            matchers = [each.matcher for each in terms.required]
+            required = [self._terms.matching(matchers, each.key) for each in terms.required]
+            anti = [self._terms.matching([each.matcher], each.key) for each in terms.anti]
+            existing = [self._terms.owning(each) for each in self._terms.binding(label_class)[0]]
+        for counter in (*required, *anti, *existing):
+            counter.edges = True
+        own = self._means(label_class, terms)
+        for counter in required:
+            counter.totals = True
+        spread = self._spreads(shape, label_class, terms.hard_spread) if self._spread else []
+        parts = (_distinct(ports), _distinct(required), own, _distinct(anti), _distinct(existing))
+        name = tuple(tuple(map(id, part)) if isinstance(part, tuple) else part for part in parts)
+        whole = (*name, tuple((id(counter), limit) for counter, limit in spread))
+        if whole not in self._made:
+            is_empty = not (ports or required or anti or existing or spread)
+            self._made[whole] = None if is_empty else Demand(*parts, spread=tuple(spread))
+        return self._made[whole]
+
+    def _means(self, label_class: int, terms: ShapeTerms) -> bool:
+        """Say whether a pod is what its own required affinity looks for."""
+        known = self._snapshot.label_classes[label_class]
+        return bool(terms.required) and all(
+            each.matcher.means(self._terms.book, *known) for each in terms.required
+        )
+
+    def _spreads(
+        self, shape: Shape, label_class: int, constraints: Iterable[Spread]
+    ) -> list[tuple[SpreadCounter, int]]:
+        known = self._snapshot.label_classes[label_class]
+        found = []
+        for each, eligible in self._terms.eligible(shape, tuple(constraints)):
+            counter = self._terms.spread(each, eligible)
+            limit = each.max_skew - each.matcher.means(self._terms.book, *known)
+            counter.limits.add(limit)
+            found.append((counter, limit))
+        return found
+
+
+def _distinct(counters: list[Counter]) -> tuple[Counter, ...]:
+    return tuple({id(counter): counter for counter in counters}.values())
+
+
+__all__ = ["Callable", "Demand", "Demands", "node_labels", "refuse", "untolerated"]

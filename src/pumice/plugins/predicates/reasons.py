@@ -1,0 +1,47 @@
+"""Why predicates refuses a node, in the words of Kubernetes, and what evictions could cure."""
+
+from enum import IntEnum
+
+from pumice.framework.plugin import Reason
+
+
+class Code(IntEnum):
+    """Numbers of the reasons, in the order in which the tests are made."""
+
+    FITS = 0
+    PODS = 1
+    CORDON = 2
+    NODE_AFFINITY = 3
+    TAINT = 4
+    PORTS = 5
+    AFFINITY = 6
+    ANTI_AFFINITY = 7
+    EXISTING_ANTI_AFFINITY = 8
+    VOLUME_LIMIT = 9
+    VOLUME_ZONE = 10
+    SPREAD_LABEL = 11
+    SPREAD = 12
+    VOLUME_NODE = 13
+    VOLUME_BINDING = 14
+
+
+REASONS = (
+    Reason("node(s) pod number exceeded"),
+    Reason("node(s) were unschedulable", curable=False),
+    Reason("node(s) didn't match Pod's node affinity/selector", curable=False),
+    Reason("node(s) had untolerated taint(s)", curable=False),
+    Reason("node(s) didn't have free ports for the requested pod ports"),
+    Reason("node(s) didn't match pod affinity rules", curable=False),
+    Reason("node(s) didn't match pod anti-affinity rules"),
+    Reason("node(s) didn't satisfy existing pods anti-affinity rules"),
+    Reason("node(s) exceed max volume count"),
+    Reason("node(s) had no available volume zone", curable=False),
+    Reason(
+        "node(s) didn't match pod topology spread constraints (missing required label)",
+        curable=False,
+    ),
+    Reason("node(s) didn't match pod topology spread constraints"),
+    Reason("node(s) had volume node affinity conflict", curable=False),
+    Reason("node(s) didn't find available persistent volumes to bind", curable=False),
+)
+"""The reason of code k stands at k - 1."""

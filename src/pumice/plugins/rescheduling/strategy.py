@@ -1,0 +1,26 @@
+"""The base class of rescheduling strategies; the plugin makes and asks them."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pumice.framework.session import Session
+
+
+@dataclass(kw_only=True)
+class Strategy:
+    """A way to find tasks that had better run elsewhere.
+
+    The class line names it: ``class Spread(Strategy, name="spread")``.  Fields declared with
+    ``arg`` are read from the strategy's ``params``.
+    """
+
+    name: ClassVar[str] = ""
+
+    def __init_subclass__(cls, name: str = "", **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        if name:
+            cls.name = name
+
+    def victims(self, ssn: Session, running: list[int]) -> list[int]:
+        """Choose among running tasks (rows) those to evict."""
+        raise NotImplementedError

@@ -1,0 +1,247 @@
+"""What every plugin promises, put to the test on small made-up clusters.
+
+One line in the tests of whoever writes a plugin:
+
+    def test_my_policy_keeps_its_promises():
+        check_plugin(MyPolicy, weight=5)
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from pumice.api.meta import KubeObject
+from pumice.api.objects import from_manifest
+from pumice.cache.ingest import Ingest
+from pumice.core.checks import check
+from pumice.core.resources import fits
+from pumice.core.snapshot import Snapshot
+from pumice.core.views import Task
+from pumice.errors import PluginError
+from pumice.framework.arguments import bind_arguments, describe_arguments, dump_arguments
+from pumice.framework.dispatch import Enabled
+from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
+from pumice.framework.statement import Statement
+from pumice.testing.questions import BY_NODES, BY_SHAPE, ORDERS, Answer, Answers, Questions
+from pumice.testing.samples import sample_cluster
+
+SEEDS = range(4)
+_NOW = 1_767_229_200.0  # an hour after the first objects of a sample were made
+_N_TASKS, _N_MOVES = 8, 6
+
+
+def check_plugin(cls: type[Plugin], **arguments: Any) -> None:
+    """Test a plugin class; ``arguments`` are fields to construct it with.
+
+    Docs: the class and every argument say what they are.  Arguments: what is written is read back,
+    an unknown one is reported.  Node hooks: each row is answered by itself, so that one row, some
+    rows and all rows in any order get the very same answers; tasks of one shape are alike; answers
+    to a shape outlive every move; a move changes only the rows it touches.  Orders: keys that can
+    be compared, each row by itself.  Votes and masks: of the right type and length.  All: the same
+    answer twice, tables left alone, no trace of a discarded statement in tables or answers.
+
+    Raises:
+        PluginError: The first promise that is broken.
+    """
+    _check_documentation(cls)
+    _check_arguments(cls, cls(**arguments))
+    trees = (False, True) if cls.hierarchy_hooks else (False,)
+    for seed in SEEDS:
+        for hierarchy in trees:
+            with np.errstate(all="ignore"):
+                _Examination(cls(**arguments), seed, {"enableHierarchy": hierarchy}).run()
+
+
+def _check_documentation(cls: type[Plugin]) -> None:
+    doc = vars(cls).get("__doc__") or ""
+    if not doc or doc.startswith(f"{cls.__name__}("):  # what a dataclass makes up
+        raise PluginError(cls.name, "", "the class has no docstring")
+    silent = [row.key for row in describe_arguments(cls) if not row.doc]
+    if silent:
+        raise PluginError(cls.name, "", f"arguments without a doc: {', '.join(silent)}")
+
+
+def _check_arguments(cls: type[Plugin], plugin: Plugin) -> None:
+    fields, problems = bind_arguments(cls, dump_arguments(plugin))
+    if problems:
+        raise PluginError(cls.name, "", f"refuses its own arguments: {problems[0]}")
+    for name, value in fields.items():
+        if value != getattr(plugin, name):
+            text = f"argument '{name}' reads {value!r} where {getattr(plugin, name)!r} was written"
+            raise PluginError(cls.name, "", text)
+    if not bind_arguments(cls, {"no.such.argument": 1})[1]:
+        raise PluginError(cls.name, "", "takes an argument that does not exist")
+
+
+class _Examination:
+    """One plugin on one cluster."""
+
+    def __init__(self, plugin: Plugin, seed: int, switches: dict[str, bool]) -> None:
+        things: list[KubeObject] = [from_manifest(each) for each in sample_cluster(seed)]
+        self.snapshot = Ingest(Snapshot()).load(things)
+        self.name = plugin.name
+        self.rng = np.random.default_rng(seed)
+        self.before = cells(self.snapshot)
+        self.snapshot.view_is_live = True
+        usage = {
+            name: {"cpu": 10.0 * (i % 10), "memory": 5.0 * i, "metricsTime": _NOW - 10 * i}
+            for i, name in enumerate(self.snapshot.nodes.names)
+        }
+        self.ssn = Session(
+            self.snapshot, [[Enabled(plugin, switches)]], now=_NOW, seed=seed, node_usage=usage
+        )
+        for (_, hook), error in self.ssn.failures.errors.items():
+            raise PluginError(self.name, hook, f"raised {type(error).__name__}: {error}") from error
+        self.questions = Questions(self.ssn)
+        shuffled = self.rng.permutation(self.questions.waiting).tolist()
+        self.asking = shuffled[:_N_TASKS]
+        self.moving = shuffled[_N_TASKS:]
+
+    def run(self) -> None:
+        """Ask, move, ask again, take back, ask again."""
+        with self.leaves_tables_alone("a question"):
+            answers = self.questions.answers()
+            self.same("answers differently when asked twice", answers, self.questions.answers())
+            self.check_rows()
+            self.check_orders()
+            self.check_shapes_alike()
+        with self.leaves_tables_alone("a discarded statement"):
+            statement = self.ssn.statement()
+            self.check_moves(statement)
+            statement.discard()
+        after = self.questions.answers()
+        self.same("still answers by moves that were taken back", answers, after)
+        self.snapshot.release_session()
+        self.compare_cells("closing a session", self.before, cells(self.snapshot))
+
+    # Questions
+
+    def check_rows(self) -> None:
+        """Compare answers for single rows, some rows and shuffled rows with those for all."""
+        n = self.snapshot.nodes.n
+        some = np.sort(self.rng.permutation(n)[: n // 3])
+        ways: list[Any] = [*(slice(i, i + 1) for i in range(n)), some, self.rng.permutation(n)]
+        for hook in (*BY_SHAPE, *BY_NODES):
+            for row in self.asking if self.questions.has(hook) else ():
+                full = self.questions.node_column(hook, row)
+                for rows in ways:
+                    part = self.questions.node_column(hook, row, rows)
+                    self.equal(hook, "rows are not answered each by itself", full[rows], part)
+        if self.questions.has("rank_nodes"):
+            order = self.rng.permutation(n)
+            for row in self.asking:
+                full = self.questions.node_column("rank_nodes", row)
+                part = self.questions.node_column("rank_nodes", row, order)
+                self.equal("rank_nodes", "the order of the nodes matters", full[order], part)
+
+    def check_orders(self) -> None:
+        """Compare keys of single rows and shuffled rows with those of all; pairs both ways."""
+        for hook in ORDERS:
+            rows = self.questions.ordered(hook) if self.questions.has(hook) else []
+            if not rows:
+                continue
+            full = self.questions.keys(hook, rows)
+            for i, row in enumerate(rows):
+                one = self.questions.keys(hook, [row])
+                self.equal(hook, "keys are not given each by itself", full[:, i : i + 1], one)
+            order = self.rng.permutation(len(rows))
+            part = self.questions.keys(hook, np.asarray(rows)[order])
+            self.equal(hook, "keys are not given each by itself", full[:, order], part)
+        if self.questions.has("compare_queues"):
+            answers = self.questions.answers()
+            for a in self.questions.queues:
+                for b in self.questions.queues:
+                    there, back = (answers["compare_queues", *pair] for pair in ((a, b), (b, a)))
+                    if np.sign(there) != -np.sign(back):
+                        raise PluginError(self.name, "compare_queues", "is not the same both ways")
+
+    def check_shapes_alike(self) -> None:
+        """Compare tasks that the framework takes to be alike."""
+        first: dict[tuple[Any, ...], Answer] = {}
+        for key, answer in self.questions.node_answers(self.asking, (*BY_SHAPE, *BY_NODES)).items():
+            hook, row, *varies = key
+            like = (hook, int(self.snapshot.tasks.shape[row]), *varies)
+            seen = first.setdefault(like, answer)
+            self.equal(hook, "tasks of one shape differ (see vary_by)", seen, answer)
+
+    # Moves
+
+    def check_moves(self, statement: Statement) -> None:
+        """Test after each move that only the rows it touched have changed."""
+        moved = self.ssn.journal.moved
+        hooks = (*BY_SHAPE, *BY_NODES)
+        for _ in range(_N_MOVES):
+            asking = self.questions.still_waiting(self.asking)
+            before, cursor = self.questions.node_answers(asking, hooks), len(moved)
+            self.move(statement)
+            touched = {int(row) for entry in moved[cursor:] for row in np.atleast_1d(entry)}
+            rest = np.setdiff1d(np.arange(self.snapshot.nodes.n), sorted(touched))
+            for key, answer in self.questions.node_answers(asking, hooks).items():
+                hook = key[0]
+                if key not in before:
+                    continue  # the plugin says itself that it answers something else now
+                if hook in BY_SHAPE:
+                    self.equal(hook, "an answer to a shape follows moves", before[key], answer)
+                text = "a move changes rows that the journal was not told of (see journal.touch)"
+                self.equal(hook, text, before[key][rest], answer[rest])
+            check(self.snapshot)
+
+    def move(self, statement: Statement) -> None:
+        """Place or pipeline a waiting task, or evict a running one."""
+        kind = int(self.rng.integers(3))
+        if kind == 2 and self.questions.running:
+            victims = self.questions.running
+            statement.evict(victims.pop(int(self.rng.integers(len(victims)))), "reclaim")
+            return
+        if not self.moving:
+            return
+        task = Task(self.snapshot, self.moving.pop())
+        room = np.flatnonzero(fits(task.request, self.snapshot.nodes.idle))
+        if kind == 0 and len(room):
+            statement.place(task.row, int(self.rng.choice(room)))
+        else:
+            statement.pipeline(task.row, int(self.rng.integers(self.snapshot.nodes.n)))
+
+    # Comparing
+
+    @contextmanager
+    def leaves_tables_alone(self, what: str) -> Iterator[None]:
+        """Test that a block leaves every cell as it was."""
+        before, running = cells(self.snapshot), list(self.questions.running)
+        yield
+        self.questions.running = running
+        self.compare_cells(what, before, cells(self.snapshot))
+
+    def compare_cells(self, what: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+        """Name the first column that differs; columns that were added do not count."""
+        for name, old in before.items():
+            same = np.array_equal(old, after[name], equal_nan=old.dtype.kind == "f")
+            if not same:
+                raise PluginError(self.name, "", f"{what} changes {name}")
+
+    def equal(self, hook: str, problem: str, wanted: Answer, found: Answer) -> None:
+        """Compare two answers exactly."""
+        if not np.array_equal(wanted, found):
+            raise PluginError(self.name, hook, f"{problem}: {wanted} against {found}")
+
+    def same(self, problem: str, first: Answers, second: Answers) -> None:
+        """Compare two rounds of all questions."""
+        for key, answer in first.items():
+            if key not in second or not np.array_equal(answer, second[key]):
+                raise PluginError(self.name, key[0], f"{problem}: {answer}")
+
+
+def cells(snapshot: Snapshot) -> dict[str, Any]:
+    """Copy every column of every table, those of plugins included, by name."""
+    out: dict[str, Any] = {}
+    for kind in ("nodes", "tasks", "jobs", "queues", "namespaces"):
+        for name, value in vars(getattr(snapshot, kind)).items():
+            if isinstance(value, np.ndarray):
+                out[f"{kind}.{name}"] = value.copy()
+    return out
+
+
+__all__ = ["SEEDS", "cells", "check_plugin"]

@@ -1,0 +1,240 @@
+"""nodegroup: which groups of nodes a queue's pods may use, prefer, and how much of them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from pumice.api.conf import parse_conf
+from pumice.api.objects import from_manifest
+from pumice.cache.ingest import Ingest
+from pumice.core.snapshot import Snapshot
+from pumice.framework.dispatch import Enabled
+from pumice.framework.session import Session
+from pumice.plugins.nodegroup import NodeGroup
+from pumice.scheduler import Scheduler
+from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.conformance import check_plugin
+
+LABEL = "volcano.sh/nodegroup-name"
+LIMITS = "volcano.sh/nodegroup-resource-limits"
+
+
+def grouped(name, group=None, **more):
+    return node(name, labels={LABEL: group} if group is not None else {}, **more)
+
+
+def affinity(required=(), preferred=(), avoided=(), disliked=()):
+    def lists(hard, soft):
+        return {
+            "requiredDuringSchedulingIgnoredDuringExecution": list(hard),
+            "preferredDuringSchedulingIgnoredDuringExecution": list(soft),
+        }
+
+    return {
+        "affinity": {
+            "nodeGroupAffinity": lists(required, preferred),
+            "nodeGroupAntiAffinity": lists(avoided, disliked),
+        }
+    }
+
+
+def asking(name="q", spec=None, limits=None, **more):
+    """A queue, and a pod of it."""
+    marks = {} if limits is None else {LIMITS: limits}
+    return [
+        queue(name, spec=spec or {}, annotations=marks, **more),
+        pod_group(f"{name}-g", queue=name),
+        pod(f"{name}-p", group=f"{name}-g", cpu=1),
+    ]
+
+
+def placing(objects, arguments=(), *, hierarchy=False):
+    lines = ['actions: "allocate"', "tiers:", "- plugins:", "  - name: nodegroup"]
+    lines += ["    enableHierarchy: true"] if hierarchy else []
+    lines += ["    arguments:", *(f"      {each}" for each in arguments)] if arguments else []
+    return Scheduler(parse_conf("\n".join(lines))).cycle(objects, 0.0).binds
+
+
+GROUPS = ("req", "pref", "avoid", "dislike", "other")
+NODES = [*(grouped(f"on-{name}", name) for name in GROUPS), grouped("bare")]
+ALL_FOUR = affinity(["req"], ["pref"], ["avoid"], ["dislike"])
+
+
+def open_nodes(objects, arguments=(), **switches):
+    """Say which single nodes a queue's pod would take."""
+    found = set()
+    for each in NODES:
+        if placing([*objects, each], arguments, **switches):
+            found.add(each["metadata"]["name"].removeprefix("on-"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (ALL_FOUR, {"req", "pref", "dislike"}),
+        (affinity(required=["req", "other"]), {"req", "other"}),
+        (affinity(disliked=["dislike"]), {"dislike"}),
+        (affinity(avoided=["avoid"]), set()),
+        (affinity(required=["avoid"], avoided=["avoid"]), set()),
+        (affinity(avoided=["dislike"], disliked=["dislike"]), {"dislike"}),
+        (affinity(), set()),
+        ({}, set()),
+    ],
+)
+def test_a_queue_uses_groups_it_wants_or_merely_dislikes(spec, expected):
+    """A hard refusal takes back a wish, a mild one takes back the refusal."""
+    assert open_nodes(asking(spec=spec)) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"), [({}, {"bare"}), (affinity(), {"bare"}), (affinity(["req"]), {"req"})]
+)
+def test_without_strict_unlabelled_nodes_are_open_to_queues_that_name_no_groups(spec, expected):
+    assert open_nodes(asking(spec=spec), ["strict: false"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("groups", "spec", "arguments", "best"),
+    [
+        (("pref", "req"), ALL_FOUR, (), "req"),
+        (("dislike", "pref"), ALL_FOUR, (), "pref"),
+        (("a", "both"), affinity(["a", "both"], ["both"]), (), "both"),
+        (("a", "sour"), affinity(["a", "sour"], disliked=["sour"]), (), "a"),
+        (("z", "y", "x"), affinity(preferred=["x", "y", "z"]), ["enablePreferredOrder: true"], "x"),
+    ],
+)
+def test_groups_are_preferred_by_the_queues_wishes(groups, spec, arguments, best):
+    nodes = [grouped(f"on-{name}", name) for name in groups]
+    assert placing([*asking(spec=spec), *nodes], arguments) == {"default/q-p": f"on-{best}"}
+
+
+@pytest.mark.parametrize(
+    ("required", "preferred", "group", "in_order", "score"),
+    [
+        (["a"], [], "a", False, 100),
+        ([], ["b", "a"], "a", False, 50),
+        ([], ["b", "a"], "a", True, 25),
+        ([], ["a", "b"], "a", True, 50),
+        (["a"], ["b", "c", "a", "d"], "a", True, 125),
+    ],
+)
+def test_a_group_scores_by_what_the_queue_says_of_it(required, preferred, group, in_order, score):
+    ssn, _ = session(
+        [*asking(spec=affinity(required, preferred)), grouped("n", group)],
+        NodeGroup(preferred_order=in_order),
+    )
+    task = ssn.task(ssn.snapshot.tasks.row_of["default/q-p"])
+    assert ssn.placing.scores(task, np.array([0])).tolist() == [score]
+
+
+def session(objects, plugin=None):
+    plugin = plugin or NodeGroup()
+    snapshot = Ingest(Snapshot()).load([from_manifest(each) for each in objects])
+    return Session(snapshot, [[Enabled(plugin, {})]]), plugin
+
+
+def tree(leaf_parent):
+    return [
+        queue("root"),
+        queue("team", parent="root", spec=affinity(["team"])),
+        queue("project", parent="team"),
+        *asking("leaf", parent=leaf_parent),
+        grouped("n1", "team"),
+    ]
+
+
+@pytest.mark.parametrize("parent", ["team", "project"])
+def test_with_a_hierarchy_a_queue_inherits_from_its_nearest_ancestor(parent):
+    assert placing(tree(parent), hierarchy=True) == {"default/leaf-p": "n1"}
+    assert placing(tree(parent)) == {}
+
+
+def test_a_queue_without_parent_inherits_from_the_root():
+    objects = [queue("root", spec=affinity(["team"])), *asking("leaf"), grouped("n1", "team")]
+    assert placing(objects, hierarchy=True) == {"default/leaf-p": "n1"}
+
+
+def test_own_affinity_is_not_mixed_with_the_inherited_one():
+    objects = [*tree("team"), *asking("own", spec=affinity(["own"]), parent="team")]
+    assert placing(objects, hierarchy=True).keys() == {"default/leaf-p"}
+
+
+@pytest.mark.parametrize("parent", ["lost", "leaf", "other"])
+def test_a_broken_hierarchy_gives_nothing_and_ends(parent):
+    objects = [*asking("leaf", parent=parent), queue("other", parent="leaf"), grouped("n1", "a")]
+    assert placing(objects, hierarchy=True) == {}
+
+
+def limited(limits, *, count=4, cpu=1, running=0, nodes=2):
+    """A queue with limits, some pods running in its group and some waiting, one by one."""
+    return [
+        *(grouped(f"n{i}", "a", cpu=16) for i in range(nodes)),
+        queue("q", spec=affinity(["a", "b"]), annotations={LIMITS: json.dumps(limits)}),
+        *(pod_group(f"g{i}", queue="q") for i in range(count)),
+        *(pod(f"p{i}", group=f"g{i}", cpu=cpu) for i in range(count)),
+        pod_group("old", queue="q", phase="Running"),
+        *(pod(f"r{i}", group="old", cpu=cpu, node="n0") for i in range(running)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limits", "running", "bound"),
+    [
+        ({"a": {"cpu": "2"}}, 0, 2),
+        ({"a": {"cpu": "3500m"}}, 0, 3),
+        ({"a": {"cpu": 2}}, 1, 1),
+        ({"a": {"cpu": "2"}}, 2, 0),
+        ({"a": {"pods": 3}}, 1, 2),
+        ({"a": {"nvidia.com/gpu": "0"}}, 0, 4),
+        ({"b": {"cpu": "1"}}, 0, 4),
+        ({"a": None}, 0, 4),
+        ({}, 0, 4),
+    ],
+)
+def test_a_queue_takes_no_more_of_a_group_than_its_limit(limits, running, bound):
+    """All nodes of the group count together; only named resources are limited."""
+    assert len(placing(limited(limits, running=running))) == bound
+
+
+def test_another_queue_is_not_held_by_the_limit():
+    objects = [*limited({"a": {"cpu": "1"}}), *asking("free", spec=affinity(["a"]))]
+    assert len(placing(objects)) == 2
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '"a"', '{"a": {"cpu": "much"}}', '{"a": 3}'])
+def test_limits_that_cannot_be_read_close_every_node(text):
+    objects = asking(spec=affinity(["req"]), limits=text)
+    assert open_nodes(objects) == set()
+    assert open_nodes(asking(limits=text), ["strict: false"]) == set()
+
+
+@pytest.mark.parametrize("text", ["", "null", "{}"])
+def test_empty_limits_limit_nothing(text):
+    assert open_nodes(asking(spec=affinity(["req"]), limits=text)) == {"req"}
+
+
+def test_a_placement_is_seen_on_all_nodes_of_its_group_and_a_rollback_too():
+    ssn, _ = session(limited({"a": {"cpu": "1"}}, count=2))
+    first, second = (ssn.task(ssn.snapshot.tasks.row_of[f"default/p{i}"]) for i in range(2))
+    assert ssn.placing.fit(second).verdict.tolist() == [0, 0]
+    stmt = ssn.statement()
+    stmt.place(first.row, 0)
+    assert all(ssn.placing.fit(second).verdict)
+    stmt.discard()
+    assert ssn.placing.fit(second).verdict.tolist() == [0, 0]
+
+
+def test_an_evicted_pod_no_longer_counts_against_the_limit():
+    ssn, _ = session(limited({"a": {"cpu": "1"}}, count=1, running=1))
+    row_of = ssn.snapshot.tasks.row_of
+    waiting = ssn.task(row_of["default/p0"])
+    assert all(ssn.placing.fit(waiting).verdict)
+    ssn.statement().evict(row_of["default/r0"], "shuffle")
+    assert not any(ssn.placing.fit(waiting).verdict)
+
+
+def test_it_keeps_a_plugins_promises():
+    check_plugin(NodeGroup)
+    check_plugin(NodeGroup, strict=False)

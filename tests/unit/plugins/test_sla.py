@@ -1,0 +1,103 @@
+"""sla: deadlines order jobs, and an overdue job is let in and keeps its place."""
+
+import pytest
+
+from pumice.api.conf import parse_conf
+from pumice.api.meta import epoch
+from pumice.plugins.sla import Sla
+from pumice.scheduler import Scheduler
+from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.conformance import check_plugin
+
+T0 = "2026-01-15T10:00:00Z"
+T1 = "2026-01-15T10:00:01Z"
+OWN, OLD = "volcano.sh/sla-waiting-time", "sla-waiting-time"
+
+
+def group(name, marks=None, created=T0, **more):
+    return pod_group(name, annotations=marks or {}, created=created, **more)
+
+
+def decide(objects, *, after=60.0, argument="", actions="allocate", tail=""):
+    conf = f'actions: "{actions}"\ntiers:\n- plugins:\n  - name: sla\n'
+    if argument:
+        conf += f"    arguments:\n      sla-waiting-time: {argument}\n"
+    world = [queue("default"), node("n1", cpu=1), *objects]
+    return Scheduler(parse_conf(conf + tail)).cycle(world, epoch(T0) + after)
+
+
+def winner(one, two, **options):
+    """Say which of two jobs gets the one free cpu."""
+    pods = [pod("one-0", group="one", cpu=1), pod("two-0", group="two", cpu=1)]
+    binds = decide([one, two, *pods], **options).binds
+    return [key.removeprefix("default/").removesuffix("-0") for key in binds]
+
+
+def test_a_job_with_a_deadline_goes_before_one_without():
+    assert winner(group("one"), group("two", {OWN: "10h"}, created=T1)) == ["two"]
+
+
+def test_the_earlier_deadline_goes_first_not_the_earlier_job():
+    assert winner(group("one", {OWN: "1h"}), group("two", {OWN: "30m"}, created=T1)) == ["two"]
+
+
+def test_equal_deadlines_are_left_to_age():
+    assert winner(group("one", {OWN: "1s"}, created=T1), group("two", {OWN: "2s"})) == ["two"]
+
+
+@pytest.mark.parametrize(
+    ("marks", "argument"),
+    [
+        ({OWN: "5m"}, "24h"),
+        ({OLD: "5m"}, "24h"),
+        ({OWN: "5m", OLD: "100h"}, "24h"),
+        ({OWN: "soon", OLD: "5m"}, "24h"),
+        ({OWN: "-5m", OLD: "5m"}, "24h"),
+        ({OWN: "0s", OLD: "5m"}, "24h"),
+    ],
+)
+def test_the_first_usable_source_counts(marks, argument):
+    """Own annotation, then the old one, then the argument; unusable values are passed over."""
+    rival = group("one", {OWN: "6m"})
+    assert winner(rival, group("two", marks, created=T1), argument=argument) == ["two"]
+    late = group("one", {OWN: "4m"}, created=T1)
+    assert winner(late, group("two", marks), argument=argument) == ["one"]
+
+
+@pytest.mark.parametrize("argument", ['"0s"', '"-1h"', "3600", "later"])
+def test_an_unusable_argument_sets_no_deadline(argument):
+    assert winner(group("one"), group("two", {OWN: "99h"}, created=T1), argument=argument) == [
+        "two"
+    ]
+
+
+REFUSING = "- plugins:\n  - name: overcommit\n"
+
+
+@pytest.mark.parametrize(
+    ("after", "phase"), [(299.0, "Pending"), (300.0, "Inqueue"), (301.0, "Inqueue")]
+)
+def test_an_overdue_job_is_let_in_although_a_later_tier_would_refuse(after, phase):
+    """Overdue from the very moment on."""
+    huge = group("one", min_resources={"cpu": 100})
+    decisions = decide([huge], after=after, argument="5m", actions="enqueue", tail=REFUSING)
+    assert decisions.pod_groups["default/one"].phase == phase
+
+
+@pytest.mark.parametrize(("after", "pipelined"), [(299.0, {}), (300.0, {"default/one-0": "n1"})])
+def test_an_overdue_job_keeps_its_place_although_gang_would_drop_it(after, pipelined):
+    """One of two members fits on the cpu that is being freed."""
+    leaving = pod("old", cpu=1, node="n1")
+    leaving["metadata"]["deletionTimestamp"] = T0
+    objects = [
+        leaving,
+        group("one", min_member=2),
+        *(pod(f"one-{i}", group="one", cpu=1, created=time) for i, time in enumerate((T0, T1))),
+    ]
+    decisions = decide(objects, after=after, argument="5m", tail="- plugins:\n  - name: gang\n")
+    assert decisions.pipelined == pipelined
+
+
+def test_it_keeps_a_plugins_promises():
+    check_plugin(Sla)
+    check_plugin(Sla, waiting_time=1800.0)

@@ -1,0 +1,240 @@
+"""tdm: nodes lent by the hour, and how few pods at a time leave when the hour is over."""
+
+import pytest
+
+from pumice.api.conf import parse_conf
+from pumice.api.meta import epoch
+from pumice.plugins.tdm import Tdm
+from pumice.scheduler import Scheduler
+from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.conformance import check_plugin
+
+ZONE = "volcano.sh/revocable-zone"
+MIN, MAX = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
+REVOCABLE = {ZONE: "*"}
+
+
+def make(actions="allocate", window="10:00-21:00", extra="", **zones):
+    zones = zones or {"rz1": window}
+    lines = [f'actions: "{actions}"', "tiers:", "- plugins:", "  - name: tdm", "    arguments:"]
+    lines += [f'      tdm.revocable-zone.{zone}: "{hours}"' for zone, hours in zones.items()]
+    return Scheduler(parse_conf("\n".join([*lines, extra])))
+
+
+def at(clock):
+    return epoch(f"2026-01-15T{clock}Z")
+
+
+def lent(name="lent", zone="rz1", **more):
+    return node(name, labels={ZONE: zone}, **more)
+
+
+def one_pod(**facts):
+    return [queue("default"), pod_group("g"), pod("p", group="g", cpu=1, **facts)]
+
+
+def is_lent(clock, window, annotations=REVOCABLE):
+    """Say whether a pod gets the only node, which is in a zone with that window."""
+    objects = [*one_pod(annotations=annotations), lent()]
+    return bool(make(window=window).cycle(objects, at(clock)).binds)
+
+
+@pytest.mark.parametrize(
+    ("clock", "window"),
+    [
+        ("10:00:00", "10:00-21:00"),
+        ("21:00:00", "10:00-21:00"),
+        ("20:00:00", "20:00-11:00"),
+        ("23:59:59", "20:00-11:00"),
+        ("09:30:00", "9:00-10:00"),
+        ("12:00:00", "12:00-12:00"),
+        ("12:00:00", " 10:00-21:00 "),
+    ],
+)
+def test_a_zone_is_open_in_its_window_both_ends_included(clock, window):
+    assert is_lent(clock, window)
+
+
+@pytest.mark.parametrize(
+    ("clock", "window"),
+    [
+        ("09:59:59", "10:00-21:00"),
+        ("21:00:01", "10:00-21:00"),
+        ("10:00:00", "20:00-11:00"),  # the window starts today, not yesterday
+        ("11:59:59", "12:00-12:00"),
+        ("12:00:00", "10:00"),
+        ("12:00:00", "10:00 - 21:00"),
+        ("12:00:00", "10:00-24:00"),
+        ("12:00:00", "10:0-21:00"),
+        ("12:00:00", "all day"),
+    ],
+)
+def test_a_zone_is_closed_outside_its_window_or_if_the_window_cannot_be_read(clock, window):
+    assert not is_lent(clock, window)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "welcome"),
+    [
+        (REVOCABLE, True),
+        ({"volcano.sh/preemptable": "true"}, True),
+        ({}, False),
+        ({ZONE: "rz1"}, False),
+        ({ZONE: "rz1", "volcano.sh/preemptable": "true"}, False),
+        ({"volcano.sh/preemptable": "yes"}, False),
+    ],
+)
+def test_only_revocable_pods_may_use_a_lent_node(annotations, welcome):
+    assert is_lent("12:00:00", "10:00-21:00", annotations) == welcome
+
+
+def test_a_zone_without_a_window_is_closed():
+    objects = [*one_pod(annotations=REVOCABLE), lent(zone="other")]
+    assert make().cycle(objects, at("12:00:00")).binds == {}
+
+
+def test_a_revocable_pod_prefers_a_lent_node():
+    objects = [*one_pod(annotations=REVOCABLE), node("n1"), lent(), node("n3")]
+    assert make().cycle(objects, at("12:00:00")).binds == {"default/p": "lent"}
+
+
+def test_a_pod_that_must_stay_goes_to_ordinary_nodes():
+    objects = [*one_pod(), lent("a"), node("n1"), lent("b")]
+    assert make().cycle(objects, at("12:00:00")).binds == {"default/p": "n1"}
+
+
+def test_groups_that_may_not_be_preempted_go_first():
+    """Read from the annotation, else from the label; unreadable and absent mean no."""
+    mark = "volcano.sh/preemptable"
+    objects = [
+        queue("default"),
+        node("n1", cpu=2),
+        pod_group("a", annotations={mark: "true"}),
+        pod_group("b", labels={mark: "true"}),
+        pod_group("c", annotations={mark: "maybe"}, labels={mark: "true"}),
+        pod_group("d"),
+        *(pod(f"{name}-0", group=name, cpu=1) for name in "abcd"),
+    ]
+    assert sorted(make().cycle(objects, at("12:00:00")).binds) == ["default/c-0", "default/d-0"]
+
+
+def running(total, marks=None, waiting=0, finished=0):
+    """A group with pods on a lent node."""
+    return [
+        queue("default"),
+        lent(cpu=64),
+        pod_group("g", annotations=marks or {}),
+        *(pod(f"r-{i}", group="g", cpu=1, node="lent") for i in range(total)),
+        *(pod(f"w-{i}", group="g", cpu=1) for i in range(waiting)),
+        *(pod(f"f-{i}", group="g", node="lent", phase="Failed") for i in range(finished)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("marks", "counts", "evicted"),
+    [
+        ({}, {"total": 4}, 1),
+        ({MIN: "1"}, {"total": 4}, 3),
+        ({MIN: "4"}, {"total": 4}, 0),
+        ({MIN: "5"}, {"total": 4}, 1),
+        ({MIN: "50%"}, {"total": 5}, 2),
+        ({MAX: "3"}, {"total": 4}, 3),
+        ({MAX: "3"}, {"total": 4, "waiting": 2}, 1),
+        ({MAX: "3"}, {"total": 4, "waiting": 4}, 0),
+        ({MAX: "3"}, {"total": 4, "finished": 2}, 3),
+        ({MAX: "30%"}, {"total": 4}, 2),
+        ({MIN: "3", MAX: "4"}, {"total": 4}, 1),
+        ({MIN: "", MAX: "4"}, {"total": 4}, 1),
+        ({MIN: "some"}, {"total": 4}, 4),
+    ],
+)
+def test_a_closed_zone_gives_up_what_the_jobs_budget_allows(marks, counts, evicted):
+    """Least available, else most unavailable, else one; percentages round up."""
+    decisions = make("shuffle").cycle(running(**counts, marks=marks), at("22:00:00"))
+    assert len(decisions.evictions) == evicted
+
+
+def test_an_open_zone_gives_up_nothing():
+    assert make("shuffle").cycle(running(4), at("12:00:00")).evictions == []
+
+
+def test_the_least_wanted_pod_goes_first():
+    objects = running(3)
+    objects[3]["spec"]["priority"] = 5
+    objects[4]["spec"]["priority"] = -5
+    assert make("shuffle").cycle(objects, at("22:00:00")).evictions == ["default/r-1"]
+
+
+def test_pods_that_are_not_preemptable_stay_and_so_do_those_of_zones_without_a_window():
+    objects = [
+        queue("default"),
+        lent("a"),
+        lent("b", zone="unknown"),
+        node("c"),
+        *(pod_group(name) for name in ("x", "y", "z")),
+        pod("x-0", group="x", cpu=1, node="a", preemptable=False),
+        pod("y-0", group="y", cpu=1, node="b"),
+        pod("z-0", group="z", cpu=1, node="c"),
+    ]
+    assert make("shuffle").cycle(objects, at("22:00:00")).evictions == []
+
+
+def test_each_closed_zone_has_the_budget_of_a_job_to_itself():
+    objects = [
+        queue("default"),
+        lent("a", zone="rz1"),
+        lent("b", zone="rz2"),
+        pod_group("g"),
+        *(pod(f"p-{i}-{on}", group="g", cpu=1, node=on) for i in range(2) for on in ("a", "b")),
+    ]
+    scheduler = make("shuffle", rz1="10:00-21:00", rz2="11:00-12:00")
+    gone = scheduler.cycle(objects, at("22:00:00")).evictions
+    assert sorted(key[-1] for key in gone) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "seconds", "evicted"),
+    [("", 59, 0), ("", 60, 1), ('      tdm.evict.period: "10m"', 60, 0)],
+)
+def test_evictions_keep_their_period(extra, seconds, evicted):
+    scheduler = make("shuffle", extra=extra)
+    first, second = (
+        scheduler.cycle(running(4), at("22:00:00") + later).evictions for later in (0, seconds)
+    )
+    assert (len(first), len(second)) == (1, evicted)
+
+
+
+def crowd(*, group_marks=None, **preemptor):
+    """Two full nodes, one lent; a pod without room."""
+    return [
+        queue("default"),
+        node("n1", cpu=2),
+        lent(cpu=2),
+        pod_group("low", phase="Running"),
+        *(pod(f"n1-{i}", group="low", cpu=1, node="n1") for i in range(2)),
+        *(pod(f"lent-{i}", group="low", cpu=1, node="lent") for i in range(2)),
+        pod_group("high", phase="Inqueue", annotations=group_marks or {}),
+        pod("high-0", group="high", cpu=1, **preemptor),
+    ]
+
+
+def test_a_pod_that_must_stay_evicts_revocable_work_from_ordinary_nodes_only():
+    decisions = make("preempt").cycle(crowd(preemptable=False), at("12:00:00"))
+    assert [key[:10] for key in decisions.evictions] == ["default/n1"]
+    assert decisions.pipelined == {"default/high-0": "n1"}
+
+
+@pytest.mark.parametrize("preemptor", [{}, {"preemptable": True}, {"annotations": REVOCABLE}])
+def test_a_pod_that_may_be_preempted_itself_evicts_nobody(preemptor):
+    assert make("preempt").cycle(crowd(**preemptor), at("12:00:00")).evictions == []
+
+
+def test_a_group_that_may_be_preempted_is_never_starving():
+    objects = crowd(preemptable=False, group_marks={"volcano.sh/preemptable": "true"})
+    assert make("preempt").cycle(objects, at("12:00:00")).evictions == []
+
+
+def test_it_keeps_a_plugins_promises():
+    check_plugin(Tdm)
+    check_plugin(Tdm, windows={"rz1": "00:00-23:00"})

@@ -1,0 +1,268 @@
+"""check_plugin passes a good plugin and names the promise that a bad one breaks."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from pumice.core.resources import CPU
+from pumice.core.status import Status
+from pumice.errors import BadHookResultError, PluginError
+from pumice.framework.arguments import Duration, arg, arg_pattern
+from pumice.framework.plugin import PERMIT, Plugin, Reason
+from pumice.testing.conformance import check_plugin
+
+
+@dataclass(kw_only=True)
+class Good(Plugin, name="good"):
+    """Prefers free cpu; has one argument of each kind."""
+
+    reasons = (Reason("too busy"),)
+    weight: float = arg("good.weight", default=1.5, minimum=0, doc="factor")
+    period: Duration = arg("good.period", default=Duration(90.0), doc="how long")
+    names: list[str] = arg("good.names", default_factory=list, doc="some names")
+    shares: dict[str, int] = arg_pattern("good.shares.*", doc="share of a name")
+
+    def on_open(self, ssn):
+        self._ssn = ssn
+        self._tasks = ssn.add_node_column("good_tasks")
+
+    def on_place(self, task, node):
+        self._ssn.journal.save(self._tasks, node)
+        self._tasks[node] += 1
+
+    def on_evict(self, task, node):
+        self._ssn.journal.save(self._tasks, node)
+        self._tasks[node] -= 1
+
+    def filter_nodes(self, task, nodes):
+        return nodes.column("good_tasks") < 3
+
+    def score_nodes(self, task, nodes):
+        return self.weight * nodes.idle[CPU]
+
+    def rank_nodes(self, task, nodes):
+        free = nodes.idle[CPU]
+        return free / max(free.max(), 1.0)
+
+    def order_jobs(self, jobs):
+        return -jobs.priority.astype(float)
+
+    def job_pipelined(self, job):
+        return PERMIT
+
+
+def broken(**members: Any) -> type[Plugin]:
+    """Make a documented plugin with the given members."""
+    return type(Plugin)("Broken", (Plugin,), {"__doc__": "Broken.", **members}, name="broken")
+
+
+def problem_of(cls, **arguments):
+    with pytest.raises(PluginError) as caught:
+        check_plugin(cls, **arguments)
+    return caught.value
+
+
+def test_a_good_plugin_passes_with_defaults_and_with_arguments():
+    check_plugin(Good)
+    check_plugin(Good, weight=3.0, period=Duration(0.5), names=["a"], shares={"b": 2})
+
+
+def test_a_plugin_without_hooks_passes():
+    check_plugin(broken())
+
+
+def test_a_class_needs_a_docstring():
+    @dataclass(kw_only=True)
+    class Silent(Plugin, name="silent"):
+        pass
+
+    assert "no docstring" in str(problem_of(Silent))
+
+
+def test_every_argument_needs_a_doc():
+    @dataclass(kw_only=True)
+    class Terse(Plugin, name="terse"):
+        """Has an argument."""
+
+        weight: int = arg("terse.weight", default=1)
+
+    assert "terse.weight" in str(problem_of(Terse))
+
+
+def test_a_default_must_be_one_that_may_be_written():
+    @dataclass(kw_only=True)
+    class Odd(Plugin, name="odd"):
+        """Has a default below its own minimum."""
+
+        weight: int = arg("odd.weight", default=0, minimum=1, doc="factor")
+
+    assert "refuses its own arguments" in str(problem_of(Odd))
+
+
+def test_an_argument_that_does_not_exist_must_be_reported():
+    @dataclass(kw_only=True)
+    class Greedy(Plugin, name="greedy"):
+        """Takes everything."""
+
+        all_of_it: dict[str, int] = arg_pattern("*", doc="anything")
+
+    assert "does not exist" in str(problem_of(Greedy))
+
+
+def score(function):
+    return {"score_nodes": lambda self, task, nodes: function(task, nodes)}
+
+
+SCORES = {
+    "rows are compared with each other": (
+        lambda _, nodes: nodes.idle[CPU] - nodes.idle[CPU].mean(),
+        "each by itself",
+    ),
+    "the last bits depend on how many rows are asked": (
+        lambda _, nodes: np.ones(10) @ np.sqrt(np.tile(1 / (1 + nodes.idle[CPU]), (10, 1))),
+        "each by itself",
+    ),
+    "too few answers": (lambda _, nodes: nodes.idle[CPU][1:], "an array of"),
+    "not a number": (lambda _, nodes: nodes.idle[CPU] * np.nan, "finite numbers"),
+    "texts": (lambda _, nodes: np.array(nodes.names), "wanted numbers"),
+    "a list": (lambda _, nodes: [0.0] * len(nodes), "an array of"),
+    "something raised": (lambda *_: 1 / 0, "raised ZeroDivisionError"),
+    "more than the shape": (
+        lambda task, nodes: np.full(len(nodes), float(task.row)),
+        "tasks of one shape differ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("function", "wanted"), SCORES.values(), ids=SCORES)
+def test_a_bad_score_is_refused(function, wanted):
+    error = problem_of(broken(**score(function)))
+    assert error.hook == "score_nodes"
+    assert wanted in str(error)
+
+
+def test_a_plugin_that_names_what_it_varies_by_may_tell_tasks_apart():
+    members = score(SCORES["more than the shape"][0])
+    check_plugin(broken(**members, vary_by=lambda _, task: task.row))
+
+
+def test_a_filter_needs_a_reason():
+    cls = broken(filter_nodes=lambda _, task, nodes: nodes.idle[CPU] > 4000)
+    assert "states a reason" in str(problem_of(cls))
+
+
+def test_a_filter_answers_with_numbers_of_its_reasons():
+    members = {"reasons": (Reason("one"),)}
+    cls = broken(**members, filter_nodes=lambda _, task, nodes: np.full(len(nodes), 2))
+    assert "numbers of 1 reasons" in str(problem_of(cls))
+
+
+def test_a_hook_of_facts_gets_no_live_columns():
+    cls = broken(score_shape=lambda _, shape, facts: facts.idle[CPU])
+    assert "AttributeError" in str(problem_of(cls))
+
+
+def test_a_hook_of_facts_must_not_follow_moves():
+    cls = broken(score_shape=lambda _, shape, facts: facts.snapshot.nodes.used[CPU, facts.index])
+    assert "follows moves" in str(problem_of(cls))
+
+
+def test_a_hook_must_not_write_into_what_it_reads():
+    def spoil(_, task, nodes):
+        nodes.idle[CPU] += 1.0
+
+    error = problem_of(broken(filter_nodes=spoil))
+    assert "nodes.books" in str(error)
+
+
+def test_a_hook_answers_alike_when_asked_twice():
+    calls = []
+
+    def count(_, job):
+        calls.append(job)
+        return len(calls) % 2
+
+    assert "asked twice" in str(problem_of(broken(job_enqueueable=count)))
+
+
+class _Follower(Plugin):
+    """Counts tasks on all nodes; each subclass forgets something."""
+
+    counts: ClassVar[bool] = True
+
+    def on_open(self, ssn):
+        self._ssn = ssn
+        self._column = ssn.add_node_column("follower")
+
+    def score_nodes(self, task, nodes):
+        return nodes.column("follower")
+
+
+def test_a_move_that_changes_other_rows_must_touch_them():
+    def follow(self, task, node):
+        self._ssn.journal.save(self._column, slice(None))
+        self._column += 1.0
+
+    cls = type(Plugin)("F", (_Follower,), {"__doc__": "F.", "on_place": follow}, name="f")
+    assert "journal.touch" in str(problem_of(cls))
+
+
+def test_a_write_that_bypasses_the_journal_survives_a_discard():
+    def follow(self, task, node):
+        self._column[node] += 1.0
+
+    cls = type(Plugin)("F", (_Follower,), {"__doc__": "F.", "on_place": follow}, name="f")
+    assert "nodes.follower" in str(problem_of(cls))
+
+
+def test_state_outside_the_tables_must_be_taken_back_too():
+    placed = []
+    cls = broken(
+        on_place=lambda _, task, node: placed.append(task.row),
+        overused=lambda _, queue: bool(placed),
+    )
+    assert "taken back" in str(problem_of(cls))
+
+
+ANSWERS = {
+    "a mask that is too short": ("preemptable", lambda _, task, rows: np.ones(1, dtype=bool)),
+    "a mask of numbers": ("reclaimable", lambda _, task, rows: np.ones(len(rows))),
+    "a vote beyond the range": ("job_enqueueable", lambda _, job: 7),
+    "a ready that is a number": ("job_ready", lambda _, job: 1.0),
+    "a valid that is a boolean": ("job_valid", lambda _, job: True),
+    "an overused that is nothing": ("overused", lambda _, queue: None),
+    "a victim that does not run": ("victims", lambda _, running: [10**6]),
+    "a reason that is a text": ("filter_task", lambda _, task: "no"),
+    "keys that cannot be compared": ("order_jobs", lambda _, jobs: np.full(len(jobs), np.nan)),
+    "too few keys": ("order_tasks", lambda _, tasks: np.zeros(1)),
+}
+
+
+@pytest.mark.parametrize(("hook", "method"), ANSWERS.values(), ids=ANSWERS)
+def test_an_answer_of_the_wrong_kind_is_refused(hook, method):
+    error = problem_of(broken(**{hook: method}))
+    assert isinstance(error, BadHookResultError)
+    assert error.hook == hook
+
+
+def test_keys_are_given_each_by_itself():
+    cls = broken(order_jobs=lambda _, jobs: np.arange(len(jobs)))
+    assert "each by itself" in str(problem_of(cls))
+
+
+def test_a_comparison_must_hold_both_ways():
+    cls = broken(compare_queues=lambda _, left, right: -1)
+    assert "both ways" in str(problem_of(cls))
+
+
+def test_an_error_while_opening_is_reported_with_its_hook():
+    cls = broken(on_open=lambda _, ssn: ssn.no_such_thing)
+    error = problem_of(cls)
+    assert (error.plugin, error.hook) == ("broken", "on_open")
+
+
+def test_votes_may_follow_moves_as_long_as_they_are_taken_back():
+    cls = broken(job_ready=lambda _, job: job.counts[Status.PENDING] == 0)
+    check_plugin(cls)
