@@ -14,6 +14,7 @@ from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.errors import ConfError
 from pumice.framework.closing import outcome
+from pumice.framework.placing import Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.registry import build_tiers, check_conf, installed_plugins
 from pumice.framework.session import Session
@@ -22,6 +23,9 @@ from pumice.plugins import builtin_plugins
 
 class Scheduler:
     """Decides cycle after cycle under one configuration."""
+
+    placing: type[Placing] = Placing
+    """How nodes are asked; a subclass may do it differently, with the same answers."""
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class Scheduler:
                 memory=self._memory,
                 node_usage=dict(node_usage or {}),
                 metrics=self.conf.metrics,
+                placing=self.placing,
             )
             for action in self.conf.actions:
                 ACTIONS[action](session)

@@ -1,7 +1,9 @@
-"""gangpreempt: not written yet."""
+"""gangpreempt: make room for a whole job at the cost of less important jobs of its queue."""
 
+from pumice.framework.gang_plan import GangEvictor
 from pumice.framework.session import Session
 
 
 def gangpreempt(ssn: Session) -> None:
-    """Do nothing yet."""
+    """Evict bundles of tasks of lower priority until a starving job can be placed as a whole."""
+    GangEvictor(ssn, "gangpreempt", reclaims=False).run()

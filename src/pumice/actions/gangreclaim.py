@@ -1,7 +1,9 @@
-"""gangreclaim: not written yet."""
+"""gangreclaim: make room for a whole job at the cost of other queues."""
 
+from pumice.framework.gang_plan import GangEvictor
 from pumice.framework.session import Session
 
 
 def gangreclaim(ssn: Session) -> None:
-    """Do nothing yet."""
+    """Evict bundles of tasks of other queues until a starving job can be placed as a whole."""
+    GangEvictor(ssn, "gangreclaim", reclaims=True).run()

@@ -66,6 +66,8 @@ class Decisions:
 
     binds: dict[str, str] = field(default_factory=dict)
     """Pod to node, in the order in which the pods were handed to the binder."""
+    annotations: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Pod to annotations that are to be written with its bind."""
     evictions: list[str] = field(default_factory=list)
     """Pods in the order of the evict calls."""
     pipelined: dict[str, str] = field(default_factory=dict)

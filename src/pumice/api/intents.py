@@ -1,5 +1,6 @@
 """All a session can ask the cluster for, in the order it decided."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -20,4 +21,12 @@ class Evict:
     beneficiary: str = ""
 
 
-Intent = Bind | Evict
+@dataclass(frozen=True, slots=True)
+class Annotate:
+    """Write annotations on a pod together with its Bind, which comes right after."""
+
+    pod: str
+    annotations: Mapping[str, str]
+
+
+Intent = Bind | Evict | Annotate

@@ -23,6 +23,8 @@ _RFC3339: Final = re.compile(
     r"(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
 
+_TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+
 Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
 
@@ -133,3 +135,8 @@ def check_time(text: str, field: str) -> None:
         epoch(text)
     except InputError as error:
         raise InputError(wanted=error.wanted, found=text, field=field, hint=error.hint) from None
+
+
+def is_true(text: str) -> bool:
+    """Read the boolean of a mark as Go does; anything unreadable is False."""
+    return text in _TRUE

@@ -7,10 +7,18 @@ import numpy as np
 from pumice.api.pods import Container, PodSpec
 from pumice.api.quantity import Quantity
 from pumice.core.resources import CPU, MEMORY, PODS, Column, Resources
+from pumice.core.snapshot import Snapshot
 
 NONZERO_CPU = 100.0
 NONZERO_MEMORY = 200.0 * 1024 * 1024
 """What Kubernetes' scores assume of a container that asks for nothing."""
+
+
+def learn(snapshot: Snapshot, *lists: Mapping[str, Quantity] | None) -> None:
+    """Give every resource named in some lists a row in all tables."""
+    for amounts in lists:
+        if amounts and snapshot.resources.learn(amounts):
+            snapshot.widen()
 
 
 def resource_lists(spec: PodSpec) -> Iterable[Mapping[str, Quantity]]:

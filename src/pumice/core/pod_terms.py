@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.labels import LabelColumn, node_labels
+from pumice.core.labels import LabelColumn, node_labels, untolerated
 from pumice.core.resources import Mask
 from pumice.core.shape_terms import Matcher, Port, ShapeTerms, Spread, Term, TermBook, ports_clash
 from pumice.core.shapes import Shape
@@ -252,6 +252,26 @@ class PodTerms:
     def _ports(self, number: int) -> tuple[Port, ...]:
         terms = self.book.of(self._snapshot.shapes[number], 0)
         return () if terms is None else terms.ports
+
+    def eligible(
+        self, shape: Shape, constraints: tuple[Spread, ...]
+    ) -> Iterable[tuple[Spread, Mask]]:
+        """Give, for each of a pod's spread constraints, the nodes whose pods count."""
+        if not constraints:
+            return
+        labels, spec = self._labels, shape.spec
+        whole = np.ones(self._snapshot.nodes.n, dtype=bool)
+        for each in constraints:
+            whole &= labels.column(each.key).codes >= 0
+        demanded = labels.demanded(spec)
+        tainted = untolerated(self._snapshot, spec, ("NoSchedule", "NoExecute"))
+        for each in constraints:
+            mask = whole
+            if each.honours_affinity and demanded is not None:
+                mask = mask & demanded
+            if each.honours_taints and tainted is not None:
+                mask = mask & (tainted == 0)
+            yield each, mask
 
     def _domains(self, key: str | None) -> LabelColumn:
         if key is not None:

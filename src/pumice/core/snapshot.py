@@ -57,7 +57,7 @@ class Snapshot:
         self.objects: dict[str, dict[str, Any]] = {}
         """Objects without a table of their own, by kind and key."""
         self.derived: dict[str, Any] = {}
-        """What was worked out from objects and outlives a session; its maker says when it is stale."""
+        """What was worked out from objects and outlives a session; its maker keeps it fresh."""
         self.journal = Journal()
         self.view_is_live = False
         self.view_watchers: list[ViewWatcher] = []

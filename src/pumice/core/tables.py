@@ -161,7 +161,11 @@ class SumTable(Table):
 
 
 class JobTable(SumTable):
-    """One row a pod group; ``counts`` (tasks by status) and the sums follow every move."""
+    """One row a pod group; ``counts`` (tasks by status) and the sums follow every move.
+
+    ``stated_*`` is what the group's own status says: its phase, tasks running, succeeded and
+    failed, and whether its latest condition is Scheduled; at close only what differs is written.
+    """
 
     def __init__(self, n_resources: int) -> None:
         super().__init__(n_resources)
@@ -174,6 +178,9 @@ class JobTable(SumTable):
         self.created: Column
         self.min_member: Ints
         self.phase: NDArray[np.int8]
+        self.stated_phase: NDArray[np.int8]
+        self.stated_counts: Ints
+        self.stated_scheduled: Mask
         self.n_pending_best_effort: Ints
         self.n_tasks: Ints
         self.listed: Mask
@@ -189,6 +196,9 @@ class JobTable(SumTable):
         self.column("created")
         self.column("min_member", np.int32)
         self.column("phase", np.int8)
+        self.column("stated_phase", np.int8)
+        self.column("stated_counts", np.int32, lead=(3,))
+        self.column("stated_scheduled", np.bool_, fill=False)
         self.column("n_pending_best_effort", np.int32)
         self.column("n_tasks", np.int32)
         self.column("listed", np.bool_, fill=False)

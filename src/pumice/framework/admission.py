@@ -103,7 +103,8 @@ def queues_with_jobs(snapshot: Snapshot) -> NDArray[np.intp]:
 
 def sum_by(groups: NDArray[np.int32], amounts: Column, n_groups: int) -> Column:
     """Add (R, n) columns up by group (R, n_groups)."""
-    return np.stack([np.bincount(groups, weights=row, minlength=n_groups) for row in amounts])
+    sums = [np.bincount(groups, weights=row, minlength=n_groups) for row in amounts]
+    return np.stack(sums).astype(np.float64)
 
 
 def _remainder(jobs: JobTable) -> Column:

@@ -1,75 +1,106 @@
-"""What a session leaves: phases and conditions of pod groups, amounts of queues, as plain data."""
+"""What a session leaves: phases and conditions of pod groups, amounts of queues, as plain data.
+
+Phases are computed for all jobs at once; only jobs that are reported cost a step of Python.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pumice.api.decisions import Condition, Decisions, PodGroupState
 from pumice.api.intents import Bind, Evict
 from pumice.api.quantity import format_quantity
-from pumice.core.resources import PODS, STEP
-from pumice.core.status import PHASES, Status
+from pumice.core.resources import PODS, STEP, Mask
+from pumice.core.status import PHASE_CODE, PHASES, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
+from pumice.framework.columns import all_jobs
+from pumice.framework.messages import fit_error
 from pumice.framework.session import Session
 
+Phases = NDArray[np.int8]
+_SCHEDULED = Condition("Scheduled", "True", "tasks in gang are ready to be scheduled")
+_STATED = [int(status) for status in (Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
+_WAITING = frozenset(PHASE_CODE[name] for name in ("Pending", "Inqueue", "Unknown"))
 
-def outcome(ssn: Session) -> Decisions:
-    """Close a session and write its outcome down."""
+
+def outcome(ssn: Session, *, only_changes: bool = False) -> Decisions:
+    """Close a session and write its outcome down.
+
+    With ``only_changes`` pod groups whose status stays as the cluster has it are left out.
+    """
     ssn.close()
-    snapshot = ssn.snapshot
+    decisions = _moves(ssn)
+    phases = phases_of(ssn)
+    jobs = ssn.snapshot.jobs
+    reported = _changed(ssn, phases) if only_changes else jobs.listed
+    for row in np.flatnonzero(reported).tolist():
+        job = ssn.job(row)
+        decisions.pod_groups[job.key] = _group_state(ssn, job, PHASES[phases[row]])
+        decisions.task_statuses[job.key] = {
+            Status(s).label: n for s, n in enumerate(job.counts) if n
+        }
+        if phases[row] in _WAITING:
+            decisions.unschedulable[job.key] = fit_error(ssn, job)
+    decisions.queues = _queue_amounts(ssn)
+    return decisions
+
+
+def _moves(ssn: Session) -> Decisions:
+    """Write down where tasks go."""
     decisions = Decisions()
     for intent in ssn.intents:
         if isinstance(intent, Bind):
             decisions.binds[intent.pod] = intent.node
         elif isinstance(intent, Evict):
             decisions.evictions.append(intent.pod)
-    tasks, names = snapshot.tasks, snapshot.nodes.names
-    for row in range(tasks.n):
-        if tasks.status[row] == Status.PIPELINED:
-            decisions.pipelined[tasks.keys[row]] = names[tasks.node[row]]
+        else:
+            decisions.annotations[intent.pod] = dict(intent.annotations)
+    tasks, names = ssn.snapshot.tasks, ssn.snapshot.nodes.names
+    for row in np.flatnonzero(tasks.status == Status.PIPELINED).tolist():
+        decisions.pipelined[tasks.keys[row]] = names[tasks.node[row]]
     for row, node in ssn.nominations.items():
-        if node != NOWHERE:
+        if node != NOWHERE and tasks.status[row] == Status.PIPELINED:
             decisions.nominated[tasks.keys[row]] = names[node]
-    for row in ssn.jobs():
-        job = ssn.job(row)
-        decisions.pod_groups[job.key] = _group_state(ssn, job)
-        decisions.task_statuses[job.key] = {
-            Status(s).label: n for s, n in enumerate(job.counts) if n
-        }
-    decisions.queues = _queue_amounts(ssn)
     return decisions
 
 
-def _group_state(ssn: Session, job: Job) -> PodGroupState:
+def phases_of(ssn: Session) -> Phases:
+    """Say how far each group is, by what its tasks do now (n,)."""
+    table, jobs = ssn.snapshot.jobs, all_jobs(ssn.snapshot)
+    counts = table.counts
+    finished = counts[Status.SUCCEEDED] + counts[Status.FAILED]
+    scheduled = jobs.settled + jobs.leaving
+    inqueue = table.phase == PHASE_CODE["Inqueue"]
+    phases = np.where(inqueue, PHASE_CODE["Inqueue"], PHASE_CODE["Pending"])
+    started = np.where(scheduled == finished, PHASE_CODE["Completed"], PHASE_CODE["Running"])
+    phases = np.where(scheduled >= table.min_member, started, phases)
+    broken = np.zeros(len(phases), dtype=bool)
+    broken[list(ssn.unschedulable)] = True
+    broken &= counts[Status.RUNNING] > 0
+    return np.where(broken, PHASE_CODE["Unknown"], phases).astype(np.int8)
+
+
+def _changed(ssn: Session, phases: Phases) -> Mask:
+    """Mark jobs whose status differs from what the cluster has (n,)."""
+    jobs = ssn.snapshot.jobs
+    changed = phases != jobs.stated_phase
+    changed |= (jobs.counts[_STATED] != jobs.stated_counts).any(axis=0)
+    changed |= ssn.scheduled & ~jobs.stated_scheduled
+    changed[[*ssn.conditions, *ssn.topology.placed_jobs()]] = True
+    return changed & jobs.listed
+
+
+def _group_state(ssn: Session, job: Job, phase: str) -> PodGroupState:
     counts = job.counts
+    domain = ssn.topology.allocated(job)
     return PodGroupState(
-        phase=phase_of(ssn, job),
+        phase=phase,
         conditions=_conditions(ssn, job),
-        hyper_node=_domain_name(ssn, job),
+        hyper_node=None if domain is None else domain.name,
         running=counts[Status.RUNNING],
         succeeded=counts[Status.SUCCEEDED],
         failed=counts[Status.FAILED],
     )
-
-
-def _domain_name(ssn: Session, job: Job) -> str | None:
-    domain = ssn.topology.allocated(job)
-    return None if domain is None else domain.name
-
-
-def phase_of(ssn: Session, job: Job) -> str:
-    """Say how far a group is, by what its tasks do now."""
-    counts, tasks = job.counts, ssn.snapshot.tasks
-    if counts[Status.RUNNING] and job.row in ssn.unschedulable:
-        return "Unknown"
-    finished = counts[Status.SUCCEEDED] + counts[Status.FAILED]
-    leaving = sum(
-        1
-        for row in job.tasks
-        if tasks.status[row] == Status.RELEASING and tasks.node[row] != NOWHERE
-    )
-    scheduled = counts[Status.BOUND] + counts[Status.RUNNING] + finished + leaving
-    if scheduled >= job.min_member:
-        return "Completed" if scheduled == finished else "Running"
-    phase = PHASES[ssn.snapshot.jobs.phase[job.row]]
-    return phase if phase == "Inqueue" else "Pending"
 
 
 def _conditions(ssn: Session, job: Job) -> list[Condition]:
@@ -78,6 +109,8 @@ def _conditions(ssn: Session, job: Job) -> list[Condition]:
         c.type: Condition(c.type, c.status, c.reason, c.message)
         for c in job.group.status.conditions
     }
+    if ssn.scheduled[job.row]:
+        out[_SCHEDULED.type] = _SCHEDULED
     new = ssn.conditions.get(job.row)
     if new is not None:
         out[new[0]] = Condition(*new)

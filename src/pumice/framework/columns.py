@@ -6,8 +6,9 @@ from numpy.typing import NDArray
 from pumice.core.resources import Column
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, Status
-from pumice.core.tables import Ints
+from pumice.core.tables import NOWHERE, Ints
 
+_SETTLED = [int(s) for s in (Status.BOUND, Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
 _READY = [int(s) for s in (*ALLOCATED_CLASS, Status.SUCCEEDED)]
 
 
@@ -45,6 +46,21 @@ class Jobs:
         return np.asarray(self._jobs.counts[_READY][:, self.rows].sum(axis=0))
 
     @property
+    def settled(self) -> Ints:
+        """Tasks that run on a node or are about to, or have finished in any way (n,)."""
+        return np.asarray(self._jobs.counts[_SETTLED][:, self.rows].sum(axis=0))
+
+    @property
+    def leaving(self) -> Ints:
+        """Tasks that are leaving a node (n,)."""
+        tasks = self.snapshot.tasks
+        if not self._jobs.counts[Status.RELEASING].any():
+            return np.zeros(len(self.rows), dtype=np.int32)
+        on_node = (tasks.status == Status.RELEASING) & (tasks.node != NOWHERE)
+        owner = tasks.job[on_node & (tasks.job != NOWHERE)]
+        return np.bincount(owner, minlength=len(self._jobs.phase)).astype(np.int32)[self.rows]
+
+    @property
     def pending_best_effort(self) -> Ints:
         """Pending tasks that ask for nothing (n,)."""
         return self._jobs.n_pending_best_effort[self.rows]
@@ -58,6 +74,11 @@ class Jobs:
     def queue(self) -> Ints:
         """Rows of their queues (n,)."""
         return self._jobs.queue[self.rows]
+
+
+def all_jobs(snapshot: Snapshot) -> Jobs:
+    """Give every row of the job table, free ones too."""
+    return Jobs(snapshot, np.arange(len(snapshot.jobs.phase)))
 
 
 class Queues:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import PODS, STEP, Column, Mask
+from pumice.core.resources import STEP, Column, Mask
 from pumice.core.views import ALL, NodeFacts, Nodes, Rows, Task
 from pumice.errors import BadHookResultError
 from pumice.framework.plugin import Plugin, Reason
@@ -213,6 +213,17 @@ class Placing:
             return None
         node = self._best(task, np.where(later, fit.score, -np.inf))
         return None if node is None else (node, False)
+
+    def choose_curable(
+        self, task: Task, fit: Fit, allowed: Mask
+    ) -> tuple[int, bool] | None:
+        """Pick the best of the allowed nodes by room and score alone, as ``choose`` does."""
+        for room in (IDLE, FUTURE):
+            value = np.where(allowed & (fit.room == room), fit.score, -np.inf)
+            node = self._best(task, value)
+            if node is not None:
+                return node, room == IDLE
+        return None
 
     def ranks(self, task: Task, fit: Fit) -> bool:
         """Say whether candidates are compared with each other beyond their scores."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pumice.api.intents import Bind, Intent
+from pumice.api.intents import Annotate, Bind, Intent
 from pumice.core.resources import Column, Mask, fits
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PHASE_CODE, Status
@@ -46,6 +46,7 @@ class Session:
         memory: dict[str, Any] | None = None,
         node_usage: dict[str, Any] | None = None,
         metrics: Mapping[str, str] | None = None,
+        placing: type[Placing] = Placing,
     ) -> None:
         self.snapshot = snapshot
         self.journal = snapshot.journal
@@ -59,9 +60,14 @@ class Session:
         self.metrics = metrics or {}
         """The section ``metrics`` of the configuration: where measurements come from, how often."""
         self.intents: list[Intent] = []
+        self.annotations: dict[int, Mapping[str, str]] = {}
         self.nominations: dict[int, int] = {}
         self.unschedulable: set[int] = set()
+        """Jobs whose condition says in this cycle that they cannot start."""
+        self.scheduled: Mask = np.zeros(len(snapshot.jobs.phase), dtype=bool)
+        """Jobs whose condition says in this cycle that they can."""
         self.conditions: dict[int, tuple[str, str, str, str]] = {}
+        """Job to a new condition: type, status, reason, message."""
         self.records = Records(snapshot)
         self.failures = Failures()
         self.tiers = [list(tier) for tier in tiers]
@@ -75,7 +81,7 @@ class Session:
             entry.plugin.hierarchy = entry.switches.get("enableHierarchy", False)
         self.plugins: list[Plugin] = [entry.plugin for entry in entries]
         self.hooks = bind_hooks(self.tiers, self.failures)
-        self.placing = Placing(self)
+        self.placing = placing(self)
         for tier in self.hooks["on_open"]:
             for method in tier:
                 method(self)
@@ -321,7 +327,14 @@ class Session:
         snapshot.set_status(rows, Status.BINDING)
         keys, names = snapshot.tasks.keys, snapshot.nodes.names
         for task, node in zip(tasks, snapshot.tasks.node[rows].tolist(), strict=True):
+            if self.annotations.get(task):
+                self.hand_over(Annotate(keys[task], self.annotations[task]))
             self.hand_over(Bind(keys[task], names[node]))
+
+    def annotate(self, task: int, annotations: Mapping[str, str]) -> None:
+        """Note what to write on a task's pod when it is bound; a rollback takes it back."""
+        known = self.annotations.get(task, {})
+        self.journal.put(self.annotations, task, {**known, **annotations})
 
     def fits_books(self, task: int, node: int) -> bool:
         """Say whether a node's idle covers a pending task."""

@@ -144,6 +144,14 @@ class Topology:
         self._snapshot.journal.put(self._allocated, key, joined)
         return joined
 
+    def placed_jobs(self) -> list[int]:
+        """List the jobs that lie in a domain."""
+        return [
+            key
+            for key, domain in self._allocated.items()
+            if isinstance(key, int) and domain is not None
+        ]
+
     def open(self) -> None:
         """Find where all jobs lie, before anything moves."""
         jobs = self._snapshot.jobs

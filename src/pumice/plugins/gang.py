@@ -3,20 +3,20 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pumice.core.resources import Column, Mask
 from pumice.core.status import ALLOCATED_CLASS, Status
-from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Task
-from pumice.framework.columns import Jobs
+from pumice.framework.columns import Jobs, all_jobs
+from pumice.framework.messages import gang_message
+from pumice.framework.eviction import GangEviction
 from pumice.framework.plugin import PERMIT, REJECT, Plugin
 from pumice.framework.roles import count_roles, meets_minima, minima, roles_ready
 from pumice.framework.session import Session
 from pumice.framework.subgroups import SubGroup
 
 _VALID = ALLOCATED_CLASS | {Status.SUCCEEDED, Status.PIPELINED, Status.PENDING}
-_SETTLED = (Status.BOUND, Status.RUNNING, Status.SUCCEEDED, Status.FAILED)
-READY_REASON = "tasks in gang are ready to be scheduled"
 NOT_READY_REASON = "NotEnoughResources"
 
 
@@ -91,6 +91,10 @@ class Gang(Plugin, name="gang"):
         """Offer what jobs have beyond their least number."""
         return self._surplus(candidates)
 
+    def gang_evictable(self, eviction: GangEviction, candidates: list[int]) -> Mask:
+        """Offer everything: bundles keep gangs whole by themselves."""
+        return np.ones(len(candidates), dtype=bool)
+
     def _surplus(self, candidates: list[int]) -> Mask:
         tasks, jobs = self._snapshot.tasks, self._snapshot.jobs
         left: dict[int, int] = {}
@@ -104,27 +108,24 @@ class Gang(Plugin, name="gang"):
                 out[i] = True
         return out
 
-    def on_close(self, ssn: Session) -> None:
-        """Say of every job with tasks whether its gang is ready."""
-        for row in ssn.jobs():
-            job = ssn.job(row)
-            if not job.tasks:
-                continue
-            if job.ready + job.pending_best_effort >= job.min_member:
-                ssn.conditions[row] = ("Scheduled", "True", READY_REASON, "")
-            elif not self._is_leaving(job):
-                ssn.unschedulable.add(row)
-                ssn.conditions[row] = ("Unschedulable", "True", NOT_READY_REASON, "")
+    def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
+        """Mark tasks of jobs that have more than their least number."""
+        jobs = all_jobs(self._snapshot)
+        return (jobs.ready > jobs.min_member)[self._snapshot.tasks.job[candidates]]
 
-    def _is_leaving(self, job: Job) -> bool:
-        """Tell a gang that is on its way out, with nothing left to place."""
-        counts, tasks = job.counts, self._snapshot.tasks
-        if counts[Status.PENDING] or counts[Status.PIPELINED]:
-            return False
-        leaving = sum(
-            1
-            for row in job.tasks
-            if tasks.status[row] == Status.RELEASING and tasks.node[row] != NOWHERE
-        )
-        settled = sum(counts[status] for status in _SETTLED)
-        return leaving > 0 and settled + leaving >= job.min_member
+    def on_close(self, ssn: Session) -> None:
+        """Say of every job with tasks whether its gang is ready.
+
+        Nothing is said of a gang on its way out with nothing left to place.
+        """
+        table, jobs = self._snapshot.jobs, all_jobs(self._snapshot)
+        ready = jobs.ready + jobs.pending_best_effort >= jobs.min_member
+        counts, leaving = table.counts, jobs.leaving
+        is_leaving = (leaving > 0) & (jobs.settled + leaving >= jobs.min_member)
+        is_leaving &= (counts[Status.PENDING] == 0) & (counts[Status.PIPELINED] == 0)
+        with_tasks = table.listed & (table.n_tasks > 0)
+        ssn.scheduled |= with_tasks & ready
+        for row in np.flatnonzero(with_tasks & ~ready & ~is_leaving).tolist():
+            ssn.unschedulable.add(row)
+            message = gang_message(ssn, ssn.job(row))
+            ssn.conditions[row] = ("Unschedulable", "True", NOT_READY_REASON, message)

@@ -188,10 +188,10 @@ def _read_limits(snapshot: Snapshot, row: int) -> dict[str, Column] | None:
     """Read a queue's limits by group (R,); None if they cannot be read."""
     text = snapshot.queues.objects[row].metadata.annotations.get(LIMITS, "")  # type: ignore[attr-defined]
     try:
-        groups: Any = json.loads(text) if text else {}
+        groups: Any = json.loads(text) if text else None
         return {
-            group: snapshot.resources.vector(amounts or {}, missing=np.inf)
-            for group, amounts in (groups or {}).items()
+            group: snapshot.resources.vector({} if amounts is None else amounts, missing=np.inf)
+            for group, amounts in ({} if groups is None else groups).items()
         }
     except (ValueError, AttributeError, TypeError):
         return None

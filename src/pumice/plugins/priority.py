@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from pumice.core.resources import Column, Mask
 from pumice.core.views import Job, Task
 from pumice.framework.columns import Jobs, Tasks
+from pumice.framework.eviction import GangEviction
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.subgroups import SubGroup
@@ -44,6 +45,14 @@ class Priority(Plugin, name="priority"):
     def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask:
         """Offer tasks of lower priority."""
         return self._lower(preemptor, np.asarray(candidates, dtype=np.intp))
+
+    def gang_evictable(self, eviction: GangEviction, candidates: list[int]) -> Mask:
+        """Offer tasks of jobs of lower priority; between queues priority has no say."""
+        rows = np.asarray(candidates, dtype=np.intp)
+        if eviction.reclaims:
+            return np.ones(len(rows), dtype=bool)
+        priority = self._snapshot.jobs.priority[self._snapshot.tasks.job[rows]]
+        return np.asarray(priority < eviction.job.priority)
 
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
         """Answer as ever: each task is judged by itself."""

@@ -59,10 +59,17 @@ def _next_pod(pod: Manifest, decisions: Decisions) -> Manifest:
         status.pop("nominatedNodeName", None)
         status["phase"] = "Running"
         spec = {**(pod.get("spec") or {}), "nodeName": decisions.binds[key]}
-        return {**pod, "spec": spec, "status": status}
+        metadata = _annotated(pod["metadata"], decisions.annotations.get(key))
+        return {**pod, "metadata": metadata, "spec": spec, "status": status}
     if key in decisions.nominated:
         return {**pod, "status": {**status, "nominatedNodeName": decisions.nominated[key]}}
     return pod
+
+
+def _annotated(metadata: Manifest, annotations: Mapping[str, str] | None) -> Manifest:
+    if not annotations:
+        return metadata
+    return {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}}
 
 
 def _next_group(group: Manifest, state: PodGroupState) -> Manifest:

@@ -162,7 +162,8 @@ def test_the_least_wanted_pod_goes_first():
     objects = running(3)
     objects[3]["spec"]["priority"] = 5
     objects[4]["spec"]["priority"] = -5
-    assert make("shuffle").cycle(objects, at("22:00:00")).evictions == ["default/r-1"]
+    scheduler = make("shuffle", extra="  - name: priority")
+    assert scheduler.cycle(objects, at("22:00:00")).evictions == ["default/r-1"]
 
 
 def test_pods_that_are_not_preemptable_stay_and_so_do_those_of_zones_without_a_window():

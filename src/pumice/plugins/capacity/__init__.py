@@ -1,4 +1,4 @@
-"""capacity: queues with stated deserved, guaranteed and largest amounts, side by side or in a tree."""
+"""capacity: stated amounts for queues that stand side by side or in a tree."""
 
 from pumice.plugins.capacity.plugin import Capacity
 

@@ -32,7 +32,7 @@ class Limits:
         """Queues that deserve nothing (Q,)."""
         some = self.deserved >= STEP
         some[PODS] = False
-        return ~some.any(axis=0)
+        return np.asarray(~some.any(axis=0))
 
     @classmethod
     def flat(cls, snapshot: Snapshot, total: Column) -> "Limits":

@@ -158,7 +158,7 @@ class Capacity(Plugin, name="capacity"):
         return problem is None
 
     def _leaves_room(self, queue: int, job: int, request: Column, used: Column) -> bool:
-        """Test a request in a queue and all above it, given what queues use by themselves (R, Q)."""
+        """Test a request in a queue and all above it; ``used`` is what each queue uses (R, Q)."""
         chain = self._tree.chain(queue)
         held, limit = used @ chain.members, self._limits.real[:, chain.rows]
         over = (held + request[:, None] > limit) & (request > 0)[:, None]

@@ -4,7 +4,7 @@ Everything here is immutable, so that what a node holds can be kept in a journal
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pumice.api.nodes import Node
 from pumice.api.pods import Pod
@@ -21,6 +21,8 @@ class Grant:
     pod: str
     memory: int = 0
     cores: int = 0
+    container: int = 0
+    """Which of the pod's containers with a wish holds it."""
     group: str = ""
     """The pod group, as ``namespace/name``."""
     rules: frozenset[int] = frozenset()
@@ -39,38 +41,39 @@ class Choice:
     score: float = 0.0
 
 
-class Wish(Protocol):
-    """What a pod asks of cards; equal wishes get equal answers."""
-
-    def __hash__(self) -> int: ...
+CardsT = TypeVar("CardsT")
+WishT = TypeVar("WishT")
 
 
-class Cards(Protocol):
-    """The cards of one node."""
+class Sharing(Protocol[CardsT, WishT]):
+    """One way of sharing cards; wishes are hashable, and equal ones get equal answers."""
 
-    def choose(self, pod: str, wish: Wish, held: Held) -> Choice | None:
-        """Pick cards for a pod, None if there are not enough."""
+    @property
+    def refusal(self) -> int:
+        """Give the number of the reason for a node that has not enough."""
         ...
 
-    def held_by(self, pod: Pod, key: str) -> Held:
-        """Read what a pod that is on the node holds."""
+    @property
+    def lock(self) -> str:
+        """Name the annotation by which a node is locked while its device plugin works."""
         ...
 
-
-class Sharing(Protocol):
-    """One way of sharing cards."""
-
-    refusal: int
-    """The number of the reason for a node that has not enough."""
-
-    def read_node(self, node: Node) -> Cards | None:
+    def read_node(self, node: Node) -> CardsT | None:
         """Read the cards of a node, None if it has none."""
         ...
 
-    def read_wish(self, pod: Pod) -> Wish | None:
+    def read_wish(self, pod: Pod) -> WishT | None:
         """Read what a pod asks for, None if it asks for no card."""
         ...
 
-    def annotations(self, choice: Choice, node: str, cards: Cards, now: float) -> dict[str, str]:
+    def read_grants(self, cards: CardsT, pod: Pod, key: str) -> Held:
+        """Read what a pod on the node holds, from its annotations."""
+        ...
+
+    def choose(self, cards: CardsT, wish: WishT, held: Held, pod: str) -> Choice | None:
+        """Pick cards for a pod, None if there are not enough."""
+        ...
+
+    def annotations(self, choice: Choice, cards: CardsT, node: str, now: float) -> dict[str, str]:
         """Write the choice down for the device plugin of the node."""
         ...

@@ -28,34 +28,13 @@ class GpuCards:
     ids: tuple[int, ...]
     memory: int
 
-    def choose(self, pod: str, wish: GpuWish, held: Held) -> Choice | None:
-        """Take the first card with enough memory left, or the first idle ones."""
-        if wish.memory:
-            used = dict.fromkeys(self.ids, 0)
-            for grant in held:
-                used[grant.card] = used.get(grant.card, 0) + grant.memory
-            roomy = [i for i in self.ids if self.memory - used[i] >= wish.memory]
-            return Choice((Grant(roomy[0], pod, memory=wish.memory),)) if roomy else None
-        taken = {grant.card for grant in held}
-        idle = [i for i in self.ids if i not in taken]
-        if len(idle) < wish.number:
-            return None
-        return Choice(tuple(Grant(i, pod) for i in idle[: wish.number]))
-
-    def held_by(self, pod: Pod, key: str) -> Held:
-        """Read the card numbers that were written on a pod."""
-        memory = _asked(pod, MEMORY)
-        if not memory and not _asked(pod, NUMBER):
-            return ()
-        numbers = _numbers(pod.metadata.annotations.get(INDEX, ""))
-        return tuple(Grant(i, key, memory=memory) for i in numbers or () if i in self.ids)
-
 
 @dataclass(frozen=True)
 class GpuSharing:
     """Cards split by memory, or handed out whole."""
 
     by_memory: bool
+    lock: str = "gpu"
 
     @property
     def refusal(self) -> int:
@@ -82,9 +61,29 @@ class GpuSharing:
             return None
         return GpuWish(memory=amount) if self.by_memory else GpuWish(number=amount)
 
-    def annotations(
-        self, choice: Choice, node: str, cards: GpuCards, now: float
-    ) -> dict[str, str]:
+    def read_grants(self, cards: GpuCards, pod: Pod, key: str) -> Held:
+        """Read the card numbers that were written on a pod."""
+        memory = _asked(pod, MEMORY)
+        if not memory and not _asked(pod, NUMBER):
+            return ()
+        numbers = _numbers(pod.metadata.annotations.get(INDEX, ""))
+        return tuple(Grant(i, key, memory=memory) for i in numbers if i in cards.ids)
+
+    def choose(self, cards: GpuCards, wish: GpuWish, held: Held, pod: str) -> Choice | None:
+        """Take the first card with enough memory left, or the first idle ones."""
+        if wish.memory:
+            used = dict.fromkeys(cards.ids, 0)
+            for grant in held:
+                used[grant.card] += grant.memory
+            roomy = [i for i in cards.ids if cards.memory - used[i] >= wish.memory]
+            return Choice((Grant(roomy[0], pod, memory=wish.memory),)) if roomy else None
+        taken = {grant.card for grant in held}
+        idle = [i for i in cards.ids if i not in taken]
+        if len(idle) < wish.number:
+            return None
+        return Choice(tuple(Grant(i, pod) for i in idle[: wish.number]))
+
+    def annotations(self, choice: Choice, cards: GpuCards, node: str, now: float) -> dict[str, str]:
         """Tell the device plugin the card numbers."""
         return {
             PREDICATE_TIME: str(round(now * 1e9)),
@@ -99,9 +98,8 @@ def _asked(pod: Pod, name: str) -> int:
     return max(sum(own), max(first, default=0))
 
 
-def _numbers(text: str) -> list[int] | None:
+def _numbers(text: str) -> list[int]:
     """Read card numbers; one bad number voids them all."""
     parts = text.split(",")
-    if not all(part.isdecimal() and len(part) < 10 for part in parts):
-        return None
-    return [int(part) for part in parts]
+    sound = all(part.isdecimal() and len(part) < 10 for part in parts)
+    return [int(part) for part in parts] if sound else []

@@ -79,57 +79,6 @@ class VirtualCards:
     """The healthy cards of a node, in the order it lists them."""
 
     cards: tuple[VirtualCard, ...]
-    policy: str = ""
-
-    def choose(self, pod: str, wish: VirtualWish, held: Held) -> Choice | None:
-        """Give every container its slices; a container takes no card twice."""
-        if wish.mode not in (None, HAMI):
-            return None
-        grants: list[Grant] = []
-        score = 0.0
-        for part in wish.slices:
-            found = 0
-            for use in self._by_policy((*held, *grants)):
-                if found == part.number:
-                    break
-                if use.has_room(part) and use.suits(wish):
-                    memory = part.memory_of(use.card)
-                    grants.append(
-                        Grant(use.index, pod, memory, part.cores, wish.group, wish.rules)
-                    )
-                    score += self._score(use, memory)
-                    found += 1
-            if found < part.number:
-                return None
-        return Choice(tuple(grants), score)
-
-    def _by_policy(self, held: Held) -> list["_Use"]:
-        """Order cards: fullest first, least shared first, or last listed first."""
-        uses = [_Use(i, card) for i, card in enumerate(self.cards)]
-        for grant in held:
-            uses[grant.card].add(grant)
-        if self.policy == BINPACK:
-            return sorted(uses, key=lambda use: (-use.memory, use.index))
-        if self.policy == SPREAD:
-            return sorted(uses, key=lambda use: (use.number, use.index))
-        return uses[::-1]
-
-    def _score(self, use: "_Use", memory: int) -> float:
-        """Reward a full card, or an idle one."""
-        if self.policy == BINPACK:
-            return 100.0 * (use.memory + memory) / use.card.memory if use.card.memory else 0.0
-        return 100.0 if self.policy == SPREAD and use.number == 0 else 0.0
-
-    def held_by(self, pod: Pod, key: str) -> Held:
-        """Read the slices that were written on a pod."""
-        index = {card.uuid: i for i, card in enumerate(self.cards)}
-        found = _read_slices(pod.metadata.annotations.get(IDS, ""))
-        group = _group_of(pod)
-        return tuple(
-            Grant(index[uuid], key, memory, cores, group)
-            for uuid, memory, cores in found
-            if uuid in index
-        )
 
 
 class _Use:
@@ -178,6 +127,7 @@ class VirtualSharing:
     exclusive: tuple[Mapping[str, str], ...] = ()
     """Labels; of the pods that have all of one entry no two share a card."""
     refusal: int = 3
+    lock: str = "hamivgpu"
 
     def read_node(self, node: Node) -> VirtualCards | None:
         """Read the cards that a node has registered; a malformed list is no list."""
@@ -194,7 +144,7 @@ class VirtualSharing:
             uuid, shares, memory, kind, health = fields[:5]
             if health.lower() in ("true", "t", "1"):
                 cards.append(VirtualCard(uuid, _number(shares), _number(memory), kind))
-        return VirtualCards(tuple(cards), self.policy) if 0 < len(cards) <= MOST_CARDS else None
+        return VirtualCards(tuple(cards)) if 0 < len(cards) <= MOST_CARDS else None
 
     def read_wish(self, pod: Pod) -> VirtualWish | None:
         """Read limits, and the annotations that narrow the choice of cards."""
@@ -224,20 +174,68 @@ class VirtualSharing:
             if all(labels.get(key) == text for key, text in rule.items())
         )
 
+    def read_grants(self, cards: VirtualCards, pod: Pod, key: str) -> Held:
+        """Read the slices that were written on a pod."""
+        index = {card.uuid: i for i, card in enumerate(cards.cards)}
+        group, rules = _group_of(pod), self.rules_of(pod)
+        return tuple(
+            Grant(index[uuid], key, memory, cores, group=group, rules=rules)
+            for uuid, memory, cores in _read_slices(pod.metadata.annotations.get(IDS, ""))
+            if uuid in index
+        )
+
+    def choose(self, cards: VirtualCards, wish: VirtualWish, held: Held, pod: str) -> Choice | None:
+        """Give every container its slices; a container takes no card twice."""
+        if wish.mode not in (None, HAMI):
+            return None
+        grants: list[Grant] = []
+        score = 0.0
+        for number, part in enumerate(wish.slices):
+            uses = self._by_policy(cards, (*held, *grants))
+            fitting = [use for use in uses if use.has_room(part) and use.suits(wish)]
+            if len(fitting) < part.number:
+                return None
+            for use in fitting[: part.number]:
+                memory = part.memory_of(use.card)
+                grants.append(
+                    Grant(use.index, pod, memory, part.cores, number, wish.group, wish.rules)
+                )
+                score += self._score(use, memory)
+        return Choice(tuple(grants), score)
+
+    def _by_policy(self, cards: VirtualCards, held: Held) -> list[_Use]:
+        """Order cards: fullest first, least shared first, or last listed first."""
+        uses = [_Use(i, card) for i, card in enumerate(cards.cards)]
+        for grant in held:
+            uses[grant.card].add(grant)
+        if self.policy == BINPACK:
+            return sorted(uses, key=lambda use: (-use.memory, use.index))
+        if self.policy == SPREAD:
+            return sorted(uses, key=lambda use: (use.number, use.index))
+        return uses[::-1]
+
+    def _score(self, use: _Use, memory: int) -> float:
+        """Reward a card that gets full, or one that was idle."""
+        if self.policy == BINPACK:
+            return 100.0 * (use.memory + memory) / use.card.memory if use.card.memory else 0.0
+        return 100.0 if self.policy == SPREAD and use.number == 0 else 0.0
+
     def annotations(
-        self, choice: Choice, node: str, cards: VirtualCards, now: float
+        self, choice: Choice, cards: VirtualCards, node: str, now: float
     ) -> dict[str, str]:
         """Tell the device plugin the slices; it sets the phase when it has cut them."""
         second = str(int(now))
-        ids = "".join(
-            f"{cards.cards[grant.card].uuid},{VENDOR},{grant.memory},{grant.cores}:"
-            for grant in choice.grants
-        )
+        ids: dict[int, str] = {}
+        for grant in choice.grants:
+            uuid = cards.cards[grant.card].uuid
+            entry = f"{uuid},{VENDOR},{grant.memory},{grant.cores}:"
+            ids[grant.container] = ids.get(grant.container, "") + entry
+        listed = ";".join(ids.values())
         return {
             NODE: node,
             TIME: second,
-            IDS: ids,
-            TO_ALLOCATE: ids,
+            IDS: listed,
+            TO_ALLOCATE: listed,
             BIND_PHASE: ALLOCATING,
             BIND_TIME: second,
         }

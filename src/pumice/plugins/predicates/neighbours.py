@@ -3,14 +3,13 @@
 A ``Demand`` holds the counts one kind of pod looks at; pods with equal demands share it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.labels import node_labels, untolerated
 from pumice.core.pod_terms import Counter, PodTerms, SpreadCounter
 from pumice.core.resources import Mask
 from pumice.core.shape_terms import ShapeTerms, Spread
@@ -70,7 +69,7 @@ class Demand:
 
 
 def refuse(codes: Codes, failed: Mask, code: Code) -> None:
-    """Note a reason where none is, or none that outweighs it: what no eviction cures comes first."""
+    """Note a reason where none is yet, or only one that evictions could cure."""
     if not failed.any():
         return
     open_to = codes == 0 if _CURABLE[code] else _CURABLE[codes]
@@ -88,7 +87,6 @@ class Demands:
         self._ports, self._affinity, self._spread = ports, affinity, spread
         self._kept: dict[tuple[int, int], Demand | None] = {}
         self._made: dict[Any, Demand | None] = {}
-        self._eligible: dict[Any, Mask] = {}
 
     def of(self, shape: Shape, label_class: int) -> Demand | None:
         """Give what a pod demands of its neighbours and they of it; None: nothing."""
@@ -145,6 +143,3 @@ class Demands:
 
 def _distinct(counters: list[Counter]) -> tuple[Counter, ...]:
     return tuple({id(counter): counter for counter in counters}.values())
-
-
-__all__ = ["Callable", "Demand", "Demands", "node_labels", "refuse", "untolerated"]

@@ -1,0 +1,132 @@
+"""Rows of jobs, queues and namespaces, and the links between them."""
+
+import numpy as np
+
+from pumice.api.groups import PodGroup, Queue
+from pumice.cache.marks import key_of, time_of
+from pumice.cache.requests import learn
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import PHASE_CODE
+from pumice.core.tables import NOWHERE
+
+
+class JobRows:
+    """Keeps jobs and queues in step with pod groups, queues and priority classes."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.stale = False
+        """Whether links between groups, queues and priority classes must be made anew."""
+
+    def row(self, key: str) -> int:
+        """Give the row of a job, a new one if it was never heard of."""
+        jobs = self.snapshot.jobs
+        row = jobs.row_of.get(key)
+        if row is None:
+            row = jobs.new_row()
+            jobs.row_of[key] = row
+            jobs.keys[row] = key
+            jobs.tasks[row] = []
+            jobs.namespace[row] = self._namespace(key.partition("/")[0])
+        return row
+
+    def _namespace(self, name: str) -> int:
+        spaces = self.snapshot.namespaces
+        row = spaces.row_of.get(name)
+        if row is None:
+            row = spaces.new_row()
+            spaces.row_of[name] = row
+            spaces.names[row] = name
+        return row
+
+    def upsert_group(self, group: PodGroup) -> None:
+        """Add a pod group or replace it."""
+        learn(self.snapshot, group.spec.min_resources)
+        jobs = self.snapshot.jobs
+        row = self.row(key_of(group))
+        jobs.groups[row] = group
+        jobs.min_member[row] = group.spec.min_member or 0
+        jobs.created[row] = time_of(group.metadata.creation_timestamp)
+        jobs.phase[row] = PHASE_CODE.get(group.status.phase, PHASE_CODE["Unknown"])
+        jobs.stated_phase[row] = jobs.phase[row]
+        said = group.status
+        jobs.stated_counts[:, row] = said.running, said.succeeded, said.failed
+        jobs.stated_scheduled[row] = any(
+            c.type == "Scheduled" and c.status == "True" for c in said.conditions
+        )
+        jobs.has_min_resources[row] = group.spec.min_resources is not None
+        jobs.min_resources[:, row] = self.snapshot.resources.vector(group.spec.min_resources or {})
+        self.stale = True
+
+    def delete_group(self, key: str) -> None:
+        """Forget a pod group; its pods, if any, keep the row."""
+        jobs = self.snapshot.jobs
+        row = jobs.row_of.get(key)
+        if row is None:
+            return
+        jobs.groups[row] = None
+        jobs.listed[row] = False
+        self.forget_if_empty(row)
+        self.stale = True
+
+    def forget_if_empty(self, row: int) -> None:
+        """Free the row of a job that has neither group nor pods."""
+        jobs = self.snapshot.jobs
+        if jobs.groups[row] is None and not jobs.tasks[row]:
+            del jobs.row_of[jobs.keys[row]]
+            jobs.clear_row(row)
+
+    def upsert_queue(self, queue: Queue) -> None:
+        """Add a queue or replace it."""
+        spec = queue.spec
+        learn(self.snapshot, spec.capability, spec.deserved, spec.guarantee.resource)
+        queues, resources = self.snapshot.queues, self.snapshot.resources
+        name = queue.metadata.name
+        row = queues.row_of.get(name)
+        if row is None:
+            row = queues.new_row()
+            queues.row_of[name] = row
+            queues.names[row] = name
+        queues.objects[row] = queue
+        queues.listed[row] = True
+        queues.weight[row] = spec.weight or 0
+        queues.priority[row] = spec.priority or 0
+        queues.created[row] = time_of(queue.metadata.creation_timestamp)
+        queues.reclaimable[row] = spec.reclaimable is not False
+        queues.open[row] = queue.status.state == "Open"
+        queues.capability[:, row] = resources.vector(spec.capability, missing=np.inf)
+        queues.capability_given[:, row] = resources.mask(spec.capability)
+        queues.deserved[:, row] = resources.vector(spec.deserved)
+        queues.deserved_given[:, row] = resources.mask(spec.deserved)
+        queues.guarantee[:, row] = resources.vector(spec.guarantee.resource)
+        queues.guarantee_given[:, row] = resources.mask(spec.guarantee.resource)
+        self.stale = True
+
+    def delete_queue(self, name: str) -> None:
+        """Forget a queue; its jobs leave the session."""
+        row = self.snapshot.queues.row_of.pop(name, None)
+        if row is not None:
+            self.snapshot.queues.clear_row(row)
+        self.stale = True
+
+    def link(self) -> None:
+        """Join groups to queues and priority classes, and add the sums up anew."""
+        self.stale = False
+        snapshot = self.snapshot
+        jobs, queues = snapshot.jobs, snapshot.queues
+        classes = {c.metadata.name: c for c in snapshot.kind("PriorityClass").values()}
+        default = next((c.value for c in classes.values() if c.global_default), 0)
+        for row, group in enumerate(jobs.groups[: jobs.n]):
+            if not isinstance(group, PodGroup):
+                jobs.queue[row] = NOWHERE
+                continue
+            named = classes.get(group.spec.priority_class_name)
+            jobs.priority[row] = default if named is None else named.value
+            jobs.queue[row] = queues.row_of.get(group.spec.queue, NOWHERE)
+            jobs.listed[row] = jobs.queue[row] != NOWHERE
+        for row, queue in enumerate(queues.objects[: queues.n]):
+            if isinstance(queue, Queue):
+                queues.parent[row] = queues.row_of.get(queue.spec.parent, NOWHERE)
+        queues.sums[:] = 0
+        for row in np.flatnonzero(jobs.queue[: jobs.n] != NOWHERE).tolist():
+            queues.sums[:, :, jobs.queue[row]] += jobs.sums[:, :, row]

@@ -1,0 +1,237 @@
+"""Rows of tasks: what a pod asks for, where it is, and whose it is."""
+
+import contextlib
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from pumice.api.meta import epoch
+from pumice.api.pods import Pod
+from pumice.cache.job_rows import JobRows
+from pumice.cache.marks import index_of, is_true, key_of, time_of
+from pumice.cache.requests import learn, pod_nonzero, pod_request, resource_lists
+from pumice.core.resources import Column, is_empty
+from pumice.core.shapes import Shape
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import Status
+from pumice.core.tables import ALLOCATED, BOOKED, IDLE, NOWHERE, PENDING, RELEASING, USED, VIEW
+
+GROUP_NAME = "scheduling.k8s.io/group-name"
+TASK_SPEC = "volcano.sh/task-spec"
+TASK_PRIORITY = "volcano.sh/task-priority"
+PREEMPTABLE = "volcano.sh/preemptable"
+_SHAPE_ANNOTATIONS = (
+    "volcano.sh/numa-topology-policy",
+    "volcano.sh/resource-strategy-scoring-type",
+    "volcano.sh/resource-strategy-weight",
+    "volcano.sh/revocable-zone",
+    PREEMPTABLE,
+)
+"""Pod annotations that node hooks look at; pods that differ in them differ in shape."""
+
+_PHASE_STATUS = {
+    "Succeeded": Status.SUCCEEDED,
+    "Failed": Status.FAILED,
+    "Unknown": Status.UNKNOWN,
+}
+_ON_NODE = frozenset({Status.BOUND, Status.RUNNING, Status.RELEASING, Status.UNKNOWN})
+
+
+class TaskRows:
+    """Keeps tasks, and what nodes and jobs count of them, in step with pods."""
+
+    def __init__(self, snapshot: Snapshot, jobs: JobRows, scheduler_names: Iterable[str]) -> None:
+        self.snapshot = snapshot
+        self._jobs = jobs
+        self._scheduler_names = frozenset(scheduler_names)
+        self._shapes: dict[bytes, int] = {}
+        self._label_classes: dict[tuple[str, frozenset[tuple[str, str]]], int] = {}
+        self._roles: dict[str, int] = {}
+        self.homeless: dict[str, set[int]] = {}
+        """Tasks whose node is not known yet, by its name."""
+        self._nominees: dict[int, str] = {}
+        """Tasks with a nominated node, by its name: the node may come, go and move."""
+
+    def upsert(self, pod: Pod) -> None:
+        """Add a pod or replace it."""
+        key = key_of(pod)
+        self.delete(key)
+        ours = pod.spec.scheduler_name in self._scheduler_names
+        if not ours and not pod.spec.node_name:
+            return
+        learn(self.snapshot, *resource_lists(pod.spec))
+        tasks = self.snapshot.tasks
+        row = tasks.new_row()
+        tasks.row_of[key] = row
+        tasks.keys[row] = key
+        tasks.uids[row] = pod.metadata.uid or key
+        tasks.pods[row] = pod
+        shape = self._shape(pod)
+        tasks.shape[row] = shape
+        tasks.best_effort[row] = is_empty(self.snapshot.shapes[shape].request[:, 0])
+        tasks.label_class[row] = self._label_class(pod)
+        self._set_marks(row, pod)
+        group = pod.metadata.annotations.get(GROUP_NAME, "") if ours else ""
+        tasks.job[row] = self._jobs.row(f"{pod.metadata.namespace}/{group}") if group else NOWHERE
+        tasks.status[row] = _status(pod)
+        self._settle_in(row, pod.spec.node_name)
+
+    def _set_marks(self, row: int, pod: Pod) -> None:
+        tasks, marks, labels = self.snapshot.tasks, pod.metadata.annotations, pod.metadata.labels
+        priority = 1 if pod.spec.priority is None else pod.spec.priority
+        with contextlib.suppress(ValueError):
+            priority = int(marks.get(TASK_PRIORITY, priority))
+        tasks.priority[row] = priority
+        mark = marks.get(PREEMPTABLE, labels.get(PREEMPTABLE))
+        tasks.preemptable[row] = mark is None or is_true(mark)
+        role = marks.get(TASK_SPEC) or labels.get(TASK_SPEC) or ""
+        tasks.role[row] = self._role(role) if role else NOWHERE
+        tasks.gated[row] = bool(pod.spec.scheduling_gates)
+        tasks.created[row] = time_of(pod.metadata.creation_timestamp)
+        tasks.started[row] = epoch(pod.status.start_time) if pod.status.start_time else np.nan
+        tasks.index[row] = index_of(pod.metadata.name)
+        if pod.status.nominated_node_name:
+            self._nominees[row] = pod.status.nominated_node_name
+
+    def link_nominees(self) -> None:
+        """Find the rows of nominated nodes."""
+        tasks, row_of = self.snapshot.tasks, self.snapshot.nodes.row_of
+        for row, name in self._nominees.items():
+            tasks.nominated[row] = row_of.get(name, NOWHERE)
+
+    def _settle_in(self, row: int, node_name: str) -> None:
+        tasks = self.snapshot.tasks
+        if node_name and Status(int(tasks.status[row])) in _ON_NODE:
+            node = self.snapshot.nodes.row_of.get(node_name)
+            if node is None:
+                self.homeless.setdefault(node_name, set()).add(row)
+            else:
+                tasks.node[row] = node
+                self.count_on_node(row, node, 1)
+        job = int(tasks.job[row])
+        if job != NOWHERE:
+            self.snapshot.jobs.tasks[job].append(row)
+            self._count_in_job(row, job, 1)
+
+    def delete(self, key: str) -> None:
+        """Forget a pod."""
+        tasks = self.snapshot.tasks
+        row = tasks.row_of.pop(key, None)
+        if row is None:
+            return
+        node, job = int(tasks.node[row]), int(tasks.job[row])
+        if node != NOWHERE:
+            self.count_on_node(row, node, -1)
+        self._nominees.pop(row, None)
+        for waiting in self.homeless.values():
+            waiting.discard(row)
+        if job != NOWHERE:
+            self._count_in_job(row, job, -1)
+            self.snapshot.jobs.tasks[job].remove(row)
+            self._jobs.forget_if_empty(job)
+        tasks.clear_row(row)
+
+    def count_on_node(self, task: int, node: int, sign: int) -> None:
+        """Add a task to the books of its node, or take it off."""
+        nodes, tasks = self.snapshot.nodes, self.snapshot.tasks
+        shape = self.snapshot.shapes[tasks.shape[task]]
+        amounts = sign * shape.request[:, 0]
+        nodes.books[IDLE, :, node] -= amounts
+        nodes.books[USED, :, node] += amounts
+        nodes.books[VIEW, :, node] += amounts
+        if tasks.status[task] == Status.RELEASING:
+            nodes.books[RELEASING, :, node] += amounts
+        nodes.view_pods[node] += sign
+        nodes.view_nonzero[:, node] += sign * shape.nonzero[:, 0]
+        tasks.in_view[task] = sign > 0
+        if sign > 0:
+            nodes.tasks[node].append(task)
+        else:
+            nodes.tasks[node].remove(task)
+
+    def _count_in_job(self, task: int, job: int, sign: int) -> None:
+        snapshot = self.snapshot
+        jobs, status = snapshot.jobs, Status(int(snapshot.tasks.status[task]))
+        jobs.counts[status, job] += sign
+        jobs.n_tasks[job] += sign
+        delta = _sums(status, sign * snapshot.request(task))
+        jobs.sums[:, :, job] += delta
+        for sums, row in (
+            (snapshot.queues.sums, int(jobs.queue[job])),
+            (snapshot.namespaces.sums, int(jobs.namespace[job])),
+        ):
+            if row != NOWHERE:
+                sums[:, :, row] += delta
+        if status is Status.PENDING and snapshot.tasks.best_effort[task]:
+            jobs.n_pending_best_effort[job] += sign
+
+    def _shape(self, pod: Pod) -> int:
+        spec, marks = pod.spec, pod.metadata.annotations
+        kept = {name: marks[name] for name in _SHAPE_ANNOTATIONS if name in marks}
+        key = msgspec.json.encode(
+            (
+                spec.containers,
+                spec.init_containers,
+                spec.overhead,
+                spec.node_selector,
+                spec.affinity,
+                spec.tolerations,
+                spec.topology_spread_constraints,
+                spec.volumes,
+                pod.metadata.namespace,
+                kept,
+            )
+        )
+        known = self._shapes.get(key)
+        if known is None:
+            resources = self.snapshot.resources
+            known = self._shapes[key] = len(self.snapshot.shapes)
+            self.snapshot.shapes.append(
+                Shape(
+                    id=known,
+                    request=pod_request(spec, resources)[:, None],
+                    nonzero=pod_nonzero(spec, resources)[:, None],
+                    namespace=pod.metadata.namespace,
+                    spec=spec,
+                    annotations=kept,
+                )
+            )
+        return known
+
+    def _label_class(self, pod: Pod) -> int:
+        labels, namespace = pod.metadata.labels, pod.metadata.namespace
+        key = (namespace, frozenset(labels.items()))
+        known = self._label_classes.get(key)
+        if known is None:
+            known = self._label_classes[key] = len(self.snapshot.label_classes)
+            self.snapshot.label_classes.append((namespace, labels))
+        return known
+
+    def _role(self, name: str) -> int:
+        known = self._roles.get(name)
+        if known is None:
+            known = self._roles[name] = len(self.snapshot.roles)
+            self.snapshot.roles.append(name)
+        return known
+
+
+def _sums(status: Status, amounts: Column) -> Column:
+    """Spread a request over the three sums of a job, by status."""
+    out = np.zeros((3, len(amounts)))
+    if status in (Status.BOUND, Status.RUNNING):
+        out[ALLOCATED] = out[BOOKED] = amounts
+    elif status is Status.PENDING:
+        out[PENDING] = amounts
+    return out
+
+
+def _status(pod: Pod) -> Status:
+    phase = pod.status.phase
+    if phase in _PHASE_STATUS:
+        return _PHASE_STATUS[phase]
+    if pod.metadata.deletion_timestamp:
+        return Status.RELEASING
+    if phase == "Running":
+        return Status.RUNNING
+    return Status.BOUND if pod.spec.node_name else Status.PENDING

@@ -1,0 +1,193 @@
+"""Evictions for a whole job at a time: choose victims in a domain, try the job there, commit or not.
+
+The one engine behind gangpreempt and gangreclaim.  Victims are added bundle by bundle until the job
+fits; what does not work out is rolled back.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pumice.core.resources import Column, fits
+from pumice.core.views import Task
+from pumice.framework.action_arguments import flag, whole
+from pumice.framework.domain_search import Worksheet, make_worksheet
+from pumice.framework.domains import Domain
+from pumice.framework.eviction import (
+    Bundle,
+    GangEviction,
+    candidates,
+    keep_allowed,
+    make_bundles,
+    sort_bundles,
+    sum_requests,
+)
+from pumice.framework.records import Stage, Why
+from pumice.framework.statement import Statement
+from pumice.framework.subgroups import SubGroup
+
+if TYPE_CHECKING:
+    from pumice.framework.session import Session
+
+_MAX_DOMAINS = 8
+
+
+class GangEvictor:
+    """Makes room for starving jobs, each as a whole."""
+
+    def __init__(self, ssn: "Session", action: str, *, reclaims: bool) -> None:
+        self._ssn = ssn
+        self._action = action
+        self._reclaims = reclaims
+        asked = whole(ssn, action, "maxDomains", _MAX_DOMAINS)
+        self._max_domains = asked if asked > 0 else _MAX_DOMAINS
+        self._take_whole = flag(ssn, action, "allowWholeBundle", default=True)
+
+    def run(self) -> None:
+        """Take queues in order and their starving jobs in order, each job once."""
+        ssn = self._ssn
+        starving: dict[int, list[int]] = {}
+        for job in ssn.waiting_jobs():
+            if not ssn.job_valid(job) and ssn.job_starving(job):
+                starving.setdefault(int(ssn.snapshot.jobs.queue[job]), []).append(job)
+        queues = ssn.queue_heap(starving)
+        while len(queues):
+            queue = queues.pop()
+            if self._reclaims and ssn.overused(queue):
+                continue
+            jobs = ssn.job_heap(starving[queue])
+            while len(jobs):
+                self._serve(jobs.pop())
+
+    def _serve(self, job: int) -> None:
+        ssn = self._ssn
+        stmt = ssn.statement()
+        self._make_room(stmt, job)
+        if not ssn.job_pipelined(job):
+            stmt.discard()
+        elif len(stmt):
+            stmt.commit()
+            ssn.records.note(job, Stage.EVICTION, Why.WAITING_FOR_EVICTION)
+
+    def _make_room(self, stmt: Statement, job: int) -> None:
+        """Leave evictions and promises for a job in the statement, if any domain works out."""
+        ssn = self._ssn
+        sheet, _ = make_worksheet(ssn, job)
+        need = sum_requests(ssn.snapshot, self._demand(job, sheet))
+        if not len(sheet):
+            return
+        if self._reclaims and not ssn.preemptive(ssn.job(job).queue, need):
+            return
+        for domain in self._domains(job):
+            eviction = GangEviction(ssn.job(job), domain, self._reclaims)
+            if self._evict_in(stmt, eviction, sheet, need):
+                return
+
+    def _demand(self, job: int, sheet: Worksheet) -> list[int]:
+        """List the tasks to make room for; of a job that runs already, one sub-group's."""
+        left, rows = sheet.copy(), []
+        while len(left):
+            rows += left.tasks[left.pop().id]
+            if self._ssn.job_ready(job):
+                break
+        return rows
+
+    def _domains(self, job: int) -> list[Domain]:
+        """List the domains to look for victims in; without a limit that is the whole cluster."""
+        ssn = self._ssn
+        top = ssn.topology.tree.top
+        levels = ssn.domain_levels(ssn.job(job), top, "evict")
+        found = [domain for level in levels for domain in level][: self._max_domains]
+        return found if found or ssn.topology.is_limited(job) else [top]
+
+    def _evict_in(
+        self, stmt: Statement, eviction: GangEviction, sheet: Worksheet, need: Column
+    ) -> bool:
+        """Add victims bundle by bundle until the job can be placed in a domain.
+
+        Volcano: a plan is tried after the first, second, ... bundle, never with none.
+        """
+        snapshot, rows = self._ssn.snapshot, eviction.domain.rows
+        nodes = snapshot.nodes
+        room = (nodes.idle[:, rows] + nodes.releasing[:, rows]).sum(axis=1)
+        victims: list[int] = []
+        for bundle in self._bundles(eviction, need):
+            victims += bundle.tasks
+            room = room + sum_requests(snapshot, bundle.tasks)
+            if fits(need, room) and self._try(stmt, eviction, sheet.copy(), victims):
+                return True
+        return False
+
+    def _bundles(self, eviction: GangEviction, need: Column) -> list[Bundle]:
+        """Give the bundles of a domain that plugins let go, cheapest first."""
+        ssn = self._ssn
+        bundles = make_bundles(ssn, candidates(ssn, eviction))
+        bundles = sort_bundles(ssn, bundles, eviction, need)
+        if not bundles:
+            return []
+        allowed = ssn.gang_evictable(eviction, [row for each in bundles for row in each.tasks])
+        kept = sort_bundles(ssn, keep_allowed(bundles, allowed), eviction, need)
+        return [each for each in kept if self._take_whole or not each.is_whole]
+
+    def _try(
+        self, stmt: Statement, eviction: GangEviction, sheet: Worksheet, victims: list[int]
+    ) -> bool:
+        """Evict all victims and promise the job's tasks their room; undo if it falls short."""
+        ssn, job = self._ssn, eviction.job
+        start = stmt.checkpoint()
+        was_ready = ssn.job_ready(job.row)
+        for row in victims:
+            stmt.evict(row, self._action, job.key)
+        while len(sheet):
+            part = sheet.pop()
+            if not self._place_part(stmt, part, sheet.tasks[part.id], eviction.domain):
+                break
+            if was_ready or ssn.job_pipelined(job.row):
+                if ssn.job_pipelined(job.row):
+                    return True
+                break
+        stmt.rollback(start)
+        return False
+
+    def _place_part(
+        self, stmt: Statement, part: SubGroup, tasks: list[int], within: Domain
+    ) -> bool:
+        """Promise a sub-group its room in the first domain that works, the widest first."""
+        ssn = self._ssn
+        levels = [[within]]
+        if ssn.topology.is_limited(part.job):
+            levels = ssn.domain_levels(part, within, "evict")
+        return any(
+            self._pipeline_all(stmt, part, tasks, domain) for level in levels for domain in level
+        )
+
+    def _pipeline_all(
+        self, stmt: Statement, part: SubGroup, tasks: list[int], domain: Domain
+    ) -> bool:
+        """Pipeline every task of a sub-group on the nodes of a domain, or none."""
+        ssn = self._ssn
+        start = stmt.checkpoint()
+        for row in tasks:
+            node = self._choose(Task(ssn.snapshot, row), domain)
+            if node is None:
+                stmt.rollback(start)
+                return False
+            stmt.pipeline(row, node, freed=True)
+        if ssn.subgroup_ready(part) or ssn.subgroup_pipelined(part):
+            return True
+        stmt.rollback(start)
+        return False
+
+    def _choose(self, task: Task, domain: Domain) -> int | None:
+        """Pick a node without a failure that evictions cannot cure, one with room now if any."""
+        ssn = self._ssn
+        if not ssn.allocatable(task.queue, task) or ssn.filter_task(task) is not None:
+            return None
+        placing = ssn.placing
+        fit = placing.fit(task)
+        allowed = domain.mask & ~placing.incurable(fit)
+        barred = ssn.records.barred.get(task.row)
+        if barred is not None:
+            allowed &= ~np.asarray(barred)
+        chosen = placing.choose_curable(task, fit, allowed)
+        return None if chosen is None else chosen[0]

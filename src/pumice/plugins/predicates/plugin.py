@@ -1,0 +1,94 @@
+"""predicates: Kubernetes' own filters, each with its switch."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pumice.core.labels import UNSCHEDULABLE_TAINT, node_labels, tolerates, untolerated
+from pumice.core.pod_terms import pod_terms
+from pumice.core.resources import PODS
+from pumice.core.shapes import Shape
+from pumice.core.views import NodeFacts, Nodes, Task
+from pumice.framework.arguments import arg
+from pumice.framework.plugin import Codes, Plugin
+from pumice.framework.session import Session
+from pumice.plugins.predicates.neighbours import Demand, Demands
+from pumice.plugins.predicates.reasons import REASONS, Code
+
+
+@dataclass(kw_only=True)
+class Predicates(Plugin, name="predicates"):
+    """Refuse nodes as Kubernetes' scheduler does; keeps the Kubernetes view of nodes up to date.
+
+    Tests that hold for a whole session look at cordon, labels and taints; the others follow every
+    pod that comes, goes or comes back while the session decides.
+    """
+
+    reasons = REASONS
+    node_affinity: bool = arg(
+        "predicate.NodeAffinityEnable", default=True, doc="test nodeSelector and node affinity"
+    )
+    node_ports: bool = arg("predicate.NodePortsEnable", default=True, doc="test host ports")
+    taints: bool = arg("predicate.TaintTolerationEnable", default=True, doc="test taints")
+    pod_affinity: bool = arg(
+        "predicate.PodAffinityEnable", default=True, doc="test affinity and anti-affinity of pods"
+    )
+    spread: bool = arg(
+        "predicate.PodTopologySpreadEnable", default=True, doc="test hard topology spread"
+    )
+    cache: bool = arg(
+        "predicate.CacheEnable", default=False, doc="accepted and without effect: always cached"
+    )
+
+    def on_open(self, ssn: Session) -> None:
+        """Keep the Kubernetes view up to date from now on."""
+        snapshot = ssn.snapshot
+        snapshot.view_is_live = True
+        self._nodes, self._tasks = snapshot.nodes, snapshot.tasks
+        terms = pod_terms(snapshot)
+        self._is_quiet = not terms.speaking
+        self._demands = Demands(
+            snapshot,
+            terms,
+            ports=self.node_ports,
+            affinity=self.pod_affinity,
+            spread=self.spread,
+        )
+
+    def vary_by(self, task: Task) -> Hashable:
+        """Tell pods of one shape apart by what they have to do with other pods."""
+        return self._demand(task)
+
+    def _demand(self, task: Task) -> Demand | None:
+        if self._is_quiet:
+            return None
+        return self._demands.of(task.shape, int(self._tasks.label_class[task.row]))
+
+    def filter_shape(self, shape: Shape, facts: NodeFacts) -> Codes:
+        """Test cordon, node affinity and taints, in this order."""
+        snapshot, spec = facts.snapshot, shape.spec
+        codes = np.zeros(len(facts), dtype=np.int16)
+        if self.taints:
+            untolerable = untolerated(snapshot, spec, ("NoSchedule", "NoExecute"))
+            if untolerable is not None:
+                codes[untolerable > 0] = Code.TAINT
+        if self.node_affinity:
+            allowed = node_labels(snapshot).demanded(spec)
+            if allowed is not None:
+                codes[~allowed] = Code.NODE_AFFINITY
+        if not tolerates(spec.tolerations, UNSCHEDULABLE_TAINT):
+            codes[facts.unschedulable] = Code.CORDON
+        return codes
+
+    def filter_nodes(self, task: Task, nodes: Nodes) -> Codes | None:
+        """Test pod number, host ports, pod affinity and spread."""
+        rows, table = nodes.rows, self._nodes
+        full = table.view_pods[rows] >= table.allocatable[PODS, rows]
+        demand = self._demand(task)
+        if demand is None:
+            return ~full if full.any() else None
+        codes = full.astype(np.int16)
+        demand.settle(codes, rows)
+        demand.settle_spread(codes, rows)
+        return codes

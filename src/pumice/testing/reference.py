@@ -1,0 +1,146 @@
+"""Placing written as plainly as possible: one node at a time, from scratch, nothing remembered.
+
+Slow, and meant to be read: the fast way must decide the same.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pumice.api.conf import SchedulerConf
+from pumice.api.decisions import Decisions
+from pumice.core.resources import STEP, Mask
+from pumice.core.snapshot import Snapshot
+from pumice.core.views import NodeFacts, Nodes, Task
+from pumice.framework.placing import FUTURE, IDLE, NO_ROOM, Fit, Placing
+from pumice.framework.plugin import Plugin, Reason
+from pumice.scheduler import Scheduler
+
+
+class ReferencePlacing(Placing):
+    """Asks every hook about every node at every placement."""
+
+    def fit(self, task: Task) -> Fit:
+        """Ask node after node."""
+        n = self.snapshot.nodes.n
+        fit = Fit(
+            verdict=np.zeros(n, dtype=np.int16),
+            room=np.zeros(n, dtype=np.int8),
+            score=np.zeros(n),
+            value=np.full(n, -np.inf),
+            static_codes=[],
+            static_score=None,
+        )
+        for node in range(n):
+            fit.verdict[node] = self._verdict_of(task, node)
+            fit.room[node] = self._room_of(task, node)
+            fit.score[node] = self._score_of(task, node)
+            if fit.verdict[node] == 0 and fit.room[node] == IDLE:
+                fit.value[node] = fit.score[node]
+        return fit
+
+    def ranks(self, task: Task, fit: Fit) -> bool:  # noqa: ARG002  # as in Placing
+        """Say that every task must be looked at by itself."""
+        return True
+
+    def choose(self, task: Task, fit: Fit, allowed: Mask | None = None) -> tuple[int, bool] | None:
+        """Pick the best node with room now, else the best with room soon."""
+        nodes = [i for i in range(len(fit.verdict)) if allowed is None or allowed[i]]
+        for room in (IDLE, FUTURE):
+            fitting = [i for i in nodes if fit.verdict[i] == 0 and fit.room[i] == room]
+            if len(fitting) == 1:
+                return fitting[0], room == IDLE
+            if fitting:
+                return self._best_of(task, fit, fitting), room == IDLE
+        return None
+
+    def _best_of(self, task: Task, fit: Fit, fitting: list[int]) -> int:
+        rows = np.array(fitting)
+        nodes = Nodes(self.snapshot, rows)
+        scores = fit.score[rows].tolist()
+        for method in self._methods("rank_nodes"):
+            ranks = method(task, nodes)
+            if ranks is not None:
+                scores = [score + rank for score, rank in zip(scores, ranks.tolist(), strict=True)]
+        for method in self._methods("best_node"):
+            chosen = method(task, nodes, np.array(scores))
+            if chosen is not None:
+                return int(chosen)
+        best = max(scores)
+        ties = [node for node, score in zip(fitting, scores, strict=True) if score == best]
+        return ties[self.spin(len(ties))] if len(ties) > 1 else ties[0]
+
+    def _room_of(self, task: Task, node: int) -> int:
+        books = self.snapshot.nodes
+        room = IDLE
+        for row, wanted in enumerate(task.request[:, 0].tolist()):
+            idle = books.idle[row, node]
+            if wanted - (idle + books.releasing[row, node] - books.pipelined[row, node]) >= STEP:
+                return NO_ROOM
+            if wanted - idle >= STEP:
+                room = FUTURE
+        return room
+
+    def _score_of(self, task: Task, node: int) -> float:
+        score, here = 0.0, slice(node, node + 1)
+        for method in self._methods("score_shape"):
+            answer = method(task.shape, NodeFacts(self.snapshot, here))
+            score += 0.0 if answer is None else float(answer[0])
+        for method in self._methods("score_nodes"):
+            answer = method(task, Nodes(self.snapshot, here))
+            score += 0.0 if answer is None else float(answer[0])
+        return score
+
+    def _verdict_of(self, task: Task, node: int) -> int:
+        """Give the number of the first plugin's reason; one that nothing cures goes first."""
+        number, here = 1, slice(node, node + 1)
+        asked = {
+            "filter_shape": (task.shape, NodeFacts(self.snapshot, here)),
+            "filter_nodes": (task, Nodes(self.snapshot, here)),
+        }
+        for plugin in self._ssn.plugins:
+            codes: list[int] = []
+            offers = False
+            for hook, args in asked.items():
+                for method in self._methods(hook):
+                    if method.plugin is plugin:
+                        offers = True
+                        codes += _code(method(*args))
+            if codes:
+                reasons: tuple[Reason, ...] = (*plugin.reasons, Reason("a plugin failed"))
+                lasting = [code for code in codes if not reasons[code - 1].curable]
+                return number + (lasting or codes)[0] - 1
+            if offers:
+                number += len(plugin.reasons) + 1
+        return 0
+
+    def _methods(self, hook: str) -> list[Any]:
+        return [method for tier in self._ssn.hooks[hook] for method in tier]
+
+
+def _code(answer: Any) -> list[int]:
+    """Give the number of the reason that one node was refused for, nothing if it was not."""
+    if answer is None:
+        return []
+    code = int(not answer[0]) if answer.dtype == np.bool_ else int(answer[0])
+    return [code] if code else []
+
+
+class ReferenceScheduler(Scheduler):
+    """The scheduler with nodes asked the plain way."""
+
+    placing = ReferencePlacing
+
+
+def reference_decide(
+    snapshot: Snapshot,
+    conf: SchedulerConf,
+    *,
+    now: float = 0.0,
+    seed: int = 0,
+    plugins: Mapping[str, type[Plugin]] | None = None,
+    node_usage: Mapping[str, Any] | None = None,
+) -> Decisions:
+    """Decide one cycle the slow way and leave the snapshot as it was."""
+    return ReferenceScheduler(conf, seed=seed, plugins=plugins).decide(snapshot, now, node_usage)

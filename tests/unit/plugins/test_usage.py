@@ -1,0 +1,266 @@
+"""usage: measured load closes nodes, measured and guessed load scores them."""
+
+import numpy as np
+import pytest
+
+from pumice.api.conf import parse_conf
+from pumice.api.objects import from_manifest
+from pumice.cache.ingest import Ingest
+from pumice.core.snapshot import Snapshot
+from pumice.framework.dispatch import Enabled
+from pumice.framework.session import Session
+from pumice.plugins.usage import Estimator, Thresholds, Usage
+from pumice.scheduler import Scheduler
+from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.conformance import check_plugin
+
+NOW = 1_768_471_200.0  # 2026-01-15T10:00:00Z
+WAITING = [queue("default"), pod_group("g"), pod("p", group="g", cpu=1, memory="1Gi")]
+
+
+def measured(cpu=0.0, memory=0.0, age=0.0):
+    return {"cpu": cpu, "memory": memory, "metricsTime": NOW - age}
+
+
+def session(*objects, usage=None, plugin=None, metrics=None):
+    world = [node("n1", cpu=10, memory="10Gi"), *WAITING, *objects]
+    snapshot = Ingest(Snapshot()).load([from_manifest(each) for each in world])
+    load = {"n1": measured()} if usage is None else usage
+    tiers = [[Enabled(plugin or Usage(), {})]]
+    return Session(snapshot, tiers, now=NOW, node_usage=load, metrics=metrics)
+
+
+def score(ssn, pod_name="p", node_row=0):
+    task = ssn.task(ssn.snapshot.tasks.row_of[f"default/{pod_name}"])
+    return float(ssn.placing.scores(task, np.array([node_row]))[0])
+
+
+def is_open(**options):
+    ssn = session(**options)
+    task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
+    return not ssn.placing.fit(task).verdict[0]
+
+
+@pytest.mark.parametrize(
+    ("load", "opened"),
+    [
+        (measured(80, 80), True),
+        (measured(80.1, 0), False),
+        (measured(0, 80.1), False),
+        (measured(99, 99, age=300), False),
+        (measured(99, 99, age=301), True),
+        ({"cpu": 99, "memory": 99}, True),
+    ],
+)
+def test_a_node_closes_when_it_was_lately_measured_above_a_threshold(load, opened):
+    assert is_open(usage={"n1": load}) == opened
+
+
+def test_a_node_that_was_never_measured_is_open_and_scores_nothing():
+    assert is_open(usage={"another": measured(99)})
+    assert score(session(usage={})) == 0
+
+
+def test_thresholds_are_arguments_and_no_eviction_cures_a_high_load():
+    plugin = Usage(thresholds=Thresholds(cpu=30, memory=100))
+    ssn = session(usage={"n1": measured(31, 100)}, plugin=plugin)
+    fit = ssn.placing.fit(ssn.task(ssn.snapshot.tasks.row_of["default/p"]))
+    assert ssn.placing.incurable(fit).tolist() == [True]
+
+
+def test_guesses_do_not_close_a_node():
+    young = [pod(f"y{i}", group="g", cpu=3, node="n1") for i in range(3)]
+    assert is_open(usage={"n1": measured(79, 79)}, plugin=Usage()) is True
+    ssn = session(*young, usage={"n1": measured(79, 79)})
+    task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
+    assert ssn.placing.fit(task).verdict.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("load", "fields", "expected"),
+    [
+        (measured(40, 60), {}, 250),
+        (measured(40, 60), {"weight": 1}, 50),
+        (measured(40, 60), {"cpu": 3}, 275),
+        (measured(40, 60), {"cpu": 0}, 200),
+        (measured(40, 60), {"cpu": 0, "memory": 0}, 0),
+        (measured(40, 60, age=301), {}, 0),
+        (measured(120, 100), {}, 0),
+    ],
+)
+def test_the_less_a_node_uses_the_better_it_scores(load, fields, expected):
+    """((1 - cpu) * weight + (1 - memory) * weight) / weights * 100 * weight of the plugin."""
+    assert score(session(usage={"n1": load}, plugin=Usage(**fields))) == pytest.approx(expected)
+
+
+def guessed_cpu(*objects, plugin=None, **options):
+    """Give what is guessed of cpu on the node, in milli-cpu, read back from the score."""
+    fields = vars(plugin or Usage()) | {"weight": 1, "memory": 0}
+    names = ("weight", "cpu", "memory", "thresholds", "estimator")
+    ssn = session(*objects, plugin=Usage(**{name: fields[name] for name in names}), **options)
+    return pytest.approx((100 - score(ssn)) / 100 * 10_000)
+
+
+def started(name, seconds_ago, **facts):
+    one = pod(name, group="g", node="n1", **facts)
+    one["status"]["startTime"] = (
+        f"2026-01-15T09:{59 - seconds_ago // 60:02d}:{60 - seconds_ago % 60:02d}Z"
+    )
+    return one
+
+
+@pytest.mark.parametrize(
+    ("one", "milli"),
+    [
+        (pod("a", group="g", cpu=1, node="n1"), 700),
+        (pod("a", group="g", cpu=1, node="n1", phase="Pending"), 700),
+        (pod("a", cpu=1, node="n1", scheduler="another"), 700),
+        (started("a", 29, cpu=1), 700),
+        (started("a", 30, cpu=1), 0),
+        (pod("a", group="g", cpu=1, node="n1", phase="Succeeded"), 0),
+        (pod("a", group="g", cpu=1), 0),
+    ],
+)
+def test_pods_too_young_to_be_measured_are_guessed_at(one, milli):
+    """Bound, running without a start, or started less than 30 seconds ago."""
+    assert guessed_cpu(one) == milli
+
+
+@pytest.mark.parametrize(
+    ("metrics", "milli"), [({"interval": "1m"}, 700), ({"interval": "often"}, 0), ({}, 0)]
+)
+def test_how_young_is_a_matter_of_the_interval_between_measurements(metrics, milli):
+    assert guessed_cpu(started("a", 45, cpu=1), metrics=metrics) == milli
+
+
+BURST = Usage(estimator=Estimator(request_ratio=0.5, burst_ratio=0.25))
+
+
+@pytest.mark.parametrize(
+    ("facts", "plugin", "milli"),
+    [
+        ({"cpu": 2}, None, 1400),
+        ({"cpu": 2, "limits": {"cpu": 4}}, None, 1400),
+        ({"cpu": 2}, BURST, 1000),
+        ({"cpu": 2, "limits": {"cpu": 4}}, BURST, 1500),
+        ({"cpu": 2, "limits": {"cpu": 1}}, BURST, 1000),
+        ({}, None, 250),
+        ({}, Usage(estimator=Estimator(best_effort_cpu="1500m")), 1500),
+        ({}, Usage(estimator=Estimator(best_effort_cpu=900)), 900),
+        ({}, Usage(estimator=Estimator(best_effort_cpu=-900)), 250),
+        ({}, Usage(estimator=Estimator(best_effort_cpu=True)), 250),
+        ({}, Usage(estimator=Estimator(best_effort_cpu="much")), 250),
+    ],
+)
+def test_a_guess_is_part_of_the_request_and_of_what_the_limit_leaves(facts, plugin, milli):
+    assert guessed_cpu(pod("a", group="g", node="n1", **facts), plugin=plugin) == milli
+
+
+@pytest.mark.parametrize(
+    ("load", "factor", "milli"), [(59.9, 1.2, 700), (60, 1.2, 840), (60, 2.0, 1000)]
+)
+def test_on_a_loaded_node_guesses_are_cautious_but_within_the_limit(load, factor, milli):
+    plugin = Usage(estimator=Estimator(risk_factor=factor))
+    ssn_usage = {"n1": measured(load, load)}
+    found = guessed_cpu(pod("a", group="g", cpu=1, node="n1"), plugin=plugin, usage=ssn_usage)
+    assert found == milli + load * 100
+
+
+def test_each_pod_is_guessed_by_the_load_before_it():
+    """58 % and two pods of 3 %: the first 210, then the load is 60.1 % and the second 252."""
+    pods = [pod(f"a{i}", group="g", cpu="300m", node="n1") for i in range(2)]
+    assert guessed_cpu(*pods, usage={"n1": measured(58, 58)}) == 5800 + 210 + 252
+
+
+def test_limits_count_sidecars_init_containers_and_overhead():
+    """Two containers and a sidecar make 1.5, an init container beside the sidecar 2.5; +0.5."""
+
+    def container(cpu, **more):
+        return {"name": "c", "resources": {"limits": {"cpu": cpu}}, **more}
+
+    spec = {
+        "containers": [
+            {"name": "a", "resources": {"requests": {"cpu": "100m"}, "limits": {"cpu": "500m"}}},
+            container("500m"),
+        ],
+        "initContainers": [container("500m", restartPolicy="Always"), container("2")],
+        "overhead": {"cpu": "500m"},
+    }
+    plugin = Usage(estimator=Estimator(request_ratio=1.0, burst_ratio=1.0))
+    assert guessed_cpu(pod("a", group="g", node="n1", spec=spec), plugin=plugin) == 3000
+
+
+def test_load_is_a_part_of_the_capacity_not_of_what_is_allocatable():
+    big = node("n1", cpu=10, memory="10Gi")
+    big["status"]["capacity"] = {"cpu": "20", "memory": "20Gi", "pods": "110"}
+    ssn = session(big, pod("a", group="g", cpu=2, node="n1"), plugin=Usage(weight=1, memory=0))
+    assert score(ssn) == pytest.approx(93)
+
+
+def test_a_node_without_capacity_counts_as_free():
+    bare = node("n1", cpu=10)
+    bare["status"]["capacity"] = {}
+    assert score(session(bare, usage={"n1": measured(50, 50)})) == 500
+
+
+def test_a_placement_lowers_the_score_for_the_next_pod_not_for_itself():
+    ssn = session(pod("q", group="g", cpu=1))
+    before = score(ssn, "q")
+    stmt = ssn.statement()
+    stmt.place(ssn.snapshot.tasks.row_of["default/p"], 0)
+    assert before - score(ssn, "q") == pytest.approx(5 * 7)
+    stmt.discard()
+    assert score(ssn, "q") == before
+
+
+def test_an_eviction_takes_off_what_was_guessed_and_a_rollback_restores_exactly_that():
+    young, old = pod("young", group="g", cpu=2, node="n1"), started("old", 600, cpu=2)
+    ssn = session(young, old)
+    before, row_of = score(ssn), ssn.snapshot.tasks.row_of
+    stmt = ssn.statement()
+    stmt.evict(row_of["default/old"], "preempt")
+    assert score(ssn) == before
+    stmt.evict(row_of["default/young"], "preempt")
+    assert score(ssn) == 500
+    stmt.discard()
+    assert score(ssn) == before
+
+
+def test_a_promise_taken_back_is_no_longer_counted():
+    ssn = session()
+    before, row = score(ssn), ssn.snapshot.tasks.row_of["default/p"]
+    stmt = ssn.statement()
+    stmt.pipeline(row, 0)
+    assert score(ssn) < before
+    stmt.unpipeline(row)
+    assert score(ssn) == before
+
+
+CONF = """
+actions: allocate
+tiers:
+- plugins:
+  - name: usage
+    enablePredicate: {predicate}
+    arguments:
+      usage.weight: -1
+      thresholds: {{cpu: 101, mem: 70}}
+      estimator: {{request_ratio: 1.5, risk_factor: 0.5}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("load", "predicate", "bound"),
+    [((75, 0), "true", True), ((0, 75), "true", False), ((0, 75), "false", True)],
+)
+def test_arguments_out_of_bounds_keep_their_defaults_and_the_filter_has_a_switch(
+    load, predicate, bound
+):
+    scheduler = Scheduler(parse_conf(CONF.format(predicate=predicate)))
+    binds = scheduler.cycle([node("n1"), *WAITING], NOW, {"n1": measured(*load)}).binds
+    assert bool(binds) == bound
+
+
+def test_it_keeps_a_plugins_promises():
+    check_plugin(Usage)
+    check_plugin(Usage, cpu=3, memory=0)
