@@ -9,6 +9,7 @@
     ├── PluginError                      a plug-in broke its contract
     │   ├── UnknownHookError             a method that no hook is named after
     │   └── BadHookResultError           an answer of the wrong type, shape or value
+    ├── ExtenderError                    a service that decides with us: out of reach, or garbled
     └── InvariantError                   Pumice itself is wrong; carries its story
 
 The text of an error is made from its attributes, so an error survives pickling between processes.
@@ -174,6 +175,18 @@ class BadHookResultError(PluginError):
         super().__init__(plugin, hook, f"wanted {wanted}, found {_show(found)}")
         self.wanted = wanted
         self.found = found
+
+
+class ExtenderError(PumiceError):
+    """An extender that cannot be reached or does not answer as agreed; names the address."""
+
+    def __init__(self, url: str = "", problem: str = "") -> None:
+        super().__init__()
+        self.url = url
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"extender at {self.url}: {self.problem}"
 
 
 class InvariantError(PumiceError):

@@ -2,6 +2,7 @@
 
 from pumice.core.status import Status
 from pumice.core.views import Task
+from pumice.framework.placing import Fit
 from pumice.framework.records import Stage, Why
 from pumice.framework.session import Session
 
@@ -50,21 +51,26 @@ def _best_effort(ssn: Session, job: int) -> list[int]:
 
 def _place(ssn: Session, job: int, row: int) -> None:
     """Place one task and bind it, and what waited with it, as soon as its job is ready."""
-    task, records = Task(ssn.snapshot, row), ssn.records
-    chosen = None
-    records.no_fit[row], records.barred[row] = {}, None
-    if ssn.filter_task(task) is None:
-        fit = ssn.placing.fit(task)
-        chosen = ssn.placing.choose(task, fit)
-        records.no_fit[row] = ssn.placing.count_reasons(task, fit)
-        records.barred[row] = ssn.placing.incurable(fit)
-    if chosen is None or not chosen[1]:
-        records.note(job, Stage.NODES, Why.NO_NODE_FITS, task=task.key, nodes=records.no_fit[row])
+    task = Task(ssn.snapshot, row)
+    if ssn.filter_task(task) is not None:
+        _note_no_node(ssn, job, task, None)
         return
-    del records.no_fit[row], records.barred[row]
+    fit = ssn.placing.fit(task)
+    chosen = ssn.placing.choose(task, fit)
+    if chosen is None or not chosen[1]:
+        _note_no_node(ssn, job, task, fit)
+        return
     ssn.statement().place(row, chosen[0])
     if not ssn.job_ready(job):
         return
     status = ssn.snapshot.tasks.status
     ssn.bind([each for each in ssn.snapshot.jobs.tasks[job] if status[each] == Status.ALLOCATED])
-    records.note(job, Stage.DONE, Why.SCHEDULED)
+    ssn.records.note(job, Stage.DONE, Why.SCHEDULED)
+
+
+def _note_no_node(ssn: Session, job: int, task: Task, fit: Fit | None) -> None:
+    records, placing = ssn.records, ssn.placing
+    reasons = {} if fit is None else placing.count_reasons(task, fit, room=False)
+    records.no_fit[task.row] = reasons
+    records.barred[task.row] = None if fit is None else placing.incurable(fit)
+    records.note(job, Stage.NODES, Why.NO_NODE_FITS, task=task.key, nodes=reasons)

@@ -9,7 +9,7 @@ from pumice.actions.preempt_dry_run import DryRun
 from pumice.core.resources import STEP, Column, Mask, fits
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
-from pumice.core.views import Job, Task
+from pumice.core.views import Task
 from pumice.framework.action_arguments import flag
 from pumice.framework.eviction_candidates import Candidates, Scope
 from pumice.framework.records import Stage, Why
@@ -21,7 +21,7 @@ def preempt(ssn: Session) -> None:
     """Take queues in order: first job against job, then task against task of the same job."""
     starving: dict[int, list[int]] = {}
     for job in ssn.waiting_jobs():
-        if not ssn.job_valid(job) and ssn.job_starving(job) and not _has_topology(ssn.job(job)):
+        if not ssn.job_valid(job) and ssn.job_starving(job) and not ssn.topology.has_topology(job):
             starving.setdefault(int(ssn.snapshot.jobs.queue[job]), []).append(job)
     if not starving:
         return
@@ -34,14 +34,6 @@ def preempt(ssn: Session) -> None:
             preemption.between_jobs(jobs.pop())
         for job in starving[queue]:
             preemption.within_job(job)
-
-
-def _has_topology(job: Job) -> bool:
-    """Tell jobs that must lie close together; they are left to gangpreempt."""
-    spec = job.group.spec
-    return spec.network_topology is not None or any(
-        policy.network_topology is not None for policy in spec.sub_group_policy
-    )
 
 
 class Preemption:
@@ -166,7 +158,7 @@ class Preemption:
                 return True
             if not self._ssn.allocatable(task.queue, task):
                 # what leaves the queue over its quota there leaves it so wherever less would go
-                visit.keep((sums - evicted[:, None] >= STEP).any(axis=0))
+                visit.keep(np.asarray((sums - evicted[:, None] >= STEP).any(axis=0)))
             stmt.rollback(start)
         return False
 

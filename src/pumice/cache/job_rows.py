@@ -9,6 +9,9 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.status import PHASE_CODE
 from pumice.core.tables import NOWHERE
 
+_OF_PODS = ("sums", "counts", "n_tasks", "n_pending_best_effort", "namespace")
+"""Columns of a job that its pods fill, not its group."""
+
 
 class JobRows:
     """Keeps jobs and queues in step with pod groups, queues and priority classes."""
@@ -64,8 +67,8 @@ class JobRows:
         row = jobs.row_of.get(key)
         if row is None:
             return
+        jobs.reset_row(row, keep=_OF_PODS)
         jobs.groups[row] = None
-        jobs.listed[row] = False
         self.forget_if_empty(row)
         self.stale = True
 
@@ -115,7 +118,7 @@ class JobRows:
         snapshot = self.snapshot
         jobs, queues = snapshot.jobs, snapshot.queues
         classes = {c.metadata.name: c for c in snapshot.kind("PriorityClass").values()}
-        default = next((c.value for c in classes.values() if c.global_default), 0)
+        default = min((c.value for c in classes.values() if c.global_default), default=0)
         for row, group in enumerate(jobs.groups[: jobs.n]):
             if not isinstance(group, PodGroup):
                 jobs.queue[row] = NOWHERE

@@ -5,7 +5,6 @@ follow the Kubernetes view of nodes afterwards, also when a move is rolled back.
 """
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -329,14 +328,9 @@ class PodTerms:
 
     def follow(self, task: int, node: int, sign: int) -> None:
         """Follow a change of the view, and take it back if the move is rolled back."""
-        if not self.speaking:
-            return
-        self._journal.on_rollback(partial(self._apply, task, node, -sign, self._log_again))
+        self._journal.on_rollback(self._apply, task, node, -sign, self._journal.moved.append)
         if self._counters:
             self._apply(task, node, sign, self._journal.touch)
-
-    def _log_again(self, rows: Any) -> None:
-        self._journal.moved.append(rows)
 
     def _apply(self, task: int, node: int, sign: int, log: Log) -> None:
         tasks = self._tasks
@@ -378,5 +372,6 @@ def pod_terms(snapshot: Snapshot) -> PodTerms:
         if book is None:
             book = snapshot.derived[_BOOK] = TermBook(snapshot)
         kept = snapshot.derived[_TERMS] = PodTerms(snapshot, book)
-        snapshot.view_watchers.append(kept.follow)
+        if kept.speaking:
+            snapshot.view_watchers.append(kept.follow)
     return kept

@@ -82,6 +82,14 @@ class Snapshot:
         """Give a task's request (R,)."""
         return self.shapes[self.tasks.shape[task]].request[:, 0]
 
+    def requests(self, tasks: NDArray[np.intp]) -> Column:
+        """Give the requests of many tasks (R, n)."""
+        known, where = np.unique(self.tasks.shape[tasks], return_inverse=True)
+        if not len(known):
+            return np.zeros((len(self.resources), 0))
+        distinct = np.concatenate([self.shapes[i].request for i in known.tolist()], axis=1)
+        return np.asarray(distinct[:, where])
+
     def place(self, task: int, node: int) -> None:
         """Put a pending task on a node with room."""
         self._move("place", task, node)

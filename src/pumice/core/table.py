@@ -1,6 +1,6 @@
 """A growable set of columns with one row for each thing."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,11 +62,16 @@ class Table:
 
     def clear_row(self, row: int) -> None:
         """Reset a row to its fill values and keep it for reuse."""
-        for name, (_, _, fill) in self._columns.items():
-            getattr(self, name)[..., row] = fill
+        self.reset_row(row)
         for name in self._lists:
             getattr(self, name)[row] = None
         self.free.append(row)
+
+    def reset_row(self, row: int, keep: Collection[str] = ()) -> None:
+        """Put the cells of a row back to their fill values, but for some columns."""
+        for name, (_, _, fill) in self._columns.items():
+            if name not in keep:
+                getattr(self, name)[..., row] = fill
 
     def trim(self) -> None:
         """Cut the spare capacity, so that columns hold exactly the rows in use."""

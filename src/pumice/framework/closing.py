@@ -14,12 +14,14 @@ from pumice.core.status import PHASE_CODE, PHASES, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
 from pumice.framework.columns import all_jobs
+from pumice.framework.explaining import explain
 from pumice.framework.messages import fit_error
 from pumice.framework.session import Session
 
 Phases = NDArray[np.int8]
 _SCHEDULED = Condition("Scheduled", "True", "tasks in gang are ready to be scheduled")
 _STATED = [int(status) for status in (Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
+ALLOCATED_DOMAIN = "volcano.sh/job-allocated-hypernode"
 _WAITING = frozenset(PHASE_CODE[name] for name in ("Pending", "Inqueue", "Unknown"))
 
 
@@ -35,12 +37,18 @@ def outcome(ssn: Session, *, only_changes: bool = False) -> Decisions:
     reported = _changed(ssn, phases) if only_changes else jobs.listed
     for row in np.flatnonzero(reported).tolist():
         job = ssn.job(row)
-        decisions.pod_groups[job.key] = _group_state(ssn, job, PHASES[phases[row]])
+        state = _group_state(ssn, job, PHASES[phases[row]])
+        if only_changes and _is_known(job, state):
+            continue
+        decisions.pod_groups[job.key] = state
         decisions.task_statuses[job.key] = {
             Status(s).label: n for s, n in enumerate(job.counts) if n
         }
         if phases[row] in _WAITING:
             decisions.unschedulable[job.key] = fit_error(ssn, job)
+        sentence = explain(ssn, job)
+        if sentence:
+            decisions.explanations[job.key] = sentence
     decisions.queues = _queue_amounts(ssn)
     return decisions
 
@@ -88,6 +96,20 @@ def _changed(ssn: Session, phases: Phases) -> Mask:
     changed |= ssn.scheduled & ~jobs.stated_scheduled
     changed[[*ssn.conditions, *ssn.topology.placed_jobs()]] = True
     return changed & jobs.listed
+
+
+def _is_known(job: Job, state: PodGroupState) -> bool:
+    """Say whether a group's own status says the same."""
+    said, marks = job.group.status, job.group.metadata.annotations
+    old = PodGroupState(
+        phase=said.phase,
+        conditions=[Condition(c.type, c.status, c.reason, c.message) for c in said.conditions],
+        hyper_node=marks.get(ALLOCATED_DOMAIN),
+        running=said.running,
+        succeeded=said.succeeded,
+        failed=said.failed,
+    )
+    return old == state
 
 
 def _group_state(ssn: Session, job: Job, phase: str) -> PodGroupState:
@@ -147,7 +169,8 @@ def _listed(ssn: Session) -> list[int]:
 
 def _ancestors(ssn: Session, row: int, root: int) -> list[int]:
     """Walk up to the root; a queue without parent hangs under it."""
-    queues, out = ssn.snapshot.queues, []
+    queues = ssn.snapshot.queues
+    out: list[int] = []
     while row != root and len(out) <= queues.n:
         parent = int(queues.parent[row])
         row = root if parent == NOWHERE else parent

@@ -200,7 +200,7 @@ def make_worksheet(ssn: "Session", job: int) -> tuple[Worksheet, Any]:
     parts = ssn.topology.subgroups(job)
     needed = _needed(ssn, job, parts)
 
-    def compare(left: SubGroup, right: SubGroup) -> float:
+    def compare(left: SubGroup, right: SubGroup) -> int:
         if (left in needed) != (right in needed):
             return -1 if left in needed else 1
         return ssn.compare_subgroups(left, right)

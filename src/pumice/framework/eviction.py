@@ -94,7 +94,7 @@ def _spare(ssn: "Session", job: Job, rows: list[int]) -> tuple[list[int], list[i
     surplus = job.ready - job.min_member
     if surplus < 0:
         return ordered, []  # not a running gang any more: nothing left to break
-    spares = [_RoleSpares(job), _SubGroupSpares(ssn, job)]
+    spares: tuple[_RoleSpares, _SubGroupSpares] = (_RoleSpares(job), _SubGroupSpares(ssn, job))
     safe: list[int] = []
     rest: list[int] = []
     for row in ordered:

@@ -100,11 +100,11 @@ class Candidates:
     def _scope(self, key: Hashable, members: Callable[[], Mask]) -> Scope:
         found = self._scopes.get(key)
         if found is None:
-            sums = np.zeros((len(self._requests), self._snapshot.nodes.n))
-            found = self._scopes[key] = Scope(members(), sums)
-            for node in np.unique(self.node[found.members]).tolist():
-                self._add_up(found, node)
-            found.cursor = len(self._snapshot.journal.moved)
+            part = members()
+            at = np.flatnonzero(part & self._counts[self._snapshot.tasks.status[self.rows]])
+            sums = _sum_by_node(self._requests[:, at], self.node[at], self._snapshot.nodes.n)
+            found = Scope(part, sums, cursor=len(self._snapshot.journal.moved))
+            self._scopes[key] = found
         return found
 
     def on_node(self, scope: Scope, node: int) -> list[int]:

@@ -1,9 +1,10 @@
-"""Evictions for a whole job at a time: choose victims in a domain, try the job there, commit or not.
+"""Evictions for a whole job at a time: choose victims in a domain and try the job there.
 
 The one engine behind gangpreempt and gangreclaim.  Victims are added bundle by bundle until the job
 fits; what does not work out is rolled back.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -85,7 +86,8 @@ class GangEvictor:
 
     def _demand(self, job: int, sheet: Worksheet) -> list[int]:
         """List the tasks to make room for; of a job that runs already, one sub-group's."""
-        left, rows = sheet.copy(), []
+        left = sheet.copy()
+        rows: list[int] = []
         while len(left):
             rows += left.tasks[left.pop().id]
             if self._ssn.job_ready(job):
@@ -150,7 +152,7 @@ class GangEvictor:
         return False
 
     def _place_part(
-        self, stmt: Statement, part: SubGroup, tasks: list[int], within: Domain
+        self, stmt: Statement, part: SubGroup, tasks: Sequence[int], within: Domain
     ) -> bool:
         """Promise a sub-group its room in the first domain that works, the widest first."""
         ssn = self._ssn
@@ -162,7 +164,7 @@ class GangEvictor:
         )
 
     def _pipeline_all(
-        self, stmt: Statement, part: SubGroup, tasks: list[int], domain: Domain
+        self, stmt: Statement, part: SubGroup, tasks: Sequence[int], domain: Domain
     ) -> bool:
         """Pipeline every task of a sub-group on the nodes of a domain, or none."""
         ssn = self._ssn

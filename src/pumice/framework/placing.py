@@ -88,15 +88,15 @@ class Placing:
         self._score_nodes = [m for tier in hooks["score_nodes"] for m in tier]
         self._rank_nodes = [m for tier in hooks["rank_nodes"] for m in tier]
         self._best_node = [m for tier in hooks["best_node"] for m in tier]
-        self._varying = [p for p in self._ssn.plugins if type(p).vary_by is not Plugin.vary_by]
+        self.varying = [p for p in self._ssn.plugins if type(p).vary_by is not Plugin.vary_by]
 
     # Columns of a shape
 
     def fit(self, task: Task) -> Fit:
         """Give the up-to-date columns of a task."""
         key: Hashable = task.shape.id
-        if self._varying:
-            key = (key, *[plugin.vary_by(task) for plugin in self._varying])
+        if self.varying:
+            key = (key, *[plugin.vary_by(task) for plugin in self.varying])
         fit = self._fits.get(key)
         moved = self.snapshot.journal.moved
         if fit is None:

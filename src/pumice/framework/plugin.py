@@ -76,9 +76,7 @@ class Plugin:
         """Say what, beside the shape, the answers of this plugin's node hooks depend on."""
         return None
 
-    def bound_victims(
-        self, hook: str, asker: Task, candidates: NDArray[np.intp]
-    ) -> Mask | None:
+    def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask | None:
         """Mark at least every candidate that ``hook`` could ever name, in whatever company.
 
         ``hook`` is "preemptable" or "reclaimable".  Asked once about candidates of many nodes, so

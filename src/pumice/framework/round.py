@@ -30,6 +30,8 @@ class JobMemory:
 
     failed_roles: set[int] = field(default_factory=set)
     """Roles of which one task found no node; pods without a role are always tried."""
+    mixed_roles: frozenset[int] | None = None
+    """Roles whose tasks differ in shape; None: not looked at yet."""
 
 
 @dataclass
@@ -83,7 +85,7 @@ class Round:
         role = int(ssn.snapshot.tasks.role[self.tasks[0]])
         if self.on_placed is not None or (role != NOWHERE and role in self.memory.failed_roles):
             return False
-        if self.job in ssn.ordering.moving_jobs:
+        if self.job in ssn.ordering.moving_jobs or self._is_mixed(role):
             return False
         n = equal_run(ssn, list(self.tasks), self.is_done)
         if not n:
@@ -138,13 +140,25 @@ class Round:
             if chosen is not None:
                 return chosen
         allowed = self.allowed
-        if role != NOWHERE and self.remember_errors and _may_reopen(task):
+        remembers = role != NOWHERE and self.remember_errors
+        if remembers and (_may_reopen(task) or self._is_mixed(role)):
             refused = self._refused.get(role)
             if refused is not None:
                 allowed = ~refused if allowed is None else allowed & ~refused
             failing = ~placing.feasible(fit)
             self._refused[role] = failing if refused is None else refused | failing
         return placing.choose(task, fit, allowed)
+
+    def _is_mixed(self, role: int) -> bool:
+        """Tell a role whose tasks differ, so that a node may refuse one and take the next."""
+        if role == NOWHERE or not self.remember_errors:
+            return False
+        if self.memory.mixed_roles is None:
+            table, rows = self.ssn.snapshot.tasks, self.ssn.snapshot.jobs.tasks[self.job]
+            kinds = set(zip(table.role[rows].tolist(), table.shape[rows].tolist(), strict=True))
+            roles = [kind[0] for kind in kinds]
+            self.memory.mixed_roles = frozenset(r for r in roles if roles.count(r) > 1)
+        return role in self.memory.mixed_roles
 
     def _no_node(self, row: int, role: int, fit: Fit | None) -> bool:
         """Remember that a task found no node, and why."""

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 _WORTH = 4
 """Shorter runs cost more than they save."""
 
-_AHEAD = 8
-"""Copies to imagine on a node that stays best; doubled while it does."""
+_MANY = 64
+"""Equals for each task still to place, beyond which only drawn ones are asked about."""
+_MOST = 16384
+"""Imagined rows in one question."""
 
 
 class ImaginedNodes(Nodes):
@@ -76,18 +78,20 @@ class ImaginedNodes(Nodes):
 
 
 class Run:
-    """Picks nodes for equal tasks one after the other, on imagined rows."""
+    """Picks nodes for equal tasks one after the other, on imagined rows.
 
-    def __init__(self, placing: "Placing", task: Task, fit: Fit, allowed: Mask | None) -> None:
+    ``_ahead[node]`` holds the node's values with one, two, … more copies on it, as far as they were
+    asked for; questions about many nodes and several copies go out together.
+    """
+
+    def __init__(self, placing: Placing, task: Task, fit: Fit, allowed: Mask | None) -> None:
         self._placing = placing
         self._task = task
         self._fit = fit
         self._value = fit.value.copy() if allowed is None else np.where(allowed, fit.value, -np.inf)
         self._copies: dict[int, int] = {}
-        self._known: dict[tuple[int, int], float] = {}
-        self._ahead = _AHEAD
-        self._bold = 1
-        """How many equals to draw before looking; packing never gets far, spreading does."""
+        self._ahead: dict[int, list[float]] = {}
+        self._depth = 1
 
     def pick(self, n: int) -> list[int]:
         """Give nodes for up to n tasks; fewer if room runs out."""
@@ -97,68 +101,63 @@ class Run:
             best = value.max()
             if best == -np.inf:
                 break
-            ties = np.flatnonzero(value == best)
+            ties = np.flatnonzero(value == best).tolist()
             if len(ties) == 1:
-                self._stay(int(ties[0]), n, picks)
+                self._fill(ties[0], n, picks)
             else:
-                self._spread(ties.tolist(), float(best), n, picks)
+                self._draw(ties, float(best), n, picks)
         return picks
 
-    def _spread(self, ties: list[int], best: float, n: int, picks: list[int]) -> None:
-        """Pick among equals; stop as soon as a picked node is not worse than before.
-
-        Draws as if every picked node dropped out, then checks that they did.
-        """
-        placing = self._placing
-        states: list[int] = []
-        drawn: list[int] = []
-        left = list(ties)
-        while left and len(drawn) < min(self._bold, n - len(picks)):
-            drawn.append(left.pop(placing.spin(len(left)) if len(left) > 1 else 0))
-            states.append(placing.state)
-        after = self._next_values(drawn)
-        for i, (node, value) in enumerate(zip(drawn, after.tolist(), strict=True)):
+    def _draw(self, ties: list[int], best: float, n: int, picks: list[int]) -> None:
+        """Draw among equals until one of them is left or one becomes better than all."""
+        spin = self._placing.spin
+        few = len(ties) > _MANY * (n - len(picks))
+        while len(ties) > 1 and len(picks) < n:
+            at = spin(len(ties))
+            node = ties[at]
+            after = self._add(node, [node] if few else ties)
             picks.append(node)
-            self._copies[node] = self._copies.get(node, 0) + 1
-            self._value[node] = value
-            if value >= best:
-                placing.state = states[i]
-                self._bold = 1
+            if after < best:
+                del ties[at]
+            elif after > best:
                 return
-        self._bold *= 4
 
-    def _stay(self, node: int, n: int, picks: list[int]) -> None:
+    def _fill(self, node: int, n: int, picks: list[int]) -> None:
         """Fill the only best node while it stays the only best."""
         value = self._value
         value[node] = -np.inf
         second = value.max()
-        have = self._copies.get(node, 0)
         while len(picks) < n:
             picks.append(node)
-            have += 1
-            now = self._value_with(node, have, n - len(picks))
-            if now <= second:
-                value[node] = now
-                break
-            value[node] = now
-        self._copies[node] = have
+            if self._add(node, [node]) <= second:
+                return
 
-    def _value_with(self, node: int, copies: int, more: int) -> float:
-        """Give a node's value with some copies on it, looking further ahead each time."""
-        known = self._known.get((node, copies))
-        if known is None:
-            ahead = np.arange(copies, copies + max(1, min(self._ahead, more)), dtype=np.float64)
-            self._ahead *= 2
-            rows = np.full(len(ahead), node, dtype=np.intp)
-            for count, value in zip(ahead.tolist(), self._values(rows, ahead), strict=True):
-                self._known[node, int(count)] = float(value)
-            known = self._known[node, copies]
-        return known
+    def _add(self, node: int, company: list[int]) -> float:
+        """Put one more copy on a node and give its value after that.
 
-    def _next_values(self, nodes: list[int]) -> Column:
-        rows = np.asarray(nodes, dtype=np.intp)
-        copies = np.array([self._copies.get(node, 0) + 1 for node in nodes], dtype=np.float64)
-        return self._values(rows, copies)
+        If the value is not known yet, it is asked for together with those of its company.
+        """
+        copies = self._copies.get(node, 0)
+        known = self._ahead.get(node, ())
+        if len(known) <= copies:
+            self._look_ahead(company)
+            known = self._ahead[node]
+        self._copies[node] = copies + 1
+        after = known[copies]
+        self._value[node] = after
+        return after
+
+    def _look_ahead(self, nodes: list[int]) -> None:
+        """Ask about the next few copies on those of the nodes that have used theirs up."""
+        short = [i for i in nodes if len(self._ahead.get(i, ())) <= self._copies.get(i, 0)]
+        depth = max(1, min(self._depth, _MOST // len(short)))
+        self._depth *= 2
+        rows = np.repeat(np.asarray(short, dtype=np.intp), depth)
+        first = [len(self._ahead.get(i, ())) + 1 for i in short]
+        copies = (np.repeat(first, depth) + np.tile(np.arange(depth), len(short))).astype(float)
+        values = self._values(rows, copies).tolist()
+        for k, node in enumerate(short):
+            self._ahead.setdefault(node, []).extend(values[k * depth : (k + 1) * depth])
 
     def _values(self, rows: NDArray[np.intp], copies: Column) -> Column:
         shape = self._task.shape
@@ -188,9 +187,10 @@ def equal_run(ssn: "Session", tasks: list[int], is_done: Callable[[], bool]) -> 
     same = (table.shape[rows] == table.shape[rows[0]]) & (table.role[rows] == table.role[rows[0]])
     same &= table.nominated[rows] == NOWHERE
     n = len(rows) if same.all() else int(np.argmin(same))
-    if n < _WORTH or not _is_plain(ssn, tasks[0]):
+    if n < _WORTH or not is_plain(ssn, tasks[0]):
         return 0
     task = Task(ssn.snapshot, tasks[0])
+    n = _alike(ssn, tasks[:n])
 
     def accepted(k: int) -> bool:
         with _imagine(ssn.snapshot, task, k - 1):
@@ -205,7 +205,18 @@ def equal_run(ssn: "Session", tasks: list[int], is_done: Callable[[], bool]) -> 
     return n if n >= _WORTH else 0
 
 
-def _is_plain(ssn: "Session", row: int) -> bool:
+def _alike(ssn: "Session", tasks: list[int]) -> int:
+    """Say how many of the first tasks get the same answers as the first one."""
+    for plugin in ssn.placing.varying:
+        first = plugin.vary_by(Task(ssn.snapshot, tasks[0]))
+        for i in range(1, len(tasks)):
+            if plugin.vary_by(Task(ssn.snapshot, tasks[i])) != first:
+                tasks = tasks[:i]
+                break
+    return len(tasks)
+
+
+def is_plain(ssn: "Session", row: int) -> bool:
     """Tell tasks whose answers follow from node rows alone, also while copies of it are placed."""
     if ssn.hooks["on_place"] or not all(plugin.by_row for plugin in ssn.plugins):
         return False

@@ -179,13 +179,13 @@ class Session:
             return self.job_pipelined(part.job)
         return self._vote("subgroup_pipelined", part)
 
-    def compare_subgroups(self, left: SubGroup, right: SubGroup) -> float:
+    def compare_subgroups(self, left: SubGroup, right: SubGroup) -> int:
         """Compare parts of a job: negative if the left one goes first."""
         for tier in self.hooks["order_subgroups"]:
             for method in tier:
                 order: float = method(left, right)
                 if order:
-                    return order
+                    return -1 if order < 0 else 1
         ties = [(part.match_index, part.id) for part in (left, right)]
         return (ties[0] > ties[1]) - (ties[0] < ties[1])
 

@@ -29,8 +29,8 @@ class SubGroup:
     snapshot: Snapshot = field(repr=False)
     id: str
     job: int
-    policy: str
-    """The name of its policy, empty for tasks of no policy."""
+    policy: str | None
+    """The name of its policy, None for tasks of no policy."""
     size: int
     match_index: int = 0
     """The first label value if it is a number; orders sub-groups."""
@@ -113,7 +113,7 @@ def _subgroup(job: Job, policy: SubGroupPolicy | None, values: tuple[str, ...]) 
     spec = job.group.spec
     if policy is None:
         size = 1 if spec.sub_group_policy else job.min_member
-        return SubGroup(job.snapshot, job.key, job.row, "", size, topology=spec.network_topology)
+        return SubGroup(job.snapshot, job.key, job.row, None, size, topology=spec.network_topology)
     return SubGroup(
         job.snapshot,
         f"{job.key}/{policy.name}-{'-'.join(values)}",

@@ -1,6 +1,7 @@
 """conformance: pods that the cluster itself rests on are never evicted."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,6 @@ class Conformance(Plugin, name="conformance"):
         return offered[rows] == 1
 
     def _is_critical(self, row: int) -> bool:
-        pod = self._tasks.pods[row]
-        in_system: bool = self._tasks.keys[row].partition("/")[0] == _SYSTEM_NAMESPACE
-        return in_system or pod.spec.priority_class_name in _CRITICAL
+        pod: Any = self._tasks.pods[row]
+        critical: bool = pod.spec.priority_class_name in _CRITICAL
+        return critical or pod.metadata.namespace == _SYSTEM_NAMESPACE

@@ -118,6 +118,12 @@ class Proportion(Plugin, name="proportion"):
                 out[i] = True
         return out
 
+    def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
+        """Mark the tasks of queues that now have more than their part."""
+        jobs = self._snapshot.jobs
+        beyond = ~fits(self._queues.booked, self._deserved)
+        return np.asarray(beyond[jobs.queue[self._snapshot.tasks.job[candidates]]])
+
     def job_enqueueable(self, job: Job) -> int:
         """Permit a job that fits beside what its queue holds and has reserved."""
         queue, request = job.queue, job.min_resources

@@ -15,6 +15,8 @@ from pumice.framework.plugin import PERMIT, REJECT, Plugin
 from pumice.framework.records import Why
 from pumice.framework.session import Session
 
+_NANO = 10**9
+
 
 @dataclass(kw_only=True)
 class ResourceQuotas(Plugin, name="resourcequota"):
@@ -36,8 +38,9 @@ class ResourceQuotas(Plugin, name="resourcequota"):
         for quota in self._quotas.get(namespace, ()):
             hard, used = _amounts(quota.status.hard), _amounts(quota.status.used)
             for name in needs.keys() & hard.keys():
-                if used[name] + admitted[name] + needs[name] > hard[name]:
-                    self._refuse(job, quota, name)
+                taken = used[name] + admitted[name]
+                if taken + needs[name] > hard[name]:
+                    self._refuse(job, quota, name, taken)
                     return REJECT
         return PERMIT
 
@@ -47,18 +50,24 @@ class ResourceQuotas(Plugin, name="resourcequota"):
         admitted = self._admitted.setdefault(namespace, Counter())
         admitted.update(_amounts(job.group.spec.min_resources))
 
-    def _refuse(self, job: Job, quota: ResourceQuota, name: str) -> None:
+    def _refuse(self, job: Job, quota: ResourceQuota, name: str, taken: int) -> None:
+        per_unit = _NANO if _plain(name) in ("memory", "pods") else _NANO // 1000
         self._records.refuse(
             job.row,
             Why.OVER_QUOTA,
+            queue=job.queue,
             at=f"resource quota {quota.metadata.name}",
             resource=name,
-            used=quota.status.used.get(name, "0"),
-            request=(job.group.spec.min_resources or {})[name],
-            limit=quota.status.hard[name],
+            used=taken / per_unit,
+            request=parse_quantity(job.group.spec.min_resources[name]) / per_unit,
+            limit=parse_quantity(quota.status.hard[name]) / per_unit,
         )
 
 
 def _amounts(quantities: ResourceList | None) -> Counter[str]:
     """Read a resource list exactly, in nano units; a name that is not there counts as zero."""
     return Counter({name: parse_quantity(text) for name, text in (quantities or {}).items()})
+
+
+def _plain(name: str) -> str:
+    return name.removeprefix("requests.").removeprefix("limits.")

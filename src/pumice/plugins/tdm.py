@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pumice.core.resources import Column, Mask
 from pumice.core.shapes import Shape
@@ -84,20 +85,22 @@ class Tdm(Plugin, name="tdm"):
         return not self._preemptable[job.row] and job.counts[Status.PENDING] > 0
 
     def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask:
-        """Offer revocable work on ordinary nodes, to preemptors that are not revocable."""
-        mask = np.zeros(len(candidates), dtype=bool)
-        if preemptor.preemptable or _is_revocable(preemptor.shape):
-            return mask
-        tasks = self._snapshot.tasks
+        """Offer preemptable work on ordinary nodes, as much of each job as its budget allows."""
+        mask = self.bound_victims("preemptable", preemptor, np.array(candidates, dtype=np.intp))
         left: dict[int, int] = {}
-        for i, row in enumerate(candidates):
-            job, node = int(tasks.job[row]), int(tasks.node[row])
-            if not self._may_go(row) or node == NOWHERE or self._zones[node]:
-                continue
-            if left.setdefault(job, _budget(Job(self._snapshot, job))) > 0:
-                left[job] -= 1
-                mask[i] = True
+        for i in np.flatnonzero(mask).tolist():
+            job = int(self._snapshot.tasks.job[candidates[i]])
+            if job not in left:
+                left[job] = _budget(Job(self._snapshot, job))
+            mask[i] = left[job] > 0
+            left[job] -= 1
         return mask
+
+    def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
+        """Mark preemptable work on ordinary nodes; none for those who may be preempted too."""
+        if asker.preemptable or _is_revocable(asker.shape):
+            return np.zeros(len(candidates), dtype=bool)
+        return self._may_go(candidates) & ~self._revocable[self._snapshot.tasks.node[candidates]]
 
     def victims(self, running: list[int]) -> list[int]:
         """Take preemptable tasks off nodes of closed zones, within each job's budget."""
@@ -107,20 +110,22 @@ class Tdm(Plugin, name="tdm"):
             return []
         ssn.memory[self.name] = ssn.now
         by_job: dict[tuple[str, int], list[int]] = {}
-        for row in running:
-            node = int(tasks.node[row])
-            zone = self._zones[node] if node != NOWHERE else ""
-            if zone in self._closed_zones and self._may_go(row):
+        rows = np.array(running, dtype=np.intp)
+        for row in rows[self._may_go(rows)].tolist():
+            zone = self._zones[tasks.node[row]]
+            if zone in self._closed_zones:
                 by_job.setdefault((zone, int(tasks.job[row])), []).append(row)
         out = []
-        for (_, job), rows in by_job.items():
-            least_wanted = ssn.ordering.sort_tasks(rows)[::-1]
+        for (_, job), leaving in by_job.items():
+            least_wanted = ssn.ordering.sort_tasks(leaving)[::-1]
             out += least_wanted[: _budget(ssn.job(job))]
         return out
 
-    def _may_go(self, row: int) -> bool:
+    def _may_go(self, rows: NDArray[np.intp]) -> Mask:
+        """Mark preemptable tasks that run on a node of the session (n,)."""
         tasks = self._snapshot.tasks
-        return bool(tasks.preemptable[row]) and tasks.status[row] == Status.RUNNING
+        runs = (tasks.status[rows] == Status.RUNNING) & (tasks.node[rows] != NOWHERE)
+        return tasks.preemptable[rows] & runs
 
 
 def _is_open(window: str, now: float) -> bool:

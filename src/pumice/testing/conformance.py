@@ -23,6 +23,7 @@ from pumice.errors import PluginError
 from pumice.framework.arguments import bind_arguments, describe_arguments, dump_arguments
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin
+from pumice.framework.runs import ImaginedNodes, is_plain
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 from pumice.testing.questions import BY_NODES, BY_SHAPE, ORDERS, Answer, Answers, Questions
@@ -39,9 +40,10 @@ def check_plugin(cls: type[Plugin], **arguments: Any) -> None:
     Docs: the class and every argument say what they are.  Arguments: what is written is read back,
     an unknown one is reported.  Node hooks: each row is answered by itself, so that one row, some
     rows and all rows in any order get the very same answers; tasks of one shape are alike; answers
-    to a shape outlive every move; a move changes only the rows it touches.  Orders: keys that can
-    be compared, each row by itself.  Votes and masks: of the right type and length.  All: the same
-    answer twice, tables left alone, no trace of a discarded statement in tables or answers.
+    to a shape outlive every move; a move changes only the rows it touches; a node with the task on
+    it may be asked about before it is so.  Orders: keys that can be compared, each row by itself.
+    Votes and masks: of the right type and length.  All: the same answer twice, tables left alone,
+    no trace of a discarded statement in tables or answers.
 
     Raises:
         PluginError: The first promise that is broken.
@@ -201,9 +203,24 @@ class _Examination:
         task = Task(self.snapshot, self.moving.pop())
         room = np.flatnonzero(fits(task.request, self.snapshot.nodes.idle))
         if kind == 0 and len(room):
-            statement.place(task.row, int(self.rng.choice(room)))
+            self.place(statement, task, int(self.rng.choice(room)))
         else:
             statement.pipeline(task.row, int(self.rng.integers(self.snapshot.nodes.n)))
+
+    def place(self, statement: Statement, task: Task, node: int) -> None:
+        """Place a task; ask before about the node with the task on it, as runs of equals do."""
+        hooks = [h for h in BY_NODES if self.questions.has(h) and is_plain(self.ssn, task.row)]
+        rows, one = np.array([node], dtype=np.intp), np.ones(1)
+        imagined = ImaginedNodes(self.snapshot, rows, task.shape, one)
+        varies = self.questions.ask("vary_by", task)
+        wanted = {hook: self.questions.live_column(hook, task, imagined) for hook in hooks}
+        statement.place(task.row, node)
+        if varies != self.questions.ask("vary_by", task):
+            return
+        for hook, answer in wanted.items():
+            found = self.questions.node_column(hook, task.row, rows)
+            text = "reads more than the rows it is given (use them, or set by_row to False)"
+            self.equal(hook, text, found, answer)
 
     # Comparing
 

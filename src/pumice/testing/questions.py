@@ -68,7 +68,10 @@ class Questions:
         if hook in BY_SHAPE:
             facts = NodeFacts(snapshot, rows)
             return self.numbers(hook, self.ask(hook, task.shape, facts), len(facts))
-        nodes = Nodes(snapshot, rows)
+        return self.live_column(hook, task, Nodes(snapshot, rows))
+
+    def live_column(self, hook: str, task: Task, nodes: Nodes) -> Answer:
+        """Ask a node hook that follows moves about given nodes."""
         return self.numbers(hook, self.ask(hook, task, nodes), len(nodes))
 
     def numbers(self, hook: str, answer: Any, n: int) -> Answer:

@@ -47,7 +47,7 @@ COMPARED = {
     "nothing": (of(), of(), ZERO, (False, True, False, True)),
     "less of all": (of(1, 1, gpu=1), of(2, 2, gpu=2), ZERO, (True, True, True, True)),
     "equal within the step": (of(1.05, 1), of(1, 1), ZERO, (False, True, False, True)),
-    "a step more": (of(1.1, 1), of(1, 1), ZERO, (False, True, False, True)),
+    "a step more": (of(1.125, 1), of(1, 1), ZERO, (False, False, False, True)),
     "more than a step": (of(1.2, 1.2), of(1, 1), ZERO, (False, False, False, False)),
     "more of one": (of(3, 1), of(2, 2), ZERO, (False, False, True, True)),
     "there not given is zero": (of(1, 1, gpu=1), of(2, 2), ZERO, (False, False, True, True)),

@@ -101,7 +101,9 @@ def test_a_threshold_that_is_not_given_is_a_hundred():
     assert len(gone(HOT, usage, conf("cpu: 20", "cpu: 80"))) == 2
 
 
-@pytest.mark.parametrize("text", [conf(name=""), conf(params=False), conf(arguments=["interval: 1m"])])
+@pytest.mark.parametrize(
+    "text", [conf(name=""), conf(params=False), conf(arguments=["interval: 1m"])]
+)
 def test_without_params_every_bound_is_a_hundred_and_nothing_moves(text):
     assert gone(HOT, percents(hot=(99, 99), cold=(5, 5)), text) == []
 

@@ -205,7 +205,6 @@ def test_evictions_keep_their_period(extra, seconds, evicted):
     assert (len(first), len(second)) == (1, evicted)
 
 
-
 def crowd(*, group_marks=None, **preemptor):
     """Two full nodes, one lent; a pod without room."""
     return [

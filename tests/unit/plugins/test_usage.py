@@ -1,5 +1,7 @@
 """usage: measured load closes nodes, measured and guessed load scores them."""
 
+from datetime import UTC, datetime
+
 import numpy as np
 import pytest
 
@@ -103,9 +105,8 @@ def guessed_cpu(*objects, plugin=None, **options):
 
 def started(name, seconds_ago, **facts):
     one = pod(name, group="g", node="n1", **facts)
-    one["status"]["startTime"] = (
-        f"2026-01-15T09:{59 - seconds_ago // 60:02d}:{60 - seconds_ago % 60:02d}Z"
-    )
+    moment = datetime.fromtimestamp(NOW - seconds_ago, tz=UTC)
+    one["status"]["startTime"] = moment.isoformat()
     return one
 
 

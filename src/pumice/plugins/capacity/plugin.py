@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pumice.core.resources import PODS, STEP, Column, Mask, dominant_share, within_requested
 from pumice.core.tables import NOWHERE
@@ -12,15 +13,13 @@ from pumice.core.views import Job, Queue, Task
 from pumice.framework.admission import Reservations, elastic_by_queue
 from pumice.framework.arguments import arg
 from pumice.framework.columns import Queues
+from pumice.framework.eviction import GangEviction
 from pumice.framework.plugin import PERMIT, REJECT, Plugin
 from pumice.framework.records import Why
 from pumice.framework.session import Session
 from pumice.plugins.capacity.limits import Limits
 from pumice.plugins.capacity.reclaim import Reclaim
 from pumice.plugins.capacity.tree import LEAF, MISPLACED, QueueTree
-
-if TYPE_CHECKING:
-    from pumice.framework.eviction import GangEviction
 
 
 @dataclass(kw_only=True)
@@ -47,7 +46,7 @@ class Capacity(Plugin, name="capacity"):
     def on_open(self, ssn: Session) -> None:
         """Draw the tree, set every queue's limits, and sum up what is reserved."""
         snapshot = ssn.snapshot
-        self._ssn, self._snapshot, self._queues = ssn, snapshot, snapshot.queues
+        self._snapshot, self._queues = snapshot, snapshot.queues
         self._records = ssn.records
         if self.hierarchy:
             self._tree = QueueTree.grow(snapshot)
@@ -201,22 +200,33 @@ class Capacity(Plugin, name="capacity"):
         return bool(within.any())
 
     def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask:
-        """Offer tasks of queues that have more than they deserve, least worth keeping first."""
-        walk, taken = self._walk(), set[int]()
-        if reclaimer.queue not in self._tree.above:
-            return np.zeros(len(candidates), dtype=bool)
-        needs = reclaimer.request[:, 0]
-        for row in self._ssn.ordering.sort_victims(candidates, reclaimer.queue):
-            task = Task(self._snapshot, row)
-            if walk.take_for(reclaimer.queue, needs, task.queue, task.request[:, 0]):
-                taken.add(row)
-        return np.asarray([row in taken for row in candidates], dtype=bool)
+        """Offer tasks of queues that have more than they deserve.
 
-    def gang_evictable(self, eviction: "GangEviction", candidates: list[int]) -> Mask:
-        """Offer all to a job of their queue; to others only what a queue has beyond its due."""
+        Candidates come in the order in which they would be evicted, and are judged in it.
+        """
         walk = self._walk()
         tasks = [Task(self._snapshot, row) for row in candidates]
-        return np.asarray([walk.take(t.queue, t.request[:, 0]) for t in tasks], dtype=bool)
+        return np.asarray([walk.take_for(reclaimer, task) for task in tasks], dtype=bool)
+
+    def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
+        """Judge each task as if it were the only one to go."""
+        answers: dict[tuple[int, int], bool] = {}
+        out = np.zeros(len(candidates), dtype=bool)
+        for i, row in enumerate(candidates.tolist()):
+            task = Task(self._snapshot, row)
+            key = (task.queue, task.shape.id)
+            if key not in answers:
+                answers[key] = self._walk().take_for(asker, task)
+            out[i] = answers[key]
+        return out
+
+    def gang_evictable(self, eviction: GangEviction, candidates: list[int]) -> Mask:
+        """Offer all to a job of their queue; to others only what a queue has beyond its due."""
+        if not eviction.reclaims:
+            return np.ones(len(candidates), dtype=bool)
+        walk = self._walk()
+        tasks = [Task(self._snapshot, row) for row in candidates]
+        return np.asarray([walk.take(task) for task in tasks], dtype=bool)
 
     def _walk(self) -> Reclaim:
         level = self.ancestor_reclaim_level if self.hierarchy else 0

@@ -7,6 +7,7 @@ import numpy as np
 from pumice.core.resources import PODS, STEP, Column, fits
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
+from pumice.core.views import Task
 from pumice.plugins.capacity.limits import Limits
 from pumice.plugins.capacity.tree import QueueTree
 
@@ -29,35 +30,47 @@ class Reclaim:
             self._held[queue] = self.snapshot.queues.booked[:, rows].sum(axis=1)
         return self._held[queue]
 
-    def take(self, queue: int, request: Column) -> bool:
+    def take(self, task: Task) -> bool:
         """Take a task from a queue that stays above its guarantee and has more than it deserves."""
+        queue, request = task.queue, task.request[:, 0]
         if queue not in self.tree.above or not self._spares(queue, request):
             return False
-        if self._deserves_none(queue, request) or self._exceeds(queue, request):
-            self._subtract([queue], request)
-            return True
-        return False
+        if not self._gives(queue, request):
+            return False
+        self._subtract([queue], request)
+        return True
 
-    def take_for(self, reclaimer: int, needs: Column, queue: int, request: Column) -> bool:
+    def take_for(self, reclaimer: Task, task: Task) -> bool:
         """Take a task for a task of another queue that needs some of the same resources.
 
         Ancestors within ``level`` that the two queues do not share must exceed what they deserve,
         too.  Queues that both deserve nothing leave each other alone under a shared ancestor.
         """
-        shared = (needs >= STEP) & (request >= STEP)
-        shared[PODS] = False
-        if queue not in self.tree.above or not shared.any() or not self._spares(queue, request):
+        queue, request = task.queue, task.request[:, 0]
+        if not self._may_ask(reclaimer, task) or not self._spares(queue, request):
             return False
-        if self._deserves_none(queue, request):
-            if self._are_cousins(reclaimer, queue) and self._deserves_none(reclaimer, needs):
-                return False
-        elif not self._exceeds(queue, request):
+        if not self._gives(queue, request):
             return False
-        ancestors = self._unshared(reclaimer, queue)
+        ancestors = self._unshared(reclaimer.queue, queue)
         if any(not self._gives(ancestor, request) for ancestor in ancestors):
             return False
         self._subtract([queue, *ancestors], request)
         return True
+
+    def _may_ask(self, reclaimer: Task, task: Task) -> bool:
+        """Rule out queues without a place, tasks of no use, and cousins without any claim."""
+        queues, above = (reclaimer.queue, task.queue), self.tree.above
+        if any(queue not in above for queue in queues):
+            return False
+        needs, request = reclaimer.request[:, 0], task.request[:, 0]
+        shared = (needs >= STEP) & (request >= STEP)
+        shared[PODS] = False
+        if not shared.any():
+            return False
+        claimless = self._deserves_none(task.queue, request) and self._deserves_none(
+            reclaimer.queue, needs
+        )
+        return not (claimless and self._are_cousins(*queues))
 
     def _spares(self, queue: int, request: Column) -> bool:
         return bool(fits(self.limits.guarantee[:, queue], self.held(queue) - request))

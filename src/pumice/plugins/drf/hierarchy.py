@@ -143,9 +143,6 @@ def _weight(text: list[str]) -> float:
 
 def _total_requests(snapshot: Snapshot) -> Column:
     """Sum the requests of all tasks of each job, finished ones too (R, jobs)."""
-    tasks, shapes = snapshot.tasks, snapshot.shapes
-    rows = np.flatnonzero(tasks.job != NOWHERE)
-    if not len(rows):
-        return np.zeros((len(snapshot.resources), snapshot.jobs.capacity))
-    requests = np.concatenate([shape.request for shape in shapes], axis=1)
-    return sum_by(tasks.job[rows], requests[:, tasks.shape[rows]], snapshot.jobs.capacity)
+    owners = snapshot.tasks.job
+    rows = np.flatnonzero(owners != NOWHERE)
+    return sum_by(owners[rows], snapshot.requests(rows), snapshot.jobs.capacity)

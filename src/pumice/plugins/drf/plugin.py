@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pumice.core.resources import Column, Mask, dominant_share
 from pumice.core.tables import NOWHERE
@@ -64,6 +65,16 @@ class Drf(Plugin, name="drf"):
             theirs = self._share(held[job])
             out[i] = mine < theirs or abs(mine - theirs) <= SHARE_DELTA
         return out
+
+    def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask | None:
+        """Judge each task as if it were the first of its job to go."""
+        if hook != "preemptable":
+            return None
+        snapshot = self._snapshot
+        booked = snapshot.jobs.booked
+        mine = self._share(booked[:, asker.job] + asker.request[:, 0])
+        left = booked[:, snapshot.tasks.job[candidates]] - snapshot.requests(candidates)
+        return np.asarray(dominant_share(left, self._total) >= mine - SHARE_DELTA)
 
     def _share(self, amounts: Column) -> float:
         return float(dominant_share(amounts[:, None], self._total)[0])

@@ -72,11 +72,11 @@ class Predicates(Plugin, name="predicates"):
         if self.taints:
             untolerable = untolerated(snapshot, spec, ("NoSchedule", "NoExecute"))
             if untolerable is not None:
-                codes[untolerable > 0] = Code.TAINT
+                codes[untolerable[facts.rows] > 0] = Code.TAINT
         if self.node_affinity:
             allowed = node_labels(snapshot).demanded(spec)
             if allowed is not None:
-                codes[~allowed] = Code.NODE_AFFINITY
+                codes[~allowed[facts.rows]] = Code.NODE_AFFINITY
         if not tolerates(spec.tolerations, UNSCHEDULABLE_TAINT):
             codes[facts.unschedulable] = Code.CORDON
         return codes
@@ -84,7 +84,7 @@ class Predicates(Plugin, name="predicates"):
     def filter_nodes(self, task: Task, nodes: Nodes) -> Codes | None:
         """Test pod number, host ports, pod affinity and spread."""
         rows, table = nodes.rows, self._nodes
-        full = table.view_pods[rows] >= table.allocatable[PODS, rows]
+        full = nodes.view_pods >= table.allocatable[PODS, rows]
         demand = self._demand(task)
         if demand is None:
             return ~full if full.any() else None

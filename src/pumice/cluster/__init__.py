@@ -1,0 +1,1 @@
+"""The edge to the world: the only code that talks to other programs."""

@@ -1,0 +1,85 @@
+"""One plain sentence on why a job waits, with the numbers the decision compared.
+
+Rendered from records; a job that no action looked at is told apart from one that was refused.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pumice.api.quantity import format_quantity
+from pumice.core.status import Status
+from pumice.core.views import Job
+from pumice.framework.records import Stage, Why
+
+if TYPE_CHECKING:
+    from pumice.framework.session import Session
+
+Numbers = Mapping[str, Any]
+
+
+def explain(ssn: "Session", job: Job) -> str:
+    """Say why a job still waits; empty if it has nothing pending."""
+    pending = job.counts[Status.PENDING]
+    if not pending and not job.waiting:
+        return ""
+    record = ssn.records.by_job.get(job.row)
+    if record is None:
+        return _not_reached(ssn, job)
+    sentence = _SENTENCES[record.why](ssn, record.numbers)
+    if record.stage is Stage.ENQUEUE and record.why is not Why.NOT_ENQUEUED:
+        return f"not enqueued: {sentence}"
+    short = job.min_member - job.ready - job.pending_best_effort
+    if short > 0 and record.why in (Why.NO_NODE_FITS, Why.OVER_QUOTA):
+        sentence += f"; the gang is short of {short} of {job.min_member}"
+    return sentence
+
+
+def _not_reached(ssn: "Session", job: Job) -> str:
+    if ssn.is_pending(job.row) and "enqueue" in ssn.actions:
+        return "not enqueued yet"
+    if ssn.snapshot.tasks.gated[job.tasks].any():
+        return "pods are held back by scheduling gates"
+    return "no configured action places its pods"
+
+
+def _amount(resource: str, amount: float) -> str:
+    """Write an amount of a row; scalars beyond cpu, memory and pods are kept in milli-units."""
+    name = resource.removeprefix("requests.").removeprefix("limits.")
+    scale = 1 if name in ("cpu", "memory", "pods") else 1000
+    return format_quantity(resource, amount / scale)
+
+
+def _quota(ssn: "Session", numbers: Numbers) -> str:
+    if "resource" not in numbers:
+        return f"queue {_queue(ssn, numbers)} takes no more"
+    resource = numbers["resource"]
+    used, request, limit = (_amount(resource, numbers[key]) for key in ("used", "request", "limit"))
+    return (
+        f"over quota at {numbers['at']}: {resource} {used} in use + {request} asked for "
+        f"is more than {limit}"
+    )
+
+
+def _nodes(ssn: "Session", numbers: Numbers) -> str:
+    counted = ", ".join(f"{n} {text}" for text, n in sorted(numbers["nodes"].items()))
+    total = ssn.snapshot.nodes.n
+    return f"no node fits {numbers['task']}: 0 of {total} nodes ({counted or 'none was tried'})"
+
+
+def _queue(ssn: "Session", numbers: Numbers) -> str:
+    queue = numbers.get("queue")
+    return "its queue" if queue is None else ssn.snapshot.queues.names[queue]
+
+
+_SENTENCES: dict[Why, Callable[["Session", Numbers], str]] = {
+    Why.NOT_VALID: lambda _, n: f"not valid: {n['problem']}",
+    Why.NOT_ENQUEUED: lambda ssn, n: f"not enqueued: queue {_queue(ssn, n)} or the cluster is full",
+    Why.QUEUE_OVERUSED: lambda ssn, n: f"queue {_queue(ssn, n)} already has its share",
+    Why.QUEUE_CLOSED: lambda ssn, n: f"queue {_queue(ssn, n)} is not open",
+    Why.QUEUE_MISPLACED: lambda ssn, n: f"queue {_queue(ssn, n)} is misplaced: {n['problem']}",
+    Why.OVER_QUOTA: _quota,
+    Why.NO_NODE_FITS: _nodes,
+    Why.GANG_SHORT: lambda _, n: f"the gang is short of {n['short']} of {n['needed']}",
+    Why.WAITING_FOR_EVICTION: lambda *_: "waiting for pods that leave to make room",
+    Why.SCHEDULED: lambda *_: "placed as far as its gang needs; further pods wait",
+}

@@ -1,0 +1,5 @@
+"""nodeorder: Kubernetes' own scores."""
+
+from pumice.plugins.nodeorder.plugin import NodeOrder
+
+__all__ = ["NodeOrder"]

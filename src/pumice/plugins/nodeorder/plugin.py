@@ -1,0 +1,158 @@
+"""nodeorder: Kubernetes' own scores, weighted and added."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pumice.core.images import node_images
+from pumice.core.labels import node_labels, untolerated
+from pumice.core.pod_terms import pod_terms
+from pumice.core.resources import Column
+from pumice.core.shape_terms import ShapeTerms
+from pumice.core.shapes import Shape
+from pumice.core.views import NodeFacts, Nodes, Task
+from pumice.framework.arguments import arg
+from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
+from pumice.plugins.nodeorder.amounts import AmountScores
+from pumice.plugins.nodeorder.ranks import (
+    HOSTNAME,
+    ByNeighbours,
+    ByNodeAffinity,
+    BySpread,
+    ByTaints,
+    Rank,
+    SoftSpread,
+)
+
+GPU = "nvidia.com/gpu"
+_MIB = 1024 * 1024
+_SMALL, _LARGE = 23 * _MIB, 1000 * _MIB
+"""Bytes of images below which none count; above the second (for each container) no more do."""
+
+
+@dataclass(kw_only=True)
+class NodeOrder(Plugin, name="nodeorder"):
+    """Score nodes as Kubernetes' scheduler does: eight scores of 0 to 100, each with its weight.
+
+    Reads the Kubernetes view of nodes, which is up to date only if predicates is there to keep it;
+    otherwise every task is scored against the state in which the session opened.
+    """
+
+    least: int = arg("leastrequested.weight", default=1, doc="weight of free cpu and memory")
+    most: int = arg("mostrequested.weight", default=0, doc="weight of used cpu and memory")
+    node_affinity: int = arg("nodeaffinity.weight", default=2, doc="weight of node affinity")
+    pod_affinity: int = arg("podaffinity.weight", default=2, doc="weight of pod affinity")
+    balanced: int = arg("balancedresource.weight", default=1, doc="weight of even use")
+    taints: int = arg("tainttoleration.weight", default=3, doc="weight of taints to avoid")
+    images: int = arg("imagelocality.weight", default=1, doc="weight of images that are there")
+    spread: int = arg("podtopologyspread.weight", default=2, doc="weight of soft topology spread")
+
+    def on_open(self, ssn: Session) -> None:
+        """Find out which scores can differ at all."""
+        snapshot = ssn.snapshot
+        self._snapshot, self._nodes, self._tasks = snapshot, snapshot.nodes, snapshot.tasks
+        self._amounts: AmountScores | None = None
+        if self.least or self.most or self.balanced:
+            gpu = snapshot.resources.row(GPU)
+            self._amounts = AmountScores(self.least, self.most, self.balanced, gpu)
+        self._terms = pod_terms(snapshot)
+        self._ranks: dict[Any, tuple[Rank, ...]] = {}
+
+    def score_shape(self, shape: Shape, facts: NodeFacts) -> Column | None:
+        """Score images that lie ready on a node, by size and by how many nodes have them."""
+        spec, n, images = shape.spec, self._nodes.n, node_images(facts.snapshot)
+        containers = (*spec.init_containers, *spec.containers)
+        if not self.images or not containers:
+            return None
+        ready: Any = None
+        for container in containers:
+            found = images.find(_full_name(container.image))
+            if found is not None:
+                size, rows = found
+                ready = np.zeros(n, dtype=np.int64) if ready is None else ready
+                ready[rows] += int(size * (len(rows) / n))
+        if ready is None:
+            return None
+        most = _LARGE * len(containers)
+        score = 100 * (ready[facts.rows].clip(_SMALL, most) - _SMALL) // (most - _SMALL)
+        return np.asarray(self.images * score, dtype=np.float64)
+
+    def score_nodes(self, task: Task, nodes: Nodes) -> Column | None:
+        """Score requests: least, most and balanced."""
+        amounts, rows = self._amounts, nodes.rows
+        if amounts is None:
+            return None
+        if isinstance(rows, slice) and rows.start is not None and rows.stop == rows.start + 1:
+            score = amounts.of_row(task.shape, self._nodes, rows.start)
+            if score is not None:
+                return score
+        return amounts.of_rows(task.shape, nodes)
+
+    def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
+        """Compare candidates: node affinity, taints, neighbours, soft spread."""
+        shape = task.shape
+        key: Any = shape.id
+        if self._terms.speaking:
+            key = (shape.id, int(self._tasks.label_class[task.row]))
+        ranks = self._ranks.get(key)
+        if ranks is None:
+            ranks = self._ranks[key] = tuple(self._find_ranks(task))
+        total: Column | None = None
+        for rank in ranks:
+            column = rank.of(nodes.rows)
+            if column is not None:
+                total = column if total is None else total + column
+        return total
+
+    def _find_ranks(self, task: Task) -> list[Rank]:
+        """List the scores that can differ for a pod."""
+        found: list[Rank] = []
+        shape, label_class = task.shape, int(self._tasks.label_class[task.row])
+        raw = self._wished_nodes(shape) if self.node_affinity else None
+        if raw is not None:
+            found.append(ByNodeAffinity(self.node_affinity, raw))
+        raw = (
+            untolerated(self._snapshot, shape.spec, ("PreferNoSchedule",)) if self.taints else None
+        )
+        if raw is not None:
+            found.append(ByTaints(self.taints, raw))
+        if not self._terms.speaking:
+            return found
+        terms = self._terms.book.of(shape, label_class) or ShapeTerms()
+        if self.pod_affinity:
+            matching, wishing = self._terms.matching, self._terms.wishing
+            wishes = [(w, matching([term.matcher], term.key)) for w, term in terms.preferred]
+            wishes += [(wish[0], wishing(wish)) for wish in self._terms.binding(label_class)[1]]
+            if wishes:
+                found.append(ByNeighbours(self.pod_affinity, wishes))
+        if self.spread and terms.soft_spread:
+            found.append(BySpread(self.spread, self._spreads(shape, terms)))
+        return found
+
+    def _wished_nodes(self, shape: Shape) -> Any:
+        """Add up, node by node, the weights of preferred node affinity."""
+        affinity = shape.spec.affinity.node_affinity if shape.spec.affinity else None
+        raw: Any = None
+        for each in affinity.preferred if affinity else ():
+            here = each.weight * node_labels(self._snapshot).matching(each.preference)
+            raw = here if raw is None else raw + here
+        return raw
+
+    def _spreads(self, shape: Shape, terms: ShapeTerms) -> list[SoftSpread]:
+        """Give the counts of soft constraints; hosts are counted node by node, all of them."""
+        matching, labels = self._terms.matching, node_labels(self._snapshot)
+        found = []
+        for each, mask in self._terms.eligible(shape, terms.soft_spread):
+            if each.key == HOSTNAME:
+                counter = matching([each.counted], None, staying=True)
+            else:
+                counter = matching([each.counted], each.key, eligible=mask, staying=True)
+            found.append(SoftSpread(labels.column(each.key).codes, counter, each.max_skew))
+        return found
+
+
+def _full_name(image: str) -> str:
+    """Give an image without a tag the tag that it stands for."""
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"

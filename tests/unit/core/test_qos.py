@@ -1,0 +1,54 @@
+"""Quality-of-service classes, by Kubernetes' rules."""
+
+import pytest
+
+from pumice.api.objects import from_manifest
+from pumice.core.qos import QosClass, qos_class
+from pumice.testing import pod
+
+BOTH = {"cpu": "1", "memory": "1Gi"}
+
+
+def spec(containers, init=(), level=None):
+    def build(parts):
+        return [{"name": "c", "resources": part} for part in parts]
+
+    extra = {"containers": build(containers), "initContainers": build(init)}
+    if level is not None:
+        extra["resources"] = level
+    return from_manifest(pod("p", spec=extra)).spec
+
+
+FULL = {"requests": BOTH, "limits": BOTH}
+CASES = {
+    "nothing said": (spec([{}]), QosClass.BEST_EFFORT),
+    "zero is nothing": (spec([{"requests": {"cpu": "0"}}]), QosClass.BEST_EFFORT),
+    "other resources do not count": (
+        spec([{"requests": {"nvidia.com/gpu": 1}, "limits": {"nvidia.com/gpu": 1}}]),
+        QosClass.BEST_EFFORT,
+    ),
+    "a request alone": (spec([{"requests": {"cpu": "1"}}]), QosClass.BURSTABLE),
+    "limits without requests": (spec([{"limits": BOTH}]), QosClass.BURSTABLE),
+    "only cpu limited": (
+        spec([{"requests": {"cpu": 1}, "limits": {"cpu": 1}}]),
+        QosClass.BURSTABLE,
+    ),
+    "limit above the request": (
+        spec([{"requests": BOTH, "limits": BOTH | {"cpu": "2"}}]),
+        QosClass.BURSTABLE,
+    ),
+    "all limited to the request": (spec([FULL, FULL]), QosClass.GUARANTEED),
+    "spelt differently": (
+        spec([{"requests": BOTH, "limits": {"cpu": "1000m", "memory": "1024Mi"}}]),
+        QosClass.GUARANTEED,
+    ),
+    "one container says nothing": (spec([FULL, {}]), QosClass.BURSTABLE),
+    "an init container says nothing": (spec([FULL], init=[{}]), QosClass.BURSTABLE),
+    "the pod as a whole decides": (spec([{}], level=FULL), QosClass.GUARANTEED),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_pod_is_classed_by_what_it_requests_and_may_not_exceed(name):
+    given, expected = CASES[name]
+    assert qos_class(given) == expected
