@@ -1,5 +1,6 @@
 """The loop: snapshot, session, actions, outcome.  The only place that sees both sides."""
 
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,12 @@ from pumice.framework.session import Session
 from pumice.plugins import builtin_plugins
 
 
+def connect_extender(url_prefix: str, timeout_s: float) -> Any:
+    """Make a client for an extender; what it needs is loaded only if one is configured."""
+    module = importlib.import_module("pumice.cluster.extender_http")
+    return module.HttpExtender(url_prefix, timeout_s)
+
+
 class Scheduler:
     """Decides cycle after cycle under one configuration."""
 
@@ -33,11 +40,13 @@ class Scheduler:
         *,
         seed: int = 0,
         plugins: Mapping[str, type[Plugin]] | None = None,
+        services: Mapping[str, Any] | None = None,
     ) -> None:
         self.conf = conf
         self.seed = seed
         self._plugins = {**builtin_plugins(), **installed_plugins(), **(plugins or {})}
         self._memory: dict[str, Any] = {}
+        self._services = {"extender": connect_extender, **(services or {})}
         problems = check_conf(conf, self._plugins, ACTIONS)
         errors = [problem for problem in problems if problem.severity == "error"]
         if errors:
@@ -70,6 +79,7 @@ class Scheduler:
                 memory=self._memory,
                 node_usage=dict(node_usage or {}),
                 metrics=self.conf.metrics,
+                services=self._services,
                 placing=self.placing,
             )
             for action in self.conf.actions:

@@ -1,8 +1,8 @@
 """allocate: give nodes to the tasks of jobs that were let in, gang by gang."""
 
 from collections import deque
-from typing import Any
 
+from pumice.framework.action_arguments import flag
 from pumice.framework.domain_search import DomainSearch, Worksheet
 from pumice.framework.ordering import Heap
 from pumice.framework.records import Stage, Why
@@ -21,8 +21,7 @@ class Allocation:
 
     def __init__(self, ssn: Session) -> None:
         self._ssn = ssn
-        arguments: dict[str, Any] = ssn.action_arguments.get("allocate", {})
-        self._remember_errors = bool(arguments.get("predicateErrorCacheEnable", True))
+        self._remember_errors = flag(ssn, "allocate", "predicateErrorCacheEnable", default=True)
         self._tasks: dict[int, deque[int]] = {}
         self._memory: dict[int, JobMemory] = {}
         self._search = DomainSearch(ssn, remember_errors=self._remember_errors)
@@ -33,11 +32,10 @@ class Allocation:
         """Find jobs with something to place; admit pending ones if no enqueue action will."""
         ssn, snapshot = self._ssn, self._ssn.snapshot
         by_queue: dict[int, list[int]] = {}
-        for job in ssn.jobs():
-            if ssn.is_pending(job):
-                if "enqueue" in ssn.actions:
-                    continue
+        if "enqueue" not in ssn.actions:
+            for job in ssn.pending_jobs():
                 ssn.set_phase(job, "Inqueue")
+        for job in ssn.waiting_jobs():
             problem = ssn.job_valid(job)
             if problem:
                 ssn.records.note(job, Stage.VALIDATE, Why.NOT_VALID, problem=problem)

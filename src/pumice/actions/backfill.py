@@ -3,6 +3,7 @@
 from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.framework.placing import Fit
+from pumice.framework.plugin import Reason
 from pumice.framework.records import Stage, Why
 from pumice.framework.session import Session
 
@@ -18,8 +19,9 @@ def _collect(ssn: Session) -> list[tuple[int, int]]:
     snapshot = ssn.snapshot
     by_queue: dict[int, list[int]] = {}
     waiting: dict[int, list[int]] = {}
-    for job in ssn.jobs():
-        rows = [] if ssn.is_pending(job) else _best_effort(ssn, job)
+    pipelined = snapshot.jobs.counts[Status.PIPELINED] > 0
+    for job in ssn.admitted_jobs(pipelined | (snapshot.jobs.n_pending_best_effort > 0)):
+        rows = _best_effort(ssn, job)
         if rows and not ssn.job_valid(job):
             waiting[job] = rows
             by_queue.setdefault(int(snapshot.jobs.queue[job]), []).append(job)
@@ -52,8 +54,9 @@ def _best_effort(ssn: Session, job: int) -> list[int]:
 def _place(ssn: Session, job: int, row: int) -> None:
     """Place one task and bind it, and what waited with it, as soon as its job is ready."""
     task = Task(ssn.snapshot, row)
-    if ssn.filter_task(task) is not None:
-        _note_no_node(ssn, job, task, None)
+    reason = ssn.filter_task(task)
+    if reason is not None:
+        _note_no_node(ssn, job, task, reason)
         return
     fit = ssn.placing.fit(task)
     chosen = ssn.placing.choose(task, fit)
@@ -68,9 +71,13 @@ def _place(ssn: Session, job: int, row: int) -> None:
     ssn.records.note(job, Stage.DONE, Why.SCHEDULED)
 
 
-def _note_no_node(ssn: Session, job: int, task: Task, fit: Fit | None) -> None:
+def _note_no_node(ssn: Session, job: int, task: Task, why: Fit | Reason) -> None:
     records, placing = ssn.records, ssn.placing
-    reasons = {} if fit is None else placing.count_reasons(task, fit, room=False)
-    records.no_fit[task.row] = reasons
-    records.barred[task.row] = None if fit is None else placing.incurable(fit)
-    records.note(job, Stage.NODES, Why.NO_NODE_FITS, task=task.key, nodes=reasons)
+    if isinstance(why, Reason):
+        records.no_fit[task.row] = {why.text: ssn.snapshot.nodes.n}
+        records.barred[task.row] = None
+    else:
+        records.no_fit[task.row] = placing.count_reasons(task, why, room=False)
+        records.barred[task.row] = placing.incurable(why)
+    nodes = records.no_fit[task.row]
+    records.note(job, Stage.NODES, Why.NO_NODE_FITS, task=task.key, nodes=nodes)

@@ -11,7 +11,7 @@ from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.action_arguments import flag
-from pumice.framework.eviction_candidates import Candidates, Scope
+from pumice.framework.eviction_candidates import Candidates, Scope, fits_after_evictions
 from pumice.framework.records import Stage, Why
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -172,7 +172,7 @@ class Preemption:
             return evicted
         freed = False
         for victim in [*victims, NOWHERE]:
-            if self._fits(task, node):
+            if fits_after_evictions(self._ssn, task, node):
                 stmt.pipeline(task.row, node, freed=freed)
                 return None
             if victim != NOWHERE:
@@ -180,13 +180,6 @@ class Preemption:
                 evicted = evicted + snapshot.request(victim)
                 freed = freed or not snapshot.tasks.best_effort[victim]
         return evicted
-
-    def _fits(self, task: Task, node: int) -> bool:
-        """Say whether queue, node and filters would take a task once evicted pods are gone."""
-        room = self._snapshot.nodes.future_idle_of(node)
-        if not fits(task.request[:, 0], room) or not self._ssn.allocatable(task.queue, task):
-            return False
-        return bool(self._ssn.placing.fit(task).verdict[node] == 0)
 
 
 def _pod_priority(pod: Any) -> int:

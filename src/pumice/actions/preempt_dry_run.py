@@ -11,7 +11,7 @@ import numpy as np
 from pumice.core.resources import Mask, fits
 from pumice.core.views import Task
 from pumice.framework.action_arguments import whole
-from pumice.framework.eviction_candidates import Candidates, Scope
+from pumice.framework.eviction_candidates import Candidates, Scope, fits_after_evictions
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 
@@ -78,9 +78,9 @@ class DryRun:
         for victim in victims:
             stmt.evict(victim, "preempt")
             going.append(victim)
-            if self._fits(task, node):
+            if fits_after_evictions(self._ssn, task, node):
                 break
-        works = self._fits(task, node)
+        works = fits_after_evictions(self._ssn, task, node)
         stmt.rollback(start)
         if not works:
             return []
@@ -98,7 +98,7 @@ class DryRun:
         start = stmt.checkpoint()
         for row in going:
             stmt.evict(row, "preempt")
-        works = self._fits(task, node)
+        works = fits_after_evictions(self._ssn, task, node)
         stmt.rollback(start)
         return works
 
@@ -107,12 +107,6 @@ class DryRun:
         for row in going:
             room = room + self._snapshot.request(row)
         return bool(fits(task.request[:, 0], room))
-
-    def _fits(self, task: Task, node: int) -> bool:
-        room = self._snapshot.nodes.future_idle_of(node)
-        if not fits(task.request[:, 0], room) or not self._ssn.allocatable(task.queue, task):
-            return False
-        return bool(self._ssn.placing.fit(task).verdict[node] == 0)
 
     def _cost(self, plan: _Plan) -> tuple[float, ...]:
         """Rate a plan, lower is better: highest priority, sum, number, then latest start."""

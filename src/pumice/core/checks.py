@@ -4,7 +4,7 @@ Every sum is added up again from the tasks.  What disagrees is told with the row
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,25 @@ def check(snapshot: Snapshot) -> None:
         InvariantError: Two tables disagree; the story lists the tasks behind the numbers.
     """
     _Check(snapshot).run()
+
+
+def cells(snapshot: Snapshot) -> dict[str, NDArray[Any]]:
+    """Copy every column of every table, those of plugins included, by name."""
+    out: dict[str, NDArray[Any]] = {}
+    for kind in ("nodes", "tasks", "jobs", "queues", "namespaces"):
+        for name, value in vars(getattr(snapshot, kind)).items():
+            if isinstance(value, np.ndarray):
+                out[f"{kind}.{name}"] = value.copy()
+    return out
+
+
+def changed(before: dict[str, NDArray[Any]], after: dict[str, NDArray[Any]]) -> list[str]:
+    """Name the columns that differ exactly; columns that were added do not count."""
+    return [
+        name
+        for name, old in before.items()
+        if not np.array_equal(old, after[name], equal_nan=old.dtype.kind == "f")
+    ]
 
 
 class _Check:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import PODS, STEP, Column, Mask
+from pumice.core.resources import PODS, STEP, Column, Mask, fits
 from pumice.core.status import N_STATUS, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
@@ -208,6 +208,14 @@ class Visit:
     def keep(self, nodes: Mask) -> None:
         """Leave out all nodes but these (N,)."""
         self._left = self._left[nodes[self._left]]
+
+
+def fits_after_evictions(ssn: "Session", task: Task, node: int) -> bool:
+    """Say whether queue, node and filters would take a task once evicted pods are gone."""
+    room = ssn.snapshot.nodes.future_idle_of(node)
+    if not fits(task.request[:, 0], room) or not ssn.allocatable(task.queue, task):
+        return False
+    return bool(ssn.placing.fit(task).verdict[node] == 0)
 
 
 def _sum_by_node(requests: Column, node: NDArray[np.int32], n: int) -> Column:

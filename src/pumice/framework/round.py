@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pumice.core.resources import STEP, Mask
-from pumice.core.status import ALLOCATED_CLASS, Status
+from pumice.core.resources import Mask
+from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Task
 from pumice.framework.placing import NO_ROOM, Fit
+from pumice.framework.plugin import Reason
 from pumice.framework.records import Stage, Why
 from pumice.framework.roles import READY, count_roles
 from pumice.framework.runs import equal_run, pick_run
@@ -114,8 +115,9 @@ class Round:
             ssn.records.no_fit.setdefault(row, {})
             ssn.records.barred[row] = None
             return None
-        if ssn.filter_task(task) is not None:
-            return self._no_node(row, role, None)
+        reason = ssn.filter_task(task)
+        if reason is not None:
+            return self._no_node(row, role, reason)
         fit = ssn.placing.fit(task)
         chosen = self._choose(task, role, fit)
         if chosen is None:
@@ -160,19 +162,20 @@ class Round:
             self.memory.mixed_roles = frozenset(r for r in roles if roles.count(r) > 1)
         return role in self.memory.mixed_roles
 
-    def _no_node(self, row: int, role: int, fit: Fit | None) -> bool:
-        """Remember that a task found no node, and why."""
+    def _no_node(self, row: int, role: int, why: Fit | Reason) -> bool:
+        """Remember that a task found no node, and why: what nodes say, or what bars them all."""
         ssn, records = self.ssn, self.ssn.records
         if role != NOWHERE:
             self.memory.failed_roles.add(role)
-        task = Task(ssn.snapshot, row)
-        if fit is None:
-            records.no_fit[row] = {}
+        task, allowed = Task(ssn.snapshot, row), self.allowed
+        if isinstance(why, Reason):
+            n = ssn.snapshot.nodes.n if allowed is None else int(allowed.sum())
+            records.no_fit[row] = {why.text: n}
             records.barred[row] = None
         else:
-            records.no_fit[row] = ssn.placing.count_reasons(task, fit)
-            unresolved = ssn.placing.incurable(fit) & (fit.room != NO_ROOM)
-            records.barred[row] = unresolved if self.allowed is None else unresolved & self.allowed
+            records.no_fit[row] = ssn.placing.count_reasons(task, why, allowed)
+            unresolved = ssn.placing.incurable(why) & (why.room != NO_ROOM)
+            records.barred[row] = unresolved if allowed is None else unresolved & allowed
         records.note(
             self.job, Stage.NODES, Why.NO_NODE_FITS, task=task.key, nodes=records.no_fit[row]
         )
@@ -190,7 +193,7 @@ class Round:
 
 def can_still_start(job: Job, failed_roles: set[int]) -> bool:
     """Say whether a job may reach its least numbers without the roles that failed."""
-    if job.min_member == len(job.tasks) or len(job.tasks) == 1 or job.min_member >= len(job.tasks):
+    if len(job.tasks) == 1 or job.min_member >= len(job.tasks):
         return False
     wanted = job.group.spec.min_task_member
     tasks = job.snapshot.tasks
@@ -218,6 +221,3 @@ def _may_reopen(task: Task) -> bool:
     Room and host ports only shrink during a round; counts of other pods can go either way.
     """
     return bool(task.shape.spec.affinity or task.shape.spec.topology_spread_constraints)
-
-
-__all__ = ["ALLOCATED_CLASS", "STEP", "JobMemory", "Round", "can_still_start"]

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 _WORTH = 4
 """Shorter runs cost more than they save."""
 
-_MANY = 64
-"""Equals for each task still to place, beyond which only drawn ones are asked about."""
-_MOST = 16384
-"""Imagined rows in one question."""
+_FEW = 4
+"""Equals for each task still to place, up to which all of them are asked about at once."""
+_DEEPEST = 64
+"""Copies on one node to ask about at once."""
 
 
 class ImaginedNodes(Nodes):
@@ -91,7 +91,8 @@ class Run:
         self._value = fit.value.copy() if allowed is None else np.where(allowed, fit.value, -np.inf)
         self._copies: dict[int, int] = {}
         self._ahead: dict[int, list[float]] = {}
-        self._depth = 1
+        self._drops = True
+        """Whether the node drawn last became worse than its equals."""
 
     def pick(self, n: int) -> list[int]:
         """Give nodes for up to n tasks; fewer if room runs out."""
@@ -111,16 +112,34 @@ class Run:
     def _draw(self, ties: list[int], best: float, n: int, picks: list[int]) -> None:
         """Draw among equals until one of them is left or one becomes better than all."""
         spin = self._placing.spin
-        few = len(ties) > _MANY * (n - len(picks))
         while len(ties) > 1 and len(picks) < n:
             at = spin(len(ties))
             node = ties[at]
-            after = self._add(node, [node] if few else ties)
+            if not self._knows(node):
+                self._look_ahead([node, *self._likely(ties, at, n - len(picks) - 1)])
+            after = self._add(node)
             picks.append(node)
-            if after < best:
+            self._drops = after < best
+            if self._drops:
                 del ties[at]
             elif after > best:
                 return
+
+    def _likely(self, ties: list[int], at: int, n: int) -> list[int]:
+        """Foresee the next draws, if nodes go on dropping out, or staying, as the last one did."""
+        if len(ties) <= _FEW * n:
+            return ties
+        placing, state = self._placing, self._placing.state
+        left = [*ties[:at], *ties[at + 1 :]] if self._drops else ties
+        foreseen: dict[int, None] = {}
+        for _ in range(min(n, len(left) - 1)):
+            drawn = placing.spin(len(left))
+            foreseen[left[drawn]] = None
+            if self._drops:
+                del left[drawn]
+        placing.state = state
+        foreseen.pop(ties[at], None)
+        return list(foreseen)
 
     def _fill(self, node: int, n: int, picks: list[int]) -> None:
         """Fill the only best node while it stays the only best."""
@@ -129,35 +148,38 @@ class Run:
         second = value.max()
         while len(picks) < n:
             picks.append(node)
-            if self._add(node, [node]) <= second:
+            if not self._knows(node):
+                self._look_ahead([node])
+            if self._add(node) <= second:
                 return
 
-    def _add(self, node: int, company: list[int]) -> float:
-        """Put one more copy on a node and give its value after that.
+    def _knows(self, node: int) -> bool:
+        return len(self._ahead.get(node, ())) > self._copies.get(node, 0)
 
-        If the value is not known yet, it is asked for together with those of its company.
-        """
+    def _add(self, node: int) -> float:
+        """Put one more copy on a node and give its value after that."""
         copies = self._copies.get(node, 0)
-        known = self._ahead.get(node, ())
-        if len(known) <= copies:
-            self._look_ahead(company)
-            known = self._ahead[node]
         self._copies[node] = copies + 1
-        after = known[copies]
+        after = self._ahead[node][copies]
         self._value[node] = after
         return after
 
     def _look_ahead(self, nodes: list[int]) -> None:
-        """Ask about the next few copies on those of the nodes that have used theirs up."""
-        short = [i for i in nodes if len(self._ahead.get(i, ())) <= self._copies.get(i, 0)]
-        depth = max(1, min(self._depth, _MOST // len(short)))
-        self._depth *= 2
+        """Ask about the next copies on those of the nodes that have used theirs up.
+
+        One copy at first, then as many as are known already, so that a node that keeps winning is
+        asked about a few times only.
+        """
+        ahead = self._ahead
+        short = [i for i in dict.fromkeys(nodes) if not self._knows(i)]
+        known = np.array([len(ahead.get(i, ())) for i in short])
+        depth = np.clip(known, 1, _DEEPEST)
         rows = np.repeat(np.asarray(short, dtype=np.intp), depth)
-        first = [len(self._ahead.get(i, ())) + 1 for i in short]
-        copies = (np.repeat(first, depth) + np.tile(np.arange(depth), len(short))).astype(float)
-        values = self._values(rows, copies).tolist()
-        for k, node in enumerate(short):
-            self._ahead.setdefault(node, []).extend(values[k * depth : (k + 1) * depth])
+        ends = depth.cumsum()
+        level = np.arange(ends[-1]) - np.repeat(ends - depth, depth)
+        values = self._values(rows, (np.repeat(known, depth) + level + 1.0)).tolist()
+        for node, end, n in zip(short, ends.tolist(), depth.tolist(), strict=True):
+            ahead.setdefault(node, []).extend(values[end - n : end])
 
     def _values(self, rows: NDArray[np.intp], copies: Column) -> Column:
         shape = self._task.shape

@@ -46,6 +46,7 @@ class Session:
         memory: dict[str, Any] | None = None,
         node_usage: dict[str, Any] | None = None,
         metrics: Mapping[str, str] | None = None,
+        services: Mapping[str, Any] | None = None,
         placing: type[Placing] = Placing,
     ) -> None:
         self.snapshot = snapshot
@@ -59,6 +60,8 @@ class Session:
         self.node_usage = node_usage or {}
         self.metrics = metrics or {}
         """The section ``metrics`` of the configuration: where measurements come from, how often."""
+        self.services = services or {}
+        """Ways to other programs that plugins may ask for, by name."""
         self.intents: list[Intent] = []
         self.annotations: dict[int, Mapping[str, str]] = {}
         self.nominations: dict[int, int] = {}
@@ -124,13 +127,29 @@ class Session:
         """List the jobs of this session: those whose pod group and queue exist."""
         return np.flatnonzero(self.snapshot.jobs.listed).tolist()
 
-    def waiting_jobs(self) -> list[int]:
-        """List jobs that were let into their queue and have tasks without a node."""
+    def pending_jobs(self) -> list[int]:
+        """List jobs that still wait to be let into their queue."""
         jobs = self.snapshot.jobs
-        let_in = (jobs.phase != PHASE_CODE[""]) & (jobs.phase != PHASE_CODE["Pending"])
-        waiting = jobs.listed & let_in & (jobs.counts[Status.PENDING] > 0)
-        found: list[int] = np.flatnonzero(waiting).tolist()
+        found: list[int] = np.flatnonzero(jobs.listed & ~self._let_in()).tolist()
         return found
+
+    def waiting_jobs(self) -> list[int]:
+        """List jobs that were let into their queue and have pending tasks, or too few tasks."""
+        jobs = self.snapshot.jobs
+        return self.admitted_jobs(
+            (jobs.counts[Status.PENDING] > 0) | (jobs.n_tasks < jobs.min_member)
+        )
+
+    def admitted_jobs(self, marked: Mask) -> list[int]:
+        """List those of the marked jobs (n,) that were let into their queue."""
+        found: list[int] = np.flatnonzero(
+            self.snapshot.jobs.listed & self._let_in() & marked
+        ).tolist()
+        return found
+
+    def _let_in(self) -> Mask:
+        phase = self.snapshot.jobs.phase
+        return np.asarray((phase != PHASE_CODE[""]) & (phase != PHASE_CODE["Pending"]))
 
     def is_pending(self, job: int) -> bool:
         """Say whether a job still waits to be let into its queue."""

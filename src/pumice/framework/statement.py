@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pumice.api.intents import Bind, Evict
-from pumice.core.resources import STEP, is_empty
-from pumice.core.status import Status
+from pumice.api.intents import Evict
 from pumice.core.views import Task
 
 if TYPE_CHECKING:
@@ -119,11 +117,3 @@ class Statement:
         if placed:
             self._ssn.bind(placed)
         self._moves.clear()
-
-
-def covers(evicted: list[np.ndarray]) -> bool:
-    """Say whether evicted requests add up to anything."""
-    return any(not is_empty(request) for request in evicted)
-
-
-__all__ = ["STEP", "Bind", "Moves", "Statement", "Status", "covers"]

@@ -33,6 +33,8 @@ class _Policy:
     """Most it may hold in each group (R, G + 1), infinite where nothing is said."""
     held: Column
     """What it holds or was promised there (R, G + 1)."""
+    largest: Column
+    """The most that one of its tasks asks for, resource by resource (R,)."""
 
 
 @dataclass(kw_only=True)
@@ -103,17 +105,21 @@ class NodeGroup(Plugin, name="nodegroup"):
         if policy is None or policy.limit is None or group == NOWHERE:
             return
         where = (slice(None), group)
+        before = policy.held[where].copy()
         self._journal.save(policy.held, where)
         policy.held[where] += sign * task.request[:, 0]
-        # the answer changes on every node of the group, not only on this one
-        self._journal.touch(np.flatnonzero(self._group_of == group))
+        fullest = np.maximum(before, policy.held[where]) + policy.largest
+        if (fullest - policy.limit[where] >= STEP).any():
+            # near the limit the answer may change on every node of the group, not only on this one
+            self._journal.touch(np.flatnonzero(self._group_of == group))
 
     def _count(self, policy: _Policy, rows: list[int]) -> None:
         tasks = self._snapshot.tasks
         for row in rows:
-            node = int(tasks.node[row])
+            node, request = int(tasks.node[row]), self._snapshot.request(row)
+            policy.largest = np.maximum(policy.largest, request)
             if tasks.status[row] in ALLOCATED_CLASS and node != NOWHERE:
-                policy.held[:, self._group_of[node]] += self._snapshot.request(row)
+                policy.held[:, self._group_of[node]] += request
 
     def _policy(self, row: int) -> _Policy:
         size = len(self._groups) + 1
@@ -133,7 +139,7 @@ class NodeGroup(Plugin, name="nodegroup"):
             limit = np.full(shape, np.inf)
             for i, group in enumerate(self._groups):
                 limit[:, i] = limits.get(group, np.inf)
-        return _Policy(codes, scores, limit, np.zeros(shape))
+        return _Policy(codes, scores, limit, np.zeros(shape), np.zeros(shape[0]))
 
 
 class _Wishes:

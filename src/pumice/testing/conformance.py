@@ -12,12 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pumice.api.meta import KubeObject
-from pumice.api.objects import from_manifest
-from pumice.cache.ingest import Ingest
-from pumice.core.checks import check
+from pumice.core.checks import cells, changed, check
 from pumice.core.resources import fits
-from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
 from pumice.errors import PluginError
 from pumice.framework.arguments import bind_arguments, describe_arguments, dump_arguments
@@ -27,7 +23,7 @@ from pumice.framework.runs import ImaginedNodes, is_plain
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 from pumice.testing.questions import BY_NODES, BY_SHAPE, ORDERS, Answer, Answers, Questions
-from pumice.testing.samples import sample_cluster
+from pumice.testing.samples import sample_cluster, snapshot_of
 
 SEEDS = range(4)
 _NOW = 1_767_229_200.0  # an hour after the first objects of a sample were made
@@ -82,8 +78,7 @@ class _Examination:
     """One plugin on one cluster."""
 
     def __init__(self, plugin: Plugin, seed: int, switches: dict[str, bool]) -> None:
-        things: list[KubeObject] = [from_manifest(each) for each in sample_cluster(seed)]
-        self.snapshot = Ingest(Snapshot()).load(things)
+        self.snapshot = snapshot_of(sample_cluster(seed))
         self.name = plugin.name
         self.rng = np.random.default_rng(seed)
         self.before = cells(self.snapshot)
@@ -234,10 +229,8 @@ class _Examination:
 
     def compare_cells(self, what: str, before: dict[str, Any], after: dict[str, Any]) -> None:
         """Name the first column that differs; columns that were added do not count."""
-        for name, old in before.items():
-            same = np.array_equal(old, after[name], equal_nan=old.dtype.kind == "f")
-            if not same:
-                raise PluginError(self.name, "", f"{what} changes {name}")
+        for name in changed(before, after):
+            raise PluginError(self.name, "", f"{what} changes {name}")
 
     def equal(self, hook: str, problem: str, wanted: Answer, found: Answer) -> None:
         """Compare two answers exactly."""
@@ -249,16 +242,3 @@ class _Examination:
         for key, answer in first.items():
             if key not in second or not np.array_equal(answer, second[key]):
                 raise PluginError(self.name, key[0], f"{problem}: {answer}")
-
-
-def cells(snapshot: Snapshot) -> dict[str, Any]:
-    """Copy every column of every table, those of plugins included, by name."""
-    out: dict[str, Any] = {}
-    for kind in ("nodes", "tasks", "jobs", "queues", "namespaces"):
-        for name, value in vars(getattr(snapshot, kind)).items():
-            if isinstance(value, np.ndarray):
-                out[f"{kind}.{name}"] = value.copy()
-    return out
-
-
-__all__ = ["SEEDS", "cells", "check_plugin"]

@@ -3,10 +3,15 @@
 For checks that need a cluster but not a particular one.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from pumice.api.meta import KubeObject
+from pumice.api.objects import from_manifest
+from pumice.cache.ingest import Ingest
+from pumice.core.snapshot import Snapshot
 from pumice.testing.builders import Manifest, node, pdb, pod, pod_group, priority_class, queue
 
 _GPU = "nvidia.com/gpu"
@@ -15,6 +20,12 @@ _DISLIKE = {"key": "old", "value": "yes", "effect": "PreferNoSchedule"}
 _TOLERATION = {"key": "dedicated", "operator": "Equal", "value": "batch", "effect": "NoSchedule"}
 _QUEUES = ("red", "green", "blue")
 _NAMESPACES = ("default", "team")
+
+
+def snapshot_of(objects: Iterable[Manifest]) -> Snapshot:
+    """Take manifests in, as a scheduler would before a session."""
+    things: list[KubeObject] = [from_manifest(manifest) for manifest in objects]
+    return Ingest(Snapshot()).load(things)
 
 
 def sample_cluster(seed: int, *, nodes: int = 12, pods: int = 40) -> list[Manifest]:

@@ -15,10 +15,13 @@ from pumice.core.resources import CPU, MEMORY, Column
 from pumice.core.shapes import Shape
 from pumice.core.tables import NodeTable
 from pumice.core.views import Nodes
-from pumice.core.views import Nodes
 
 Amount = Any
 """A float or a column of floats."""
+
+_State = tuple[Any, Any, Any]
+"""By resource: cpu and memory with the pod on the node and defaults for silent containers; what
+is requested without it; what the node offers."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class AmountScores:
         kinds = self._kinds(request)
         if self.gpu in kinds and not capacity[self.gpu] > 0:
             kinds = kinds[:-1]
-        return np.array([self._score(wanted, used, request, capacity, kinds, _FLOATS)])
+        return np.array([self._score((wanted, used, capacity), request, kinds, _FLOATS)])
 
     def of_rows(self, shape: Shape, nodes: Nodes) -> Column:
         """Score some nodes, imagined ones too."""
@@ -68,22 +71,21 @@ class AmountScores:
         kinds = self._kinds(request)
         there = capacity[list(kinds)] > 0
         if there.all():
-            found: Column = self._score(wanted, used, request, capacity, kinds, _COLUMNS)
+            found: Column = self._score((wanted, used, capacity), request, kinds, _COLUMNS)
             return found
-        return self._score_by_offer(wanted, used, request, capacity, kinds)
+        return self._score_by_offer((wanted, used, capacity), request, kinds)
 
     def _score_by_offer(
-        self, wanted: Column, used: Column, request: Any, capacity: Column, kinds: Sequence[int]
+        self, state: _State, request: Sequence[float], kinds: Sequence[int]
     ) -> Column:
         """Score nodes of which some lack a resource; what a node lacks does not count there."""
-        out = np.zeros(capacity.shape[1])
-        offers = capacity[list(kinds)] > 0
+        offers = state[2][list(kinds)] > 0
+        out = np.zeros(offers.shape[1])
         for offer in np.unique(offers, axis=1).T:
             here = (offers == offer[:, None]).all(axis=0)
             kept = [kind for kind, is_there in zip(kinds, offer.tolist(), strict=True) if is_there]
-            out[here] = self._score(
-                wanted[:, here], used[:, here], request, capacity[:, here], kept, _COLUMNS
-            )
+            parts = (state[0][:, here], state[1][:, here], state[2][:, here])
+            out[here] = self._score(parts, request, kept, _COLUMNS)
         return out
 
     def _kinds(self, request: Sequence[float]) -> Sequence[int]:
@@ -93,16 +95,11 @@ class AmountScores:
         return (CPU, MEMORY)
 
     def _score(
-        self,
-        wanted: Any,
-        used: Any,
-        request: Any,
-        capacity: Any,
-        kinds: Sequence[int],
-        maths: _Maths,
+        self, state: _State, request: Sequence[float], kinds: Sequence[int], maths: _Maths
     ) -> Amount:
+        wanted, used, capacity = state
         basic = [kind for kind in kinds if kind in (CPU, MEMORY)]
-        total: Amount = 0.0
+        total: Amount = 0.0 * wanted[CPU]
         if self.least and basic:
             parts = [_least(wanted[k], capacity[k], maths) for k in basic]
             total = total + self.least * maths.floor(sum(parts) / len(parts))

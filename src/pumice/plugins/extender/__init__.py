@@ -1,0 +1,5 @@
+"""extender: ask a service outside at nearly every step of scheduling."""
+
+from pumice.plugins.extender.plugin import Extender, ExtenderClient
+
+__all__ = ["Extender", "ExtenderClient"]

@@ -1,0 +1,248 @@
+"""The extender plugin itself: hooks become calls, answers become votes.
+
+It speaks through a client that the session hands in under the service name "extender".
+"""
+
+import logging
+import math
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from pumice.core.resources import Column, Mask
+from pumice.core.snapshot import Snapshot
+from pumice.core.views import Job, Nodes, Queue, Task
+from pumice.errors import ExtenderError
+from pumice.framework.arguments import Duration, arg
+from pumice.framework.plugin import ABSTAIN, PERMIT, REJECT, Codes, Plugin, Reason
+from pumice.framework.session import Session
+from pumice.plugins.extender.payloads import (
+    job_info,
+    node_info,
+    queue_info,
+    session_info,
+    task_info,
+)
+
+log = logging.getLogger(__name__)
+
+SERVICE = "extender"
+_FAILED, _CURABLE, _FINAL = 1, 2, 3
+_UNSCHEDULABLE = 2
+"""The code of an answer by which evictions might open the node."""
+_PATIENCE = 3
+"""Calls in a row that may fail before the rest of a session goes without."""
+
+
+class ExtenderClient(Protocol):
+    """What the plugin needs of a connection."""
+
+    def post(self, verb: str, payload: Any, *, answer: bool = True) -> Mapping[str, Any]:
+        """Send a payload, give the answer; raise ExtenderError if there is none."""
+        ...
+
+
+def _verb(name: str, doc: str) -> Any:
+    return arg(f"extender.{name}Verb", default="", doc=f"path that is asked {doc}")
+
+
+@dataclass(kw_only=True)
+class Extender(Plugin, name="extender"):
+    """Let an HTTP service filter and score nodes, vote on jobs and queues, and name victims."""
+
+    by_row = False
+    reasons = (
+        Reason("the extender failed", curable=False),
+        Reason("refused by the extender"),
+        Reason("refused by the extender for good", curable=False),
+    )
+    url_prefix: str = arg("extender.urlPrefix", default="", doc="address of the service")
+    timeout: Duration = arg("extender.httpTimeout", default=Duration(1.0), doc="limit of a call")
+    ignorable: bool = arg(
+        "extender.ignorable", default=False, doc="go on as if it were absent when it fails"
+    )
+    managed: list[str] = arg(
+        "extender.managedResources",
+        default_factory=list,
+        doc="ask only about pods that name one of these; default: about all",
+    )
+    open_verb: str = _verb("onSessionOpen", "when a session opens")
+    close_verb: str = _verb("onSessionClose", "when a session closes")
+    predicate_verb: str = _verb("predicate", "whether a node fits a task")
+    prioritize_verb: str = _verb("prioritize", "how good nodes are for a task")
+    preemptable_verb: str = _verb("preemptable", "which tasks may go for one of their queue")
+    reclaimable_verb: str = _verb("reclaimable", "which tasks may go for another queue")
+    overused_verb: str = _verb("queueOverused", "whether a queue must wait")
+    enqueueable_verb: str = _verb("jobEnqueueable", "whether a job may enter its queue")
+    enqueued_verb: str = _verb("jobEnqueued", "when a job has entered its queue")
+    ready_verb: str = _verb("jobReady", "whether a job can start")
+    allocate_verb: str = _verb("allocateFunc", "when a task gets a node")
+    deallocate_verb: str = _verb("deallocateFunc", "when a task loses its node")
+
+    def on_open(self, ssn: Session) -> None:
+        """Connect and tell the service what the session starts from.
+
+        If that fails and may not be ignored, the service is left out of this session.
+        """
+        self._journal = ssn.journal
+        self._snapshot = ssn.snapshot
+        self._failures = 0
+        self._open = True
+        self._client = self._connect(ssn)
+        if self.open_verb:
+            payload = session_info(ssn.snapshot, ssn.jobs())
+            told = self._ask(self.open_verb, payload, answer=False)
+            self._open = told is not None or self.ignorable
+
+    def _connect(self, ssn: Session) -> ExtenderClient | None:
+        """Take the client of earlier sessions if there is one."""
+        factory: Callable[[str, float], ExtenderClient] | None = ssn.services.get(SERVICE)
+        known: dict[Hashable, ExtenderClient] = ssn.memory.setdefault(self.name, {})
+        key = (self.url_prefix, self.timeout)
+        if key not in known and factory is not None:
+            known[key] = factory(*key)
+        return known.get(key)
+
+    def _ask(self, verb: str, payload: Any, *, answer: bool = True) -> Mapping[str, Any] | None:
+        """Call the service; None if that failed."""
+        if self._client is None or self._failures >= _PATIENCE:
+            return None
+        try:
+            found = self._client.post(verb, payload, answer=answer)
+        except ExtenderError as error:
+            self._failures += 1
+            log.warning("%s", error)
+            return None
+        self._failures = 0
+        return found
+
+    def _minds(self, verb: str, task: Task | None = None) -> bool:
+        """Say whether a verb is configured and a task concerns the service."""
+        if not verb or not self._open:
+            return False
+        return task is None or not self.managed or self._is_managed(task)
+
+    def _is_managed(self, task: Task) -> bool:
+        spec, managed = task.shape.spec, set(self.managed)
+        parts = [container.resources for container in (*spec.containers, *spec.init_containers)]
+        return any(not managed.isdisjoint({*part.requests, *part.limits}) for part in parts)
+
+    def vary_by(self, task: Task) -> Hashable:
+        """Ask about each task anew: the service sees more than its shape."""
+        return task.row if self._minds(self.predicate_verb, task) else None
+
+    def filter_nodes(self, task: Task, nodes: Nodes) -> Codes | None:
+        """Ask node by node."""
+        if not self._minds(self.predicate_verb, task):
+            return None
+        about = task_info(self._snapshot, task.row)
+        return np.array([self._test(about, row) for row in nodes.index.tolist()], dtype=np.int16)
+
+    def _test(self, about: Mapping[str, Any], row: int) -> int:
+        payload = {"task": about, "node": node_info(self._snapshot, row)}
+        found = self._ask(self.predicate_verb, payload)
+        if found is None:
+            return 0 if self.ignorable else _FAILED
+        if not found.get("status"):
+            return 0
+        return _CURABLE if found.get("code") == _UNSCHEDULABLE else _FINAL
+
+    def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
+        """Ask for the scores of all candidates at once; nodes that are not named get none."""
+        if not self._minds(self.prioritize_verb, task):
+            return None
+        about = [node_info(self._snapshot, row) for row in nodes.index.tolist()]
+        payload = {"task": task_info(self._snapshot, task.row), "nodes": about}
+        found = self._ask(self.prioritize_verb, payload) or {}
+        scores = found.get("nodeScore")
+        if found.get("errorMessage") or not isinstance(scores, dict):
+            return None
+        return np.array([_number(scores.get(name)) for name in nodes.names])
+
+    def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask | None:
+        """Ask which tasks may go."""
+        return self._victims(self.preemptable_verb, preemptor, candidates)
+
+    def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask | None:
+        """Ask which tasks may go."""
+        return self._victims(self.reclaimable_verb, reclaimer, candidates)
+
+    def _victims(self, verb: str, evictor: Task, candidates: list[int]) -> Mask | None:
+        """Mark the tasks that the answer names; none at all if there is no answer."""
+        if not self._minds(verb, evictor):
+            return None
+        found = self._ask(verb, _eviction(self._snapshot, evictor, candidates))
+        if found is None:
+            return np.zeros(len(candidates), dtype=bool)
+        if found.get("status", ABSTAIN) == ABSTAIN:
+            return None
+        victims = found.get("victims")
+        named = victims if isinstance(victims, list) else []
+        uids = {each.get("UID") for each in named if isinstance(each, dict)}
+        return np.array([self._snapshot.tasks.uids[row] in uids for row in candidates], dtype=bool)
+
+    def overused(self, queue: Queue) -> bool:
+        """Ask whether a queue must wait."""
+        if not self._minds(self.overused_verb):
+            return False
+        found = self._ask(self.overused_verb, {"queue": queue_info(queue)})
+        return not self.ignorable if found is None else found.get("overused") is True
+
+    def job_enqueueable(self, job: Job) -> int:
+        """Ask for a vote."""
+        if not self._minds(self.enqueueable_verb):
+            return ABSTAIN
+        found = self._ask(self.enqueueable_verb, {"job": job_info(self._snapshot, job.row)})
+        if found is None:
+            return PERMIT if self.ignorable else REJECT
+        vote = found.get("status", ABSTAIN)
+        return vote if type(vote) is int else ABSTAIN
+
+    def on_enqueued(self, job: Job) -> None:
+        """Tell that a job was let in."""
+        if self._minds(self.enqueued_verb):
+            self._ask(self.enqueued_verb, {"job": job_info(self._snapshot, job.row)})
+
+    def job_ready(self, job: Job) -> bool:
+        """Ask whether a job can start."""
+        if not self._minds(self.ready_verb):
+            return True
+        found = self._ask(self.ready_verb, {"job": job_info(self._snapshot, job.row)})
+        return self.ignorable if found is None else found.get("status") is True
+
+    def on_place(self, task: Task, node: int) -> None:
+        """Tell of a placement, and of its end if it is taken back."""
+        self._tell(self.allocate_verb, task)
+        self._journal.on_rollback(self._tell, self.deallocate_verb, task)
+
+    def on_evict(self, task: Task, node: int) -> None:
+        """Tell of an eviction, and of its end if it is taken back."""
+        self._tell(self.deallocate_verb, task)
+        self._journal.on_rollback(self._tell, self.allocate_verb, task)
+
+    def _tell(self, verb: str, task: Task) -> None:
+        if self._minds(verb, task):
+            found = self._ask(verb, {"task": task_info(self._snapshot, task.row)}) or {}
+            if found.get("errorMessage"):
+                log.warning("extender on task %s: %s", task.key, found["errorMessage"])
+
+    def on_close(self, ssn: Session) -> None:
+        """Tell that the session is over; what is undone afterwards is nobody's business."""
+        if self.close_verb:
+            self._ask(self.close_verb, {}, answer=False)
+        self._open = False
+
+
+def _eviction(snapshot: Snapshot, evictor: Task, candidates: list[int]) -> dict[str, Any]:
+    return {
+        "evictor": task_info(snapshot, evictor.row),
+        "evictees": [task_info(snapshot, row) for row in candidates],
+    }
+
+
+def _number(value: Any) -> float:
+    """Read a score; anything but a finite number is none."""
+    usable = type(value) in {int, float} and abs(value) < 1e18 and not math.isnan(value)
+    return float(value) if usable else 0.0

@@ -1,0 +1,75 @@
+"""The journal takes back every write, newest first, and tells which node rows moved."""
+
+import numpy as np
+
+from pumice.core.journal import Journal
+
+
+def test_saved_cells_come_back():
+    journal, cells = Journal(), np.arange(6.0).reshape(2, 3)
+    mark = journal.mark()
+    journal.save(cells, (slice(None), 1))
+    cells[:, 1] = 9
+    journal.save(cells, (0, 1))
+    cells[0, 1] = 10
+    journal.rollback(mark)
+    assert cells.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_only_what_came_after_the_mark_is_taken_back():
+    journal, cells = Journal(), np.zeros(3)
+    journal.save(cells, 0)
+    cells[0] = 1
+    mark = journal.mark()
+    journal.save(cells, 1)
+    cells[1] = 2
+    journal.rollback(mark)
+    assert cells.tolist() == [1, 0, 0]
+    journal.rollback(0)
+    assert cells.tolist() == [0, 0, 0]
+
+
+def test_a_repeated_row_index_comes_back_with_its_oldest_value():
+    journal, cells = Journal(), np.array([1.0, 2.0])
+    for value in (5.0, 6.0):
+        journal.save(cells, np.array([1, 0]))
+        cells[[1, 0]] = value
+    journal.rollback(0)
+    assert cells.tolist() == [1.0, 2.0]
+
+
+def test_entries_of_mappings_come_back_and_new_ones_vanish():
+    journal, mapping = Journal(), {"old": 1}
+    journal.put(mapping, "old", 2)
+    journal.put(mapping, "new", 3)
+    journal.put(mapping, "new", 4)
+    assert mapping == {"old": 2, "new": 4}
+    journal.rollback(0)
+    assert mapping == {"old": 1}
+
+
+def test_functions_are_called_newest_first():
+    journal, told = Journal(), []
+    journal.on_rollback(told.append, "first")
+    journal.on_rollback(told.append, "second")
+    journal.rollback(0)
+    assert told == ["second", "first"]
+
+
+def test_touched_rows_are_logged_and_logged_again_by_a_rollback():
+    journal = Journal()
+    journal.touch(4)
+    mark = journal.mark()
+    journal.touch(7)
+    journal.rollback(mark)
+    assert journal.moved == [4, 7, 7]
+
+
+def test_what_is_forgotten_stays():
+    journal, cells = Journal(), np.zeros(1)
+    journal.save(cells, 0)
+    cells[0] = 1
+    journal.touch(0)
+    journal.forget()
+    journal.rollback(0)
+    assert (cells[0], journal.moved, journal.mark()) == (1, [], 0)

@@ -1,0 +1,109 @@
+"""Resource names, amounts, and the comparisons that every layer shares."""
+
+import numpy as np
+import pytest
+
+from pumice.core.resources import (
+    CPU,
+    MEMORY,
+    PODS,
+    STEP,
+    Resources,
+    dominant_share,
+    fits,
+    is_empty,
+    is_schedulable_name,
+    share,
+    weighted_sum,
+    within_requested,
+)
+
+GPU = "example.com/gpu"
+
+
+def column(*amounts):
+    return np.array(amounts, dtype=float)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi", "attachable-volumes-x", GPU],
+)
+def test_names_that_nodes_offer_are_scheduled(name):
+    assert is_schedulable_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["requests.cpu", "limits.memory", "count/pods", f"requests.{GPU}", "storage", "gpu"]
+)
+def test_names_of_quotas_are_not_scheduled(name):
+    assert not is_schedulable_name(name)
+
+
+def test_cpu_memory_and_pods_have_fixed_rows():
+    resources = Resources()
+    assert [resources.row(name) for name in ("cpu", "memory", "pods")] == [CPU, MEMORY, PODS]
+
+
+def test_a_learnt_name_keeps_its_row():
+    resources = Resources()
+    assert resources.learn(["cpu", GPU, "requests.cpu"])
+    assert not resources.learn([GPU])
+    assert resources.row(GPU) == 3
+    assert resources.row("requests.cpu") is None
+    assert len(resources) == 4
+
+
+def test_a_vector_has_milli_units_bytes_and_whole_pods():
+    resources = Resources()
+    resources.learn([GPU])
+    found = resources.vector({"cpu": "1500m", "memory": "1Ki", "pods": 3, GPU: "2", "unheard": 1})
+    assert found.tolist() == [1500, 1024, 3, 2000]
+
+
+def test_a_vector_says_what_is_missing():
+    assert Resources().vector({"cpu": 1}, missing=np.inf).tolist() == [1000, np.inf, np.inf]
+
+
+def test_a_mask_marks_known_names():
+    assert Resources().mask(["memory", "unheard"]).tolist() == [False, True, False]
+
+
+def test_need_fits_room_up_to_less_than_a_step():
+    need = column(1, 1)[:, None]
+    room = np.array([[1, 0.95, 0.85, 9], [1, 1, 1, 0]], dtype=float)
+    assert fits(need, room).tolist() == [True, True, False, False]
+    assert bool(fits(column(1, 1), column(2, 2)))
+
+
+def test_nothing_but_pods_is_empty():
+    assert is_empty(column(0, 0, 5, 0.05))
+    assert not is_empty(column(STEP, 0, 0, 0))
+    assert not is_empty(column(0, 0, 0, STEP))
+
+
+def test_a_limit_binds_only_what_is_asked_for_and_not_pods():
+    used, limit = column(5, 5, 5), column(4, 9, 1)
+    assert not within_requested(used, limit, column(1, 0, 1))
+    assert within_requested(used, limit, column(0, 1, 1))
+    assert within_requested(column(4, 0, 0), limit, column(1, 0, 0))
+    assert not within_requested(column(4.01, 0, 0), limit, column(1, 0, 0))
+
+
+def test_a_share_of_nothing_is_none_or_all():
+    assert share(column(1, 0, 3), column(4, 0, 0)).tolist() == [0.25, 0.0, 1.0]
+
+
+def test_the_dominant_share_passes_over_what_the_whole_lacks():
+    amounts = np.array([[2, 1], [1, 6], [5, 5]], dtype=float)
+    whole = column(4, 8, 0)[:, None]
+    assert dominant_share(amounts, whole).tolist() == [0.5, 0.75]
+
+
+def test_a_weighted_sum_has_the_same_bits_for_one_column_and_for_many():
+    rng = np.random.default_rng(7)
+    rows, weights = rng.random((11, 300)), rng.random((11, 1))
+    full = weighted_sum(weights, rows)
+    ones = [weighted_sum(weights, rows[:, i : i + 1])[0] for i in range(300)]
+    assert full.tolist() == ones
+    assert np.allclose(full, (weights * rows).sum(axis=0))

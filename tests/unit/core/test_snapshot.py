@@ -1,0 +1,180 @@
+"""The moves of a session: what each adds and takes away, and that all can be taken back."""
+
+import numpy as np
+import pytest
+
+from pumice.core.checks import cells, changed, check
+from pumice.core.resources import CPU, PODS
+from pumice.core.status import Status
+from pumice.core.tables import NOWHERE
+from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.samples import snapshot_of
+
+
+@pytest.fixture(params=[False, True], ids=["view still", "view live"])
+def snapshot(request):
+    built = snapshot_of(
+        [
+            queue("default"),
+            node("n0", cpu=4),
+            node("n1", cpu=4),
+            pod_group("job", min_member=1),
+            *(pod(f"p{i}", group="job", cpu=1) for i in range(3)),
+            pod("runs", group="job", cpu=2, node="n0"),
+            pod("idle", group="job"),
+            pod("stray", cpu=1, node="n1", scheduler="default-scheduler"),
+        ]
+    )
+    built.view_is_live = request.param
+    return built
+
+
+def rows(snapshot, *names):
+    return [snapshot.tasks.row_of[f"default/{name}"] for name in names]
+
+
+def amounts(snapshot):
+    """Give cpu: (idle, used, releasing, pipelined) of n0, and the sums of the job."""
+    nodes, jobs = snapshot.nodes, snapshot.jobs
+    books = [int(layer[CPU, 0]) for layer in (nodes.idle, nodes.used, nodes.releasing)]
+    job = [int(layer[CPU, 0]) for layer in (jobs.allocated, jobs.booked, jobs.pending)]
+    return [*books, int(nodes.pipelined[CPU, 0])], job
+
+
+def test_a_snapshot_starts_with_what_runs(snapshot):
+    assert amounts(snapshot) == ([2000, 2000, 0, 0], [2000, 2000, 3000])
+    check(snapshot)
+
+
+def test_placing_takes_idle_and_counts_as_allocated(snapshot):
+    (task,) = rows(snapshot, "p0")
+    snapshot.place(task, 0)
+    assert amounts(snapshot) == ([1000, 3000, 0, 0], [3000, 3000, 2000])
+    assert (snapshot.tasks.status[task], snapshot.tasks.node[task]) == (Status.ALLOCATED, 0)
+    check(snapshot)
+
+
+def test_pipelining_promises_room_and_counts_as_booked(snapshot):
+    (task,) = rows(snapshot, "p0")
+    snapshot.pipeline(task, 0)
+    assert amounts(snapshot) == ([2000, 2000, 0, 1000], [2000, 3000, 2000])
+    check(snapshot)
+
+
+def test_a_promise_can_be_taken_back(snapshot):
+    (task,) = rows(snapshot, "p0")
+    before = cells(snapshot)
+    snapshot.pipeline(task, 0)
+    snapshot.unpipeline(task)
+    assert amounts(snapshot) == ([2000, 2000, 0, 0], [2000, 2000, 3000])
+    assert snapshot.tasks.node[task] == NOWHERE
+    check(snapshot)
+    snapshot.journal.rollback(0)
+    assert changed(before, cells(snapshot)) == []
+
+
+def test_evicting_keeps_the_node_and_counts_as_releasing(snapshot):
+    (task,) = rows(snapshot, "runs")
+    snapshot.evict(task)
+    assert amounts(snapshot) == ([2000, 2000, 2000, 0], [0, 0, 3000])
+    assert (snapshot.tasks.status[task], snapshot.tasks.node[task]) == (Status.RELEASING, 0)
+    check(snapshot)
+
+
+def test_a_task_that_asks_for_nothing_takes_a_pod_slot_only(snapshot):
+    (task,) = rows(snapshot, "idle")
+    assert snapshot.jobs.n_pending_best_effort[0] == 1
+    snapshot.place(task, 1)
+    assert snapshot.jobs.n_pending_best_effort[0] == 0
+    assert snapshot.nodes.used[PODS, 1] == 2
+    check(snapshot)
+
+
+def test_a_task_of_no_job_can_be_evicted(snapshot):
+    (task,) = rows(snapshot, "stray")
+    snapshot.evict(task)
+    assert snapshot.nodes.releasing[CPU, 1] == 1000
+    check(snapshot)
+
+
+def test_many_at_once_equal_one_after_the_other(snapshot):
+    tasks = rows(snapshot, "p0", "p1", "p2")
+    before = cells(snapshot)
+    for task, where in zip(tasks, (0, 1, 0), strict=True):
+        snapshot.place(task, where)
+    singly = cells(snapshot)
+    snapshot.journal.rollback(0)
+    snapshot.place_many(np.array(tasks), np.array([0, 1, 0]))
+    assert changed(singly, cells(snapshot)) == []
+    check(snapshot)
+    snapshot.journal.rollback(0)
+    assert changed(before, cells(snapshot)) == []
+
+
+def test_a_status_changes_inside_its_class_and_back(snapshot):
+    (task,) = rows(snapshot, "p0")
+    snapshot.place(task, 0)
+    mark = snapshot.journal.mark()
+    snapshot.set_status(task, Status.BINDING)
+    assert snapshot.jobs.counts[Status.BINDING, 0] == 1
+    check(snapshot)
+    snapshot.journal.rollback(mark)
+    assert snapshot.jobs.counts[Status.BINDING, 0] == 0
+    assert snapshot.tasks.status[task] == Status.ALLOCATED
+
+
+def test_counting_ahead_is_undone_by_the_opposite(snapshot):
+    (task,) = rows(snapshot, "p0")
+    before = cells(snapshot)
+    snapshot.count_ahead(task, 2)
+    assert snapshot.queues.allocated[CPU, 0] == 4000
+    snapshot.count_ahead(task, -2)
+    assert changed(before, cells(snapshot)) == []
+
+
+def test_every_move_is_logged_for_its_node(snapshot):
+    (first, second), (runs,) = rows(snapshot, "p0", "p1"), rows(snapshot, "runs")
+    snapshot.place(first, 1)
+    snapshot.evict(runs)
+    snapshot.place_many(np.array([second]), np.array([1]))
+    assert [np.atleast_1d(entry).tolist() for entry in snapshot.journal.moved] == [[1], [0], [1]]
+
+
+def test_watchers_of_the_view_hear_of_every_change_while_it_is_live(snapshot):
+    (first, second), (runs,) = rows(snapshot, "p0", "p1"), rows(snapshot, "runs")
+    told = []
+    snapshot.view_watchers.append(lambda *change: told.append(change))
+    snapshot.place(first, 1)
+    snapshot.pipeline(second, 0)
+    snapshot.unpipeline(second)
+    snapshot.evict(runs)
+    wanted = [(first, 1, 1), (second, 0, 1), (second, 0, -1), (runs, 0, -1)]
+    assert told == (wanted if snapshot.view_is_live else [])
+
+
+def test_the_view_follows_only_while_it_is_live(snapshot):
+    (first,), (runs,) = rows(snapshot, "p0"), rows(snapshot, "runs")
+    snapshot.place(first, 1)
+    snapshot.evict(runs)
+    seen = snapshot.nodes.view_pods[:2].tolist(), snapshot.nodes.view_used[CPU, :2].tolist()
+    live = ([0, 2], [0, 2000])
+    assert seen == (live if snapshot.view_is_live else ([1, 1], [2000, 1000]))
+
+
+def test_releasing_a_session_puts_every_cell_back_and_stills_the_view(snapshot):
+    before = cells(snapshot)
+    first, runs = rows(snapshot, "p0", "runs")
+    snapshot.view_watchers.append(lambda *_: None)
+    snapshot.place(first, 1)
+    snapshot.evict(runs)
+    snapshot.release_session()
+    assert changed(before, cells(snapshot)) == []
+    assert (snapshot.view_is_live, snapshot.view_watchers) == (False, [])
+    assert (snapshot.journal.mark(), snapshot.journal.moved) == (0, [])
+
+
+def test_totals_and_requests_are_columns(snapshot):
+    assert snapshot.total()[CPU] == 8000
+    tasks = np.array(rows(snapshot, "runs", "p0", "runs"))
+    assert snapshot.requests(tasks)[CPU].tolist() == [2000, 1000, 2000]
+    assert snapshot.requests(tasks[:0]).shape == (len(snapshot.resources), 0)

@@ -1,0 +1,91 @@
+"""A table: columns of equal length whose last axis is the row."""
+
+import numpy as np
+import pytest
+
+from pumice.core.table import Table
+
+
+@pytest.fixture
+def table():
+    table = Table(n_resources=2)
+    table.column("flag", np.bool_, fill=True)
+    table.column("code", np.int32, fill=-1)
+    table.column("amounts", lead=(3, "R"))
+    table.listing("names")
+    return table
+
+
+def fill(table, n):
+    for _ in range(n):
+        row = table.new_row()
+        table.code[row] = row
+        table.amounts[..., row] = row
+        table.names[row] = f"row {row}"
+
+
+def test_rows_are_added_with_fill_values(table):
+    row = table.new_row()
+    assert (row, table.n) == (0, 1)
+    assert (bool(table.flag[row]), int(table.code[row]), table.names[row]) == (True, -1, None)
+    assert table.amounts.shape[:2] == (3, 2)
+
+
+def test_a_growing_table_keeps_its_cells(table):
+    fill(table, 100)
+    assert table.code[:100].tolist() == list(range(100))
+    assert table.amounts[2, 1, :100].tolist() == list(range(100))
+    assert table.names[99] == "row 99"
+    assert table.capacity >= 100
+
+
+def test_a_cleared_row_is_used_again_with_fill_values(table):
+    fill(table, 3)
+    table.clear_row(1)
+    assert table.names[1] is None
+    assert table.new_row() == 1
+    assert (int(table.code[1]), float(table.amounts[0, 0, 1])) == (-1, 0.0)
+    assert table.n == 3
+
+
+def test_a_row_can_be_reset_but_for_some_columns(table):
+    fill(table, 2)
+    table.reset_row(1, keep=("amounts",))
+    assert (int(table.code[1]), float(table.amounts[0, 0, 1])) == (-1, 1.0)
+    assert table.free == []
+
+
+def test_trim_cuts_spare_rows(table):
+    fill(table, 3)
+    table.trim()
+    assert table.code.tolist() == [0, 1, 2]
+    assert table.amounts.shape == (3, 2, 3)
+    assert table.names == ["row 0", "row 1", "row 2"]
+    fill(table, 1)
+    assert table.code[:4].tolist() == [0, 1, 2, 3]
+
+
+def test_a_deleted_row_leaves_no_gap(table):
+    fill(table, 4)
+    table.trim()
+    table.delete_row(1)
+    assert (table.n, table.capacity) == (3, 3)
+    assert table.code.tolist() == [0, 2, 3]
+    assert table.names == ["row 0", "row 2", "row 3"]
+
+
+def test_a_wider_resource_axis_gets_fill_values(table):
+    fill(table, 2)
+    table.widen(4)
+    assert table.amounts.shape[:2] == (3, 4)
+    assert table.amounts[:, :2, 1].tolist() == [[1, 1]] * 3
+    assert table.amounts[:, 2:, 1].tolist() == [[0, 0]] * 3
+    table.clear_row(0)
+    assert table.amounts[:, :, table.new_row()].tolist() == [[0] * 4] * 3
+
+
+def test_a_reserved_table_has_that_much_room(table):
+    table.reserve(50)
+    table.reserve(10)
+    assert table.capacity == 50
+    assert len(table.names) == 50
