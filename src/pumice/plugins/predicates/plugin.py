@@ -9,12 +9,15 @@ from pumice.core.labels import UNSCHEDULABLE_TAINT, node_labels, tolerates, unto
 from pumice.core.pod_terms import pod_terms
 from pumice.core.resources import PODS
 from pumice.core.shapes import Shape
+from pumice.core.snapshot import Snapshot
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
-from pumice.framework.plugin import Codes, Plugin
+from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.session import Session
+from pumice.plugins.predicates.claims import names_its_pod
 from pumice.plugins.predicates.neighbours import Demand, Demands
 from pumice.plugins.predicates.reasons import REASONS, Code
+from pumice.plugins.predicates.volumes import Volumes
 
 
 @dataclass(kw_only=True)
@@ -37,6 +40,15 @@ class Predicates(Plugin, name="predicates"):
     spread: bool = arg(
         "predicate.PodTopologySpreadEnable", default=True, doc="test hard topology spread"
     )
+    volume_limits: bool = arg(
+        "predicate.NodeVolumeLimitsEnable", default=True, doc="test how many volumes a node takes"
+    )
+    volume_zones: bool = arg(
+        "predicate.VolumeZoneEnable", default=True, doc="test the zones of volumes"
+    )
+    volume_binding: bool = arg(
+        "predicate.VolumeBindingEnable", default=True, doc="test where volumes can be had"
+    )
     cache: bool = arg(
         "predicate.CacheEnable", default=False, doc="accepted and without effect: always cached"
     )
@@ -55,15 +67,35 @@ class Predicates(Plugin, name="predicates"):
             affinity=self.pod_affinity,
             spread=self.spread,
         )
+        self._volumes = self._open_volumes(snapshot)
+
+    def _open_volumes(self, snapshot: Snapshot) -> Volumes | None:
+        tests = (self.volume_limits, self.volume_zones, self.volume_binding)
+        if not any(tests):
+            return None
+        limits, zones, binding = tests
+        volumes = Volumes(snapshot, limits=limits, zones=zones, binding=binding)
+        if snapshot.kind("PersistentVolumeClaim"):
+            snapshot.view_watchers.append(volumes.follow)
+        return volumes
 
     def vary_by(self, task: Task) -> Hashable:
         """Tell pods of one shape apart by what they have to do with other pods."""
+        if task.shape.spec.volumes and names_its_pod(task):
+            return (self._demand(task), task.row)
         return self._demand(task)
 
     def _demand(self, task: Task) -> Demand | None:
         if self._is_quiet:
             return None
         return self._demands.of(task.shape, int(self._tasks.label_class[task.row]))
+
+    def filter_task(self, task: Task) -> Reason | None:
+        """Refuse a pod whose claims do not exist, or are not bound and cannot wait to be."""
+        if self._volumes is None or not task.shape.spec.volumes:
+            return None
+        problem = self._volumes.problem(task)
+        return Reason(problem, curable=False) if problem else None
 
     def filter_shape(self, shape: Shape, facts: NodeFacts) -> Codes:
         """Test cordon, node affinity and taints, in this order."""
@@ -82,13 +114,20 @@ class Predicates(Plugin, name="predicates"):
         return codes
 
     def filter_nodes(self, task: Task, nodes: Nodes) -> Codes | None:
-        """Test pod number, host ports, pod affinity and spread."""
-        rows, table = nodes.rows, self._nodes
-        full = nodes.view_pods >= table.allocatable[PODS, rows]
+        """Test pod number, host ports, pod affinity, volumes and spread."""
+        rows = nodes.rows
+        full = nodes.view_pods >= self._nodes.allocatable[PODS, rows]
         demand = self._demand(task)
-        if demand is None:
+        volumes = self._volumes if task.shape.spec.volumes else None
+        if demand is None and volumes is None:
             return ~full if full.any() else None
         codes = full.astype(np.int16)
-        demand.settle(codes, rows)
-        demand.settle_spread(codes, rows)
+        if demand is not None:
+            demand.settle(codes, rows)
+        if volumes is not None:
+            volumes.settle(codes, task, rows)
+        if demand is not None:
+            demand.settle_spread(codes, rows)
+        if volumes is not None:
+            volumes.settle_binding(codes, task, rows)
         return codes

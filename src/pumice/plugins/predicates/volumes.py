@@ -1,0 +1,198 @@
+"""Volumes: zones, where bound ones can be reached, what unbound ones need, how many a node takes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.labels import node_labels
+from pumice.core.resources import Column, Mask
+from pumice.core.snapshot import Snapshot
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Task
+from pumice.plugins.predicates.claims import Claims, Promise
+from pumice.plugins.predicates.neighbours import refuse
+from pumice.plugins.predicates.reasons import Code
+
+_ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+_OLD_ZONE, _OLD_REGION = (
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+)
+_TODAY = {_OLD_ZONE: _ZONE, _OLD_REGION: _REGION, _ZONE: _ZONE, _REGION: _REGION}
+"""Labels that say where a volume is, with the name each has now."""
+
+_SEPARATOR = "__"
+"""Between several zones in one label of a volume."""
+
+
+class Volumes:
+    """Tests what a pod's volumes ask of a node."""
+
+    def __init__(self, snapshot: Snapshot, *, limits: bool, zones: bool, binding: bool) -> None:
+        self._snapshot = snapshot
+        self._labels = node_labels(snapshot)
+        self.claims = Claims(snapshot)
+        self._zones, self._binding = zones, binding
+        self._counts = AttachedVolumes(snapshot, self.claims) if limits else None
+        self._masks: dict[Any, tuple[int, Mask | None, Mask]] = {}
+        self._version = 0
+
+    def problem(self, task: Task) -> str:
+        """Say why no node can give a pod its volumes; empty if one may."""
+        return self.claims.problem(task, must_bind=self._binding or self._zones)
+
+    def settle(self, codes: NDArray[np.int16], task: Task, rows: Any) -> None:
+        """Write reasons into the codes of some nodes."""
+        if not self.claims.keys(task):
+            return
+        if self._counts is not None:
+            refuse(codes, self._counts.over_limit(task, rows), Code.VOLUME_LIMIT)
+        if self._zones:
+            refuse(codes, ~self._in_zone(task)[rows], Code.VOLUME_ZONE)
+
+    def settle_binding(self, codes: NDArray[np.int16], task: Task, rows: Any) -> None:
+        """Write reasons of volume binding, which comes last, into the codes of some nodes."""
+        keys = self.claims.keys(task)
+        if not self._binding or not keys:
+            return
+        kept = self._masks.get(keys)
+        if kept is None or kept[0] != self._version:
+            fits, _ = self.claims.unbound_fits(task)
+            kept = self._masks[keys] = (self._version, self.claims.bound_fits(task), fits)
+        _, bound, unbound = kept
+        if bound is not None:
+            refuse(codes, ~bound[rows], Code.VOLUME_NODE)
+        refuse(codes, ~unbound[rows], Code.VOLUME_BINDING)
+
+    def _in_zone(self, task: Task) -> Mask:
+        """Mark nodes in the zones of a pod's bound volumes, or in none at all (n,)."""
+        fits = np.ones(self._snapshot.nodes.n, dtype=bool)
+        nowhere = fits.copy()
+        for key in _TODAY:
+            nowhere &= self._labels.column(key).codes < 0
+        for volume in self.claims.volumes(task):
+            for key, today in _TODAY.items():
+                text = volume.metadata.labels.get(key)
+                if text is not None:
+                    fits &= self._labelled(key, today, set(text.split(_SEPARATOR)))
+        return fits | nowhere
+
+    def _labelled(self, key: str, today: str, values: set[str]) -> Mask:
+        """Mark nodes whose label has one of the values; one without it is asked by today's name."""
+        column, newer = self._labels.column(key), self._labels.column(today)
+        is_one_of: Callable[[str | None], bool] = values.__contains__
+        return np.where(column.codes < 0, newer.where(is_one_of), column.where(is_one_of))
+
+    # Following moves
+
+    def follow(self, task: int, node: int, sign: int) -> None:
+        """Follow a change of the view: count volumes, promise them to claims that wait."""
+        view = Task(self._snapshot, task)
+        keys = self.claims.keys(view) if view.shape.spec.volumes else ()
+        if not keys:
+            return
+        journal = self._snapshot.journal
+        if self._counts is not None:
+            self._counts.add(keys, node, sign)
+            journal.on_rollback(self._counts.add, keys, node, -sign)
+        changes = self._promises(view, node) if sign > 0 else self._returned(task, keys)
+        for key, promise in changes.items():
+            journal.on_rollback(self._age)
+            if promise is None:
+                old = self.claims.promises.pop(key)
+                journal.on_rollback(self.claims.promises.__setitem__, key, old)
+            else:
+                journal.put(self.claims.promises, key, promise)
+        if changes:
+            self._age()
+            journal.touch(np.arange(self._snapshot.nodes.n))
+
+    def _age(self) -> None:
+        self._version += 1
+
+    def _promises(self, task: Task, node: int) -> dict[str, Promise | None]:
+        """Say what the waiting claims of a pod get on its node."""
+        waiting = self.claims.waiting(task) if self._binding else []
+        if not waiting:
+            return {}
+        _, picks = self.claims.unbound_fits(task)
+        return {
+            key: Promise(next((name for name, here in picks.get(key, ()) if here[node]), ""), node)
+            for key in waiting
+        }
+
+    def _returned(self, task: int, keys: tuple[str, ...]) -> dict[str, Promise | None]:
+        """Say which promises fall back because the last pod they were made for left again."""
+        promised = [key for key in keys if key in self.claims.promises]
+        if not promised:
+            return {}
+        tasks = self._snapshot.tasks
+        others = np.flatnonzero(tasks.in_view[: tasks.n]).tolist()
+        used = {
+            key
+            for row in others
+            if row != task and self._snapshot.shapes[tasks.shape[row]].spec.volumes
+            for key in self.claims.keys(Task(self._snapshot, row))
+        }
+        return {key: None for key in promised if key not in used}
+
+
+class AttachedVolumes:
+    """How many volumes of each driver are attached to each node, a shared one counted once."""
+
+    def __init__(self, snapshot: Snapshot, claims: Claims) -> None:
+        self._snapshot = snapshot
+        self._claims = claims
+        self._limits: dict[str, Column] = {}
+        self._counts: dict[str, Column] = {}
+        self._holders: dict[tuple[str, str], dict[int, int]] = {}
+        n, row_of = snapshot.nodes.n, snapshot.nodes.row_of
+        for node in snapshot.kind("CSINode").values():
+            row = row_of.get(node.metadata.name)
+            for driver in node.spec.drivers if row is not None else ():
+                if driver.allocatable is not None and driver.allocatable.count is not None:
+                    limits = self._limits.setdefault(driver.name, np.full(n, np.inf))
+                    limits[row] = driver.allocatable.count
+        for name in self._limits:
+            self._counts[name] = np.zeros(n)
+        if self._limits:
+            self._count_all()
+
+    def _count_all(self) -> None:
+        tasks = self._snapshot.tasks
+        for row in np.flatnonzero(tasks.in_view[: tasks.n]).tolist():
+            task = Task(self._snapshot, row)
+            if task.shape.spec.volumes and task.node != NOWHERE:
+                self.add(self._claims.keys(task), task.node, 1)
+
+    def _handles(self, keys: tuple[str, ...]) -> set[tuple[str, str]]:
+        handles = {self._claims.handle(key) for key in keys}
+        return {each for each in handles if each is not None and each[0] in self._limits}
+
+    def add(self, keys: tuple[str, ...], node: int, sign: int) -> None:
+        """Follow the volumes of a pod that came to a node or left it."""
+        for handle in self._handles(keys) if self._limits else ():
+            holders = self._holders.setdefault(handle, {})
+            users = holders.pop(node, 0) + sign
+            if users > 0:
+                holders[node] = users
+            if users == 0 or (sign > 0 and users == 1):
+                self._counts[handle[0]][node] += sign
+
+    def over_limit(self, task: Task, rows: Any) -> Mask:
+        """Mark nodes that cannot attach all volumes of a pod."""
+        keys = self._claims.keys(task)
+        handles = self._handles(keys) if self._limits else set()
+        full = np.zeros(self._snapshot.nodes.n, dtype=bool)
+        for driver in {each[0] for each in handles}:
+            after = self._counts[driver].copy()
+            added = np.zeros(len(after))
+            for handle in handles:
+                if handle[0] == driver:
+                    added += 1
+                    added[list(self._holders.get(handle, ()))] -= 1
+            full |= (added > 0) & (after + added > self._limits[driver])
+        found: Mask = full[rows]
+        return found

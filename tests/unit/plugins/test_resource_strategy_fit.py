@@ -1,0 +1,255 @@
+"""resource-strategy-fit: fill or spread, resource by resource; keep scarce resources free."""
+
+import json
+
+import numpy as np
+import pytest
+
+from pumice.framework.arguments import bind_arguments
+from pumice.framework.dispatch import Enabled
+from pumice.framework.session import Session
+from pumice.plugins.resource_strategy_fit import (
+    TYPE_ANNOTATION,
+    WEIGHT_ANNOTATION,
+    ResourceStrategyFit,
+)
+from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.conformance import check_plugin
+from pumice.testing.samples import snapshot_of
+
+GPU = "nvidia.com/gpu"
+BUSY = [
+    node("empty", cpu=10, memory="10Gi"),
+    node("half", cpu=10, memory="10Gi"),
+    pod("old", node="half", cpu=4, memory="4Gi"),
+]
+
+
+def session(objects, arguments=None, *, asks=None, marks=None):
+    """Open a session with this plugin alone and one pending pod."""
+    fields, _ = bind_arguments(ResourceStrategyFit, arguments or {})
+    plugin = ResourceStrategyFit(**fields)
+    mine = pod("p", group="g", resources=asks or {"cpu": 1, "memory": "1Gi"}, annotations=marks)
+    snapshot = snapshot_of([*objects, queue("default"), pod_group("g"), mine])
+    ssn = Session(snapshot, [[Enabled(plugin, {})]])
+    return plugin, ssn, ssn.task(snapshot.tasks.row_of["default/p"])
+
+
+def scores(objects, arguments=None, **asking):
+    plugin, ssn, task = session(objects, arguments, **asking)
+    total = np.zeros(ssn.snapshot.nodes.n)
+    live = plugin.score_nodes(task, ssn.nodes())
+    fixed = plugin.score_shape(task.shape, ssn.nodes())
+    for column in (live, fixed):
+        total += 0 if column is None else column
+    return dict(zip(ssn.snapshot.nodes.names, total.tolist(), strict=True))
+
+
+def strategy(kind, weight=1):
+    return {"type": kind, "weight": weight}
+
+
+def only(name, kind="MostAllocated", weight=1):
+    return {"resourceStrategyFitWeight": 1, "resources": {name: strategy(kind, weight)}}
+
+
+def test_the_plugin_keeps_its_promises():
+    check_plugin(
+        ResourceStrategyFit,
+        weight=3,
+        resources={"cpu": strategy("MostAllocated", 2), "nvidia.com/*": strategy("LeastAllocated")},
+    )
+
+
+def test_without_arguments_cpu_and_memory_are_spread_with_weight_ten():
+    assert scores(BUSY) == {"empty": pytest.approx(900), "half": pytest.approx(500)}
+
+
+def test_most_allocated_prefers_the_node_that_gets_fuller():
+    assert scores(BUSY, only("cpu")) == {"empty": pytest.approx(10), "half": pytest.approx(50)}
+
+
+@pytest.mark.parametrize(("weight", "factor"), [(-3, 10), ("5", 10), (2.5, 10), (7, 7), (0, 0)])
+def test_a_weight_that_is_negative_or_no_integer_is_ten_and_zero_is_off(weight, factor):
+    found = scores(BUSY, only("cpu") | {"resourceStrategyFitWeight": weight})
+    assert found["half"] == pytest.approx(50 * factor)
+
+
+def test_weights_average_the_resources():
+    """(3 * 0.5 + 1 * 0.9) / 4 on the half full node with twice the memory free."""
+    arguments = {
+        "resourceStrategyFitWeight": 1,
+        "resources": {"cpu": strategy("MostAllocated", 3), "memory": strategy("LeastAllocated", 1)},
+    }
+    assert scores(BUSY, arguments)["half"] == pytest.approx(100 * (3 * 0.5 + 0.5) / 4)
+
+
+@pytest.mark.parametrize("weight", [0, -2])
+def test_a_resource_weight_that_is_not_positive_is_one(weight):
+    arguments = only("cpu", weight=weight)
+    arguments["resources"]["memory"] = strategy("MostAllocated", 3)
+    with_one = only("cpu")
+    with_one["resources"]["memory"] = strategy("MostAllocated", 3)
+    assert scores(BUSY, arguments) == scores(BUSY, with_one)
+
+
+def test_an_unknown_type_in_the_configuration_means_least_allocated():
+    assert scores(BUSY, only("cpu", "Bogus")) == scores(BUSY, only("cpu", "LeastAllocated"))
+
+
+def test_one_resource_that_would_overflow_makes_the_score_zero():
+    objects = [node("n", cpu=10, memory="1Gi")]
+    asks = {"cpu": 1, "memory": "2Gi"}
+    both = only("cpu") | {"resources": {n: strategy("MostAllocated") for n in ("cpu", "memory")}}
+    assert scores(objects, both, asks=asks)["n"] == 0
+    assert scores(objects, only("cpu"), asks=asks)["n"] == pytest.approx(10)
+
+
+CARDS = [node("n", cpu=10, resources={GPU: 4, "nvidia.com/mig": 4})]
+WANTED = {"cpu": 1, GPU: 1}
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["nvidia.com/*"], 25),
+        (["nvidia.com/*", GPU], 75),  # its own name goes before
+        (["nvidia*", "nvidia.com/*"], 75),  # the longest beginning goes before
+        (["*"], 0),
+        (["nvidia.*/gpu"], 0),
+        (["*gpu"], 0),
+        (["nvidia.com/**"], 0),
+    ],
+)
+def test_a_star_at_the_end_stands_for_all_names_that_begin_so(names, expected):
+    """The last entry is LeastAllocated where there are two, so that it shows which one counts."""
+    kinds = ["MostAllocated", "LeastAllocated"]
+    entries = {name: strategy(kinds[i]) for i, name in enumerate(names)}
+    arguments = {"resourceStrategyFitWeight": 1, "resources": entries}
+    assert scores(CARDS, arguments, asks=WANTED)["n"] == pytest.approx(expected)
+
+
+def marked(kind, weights=None):
+    marks = {TYPE_ANNOTATION: kind}
+    return marks if weights is None else marks | {WEIGHT_ANNOTATION: weights}
+
+
+def test_annotations_of_a_pod_replace_the_configuration():
+    found = scores(BUSY, only("memory"), marks=marked("MostAllocated", '{"cpu": 2}'))
+    assert found == {"empty": pytest.approx(10), "half": pytest.approx(50)}
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        None,
+        "",
+        "junk",
+        "[]",
+        "null",
+        '{"cpu": "1"}',
+        '{"cpu": 1.5}',
+        '{"cpu": true}',
+        f'{{"cpu": {2**64}}}',
+        pytest.param("[" * 100_000, id="too deep"),
+    ],
+)
+def test_a_pod_with_a_type_but_no_usable_weights_scores_nothing(weights):
+    assert set(scores(BUSY, marks=marked("MostAllocated", weights)).values()) == {0}
+
+
+def test_an_unknown_type_on_a_pod_scores_nothing():
+    assert set(scores(BUSY, marks=marked("Other", '{"cpu": 1}')).values()) == {0}
+
+
+def test_weights_without_a_type_are_ignored():
+    assert scores(BUSY, marks={WEIGHT_ANNOTATION: '{"cpu": 1}'}) == scores(BUSY)
+
+
+MIXED = [
+    node("plain"),
+    node("cards", resources={GPU: 4}),
+    node("rich", resources={GPU: 4, "x.y/z": 1}),
+]
+
+
+def sra(**more):
+    part = {"enable": True, "resources": f"{GPU}, x.y/z", "weight": 10, **more}
+    return {"resourceStrategyFitWeight": 0, "sra": part}
+
+
+def test_sra_keeps_pods_off_nodes_with_scarce_resources():
+    arguments = sra(resourceWeight={GPU: 3, "x.y/z": 1})
+    assert scores(MIXED, arguments) == {"plain": 1000, "cards": 250, "rich": 0}
+
+
+def test_sra_scores_zero_where_the_node_lacks_a_requested_resource():
+    found = scores(MIXED, sra(), asks={"cpu": 1, GPU: 1})
+    assert found == {"plain": 0, "cards": 500, "rich": 0}
+
+
+@pytest.mark.parametrize("part", [{"enable": False}, {"weight": 0}])
+def test_sra_is_off_without_its_switch_or_weight(part):
+    assert set(scores(MIXED, sra(**part)).values()) == {0}
+
+
+def test_sra_has_no_weight_of_its_own():
+    arguments = sra()
+    del arguments["sra"]["weight"]
+    assert set(scores(MIXED, arguments).values()) == {0}
+
+
+def verdicts(objects, rates, asks, resources=GPU):
+    part = {"enable": True, "resources": resources, "resourceProportion": rates}
+    plugin, ssn, task = session(objects, {"proportional": part}, asks=asks)
+    codes = plugin.filter_nodes(task, ssn.nodes())
+    names = ssn.snapshot.nodes.names
+    fits = np.ones(len(names), dtype=bool) if codes is None else np.asarray(codes) == 0
+    return {name: bool(fit) for name, fit in zip(names, fits, strict=True)}, plugin
+
+
+RATES = {f"{GPU}.cpu": 2, f"{GPU}.memory": 1}
+
+
+@pytest.mark.parametrize(("cpu", "fits"), [(2, True), ("2001m", False)])
+def test_proportional_keeps_cpu_for_every_free_scarce_unit(cpu, fits):
+    """Two of four cards are free: four of six idle cpus stay."""
+    objects = [
+        node("n", cpu=8, memory="64Gi", resources={GPU: 4}),
+        pod("old", node="n", resources={"cpu": 2, GPU: 2}),
+    ]
+    found, plugin = verdicts(objects, RATES, {"cpu": cpu})
+    assert found == {"n": fits}
+    assert [r.curable for r in plugin.reasons] == [False]
+
+
+@pytest.mark.parametrize(("memory", "fits"), [("1G", True), ("1001M", False)])
+def test_proportional_keeps_memory_in_units_of_a_billion_bytes(memory, fits):
+    objects = [node("n", cpu=64, memory="5G", resources={GPU: 4})]
+    assert verdicts(objects, RATES, {"cpu": 1, "memory": memory})[0] == {"n": fits}
+
+
+def test_proportional_lets_pods_pass_that_ask_for_a_listed_resource():
+    objects = [node("n", cpu=4, resources={GPU: 4})]
+    assert verdicts(objects, RATES, {"cpu": 4, GPU: 1})[0] == {"n": True}
+
+
+def test_proportional_ignores_nodes_without_the_resource():
+    objects = [node("cards", cpu=4, resources={GPU: 4}), node("plain", cpu=4)]
+    assert verdicts(objects, RATES, {"cpu": 1})[0] == {"cards": False, "plain": True}
+
+
+@pytest.mark.parametrize("rate", [None, -1, "x", float("nan")])
+def test_a_missing_negative_or_strange_rate_is_one(rate):
+    rates = {f"{GPU}.memory": 0} | ({} if rate is None else {f"{GPU}.cpu": rate})
+    objects = [node("n", cpu=5, resources={GPU: 4})]
+    assert verdicts(objects, rates, {"cpu": 1})[0] == {"n": True}
+    assert verdicts(objects, rates, {"cpu": 2})[0] == {"n": False}
+
+
+def test_arguments_round_trip_through_json():
+    """Sections are read from plain mappings, as YAML gives them."""
+    arguments = json.loads(json.dumps(sra() | {"proportional": {"enable": "true"}}))
+    fields, problems = bind_arguments(ResourceStrategyFit, arguments)
+    assert fields["proportional"].enable is True
+    assert problems == []
