@@ -1,13 +1,19 @@
 """Settings for all tests: the same hypothesis examples everywhere, tables checked all along."""
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from pumice.core.checks import check
 from pumice.core.snapshot import Snapshot
 from pumice.framework.session import Session
 
-settings.register_profile("pumice", deadline=None, derandomize=True, max_examples=100)
+settings.register_profile(
+    "pumice",
+    deadline=None,
+    derandomize=True,
+    max_examples=100,
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],  # explaining traces every line
+)
 settings.load_profile("pumice")
 
 

@@ -26,10 +26,10 @@ def preempt(ssn: Session) -> None:
     if not starving:
         return
     preemption = Preemption(ssn)
-    queues = ssn.queue_heap(starving)
+    queues = ssn.queue_heap(starving, live=True)
     while len(queues):
         queue = queues.pop()
-        jobs = ssn.job_heap(starving[queue])
+        jobs = ssn.job_heap(starving[queue], live=True)
         while len(jobs):
             preemption.between_jobs(jobs.pop())
         for job in starving[queue]:

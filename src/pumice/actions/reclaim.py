@@ -22,12 +22,12 @@ def reclaim(ssn: Session) -> None:
     if not starving:
         return
     reclamation = Reclamation(ssn)
-    queues = ssn.queue_heap(starving)
+    queues = ssn.queue_heap(starving, live=True)
     while len(queues):
         queue = queues.pop()
         if ssn.overused(queue):
             continue
-        jobs = ssn.job_heap(starving[queue])
+        jobs = ssn.job_heap(starving[queue], live=True)
         while len(jobs):
             reclamation.serve(jobs.pop(), queue)
 

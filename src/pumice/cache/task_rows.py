@@ -169,6 +169,8 @@ class TaskRows:
     def _shape(self, pod: Pod) -> int:
         spec, marks = pod.spec, pod.metadata.annotations
         kept = {name: marks[name] for name in _SHAPE_ANNOTATIONS if name in marks}
+        # only claims matter; every pod also mounts a token under a name of its own
+        claiming = [each for each in spec.volumes if each.persistent_volume_claim or each.ephemeral]
         key = msgspec.json.encode(
             (
                 spec.containers,
@@ -178,7 +180,7 @@ class TaskRows:
                 spec.affinity,
                 spec.tolerations,
                 spec.topology_spread_constraints,
-                spec.volumes,
+                claiming,
                 pod.metadata.namespace,
                 kept,
             )

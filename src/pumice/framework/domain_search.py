@@ -7,7 +7,7 @@ the journal back; the placement that wins is made again from its list of moves.
 import functools
 import heapq
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +68,7 @@ class DomainSearch:
         self._remember_errors = remember_errors
         self._keys: dict[int, Any] = {}
         self._known: dict[tuple[str, int], Trial | None] = {}
+        self._levels: dict[tuple[str, int], list[list[Domain]]] = {}
 
     def worksheet(self, job: int) -> Worksheet:
         """List what a job has to place; sub-groups that it cannot start without go first."""
@@ -79,17 +80,47 @@ class DomainSearch:
         """Leave the best placement of a job in the statement; None if no domain takes it."""
         ssn = self._ssn
         self._known.clear()
+        self._levels.clear()
         for level in ssn.domain_levels(ssn.job(job), ssn.topology.tree.top, "allocate"):
-            trials = [self._try_job(stmt, job, sheet.copy(), domain) for domain in level]
-            best = max(
-                (trial for trial in trials if trial is not None),
-                key=lambda trial: trial.score,
-                default=None,
-            )
+            best = self._best_of(stmt, job, sheet, level)
             if best is not None:
                 stmt.repeat(best.moves)
                 return best
         return None
+
+    def _best_of(
+        self, stmt: Statement, job: int, sheet: Worksheet, level: list[Domain]
+    ) -> Trial | None:
+        """Try a job in domains of one tier; those that could not be best are left out."""
+        best: Trial | None = None
+        for bound, domain in self._most_promising_first(sheet, level):
+            if best is not None and best.score >= bound:
+                break
+            trial = self._try_job(stmt, job, sheet.copy(), domain)
+            if trial is not None and (best is None or trial.score > best.score):
+                best = trial
+        return best
+
+    def _most_promising_first(
+        self, sheet: Worksheet, level: list[Domain]
+    ) -> list[tuple[float, Domain]]:
+        """Order domains by the best score a job can get there.
+
+        Known beforehand for a job in one piece: a domain's score does not depend on which of its
+        nodes are taken.
+        """
+        if len(sheet) > 1 or len(level) < 2:
+            return [(np.inf, domain) for domain in level]
+        part = sheet.copy().pop()
+        inner = [_flat(self._part_levels(part, domain, first=True)) for domain in level]
+        everything = list(dict.fromkeys(_flat(inner)))
+        if not everything or self._ssn.rank_domains(part, everything).any():
+            return [(np.inf, domain) for domain in level]
+        scores = self._ssn.score_domains(part, everything).tolist()
+        score_of = dict(zip(everything, scores, strict=True))
+        bounds = [max((score_of[each] for each in some), default=-np.inf) for some in inner]
+        order = sorted(range(len(level)), key=lambda i: -bounds[i])
+        return [(bounds[i], level[i]) for i in order]
 
     def settle(self, job: Job, trial: Trial) -> None:
         """Note where a job lies now that its placement stands."""
@@ -127,18 +158,56 @@ class DomainSearch:
         self, stmt: Statement, part: SubGroup, tasks: Sequence[int], within: Domain, *, first: bool
     ) -> Trial | None:
         """Place one sub-group in the best domain of the narrowest tier that takes it."""
-        ssn = self._ssn
-        for level in ssn.domain_levels(part, within, "allocate"):
-            found = [self._try_part(stmt, part, tasks, domain, first=first) for domain in level]
-            trials = [trial for trial in found if trial is not None]
-            if not trials:
-                continue
-            scores = ssn.score_domains(part, [trial.domain for trial in trials])
-            best = int(np.argmax(scores))
-            winner = trials[best]
-            stmt.repeat(winner.moves)
-            return Trial(winner.domain, winner.moves, float(scores[best]), winner.left)
+        for level in self._part_levels(part, within, first=first):
+            for score, equals in self._by_score(part, level):
+                winner = self._first_of(stmt, part, tasks, equals, first=first)
+                if winner is not None:
+                    stmt.repeat(winner.moves)
+                    return Trial(winner.domain, winner.moves, score + winner.score, winner.left)
         return None
+
+    def _part_levels(self, part: SubGroup, within: Domain, *, first: bool) -> list[list[Domain]]:
+        """List the domains to try for a sub-group; the same as before while nothing is placed."""
+        key = (part.id, within.index)
+        if not first:
+            return self._ssn.domain_levels(part, within, "allocate")
+        if key not in self._levels:
+            self._levels[key] = self._ssn.domain_levels(part, within, "allocate")
+        return self._levels[key]
+
+    def _by_score(
+        self, part: SubGroup, level: list[Domain]
+    ) -> Iterator[tuple[float, list[Domain]]]:
+        """Give domains in groups of the same score, the best first."""
+        scores = self._ssn.score_domains(part, level)
+        for score in np.unique(scores)[::-1].tolist():
+            yield score, [level[i] for i in np.flatnonzero(scores == score).tolist()]
+
+    def _first_of(
+        self,
+        stmt: Statement,
+        part: SubGroup,
+        tasks: Sequence[int],
+        equals: list[Domain],
+        *,
+        first: bool,
+    ) -> Trial | None:
+        """Try domains of the same score; if several take a sub-group, ranks tell them apart."""
+        ranks = self._ssn.rank_domains(part, equals)
+        trials = (self._try_part(stmt, part, tasks, domain, first=first) for domain in equals)
+        found = (
+            (trial, rank)
+            for trial, rank in zip(trials, ranks.tolist(), strict=True)
+            if trial is not None
+        )
+        if not ranks.any():
+            return next((trial for trial, _ in found), None)
+        ranked = list(found)
+        if not ranked:
+            return None
+        winner, rank = max(ranked, key=lambda each: each[1])
+        extra = rank if len(ranked) > 1 else 0.0
+        return Trial(winner.domain, winner.moves, extra, winner.left)
 
     def _try_part(
         self, stmt: Statement, part: SubGroup, tasks: Sequence[int], domain: Domain, *, first: bool
@@ -171,7 +240,7 @@ class DomainSearch:
             allowed=domain.mask,
             remember_errors=self._remember_errors,
             goes_on=(lambda: self._goes_on(part)) if ssn.topology.has_policy(part.job) else None,
-            on_placed=ssn.topology.follow(part),
+            on_placed=ssn.topology.follow(part, domain),
         ).run(stmt)
         ssn.topology.stop_following()
         moves = stmt.moves_since(start)
@@ -235,3 +304,7 @@ def _needed(ssn: "Session", job: int, parts: list[SubGroup]) -> set[SubGroup]:
             needed.add(part)
             left[part.policy] -= 1
     return needed
+
+
+def _flat(lists: Iterable[list[Domain]]) -> list[Domain]:
+    return [domain for some in lists for domain in some]

@@ -107,6 +107,11 @@ class DomainTree:
         index = int(self._home[node])
         return self.domains[index] if index >= 0 else None
 
+    def has_one_home(self, domain: Domain) -> bool:
+        """Say whether all nodes of a domain share their home."""
+        homes = self._home[domain.rows]
+        return not len(homes) or bool((homes == homes[0]).all())
+
     @property
     def homes(self) -> NDArray[np.intp]:
         """Indices of the nodes' homes, -1 where there is none (N,)."""

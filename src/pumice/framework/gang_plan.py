@@ -51,12 +51,12 @@ class GangEvictor:
         for job in ssn.waiting_jobs():
             if not ssn.job_valid(job) and ssn.job_starving(job):
                 starving.setdefault(int(ssn.snapshot.jobs.queue[job]), []).append(job)
-        queues = ssn.queue_heap(starving)
+        queues = ssn.queue_heap(starving, live=True)
         while len(queues):
             queue = queues.pop()
             if self._reclaims and ssn.overused(queue):
                 continue
-            jobs = ssn.job_heap(starving[queue])
+            jobs = ssn.job_heap(starving[queue], live=True)
             while len(jobs):
                 self._serve(jobs.pop())
 

@@ -62,6 +62,7 @@ HOOKS = (
     Hook("victims", "enabledVictim", TIER_UNION, "VictimTasks"),
     Hook("domain_levels", "enabledHyperNodeGradient", FIRST, "HyperNodeGradient"),
     Hook("score_domains", "enabledHyperNodeOrder", SUM, "HyperNodeOrder"),
+    Hook("rank_domains", "enabledHyperNodeOrder", SUM, "HyperNodeOrder"),
     Hook("on_place", "", EACH, "AllocateFunc"),
     Hook("on_evict", "", EACH, "DeallocateFunc"),
     Hook("on_open", "", EACH, "OnSessionOpen"),

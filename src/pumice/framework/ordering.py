@@ -1,8 +1,4 @@
-"""Who goes first: keys of queues, jobs and tasks, and the heaps that hold them.
-
-Keys are computed when an element is pushed; an element whose key moved meanwhile is sifted again
-when it comes up.
-"""
+"""Who goes first: keys of queues, jobs and tasks, and the heaps that hold them."""
 
 import functools
 import heapq
@@ -20,10 +16,21 @@ Key = Any
 
 
 class Heap:
-    """Rows in the order of their keys."""
+    """Rows in the order of their keys, which are taken when a row goes in.
 
-    def __init__(self, keys: Callable[[list[int]], list[Key]], rows: Iterable[int] = ()) -> None:
+    A ``live`` heap looks at a key again when its row comes up: evictions move the keys of rows that
+    sit inside, placements only those of the row that is out.
+    """
+
+    def __init__(
+        self,
+        keys: Callable[[list[int]], list[Key]],
+        rows: Iterable[int] = (),
+        *,
+        live: bool = False,
+    ) -> None:
         self._keys = keys
+        self._live = live
         start = list(rows)
         self._heap = list(zip(keys(start), start, strict=True)) if start else []
         heapq.heapify(self._heap)
@@ -39,8 +46,10 @@ class Heap:
         """Take the first row out."""
         while True:
             key, row = heapq.heappop(self._heap)
-            now = self._keys([row])[0] if self._heap else key
-            if now == key or not self._heap or (now, row) <= self._heap[0]:
+            if not self._live or not self._heap:
+                return row
+            now = self._keys([row])[0]
+            if now == key or (now, row) <= self._heap[0]:
                 return row
             heapq.heappush(self._heap, (now, row))
 

@@ -211,8 +211,12 @@ class Plugin:
         """
         raise NotImplementedError
 
-    def score_domains(self, subgroup: "SubGroup", domains: list["Domain"]) -> Column:
-        """Score network domains for a part of a job."""
+    def score_domains(self, subgroup: "SubGroup", domains: list["Domain"]) -> Column | None:
+        """Score network domains for a part of a job, each by itself; None: all equal."""
+        raise NotImplementedError
+
+    def rank_domains(self, subgroup: "SubGroup", domains: list["Domain"]) -> Column | None:
+        """Score network domains further that have the same best score; None: all equal."""
         raise NotImplementedError
 
     def on_place(self, task: Task, node: int) -> None:

@@ -251,7 +251,8 @@ def is_plain(ssn: "Session", row: int) -> bool:
     if plain is None:
         spec = shape.spec
         ports = any(p.host_port for c in (*spec.containers, *spec.init_containers) for p in c.ports)
-        special = spec.affinity or spec.topology_spread_constraints or spec.volumes or ports
+        claims = any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes)
+        special = spec.affinity or spec.topology_spread_constraints or claims or ports
         plain = shape.memo["plain"] = not special
     return bool(plain)
 

@@ -219,9 +219,16 @@ class Session:
         return [[within]]
 
     def score_domains(self, part: SubGroup, domains: list[Domain]) -> Column:
-        """Score network domains for a part of a job."""
+        """Score network domains for a part of a job, each by itself."""
+        return self._sum_domains("score_domains", part, domains)
+
+    def rank_domains(self, part: SubGroup, domains: list[Domain]) -> Column:
+        """Score network domains further that have the same best score."""
+        return self._sum_domains("rank_domains", part, domains)
+
+    def _sum_domains(self, hook: str, part: SubGroup, domains: list[Domain]) -> Column:
         scores = np.zeros(len(domains))
-        for tier in self.hooks["score_domains"]:
+        for tier in self.hooks[hook]:
             for method in tier:
                 column = method(part, domains)
                 if column is not None:
@@ -329,13 +336,13 @@ class Session:
 
     # Order
 
-    def queue_heap(self, rows: Iterable[int] = ()) -> Heap:
+    def queue_heap(self, rows: Iterable[int] = (), *, live: bool = False) -> Heap:
         """Hold queues, best first."""
-        return Heap(self.ordering.queue_keys, rows)
+        return Heap(self.ordering.queue_keys, rows, live=live)
 
-    def job_heap(self, rows: Iterable[int] = ()) -> Heap:
+    def job_heap(self, rows: Iterable[int] = (), *, live: bool = False) -> Heap:
         """Hold jobs, best first."""
-        return Heap(self.ordering.job_keys, rows)
+        return Heap(self.ordering.job_keys, rows, live=live)
 
     # Outcome
 

@@ -161,13 +161,16 @@ class Topology:
 
     # The place so far, while a part is being placed
 
-    def near(self, task: int) -> Domain | None:
-        """Give the domain that the part of a task is being placed in, None while it has none."""
-        return self._near.get(self.subgroup_of(task).id) if self._near else None
+    def near(self, part: SubGroup) -> Domain | None:
+        """Give the domain that a part is being placed in, None while it has none."""
+        return self._near.get(part.id)
 
-    def follow(self, part: SubGroup) -> Callable[[int, int], None] | None:
-        """Start to follow the places of a part's tasks; the answer is told each task and node."""
-        if part.topology is None:
+    def follow(self, part: SubGroup, domain: Domain) -> Callable[[int, int], None] | None:
+        """Start to follow the places of a part's tasks; the answer is told each task and node.
+
+        Where all nodes of a domain have the same home none is nearer: nothing is followed.
+        """
+        if part.topology is None or self.tree.has_one_home(domain):
             return None
         self._near = {part.id: self.allocated(part)}
 
@@ -180,7 +183,9 @@ class Topology:
 
     def follow_job(self, job: int) -> Callable[[int, int], None] | None:
         """Start to follow a job that is placed as a whole."""
-        return self.follow(self.subgroups(job)[0]) if self.has_topology(job) else None
+        if not self.has_topology(job):
+            return None
+        return self.follow(self.subgroups(job)[0], self.tree.top)
 
     def stop_following(self) -> None:
         """Forget the places followed."""

@@ -138,11 +138,14 @@ def test_gang_and_priority_together_preempt_only_up_to_the_least_number(decide):
     assert len(decide(world, "priority", actions="preempt").evictions) == 2
 
 
-def test_a_queue_that_may_not_grow_must_give_up_as_much_as_it_takes(decide):
-    """The share of the queue is full: only an eviction of its own makes room."""
-    world = [*BASE, node("n1", cpu=2), *old(n=2), *new(cpu=2)]
+def test_a_queue_that_has_its_share_must_give_up_as_much_as_it_takes(decide):
+    """The node has room for the new pod, the queue has not."""
+    wanted = pod_group("wants", phase="Inqueue", queue="other")
+    world = [*BASE, queue("other"), wanted, pod("wants-0", group="wants", cpu=4)]
+    world += [node("n1", cpu=4), *old(n=2), *new()]
     decisions = decide(world, "priority gang", "proportion", actions="preempt")
-    assert decisions.evictions == ["default/old-0", "default/old-1"]
+    assert decisions.evictions == ["default/old-1"]
+    assert decisions.pipelined == {"default/new-0": "n1"}
 
 
 def test_a_closed_queue_evicts_nobody(decide):

@@ -39,7 +39,9 @@ def test_jobs_are_ordered_by_their_largest_share_of_any_resource(open_session):
 
 def test_a_share_of_the_pods_counts_like_any_other(open_session):
     world = [*job("many", [(0.1, 1)] * 5), *job("big", [(2, 10)])]
-    ssn = open_session([queue("default"), node("n", cpu=10, memory="100Gi", pods=10), *world], Drf())
+    ssn = open_session(
+        [queue("default"), node("n", cpu=10, memory="100Gi", pods=10), *world], Drf()
+    )
     assert order(ssn) == ["big", "many"]
 
 
@@ -78,7 +80,7 @@ def test_a_task_takes_from_jobs_that_keep_at_least_its_own_share(open_session, v
 
 
 def test_shares_within_a_millionth_are_equal_for_preemption(open_session):
-    """100 GiB are about 1.07e11 bytes: a share off by 1000 bytes is equal, by 1e6 bytes it is not."""
+    """100 GiB are about 1.07e11 bytes: 1000 of them make no difference, 1,000,000 do."""
     for bytes_short, allowed in ((1000, True), (1_000_000, False)):
         old = [
             pod("o0", group="old", memory="1Gi", node="n"),

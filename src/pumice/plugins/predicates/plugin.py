@@ -118,7 +118,9 @@ class Predicates(Plugin, name="predicates"):
         rows = nodes.rows
         full = nodes.view_pods >= self._nodes.allocatable[PODS, rows]
         demand = self._demand(task)
-        volumes = self._volumes if task.shape.spec.volumes else None
+        volumes = self._volumes
+        if volumes is not None and not (task.shape.spec.volumes and volumes.claims.keys(task)):
+            volumes = None
         if demand is None and volumes is None:
             return ~full if full.any() else None
         codes = full.astype(np.int16)

@@ -1,4 +1,4 @@
-"""Volumes: zones, where bound ones can be reached, what unbound ones need, how many a node takes."""
+"""Volumes: their zones, where they can be reached or had, and how many a node takes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -45,8 +45,6 @@ class Volumes:
 
     def settle(self, codes: NDArray[np.int16], task: Task, rows: Any) -> None:
         """Write reasons into the codes of some nodes."""
-        if not self.claims.keys(task):
-            return
         if self._counts is not None:
             refuse(codes, self._counts.over_limit(task, rows), Code.VOLUME_LIMIT)
         if self._zones:
@@ -55,7 +53,7 @@ class Volumes:
     def settle_binding(self, codes: NDArray[np.int16], task: Task, rows: Any) -> None:
         """Write reasons of volume binding, which comes last, into the codes of some nodes."""
         keys = self.claims.keys(task)
-        if not self._binding or not keys:
+        if not self._binding:
             return
         kept = self._masks.get(keys)
         if kept is None or kept[0] != self._version:

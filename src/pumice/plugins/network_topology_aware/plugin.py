@@ -1,19 +1,20 @@
-"""network-topology-aware: keep the tasks of a job close together in the network."""
+"""The hooks of network-topology-aware: which domains to try, how good they and their nodes are."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import CPU, MEMORY, STEP, Column, fits, weighted_sum
+from pumice.core.resources import Column
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Nodes, Task
 from pumice.framework.arguments import arg, arg_pattern
-from pumice.framework.domains import Domain, DomainUse
+from pumice.framework.domains import Domain
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.subgroups import SubGroup
+from pumice.plugins.network_topology_aware.books import DomainBooks
 
 
 @dataclass(kw_only=True)
@@ -58,24 +59,14 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
     def on_open(self, ssn: Session) -> None:
         """Add up what domains offer, hold and have free before anything moves."""
         self._topology = ssn.topology
-        self._tree = tree = ssn.topology.tree
-        nodes = ssn.snapshot.nodes
+        self._tree = ssn.topology.tree
         self._tasks = ssn.snapshot.tasks
-        self._row_of = nodes.row_of
-        self._offered = tree.sums(nodes.allocatable)
-        self._idle = tree.sums(nodes.idle)
-        self._future_idle = tree.sums(nodes.future_idle)
-        self._use = DomainUse(ssn.snapshot, tree)
-        self._shapes = ssn.snapshot.shapes
-        known = ssn.snapshot.resources
-        self._named = known.mask(["cpu", "memory", *self.resources])[:, None]
-        self._weights = np.zeros((len(known), 1))
-        for name in self.resources:
-            row = known.row(name)
-            if row is not None:
-                self._weights[row] = self.resource_weights.get(name, 1)
-        self._weights[CPU], self._weights[MEMORY] = self.cpu, self.memory
+        self._row_of = ssn.snapshot.nodes.row_of
+        weights = {name: self.resource_weights.get(name, 1) for name in self.resources}
+        weights |= {"cpu": self.cpu, "memory": self.memory}
+        self._books = DomainBooks(ssn.snapshot, self._tree, weights)
         self._tiers = self._weigh_tiers()
+        self._near_scores: dict[int, Column] = {}
 
     def _weigh_tiers(self) -> list[tuple[float, NDArray[np.intp]]]:
         """Give each tier its part in the score of a normal pod, with the nodes' domains there."""
@@ -83,11 +74,10 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         tiers = range(tree.min_tier, tree.max_tier + 1)
         weights = np.power(float(self.fading), np.array(tiers, dtype=float) - 1)
         total = weights.sum()
-        if not np.isfinite(total) or total <= 0:
-            return []
+        if len(tree.domains) == 1 or not np.isfinite(total) or total <= 0:
+            return []  # one domain for all: no node is better than another
         return [
-            (float(weight / total), tree.at_tier(tier))
-            for weight, tier in zip(weights, tiers, strict=True)
+            (float(weight), tree.at_tier(tier)) for weight, tier in zip(weights, tiers, strict=True)
         ]
 
     # Which domains
@@ -100,7 +90,9 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         To place, the narrowest tier comes first; to evict, the widest.
         """
         if isinstance(part, SubGroup):
-            limit, need = part.limit, self._pending(part)
+            limit = part.limit
+            waiting = part.rows[self._tasks.status[part.rows] == Status.PENDING]
+            need: Column | None = self._books.requests(waiting)
         else:
             limit, need = self._topology.limit(part.row), part.min_resources
         if limit is None:
@@ -112,19 +104,13 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         tiers = self._tree.tiers[root.index : root.end]
         eligible = tiers <= limit
         if present is None and need is not None:
-            eligible &= self._could_hold(need[:, None], root, purpose)
+            eligible &= self._books.could_hold(need, root, purpose)
         found = [self._tree.domains[root.index + i] for i in np.flatnonzero(eligible).tolist()]
         levels = [
             sorted((each for each in found if each.tier == tier), key=lambda each: each.name)
             for tier in np.unique(tiers[eligible]).tolist()
         ]
-        return levels if purpose == "allocate" else self._widest_first(levels)
-
-    def _could_hold(self, need: Column, root: Domain, purpose: str) -> NDArray[np.bool_]:
-        below = slice(root.index, root.end)
-        if purpose != "allocate":
-            return fits(need, self._offered[:, below])
-        return fits(need, self._idle[:, below]) | fits(need, self._future_idle[:, below])
+        return self._widest_first(levels) if purpose == "evict" else levels
 
     def _widest_first(self, levels: list[list[Domain]]) -> list[list[Domain]]:
         out, left = [], self.max_evict_domains
@@ -134,29 +120,32 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
                 left -= len(out[-1])
         return out
 
-    def _pending(self, part: SubGroup) -> Column:
-        """Add up what the pending tasks of a sub-group ask for (R,)."""
-        waiting = part.rows[self._tasks.status[part.rows] == Status.PENDING]
-        return self._requests(waiting)
-
-    def _requests(self, rows: NDArray[np.intp]) -> Column:
-        total = np.zeros(len(self._offered))
-        shapes, counts = np.unique(self._tasks.shape[rows], return_counts=True)
-        for shape, count in zip(shapes.tolist(), counts.tolist(), strict=True):
-            total += count * self._shapes[shape].request[:, 0]
-        return total
-
-    # How good
+    # How good domains are
 
     def score_domains(self, subgroup: SubGroup, domains: list[Domain]) -> Column:
-        """Prefer the domain that the whole sub-group leaves fullest, then where more of it lies."""
+        """Prefer the domain that the whole sub-group would leave fullest."""
         index = np.array([domain.index for domain in domains], dtype=np.intp)
-        scores = self._fullness(self._requests(subgroup.rows)[:, None])[index]
-        best = np.flatnonzero(scores == scores.max())
-        if len(best) > 1:
-            masks = np.stack([domains[i].mask for i in best.tolist()])
-            scores[best] += self._share(subgroup, masks)
-        return scores * 100.0 * self.weight
+        request = self._books.requests(subgroup.rows)[:, None]
+        return self._books.fullness(request)[index] * 100.0 * self.weight
+
+    def rank_domains(self, subgroup: SubGroup, domains: list[Domain]) -> Column:
+        """Prefer the domain where more of the sub-group lies."""
+        placed = self._placed(subgroup)
+        inside = np.array([domain.mask[placed].sum() for domain in domains], dtype=float)
+        return inside / max(1, subgroup.n_tasks) * 100.0 * self.weight
+
+    def _placed(self, part: SubGroup) -> NDArray[np.intp]:
+        """List the nodes of a sub-group's tasks, of finished ones too."""
+        tasks = self._tasks
+        nodes = [
+            int(tasks.node[row])
+            if tasks.node[row] != NOWHERE
+            else self._row_of.get(tasks.pods[row].spec.node_name, NOWHERE)
+            for row in part.rows.tolist()
+        ]
+        return np.array([node for node in nodes if node != NOWHERE], dtype=np.intp)
+
+    # How good nodes are
 
     def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Prefer nodes near the tasks placed so far, or in domains that are in use."""
@@ -166,63 +155,47 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         part = topology.subgroup_of(task.row) if topology.has_topology(task.job) else None
         if part is None or part.topology is None:
             return self._rank_for_normal(task, nodes.index)
-        near = self._topology.near(task.row)
+        near = topology.near(part)
         return None if near is None else self._rank_by_nearness(part, near, nodes.index)
 
     def _rank_for_normal(self, task: Task, rows: NDArray[np.intp]) -> Column | None:
         if not self.packs_normal_pods or not self._tiers:
             return None
-        fullness = np.append(self._fullness(task.request), 1.0)
+        # the last entry is for nodes outside of all domains of a tier: they are preferred
+        fullness = np.append(self._books.fullness(task.request), 1.0)
         score = np.zeros(len(rows))
+        total = 0.0
         for weight, domain_at in self._tiers:
             score += weight * fullness[domain_at[rows]]
-        return score * 100.0 * self.weight
+            total += weight
+        return score / total * 100.0 * self.weight
 
     def _rank_by_nearness(self, part: SubGroup, near: Domain, rows: NDArray[np.intp]) -> Column:
-        tree = self._tree
-        homes = tree.homes[rows]
-        score = np.zeros(len(rows))
-        for index in np.unique(homes[homes >= 0]).tolist():
-            score[homes == index] = self._nearness(tree.domains[index], near)
-        best = np.flatnonzero(score == score.max())
-        if len(best) > 1:
-            known = np.unique(homes[best][homes[best] >= 0])
-            share = np.zeros(len(tree.domains) + 1)
-            if len(known):
-                masks = np.stack([tree.domains[i].mask for i in known.tolist()])
-                share[known] = self._share(part, masks)
-            score[best] += share[homes[best]]
+        """Score by the domain over a node and the place so far, equal ones by what lies there."""
+        homes = self._tree.homes
+        score = self._nearness(near)[homes[rows]]
+        best = score == score.max()
+        if best.sum() > 1:
+            there = homes[self._placed(part)]
+            counts = np.bincount(there[there >= 0], minlength=len(self._tree.domains))
+            share = np.append(counts, 0) / part.n_tasks
+            score = np.where(best, score + share[homes[rows]], score)
         return score * 100.0 * self.weight
 
-    def _nearness(self, home: Domain, near: Domain) -> float:
-        tree = self._tree
-        if home is near or tree.min_tier == tree.max_tier:
-            return 1.0
-        return (tree.max_tier - near.common(home).tier) / (tree.max_tier - tree.min_tier)
-
-    def _fullness(self, request: Column) -> Column:
-        """Give the weighted use of all domains with a request (R, 1) added; overflow is 0 (D,)."""
-        wanted = self._named & (request >= STEP)
-        weights = np.where(wanted, self._weights, 0.0)
-        total = weights.sum()
-        if total <= 0:
-            return np.zeros(len(self._tree.domains))
-        after = self._use.now() + request
-        overflow = (wanted & (after > self._offered)).any(axis=0)
-        use = np.where(wanted, after / np.where(self._offered > 0, self._offered, 1.0), 0.0)
-        return np.where(overflow, 0.0, weighted_sum(weights, use) / total)
-
-    def _share(self, part: SubGroup, masks: NDArray[np.bool_]) -> Column:
-        """Give the part of a sub-group's tasks that lies in each of some sets of nodes."""
-        tasks = self._tasks
-        nodes = [
-            int(tasks.node[row])
-            if tasks.node[row] != NOWHERE
-            else self._row_of.get(tasks.pods[row].spec.node_name, NOWHERE)
-            for row in part.rows.tolist()
-        ]
-        placed = np.array([node for node in nodes if node != NOWHERE], dtype=np.intp)
-        return np.asarray(masks[:, placed].sum(axis=1) / part.n_tasks)
+    def _nearness(self, near: Domain) -> Column:
+        """Score homes by the tier that joins them with a domain; nodes without a home get 0."""
+        known = self._near_scores.get(near.index)
+        if known is None:
+            tree = self._tree
+            span = tree.max_tier - tree.min_tier
+            known = np.zeros(len(tree.domains) + 1)
+            for home in np.unique(tree.homes[tree.homes >= 0]).tolist():
+                joined = near.common(tree.domains[home])
+                known[home] = (tree.max_tier - joined.tier) / span if span else 1.0
+            if near.tier == tree.min_tier:
+                known[near.index] = 1.0
+            self._near_scores[near.index] = known
+        return known
 
 
 def _search_root(present: Domain, within: Domain, limit: int) -> Domain | None:

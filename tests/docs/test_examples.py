@@ -1,0 +1,236 @@
+"""Every example of the documentation runs, and its tables say what the code says.
+
+A fenced `yaml` block with `objects` is a scenario, a `python runnable` block a program, a line
+`$ pumice …` of a `console` block a command. A page of a plugin or an action has a scenario that
+does not hold without it.
+"""
+
+import dataclasses
+import re
+import shlex
+import shutil
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from pumice.actions import ACTIONS
+from pumice.cli.main import main
+from pumice.framework import action_arguments
+from pumice.framework.arguments import describe_arguments
+from pumice.framework.hooks import BY_NAME, HOOKS
+from pumice.framework.plugin import implements
+from pumice.plugins import builtin_plugins
+from pumice.testing import scenario as scenario_files
+from pumice.testing.compare import CompareOptions
+from pumice.testing.runner import check, default_scheduler, play
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+PLUGINS = builtin_plugins()
+WITHOUT_SCENARIO = {"extender"}  # its other half is a service of your own
+SEEDS = range(3)
+
+_FENCE = re.compile(r"^(```+)([^\n`]*)\n(.*?)^\1[ ]*$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_CELL = re.compile(r"(?<!\\)\|")
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """One fenced block; `words` is what stands behind the fence, the language first."""
+
+    page: Path
+    line: int
+    words: tuple[str, ...]
+    text: str
+
+    @property
+    def id(self):
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+@cache
+def blocks_of(page):
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(page, text.count("\n", 0, match.start()) + 1, tuple(match[2].split()), match[3])
+        for match in _FENCE.finditer(text)
+    ]
+
+
+def blocks(*words):
+    """List the blocks of all pages whose fence begins with these words."""
+    return [b for page in PAGES for b in blocks_of(page) if b.words[: len(words)] == words]
+
+
+@cache
+def scenarios_of(page):
+    found = []
+    for block in blocks_of(page):
+        if block.words[:1] == ("yaml",):
+            documents = scenario_files._yaml_documents(block.text, Path(block.id), "")
+            if len(documents) == 1 and scenario_files.is_scenario(documents[0]):
+                found.append(scenario_files.scenario_from(documents[0], Path(block.id)))
+    return found
+
+
+SCENARIOS = [scenario for page in PAGES for scenario in scenarios_of(page)]
+PLUGIN_PAGES = [DOCS / "plugins" / f"{name}.md" for name in sorted(PLUGINS)]
+ACTION_PAGES = [DOCS / "actions" / f"{name}.md" for name in ACTIONS]
+
+
+def by_name(page):
+    return page.stem
+
+
+def rows_below(page, heading):
+    """Give the cells of the first table below a heading, its two first lines left out."""
+    text = page.read_text(encoding="utf-8")
+    match = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert match, f"{page.name} has no part '{heading}'"
+    lines = [line for line in match[1].splitlines() if line.startswith("|")]
+    return [tuple(cell.strip() for cell in _CELL.split(line)[1:-1]) for line in lines[2:]]
+
+
+# Examples
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: str(scenario.path))
+def test_a_scenario_holds_whatever_the_seed(scenario):
+    for seed in SEEDS:
+        played = dataclasses.replace(scenario, seed=seed)
+        assert check(played, default_scheduler, CompareOptions(messages=True, nominated=True)) == []
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: str(scenario.path))
+def test_a_scenario_expects_something_to_happen(scenario):
+    decisive = {"binds", "evictions", "pipelined", "podGroups", "boundPerPodGroup", "phases"}
+    assert any(record.get(key) for record in scenario.expect for key in decisive)
+
+
+@pytest.mark.parametrize("page", PLUGIN_PAGES, ids=by_name)
+def test_the_example_of_a_plugin_does_not_hold_without_it(page):
+    if page.stem in WITHOUT_SCENARIO:
+        assert scenarios_of(page) == []
+        return
+    assert any(fails(without_plugin(each, page.stem)) for each in scenarios_of(page))
+
+
+@pytest.mark.parametrize("page", ACTION_PAGES, ids=by_name)
+def test_the_example_of_an_action_does_not_hold_without_it(page):
+    assert any(fails(without_action(each, page.stem)) for each in scenarios_of(page))
+
+
+def fails(scenario):
+    """Tell whether a scenario breaks with every seed, so that no lucky choice hides it."""
+    tries = [dataclasses.replace(scenario, seed=seed) for seed in SEEDS]
+    return all(check(each, default_scheduler, CompareOptions()) for each in tries)
+
+
+def without_plugin(scenario, name):
+    conf = yaml.safe_load(scenario.conf)
+    for tier in conf["tiers"]:
+        tier["plugins"] = [each for each in tier["plugins"] if each["name"] != name]
+    return dataclasses.replace(scenario, conf=yaml.safe_dump(conf))
+
+
+def without_action(scenario, name):
+    conf = yaml.safe_load(scenario.conf)
+    left = [each for each in re.split(r",\s*", conf["actions"]) if each != name]
+    assert left, "an example needs a second action, so that the first can be taken out"
+    return dataclasses.replace(scenario, conf=yaml.safe_dump(conf | {"actions": ", ".join(left)}))
+
+
+@pytest.mark.parametrize("block", blocks("python", "runnable"), ids=lambda block: block.id)
+def test_a_program_marked_runnable_runs(block, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    program = compile("\n" * block.line + block.text, str(block.page), "exec")
+    exec(program, {"__name__": "example"})  # noqa: S102  our own documentation
+
+
+def commands(block):
+    lines = [line[2:] for line in block.text.splitlines() if line.startswith("$ pumice ")]
+    return [shlex.split(line, comments=True)[1:] for line in lines]
+
+
+@pytest.mark.parametrize(
+    "block", [b for b in blocks("console") if commands(b)], ids=lambda block: block.id
+)
+def test_a_command_of_the_console_succeeds(block, tmp_path, monkeypatch):
+    """Files are looked up in a copy of `examples`, so that commands may write."""
+    if (ROOT / "examples").is_dir():
+        shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    for arguments in commands(block):
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == 0, f"{shlex.join(arguments)}\n{result.output}"
+
+
+# Pages and tables
+
+
+@pytest.mark.parametrize("folder", ["plugins", "actions"])
+def test_every_plugin_and_action_has_a_page_and_a_line_in_the_index(folder):
+    names = set(PLUGINS if folder == "plugins" else ACTIONS)
+    pages = {page.stem for page in (DOCS / folder).glob("*.md")} - {"README"}
+    index = (DOCS / folder / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| \[([\w-]+)\]\(\1\.md\) \|", index, re.MULTILINE)
+    assert pages == names
+    assert sorted(listed) == sorted(names)
+
+
+@pytest.mark.parametrize("page", PLUGIN_PAGES, ids=by_name)
+def test_the_table_of_arguments_is_what_the_plugin_declares(page):
+    declared = [
+        (f"`{row.key}`", row.type, row.default, row.bounds, row.doc.replace("|", "\\|"))
+        for row in describe_arguments(PLUGINS[page.stem])
+    ]
+    wanted = "\n".join(f"| {' | '.join(row)} |" for row in declared)
+    assert rows_below(page, "Arguments") == declared, f"the table should be:\n{wanted}"
+
+
+@pytest.mark.parametrize("page", PLUGIN_PAGES, ids=by_name)
+def test_the_table_of_hooks_is_what_the_plugin_implements(page):
+    """All plugins prepare in on_open, so that one is not listed."""
+    names = [hook.name for hook in HOOKS if implements(PLUGINS[page.stem], hook.name)]
+    implemented = [(f"`{name}`", BY_NAME[name].volcano) for name in names if name != "on_open"]
+    assert [row[:2] for row in rows_below(page, "Hooks")] == implemented
+
+
+@pytest.mark.parametrize("page", ACTION_PAGES, ids=by_name)
+def test_the_table_of_arguments_is_what_the_action_asks_for(page, monkeypatch):
+    asked = {}
+    read = action_arguments._read
+
+    def listening(ssn, action, key, kind, default):
+        if action == page.stem:
+            asked[f"`{key}`"] = str(default).lower()
+        return read(ssn, action, key, kind, default)
+
+    monkeypatch.setattr(action_arguments, "_read", listening)
+    for scenario in scenarios_of(page):
+        play(scenario, default_scheduler)
+    assert {row[0]: row[2] for row in rows_below(page, "Arguments")} == asked
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_link_to_a_file_or_heading_of_ours_leads_there(page):
+    prose = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    for target in _LINK.findall(prose):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), f"{target} does not exist"
+        if anchor and there.suffix == ".md":
+            assert anchor in anchors(there), f"{target}: no such heading"
+
+
+def anchors(page):
+    prose = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings}

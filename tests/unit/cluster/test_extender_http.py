@@ -1,0 +1,225 @@
+"""HttpExtender: real calls over loopback, and every way in which the other side can misbehave."""
+
+import json
+import socket
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from pumice.cluster.extender_http import HttpExtender
+from pumice.errors import ExtenderError
+
+TIMEOUT = 0.2
+
+
+class Answering(BaseHTTPRequestHandler):
+    """Answers with what its server holds ready, and notes what it was asked."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.asked.append((self.path, json.loads(body), self.headers["Content-Type"]))
+        self.server.connections.add(self.client_address)
+        status, answer = self.server.answers.get(self.path, (200, b"{}"))
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(answer)))
+        if self.path == "/once":
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def serving(**answers):
+    """Run a server on loopback; answers by path, as bytes or with a status."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        server.asked, server.connections = [], set()
+        server.daemon_threads, server.block_on_close = True, False
+        server.answers = {
+            f"/{path}": answer if isinstance(answer, tuple) else (200, answer)
+            for path, answer in answers.items()
+        }
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        client = HttpExtender(f"http://127.0.0.1:{server.server_port}/", 5.0)
+        try:
+            yield server, client
+        finally:
+            client.close()
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def saying(*pieces, hang=False):
+    """Accept connections, read a little, send raw bytes, and hang or hang up."""
+    done = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            while not done.is_set():
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.settimeout(5)
+                    connection.recv(65536)
+                    try:
+                        for piece in pieces:
+                            connection.sendall(piece)
+                        if hang:
+                            done.wait(5)
+                    except OSError:
+                        pass
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        client = HttpExtender(f"http://127.0.0.1:{server.getsockname()[1]}", TIMEOUT)
+        try:
+            yield client
+        finally:
+            done.set()
+            client.close()
+            with socket.socket() as wake:
+                wake.connect(server.getsockname())
+                wake.shutdown(socket.SHUT_RDWR)
+            server.close()
+            thread.join()
+
+
+def test_a_payload_goes_out_as_json_and_the_answer_comes_back():
+    with serving(predicate=b'{"code": 2}') as (server, client):
+        assert client.post("predicate", {"task": {"Name": "p"}}) == {"code": 2}
+        assert server.asked == [("/predicate", {"task": {"Name": "p"}}, "application/json")]
+
+
+def test_the_connection_is_kept_between_calls():
+    with serving() as (server, client):
+        for _ in range(3):
+            client.post("x", {})
+        assert len(server.connections) == 1
+
+
+def test_a_server_that_closes_is_connected_anew():
+    with serving() as (server, client):
+        for _ in range(2):
+            assert client.post("once", {}) == {}
+        assert len(server.connections) == 2
+
+
+def test_an_answer_nobody_wants_is_not_read_as_json():
+    with serving(x=b"junk") as (_, client):
+        assert client.post("x", {}, answer=False) == {}
+
+
+@pytest.mark.parametrize("status", [201, 302, 404, 500])
+def test_any_other_status_than_200_is_an_error(status):
+    with serving(x=(status, b"{}")) as (_, client), pytest.raises(ExtenderError, match=str(status)):
+        client.post("x", {})
+
+
+def test_after_an_error_the_next_call_works():
+    with serving(bad=(500, b"")) as (_, client):
+        with pytest.raises(ExtenderError):
+            client.post("bad", {})
+        assert client.post("good", {}) == {}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"junk", b"[]", b"null", b"1", b"{} {}", b"\xff\xfe", b"[" * 200_000],
+    ids=["empty", "junk", "list", "null", "number", "two", "bytes", "deep"],
+)
+def test_an_answer_that_is_no_json_object_is_an_error(answer):
+    with serving(x=answer) as (_, client), pytest.raises(ExtenderError, match="JSON"):
+        client.post("x", {})
+
+
+def test_a_silent_server_costs_one_timeout():
+    with saying(hang=True) as client, pytest.raises(ExtenderError, match="no answer in time"):
+        client.post("x", {})
+
+
+def test_a_server_that_drips_is_cut_off_at_the_same_deadline():
+    """Each wait would be short enough by itself; the clock counts the call as a whole."""
+    now = [0.0]
+
+    def clock():
+        now[0] += 0.06
+        return now[0]
+
+    drops = [bytes([letter]) for letter in b"HTTP/1.1 200 OK\r\n"]
+    with saying(*drops, hang=True) as client:
+        client._clock = clock
+        with pytest.raises(ExtenderError, match="no answer in time"):
+            client.post("x", {})
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "match"),
+    [
+        ([b""], "RemoteDisconnected"),
+        ([b"hello\r\n\r\n"], "BadStatusLine"),
+        ([OK, b"Content-Length: 50\r\n\r\n{}"], "announced 50 bytes and sent 2"),
+        ([OK, b"Content-Length: 99999999999\r\n\r\n{}"], "announced an answer of"),
+        ([OK, b"Content-Length: -5\r\n\r\n{"], "JSON"),
+        ([OK, b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n"], "IncompleteRead"),
+        ([OK, b"Transfer-Encoding: chunked\r\n\r\nff\r\n{}"], "IncompleteRead"),
+        ([OK, b"A: b\r\n" * 200, b"\r\n{}"], "HTTPException"),
+        ([OK, b"A: " + b"b" * 70_000, b"\r\n\r\n{}"], "LineTooLong"),
+    ],
+    ids=[
+        "hang-up", "no status", "short", "boast", "negative", "bad chunk", "cut chunk",
+        "many headers", "long header",
+    ],
+)  # fmt: skip
+def test_a_server_that_does_not_speak_http_is_an_error(said, match):
+    with saying(*said) as client, pytest.raises(ExtenderError, match=match):
+        client.post("x", {})
+
+
+def test_a_flood_is_cut_off_at_the_cap():
+    flood = [b"x" * 65536] * 200
+    with saying(OK, b"\r\n", *flood) as client:
+        client._max_answer = 1 << 20
+        client._timeout_s = 5.0
+        with pytest.raises(ExtenderError, match="more than 1048576 bytes"):
+            client.post("x", {})
+
+
+def test_bytes_beyond_the_answer_do_not_leak_into_the_next_one():
+    """A kept connection with something unread in it is thrown away."""
+    with saying(OK, b"Content-Length: 2\r\n\r\n{}", OK, b"Content-Length: 9\r\n\r\n") as client:
+        client._timeout_s = 5.0
+        assert client.post("x", {}) == {}
+        assert client.post("x", {}) == {}
+
+
+@pytest.mark.parametrize(
+    "url", ["", "ftp://x", "127.0.0.1:1", "http://", "http://[", "http://x:port", "http://a b\r\n"]
+)
+def test_an_address_that_makes_no_sense_is_an_error(url):
+    with pytest.raises(ExtenderError):
+        HttpExtender(url, TIMEOUT).post("x", {})
+
+
+def test_a_port_where_nobody_listens_is_an_error():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(ExtenderError, match="ConnectionRefused"):
+        HttpExtender(f"http://127.0.0.1:{port}", TIMEOUT).post("x", {})
+
+
+def test_an_error_names_the_address():
+    error = ExtenderError("http://x/y", "no answer in time")
+    assert str(error) == "extender at http://x/y: no answer in time"

@@ -1,0 +1,35 @@
+"""Images on nodes are known from session to session."""
+
+from pumice.api.objects import from_manifest
+from pumice.cache.ingest import Ingest
+from pumice.core.images import node_images
+from pumice.core.snapshot import Snapshot
+from pumice.testing import node
+
+
+def having(name, **sizes):
+    made = node(name)
+    made["status"]["images"] = [{"names": [k], "sizeBytes": v} for k, v in sizes.items()]
+    return from_manifest(made)
+
+
+def test_an_image_has_the_size_its_first_node_tells_and_all_its_nodes():
+    snapshot = Ingest(Snapshot()).load([having("a"), having("b", x=5), having("c", x=7)])
+    size, rows = node_images(snapshot).find("x")
+    assert (5, [1, 2]) == (size, sorted(rows.tolist()))
+
+
+def test_an_image_that_is_nowhere_is_not_found():
+    assert node_images(Ingest(Snapshot()).load([having("a")])).find("x") is None
+
+
+def test_images_follow_nodes_that_change_come_and_go():
+    ingest = Ingest(Snapshot())
+    snapshot = ingest.load([having("a", x=5), having("b", x=5, y=1), having("c", y=1)])
+    assert [0, 1] == sorted(node_images(snapshot).find("x")[1].tolist())
+    ingest.load([having("a", y=1), having("d", x=9)])
+    assert [1, 3] == sorted(node_images(snapshot).find("x")[1].tolist())
+    ingest.delete(having("b"))
+    ingest.settle()
+    assert (9, [2]) == (node_images(snapshot).find("x")[0], node_images(snapshot).find("x")[1].tolist())
+    assert [0, 1] == sorted(node_images(snapshot).find("y")[1].tolist())

@@ -1,0 +1,150 @@
+"""Selectors, node selectors and tolerations mean what they mean to Kubernetes."""
+
+import numpy as np
+import pytest
+
+from pumice.api.meta import LabelSelector, LabelSelectorRequirement
+from pumice.api.nodes import Taint
+from pumice.api.pods import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodSpec,
+    Toleration,
+)
+from pumice.core.labels import node_labels, selects, tolerates, untolerated
+from pumice.testing import node
+from pumice.testing.samples import snapshot_of
+
+
+def condition(key, operator, *values):
+    return LabelSelectorRequirement(key=key, operator=operator, values=values)
+
+
+def demand(key, operator, *values):
+    return NodeSelectorRequirement(key=key, operator=operator, values=values)
+
+
+@pytest.fixture
+def cluster():
+    return snapshot_of([
+        node("a", labels={"zone": "z1", "rank": "7"}),
+        node("b", labels={"zone": "z2", "rank": "-2"}),
+        node("c", labels={"rank": "high"}),
+    ])
+
+
+def names(snapshot, mask):
+    return [snapshot.nodes.names[i] for i in np.flatnonzero(mask)]
+
+
+class TestSelects:
+    def test_no_selector_matches_nothing_and_an_empty_one_everything(self):
+        assert [False, True] == [selects(None, {"a": "1"}), selects(LabelSelector(), {"a": "1"})]
+
+    @pytest.mark.parametrize(
+        ("operator", "values", "want"),
+        [
+            ("In", ("1", "2"), [True, False, False]),
+            ("NotIn", ("1", "2"), [False, True, True]),
+            ("Exists", (), [True, True, False]),
+            ("DoesNotExist", (), [False, False, True]),
+        ],
+    )
+    def test_operators_treat_a_missing_label_as_kubernetes_does(self, operator, values, want):
+        selector = LabelSelector(match_expressions=(condition("a", operator, *values),))
+        assert want == [selects(selector, labels) for labels in ({"a": "1"}, {"a": "3"}, {})]
+
+    def test_all_conditions_must_hold(self):
+        selector = LabelSelector(
+            match_labels={"a": "1"}, match_expressions=(condition("b", "Exists"),)
+        )
+        assert selects(selector, {"a": "1", "b": ""})
+        assert not selects(selector, {"a": "1"})
+        assert not selects(selector, {"b": ""})
+
+    def test_a_condition_that_makes_no_sense_matches_nothing(self):
+        selector = LabelSelector(match_expressions=(condition("a", "NotIn"),))
+        assert not selects(selector, {})
+
+
+class TestTolerates:
+    TAINT = Taint(key="dedicated", value="batch", effect="NoSchedule")
+
+    @pytest.mark.parametrize(
+        ("toleration", "want"),
+        [
+            (Toleration(key="dedicated", value="batch"), True),
+            (Toleration(key="dedicated", value="web"), False),
+            (Toleration(key="dedicated", operator="Exists"), True),
+            (Toleration(operator="Exists"), True),
+            (Toleration(operator="Exists", effect="NoExecute"), False),
+            (Toleration(key="other", operator="Exists"), False),
+            (Toleration(key="dedicated", operator="Equal", value="batch", effect="NoSchedule"), True),
+        ],
+    )
+    def test_key_value_and_effect_must_cover_the_taint(self, toleration, want):
+        assert want == tolerates((toleration,), self.TAINT)
+
+    def test_untolerated_taints_are_counted_by_effect(self):
+        snapshot = snapshot_of([
+            node("a", taints=[{"key": "x", "effect": "PreferNoSchedule"}, {"key": "y", "effect": "NoExecute"}]),
+            node("b"),
+        ])
+        spec = PodSpec(tolerations=(Toleration(key="y", operator="Exists"),))
+        assert [1, 0] == untolerated(snapshot, spec, ("PreferNoSchedule",)).tolist()
+        assert untolerated(snapshot, spec, ("NoExecute",)) is None
+
+
+class TestNodeLabels:
+    @pytest.mark.parametrize(
+        ("requirement", "want"),
+        [
+            (demand("zone", "In", "z1", "z9"), ["a"]),
+            (demand("zone", "NotIn", "z1"), ["b", "c"]),
+            (demand("zone", "Exists"), ["a", "b"]),
+            (demand("zone", "DoesNotExist"), ["c"]),
+            (demand("rank", "Gt", "-3"), ["a", "b"]),
+            (demand("rank", "Lt", "7"), ["b"]),
+            (demand("zone", "In"), []),
+            (demand("rank", "Gt", "x"), []),
+        ],
+    )
+    def test_a_condition_is_tried_on_every_node(self, cluster, requirement, want):
+        term = NodeSelectorTerm(match_expressions=(requirement,))
+        assert want == names(cluster, node_labels(cluster).matching(term))
+
+    def test_a_term_without_conditions_matches_no_node(self, cluster):
+        assert not node_labels(cluster).matching(NodeSelectorTerm()).any()
+
+    def test_fields_name_one_node_or_all_others(self, cluster):
+        for operator, want in (("In", ["b"]), ("NotIn", ["a", "c"])):
+            term = NodeSelectorTerm(match_fields=(demand("metadata.name", operator, "b"),))
+            assert want == names(cluster, node_labels(cluster).matching(term))
+
+    def test_a_field_condition_with_two_values_matches_nothing(self, cluster):
+        term = NodeSelectorTerm(match_fields=(demand("metadata.name", "In", "a", "b"),))
+        assert not node_labels(cluster).matching(term).any()
+
+    def test_one_term_must_hold_and_the_selector_too(self, cluster):
+        terms = tuple(
+            NodeSelectorTerm(match_expressions=(demand("zone", "In", zone),)) for zone in ("z1", "z2")
+        )
+        affinity = Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=terms)))
+        spec = PodSpec(affinity=affinity, node_selector={"rank": "-2"})
+        assert ["b"] == names(cluster, node_labels(cluster).demanded(spec))
+
+    def test_a_pod_without_demands_goes_anywhere(self, cluster):
+        assert node_labels(cluster).demanded(PodSpec()) is None
+
+    def test_a_required_selector_without_terms_allows_no_node(self, cluster):
+        spec = PodSpec(affinity=Affinity(node_affinity=NodeAffinity(required=NodeSelector())))
+        assert not node_labels(cluster).demanded(spec).any()
+
+    def test_columns_last_until_a_node_changes(self, cluster):
+        before = node_labels(cluster)
+        assert before is node_labels(cluster)
+        cluster.nodes.generation += 1
+        assert before is not node_labels(cluster)

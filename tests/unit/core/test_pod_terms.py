@@ -1,0 +1,219 @@
+"""Counts of pods by term and domain follow the view, and cost nothing where nobody asks."""
+
+import numpy as np
+import pytest
+
+from pumice.api.meta import LabelSelector
+from pumice.core.pod_terms import pod_terms
+from pumice.core.shape_terms import ports_clash
+from pumice.testing import node, pod
+from pumice.testing.samples import snapshot_of
+
+ZONE = "zone"
+
+
+def term(app, key=ZONE, **more):
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
+
+
+def far_from(*terms):
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}
+    return {"affinity": {"podAntiAffinity": required}}
+
+
+def cluster(*pods, zones=("x", "x", "y")):
+    nodes = [node(f"n{i}", labels={ZONE: zone} if zone else {}) for i, zone in enumerate(zones)]
+    snapshot = snapshot_of([*nodes, *pods])
+    snapshot.view_is_live = True
+    return snapshot
+
+
+def speaker(name="speaker", **more):
+    return pod(name, labels={"app": "web"}, spec=far_from(term("web")), **more)
+
+
+def matcher_of(terms, app):
+    wanted = LabelSelector(match_labels={"app": app})
+    return terms.book.matcher(frozenset({"default"}), None, wanted)
+
+
+def counts(counter, snapshot):
+    return counter.at(np.arange(snapshot.nodes.n)).tolist()
+
+
+def test_nobody_watches_moves_where_no_pod_speaks_of_others():
+    snapshot = cluster(pod("a", labels={"app": "web"}))
+    assert not pod_terms(snapshot).speaking
+    assert not snapshot.view_watchers
+
+
+def test_pods_of_all_nodes_in_a_domain_are_counted_together():
+    snapshot = cluster(
+        speaker(),
+        pod("a", labels={"app": "web"}, node="n0"),
+        pod("b", labels={"app": "web"}, node="n1"),
+        pod("c", labels={"app": "db"}, node="n2"),
+    )
+    terms = pod_terms(snapshot)
+    assert [2, 2, 0] == counts(terms.matching([matcher_of(terms, "web")], ZONE), snapshot)
+
+
+def test_a_node_without_the_label_is_in_no_domain():
+    snapshot = cluster(
+        speaker(), pod("a", labels={"app": "web"}, node="n1"), zones=("x", "", "y")
+    )
+    terms = pod_terms(snapshot)
+    counter = terms.matching([matcher_of(terms, "web")], ZONE)
+    assert [0, 0, 0] == counts(counter, snapshot)
+    assert 0 == counter.total
+
+
+def test_all_matchers_must_mean_a_pod():
+    snapshot = cluster(
+        speaker(),
+        pod("a", labels={"app": "web"}, node="n0"),
+        pod("b", labels={"app": "web", "tier": "1"}, node="n2"),
+    )
+    terms = pod_terms(snapshot)
+    second = terms.book.matcher(
+        frozenset({"default"}), None, LabelSelector(match_labels={"tier": "1"})
+    )
+    both = terms.matching([matcher_of(terms, "web"), second], ZONE)
+    assert [0, 0, 1] == counts(both, snapshot)
+
+
+def test_counts_follow_moves_and_roll_back_with_them():
+    snapshot = cluster(speaker(), pod("a", labels={"app": "web"}, node="n2"))
+    terms = pod_terms(snapshot)
+    counter = terms.matching([matcher_of(terms, "web")], ZONE)
+    tasks, mark = snapshot.tasks.row_of, snapshot.journal.mark()
+    snapshot.place(tasks["default/speaker"], 0)
+    snapshot.evict(tasks["default/a"])
+    assert [1, 1, 0] == counts(counter, snapshot)
+    snapshot.journal.rollback(mark)
+    assert [0, 0, 1] == counts(counter, snapshot)
+
+
+def test_a_count_made_after_a_move_is_right_when_the_move_is_taken_back():
+    snapshot = cluster(speaker(), pod("a", labels={"app": "web"}, node="n2"))
+    terms = pod_terms(snapshot)
+    mark = snapshot.journal.mark()
+    snapshot.place(snapshot.tasks.row_of["default/speaker"], 0)
+    counter = terms.matching([matcher_of(terms, "web")], ZONE)
+    assert [1, 1, 1] == counts(counter, snapshot)
+    snapshot.journal.rollback(mark)
+    assert [0, 0, 1] == counts(counter, snapshot)
+
+
+def test_only_pods_on_eligible_nodes_count():
+    snapshot = cluster(
+        speaker(),
+        pod("a", labels={"app": "web"}, node="n0"),
+        pod("b", labels={"app": "web"}, node="n1"),
+    )
+    terms = pod_terms(snapshot)
+    eligible = np.array([True, False, True])
+    counter = terms.matching([matcher_of(terms, "web")], ZONE, eligible=eligible)
+    assert [1, 1, 0] == counts(counter, snapshot)
+
+
+def test_terminating_pods_are_left_out_of_counts_of_those_that_stay():
+    leaving = pod("a", labels={"app": "web"}, node="n0")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    snapshot = cluster(speaker(), leaving)
+    terms = pod_terms(snapshot)
+    matcher = matcher_of(terms, "web")
+    assert [1, 1, 0] == counts(terms.matching([matcher], ZONE), snapshot)
+    assert [0, 0, 0] == counts(terms.matching([matcher], ZONE, staying=True), snapshot)
+
+
+def test_owners_of_a_term_are_counted_where_they_are():
+    snapshot = cluster(speaker("a", node="n0"), speaker("b", node="n2"), speaker("c"))
+    terms = pod_terms(snapshot)
+    (anti,) = terms.anti
+    counter = terms.owning(anti)
+    assert [1, 1, 1] == counts(counter, snapshot)
+    snapshot.place(snapshot.tasks.row_of["default/c"], 1)
+    assert [2, 2, 1] == counts(counter, snapshot)
+
+
+def test_terms_bind_the_label_classes_they_mean():
+    snapshot = cluster(speaker("a", node="n0"), pod("b", labels={"app": "db"}))
+    terms = pod_terms(snapshot)
+    classes = snapshot.tasks.label_class
+    rows = snapshot.tasks.row_of
+    assert list(terms.anti) == terms.binding(int(classes[rows["default/a"]]))[0]
+    assert [] == terms.binding(int(classes[rows["default/b"]]))[0]
+
+
+def test_quoted_labels_make_a_term_of_their_own_for_each_value():
+    quoting = far_from(term("web", matchLabelKeys=["version"]))
+    snapshot = cluster(*(
+        pod(f"p{i}", labels={"app": "web", "version": str(i)}, spec=quoting, node=f"n{i}")
+        for i in range(3)
+    ))
+    terms = pod_terms(snapshot)
+    assert 3 == len(terms.anti)
+    bound = terms.binding(int(snapshot.tasks.label_class[snapshot.tasks.row_of["default/p2"]]))[0]
+    assert [0, 0, 1] == counts(terms.owning(bound[0]), snapshot)
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "selector", "want"),
+    [
+        ([], None, {"default"}),
+        (["team"], None, {"team"}),
+        (["team"], {"matchLabels": {"kind": "x"}}, {"team", "other"}),
+        ([], {}, {"default", "team", "other"}),
+    ],
+)
+def test_a_term_names_namespaces_or_selects_them(namespaces, selector, want):
+    own = term("web", namespaces=namespaces)
+    if selector is not None:
+        own["namespaceSelector"] = selector
+    other = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}
+    other["metadata"]["labels"] = {"kind": "x"}
+    spaces = ("default", "team", "other")
+    snapshot = snapshot_of([
+        other,
+        node("n"),
+        pod("speaker", labels={"app": "web"}, spec=far_from(own)),
+        *(pod("p", namespace=space, labels={"app": "web"}) for space in spaces),
+    ])
+    terms = pod_terms(snapshot)
+    bound = {
+        space
+        for space in spaces
+        if terms.binding(
+            int(snapshot.tasks.label_class[snapshot.tasks.row_of[f"{space}/p"]])
+        )[0]
+    }
+    assert want == bound
+
+
+def test_only_rows_of_a_domain_whose_answer_flips_are_logged():
+    snapshot = cluster(speaker("a"), speaker("b"), zones=("x", "x", "x", "y"))
+    terms = pod_terms(snapshot)
+    counter = terms.matching([matcher_of(terms, "web")], ZONE)
+    counter.edges = True
+    moved, rows = snapshot.journal.moved, snapshot.tasks.row_of
+    snapshot.place(rows["default/a"], 0)
+    assert [0, 1, 2] == moved[-1].tolist()
+    before = len(moved)
+    snapshot.place(rows["default/b"], 1)
+    assert [1] == moved[before:]
+
+
+@pytest.mark.parametrize(
+    ("other", "want"),
+    [
+        (("0.0.0.0", "TCP", 80), True),
+        (("10.0.0.1", "TCP", 80), True),
+        (("10.0.0.2", "TCP", 80), False),
+        (("10.0.0.1", "UDP", 80), False),
+        (("10.0.0.1", "TCP", 81), False),
+    ],
+)
+def test_host_ports_clash_by_number_protocol_and_address(other, want):
+    assert want == ports_clash(("10.0.0.1", "TCP", 80), other)
+    assert want == ports_clash(other, ("10.0.0.1", "TCP", 80))

@@ -1,0 +1,253 @@
+"""capacity and reclaim: who may take, and what may be taken from whom."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from pumice.plugins.capacity import Capacity
+from pumice.testing import node, pod, pod_group, queue
+
+CLUSTER = node("n", cpu=100, memory="100Gi", pods=1000, resources={"example.com/chip": 10})
+CHIP = "example.com/chip"
+
+
+def job(name, in_queue, pods, *, runs=True):
+    """A job of pods given by their requests."""
+    on = "n" if runs else None
+    made = [pod(f"{name}-{i}", group=name, resources=each, node=on) for i, each in enumerate(pods)]
+    return [pod_group(name, queue=in_queue, phase="Running" if runs else "Inqueue"), *made]
+
+
+class World:
+    """A session in which a pod ``new-0`` asks for the pods ``old-*``."""
+
+    def __init__(self, ssn):
+        self.ssn = ssn
+        self.rows = ssn.snapshot.tasks.row_of
+        self.asking = ssn.task(self.rows["default/new-0"])
+
+    def may_reclaim(self):
+        return self.ssn.preemptive(self.asking.queue, self.asking.request[:, 0])
+
+    def olds(self):
+        return [key for key in self.rows if key.startswith("default/old")]
+
+    def victims(self):
+        found = self.ssn.reclaimable(self.asking, [self.rows[key] for key in self.olds()])
+        keys = self.ssn.snapshot.tasks.keys
+        return [keys[row].removeprefix("default/") for row in found]
+
+    def bounds(self):
+        rows = np.asarray([self.rows[key] for key in self.olds()])
+        plugin = self.ssn.plugins[0]
+        return plugin.bound_victims("reclaimable", self.asking, rows).tolist()
+
+
+@pytest.fixture
+def world(open_session):
+    def made(*objects, level=0, hierarchy=False, new=None, queue_of_new="poor"):
+        asking = job("new", queue_of_new, [new or {"cpu": 1}], runs=False)
+        plugin = Capacity(ancestor_reclaim_level=level)
+        ssn = open_session([CLUSTER, *objects, *asking], plugin, enableHierarchy=hierarchy)
+        return World(ssn)
+
+    return made
+
+
+POOR = queue("poor", deserved={"cpu": 50})
+
+
+# Who may reclaim
+
+
+@pytest.mark.parametrize(("held", "allowed"), [(49, True), (50, False)])
+def test_a_queue_may_reclaim_up_to_what_it_deserves(world, held, allowed):
+    assert world(POOR, *job("own", "poor", [{"cpu": held}])).may_reclaim() is allowed
+
+
+def test_one_resource_below_its_due_is_enough(world):
+    """Cpu is used up; of chips something is left."""
+    due = queue("poor", deserved={"cpu": 5, CHIP: 2})
+    full = job("own", "poor", [{"cpu": 5}])
+    assert world(due, *full, new={"cpu": 1, CHIP: 1}).may_reclaim()
+    assert not world(due, *full, new={"cpu": 1}).may_reclaim()
+
+
+def test_no_queue_may_reclaim_beyond_its_real_capability(world):
+    due = queue("poor", deserved={"cpu": 5, CHIP: 2}, capability={"cpu": 5})
+    full = job("own", "poor", [{"cpu": 5}])
+    assert not world(due, *full, new={"cpu": 1, CHIP: 1}).may_reclaim()
+
+
+def test_a_closed_queue_may_not_reclaim(world):
+    assert not world(queue("poor", deserved={"cpu": 50}, state="Closed")).may_reclaim()
+
+
+def test_a_queue_that_deserves_nothing_may_not_reclaim(world):
+    assert not world(queue("poor")).may_reclaim()
+
+
+# What may be taken
+
+
+def test_pods_go_while_their_queue_has_more_than_it_deserves(world):
+    """7 held, 5 deserved, pods of 2: one goes, and at 5 the queue no longer exceeds its due."""
+    rich = [
+        queue("rich", deserved={"cpu": 5}),
+        *job("old", "rich", [{"cpu": 2}] * 3 + [{"cpu": 1}]),
+    ]
+    assert world(POOR, *rich).victims() == ["old-0"]
+
+
+def test_the_last_victim_may_take_a_queue_below_its_due(world):
+    """6 held, 5 deserved: a pod of 4 may still go."""
+    rich = [queue("rich", deserved={"cpu": 5}), *job("old", "rich", [{"cpu": 4}, {"cpu": 2}])]
+    assert world(POOR, *rich).victims() == ["old-0"]
+
+
+def test_a_guarantee_is_never_touched(world):
+    """8 held, 6 guaranteed: pods of 1 go down to 6, whatever is deserved."""
+    rich = [queue("rich", guarantee={"cpu": 6}), *job("old", "rich", [{"cpu": 1}] * 8)]
+    assert world(POOR, *rich).victims() == ["old-0", "old-1"]
+
+
+def test_pods_of_a_queue_that_deserves_none_of_their_resources_go_at_once(world):
+    rich = [queue("rich", deserved={CHIP: 2}), *job("old", "rich", [{"cpu": 1}] * 3)]
+    assert world(POOR, *rich).victims() == ["old-0", "old-1", "old-2"]
+
+
+def test_only_resources_that_a_queue_deserves_some_of_are_compared(world):
+    """The queue has chips within its due; the cpu of its pods, of which it deserves none, does not
+    make it exceed anything."""
+    rich = [queue("rich", deserved={CHIP: 2}), *job("old", "rich", [{"cpu": 9, CHIP: 1}] * 2)]
+    assert world(POOR, *rich).victims() == []
+
+
+def test_a_scalar_deserved_with_zero_is_exceeded_by_anything(world):
+    rich = [
+        queue("rich", deserved={"cpu": 50, CHIP: 0}),
+        *job("old", "rich", [{"cpu": 1, CHIP: 1}]),
+    ]
+    assert world(POOR, *rich).victims() == ["old-0"]
+
+
+def test_pods_without_any_resource_in_common_are_of_no_use(world):
+    """Every pod takes a slot of its node; that does not count."""
+    rich = [queue("rich"), *job("old", "rich", [{CHIP: 1}, {"cpu": 1}])]
+    assert world(POOR, *rich).victims() == ["old-1"]
+
+
+def test_bounds_on_victims_judge_each_pod_alone(world):
+    """All three could be the first to go, though only one goes; the pod next door never."""
+    rich = [queue("rich", deserved={"cpu": 5}), *job("old", "rich", [{"cpu": 2}] * 3)]
+    meagre = [queue("meagre", deserved={"cpu": 5}), *job("old-meagre", "meagre", [{"cpu": 2}])]
+    found = world(POOR, *rich, *meagre)
+    assert found.bounds() == [True, True, True, False]
+    assert found.victims() == ["old-0"]
+
+
+# In a tree
+
+TREE = [
+    queue("root"),
+    queue("p1", deserved={"cpu": 30}),
+    queue("p2", deserved={"cpu": 30}),
+    queue("poor", parent="p1"),
+    queue("rich", parent="p2"),
+    queue("near", parent="p1"),
+]
+
+
+def test_near_relatives_give_first(world):
+    """A queue under the same parent before one under another."""
+    found = world(*TREE, hierarchy=True).ssn
+    rows = found.snapshot.queues.row_of
+    near, rich, poor = (rows[name] for name in ("near", "rich", "poor"))
+    assert found.ordering.compare_victim_queues(near, rich, poor) < 0
+    assert found.ordering.compare_victim_queues(rich, near, poor) > 0
+
+
+@pytest.mark.parametrize(("level", "allowed"), [(0, False), (1, True)])
+def test_an_ancestor_within_the_level_vouches_for_a_queue_that_deserves_nothing(
+    world, level, allowed
+):
+    assert world(*TREE, level=level, hierarchy=True).may_reclaim() is allowed
+
+
+def test_an_ancestor_at_its_due_does_not_vouch(world):
+    full = job("own", "near", [{"cpu": 30}])
+    assert not world(*TREE, *full, level=2, hierarchy=True).may_reclaim()
+
+
+def test_the_root_never_vouches(world):
+    tree = [queue("root"), queue("poor"), queue("due", deserved={"cpu": 9})]
+    assert not world(*tree, level=3, hierarchy=True).may_reclaim()
+
+
+@pytest.mark.parametrize(
+    ("level", "held", "names"),
+    [(0, [1] * 3, ["old-0", "old-1", "old-2"]), (1, [1] * 3, []), (1, [20, 11, 2], ["old-0"])],
+)
+def test_ancestors_within_the_level_must_exceed_their_due(world, level, held, names):
+    """The leaf deserves nothing, so its pods would go at once; but p2 deserves 30.
+
+    With 33 in p2 the pod of 20 may go, then p2 has 13 and the others stay.
+    """
+    old = job("old", "rich", [{"cpu": cpu} for cpu in held])
+    assert world(*TREE, *old, level=level, hierarchy=True).victims() == names
+
+
+def test_queues_that_deserve_nothing_leave_each_other_alone_under_a_shared_ancestor(world):
+    old = job("old", "near", [{"cpu": 40}])
+    assert world(*TREE, *old, level=0, hierarchy=True).victims() == ["old-0"]
+    assert world(*TREE, *old, level=1, hierarchy=True).victims() == []
+
+
+def test_a_queue_with_a_claim_takes_from_its_cousin(world):
+    """It deserves some of what it asks for, so the shared ancestor does not protect the other."""
+    tree = [*TREE[:3], queue("poor", parent="p1", deserved={"cpu": 5}), *TREE[4:]]
+    old = job("old", "near", [{"cpu": 40}])
+    assert world(*tree, *old, level=1, hierarchy=True).victims() == ["old-0"]
+
+
+def test_a_shared_ancestor_is_not_asked(world):
+    """p1 is within its due, but it is the reclaimer's own."""
+    tree = [*TREE[:3], queue("poor", parent="p1", deserved={"cpu": 5})]
+    tree += [queue("near", parent="p1", deserved={"cpu": 1})]
+    old = job("old", "near", [{"cpu": 2}])
+    assert world(*tree, *old, level=2, hierarchy=True).victims() == ["old-0"]
+
+
+def test_pods_of_a_misplaced_queue_are_left_alone(world):
+    lost = [queue("lost", parent="gone"), *job("old", "lost", [{"cpu": 1}])]
+    tree = [queue("root"), queue("poor", deserved={"cpu": 5})]
+    assert world(*tree, *lost, hierarchy=True).victims() == []
+
+
+def test_the_level_counts_only_in_a_tree(world):
+    old = [queue("rich"), *job("old", "rich", [{"cpu": 1}])]
+    assert world(POOR, *old, level=3).victims() == ["old-0"]
+
+
+# For whole jobs
+
+
+def gang_victims(found, *, reclaims):
+    rows = [found.rows[key] for key in found.olds()]
+    eviction = SimpleNamespace(reclaims=reclaims)
+    return [rows.index(row) for row in found.ssn.gang_evictable(eviction, rows)]
+
+
+def test_a_job_may_evict_anything_of_its_own_queue(world):
+    rich = [queue("rich", guarantee={"cpu": 9}), *job("old", "rich", [{"cpu": 1}] * 3)]
+    assert gang_victims(world(POOR, *rich), reclaims=False) == [0, 1, 2]
+
+
+def test_for_a_job_of_another_queue_a_queue_gives_what_is_beyond_its_due(world):
+    """Pods are judged in the order given, also those without a resource in common."""
+    rich = [
+        queue("rich", deserved={"cpu": 5}),
+        *job("old", "rich", [{"cpu": 3}, {"cpu": 3}, {CHIP: 1}]),
+    ]
+    assert gang_victims(world(POOR, *rich), reclaims=True) == [0, 2]

@@ -1,0 +1,445 @@
+"""deviceshare: which nodes have cards left, which cards a pod gets, and what its pod is told."""
+
+import pytest
+
+from pumice.api.conf import parse_conf
+from pumice.errors import PluginError
+from pumice.framework.dispatch import Enabled
+from pumice.framework.session import Session
+from pumice.plugins.deviceshare import DeviceShare
+from pumice.scheduler import Scheduler
+from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.conformance import check_plugin
+from pumice.testing.samples import snapshot_of
+from pumice.testing.world import advance
+
+GPU_MEMORY, GPU_NUMBER = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
+MEMORY, CORES, NUMBER = "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores", "volcano.sh/vgpu-number"
+PERCENT = "volcano.sh/vgpu-memory-percentage"
+REGISTER = "volcano.sh/node-vgpu-register"
+IDS = "volcano.sh/vgpu-ids-new"
+INDEX = "volcano.sh/gpu-index"
+NOW = 1_768_471_200.5
+FITS, NO_MEMORY, NO_NUMBER, NO_SLICE, LOCKED = range(5)
+
+
+def annotated(manifest, **marks):
+    """Write annotations; underscores and capitals are as given in the keys."""
+    manifest["metadata"].setdefault("annotations", {}).update(marks)
+    return manifest
+
+
+def gpu_node(name, memory, number, **marks):
+    return annotated(
+        node(name, cpu=64, resources={GPU_MEMORY: memory, GPU_NUMBER: number}), **marks
+    )
+
+
+def card(uuid, *, shares=10, memory=1000, kind="NVIDIA-A100", health="true", mode="hami-core"):
+    return f"{uuid},{shares},{memory},{kind},{health},{mode}"
+
+
+def vgpu_node(name, *cards, **marks):
+    amounts = {NUMBER: 10 * len(cards), MEMORY: 10_000, CORES: 100 * len(cards)}
+    register = "".join(f"{each}:" for each in cards)
+    return annotated(node(name, cpu=64, resources=amounts), **{REGISTER: register, **marks})
+
+
+def asking(name="p", *, labels=None, marks=None, spec=None, on=None, **limits):
+    amounts = {key.replace("_", "-"): amount for key, amount in limits.items()}
+    named = {f"volcano.sh/{key}": amount for key, amount in amounts.items()}
+    return pod(
+        name,
+        group="g",
+        cpu=1,
+        limits=named,
+        resources=named,
+        labels=labels,
+        annotations=marks,
+        spec=spec,
+        node=on,
+    )
+
+
+def opened(objects, **fields):
+    plugin = DeviceShare(**fields)
+    group = [queue("default"), pod_group("g", min_member=0)]
+    ssn = Session(snapshot_of([*objects, *group]), [[Enabled(plugin, {})]], now=NOW)
+    return plugin, ssn
+
+
+def task_of(ssn, name="p"):
+    return ssn.task(ssn.snapshot.tasks.row_of[f"default/{name}"])
+
+
+def codes(objects, **fields):
+    plugin, ssn = opened(objects, **fields)
+    found = plugin.filter_nodes(task_of(ssn), ssn.nodes())
+    return None if found is None else found.tolist()
+
+
+def told(objects, name="p", *, where=0, **fields):
+    """Place a pod and give what will be written on it."""
+    _, ssn = opened(objects, **fields)
+    ssn.statement().place(task_of(ssn, name).row, where)
+    return dict(ssn.annotations.get(task_of(ssn, name).row, {}))
+
+
+@pytest.mark.parametrize("fields", [{}, {"vgpu": True, "weight": 2}, {"gpu_sharing": True}])
+def test_the_plugin_keeps_its_promises(fields):
+    check_plugin(DeviceShare, **fields)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"gpu_sharing": True, "gpu_number": True},
+        {"gpu_sharing": True, "vgpu": True},
+        {"gpu_number": True, "vgpu": True},
+    ],
+)
+def test_two_ways_of_sharing_exclude_each_other(fields):
+    with pytest.raises(PluginError, match="exclude each other"):
+        DeviceShare(**fields)
+
+
+def test_without_a_way_of_sharing_nothing_is_tested():
+    assert codes([gpu_node("n", 8, 1), asking(gpu_memory=100)]) is None
+
+
+# Memory and number of cards
+
+
+@pytest.mark.parametrize(("wanted", "code"), [(4, FITS), (5, NO_MEMORY)])
+def test_a_slice_of_memory_must_fit_on_one_card(wanted, code):
+    """Two cards with four each."""
+    assert codes([gpu_node("n", 8, 2), asking(gpu_memory=wanted)], gpu_sharing=True) == [code]
+
+
+def test_the_first_card_with_enough_memory_left_is_taken():
+    objects = [
+        gpu_node("n", 8, 2),
+        asking("old", gpu_memory=3, on="n", marks={INDEX: "0"}),
+        asking(gpu_memory=2),
+    ]
+    found = told(objects, gpu_sharing=True)
+    assert found == {INDEX: "1", "volcano.sh/predicate-time": "1768471200500000000"}
+
+
+def test_a_card_that_holds_more_than_it_has_is_full_and_no_more():
+    objects = [
+        gpu_node("n", 8, 2),
+        asking("old", gpu_memory=9, on="n", marks={INDEX: "0"}),
+        asking(gpu_memory=1),
+    ]
+    assert told(objects, gpu_sharing=True)[INDEX] == "1"
+
+
+def test_init_containers_run_before_the_others_and_need_no_more_than_the_larger():
+    amounts = {"limits": {GPU_MEMORY: "4"}}
+    spec = {"initContainers": [{"name": "i", "resources": amounts}]}
+    objects = [gpu_node("n", 8, 2), asking(gpu_memory=2, spec=spec)]
+    assert codes(objects, gpu_sharing=True) == [FITS]
+    objects = [gpu_node("n", 6, 2), asking(gpu_memory=2, spec=spec)]
+    assert codes(objects, gpu_sharing=True) == [NO_MEMORY]
+
+
+@pytest.mark.parametrize(("wanted", "code"), [(2, FITS), (3, NO_NUMBER)])
+def test_whole_cards_must_be_idle(wanted, code):
+    objects = [
+        gpu_node("n", 30, 3),
+        asking("old", gpu_number=1, on="n", marks={INDEX: "1"}),
+        asking(gpu_number=wanted),
+    ]
+    assert codes(objects, gpu_number=True) == [code]
+    if code == FITS:
+        assert told(objects, gpu_number=True)[INDEX] == "0,2"
+
+
+def test_unhealthy_cards_are_left_out():
+    mark = {"volcano.sh/gpu-unhealthy-ids": "0,x,7"}
+    objects = [gpu_node("n", 8, 2, **mark), asking(gpu_memory=1)]
+    assert told(objects, gpu_sharing=True)[INDEX] == "1"
+
+
+def test_an_index_that_cannot_be_read_holds_nothing():
+    objects = [
+        gpu_node("n", 4, 1),
+        asking("old", gpu_memory=4, on="n", marks={INDEX: "0,x"}),
+        asking(gpu_memory=4),
+    ]
+    assert codes(objects, gpu_sharing=True) == [FITS]
+
+
+@pytest.mark.parametrize(
+    "bare", [node("n"), gpu_node("n", 8, 0), gpu_node("n", 8, 10**12)], ids=["none", "zero", "lie"]
+)
+def test_on_a_node_without_believable_cards_the_plain_fit_decides(bare):
+    assert codes([bare, asking(gpu_memory=1)], gpu_sharing=True) == [FITS]
+
+
+def test_cards_are_taken_back_when_a_placement_is_discarded_or_a_pod_evicted():
+    objects = [gpu_node("n", 4, 1), asking("a", gpu_memory=4), asking("b", gpu_memory=4)]
+    plugin, ssn = opened(objects, gpu_sharing=True)
+    stmt = ssn.statement()
+    stmt.pipeline(task_of(ssn, "a").row, 0)
+    assert plugin.filter_nodes(task_of(ssn, "b"), ssn.nodes()).tolist() == [NO_MEMORY]
+    stmt.unpipeline(task_of(ssn, "a").row)
+    assert plugin.filter_nodes(task_of(ssn, "b"), ssn.nodes()).tolist() == [FITS]
+    stmt.discard()
+    assert plugin._held == {0: ()}
+    assert ssn.annotations == {}
+
+
+# Virtual cards
+
+
+def test_the_device_plugin_is_told_the_slices_of_each_container():
+    part = {"resources": {"limits": {NUMBER: "1", MEMORY: "300", CORES: "20"}}}
+    spec = {"containers": [{"name": "a", **part}, {"name": "plain"}, {"name": "b", **part}]}
+    found = told([vgpu_node("n", card("g0"), card("g1")), asking(spec=spec)], vgpu=True)
+    assert found == {
+        IDS: "g1,NVIDIA,300,20:;g1,NVIDIA,300,20:",
+        "volcano.sh/devices-to-allocate": "g1,NVIDIA,300,20:;g1,NVIDIA,300,20:",
+        "volcano.sh/vgpu-node": "n",
+        "volcano.sh/vgpu-time": "1768471200",
+        "volcano.sh/bind-time": "1768471200",
+        "volcano.sh/bind-phase": "allocating",
+    }
+
+
+@pytest.mark.parametrize(
+    ("limits", "code"),
+    [
+        ({"vgpu_memory": 1000}, FITS),
+        ({"vgpu_memory": 1001}, NO_SLICE),
+        ({"vgpu_number": 2, "vgpu_memory": 500}, FITS),
+        ({"vgpu_number": 3, "vgpu_memory": 1}, NO_SLICE),
+        ({"vgpu_number": 1, "vgpu_cores": 100}, FITS),
+        ({"vgpu_number": 1, "vgpu_cores": 101}, NO_SLICE),
+        ({"vgpu_number": 1, "vgpu_memory_percentage": 100}, FITS),
+        ({"vgpu_number": 1, "vgpu_memory_percentage": 102}, NO_SLICE),
+    ],
+)
+def test_every_card_of_a_container_must_have_the_memory_and_cores(limits, code):
+    """Two idle cards with 1000 each."""
+    objects = [vgpu_node("n", card("g0"), card("g1")), asking(**limits)]
+    assert codes(objects, vgpu=True) == [code]
+
+
+def holding(name, text):
+    return asking(name, vgpu_number=1, on="n", marks={IDS: text})
+
+
+@pytest.mark.parametrize(
+    ("held", "limits", "code"),
+    [
+        ("g0,NVIDIA,600,10:", {"vgpu_memory": 400}, FITS),
+        ("g0,NVIDIA,600,10:", {"vgpu_memory": 401}, NO_SLICE),
+        ("g0,NVIDIA,600,10:", {"vgpu_memory": 1, "vgpu_cores": 91}, NO_SLICE),
+        ("g0,NVIDIA,1,0:", {"vgpu_memory": 1, "vgpu_cores": 100}, NO_SLICE),  # wants it alone
+        ("g0,NVIDIA,1,100:", {"vgpu_memory": 1}, NO_SLICE),  # all cores are taken
+        ("g0,NVIDIA,1,0:", {"vgpu_number": 1}, NO_SLICE),  # no memory named: all of it
+        ("g0[m-1],NVIDIA,1000,0:", {"vgpu_memory": 1}, NO_SLICE),
+        ("g9,NVIDIA,1000,0:", {"vgpu_memory": 1}, FITS),  # not a card of this node
+        ("g0,NVIDIA,x,0:;,,;g0,NVIDIA,-1,0:", {"vgpu_memory": 1000}, FITS),
+    ],
+)
+def test_what_pods_on_the_node_hold_counts(held, limits, code):
+    objects = [vgpu_node("n", card("g0")), holding("old", held), asking(**limits)]
+    assert codes(objects, vgpu=True) == [code]
+
+
+def test_a_card_takes_so_many_pods_as_it_has_shares():
+    objects = [
+        vgpu_node("n", card("g0", shares=2)),
+        holding("a", "g0,NVIDIA,1,1:"),
+        asking(vgpu_memory=1),
+    ]
+    assert codes(objects, vgpu=True) == [FITS]
+    assert codes([*objects, holding("b", "g0,NVIDIA,1,1:")], vgpu=True) == [NO_SLICE]
+
+
+@pytest.mark.parametrize(
+    "bare",
+    [
+        node("n"),
+        vgpu_node("n"),
+        vgpu_node("n", "g0,10,1000,NVIDIA,true"),
+        vgpu_node("n", card("g0", health="false")),
+    ],
+    ids=["plain", "no card", "malformed", "unhealthy"],
+)
+def test_a_node_without_usable_cards_is_left_to_the_plain_fit(bare):
+    assert codes([bare, asking(vgpu_memory=10**6)], vgpu=True) == [FITS]
+
+
+def test_a_pod_without_virtual_cards_is_not_tested():
+    assert codes([vgpu_node("n", card("g0")), pod("p", group="g", cpu=1)], vgpu=True) is None
+
+
+@pytest.mark.parametrize(
+    ("marks", "picked"),
+    [
+        ({"nvidia.com/use-gputype": "v100"}, "old"),
+        ({"nvidia.com/use-gputype": "t4,V100"}, "old"),
+        ({"nvidia.com/use-gputype": "t4"}, None),
+        ({"nvidia.com/nouse-gputype": "a100"}, "old"),
+        ({"volcano.sh/vgpu-use-gpuuuid": " old ,x"}, "old"),
+        ({"volcano.sh/vgpu-nouse-gpuuuid": "new"}, "old"),
+        ({"volcano.sh/vgpu-nouse-gpuuuid": "new,old"}, None),
+        ({"volcano.sh/vgpu-mode": "hami-core"}, "new"),
+        ({"volcano.sh/vgpu-mode": "mig"}, None),
+        ({}, "new"),
+    ],
+)
+def test_annotations_narrow_the_choice_of_cards(marks, picked):
+    cards = [card("old", kind="NVIDIA-V100"), card("new", kind="NVIDIA-A100")]
+    objects = [vgpu_node("n", *cards), asking(vgpu_memory=1, marks=marks)]
+    found = told(objects, vgpu=True).get(IDS, "")
+    assert found.partition(",")[0] == (picked or "")
+    assert codes(objects, vgpu=True) == [FITS if picked else NO_SLICE]
+
+
+def test_pods_of_a_group_that_spreads_take_different_cards():
+    mark = {"volcano.sh/vgpu-podgroup-policy": "spread"}
+    objects = [vgpu_node("n", card("g0"), card("g1"))]
+    objects += [asking(f"p{i}", vgpu_memory=1, marks=mark) for i in range(3)]
+    plugin, ssn = opened(objects, vgpu=True)
+    stmt = ssn.statement()
+    for name in ("p0", "p1"):
+        stmt.place(task_of(ssn, name).row, 0)
+    assert {grant.card for grant in plugin._held[0]} == {0, 1}
+    assert plugin.filter_nodes(task_of(ssn, "p2"), ssn.nodes()).tolist() == [NO_SLICE]
+
+
+def test_pods_under_one_exclusive_rule_do_not_share_a_card():
+    rules = [{"tier": "gold"}, {"tier": "silver", "app": "x"}]
+    objects = [vgpu_node("n", card("g0"))]
+    objects += [asking("gold", vgpu_memory=1, labels={"tier": "gold"}, on="n")]
+    objects[-1]["metadata"]["annotations"][IDS] = "g0,NVIDIA,1,0:"
+    gold = asking(vgpu_memory=1, labels={"tier": "gold", "app": "x"})
+    silver = asking(vgpu_memory=1, labels={"tier": "silver", "app": "x"})
+    assert codes([*objects, gold], vgpu=True, exclusive=rules) == [NO_SLICE]
+    assert codes([*objects, silver], vgpu=True, exclusive=rules) == [FITS]
+
+
+@pytest.mark.parametrize(
+    ("policy", "picked"), [("binpack", "g0"), ("spread", "g1"), ("", "g2"), ("other", "g2")]
+)
+def test_the_policy_orders_the_cards(policy, picked):
+    cards = [card("g0"), card("g1"), card("g2")]
+    objects = [vgpu_node("n", *cards), holding("a", "g0,NVIDIA,500,1:"), asking(vgpu_memory=1)]
+    assert told(objects, vgpu=True, policy=policy)[IDS].startswith(picked)
+
+
+def scores(policy, weight=1):
+    objects = [
+        vgpu_node("busy", card("g0")),
+        vgpu_node("idle", card("g1")),
+        vgpu_node("full", card("g2", shares=1)),
+        node("none"),
+        asking("a", vgpu_memory=500, on="busy", marks={IDS: "g0,NVIDIA,500,0:"}),
+        asking("b", vgpu_memory=500, on="full", marks={IDS: "g2,NVIDIA,500,0:"}),
+        asking(vgpu_memory=246),
+    ]
+    plugin, ssn = opened(objects, vgpu=True, policy=policy, weight=weight)
+    column = plugin.score_nodes(task_of(ssn), ssn.nodes())
+    return None if column is None else column.tolist()
+
+
+def test_binpack_prefers_cards_that_get_full_and_spread_idle_ones():
+    """746 of 1000 rounds to 75."""
+    assert scores("binpack", weight=2) == [150, 50, 0, 0]
+    assert scores("spread") == [0, 100, 0, 0]
+
+
+@pytest.mark.parametrize(("policy", "weight"), [("", 5), ("binpack", 0)])
+def test_without_policy_or_weight_there_is_no_score(policy, weight):
+    assert scores(policy, weight) is None
+
+
+def test_only_whether_cards_are_left_can_be_cured_by_evictions():
+    assert [reason.curable for reason in DeviceShare.reasons] == [True, True, True, False]
+
+
+# Locks
+
+
+FRESH, STALE = "2026-01-15T09:59:00Z", "2026-01-15T09:54:00Z"
+
+
+@pytest.mark.parametrize(
+    ("mark", "code"),
+    [
+        ({"hamivgpu": FRESH}, LOCKED),
+        ({"hamivgpu": STALE}, FITS),  # forgotten after five minutes
+        ({"hamivgpu": "when?"}, FITS),
+        ({"gpu": FRESH}, FITS),
+    ],
+)
+def test_a_locked_node_is_left_alone(mark, code):
+    objects = [vgpu_node("n", card("g0"), **mark), asking(vgpu_memory=1)]
+    assert codes(objects, vgpu=True, node_lock=True) == [code]
+    assert codes(objects, vgpu=True) == [FITS]
+
+
+def test_with_locks_one_pod_at_a_time_gets_devices_of_a_node():
+    objects = [vgpu_node("n", card("g0")), asking("a", vgpu_memory=1), asking(vgpu_memory=1)]
+    plugin, ssn = opened(objects, vgpu=True, node_lock=True)
+    stmt = ssn.statement()
+    stmt.place(task_of(ssn, "a").row, 0)
+    assert plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist() == [LOCKED]
+    stmt.discard()
+    assert plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist() == [FITS]
+
+
+def test_a_pod_whose_devices_are_still_being_handed_out_keeps_its_node_locked():
+    old = holding("old", "g0,NVIDIA,1,1:")
+    objects = [vgpu_node("n", card("g0")), old, asking(vgpu_memory=1)]
+    assert codes(objects, vgpu=True, node_lock=True) == [FITS]
+    annotated(old, **{"volcano.sh/bind-phase": "allocating"})
+    assert codes(objects, vgpu=True, node_lock=True) == [LOCKED]
+
+
+# From cycle to cycle
+
+CONF = """
+actions: "allocate"
+tiers:
+- plugins:
+  - name: gang
+  - name: deviceshare
+    arguments:
+      deviceshare.VGPUEnable: true
+"""
+
+
+def test_what_a_bound_pod_was_told_is_held_in_the_next_cycle():
+    objects = [
+        vgpu_node("n", card("g0")),
+        queue("default"),
+        pod_group("g", min_member=1),
+        asking("p-0", vgpu_memory=600),
+        asking("p-1", vgpu_memory=600),
+    ]
+    scheduler = Scheduler(parse_conf(CONF))
+    first = scheduler.cycle(objects, NOW)
+    assert list(first.binds) == list(first.annotations) == ["default/p-0"]
+    second = scheduler.cycle(advance(objects, first), NOW + 1)
+    assert second.binds == {}
+
+
+def test_pods_of_one_spec_with_different_wishes_are_told_apart():
+    """Annotations are no part of a shape; the answers must not be shared."""
+    wish = {"volcano.sh/vgpu-use-gpuuuid": "g1"}
+    objects = [
+        vgpu_node("n0", card("g0")),
+        vgpu_node("n1", card("g1")),
+        queue("default"),
+        pod_group("g", min_member=2),
+        asking("p-0", vgpu_memory=1, marks=wish),
+        asking("p-1", vgpu_memory=1, marks={"volcano.sh/vgpu-use-gpuuuid": "g0"}),
+    ]
+    binds = Scheduler(parse_conf(CONF)).cycle(objects, NOW).binds
+    assert binds == {"default/p-0": "n1", "default/p-1": "n0"}

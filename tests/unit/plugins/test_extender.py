@@ -1,0 +1,441 @@
+"""extender: every verb, whom it is asked about, and what happens when the service fails."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+from pumice.api.conf import parse_conf
+from pumice.core.views import Job, Queue
+from pumice.errors import ExtenderError
+from pumice.framework.dispatch import Enabled
+from pumice.framework.session import Session
+from pumice.plugins.extender import Extender
+from pumice.scheduler import Scheduler
+from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.conformance import check_plugin
+from pumice.testing.samples import snapshot_of
+
+GPU = "nvidia.com/gpu"
+OBJECTS = [
+    node("n0", cpu=4, resources={GPU: 2}),
+    node("n1", cpu=4),
+    queue("default", weight=3),
+    pod_group("g", min_member=2, min_task_member={"w": 1}),
+    pod("p", group="g", role="w", cpu=1),
+    pod("gpu", group="g", resources={"cpu": 1, GPU: 1}),
+    pod("old", group="g", cpu=1, node="n1", priority=7),
+]
+VERBS = {
+    "open_verb": "open",
+    "close_verb": "close",
+    "predicate_verb": "predicate",
+    "prioritize_verb": "prioritize",
+    "preemptable_verb": "preemptable",
+    "reclaimable_verb": "reclaimable",
+    "overused_verb": "overused",
+    "enqueueable_verb": "enqueueable",
+    "enqueued_verb": "enqueued",
+    "ready_verb": "ready",
+    "allocate_verb": "allocate",
+    "deallocate_verb": "deallocate",
+}
+
+
+class Service:
+    """A client that answers from a table and notes what it was asked."""
+
+    def __init__(self, **answers):
+        self.answers = answers
+        self.asked = []
+        self.addresses = []
+
+    def __call__(self, url, timeout_s):
+        self.addresses.append((url, timeout_s))
+        return self
+
+    def post(self, verb, payload, *, answer=True):
+        json.dumps(payload)
+        self.asked.append((verb, payload))
+        found = self.answers.get(verb, {})
+        if isinstance(found, Exception):
+            raise found
+        found = found(payload) if callable(found) else found
+        return found if answer else {}
+
+    def verbs(self):
+        return [verb for verb, _ in self.asked]
+
+
+DEAD = ExtenderError("http://x", "no answer in time")
+
+
+def opened(service, *verbs, objects=OBJECTS, **fields):
+    """Open a session with some verbs configured."""
+    chosen = {name: verb for name, verb in VERBS.items() if verb in verbs}
+    plugin = Extender(url_prefix="http://x", **chosen, **fields)
+    services = {} if service is None else {"extender": service}
+    ssn = Session(snapshot_of(objects), [[Enabled(plugin, {})]], services=services)
+    return plugin, ssn
+
+
+def task_of(ssn, name="p"):
+    return ssn.task(ssn.snapshot.tasks.row_of[f"default/{name}"])
+
+
+def job_of(ssn):
+    return Job(ssn.snapshot, ssn.snapshot.jobs.row_of["default/g"])
+
+
+def queue_of(ssn):
+    return Queue(ssn.snapshot, ssn.snapshot.queues.row_of["default"])
+
+
+def test_the_plugin_keeps_its_promises():
+    check_plugin(Extender, url_prefix="http://x", predicate_verb="p", prioritize_verb="q")
+
+
+def test_what_is_not_configured_is_not_asked_and_changes_nothing():
+    service = Service()
+    plugin, ssn = opened(service)
+    task, nodes = task_of(ssn), ssn.nodes()
+    assert plugin.filter_nodes(task, nodes) is None
+    assert plugin.rank_nodes(task, nodes) is None
+    assert plugin.preemptable(task, [2]) is None
+    assert plugin.reclaimable(task, [2]) is None
+    assert plugin.overused(queue_of(ssn)) is False
+    assert plugin.job_enqueueable(job_of(ssn)) == 0
+    assert plugin.job_ready(job_of(ssn)) is True
+    plugin.on_enqueued(job_of(ssn))
+    ssn.statement().place(task.row, 0)
+    ssn.close()
+    assert service.asked == []
+
+
+# What is sent
+
+
+def test_at_open_the_service_is_told_what_the_session_starts_from():
+    service = Service()
+    opened(service, "open")
+    [(_, told)] = service.asked
+    assert set(told) == {
+        "Jobs", "Nodes", "Queues", "NamespaceInfo", "RevocableNodes", "NodeList",
+    }  # fmt: skip
+    assert list(told["Nodes"]) == told["NodeList"] == ["n0", "n1"]
+    assert told["Queues"]["default"]["Weight"] == 3
+    assert told["Jobs"]["default/g"]["MinAvailable"] == 2
+    assert told["Jobs"]["default/g"]["TaskMinAvailable"] == {"w": 1}
+    assert set(told["Jobs"]["default/g"]["TaskStatusIndex"]) == {"1", "32"}
+
+
+def test_a_task_is_sent_in_the_shape_that_volcano_sends():
+    service = Service()
+    plugin, ssn = opened(service, "preemptable")
+    plugin.preemptable(task_of(ssn, "gpu"), [task_of(ssn, "old").row])
+    [(_, told)] = service.asked
+    asking, [victim] = told["evictor"], told["evictees"]
+    assert asking["UID"] == "default-gpu"
+    assert (asking["Namespace"], asking["Name"], asking["Job"]) == ("default", "gpu", "default/g")
+    assert asking["Resreq"]["ScalarResources"] == {GPU: 1000, "pods": 1}
+    assert (asking["Resreq"]["MilliCPU"], asking["Status"], asking["NodeName"]) == (1000, 1, "")
+    assert (victim["Status"], victim["NodeName"], victim["Priority"]) == (32, "n1", 7)
+    assert victim["Pod"]["metadata"]["name"] == "old"
+
+
+def test_a_node_is_sent_with_its_books_and_its_tasks():
+    service = Service()
+    plugin, ssn = opened(service, "predicate")
+    plugin.filter_nodes(task_of(ssn), ssn.nodes())
+    sent = service.asked[1][1]["node"]
+    assert (sent["Name"], sent["Node"]["kind"]) == ("n1", "Node")
+    assert (sent["Idle"]["MilliCPU"], sent["Used"]["MilliCPU"]) == (3000, 1000)
+    assert list(sent["Tasks"]) == ["default/old"]
+
+
+def test_only_pods_that_name_a_managed_resource_concern_the_service():
+    service = Service(predicate={"status": "no"})
+    plugin, ssn = opened(service, "predicate", "allocate", managed=[GPU, "x/y"])
+    assert plugin.filter_nodes(task_of(ssn), ssn.nodes()) is None
+    assert plugin.filter_nodes(task_of(ssn, "gpu"), ssn.nodes()).tolist() == [3, 3]
+    ssn.statement().place(task_of(ssn).row, 0)
+    assert "allocate" not in service.verbs()
+
+
+# Nodes
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "curable"),
+    [
+        ({}, 0, True),
+        ({"status": ""}, 0, True),
+        ({"code": 3}, 0, True),
+        ({"status": "no"}, 3, False),
+        ({"status": "no", "code": 0}, 3, False),
+        ({"status": "no", "code": 2}, 2, True),
+        ({"status": "no", "code": 3}, 3, False),
+    ],
+)
+def test_a_node_is_refused_by_a_message_and_the_code_says_how(answer, code, curable):
+    plugin, ssn = opened(Service(predicate=answer), "predicate")
+    assert plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist() == [code, code]
+    assert code == 0 or plugin.reasons[code - 1].curable is curable
+
+
+@pytest.mark.parametrize(("ignorable", "code"), [(True, 0), (False, 1)])
+def test_a_failed_filter_refuses_unless_failures_are_ignored(ignorable, code):
+    plugin, ssn = opened(Service(predicate=DEAD), "predicate", ignorable=ignorable)
+    assert plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist() == [code, code]
+    assert plugin.reasons[0].curable is False
+
+
+def test_scores_go_by_node_name_and_strange_ones_are_none():
+    answer = {"nodeScore": {"n1": 30, "elsewhere": 5, "n0": "many"}}
+    plugin, ssn = opened(Service(prioritize=answer), "prioritize")
+    assert plugin.rank_nodes(task_of(ssn), ssn.nodes()).tolist() == [0, 30]
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), 10**400, True, None, [1]])
+def test_a_score_that_is_no_finite_number_counts_nothing(score):
+    plugin, ssn = opened(Service(prioritize={"nodeScore": {"n0": score}}), "prioritize")
+    assert plugin.rank_nodes(task_of(ssn), ssn.nodes()).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "answer", [DEAD, {}, {"nodeScore": [1]}, {"nodeScore": {"n0": 1}, "errorMessage": "no"}]
+)
+def test_without_usable_scores_the_service_has_no_opinion(answer):
+    plugin, ssn = opened(Service(prioritize=answer), "prioritize")
+    assert plugin.rank_nodes(task_of(ssn), ssn.nodes()) is None
+
+
+# Victims, queues, jobs
+
+
+@pytest.mark.parametrize("verb", ["preemptable", "reclaimable"])
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({"status": 1, "victims": [{"UID": "default-old"}, {"UID": "unknown"}, 5]}, [True, False]),
+        ({"status": 1}, [False, False]),
+        ({"status": -1, "victims": None}, [False, False]),
+        ({"status": 0, "victims": [{"UID": "default-old"}]}, None),
+        ({}, None),
+        (DEAD, [False, False]),
+    ],
+)
+def test_victims_are_those_the_answer_names_and_none_after_a_failure(verb, answer, expected):
+    plugin, ssn = opened(Service(**{verb: answer}), verb)
+    rows = [task_of(ssn, name).row for name in ("old", "gpu")]
+    found = getattr(plugin, verb)(task_of(ssn), rows)
+    assert (found if found is None else found.tolist()) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "ignorable", "expected"),
+    [
+        ({"overused": True}, False, True),
+        ({"overused": "yes"}, False, False),
+        ({}, False, False),
+        (DEAD, False, True),
+        (DEAD, True, False),
+    ],
+)
+def test_a_queue_waits_if_the_service_says_so_or_is_needed_and_dead(answer, ignorable, expected):
+    plugin, ssn = opened(Service(overused=answer), "overused", ignorable=ignorable)
+    assert plugin.overused(queue_of(ssn)) is expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "ignorable", "vote"),
+    [
+        ({"status": 1}, False, 1),
+        ({"status": -1}, False, -1),
+        ({"status": "x"}, False, 0),
+        ({}, False, 0),
+        (DEAD, False, -1),
+        (DEAD, True, 1),
+    ],
+)
+def test_a_job_enters_by_the_vote_of_the_service(answer, ignorable, vote):
+    plugin, ssn = opened(Service(enqueueable=answer), "enqueueable", ignorable=ignorable)
+    assert plugin.job_enqueueable(job_of(ssn)) == vote
+
+
+@pytest.mark.parametrize(
+    ("answer", "ignorable", "ready"),
+    [
+        ({"status": True}, False, True),
+        ({"status": False}, False, False),
+        ({}, False, False),
+        (DEAD, False, False),
+        (DEAD, True, True),
+    ],
+)
+def test_a_job_is_ready_if_the_service_says_so_or_may_be_ignored(answer, ignorable, ready):
+    plugin, ssn = opened(Service(ready=answer), "ready", ignorable=ignorable)
+    assert plugin.job_ready(job_of(ssn)) is ready
+
+
+def test_a_job_that_was_let_in_is_told():
+    service = Service(enqueued=DEAD)
+    plugin, ssn = opened(service, "enqueued")
+    plugin.on_enqueued(job_of(ssn))
+    assert service.verbs() == ["enqueued"]
+
+
+# Placements
+
+
+def test_placements_and_evictions_are_told_and_their_undoing_too():
+    service = Service()
+    _, ssn = opened(service, "allocate", "deallocate")
+    stmt = ssn.statement()
+    stmt.place(task_of(ssn).row, 0)
+    stmt.evict(task_of(ssn, "old").row, "preempt")
+    assert service.verbs() == ["allocate", "deallocate"]
+    assert service.asked[0][1]["task"]["NodeName"] == "n0"
+    stmt.discard()
+    assert service.verbs()[2:] == ["allocate", "deallocate"]
+
+
+def test_the_end_of_a_session_undoes_nothing_for_the_service():
+    service = Service()
+    _, ssn = opened(service, "allocate", "deallocate", "close")
+    ssn.statement().place(task_of(ssn).row, 0)
+    ssn.close()
+    ssn.snapshot.release_session()
+    assert service.verbs() == ["allocate", "close"]
+
+
+def test_an_error_message_to_a_placement_is_only_logged(caplog):
+    _, ssn = opened(Service(allocate={"errorMessage": "no room"}), "allocate")
+    ssn.statement().place(task_of(ssn).row, 0)
+    assert "no room" in caplog.text
+
+
+# Failing
+
+
+@pytest.mark.parametrize(("ignorable", "asked"), [(True, True), (False, False)])
+def test_a_service_that_fails_at_open_is_left_out_unless_failures_are_ignored(ignorable, asked):
+    service = Service(open=DEAD, predicate={"status": "no"})
+    plugin, ssn = opened(service, "open", "predicate", ignorable=ignorable)
+    found = plugin.filter_nodes(task_of(ssn), ssn.nodes())
+    assert (found is not None) is asked
+
+
+def test_a_dead_service_is_given_up_after_three_calls_of_a_session():
+    service = Service(predicate=DEAD)
+    plugin, ssn = opened(service, "predicate")
+    for name in ("p", "gpu"):
+        assert plugin.filter_nodes(task_of(ssn, name), ssn.nodes()).tolist() == [1, 1]
+    assert len(service.asked) == 3
+
+
+def test_a_call_that_works_restores_patience():
+    calls = iter([DEAD, DEAD, {}] * 4)
+
+    def moody(_):
+        found = next(calls)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    service = Service(predicate=moody)
+    plugin, ssn = opened(service, "predicate")
+    for _ in range(6):
+        plugin.filter_nodes(task_of(ssn), ssn.nodes())
+    assert len(service.asked) == 12
+
+
+def test_without_a_client_everything_fails():
+    plugin, ssn = opened(None, "predicate")
+    assert plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist() == [1, 1]
+
+
+def test_the_client_is_kept_from_session_to_session():
+    service, memory = Service(), {}
+    for _ in range(2):
+        plugin = Extender(url_prefix="http://x", timeout=0.1)
+        services = {"extender": service}
+        Session(snapshot_of(OBJECTS), [[Enabled(plugin, {})]], services=services, memory=memory)
+    assert service.addresses == [("http://x", 0.1)]
+
+
+def test_answers_about_one_task_are_not_used_for_another():
+    """The service sees names, so pods of one spec may get different answers."""
+
+    def by_name(payload):
+        wanted = "n0" if payload["task"]["Name"] == "p-0" else "n1"
+        return {} if payload["node"]["Name"] == wanted else {"status": "no"}
+
+    objects = [*OBJECTS[:3], pod_group("g", min_member=2)]
+    objects += [pod(f"p-{i}", group="g", cpu=1) for i in range(2)]
+    scheduler = Scheduler(
+        parse_conf(CONF.format(url="http://x")), services={"extender": Service(predicate=by_name)}
+    )
+    assert scheduler.cycle(objects, 0.0).binds == {"default/p-0": "n0", "default/p-1": "n1"}
+
+
+CONF = """
+actions: "allocate"
+tiers:
+- plugins:
+  - name: gang
+  - name: extender
+    arguments:
+      extender.urlPrefix: {url}
+      extender.httpTimeout: 200ms
+      extender.predicateVerb: predicate
+      extender.prioritizeVerb: prioritize
+"""
+
+
+class Answering(BaseHTTPRequestHandler):
+    """Refuses node n0 and likes n2 best."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        refused = self.path == "/predicate" and asked["node"]["Name"] == "n0"
+        answer = {"status": "no" if refused else "", "nodeScore": {"n2": 10}}
+        body = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def address():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        server.daemon_threads, server.block_on_close = True, False
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_service_over_http_decides_where_pods_go(address):
+    nodes = [node(name, cpu=4) for name in ("n0", "n1", "n2")]
+    objects = [*nodes, queue("default"), pod_group("g", min_member=1), pod("p", group="g", cpu=1)]
+    scheduler = Scheduler(parse_conf(CONF.format(url=address)))
+    decisions = scheduler.cycle(objects, 0.0)
+    scheduler._memory["extender"].popitem()[1].close()
+    assert decisions.binds == {"default/p": "n2"}
+
+
+def test_answers_are_arrays_that_the_framework_accepts():
+    plugin, ssn = opened(Service(prioritize={"nodeScore": {"n0": 1}}), "prioritize", "predicate")
+    codes = plugin.filter_nodes(task_of(ssn), ssn.nodes())
+    column = plugin.rank_nodes(task_of(ssn), ssn.nodes())
+    assert (codes.dtype, column.dtype) == (np.int16, np.float64)

@@ -1,0 +1,123 @@
+"""predicates: pod number, cordon, node affinity, taints, and the switches."""
+
+import pytest
+
+from pumice.plugins.predicates import Predicates
+from pumice.testing import node, pod, pod_group, queue
+
+CORDON = "node(s) were unschedulable"
+LABELS = "node(s) didn't match Pod's node affinity/selector"
+TAINT = "node(s) had untolerated taint(s)"
+PODS = "node(s) pod number exceeded"
+TAINTED = [{"key": "dedicated", "value": "batch", "effect": "NoSchedule"}]
+
+
+@pytest.fixture
+def verdicts(open_session):
+    """Give a function that tells, node by node, why a pod with some spec does not fit."""
+
+    def asked(nodes, spec=None, others=(), **switches):
+        world = [queue("default"), pod_group("g"), pod("p", group="g", cpu=1, spec=spec or {})]
+        ssn = open_session([*world, *nodes, *others], Predicates(**switches))
+        task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
+        placing = ssn.placing
+        reasons = [placing.reasons[code].text for code in placing.fit(task).verdict.tolist()]
+        return dict(zip(ssn.snapshot.nodes.names, reasons, strict=True))
+
+    return asked
+
+
+FITS = "fits"
+
+
+def test_a_cordoned_node_takes_nobody(verdicts):
+    assert {"a": CORDON, "b": FITS} == verdicts([node("a", unschedulable=True), node("b")])
+
+
+def test_a_toleration_of_the_cordon_taint_opens_a_cordoned_node(verdicts):
+    spec = {"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]}
+    assert {"a": FITS} == verdicts([node("a", unschedulable=True)], spec)
+
+
+def test_a_node_selector_wants_every_label(verdicts):
+    nodes = [node("a", labels={"disk": "ssd", "zone": "x"}), node("b", labels={"disk": "ssd"})]
+    assert {"a": FITS, "b": LABELS} == verdicts(nodes, {"nodeSelector": {"disk": "ssd", "zone": "x"}})
+
+
+def test_required_node_affinity_wants_one_term(verdicts):
+    terms = [
+        {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]},
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["c"]}]},
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    nodes = [node("a", labels={"disk": "ssd"}), node("b"), node("c")]
+    spec = {"affinity": {"nodeAffinity": required}}
+    assert {"a": FITS, "b": LABELS, "c": FITS} == verdicts(nodes, spec)
+
+
+@pytest.mark.parametrize(
+    ("effect", "want"),
+    [("NoSchedule", TAINT), ("NoExecute", TAINT), ("PreferNoSchedule", FITS)],
+)
+def test_taints_keep_pods_away_by_effect(verdicts, effect, want):
+    taint = {"key": "dedicated", "value": "batch", "effect": effect}
+    assert {"a": want} == verdicts([node("a", taints=[taint])])
+
+
+def test_a_tolerated_taint_keeps_nobody_away(verdicts):
+    spec = {"tolerations": [{"key": "dedicated", "operator": "Equal", "value": "batch"}]}
+    assert {"a": FITS} == verdicts([node("a", taints=TAINTED)], spec)
+
+
+def test_pods_are_counted_whoever_they_belong_to(verdicts):
+    others = [pod("o", node="a", scheduler="default-scheduler")]
+    assert {"a": PODS, "b": FITS} == verdicts([node("a", pods=1), node("b", pods=1)], None, others)
+
+
+def test_what_no_eviction_cures_is_told_before_a_full_node(verdicts):
+    others = [pod("o", node="a")]
+    assert {"a": TAINT} == verdicts([node("a", pods=1, taints=TAINTED)], None, others)
+
+
+def test_cordon_labels_and_taints_are_told_in_this_order(verdicts):
+    spec = {"nodeSelector": {"disk": "ssd"}}
+    nodes = [
+        node("a", unschedulable=True, taints=TAINTED),
+        node("b", taints=TAINTED),
+        node("c", taints=TAINTED, labels={"disk": "ssd"}),
+    ]
+    assert {"a": CORDON, "b": LABELS, "c": TAINT} == verdicts(nodes, spec)
+
+
+@pytest.mark.parametrize(
+    ("switch", "spec", "kind"),
+    [
+        ("node_affinity", {"nodeSelector": {"disk": "ssd"}}, {}),
+        ("taints", {}, {"taints": TAINTED}),
+    ],
+)
+def test_a_switch_turns_a_test_off(verdicts, switch, spec, kind):
+    assert FITS != verdicts([node("a", **kind)], spec)["a"]
+    assert {"a": FITS} == verdicts([node("a", **kind)], spec, **{switch: False})
+
+
+def test_only_full_nodes_could_be_cured(open_session):
+    ssn = open_session([node("a")], Predicates())
+    curable = {reason.text for reason in ssn.placing.reasons if reason.curable}
+    assert PODS in curable
+    assert not curable & {CORDON, LABELS, TAINT}
+
+
+def test_an_evicted_pod_gives_its_slot_back_and_a_pipelined_one_takes_it(open_session):
+    world = [queue("default"), pod_group("g"), pod("p", group="g"), pod("q", group="g")]
+    ssn = open_session([*world, node("a", pods=1), pod("o", group="g", node="a")], Predicates())
+    rows = ssn.snapshot.tasks.row_of
+    task = ssn.task(rows["default/p"])
+    assert [False] == (ssn.placing.fit(task).verdict == 0).tolist()
+    statement = ssn.statement()
+    statement.evict(rows["default/o"], "test")
+    assert [True] == (ssn.placing.fit(task).verdict == 0).tolist()
+    statement.pipeline(rows["default/q"], 0)
+    assert [False] == (ssn.placing.fit(task).verdict == 0).tolist()
+    statement.discard()
+    assert [False] == (ssn.placing.fit(task).verdict == 0).tolist()

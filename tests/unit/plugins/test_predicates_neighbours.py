@@ -1,0 +1,340 @@
+"""predicates: host ports, affinity and anti-affinity between pods, hard topology spread."""
+
+import numpy as np
+import pytest
+
+from pumice.framework.placing import Placing
+from pumice.plugins.predicates import Predicates
+from pumice.testing import node, pod, pod_group, queue
+
+FITS = "fits"
+PORTS = "node(s) didn't have free ports for the requested pod ports"
+NEAR = "node(s) didn't match pod affinity rules"
+FAR = "node(s) didn't match pod anti-affinity rules"
+OTHERS = "node(s) didn't satisfy existing pods anti-affinity rules"
+NO_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"
+SKEW = "node(s) didn't match pod topology spread constraints"
+HOST = "kubernetes.io/hostname"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def term(app, key=HOST):
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+
+
+def near(*terms):
+    return {"affinity": {"podAffinity": {REQUIRED: list(terms)}}}
+
+
+def far(*terms):
+    return {"affinity": {"podAntiAffinity": {REQUIRED: list(terms)}}}
+
+
+def spread(app, key="zone", skew=1, **more):
+    selector = {"matchLabels": {"app": app}}
+    constraint = {"topologyKey": key, "maxSkew": skew, "labelSelector": selector, **more}
+    return {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule", **constraint}]}
+
+
+def ports(*wanted):
+    listed = [{"containerPort": 1, **port} for port in wanted]
+    return {"containers": [{"name": "main", "ports": listed}]}
+
+
+def app(name, label, **more):
+    return pod(name, group="g", labels={"app": label}, **more)
+
+
+NODES = [
+    node("a", labels={"zone": "x"}),
+    node("b", labels={"zone": "x"}),
+    node("c", labels={"zone": "y"}),
+    node("d"),
+]
+
+
+@pytest.fixture
+def world(open_session):
+    """Give a function that opens a session on nodes a, b (zone x), c (zone y), d (no zone)."""
+
+    def opened(*pods, nodes=NODES, **switches):
+        return World(open_session([queue("default"), pod_group("g"), *nodes, *pods], Predicates(**switches)))
+
+    return opened
+
+
+class World:
+    """A session asked by pod names."""
+
+    def __init__(self, ssn):
+        self.ssn = ssn
+        self.statement = ssn.statement()
+
+    def row(self, name):
+        return self.ssn.snapshot.tasks.row_of[f"default/{name}"]
+
+    def told(self, name, placing=None):
+        """Give the reason of each node, '' where the pod fits."""
+        placing = placing or self.ssn.placing
+        verdict = placing.fit(self.ssn.task(self.row(name))).verdict.tolist()
+        texts = [placing.reasons[code].text for code in verdict]
+        return dict(zip(self.ssn.snapshot.nodes.names, texts, strict=True))
+
+    def afresh(self, name):
+        """Give the same from columns that were never cached."""
+        placing = Placing(self.ssn)
+        placing.bind()
+        return self.told(name, placing)
+
+    def place(self, name, on):
+        self.statement.place(self.row(name), self.ssn.snapshot.nodes.row_of[on])
+
+    def evict(self, name):
+        self.statement.evict(self.row(name), "test")
+
+
+def on(**reasons):
+    return {"a": FITS, "b": FITS, "c": FITS, "d": FITS, **reasons}
+
+
+class TestPorts:
+    def test_a_port_in_use_closes_the_node(self, world):
+        w = world(
+            app("p", "x", spec=ports({"hostPort": 80})),
+            app("o", "x", spec=ports({"hostPort": 80, "protocol": "TCP"}), node="a"),
+            app("u", "x", spec=ports({"hostPort": 80, "protocol": "UDP"}), node="b"),
+        )
+        assert on(a=PORTS) == w.told("p")
+
+    def test_addresses_clash_only_if_equal_or_open_to_all(self, world):
+        w = world(
+            app("p", "x", spec=ports({"hostPort": 80, "hostIP": "10.0.0.1"})),
+            app("same", "x", spec=ports({"hostPort": 80, "hostIP": "10.0.0.1"}), node="a"),
+            app("other", "x", spec=ports({"hostPort": 80, "hostIP": "10.0.0.2"}), node="b"),
+            app("all", "x", spec=ports({"hostPort": 80}), node="c"),
+        )
+        assert on(a=PORTS, c=PORTS) == w.told("p")
+
+    def test_ports_follow_placements_evictions_and_rollbacks(self, world):
+        spec = ports({"hostPort": 80})
+        w = world(app("p", "x", spec=spec), app("q", "x", spec=spec), app("o", "x", spec=spec, node="a"))
+        assert on(a=PORTS) == w.told("p")
+        mark = w.statement.checkpoint()
+        w.evict("o")
+        w.place("q", "b")
+        assert on(b=PORTS) == w.told("p")
+        w.statement.rollback(mark)
+        assert on(a=PORTS) == w.told("p")
+
+    def test_ports_of_a_sidecar_count_and_of_an_init_container_do_not(self, world):
+        listed = [{"containerPort": 1, "hostPort": 80}]
+        starting = {"containers": [], "initContainers": [{"name": "i", "ports": listed}]}
+        staying = {"containers": [], "initContainers": [{"name": "i", "ports": listed, "restartPolicy": "Always"}]}
+        w = world(
+            app("p", "x", spec=ports({"hostPort": 80})),
+            app("i", "x", spec=starting, node="a"),
+            app("s", "x", spec=staying, node="b"),
+        )
+        assert on(b=PORTS) == w.told("p")
+
+    def test_the_switch_turns_it_off(self, world):
+        spec = ports({"hostPort": 80})
+        w = world(app("p", "x", spec=spec), app("o", "x", spec=spec, node="a"), node_ports=False)
+        assert on() == w.told("p")
+
+
+class TestAffinity:
+    def test_a_pod_goes_where_its_neighbours_are(self, world):
+        w = world(app("p", "y", spec=near(term("x", "zone"))), app("o", "x", node="a"))
+        assert on(c=NEAR, d=NEAR) == w.told("p")
+
+    def test_without_a_neighbour_anywhere_only_a_pod_that_is_its_own_goes_ahead(self, world):
+        w = world(app("p", "x", spec=near(term("x", "zone"))), app("q", "y", spec=near(term("x", "zone"))))
+        assert on(d=NEAR) == w.told("p")
+        assert dict.fromkeys("abcd", NEAR) == w.told("q")
+
+    def test_the_first_of_a_group_decides_for_the_next(self, world):
+        spec = near(term("x", "zone"))
+        w = world(app("p", "x", spec=spec), app("q", "x", spec=spec))
+        assert on(d=NEAR) == w.told("q")
+        w.place("p", "c")
+        assert on(a=NEAR, b=NEAR, d=NEAR) == w.told("q") == w.afresh("q")
+        w.statement.discard()
+        assert on(d=NEAR) == w.told("q") == w.afresh("q")
+
+    def test_one_pod_must_meet_all_terms(self, world):
+        both = near(term("x", "zone"), {"topologyKey": "zone", "labelSelector": {"matchLabels": {"tier": "1"}}})
+        w = world(
+            app("p", "y", spec=both),
+            app("o", "x", node="a"),
+            pod("t", group="g", labels={"tier": "1"}, node="b"),
+            pod("both", group="g", labels={"app": "x", "tier": "1"}, node="c"),
+        )
+        assert on(a=NEAR, b=NEAR, d=NEAR) == w.told("p")
+
+    def test_required_affinity_is_not_cured_by_evictions(self, world):
+        w = world(app("p", "y", spec=near(term("x"))))
+        assert w.ssn.placing.incurable(w.ssn.placing.fit(w.ssn.task(w.row("p")))).all()
+
+
+class TestAntiAffinity:
+    def test_a_pod_keeps_away_from_whom_it_names(self, world):
+        w = world(app("p", "y", spec=far(term("x", "zone"))), app("o", "x", node="a"))
+        assert on(a=FAR, b=FAR) == w.told("p")
+
+    def test_a_pod_is_kept_away_by_whoever_names_it(self, world):
+        w = world(app("p", "x"), app("o", "y", spec=far(term("x", "zone")), node="a"))
+        assert on(a=OTHERS, b=OTHERS) == w.told("p")
+
+    def test_pods_placed_in_the_same_session_keep_each_other_away(self, world):
+        spec = far(term("x"))
+        w = world(app("p", "x", spec=spec), app("q", "x", spec=spec), app("r", "x"))
+        w.place("p", "a")
+        assert on(a=FAR) == w.told("q")
+        assert on(a=OTHERS) == w.told("r")
+
+    def test_an_evicted_pod_no_longer_counts_until_it_is_put_back(self, world):
+        w = world(app("p", "y", spec=far(term("x", "zone"))), app("o", "x", node="a"))
+        w.told("p")
+        w.evict("o")
+        assert on() == w.told("p") == w.afresh("p")
+        w.statement.discard()
+        assert on(a=FAR, b=FAR) == w.told("p") == w.afresh("p")
+
+    def test_a_node_without_the_label_is_near_nobody(self, world):
+        w = world(app("p", "y", spec=far(term("x", "zone"))), app("o", "x", node="d"))
+        assert on() == w.told("p")
+
+    def test_other_namespaces_do_not_count_unless_named(self, world):
+        own = term("x")
+        named = {**own, "namespaces": ["team"]}
+        w = world(
+            app("p", "y", spec=far(own)),
+            app("q", "y", spec=far(named)),
+            pod("o", namespace="team", labels={"app": "x"}, node="a"),
+        )
+        assert on() == w.told("p")
+        assert on(a=FAR) == w.told("q")
+
+    def test_pods_of_one_shape_are_told_apart_by_their_labels(self, world):
+        w = world(app("p", "x"), app("q", "y"), app("o", "y", spec=far(term("x")), node="a"))
+        assert on(a=OTHERS) == w.told("p")
+        assert on() == w.told("q")
+
+    def test_evictions_could_cure_it(self, world):
+        w = world(app("p", "x", spec=far(term("x"))), app("o", "x", node="a"))
+        assert not w.ssn.placing.incurable(w.ssn.placing.fit(w.ssn.task(w.row("p")))).any()
+
+    def test_the_switch_turns_it_off(self, world):
+        w = world(app("p", "x", spec=far(term("x"))), app("o", "x", node="a"), pod_affinity=False)
+        assert on() == w.told("p")
+
+
+class TestSpread:
+    def test_no_domain_may_be_ahead_by_more_than_the_skew(self, world):
+        w = world(app("p", "x", spec=spread("x")), app("o", "x", node="a"))
+        assert on(a=SKEW, b=SKEW, d=NO_LABEL) == w.told("p")
+
+    def test_a_wider_skew_allows_more(self, world):
+        w = world(app("p", "x", spec=spread("x", skew=2)), app("o", "x", node="a"))
+        assert on(d=NO_LABEL) == w.told("p")
+
+    def test_a_pod_that_does_not_match_itself_adds_nothing(self, world):
+        w = world(app("p", "y", spec=spread("x")), app("o", "x", node="a"))
+        assert on(d=NO_LABEL) == w.told("p")
+
+    def test_fewer_domains_than_wanted_make_the_least_count_nought(self, world):
+        pods = [app(f"o{n}", "x", node=n) for n in ("a", "c")]
+        w = world(
+            app("p", "x", spec=spread("x")), app("q", "x", spec=spread("x", minDomains=3)), *pods
+        )
+        assert on(d=NO_LABEL) == w.told("p")
+        assert on(a=SKEW, b=SKEW, c=SKEW, d=NO_LABEL) == w.told("q")
+
+    def test_nodes_the_pod_may_not_use_make_no_domain_unless_told_to(self, world):
+        selector = {"nodeSelector": {"zone": "x"}}
+        w = world(
+            app("p", "x", spec={**spread("x"), **selector}),
+            app("q", "x", spec={**spread("x", nodeAffinityPolicy="Ignore"), **selector}),
+            app("o", "x", node="a"),
+        )
+        assert {"a": FITS, "b": FITS} == {n: w.told("p")[n] for n in "ab"}
+        assert {"a": SKEW, "b": SKEW} == {n: w.told("q")[n] for n in "ab"}
+
+    def test_tainted_nodes_make_a_domain_unless_told_not_to(self, world):
+        tainted = node("t", labels={"zone": "z"}, taints=[{"key": "k", "effect": "NoSchedule"}])
+        nodes = [node("a", labels={"zone": "x"}), tainted]
+        w = world(
+            app("p", "x", spec=spread("x")),
+            app("q", "x", spec=spread("x", nodeTaintsPolicy="Honor")),
+            app("o", "x", node="a"),
+            nodes=nodes,
+        )
+        assert [SKEW, FITS] == [w.told(name)["a"] for name in "pq"]
+
+    def test_quoted_labels_count_only_pods_of_the_same_value(self, world):
+        spec = spread("x", matchLabelKeys=["rev"])
+        old = pod("o", group="g", labels={"app": "x", "rev": "1"}, node="a")
+        news = [pod(n, group="g", labels={"app": "x", "rev": r}, spec=spec) for n, r in (("p", "1"), ("q", "2"))]
+        w = world(old, *news)
+        assert on(a=SKEW, b=SKEW, d=NO_LABEL) == w.told("p")
+        assert on(d=NO_LABEL) == w.told("q")
+
+    def test_terminating_pods_do_not_count(self, world):
+        leaving = app("o", "x", node="a")
+        leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        assert on(d=NO_LABEL) == world(app("p", "x", spec=spread("x")), leaving).told("p")
+
+    def test_placing_in_one_zone_opens_and_closes_rows_of_others(self, world):
+        spec = spread("x")
+        w = world(*(app(f"p{i}", "x", spec=spec) for i in range(3)))
+        assert on(d=NO_LABEL) == w.told("p2")
+        w.place("p0", "a")
+        assert on(a=SKEW, b=SKEW, d=NO_LABEL) == w.told("p2") == w.afresh("p2")
+        w.place("p1", "c")
+        assert on(d=NO_LABEL) == w.told("p2") == w.afresh("p2")
+        w.statement.discard()
+        assert on(d=NO_LABEL) == w.told("p2") == w.afresh("p2")
+
+    def test_the_switch_turns_it_off(self, world):
+        w = world(app("p", "x", spec=spread("x")), app("o", "x", node="a"), spread=False)
+        assert on() == w.told("p")
+
+
+def test_dirty_rows_agree_with_a_fresh_look_after_every_move(world):
+    rng = np.random.default_rng(7)
+    labels = ["x", "y", "z"]
+
+    def some_spec():
+        key = str(rng.choice([HOST, "zone"]))
+        other = str(rng.choice(labels))
+        kinds = [
+            {},
+            far(term(other, key)),
+            near(term(other, key)),
+            spread(other, key, skew=int(rng.integers(1, 3))),
+            ports({"hostPort": int(rng.integers(80, 82))}),
+        ]
+        return kinds[int(rng.integers(len(kinds)))]
+
+    nodes = [node(f"n{i}", labels={"zone": f"z{i % 3}"} if i % 5 else {}) for i in range(10)]
+    pods = [
+        app(f"p{i}", str(rng.choice(labels)), spec=some_spec(), node=f"n{i % 10}" if i < 20 else None)
+        for i in range(60)
+    ]
+    w = world(*pods, nodes=nodes)
+    waiting = list(range(20, 60))
+    marks = []
+    for step in range(60):
+        choice = rng.integers(4)
+        if choice == 0:
+            marks.append((w.statement.checkpoint(), list(waiting)))
+        elif choice == 1 and marks:
+            mark, waiting = marks.pop(int(rng.integers(len(marks))))
+            marks = [each for each in marks if each[0] <= mark]
+            w.statement.rollback(mark)
+        elif waiting:
+            w.place(f"p{waiting.pop(int(rng.integers(len(waiting))))}", f"n{rng.integers(10)}")
+        if step % 3 == 0:
+            for i in waiting[:6]:
+                assert w.afresh(f"p{i}") == w.told(f"p{i}")
