@@ -37,7 +37,13 @@ tiers:
 CONFIGURATIONS = {
     "default": _DEFAULT,
     "affinity": _DEFAULT,
-    "spread": _DEFAULT,
+    # Volcano remembers a node that refused a role; with spread constraints it may open again.
+    "spread": _DEFAULT
+    + """configurations:
+- name: allocate
+  arguments:
+    predicateErrorCacheEnable: false
+""",
     "shapes": _DEFAULT,
     "idle": _DEFAULT,
     "binpack": """actions: "enqueue, allocate, backfill"

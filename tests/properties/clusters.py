@@ -204,8 +204,13 @@ def described(snapshot):
         table = getattr(snapshot, kind)
         for name, row in table.row_of.items():
             cells = {
-                column: _cell(snapshot, getattr(table, column)[..., row], names.get(column))
-                for column in table._columns
+                column: _cell(
+                    snapshot,
+                    getattr(table, column)[..., row],
+                    names.get(column),
+                    amounts="R" in lead,
+                )
+                for column, (lead, _, _) in table._columns.items()
             }
             if kind != "namespaces" or any(cells["sums"].values()):
                 out[kind, name] = cells
@@ -215,10 +220,10 @@ def described(snapshot):
     return out
 
 
-def _cell(snapshot, cell, names):
+def _cell(snapshot, cell, names, *, amounts):
     if names is not None:
         return None if cell == NOWHERE else names[int(cell)]
-    if cell.shape and cell.shape[-1] == len(snapshot.resources):
+    if amounts:
         layers = cell.reshape(-1, len(snapshot.resources))
         return {i: _amounts(snapshot, layer) for i, layer in enumerate(layers)}
     return str(cell.tolist())

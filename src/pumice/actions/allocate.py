@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from pumice.framework.action_arguments import flag
+from pumice.framework.action_arguments import AllocateArguments, arguments_of
 from pumice.framework.domain_search import DomainSearch, Worksheet
 from pumice.framework.ordering import Heap
 from pumice.framework.records import Stage, Why
@@ -21,7 +21,7 @@ class Allocation:
 
     def __init__(self, ssn: Session) -> None:
         self._ssn = ssn
-        self._remember_errors = flag(ssn, "allocate", "predicateErrorCacheEnable", default=True)
+        self._remember_errors = arguments_of(ssn, "allocate", AllocateArguments).remember_errors
         self._tasks: dict[int, deque[int]] = {}
         self._memory: dict[int, JobMemory] = {}
         self._search = DomainSearch(ssn, remember_errors=self._remember_errors)

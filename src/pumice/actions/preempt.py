@@ -10,7 +10,7 @@ from pumice.core.resources import STEP, Column, Mask, fits
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.framework.action_arguments import flag
+from pumice.framework.action_arguments import PreemptArguments, arguments_of
 from pumice.framework.eviction_candidates import Candidates, Scope, fits_after_evictions
 from pumice.framework.records import Stage, Why
 from pumice.framework.session import Session
@@ -42,11 +42,12 @@ class Preemption:
     def __init__(self, ssn: Session) -> None:
         self._ssn = ssn
         self._snapshot = ssn.snapshot
-        self._remember = flag(ssn, "preempt", "predicateErrorCacheEnable", default=True)
+        arguments = arguments_of(ssn, "preempt", PreemptArguments)
+        self._remember = arguments.remember_errors
         self._candidates = Candidates(ssn, (Status.RUNNING, Status.BOUND))
         self._refused: dict[tuple[int, int], Mask] = {}
         self._hopeless: set[Hashable] = set()
-        by_dry_run = flag(ssn, "preempt", "enableTopologyAwarePreemption", default=False)
+        by_dry_run = arguments.by_dry_run
         self._dry_run = DryRun(ssn, self._candidates) if by_dry_run else None
 
     def between_jobs(self, job: int) -> None:
@@ -76,7 +77,8 @@ class Preemption:
             if not self._attempt(stmt, task, scope):
                 break
             stmt.commit()
-            ssn.records.note(job, Stage.EVICTION, Why.WAITING_FOR_EVICTION)
+            if ssn.job_pipelined(job):
+                ssn.records.note(job, Stage.EVICTION, Why.WAITING_FOR_EVICTION)
 
     def _attempt(self, stmt: Statement, task: Task, scope: Scope) -> bool:
         """Pipeline a task, evicting members of a scope where that helps."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from pumice.core.resources import Mask, fits
 from pumice.core.views import Task
-from pumice.framework.action_arguments import whole
+from pumice.framework.action_arguments import PreemptArguments, arguments_of
 from pumice.framework.eviction_candidates import Candidates, Scope, fits_after_evictions
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -34,9 +34,10 @@ class DryRun:
         self._ssn = ssn
         self._snapshot = ssn.snapshot
         self._candidates = candidates
-        self._percentage = whole(ssn, "preempt", "minCandidateNodesPercentage", 10)
-        self._at_least = whole(ssn, "preempt", "minCandidateNodesAbsolute", 1)
-        self._at_most = whole(ssn, "preempt", "maxCandidateNodesAbsolute", 100)
+        arguments = arguments_of(ssn, "preempt", PreemptArguments)
+        self._percentage = arguments.percentage
+        self._at_least = arguments.at_least
+        self._at_most = arguments.at_most
 
     def preempt(self, stmt: Statement, task: Task, scope: Scope, usable: Mask) -> bool:
         """Evict the victims of the best plan and pipeline the task there."""

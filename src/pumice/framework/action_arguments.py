@@ -1,28 +1,76 @@
-"""Arguments of actions (the ``configurations`` of the scheduler's file), by Volcano's typing."""
+"""Arguments of actions (``configurations`` in the scheduler's file), declared like a plugin's."""
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
-from pumice.framework.argument_kinds import KINDS
+from pumice.framework.arguments import arg, bind_arguments
 
 if TYPE_CHECKING:
     from pumice.framework.session import Session
 
-
-def flag(ssn: "Session", action: str, key: str, *, default: bool) -> bool:
-    """Read a switch; what is no boolean leaves the default."""
-    return bool(_read(ssn, action, key, bool, default))
+_ERROR_CACHE = "skip a node for a role that it refused before"
 
 
-def whole(ssn: "Session", action: str, key: str, default: int) -> int:
-    """Read an integer; anything else leaves the default."""
-    return int(_read(ssn, action, key, int, default))
+@dataclass(kw_only=True)
+class AllocateArguments:
+    """What allocate can be told."""
+
+    remember_errors: bool = arg("predicateErrorCacheEnable", default=True, doc=_ERROR_CACHE)
 
 
-def _read(ssn: "Session", action: str, key: str, kind: type, default: Any) -> Any:
-    value = ssn.action_arguments.get(action, {}).get(key)
-    if value is None:
-        return default
-    try:
-        return KINDS[kind].read(value)
-    except ValueError:
-        return default
+@dataclass(kw_only=True)
+class PreemptArguments:
+    """What preempt can be told."""
+
+    remember_errors: bool = arg("predicateErrorCacheEnable", default=True, doc=_ERROR_CACHE)
+    by_dry_run: bool = arg(
+        "enableTopologyAwarePreemption",
+        default=False,
+        doc="compare nodes by their victims instead of by their scores",
+    )
+    percentage: int = arg(
+        "minCandidateNodesPercentage",
+        default=10,
+        doc="share of nodes with victims to compare, in percent; only without scores",
+    )
+    at_least: int = arg("minCandidateNodesAbsolute", default=1, doc="least number of them")
+    at_most: int = arg("maxCandidateNodesAbsolute", default=100, doc="greatest number of them")
+
+
+@dataclass(kw_only=True)
+class ReclaimArguments:
+    """What reclaim can be told."""
+
+    remember_errors: bool = arg("predicateErrorCacheEnable", default=True, doc=_ERROR_CACHE)
+
+
+@dataclass(kw_only=True)
+class GangEvictionArguments:
+    """What gangpreempt and gangreclaim can be told."""
+
+    max_domains: int = arg("maxDomains", default=8, minimum=1, doc="network domains to try")
+    take_whole: bool = arg(
+        "allowWholeBundle", default=True, doc="whether a gang may be evicted below its minMember"
+    )
+
+
+@dataclass(kw_only=True)
+class NoArguments:
+    """An action that can be told nothing."""
+
+
+ACTION_ARGUMENTS: dict[str, type] = {
+    "allocate": AllocateArguments,
+    "preempt": PreemptArguments,
+    "reclaim": ReclaimArguments,
+    "gangpreempt": GangEvictionArguments,
+    "gangreclaim": GangEvictionArguments,
+}
+
+_T = TypeVar("_T")
+
+
+def arguments_of(ssn: "Session", action: str, cls: type[_T]) -> _T:
+    """Read an action's arguments; what cannot be used leaves the default."""
+    fields, _ = bind_arguments(cls, ssn.action_arguments.get(action, {}))
+    return cls(**fields)

@@ -7,13 +7,14 @@ the journal back; the placement that wins is made again from its list of moves.
 import functools
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pumice.core.views import Job
+from pumice.framework.domain_twins import Twins
 from pumice.framework.domains import Domain
 from pumice.framework.round import JobMemory, Round
 from pumice.framework.statement import Moves, Statement
@@ -36,6 +37,10 @@ class Worksheet:
     def copy(self) -> "Worksheet":
         """Give a sheet that can be worked through on its own."""
         return Worksheet(list(self._order), dict(self.tasks))
+
+    def parts(self) -> list[SubGroup]:
+        """List the sub-groups, in no order."""
+        return [entry.obj for entry in self._order]
 
     def pop(self) -> SubGroup:
         """Take the first sub-group out."""
@@ -93,13 +98,25 @@ class DomainSearch:
     ) -> Trial | None:
         """Try a job in domains of one tier; those that could not be best are left out."""
         best: Trial | None = None
+        seen: set[Hashable] = set()
+        twins = self._find_twins(sheet) if len(sheet) > 1 and len(level) > 1 else None
         for bound, domain in self._most_promising_first(sheet, level):
             if best is not None and best.score >= bound:
                 break
+            if twins is not None:
+                parts = sheet.parts()
+                inner = [(part, self._part_levels(part, domain, first=True)) for part in parts]
+                key = twins.key(domain, inner)
+                if key is not None and key in seen:
+                    continue
+                seen.add(key)
             trial = self._try_job(stmt, job, sheet.copy(), domain)
             if trial is not None and (best is None or trial.score > best.score):
                 best = trial
         return best
+
+    def _find_twins(self, sheet: Worksheet) -> Twins:
+        return Twins(self._ssn, [row for part in sheet.parts() for row in sheet.tasks[part.id]])
 
     def _most_promising_first(
         self, sheet: Worksheet, level: list[Domain]
@@ -230,6 +247,7 @@ class DomainSearch:
         ssn = self._ssn
         start = stmt.checkpoint()
         queue = deque(tasks)
+        in_parts = ssn.topology.has_policy(part.job)
         self._forget_failures(part.rows.tolist())
         Round(
             ssn,
@@ -239,8 +257,9 @@ class DomainSearch:
             is_done=lambda: ssn.subgroup_ready(part),
             allowed=domain.mask,
             remember_errors=self._remember_errors,
-            goes_on=(lambda: self._goes_on(part)) if ssn.topology.has_policy(part.job) else None,
+            goes_on=(lambda: self._goes_on(part)) if in_parts else None,
             on_placed=ssn.topology.follow(part, domain),
+            most=(lambda: part.size - part.ready) if in_parts else None,
         ).run(stmt)
         ssn.topology.stop_following()
         moves = stmt.moves_since(start)

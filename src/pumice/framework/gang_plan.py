@@ -5,13 +5,14 @@ fits; what does not work out is rolled back.
 """
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pumice.core.resources import Column, fits
 from pumice.core.views import Task
-from pumice.framework.action_arguments import flag, whole
+from pumice.framework.action_arguments import GangEvictionArguments, arguments_of
 from pumice.framework.domain_search import Worksheet, make_worksheet
 from pumice.framework.domains import Domain
 from pumice.framework.eviction import (
@@ -30,7 +31,6 @@ from pumice.framework.subgroups import SubGroup
 if TYPE_CHECKING:
     from pumice.framework.session import Session
 
-_MAX_DOMAINS = 8
 
 
 class GangEvictor:
@@ -40,9 +40,10 @@ class GangEvictor:
         self._ssn = ssn
         self._action = action
         self._reclaims = reclaims
-        asked = whole(ssn, action, "maxDomains", _MAX_DOMAINS)
-        self._max_domains = asked if asked > 0 else _MAX_DOMAINS
-        self._take_whole = flag(ssn, action, "allowWholeBundle", default=True)
+        arguments = arguments_of(ssn, action, GangEvictionArguments)
+        self._max_domains = arguments.max_domains
+        self._take_whole = arguments.take_whole
+        self._found: dict[tuple[int, int, int], dict[int, list[int]]] = {}
 
     def run(self) -> None:
         """Take queues in order and their starving jobs in order, each job once."""
@@ -68,6 +69,7 @@ class GangEvictor:
             stmt.discard()
         elif len(stmt):
             stmt.commit()
+            self._found.clear()
             ssn.records.note(job, Stage.EVICTION, Why.WAITING_FOR_EVICTION)
 
     def _make_room(self, stmt: Statement, job: int) -> None:
@@ -112,41 +114,53 @@ class GangEvictor:
         snapshot, rows = self._ssn.snapshot, eviction.domain.rows
         nodes = snapshot.nodes
         room = (nodes.idle[:, rows] + nodes.releasing[:, rows]).sum(axis=1)
-        victims: list[int] = []
-        for bundle in self._bundles(eviction, need):
-            victims += bundle.tasks
+        found = self._candidates(eviction)
+        everything = room + sum_requests(snapshot, chain.from_iterable(found.values()))
+        if not found or not fits(need, everything):
+            return False
+        start = stmt.checkpoint()
+        for bundle in self._bundles(eviction, found, need):
+            for row in bundle.tasks:
+                stmt.evict(row, self._action, eviction.job.key)
             room = room + sum_requests(snapshot, bundle.tasks)
-            if fits(need, room) and self._try(stmt, eviction, sheet.copy(), victims):
+            if fits(need, room) and self._place(stmt, eviction, sheet.copy()):
                 return True
+        stmt.rollback(start)
         return False
 
-    def _bundles(self, eviction: GangEviction, need: Column) -> list[Bundle]:
+    def _candidates(self, eviction: GangEviction) -> dict[int, list[int]]:
+        """Find the tasks to ask for; jobs of a queue find the same until someone is evicted."""
+        job = eviction.job
+        key = (eviction.domain.index, job.queue, 0 if self._reclaims else job.priority)
+        if key not in self._found:
+            self._found[key] = candidates(self._ssn, eviction)
+        return self._found[key]
+
+    def _bundles(
+        self, eviction: GangEviction, found: dict[int, list[int]], need: Column
+    ) -> list[Bundle]:
         """Give the bundles of a domain that plugins let go, cheapest first."""
         ssn = self._ssn
-        bundles = make_bundles(ssn, candidates(ssn, eviction))
-        bundles = sort_bundles(ssn, bundles, eviction, need)
-        if not bundles:
-            return []
+        bundles = sort_bundles(ssn, make_bundles(ssn, found), eviction, need)
         allowed = ssn.gang_evictable(eviction, [row for each in bundles for row in each.tasks])
         kept = sort_bundles(ssn, keep_allowed(bundles, allowed), eviction, need)
         return [each for each in kept if self._take_whole or not each.is_whole]
 
-    def _try(
-        self, stmt: Statement, eviction: GangEviction, sheet: Worksheet, victims: list[int]
-    ) -> bool:
-        """Evict all victims and promise the job's tasks their room; undo if it falls short."""
-        ssn, job = self._ssn, eviction.job
+    def _place(self, stmt: Statement, eviction: GangEviction, sheet: Worksheet) -> bool:
+        """Promise a job's sub-groups their room, one by one; undo if it falls short.
+
+        A job that ran already only asks for one more sub-group.
+        """
+        ssn, job = self._ssn, eviction.job.row
         start = stmt.checkpoint()
-        was_ready = ssn.job_ready(job.row)
-        for row in victims:
-            stmt.evict(row, self._action, job.key)
+        was_ready = ssn.job_ready(job)
         while len(sheet):
             part = sheet.pop()
             if not self._place_part(stmt, part, sheet.tasks[part.id], eviction.domain):
                 break
-            if was_ready or ssn.job_pipelined(job.row):
-                if ssn.job_pipelined(job.row):
-                    return True
+            if ssn.job_pipelined(job):
+                return True
+            if was_ready:
                 break
         stmt.rollback(start)
         return False

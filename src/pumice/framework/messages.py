@@ -46,6 +46,7 @@ def _origin(ssn: "Session", rows: Iterable[int]) -> str:
     """Tell why the first task that found no node found none."""
     no_fit, tasks = ssn.records.no_fit, ssn.snapshot.tasks
     found = [row for row in rows if row in no_fit]
+    found.sort(key=lambda row: (int(tasks.index[row]), tasks.keys[row]))
     row = next((row for row in found if no_fit[row]), found[0] if found else None)
     if row is None:
         return ""

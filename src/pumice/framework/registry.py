@@ -8,6 +8,7 @@ from importlib import metadata
 from typing import Any
 
 from pumice.api.conf import Problem, SchedulerConf, check_names
+from pumice.framework.action_arguments import ACTION_ARGUMENTS, NoArguments
 from pumice.framework.arguments import bind_arguments
 from pumice.framework.dispatch import Enabled
 from pumice.framework.hooks import HOOKS
@@ -43,8 +44,16 @@ def check_conf(
 ) -> list[Problem]:
     """List everything wrong or ignored in a configuration."""
     problems = [*conf.problems, *check_names(conf, list(actions), list(plugins))]
-    if not any(problem.severity == "error" for problem in problems):
-        problems += build_tiers(conf, plugins)[1]
+    for tier in conf.tiers:
+        for entry in tier.plugins:
+            if entry.name in plugins:
+                lines = entry.argument_lines
+                problems += bind_arguments(plugins[entry.name], entry.arguments, lines)[1]
+    for action, arguments in conf.configurations.items():
+        if action in actions:
+            declared = ACTION_ARGUMENTS.get(action, NoArguments)
+            lines = conf.configuration_argument_lines.get(action, {})
+            problems += bind_arguments(declared, arguments, lines)[1]
     return problems
 
 

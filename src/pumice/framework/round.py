@@ -51,6 +51,8 @@ class Round:
     goes_on: Callable[[], bool] | None = None
     """Whether to go on after a task found no node; None: what the job's least numbers say."""
     on_placed: Callable[[int, int], None] | None = None
+    most: Callable[[], int] | None = None
+    """How many to place before ``is_done`` is asked, where counts of the job do not tell."""
     _refused: dict[int, Mask] = field(default_factory=dict)
 
     def run(self, stmt: Statement) -> None:
@@ -88,7 +90,7 @@ class Round:
             return False
         if self.job in ssn.ordering.moving_jobs or self._is_mixed(role):
             return False
-        n = equal_run(ssn, list(self.tasks), self.is_done)
+        n = equal_run(ssn, list(self.tasks), self.is_done, self.most)
         if not n:
             return False
         task = Task(ssn.snapshot, self.tasks[0])
@@ -157,8 +159,10 @@ class Round:
             return False
         if self.memory.mixed_roles is None:
             table, rows = self.ssn.snapshot.tasks, self.ssn.snapshot.jobs.tasks[self.job]
-            kinds = set(zip(table.role[rows].tolist(), table.shape[rows].tolist(), strict=True))
-            roles = [kind[0] for kind in kinds]
+            roles: list[int] = []
+            if len(rows) > 1:
+                pairs = zip(table.role[rows].tolist(), table.shape[rows].tolist(), strict=True)
+                roles = [pair[0] for pair in set(pairs)]
             self.memory.mixed_roles = frozenset(r for r in roles if roles.count(r) > 1)
         return role in self.memory.mixed_roles
 

@@ -197,7 +197,12 @@ def pick_run(placing: Placing, task: Task, n: int, allowed: Mask | None) -> list
     return [] if placing.ranks(task, fit) else Run(placing, task, fit, allowed).pick(n)
 
 
-def equal_run(ssn: "Session", tasks: list[int], is_done: Callable[[], bool]) -> int:
+def equal_run(
+    ssn: "Session",
+    tasks: list[int],
+    is_done: Callable[[], bool],
+    most: Callable[[], int] | None = None,
+) -> int:
     """Say how many of the first tasks can be placed as one run; 0 if they cannot.
 
     Ends where the job is done and where its queue would refuse the next one; both are asked about
@@ -209,6 +214,10 @@ def equal_run(ssn: "Session", tasks: list[int], is_done: Callable[[], bool]) -> 
     same = (table.shape[rows] == table.shape[rows[0]]) & (table.role[rows] == table.role[rows[0]])
     same &= table.nominated[rows] == NOWHERE
     n = len(rows) if same.all() else int(np.argmin(same))
+    if most is not None:
+        n = min(n, most())
+    elif ssn.topology.has_policy(int(table.job[rows[0]])):
+        return 0
     if n < _WORTH or not is_plain(ssn, tasks[0]):
         return 0
     task = Task(ssn.snapshot, tasks[0])
@@ -244,7 +253,7 @@ def is_plain(ssn: "Session", row: int) -> bool:
         return False
     snapshot = ssn.snapshot
     group = snapshot.jobs.groups[snapshot.tasks.job[row]].spec
-    if group.min_task_member or group.sub_group_policy:
+    if group.min_task_member:
         return False
     shape = snapshot.shapes[snapshot.tasks.shape[row]]
     plain = shape.memo.get("plain")

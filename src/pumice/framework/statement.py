@@ -4,6 +4,7 @@ Actions make moves only through a statement; ``commit`` turns them into intents,
 ``rollback`` take them back through the journal.
 """
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,11 +85,14 @@ class Statement:
 
     def repeat(self, moves: Moves) -> None:
         """Make placements that were made and taken back before."""
-        for task, node, pipelined in moves:
-            if pipelined:
-                self.pipeline(task, node)
-            else:
-                self.place(task, node)
+        shape, quiet = self._snapshot.tasks.shape, not self._ssn.hooks["on_place"]
+        for (pipelined, _), some in groupby(moves, key=lambda move: (move[2], shape[move[0]])):
+            batch = list(some)
+            if quiet and not pipelined and len(batch) > 1:
+                self.place_many([task for task, _, _ in batch], [node for _, node, _ in batch])
+                continue
+            for task, node, _ in batch:
+                (self.pipeline if pipelined else self.place)(task, node)
 
     def rollback(self, checkpoint: tuple[int, int]) -> None:
         """Take back what was done since a checkpoint."""

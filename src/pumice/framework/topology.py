@@ -6,7 +6,7 @@ One object for each session, made of domains and sub-groups; actions, the search
 from collections.abc import Callable
 from functools import cached_property
 
-from pumice.api.groups import NetworkTopology
+from pumice.api.groups import NetworkTopology, PodGroup
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS
 from pumice.core.tables import NOWHERE
@@ -101,9 +101,9 @@ class Topology:
     def has_enough_subgroups(self, job: int, is_met: Callable[[SubGroup], bool]) -> bool:
         """Say whether as many parts as each policy needs meet a condition."""
         policies = self._job(job).group.spec.sub_group_policy
-        wanted = {policy.name: policy.min_sub_groups or 0 for policy in policies}
-        if not any(wanted.values()):
+        if not policies:
             return True
+        wanted = {policy.name: policy.min_sub_groups or 0 for policy in policies}
         for part in self.subgroups(job):
             if wanted.get(part.policy, 0) > 0 and is_met(part):
                 wanted[part.policy] -= 1
@@ -155,9 +155,11 @@ class Topology:
     def open(self) -> None:
         """Find where all jobs lie, before anything moves."""
         jobs = self._snapshot.jobs
-        for row in range(jobs.n):
-            if jobs.listed[row] and self.has_topology(row):
-                self.allocated(self._job(row))
+        for row, group in enumerate(jobs.groups[: jobs.n]):
+            if isinstance(group, PodGroup):
+                spec = group.spec
+                if spec.network_topology is not None or spec.sub_group_policy:
+                    self.allocated(self._job(row))
 
     # The place so far, while a part is being placed
 

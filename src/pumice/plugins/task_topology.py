@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from pumice.core.resources import CPU, MEMORY, STEP, Column
+from pumice.core.resources import MEMORY, STEP, Column
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.core.views import Job, Nodes, Task
@@ -263,6 +263,3 @@ def _groups(text: str | None, separator: str | None = ";") -> list[list[str]]:
 def _is_sound(group: Iterable[str], roles: set[str]) -> bool:
     named = [role for role in group if role]
     return len(named) == len(set(named)) and roles.issuperset(named)
-
-
-__all__ = ["CPU", "Bucket", "JobTopology", "TaskTopology", "Wishes"]

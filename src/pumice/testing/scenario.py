@@ -23,6 +23,9 @@ Record = dict[str, Any]
 DEFAULT_NOW = "2026-01-01T00:00:00Z"
 SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 
+_NAMESPACED = frozenset(
+    {"PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota"}
+)
 _TOP_KEYS = (
     *("name", "family", "description", "seed", "now", "cycles", "stable", "negative"),
     *("conf", "confFrom", "nodeUsage", "objects", "objectsFrom", "expect"),
@@ -157,6 +160,9 @@ def _manifests(path: Path, where: str, item: Any) -> list[Manifest]:
         return [m for i, one in enumerate(items) for m in _manifests(path, f"{where}[{i}]", one)]
     metadata = _typed(path, f"{where}.metadata", manifest.get("metadata"), dict, "a mapping")
     _typed(path, f"{where}.metadata.name", metadata.get("name"), str, "the name of the object")
+    if kind in _NAMESPACED and not metadata.get("namespace"):
+        # as kubectl does: what is written by hand seldom names it
+        manifest = {**manifest, "metadata": {**metadata, "namespace": "default"}}
     return [manifest]
 
 

@@ -12,17 +12,13 @@ TIER = "priority gang conformance"
 def old(name="old", n=1, *, on="n1", cpu=1, group_class="low", **more):
     """A running group whose pods may all go."""
     where = more.pop("queue", "default")
-    group = pod_group(
-        name, min_member=0, phase="Running", priority_class=group_class, queue=where
-    )
+    group = pod_group(name, min_member=0, phase="Running", priority_class=group_class, queue=where)
     return [group, *(pod(f"{name}-{i}", group=name, cpu=cpu, node=on, **more) for i in range(n))]
 
 
 def new(name="new", n=1, *, cpu=1, group_class="high", min_member=None, **more):
     """A starving group."""
-    group = pod_group(
-        name, min_member=min_member or n, phase="Inqueue", priority_class=group_class
-    )
+    group = pod_group(name, min_member=min_member or n, phase="Inqueue", priority_class=group_class)
     return [group, *(pod(f"{name}-{i}", group=name, cpu=cpu, **more) for i in range(n))]
 
 

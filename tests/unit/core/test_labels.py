@@ -29,11 +29,13 @@ def demand(key, operator, *values):
 
 @pytest.fixture
 def cluster():
-    return snapshot_of([
-        node("a", labels={"zone": "z1", "rank": "7"}),
-        node("b", labels={"zone": "z2", "rank": "-2"}),
-        node("c", labels={"rank": "high"}),
-    ])
+    return snapshot_of(
+        [
+            node("a", labels={"zone": "z1", "rank": "7"}),
+            node("b", labels={"zone": "z2", "rank": "-2"}),
+            node("c", labels={"rank": "high"}),
+        ]
+    )
 
 
 def names(snapshot, mask):
@@ -42,7 +44,7 @@ def names(snapshot, mask):
 
 class TestSelects:
     def test_no_selector_matches_nothing_and_an_empty_one_everything(self):
-        assert [False, True] == [selects(None, {"a": "1"}), selects(LabelSelector(), {"a": "1"})]
+        assert [selects(None, {"a": "1"}), selects(LabelSelector(), {"a": "1"})] == [False, True]
 
     @pytest.mark.parametrize(
         ("operator", "values", "want"),
@@ -82,19 +84,30 @@ class TestTolerates:
             (Toleration(operator="Exists"), True),
             (Toleration(operator="Exists", effect="NoExecute"), False),
             (Toleration(key="other", operator="Exists"), False),
-            (Toleration(key="dedicated", operator="Equal", value="batch", effect="NoSchedule"), True),
+            (
+                Toleration(key="dedicated", operator="Equal", value="batch", effect="NoSchedule"),
+                True,
+            ),
         ],
     )
     def test_key_value_and_effect_must_cover_the_taint(self, toleration, want):
         assert want == tolerates((toleration,), self.TAINT)
 
     def test_untolerated_taints_are_counted_by_effect(self):
-        snapshot = snapshot_of([
-            node("a", taints=[{"key": "x", "effect": "PreferNoSchedule"}, {"key": "y", "effect": "NoExecute"}]),
-            node("b"),
-        ])
+        snapshot = snapshot_of(
+            [
+                node(
+                    "a",
+                    taints=[
+                        {"key": "x", "effect": "PreferNoSchedule"},
+                        {"key": "y", "effect": "NoExecute"},
+                    ],
+                ),
+                node("b"),
+            ]
+        )
         spec = PodSpec(tolerations=(Toleration(key="y", operator="Exists"),))
-        assert [1, 0] == untolerated(snapshot, spec, ("PreferNoSchedule",)).tolist()
+        assert untolerated(snapshot, spec, ("PreferNoSchedule",)).tolist() == [1, 0]
         assert untolerated(snapshot, spec, ("NoExecute",)) is None
 
 
@@ -130,11 +143,14 @@ class TestNodeLabels:
 
     def test_one_term_must_hold_and_the_selector_too(self, cluster):
         terms = tuple(
-            NodeSelectorTerm(match_expressions=(demand("zone", "In", zone),)) for zone in ("z1", "z2")
+            NodeSelectorTerm(match_expressions=(demand("zone", "In", zone),))
+            for zone in ("z1", "z2")
         )
-        affinity = Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=terms)))
+        affinity = Affinity(
+            node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=terms))
+        )
         spec = PodSpec(affinity=affinity, node_selector={"rank": "-2"})
-        assert ["b"] == names(cluster, node_labels(cluster).demanded(spec))
+        assert names(cluster, node_labels(cluster).demanded(spec)) == ["b"]
 
     def test_a_pod_without_demands_goes_anywhere(self, cluster):
         assert node_labels(cluster).demanded(PodSpec()) is None

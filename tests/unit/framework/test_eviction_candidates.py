@@ -88,7 +88,7 @@ def ask_about_everything(patch):
 @pytest.mark.parametrize("tiers", TIERS, ids=" | ".join)
 @pytest.mark.parametrize("actions", ["preempt", "reclaim", "allocate, reclaim, preempt"])
 def test_passing_hopeless_nodes_over_changes_no_decision(tiers, actions, monkeypatch):
-    worlds = [random_world(seed) for seed in range(4)]
+    worlds = [random_world(seed) for seed in range(2)]
     monkeypatch.setattr(eviction_candidates, "_PATIENCE", 1)
     quick = [decide(world, tiers, actions) for world in worlds]
     ask_about_everything(monkeypatch)

@@ -87,7 +87,7 @@ def test_priority_comes_before_shares(open_session):
 def test_the_real_capability_is_what_others_guarantees_leave_cut_to_the_own_capability(
     open_session,
 ):
-    """100 less 10 and 20 guaranteed leaves 70: with its own 10 a queue may have 80, or its cap 60."""
+    """Of 100, 10 and 20 are guaranteed: 70 and its own 10 for a queue, were it not capped at 60."""
     world = [
         queue("capped", capability={"cpu": 60}, guarantee={"cpu": 10}),
         queue("wide", guarantee={"cpu": 20}),

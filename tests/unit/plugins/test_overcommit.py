@@ -92,6 +92,14 @@ def test_gated_pods_are_not_reserved_for():
     assert phases([*world, wants("j", "9001m")])["j"] == "Pending"
 
 
+def test_pods_that_wait_at_the_queue_s_own_gate_alone_are_reserved_for():
+    gate = {"name": "scheduling.volcano.sh/queue-allocation-gate"}
+    for gates, phase in (([gate], "Pending"), ([gate, {"name": "example.com/wait"}], "Inqueue")):
+        gated = pod("p", group="a", cpu=5, spec={"schedulingGates": gates})
+        world = [node("n", cpu=10), wants("a", 8, phase="Inqueue"), gated]
+        assert phases([*world, wants("j", 9)])["j"] == phase
+
+
 def test_the_test_itself_counts_gated_pods():
     gated = pod("p", group="a", cpu=13, spec={"schedulingGates": [{"name": "example.com/wait"}]})
     assert phases([node("n", cpu=10), wants("a", 13), gated]) == {"a": "Pending"}

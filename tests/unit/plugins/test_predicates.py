@@ -31,17 +31,20 @@ FITS = "fits"
 
 
 def test_a_cordoned_node_takes_nobody(verdicts):
-    assert {"a": CORDON, "b": FITS} == verdicts([node("a", unschedulable=True), node("b")])
+    assert verdicts([node("a", unschedulable=True), node("b")]) == {"a": CORDON, "b": FITS}
 
 
 def test_a_toleration_of_the_cordon_taint_opens_a_cordoned_node(verdicts):
     spec = {"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]}
-    assert {"a": FITS} == verdicts([node("a", unschedulable=True)], spec)
+    assert verdicts([node("a", unschedulable=True)], spec) == {"a": FITS}
 
 
 def test_a_node_selector_wants_every_label(verdicts):
     nodes = [node("a", labels={"disk": "ssd", "zone": "x"}), node("b", labels={"disk": "ssd"})]
-    assert {"a": FITS, "b": LABELS} == verdicts(nodes, {"nodeSelector": {"disk": "ssd", "zone": "x"}})
+    assert verdicts(nodes, {"nodeSelector": {"disk": "ssd", "zone": "x"}}) == {
+        "a": FITS,
+        "b": LABELS,
+    }
 
 
 def test_required_node_affinity_wants_one_term(verdicts):
@@ -52,7 +55,7 @@ def test_required_node_affinity_wants_one_term(verdicts):
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     nodes = [node("a", labels={"disk": "ssd"}), node("b"), node("c")]
     spec = {"affinity": {"nodeAffinity": required}}
-    assert {"a": FITS, "b": LABELS, "c": FITS} == verdicts(nodes, spec)
+    assert verdicts(nodes, spec) == {"a": FITS, "b": LABELS, "c": FITS}
 
 
 @pytest.mark.parametrize(
@@ -66,17 +69,17 @@ def test_taints_keep_pods_away_by_effect(verdicts, effect, want):
 
 def test_a_tolerated_taint_keeps_nobody_away(verdicts):
     spec = {"tolerations": [{"key": "dedicated", "operator": "Equal", "value": "batch"}]}
-    assert {"a": FITS} == verdicts([node("a", taints=TAINTED)], spec)
+    assert verdicts([node("a", taints=TAINTED)], spec) == {"a": FITS}
 
 
 def test_pods_are_counted_whoever_they_belong_to(verdicts):
     others = [pod("o", node="a", scheduler="default-scheduler")]
-    assert {"a": PODS, "b": FITS} == verdicts([node("a", pods=1), node("b", pods=1)], None, others)
+    assert verdicts([node("a", pods=1), node("b", pods=1)], None, others) == {"a": PODS, "b": FITS}
 
 
 def test_what_no_eviction_cures_is_told_before_a_full_node(verdicts):
     others = [pod("o", node="a")]
-    assert {"a": TAINT} == verdicts([node("a", pods=1, taints=TAINTED)], None, others)
+    assert verdicts([node("a", pods=1, taints=TAINTED)], None, others) == {"a": TAINT}
 
 
 def test_cordon_labels_and_taints_are_told_in_this_order(verdicts):
@@ -86,7 +89,7 @@ def test_cordon_labels_and_taints_are_told_in_this_order(verdicts):
         node("b", taints=TAINTED),
         node("c", taints=TAINTED, labels={"disk": "ssd"}),
     ]
-    assert {"a": CORDON, "b": LABELS, "c": TAINT} == verdicts(nodes, spec)
+    assert verdicts(nodes, spec) == {"a": CORDON, "b": LABELS, "c": TAINT}
 
 
 @pytest.mark.parametrize(
@@ -97,8 +100,8 @@ def test_cordon_labels_and_taints_are_told_in_this_order(verdicts):
     ],
 )
 def test_a_switch_turns_a_test_off(verdicts, switch, spec, kind):
-    assert FITS != verdicts([node("a", **kind)], spec)["a"]
-    assert {"a": FITS} == verdicts([node("a", **kind)], spec, **{switch: False})
+    assert verdicts([node("a", **kind)], spec)["a"] != FITS
+    assert verdicts([node("a", **kind)], spec, **{switch: False}) == {"a": FITS}
 
 
 def test_only_full_nodes_could_be_cured(open_session):
@@ -113,11 +116,11 @@ def test_an_evicted_pod_gives_its_slot_back_and_a_pipelined_one_takes_it(open_se
     ssn = open_session([*world, node("a", pods=1), pod("o", group="g", node="a")], Predicates())
     rows = ssn.snapshot.tasks.row_of
     task = ssn.task(rows["default/p"])
-    assert [False] == (ssn.placing.fit(task).verdict == 0).tolist()
+    assert (ssn.placing.fit(task).verdict == 0).tolist() == [False]
     statement = ssn.statement()
     statement.evict(rows["default/o"], "test")
-    assert [True] == (ssn.placing.fit(task).verdict == 0).tolist()
+    assert (ssn.placing.fit(task).verdict == 0).tolist() == [True]
     statement.pipeline(rows["default/q"], 0)
-    assert [False] == (ssn.placing.fit(task).verdict == 0).tolist()
+    assert (ssn.placing.fit(task).verdict == 0).tolist() == [False]
     statement.discard()
-    assert [False] == (ssn.placing.fit(task).verdict == 0).tolist()
+    assert (ssn.placing.fit(task).verdict == 0).tolist() == [False]

@@ -58,7 +58,9 @@ def world(open_session):
     """Give a function that opens a session on nodes a, b (zone x), c (zone y), d (no zone)."""
 
     def opened(*pods, nodes=NODES, **switches):
-        return World(open_session([queue("default"), pod_group("g"), *nodes, *pods], Predicates(**switches)))
+        return World(
+            open_session([queue("default"), pod_group("g"), *nodes, *pods], Predicates(**switches))
+        )
 
     return opened
 
@@ -117,7 +119,9 @@ class TestPorts:
 
     def test_ports_follow_placements_evictions_and_rollbacks(self, world):
         spec = ports({"hostPort": 80})
-        w = world(app("p", "x", spec=spec), app("q", "x", spec=spec), app("o", "x", spec=spec, node="a"))
+        w = world(
+            app("p", "x", spec=spec), app("q", "x", spec=spec), app("o", "x", spec=spec, node="a")
+        )
         assert on(a=PORTS) == w.told("p")
         mark = w.statement.checkpoint()
         w.evict("o")
@@ -129,7 +133,10 @@ class TestPorts:
     def test_ports_of_a_sidecar_count_and_of_an_init_container_do_not(self, world):
         listed = [{"containerPort": 1, "hostPort": 80}]
         starting = {"containers": [], "initContainers": [{"name": "i", "ports": listed}]}
-        staying = {"containers": [], "initContainers": [{"name": "i", "ports": listed, "restartPolicy": "Always"}]}
+        staying = {
+            "containers": [],
+            "initContainers": [{"name": "i", "ports": listed, "restartPolicy": "Always"}],
+        }
         w = world(
             app("p", "x", spec=ports({"hostPort": 80})),
             app("i", "x", spec=starting, node="a"),
@@ -149,7 +156,9 @@ class TestAffinity:
         assert on(c=NEAR, d=NEAR) == w.told("p")
 
     def test_without_a_neighbour_anywhere_only_a_pod_that_is_its_own_goes_ahead(self, world):
-        w = world(app("p", "x", spec=near(term("x", "zone"))), app("q", "y", spec=near(term("x", "zone"))))
+        w = world(
+            app("p", "x", spec=near(term("x", "zone"))), app("q", "y", spec=near(term("x", "zone")))
+        )
         assert on(d=NEAR) == w.told("p")
         assert dict.fromkeys("abcd", NEAR) == w.told("q")
 
@@ -163,7 +172,10 @@ class TestAffinity:
         assert on(d=NEAR) == w.told("q") == w.afresh("q")
 
     def test_one_pod_must_meet_all_terms(self, world):
-        both = near(term("x", "zone"), {"topologyKey": "zone", "labelSelector": {"matchLabels": {"tier": "1"}}})
+        both = near(
+            term("x", "zone"),
+            {"topologyKey": "zone", "labelSelector": {"matchLabels": {"tier": "1"}}},
+        )
         w = world(
             app("p", "y", spec=both),
             app("o", "x", node="a"),
@@ -258,8 +270,8 @@ class TestSpread:
             app("q", "x", spec={**spread("x", nodeAffinityPolicy="Ignore"), **selector}),
             app("o", "x", node="a"),
         )
-        assert {"a": FITS, "b": FITS} == {n: w.told("p")[n] for n in "ab"}
-        assert {"a": SKEW, "b": SKEW} == {n: w.told("q")[n] for n in "ab"}
+        assert {n: w.told("p")[n] for n in "ab"} == {"a": FITS, "b": FITS}
+        assert {n: w.told("q")[n] for n in "ab"} == {"a": SKEW, "b": SKEW}
 
     def test_tainted_nodes_make_a_domain_unless_told_not_to(self, world):
         tainted = node("t", labels={"zone": "z"}, taints=[{"key": "k", "effect": "NoSchedule"}])
@@ -270,12 +282,15 @@ class TestSpread:
             app("o", "x", node="a"),
             nodes=nodes,
         )
-        assert [SKEW, FITS] == [w.told(name)["a"] for name in "pq"]
+        assert [w.told(name)["a"] for name in "pq"] == [SKEW, FITS]
 
     def test_quoted_labels_count_only_pods_of_the_same_value(self, world):
         spec = spread("x", matchLabelKeys=["rev"])
         old = pod("o", group="g", labels={"app": "x", "rev": "1"}, node="a")
-        news = [pod(n, group="g", labels={"app": "x", "rev": r}, spec=spec) for n, r in (("p", "1"), ("q", "2"))]
+        news = [
+            pod(n, group="g", labels={"app": "x", "rev": r}, spec=spec)
+            for n, r in (("p", "1"), ("q", "2"))
+        ]
         w = world(old, *news)
         assert on(a=SKEW, b=SKEW, d=NO_LABEL) == w.told("p")
         assert on(d=NO_LABEL) == w.told("q")
@@ -319,7 +334,12 @@ def test_dirty_rows_agree_with_a_fresh_look_after_every_move(world):
 
     nodes = [node(f"n{i}", labels={"zone": f"z{i % 3}"} if i % 5 else {}) for i in range(10)]
     pods = [
-        app(f"p{i}", str(rng.choice(labels)), spec=some_spec(), node=f"n{i % 10}" if i < 20 else None)
+        app(
+            f"p{i}",
+            str(rng.choice(labels)),
+            spec=some_spec(),
+            node=f"n{i % 10}" if i < 20 else None,
+        )
         for i in range(60)
     ]
     w = world(*pods, nodes=nodes)

@@ -52,6 +52,18 @@ def test_objects_and_conf_may_stand_in_other_files(write):
     assert scenario.conf_source.endswith("my.conf")
 
 
+def test_an_object_without_namespace_stands_in_default(write):
+    """Only kinds that live in a namespace get one."""
+    path = write(
+        "objects:\n"
+        "- {kind: Node, metadata: {name: n1}}\n"
+        "- {kind: Pod, metadata: {name: p1}}\n"
+        "- {kind: PodGroup, metadata: {name: g1, namespace: team}}\n"
+    )
+    found = [one["metadata"].get("namespace") for one in load_scenario(path).objects]
+    assert found == [None, "default", "team"]
+
+
 def test_conf_may_be_a_mapping(write):
     path = write("objects: []\nconf:\n  actions: allocate\n  tiers: []\n")
     assert load_scenario(path).conf == "actions: allocate\ntiers: []\n"

@@ -58,7 +58,9 @@ class Capacity(Plugin, name="capacity"):
         self._reservations = Reservations(snapshot)
         self._inqueue = self._reservations.by_queue()
         self._elastic = elastic_by_queue(snapshot)
-        self._opening_share = {row: self._live_share(row) for row in self._tree.children}
+        self._opening_shares = {row: self._live_share(row) for row in self._tree.children}
+        self._moved = ssn.journal.moved
+        self._leaf_shares: tuple[int, dict[int, float]] = (0, {})
         self.problems: dict[str, str] = self._find_problems()
         """Queue names to what is wrong with their place."""
 
@@ -110,8 +112,16 @@ class Capacity(Plugin, name="capacity"):
 
         Volcano: placing a task counts for the amounts of all ancestors, but not for their shares.
         """
-        found = self._opening_share.get(row)
-        return self._live_share(row) if found is None else found
+        found = self._opening_shares.get(row)
+        if found is not None:
+            return found
+        now = len(self._moved)  # grows with every move and with every move taken back
+        if self._leaf_shares[0] != now:
+            self._leaf_shares = (now, {})
+        shares = self._leaf_shares[1]
+        if row not in shares:
+            shares[row] = self._live_share(row)
+        return shares[row]
 
     def _live_share(self, row: int) -> float:
         if row not in self._tree.above or self._best_effort[row]:

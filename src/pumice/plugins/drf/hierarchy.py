@@ -35,7 +35,7 @@ class Hierarchy:
 
     def __init__(self, snapshot: Snapshot, total: Column) -> None:
         self._snapshot = snapshot
-        self._total = total[:, None]
+        self._total = total  # (R, 1)
         self._branch_of: dict[tuple[int, str], int] = {}
         self._weights, self._parents, self._depths = [1.0], [NOWHERE], [0]
         jobs = snapshot.jobs

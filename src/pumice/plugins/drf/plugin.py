@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -31,13 +32,16 @@ class Drf(Plugin, name="drf"):
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {"compare_queues": True, "reclaimable": True}
 
     def on_open(self, ssn: Session) -> None:
-        """Keep the cluster's total, the whole that shares are taken of, and draw the tree."""
+        """Keep the cluster's total, the whole that shares are taken of."""
         self._snapshot = ssn.snapshot
         self._total = ssn.total[:, None]
         self._moved = ssn.journal.moved
-        if self.hierarchy:
-            self._tree = Hierarchy(ssn.snapshot, ssn.total)
-            self._standing: tuple[int, Standing] | None = None
+        self._standing: tuple[int, Standing] | None = None
+
+    @cached_property
+    def _tree(self) -> Hierarchy:
+        """The tree, drawn when a queue is first compared: a cycle with nothing to do needs none."""
+        return Hierarchy(self._snapshot, self._total)
 
     def order_jobs(self, jobs: Jobs) -> Column:
         """Put jobs with a small share first."""

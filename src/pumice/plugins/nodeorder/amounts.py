@@ -5,7 +5,7 @@ several times faster; both do the same operations in the same order, so the bits
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +13,6 @@ import numpy as np
 
 from pumice.core.resources import CPU, MEMORY, Column
 from pumice.core.shapes import Shape
-from pumice.core.tables import NodeTable
 from pumice.core.views import Nodes
 
 Amount = Any
@@ -47,20 +46,21 @@ class AmountScores:
     balanced: int
     gpu: int | None
 
-    def of_row(self, shape: Shape, nodes: NodeTable, row: int) -> Column | None:
-        """Score one node; None where a node offers no cpu or memory, which columns can do."""
-        capacity = nodes.allocatable[:, row].tolist()
-        if not (capacity[CPU] > 0 and capacity[MEMORY] > 0):
-            return None
+    def of_few(self, shape: Shape, nodes: Nodes, rows: Iterable[int]) -> Column:
+        """Score a few nodes, one by one."""
+        table = nodes.snapshot.nodes
         request: list[float] = shape.request[:, 0].tolist()
-        assumed = nodes.view_nonzero[:, row].tolist()
-        silent = shape.nonzero[:, 0].tolist()
-        wanted = (assumed[CPU] + silent[CPU], assumed[MEMORY] + silent[MEMORY])
-        used = nodes.view_used[:, row].tolist()
+        silent: list[float] = shape.nonzero[:, 0].tolist()
         kinds = self._kinds(request)
-        if self.gpu in kinds and not capacity[self.gpu] > 0:
-            kinds = kinds[:-1]
-        return np.array([self._score((wanted, used, capacity), request, kinds, _FLOATS)])
+        found = []
+        for row in rows:
+            capacity = table.allocatable[:, row].tolist()
+            assumed = table.view_nonzero[:, row].tolist()
+            wanted = (assumed[CPU] + silent[CPU], assumed[MEMORY] + silent[MEMORY])
+            state = (wanted, table.view_used[:, row].tolist(), capacity)
+            kept = [kind for kind in kinds if capacity[kind] > 0]
+            found.append(self._score(state, request, kept, _FLOATS))
+        return np.array(found, dtype=np.float64)
 
     def of_rows(self, shape: Shape, nodes: Nodes) -> Column:
         """Score some nodes, imagined ones too."""

@@ -1,0 +1,183 @@
+"""What a session leaves: phases, conditions, numbers, and only what changed."""
+
+import pytest
+
+from pumice.api.conf import parse_conf
+from pumice.api.objects import from_manifest
+from pumice.cache.ingest import Ingest
+from pumice.core.snapshot import Snapshot
+from pumice.framework.closing import outcome
+from pumice.framework.dispatch import Enabled
+from pumice.framework.session import Session
+from pumice.plugins.gang import Gang
+from pumice.scheduler import Scheduler
+from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.world import advance
+
+DELETED = "2026-01-15T09:00:00Z"
+READY = "tasks in gang are ready to be scheduled"
+
+
+def member(name, kind):
+    """A pod of the group in one of the states that phases depend on."""
+    if kind == "pending":
+        return pod(name, group="g", cpu=1)
+    if kind in ("Succeeded", "Failed"):
+        return pod(name, group="g", cpu=1, node="n1", phase=kind)
+    made = pod(name, group="g", cpu=1, node="n1", phase="Pending" if kind == "bound" else "Running")
+    if kind == "leaving":
+        made["metadata"]["deletionTimestamp"] = DELETED
+    return made
+
+
+def close(*kinds, min_member=2, phase="Inqueue", plugins=(Gang,), **options):
+    group = pod_group("g", min_member=min_member, phase=phase)
+    pods = [member(f"p{i}", kind) for i, kind in enumerate(kinds)]
+    world = [node("n1"), queue("default"), group, *pods]
+    snapshot = Ingest(Snapshot()).load(map(from_manifest, world))
+    ssn = Session(snapshot, [[Enabled(plugin(), {}) for plugin in plugins]])
+    return outcome(ssn, **options)
+
+
+def state(*kinds, **options):
+    return close(*kinds, **options).pod_groups["default/g"]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "phase"),
+    [
+        (["running", "running"], "Running"),
+        (["running", "bound"], "Running"),
+        (["running", "Succeeded"], "Running"),
+        (["running", "leaving"], "Running"),
+        (["leaving", "leaving"], "Running"),
+        (["Succeeded", "Failed"], "Completed"),
+        (["running", "pending"], "Unknown"),
+        (["pending", "pending"], "Inqueue"),
+        ([], "Inqueue"),
+    ],
+)
+def test_the_phase_follows_from_what_tasks_do(kinds, phase):
+    assert state(*kinds).phase == phase
+
+
+def test_a_group_that_was_not_let_in_goes_back_to_pending():
+    assert state("pending", "pending", phase="Running").phase == "Pending"
+
+
+def test_a_group_that_needs_nobody_is_complete_at_once():
+    assert state(min_member=0).phase == "Completed"
+    assert state("running", min_member=0).phase == "Running"
+
+
+def test_numbers_of_tasks_are_told():
+    found = state("running", "Succeeded", "Failed", "Failed", "pending")
+    assert (found.running, found.succeeded, found.failed) == (1, 1, 2)
+
+
+def test_a_gang_that_is_ready_is_told_so():
+    (condition,) = state("running", "bound").conditions
+    assert (condition.type, condition.status, condition.reason) == ("Scheduled", "True", READY)
+
+
+def test_a_gang_that_is_not_ready_is_told_why():
+    (condition,) = state("running", "pending").conditions
+    assert (condition.type, condition.reason) == ("Unschedulable", "NotEnoughResources")
+    assert condition.message.startswith("1/2 tasks in gang unschedulable: pod group is not ready")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "told"),
+    [
+        (["leaving", "leaving"], False),
+        (["leaving", "Failed"], False),
+        (["leaving"], True),
+        (["leaving", "leaving", "pending"], True),
+    ],
+)
+def test_a_gang_on_its_way_out_is_not_blamed(kinds, told):
+    """Nothing is said while enough tasks are leaving or settled and none waits."""
+    assert bool(state(*kinds).conditions) is told
+
+
+def test_a_group_without_pods_is_told_nothing():
+    assert state().conditions == []
+
+
+def test_without_gang_there_is_no_condition_and_no_unknown_phase():
+    found = state("running", "pending", plugins=())
+    assert found.conditions == []
+    assert found.phase == "Inqueue"
+
+
+def test_only_tasks_that_end_pipelined_for_an_eviction_are_nominated():
+    conf = parse_conf('actions: "preempt, backfill"\ntiers:\n- plugins:\n  - name: priority\n')
+    world = [node("n1", pods=1), queue("default"), pod_group("old", min_member=0, phase="Running")]
+    world += [pod("old-0", group="old", cpu=1, node="n1", priority=1)]
+    world += [pod_group("g", phase="Inqueue"), pod("new", group="g")]
+    assert Scheduler(conf).cycle(world, 0.0).nominated == {}
+
+
+# Only what changed
+
+CONF = parse_conf('actions: "backfill"\ntiers:\n- plugins:\n  - name: gang\n')
+
+
+def settled(*kinds):
+    """A world whose statuses are what the last cycle wrote."""
+    group = pod_group("g", min_member=len(kinds), phase="Inqueue")
+    pods = [member(f"p{i}", kind) for i, kind in enumerate(kinds)]
+    world = [node("n1", cpu=1), queue("default"), group, *pods]
+    return advance(world, Scheduler(CONF).cycle(world, 0.0))
+
+
+def changes(world):
+    snapshot = Ingest(Snapshot()).load(map(from_manifest, world))
+    ssn = Session(snapshot, [[Enabled(Gang(), {})]])
+    return outcome(ssn, only_changes=True)
+
+
+@pytest.mark.parametrize("kinds", [["running", "bound"], ["running", "pending"], ["Succeeded"]])
+def test_a_group_whose_status_stays_is_left_out(kinds):
+    world = settled(*kinds)
+    assert changes(world).pod_groups == {}
+
+
+def test_a_group_whose_numbers_changed_is_reported():
+    world = settled("running", "bound")
+    world[-1] = member("p1", "running")
+    assert changes(world).pod_groups["default/g"].running == 2
+
+
+def test_a_group_with_another_message_is_reported():
+    world = [*settled("running", "pending"), member("p9", "pending")]
+    (condition,) = changes(world).pod_groups["default/g"].conditions
+    assert "2 Pending" in condition.message
+
+
+def test_a_group_that_lost_its_gang_is_reported():
+    world = settled("running", "bound")
+    del world[-1]
+    found = changes(world).pod_groups["default/g"]
+    assert found.phase == "Unknown"
+    assert {condition.type for condition in found.conditions} == {"Scheduled", "Unschedulable"}
+
+
+# Queues
+
+
+def test_a_queue_is_told_what_its_jobs_hold():
+    queues = close("running", "bound", "pending", "leaving").queues
+    assert queues == {"default": {"cpu": "2", "pods": "2"}}
+
+
+def test_queues_above_are_told_too_if_there_is_a_root():
+    world = [node("n1"), queue("root"), queue("dep"), queue("team", parent="dep")]
+    world += [pod_group("g", queue="team", phase="Running"), member("p", "running")]
+    snapshot = Ingest(Snapshot()).load(map(from_manifest, world))
+    queues = outcome(Session(snapshot, [])).queues
+    assert {name: held.get("cpu") for name, held in queues.items()} == {
+        "root": "1",
+        "dep": "1",
+        "team": "1",
+    }

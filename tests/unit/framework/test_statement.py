@@ -1,0 +1,101 @@
+"""A statement's moves happen together or not at all."""
+
+import pytest
+
+from pumice.api.intents import Bind, Evict
+from pumice.api.objects import from_manifest
+from pumice.cache.ingest import Ingest
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import Status
+from pumice.framework.session import Session
+from pumice.testing import node, pod, pod_group, queue
+
+WORLD = [
+    node("n1", cpu=4),
+    queue("default"),
+    pod_group("g", min_member=0),
+    pod("runs", group="g", cpu=1, node="n1"),
+    pod("a", group="g", cpu=1),
+    pod("b", group="g", cpu=1),
+]
+
+
+@pytest.fixture
+def ssn():
+    return Session(Ingest(Snapshot()).load(map(from_manifest, WORLD)), [])
+
+
+@pytest.fixture
+def row(ssn):
+    return lambda name: ssn.snapshot.tasks.row_of[f"default/{name}"]
+
+
+def status(ssn, row):
+    return Status(int(ssn.snapshot.tasks.status[row]))
+
+
+def test_commit_hands_over_in_the_order_of_the_moves(ssn, row):
+    stmt = ssn.statement()
+    stmt.evict(row("runs"), "preempt", "default/a")
+    stmt.pipeline(row("a"), 0, freed=True)
+    stmt.place(row("b"), 0)
+    stmt.commit()
+    assert ssn.intents == [Evict("default/runs", "preempt", "default/a"), Bind("default/b", "n1")]
+    assert status(ssn, row("b")) is Status.BINDING
+    assert ssn.nominations == {row("a"): 0}
+
+
+def test_discard_takes_everything_back(ssn, row):
+    before = ssn.snapshot.nodes.books.copy()
+    stmt = ssn.statement()
+    stmt.evict(row("runs"), "preempt")
+    stmt.pipeline(row("a"), 0, freed=True)
+    stmt.place(row("b"), 0)
+    stmt.discard()
+    assert ssn.intents == []
+    assert ssn.nominations == {}
+    assert status(ssn, row("runs")) is Status.RUNNING
+    assert (ssn.snapshot.nodes.books == before).all()
+
+
+def test_a_rollback_goes_back_to_its_checkpoint_only(ssn, row):
+    stmt = ssn.statement()
+    stmt.place(row("a"), 0)
+    here = stmt.checkpoint()
+    stmt.place(row("b"), 0)
+    stmt.rollback(here)
+    stmt.commit()
+    assert ssn.intents == [Bind("default/a", "n1")]
+    assert status(ssn, row("b")) is Status.PENDING
+
+
+def test_a_promise_taken_back_nominates_nobody(ssn, row):
+    stmt = ssn.statement()
+    stmt.pipeline(row("a"), 0, freed=True)
+    stmt.commit()
+    ssn.statement().unpipeline(row("a"))
+    assert status(ssn, row("a")) is Status.PENDING
+    assert ssn.nominations == {row("a"): -1}
+
+
+def test_who_gave_a_place_back_is_remembered_until_a_commit(ssn, row):
+    stmt = ssn.statement()
+    stmt.place(row("a"), 0)
+    stmt.pipeline(row("b"), 0)
+    stmt.discard()
+    assert ssn.records.given_up == {row("a")}
+    again = ssn.statement()
+    again.place(row("a"), 0)
+    again.commit()
+    assert ssn.records.given_up == set()
+
+
+def test_placements_can_be_listed_and_made_again(ssn, row):
+    stmt = ssn.statement()
+    here = stmt.checkpoint()
+    stmt.place(row("a"), 0)
+    stmt.pipeline(row("b"), 0)
+    moves = stmt.moves_since(here)
+    stmt.rollback(here)
+    stmt.repeat(moves)
+    assert [status(ssn, row(name)) for name in "ab"] == [Status.ALLOCATED, Status.PIPELINED]

@@ -1,0 +1,72 @@
+"""cdp: a pod that has just started is left alone for a while."""
+
+import pytest
+
+from pumice.api.meta import epoch
+from pumice.api.objects import from_manifest
+from pumice.cache.ingest import Ingest
+from pumice.core.snapshot import Snapshot
+from pumice.framework.dispatch import Enabled
+from pumice.framework.session import Session
+from pumice.plugins.cdp import Cdp
+from pumice.testing import node, pod, pod_group, queue
+
+MARK = "volcano.sh/cooldown-time"
+SCHEDULED = "2026-01-15T10:00:00Z"
+
+
+def victim(*, label=None, note=None, phase="Running", scheduled="True", kind="PodScheduled"):
+    made = pod(
+        "p",
+        group="g",
+        node="n1",
+        phase=phase,
+        labels={MARK: label} if label else None,
+        annotations={MARK: note} if note else None,
+    )
+    condition = {"type": kind, "status": scheduled, "lastTransitionTime": SCHEDULED}
+    made["status"]["conditions"] = [condition]
+    return made
+
+
+def may_go(made, after, hook="preemptable"):
+    """Ask some seconds after the pod was scheduled."""
+    world = [node("n1"), queue("default"), pod_group("g"), made]
+    snapshot = Ingest(Snapshot()).load(map(from_manifest, world))
+    ssn = Session(snapshot, [[Enabled(Cdp(), {})]], now=epoch(SCHEDULED) + after)
+    return bool(getattr(ssn, hook)(ssn.task(0), [0]))
+
+
+@pytest.mark.parametrize("hook", ["preemptable", "reclaimable"])
+def test_a_pod_is_protected_until_its_time_is_over(hook):
+    """Ten minutes of protection from the moment it was scheduled."""
+    assert not may_go(victim(label="10m"), 599, hook)
+    assert may_go(victim(label="10m"), 600, hook)
+
+
+def test_the_annotation_serves_if_there_is_no_label():
+    assert not may_go(victim(note="600s"), 10)
+
+
+def test_the_label_goes_before_the_annotation():
+    assert may_go(victim(label="5s", note="10m"), 10)
+
+
+def test_a_pod_without_a_time_is_not_protected():
+    assert may_go(victim(), 0)
+
+
+@pytest.mark.parametrize("text", ["soon", "10", "", "10 m"])
+def test_an_unreadable_time_protects_nobody(text):
+    made = victim()
+    made["metadata"]["labels"] = {MARK: text}
+    assert may_go(made, 0)
+
+
+def test_a_pod_that_does_not_run_yet_is_not_protected():
+    assert may_go(victim(label="10m", phase="Pending"), 0)
+
+
+@pytest.mark.parametrize("condition", [{"scheduled": "False"}, {"kind": "Ready"}])
+def test_a_pod_that_was_never_reported_scheduled_is_not_protected(condition):
+    assert may_go(victim(label="10m", **condition), 0)

@@ -1,0 +1,220 @@
+"""nodeorder: scores by requests and images, in Kubernetes' whole numbers."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pumice.core.views import Nodes
+from pumice.plugins.nodeorder import NodeOrder
+from pumice.plugins.predicates import Predicates
+from pumice.testing import node, pod, pod_group, queue
+
+GPU = "nvidia.com/gpu"
+MIB = 1024 * 1024
+OFF = dict.fromkeys(
+    ("least", "most", "node_affinity", "pod_affinity", "balanced", "taints", "images", "spread"), 0
+)
+
+
+@pytest.fixture
+def opened(open_session):
+    """Give a function that opens a session; all weights are 0 unless given."""
+
+    def made(objects, *others, **weights):
+        world = [queue("default"), pod_group("g"), *objects]
+        return open_session(world, NodeOrder(**{**OFF, **weights}), *others)
+
+    return made
+
+
+def scores(ssn, name="p"):
+    task = ssn.task(ssn.snapshot.tasks.row_of[f"default/{name}"])
+    found = ssn.placing.fit(task).score.tolist()
+    assert not ssn.failures.errors
+    return found
+
+
+class Reference:
+    """The three scores with Go's integer arithmetic."""
+
+    @staticmethod
+    def least(wanted, capacity):
+        parts = [
+            0 if w > c else (c - w) * 100 // c for w, c in zip(wanted, capacity, strict=True) if c
+        ]
+        return 50 * sum(parts) // (50 * len(parts)) if parts else 0
+
+    @staticmethod
+    def most(wanted, capacity):
+        parts = [min(w, c) * 100 // c for w, c in zip(wanted, capacity, strict=True) if c]
+        return sum(parts) // len(parts) if parts else 0
+
+    @staticmethod
+    def balance(used, capacity):
+        shares = [min(1.0, u / c) for u, c in zip(used, capacity, strict=True) if c]
+        deviation = 0.0
+        if len(shares) == 2:
+            deviation = abs((shares[0] - shares[1]) / 2)
+        elif len(shares) > 2:
+            mean = sum(shares) / len(shares)
+            deviation = math.sqrt(sum((s - mean) ** 2 for s in shares) / len(shares))
+        return int((1 - deviation) * 100)
+
+    @classmethod
+    def balanced(cls, used, request, capacity):
+        after = [u + r for u, r in zip(used, request, strict=True)]
+        return 50 + (50 + cls.balance(after, capacity) - cls.balance(used, capacity)) // 2
+
+
+def random_cluster(seed):
+    rng = np.random.default_rng(seed)
+    nodes = [
+        node(
+            f"n{i}",
+            cpu=f"{rng.integers(0, 16) * 500}m",
+            memory=f"{rng.integers(0, 9) * 1000}Mi",
+            resources={GPU: int(rng.integers(0, 5))} if i % 2 else {},
+        )
+        for i in range(12)
+    ]
+    running = [
+        pod(f"o{i}", node=f"n{rng.integers(12)}", cpu=f"{rng.integers(1, 900)}m", resources=gpus)
+        for i in range(20)
+        for gpus in ([{}, {GPU: 1}][i % 2],)
+    ]
+    return [*nodes, *running]
+
+
+def amounts(ssn, shape, row):
+    """Read what the reference needs off the tables: used, request and capacity by resource."""
+    nodes, known = ssn.snapshot.nodes, ssn.snapshot.resources
+    kinds = [0, 1]
+    gpu = known.row(GPU)
+    if gpu is not None and shape.request[gpu, 0]:
+        kinds.append(gpu)
+    used, capacity = nodes.view_used[kinds, row], nodes.allocatable[kinds, row]
+    return [[int(x) for x in each] for each in (used, shape.request[kinds, 0], capacity)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("asks", [{"cpu": "300m"}, {"cpu": 1, "resources": {GPU: 1}}, {}])
+@pytest.mark.parametrize("score", ["least", "most", "balanced"])
+def test_scores_by_requests_agree_with_the_reference(opened, seed, asks, score):
+    ssn = opened([*random_cluster(seed), pod("p", group="g", **asks)], **{score: 3})
+    shape = ssn.task(ssn.snapshot.tasks.row_of["default/p"]).shape
+    want = []
+    for row in range(12):
+        used, request, capacity = amounts(ssn, shape, row)
+        silent = ssn.snapshot.nodes.view_nonzero[:, row] + shape.nonzero[:, 0]
+        wanted = [int(x) for x in silent]
+        if score == "balanced":
+            value = Reference.balanced(used, request, capacity) if any(request) else 0
+        else:
+            value = getattr(Reference, score)(wanted, capacity[:2])
+        want.append(3.0 * value)
+    assert want == scores(ssn)
+
+
+@pytest.mark.parametrize("asks", [{"cpu": "300m"}, {"cpu": 1, "resources": {GPU: 1}}, {}])
+def test_one_row_is_scored_as_among_all_rows(opened, asks):
+    ssn = opened([*random_cluster(9), pod("p", group="g", **asks)], least=1, most=2, balanced=1)
+    task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
+    (plugin,) = ssn.plugins
+    single = [
+        plugin.score_nodes(task, Nodes(ssn.snapshot, slice(i, i + 1))).tolist()[0]
+        for i in range(12)
+    ]
+    assert scores(ssn) == single
+
+
+def test_a_container_that_asks_for_nothing_is_taken_to_need_a_little(opened):
+    nodes = [node("a", cpu=1, memory="1000Mi"), node("b", cpu=1, memory="1000Mi")]
+    ssn = opened([*nodes, pod("o", node="a"), pod("p", group="g")], least=1)
+    assert scores(ssn) == [(80 + 60) // 2, (90 + 80) // 2]
+
+
+def test_pods_that_ask_for_nothing_are_not_balanced(opened):
+    ssn = opened([node("a"), pod("o", node="a", cpu=1), pod("p", group="g")], balanced=1)
+    assert scores(ssn) == [0.0]
+
+
+def test_with_predicates_scores_follow_placements(opened):
+    objects = [node("a", cpu=10), node("b", cpu=10)]
+    objects += [pod(name, group="g", cpu=5) for name in "pq"]
+    ssn = opened(objects, Predicates(), most=1)
+    before = scores(ssn)
+    ssn.statement().place(ssn.snapshot.tasks.row_of["default/q"], 0)
+    after = scores(ssn)
+    assert after[0] > before[0]
+    assert after[1] == before[1]
+
+
+def test_without_predicates_scores_stay_as_the_session_opened(opened):
+    objects = [node("a", cpu=10), node("b", cpu=10)]
+    objects += [pod(name, group="g", cpu=5) for name in "pq"]
+    ssn = opened(objects, most=1)
+    before = scores(ssn)
+    ssn.statement().place(ssn.snapshot.tasks.row_of["default/q"], 0)
+    assert before == scores(ssn)
+
+
+def having(name, **sizes):
+    made = node(name)
+    made["status"]["images"] = [{"names": [k], "sizeBytes": v * MIB} for k, v in sizes.items()]
+    return made
+
+
+def running(*images):
+    return {"containers": [{"name": f"c{i}", "image": image} for i, image in enumerate(images)]}
+
+
+class TestImages:
+    def test_an_image_counts_by_size_and_by_the_share_of_nodes_that_have_it(self, opened):
+        nodes = [having("a", **{"x:1": 800}), having("b", **{"x:1": 800}), having("c"), having("d")]
+        ssn = opened([*nodes, pod("p", group="g", spec=running("x:1"))], images=1)
+        want = 100 * (400 - 23) // (1000 - 23)
+        assert [want, want, 0, 0] == scores(ssn)
+
+    def test_the_order_of_nodes_does_not_matter(self, opened):
+        nodes = [having("a", **{"x:1": 800}), having("b"), having("c", **{"x:1": 800})]
+        found = [
+            dict(zip((n["metadata"]["name"] for n in each), scores(ssn), strict=True))
+            for each in (nodes, nodes[::-1])
+            for ssn in (opened([*each, pod("p", group="g", spec=running("x:1"))], images=1),)
+        ]
+        assert found[0] == found[1]
+
+    def test_a_name_without_a_tag_means_the_latest(self, opened):
+        ssn = opened(
+            [
+                having("a", **{"r:5000/x:latest": 900}),
+                pod("p", group="g", spec=running("r:5000/x")),
+            ],
+            images=1,
+        )
+        assert scores(ssn) == [100 * (900 - 23) // (1000 - 23)]
+
+    def test_the_bounds_grow_with_the_containers(self, opened):
+        ssn = opened(
+            [
+                having("a", **{"x:1": 900, "y:1": 900}),
+                pod("p", group="g", spec=running("x:1", "y:1")),
+            ],
+            images=2,
+        )
+        assert scores(ssn) == [2 * (100 * (1800 - 23) // (2000 - 23))]
+
+    def test_little_images_do_not_count(self, opened):
+        ssn = opened(
+            [having("a", **{"x:1": 22}), pod("p", group="g", spec=running("x:1"))], images=1
+        )
+        assert scores(ssn) == [0]
+
+
+def test_a_score_of_weight_nought_is_not_even_computed(opened):
+    ssn = opened([node("a"), pod("p", group="g", cpu=1)])
+    (plugin,) = ssn.plugins
+    task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
+    assert plugin.score_nodes(task, ssn.nodes()) is None
+    assert plugin.rank_nodes(task, ssn.nodes()) is None

@@ -1,0 +1,298 @@
+"""predicates: claims that exist, volumes that can be reached, had, and attached."""
+
+import pytest
+
+from pumice.plugins.predicates import Predicates
+from pumice.testing import node, pod, pod_group, queue
+
+FITS = "fits"
+ZONE_LABEL = "topology.kubernetes.io/zone"
+ZONE = "node(s) had no available volume zone"
+NODE = "node(s) had volume node affinity conflict"
+BIND = "node(s) didn't find available persistent volumes to bind"
+LIMIT = "node(s) exceed max volume count"
+
+
+def claim(name, volume="", storage_class=None, size="1Gi", **status):
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "volumeName": volume,
+            "storageClassName": storage_class,
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": size}},
+        },
+        "status": {"phase": "Bound" if volume else "Pending", **status},
+    }
+
+
+def volume(name, zone=None, labels=None, size="1Gi", storage_class="", driver=None, **spec):
+    made = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {
+            "capacity": {"storage": size},
+            "storageClassName": storage_class,
+            "accessModes": ["ReadWriteOnce", "ReadOnlyMany"],
+            **spec,
+        },
+        "status": {"phase": "Available"},
+    }
+    if zone:
+        condition = {"key": "zone", "operator": "In", "values": [zone]}
+        terms = [{"matchExpressions": [condition]}]
+        made["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
+    if driver:
+        made["spec"]["csi"] = {"driver": driver, "volumeHandle": f"h-{name}"}
+    return made
+
+
+def storage_class(
+    name, mode="WaitForFirstConsumer", provisioner="kubernetes.io/no-provisioner", **more
+):
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": provisioner,
+        "volumeBindingMode": mode,
+        **more,
+    }
+
+
+def csi_node(name, driver, count):
+    drivers = [{"name": driver, "nodeID": name, "allocatable": {"count": count}}]
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {"name": name},
+        "spec": {"drivers": drivers},
+    }
+
+
+def using(name, *claims, **more):
+    volumes = [
+        {"name": f"v{i}", "persistentVolumeClaim": {"claimName": each}}
+        for i, each in enumerate(claims)
+    ]
+    return pod(name, group="g", spec={"volumes": volumes}, **more)
+
+
+NODES = [
+    node("a", labels={"zone": "x", ZONE_LABEL: "x"}),
+    node("b", labels={"zone": "y", ZONE_LABEL: "y"}),
+    node("c"),
+]
+
+
+@pytest.fixture
+def world(open_session):
+    """Give a function that opens a session on nodes a (zone x), b (zone y), c (no zone)."""
+
+    def opened(*objects, **switches):
+        return World(
+            open_session(
+                [queue("default"), pod_group("g"), *NODES, *objects], Predicates(**switches)
+            )
+        )
+
+    return opened
+
+
+class World:
+    """A session asked by pod names."""
+
+    def __init__(self, ssn):
+        self.ssn = ssn
+        self.statement = ssn.statement()
+
+    def task(self, name):
+        return self.ssn.task(self.ssn.snapshot.tasks.row_of[f"default/{name}"])
+
+    def problem(self, name):
+        reason = self.ssn.filter_task(self.task(name))
+        return "" if reason is None else reason.text
+
+    def told(self, name):
+        placing = self.ssn.placing
+        verdict = placing.fit(self.task(name)).verdict.tolist()
+        assert not self.ssn.failures.errors
+        return [placing.reasons[code].text for code in verdict]
+
+
+class TestClaims:
+    def test_a_claim_that_does_not_exist_bars_the_pod(self, world):
+        assert world(using("p", "c")).problem("p") == 'persistentvolumeclaim "c" not found'
+
+    def test_a_claim_bound_to_a_volume_is_fine(self, world):
+        assert not world(using("p", "c"), claim("c", "v"), volume("v")).problem("p")
+
+    def test_an_unbound_claim_that_should_be_bound_bars_the_pod(self, world):
+        want = "pod has unbound immediate PersistentVolumeClaims"
+        now = storage_class("now", mode="Immediate")
+        assert want == world(using("p", "c"), claim("c", storage_class="now"), now).problem("p")
+        assert want == world(using("p", "c"), claim("c")).problem("p")
+
+    def test_a_claim_that_waits_for_its_pod_is_fine(self, world):
+        w = world(using("p", "c"), claim("c", storage_class="wait"), storage_class("wait"))
+        assert not w.problem("p")
+
+    def test_a_lost_claim_bars_the_pod(self, world):
+        assert "non-existent" in world(using("p", "c"), claim("c", phase="Lost")).problem("p")
+
+    def test_an_ephemeral_claim_must_belong_to_its_pod(self, world):
+        spec = {"volumes": [{"name": "v", "ephemeral": {}}]}
+        mine, other = claim("p-v", "v1"), claim("q-v", "v2")
+        owner = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "name": "p",
+            "uid": "default-p",
+            "controller": True,
+        }
+        for each in (mine, other):
+            each["metadata"]["ownerReferences"] = [owner]
+        pods = [pod(name, group="g", spec=spec) for name in "pq"]
+        w = world(*pods, mine, other, volume("v1"), volume("v2"))
+        assert not w.problem("p")
+        assert "not created for the pod" in w.problem("q")
+
+    def test_other_kinds_of_volumes_ask_for_nothing(self, world):
+        w = world(pod("p", group="g", spec={"volumes": [{"name": "tmp", "emptyDir": {}}]}))
+        assert not w.problem("p")
+        assert w.told("p") == [FITS] * 3
+
+    def test_with_all_switches_off_nothing_is_asked(self, world):
+        off = {"volume_limits": False, "volume_zones": False, "volume_binding": False}
+        w = world(using("p", "c"), **off)
+        assert not w.problem("p")
+        assert w.told("p") == [FITS] * 3
+
+
+class TestNodes:
+    def test_a_bound_volume_must_be_in_reach(self, world):
+        w = world(using("p", "c"), claim("c", "v"), volume("v", zone="x"))
+        assert w.told("p") == [FITS, NODE, NODE]
+
+    def test_zone_labels_of_a_volume_keep_it_to_its_zones(self, world):
+        marked = volume("v", labels={ZONE_LABEL: "x__z"})
+        w = world(using("p", "c"), claim("c", "v"), marked)
+        assert w.told("p") == [FITS, ZONE, FITS]
+
+    def test_an_old_zone_label_is_held_against_the_new_one(self, world):
+        marked = volume("v", labels={"failure-domain.beta.kubernetes.io/zone": "y"})
+        w = world(using("p", "c"), claim("c", "v"), marked)
+        assert w.told("p") == [ZONE, FITS, FITS]
+
+    def test_an_unbound_claim_finds_a_free_volume_of_its_class(self, world):
+        w = world(
+            using("p", "c"),
+            claim("c", storage_class="wait", size="2Gi"),
+            storage_class("wait"),
+            volume("fits", zone="x", size="3Gi", storage_class="wait"),
+            volume("small", zone="y", size="1Gi", storage_class="wait"),
+            volume("other", size="9Gi", storage_class="other"),
+        )
+        assert w.told("p") == [FITS, BIND, BIND]
+
+    def test_a_class_that_can_make_volumes_serves_its_topology(self, world):
+        where = [{"matchLabelExpressions": [{"key": "zone", "values": ["y"]}]}]
+        w = world(
+            using("p", "c"),
+            claim("c", storage_class="make"),
+            storage_class("make", provisioner="disks", allowedTopologies=where),
+        )
+        assert w.told("p") == [BIND, FITS, BIND]
+
+    def test_two_claims_of_a_pod_do_not_share_a_volume(self, world):
+        w = world(
+            using("p", "c1", "c2"),
+            claim("c1", storage_class="wait"),
+            claim("c2", storage_class="wait"),
+            storage_class("wait"),
+            volume("x1", zone="x", storage_class="wait"),
+            volume("x2", zone="x", storage_class="wait"),
+            volume("y1", zone="y", storage_class="wait"),
+        )
+        assert w.told("p") == [FITS, BIND, BIND]
+
+    def test_a_volume_taken_by_a_placed_pod_is_gone_until_it_is_rolled_back(self, world):
+        w = world(
+            using("p", "c1"),
+            using("q", "c2"),
+            claim("c1", storage_class="wait"),
+            claim("c2", storage_class="wait"),
+            storage_class("wait"),
+            volume("v", zone="x", storage_class="wait"),
+        )
+        assert w.told("q") == [FITS, BIND, BIND]
+        w.statement.place(w.task("p").row, 0)
+        assert w.told("q") == [BIND] * 3
+        w.statement.discard()
+        assert w.told("q") == [FITS, BIND, BIND]
+
+    def test_pods_that_share_a_claim_follow_the_first_one(self, world):
+        w = world(
+            using("p", "c"),
+            using("q", "c", cpu=1),
+            claim("c", storage_class="make"),
+            storage_class("make", provisioner="disks"),
+        )
+        assert w.told("q") == [FITS] * 3
+        w.statement.pipeline(w.task("p").row, 1)
+        assert w.told("q") == [NODE, FITS, NODE]
+        w.statement.unpipeline(w.task("p").row)
+        assert w.told("q") == [FITS] * 3
+
+
+class TestLimits:
+    def test_a_node_takes_only_so_many_volumes_of_a_driver(self, world):
+        w = world(
+            using("p", "c1"),
+            using("o", "c2", node="a"),
+            using("o2", "c3", node="b"),
+            claim("c1", "v1"),
+            claim("c2", "v2"),
+            claim("c3", "v3"),
+            *(volume(f"v{i}", driver="disks") for i in (1, 2, 3)),
+            csi_node("a", "disks", 1),
+            csi_node("b", "disks", 2),
+        )
+        assert w.told("p") == [LIMIT, FITS, FITS]
+
+    def test_a_volume_that_is_there_already_counts_once(self, world):
+        w = world(
+            using("p", "c"),
+            using("o", "c", node="a"),
+            claim("c", "v"),
+            volume("v", driver="disks"),
+            csi_node("a", "disks", 1),
+        )
+        assert w.told("p") == [FITS] * 3
+
+    def test_counts_follow_moves_and_rollbacks(self, world):
+        w = world(
+            *(using(f"p{i}", f"c{i}", cpu=i + 1) for i in range(2)),
+            *(claim(f"c{i}", f"v{i}") for i in range(2)),
+            *(volume(f"v{i}", driver="disks") for i in range(2)),
+            csi_node("a", "disks", 1),
+        )
+        assert w.told("p1") == [FITS] * 3
+        w.statement.place(w.task("p0").row, 0)
+        assert w.told("p1") == [LIMIT, FITS, FITS]
+        w.statement.discard()
+        assert w.told("p1") == [FITS] * 3
+
+    def test_evictions_could_cure_it(self, world):
+        w = world(
+            using("p", "c1"),
+            using("o", "c2", node="a"),
+            claim("c1", "v1"),
+            claim("c2", "v2"),
+            *(volume(f"v{i}", driver="disks") for i in (1, 2)),
+            csi_node("a", "disks", 1),
+        )
+        assert not w.ssn.placing.incurable(w.ssn.placing.fit(w.task("p"))).any()
