@@ -173,15 +173,16 @@ class Preemption:
         if not fits(task.request[:, 0], snapshot.nodes.future_idle_of(node) + in_all):
             return evicted
         freed = False
-        for victim in [*victims, NOWHERE]:
-            if fits_after_evictions(self._ssn, task, node):
-                stmt.pipeline(task.row, node, freed=freed)
-                return None
-            if victim != NOWHERE:
-                stmt.evict(victim, "preempt", task.key)
-                evicted = evicted + snapshot.request(victim)
-                freed = freed or not snapshot.tasks.best_effort[victim]
-        return evicted
+        turn = self._ssn.ordering.victims_in_turn(victims, task.queue)
+        while not fits_after_evictions(self._ssn, task, node):
+            victim = next(turn, NOWHERE)
+            if victim == NOWHERE:
+                return evicted
+            stmt.evict(victim, "preempt", task.key)
+            evicted = evicted + snapshot.request(victim)
+            freed = freed or not snapshot.tasks.best_effort[victim]
+        stmt.pipeline(task.row, node, freed=freed)
+        return None
 
 
 def _pod_priority(pod: Any) -> int:

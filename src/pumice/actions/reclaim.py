@@ -89,13 +89,15 @@ class Reclamation:
         """Evict on a node just enough for a task, and pipeline it; False if all is not enough."""
         snapshot, request = self._snapshot, task.request[:, 0]
         room = snapshot.nodes.future_idle_of(node)
-        going = 0
+        in_all = sum((snapshot.request(row) for row in victims), start=room)
+        if not fits(request, in_all):
+            return False
+        turn = self._ssn.ordering.victims_in_turn(victims, task.queue)
+        freed = False
         while not fits(request, room):
-            if going == len(victims):
-                return False
-            room = room + snapshot.request(victims[going])
-            going += 1
-        for victim in victims[:going]:
+            victim = next(turn)
             stmt.evict(victim, "reclaim", task.key)
-        stmt.pipeline(task.row, node, freed=going > 0)
+            room = room + snapshot.request(victim)
+            freed = True
+        stmt.pipeline(task.row, node, freed=freed)
         return True

@@ -15,7 +15,7 @@ strict to be. Bound values are shared by every instance made from them: read, do
 
 import dataclasses
 import re
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field
 from functools import cache
 from typing import Any, Final, get_args, get_type_hints
@@ -197,7 +197,7 @@ def describe_arguments(cls: type) -> list[ArgumentRow]:
 def dump_arguments(thing: Any) -> dict[str, Any]:
     """Write the declared fields of an instance as a configuration would; None is left out."""
     out: dict[str, Any] = {}
-    cls: Hashable = type(thing)
+    cls: type = type(thing)
     for each in _arguments(cls):
         value, key = getattr(thing, each.field), each.declaration.key
         if each.declaration.pattern:

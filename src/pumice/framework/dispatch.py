@@ -8,6 +8,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from pumice.core.views import ALL
+from pumice.errors import BadHookResultError
 from pumice.framework.hooks import BY_NAME, HOOKS
 from pumice.framework.plugin import Plugin, implements
 
@@ -68,7 +72,7 @@ def bind_hooks(tiers: Iterable[Iterable[Enabled]], failures: Failures) -> dict[s
         rows = []
         for tier in tier_list:
             methods = tuple(
-                _guard(entry.plugin, hook.name, failures)
+                guard(entry.plugin, hook.name, failures)
                 for entry in tier
                 if entry.offers(hook.name)
             )
@@ -78,19 +82,70 @@ def bind_hooks(tiers: Iterable[Iterable[Enabled]], failures: Failures) -> dict[s
     return table
 
 
-def _guard(plugin: Plugin, hook: str, failures: Failures) -> Method:
+def guard(plugin: Plugin, hook: str, failures: Failures) -> Method:
+    """Wrap a method of a plugin: what it raises is noted, and a safe answer is given instead."""
     method = getattr(plugin, hook)
     answer = _SAFE_ANSWERS.get(hook)
+    lacks = _CONTRACTS.get(hook)
 
     def call(*args: Any) -> Any:
         try:
-            return method(*args)
+            found = method(*args)
+            wanted = lacks(found, args) if lacks is not None else ""
+            if wanted:
+                raise BadHookResultError(plugin.name, hook, wanted=wanted, found=found)  # noqa: TRY301
+            return found  # noqa: TRY300
         except Exception as error:  # noqa: BLE001  # a plugin is foreign code
             failures.note(plugin.name, hook, error)
             return _empty_answer(hook, args, answer)
 
     call.plugin = plugin  # type: ignore[attr-defined]
     return call
+
+
+def _lacks_codes(found: Any, args: tuple[Any, ...]) -> str:
+    """Say what a filter should have answered, nothing if it did."""
+    if found is None:
+        return ""
+    n = len(args[1])
+    return "" if getattr(found, "shape", None) == (n,) else f"{n} answers"
+
+
+def _lacks_scores(found: Any, args: tuple[Any, ...]) -> str:
+    """Say what a score should have been; numbers are looked at where all nodes are asked."""
+    if found is None:
+        return ""
+    n = len(args[1])
+    if getattr(found, "shape", None) != (n,):
+        return f"{n} scores"
+    odd = args[1].rows is ALL and not np.isfinite(found).all()
+    return f"{n} finite numbers" if odd else ""
+
+
+def _lacks_keys(found: Any, args: tuple[Any, ...]) -> str:
+    n = len(args[0])
+    return "" if np.shape(found)[-1:] == (n,) else f"{n} keys"
+
+
+def _lacks_mask(found: Any, args: tuple[Any, ...]) -> str:
+    n = len(args[1])
+    return "" if found is None or len(found) == n else f"a mask of {n}"
+
+
+_CONTRACTS: dict[str, Callable[[Any, tuple[Any, ...]], str]] = {
+    "filter_shape": _lacks_codes,
+    "filter_nodes": _lacks_codes,
+    "score_shape": _lacks_scores,
+    "score_nodes": _lacks_scores,
+    "rank_nodes": _lacks_scores,
+    "order_queues": _lacks_keys,
+    "order_jobs": _lacks_keys,
+    "order_tasks": _lacks_keys,
+    "preemptable": _lacks_mask,
+    "reclaimable": _lacks_mask,
+    "gang_evictable": _lacks_mask,
+}
+"""Answers that would stop the session if they had the wrong size; they count as raised."""
 
 
 def _empty_answer(hook: str, args: tuple[Any, ...], answer: Any) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from pumice.core.views import Job
 from pumice.framework.domain_twins import Twins
 from pumice.framework.domains import Domain
+from pumice.framework.records import Stage, Why
 from pumice.framework.round import JobMemory, Round
 from pumice.framework.statement import Moves, Statement
 from pumice.framework.subgroups import SubGroup
@@ -86,12 +87,20 @@ class DomainSearch:
         ssn = self._ssn
         self._known.clear()
         self._levels.clear()
-        for level in ssn.domain_levels(ssn.job(job), ssn.topology.tree.top, "allocate"):
+        levels = ssn.domain_levels(ssn.job(job), ssn.topology.tree.top, "allocate")
+        for level in levels:
             best = self._best_of(stmt, job, sheet, level)
             if best is not None:
                 stmt.repeat(best.moves)
                 return best
+        self._explain(job, len(_flat(levels)))
         return None
+
+    def _explain(self, job: int, n_large: int) -> None:
+        topology, records = self._ssn.topology, self._ssn.records
+        limit, tiers = topology.limit(job), topology.tree.tiers
+        total = len(tiers) if limit is None else int((tiers <= limit).sum())
+        records.note(job, Stage.NODES, Why.NO_DOMAIN_FITS, limit=limit, large=n_large, total=total)
 
     def _best_of(
         self, stmt: Statement, job: int, sheet: Worksheet, level: list[Domain]

@@ -29,7 +29,7 @@ def explain(ssn: "Session", job: Job) -> str:
     if record.stage is Stage.ENQUEUE and record.why is not Why.NOT_ENQUEUED:
         return f"not enqueued: {sentence}"
     short = job.min_member - job.ready - job.pending_best_effort
-    if short > 0 and record.why in (Why.NO_NODE_FITS, Why.OVER_QUOTA):
+    if short > 0 and record.why in (Why.NO_NODE_FITS, Why.NO_DOMAIN_FITS, Why.OVER_QUOTA):
         sentence += f"; the gang is short of {short} of {job.min_member}"
     return sentence
 
@@ -66,6 +66,13 @@ def _nodes(ssn: "Session", numbers: Numbers) -> str:
     return f"no node fits {numbers['task']}: 0 of {total} nodes ({counted or 'none was tried'})"
 
 
+def _domains(_: "Session", numbers: Numbers) -> str:
+    limit = numbers["limit"]
+    reach = "" if limit is None else f" up to tier {limit}"
+    large, total = numbers["large"], numbers["total"]
+    return f"no network domain{reach} takes it: {large} of {total} look large enough"
+
+
 def _queue(ssn: "Session", numbers: Numbers) -> str:
     queue = numbers.get("queue")
     return "its queue" if queue is None else ssn.snapshot.queues.names[queue]
@@ -79,6 +86,7 @@ _SENTENCES: dict[Why, Callable[["Session", Numbers], str]] = {
     Why.QUEUE_MISPLACED: lambda ssn, n: f"queue {_queue(ssn, n)} is misplaced: {n['problem']}",
     Why.OVER_QUOTA: _quota,
     Why.NO_NODE_FITS: _nodes,
+    Why.NO_DOMAIN_FITS: _domains,
     Why.GANG_SHORT: lambda _, n: f"the gang is short of {n['short']} of {n['needed']}",
     Why.WAITING_FOR_EVICTION: lambda *_: "waiting for pods that leave to make room",
     Why.SCHEDULED: lambda *_: "placed as far as its gang needs; further pods wait",

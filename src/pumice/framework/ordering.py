@@ -2,7 +2,7 @@
 
 import functools
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -145,23 +145,49 @@ class Ordering:
         """Order victims: who is least worth keeping goes first."""
         if len(victims) < 2:
             return list(victims)
+        compare = self.victim_order(victims, preemptor_queue)
+        return sorted(victims, key=functools.cmp_to_key(compare))
+
+    def victim_order(self, victims: list[int], preemptor_queue: int) -> Callable[[int, int], int]:
+        """Give the comparison of victims as things stand: negative if the left one goes first."""
         tasks, jobs = self._snapshot.tasks, self._snapshot.jobs
         job_of = {row: int(tasks.job[row]) for row in victims}
         job_rows = sorted(set(job_of.values()))
         job_key = dict(zip(job_rows, self.job_policy_keys(job_rows), strict=True))
         task_key = dict(zip(victims, self.task_keys(victims), strict=True))
+        queues = functools.cache(self._compare_victim_queues)
 
         def compare(left: int, right: int) -> int:
             a, b = job_of[left], job_of[right]
             if a != b:
                 queue_a, queue_b = int(jobs.queue[a]), int(jobs.queue[b])
                 if queue_a != queue_b:
-                    return self._compare_victim_queues(queue_a, queue_b, preemptor_queue)
+                    return queues(queue_a, queue_b, preemptor_queue)
                 if job_key[a] != job_key[b]:
                     return -1 if job_key[a] > job_key[b] else 1
             return -1 if task_key[right] < task_key[left] else 1
 
-        return sorted(victims, key=functools.cmp_to_key(compare))
+        return compare
+
+    def victims_in_turn(self, victims: list[int], preemptor_queue: int) -> Iterator[int]:
+        """Give sorted victims one by one, while evictions move the order.
+
+        Volcano: a heap is sifted when a victim leaves it, so the next one is settled before the
+        one that left is evicted; the rest is only put in order on the way.
+        """
+        heap = list(victims)
+        if len(set(self._snapshot.tasks.job[heap].tolist())) < 2:
+            yield from heap
+            return
+        moved = self._snapshot.journal.moved
+        compare, seen = self.victim_order(heap, preemptor_queue), len(moved)
+        while heap:
+            if seen != len(moved):
+                compare, seen = self.victim_order(heap, preemptor_queue), len(moved)
+            heap[0], heap[-1] = heap[-1], heap[0]
+            first = heap.pop()
+            _sift(heap, compare)
+            yield first
 
     def compare_victim_queues(self, left: int, right: int, preemptor: int) -> int:
         """Compare queues as sources of victims: negative if the left one gives first."""
@@ -215,6 +241,21 @@ class _TaskTie:
         return (self.created, self.uid) < (other.created, other.uid)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _sift(heap: list[int], compare: Callable[[int, int], int]) -> None:
+    """Let the first element of a binary heap sink to its place."""
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= len(heap):
+            return
+        if child + 1 < len(heap) and compare(heap[child + 1], heap[child]) < 0:
+            child += 1
+        if compare(heap[child], heap[at]) >= 0:
+            return
+        heap[at], heap[child] = heap[child], heap[at]
+        at = child
 
 
 def _flat(tiers: TieredMethods) -> list[Method]:

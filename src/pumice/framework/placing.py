@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pumice.core.resources import STEP, Column, Mask
 from pumice.core.views import ALL, NodeFacts, Nodes, Rows, Task
-from pumice.errors import BadHookResultError
+from pumice.framework.dispatch import guard
 from pumice.framework.plugin import Plugin, Reason
 
 if TYPE_CHECKING:
@@ -88,7 +88,11 @@ class Placing:
         self._score_nodes = [m for tier in hooks["score_nodes"] for m in tier]
         self._rank_nodes = [m for tier in hooks["rank_nodes"] for m in tier]
         self._best_node = [m for tier in hooks["best_node"] for m in tier]
-        self.varying = [p for p in self._ssn.plugins if type(p).vary_by is not Plugin.vary_by]
+        self.varying = [
+            guard(plugin, "vary_by", self._ssn.failures)
+            for plugin in self._ssn.plugins
+            if type(plugin).vary_by is not Plugin.vary_by
+        ]
 
     # Columns of a shape
 
@@ -96,7 +100,7 @@ class Placing:
         """Give the up-to-date columns of a task."""
         key: Hashable = task.shape.id
         if self.varying:
-            key = (key, *[plugin.vary_by(task) for plugin in self.varying])
+            key = (key, *[vary_by(task) for vary_by in self.varying])
         fit = self._fits.get(key)
         moved = self.snapshot.journal.moved
         if fit is None:
@@ -120,7 +124,6 @@ class Placing:
         for method in self._score_shape:
             column = method(task.shape, facts)
             if column is not None:
-                _check_column(method, column, n)
                 static_score = column if static_score is None else static_score + column
         fit = Fit(
             verdict=np.zeros(n, dtype=np.int16),
@@ -173,10 +176,6 @@ class Placing:
             ) in self._ssn.failures.errors:
                 return np.full(n, len(entry.curable) - 1, dtype=np.int16)
             return None
-        if answer.shape != (n,):
-            raise BadHookResultError(
-                entry.plugin.name, "filter_nodes", wanted=f"{n} answers", found=answer.shape
-            )
         codes: Codes = (~answer).astype(np.int16) if answer.dtype == np.bool_ else answer
         return codes if codes.any() else None
 
@@ -186,8 +185,6 @@ class Placing:
         for method in self._score_nodes:
             column = method(task, nodes)
             if column is not None:
-                if rows is ALL:
-                    _check_column(method, column, len(nodes))
                 score = score + column
         return score
 
@@ -258,7 +255,6 @@ class Placing:
         for method in self._rank_nodes:
             column = method(task, nodes)
             if column is not None:
-                _check_column(method, column, len(nodes))
                 scores = scores + column
         return scores
 
@@ -324,10 +320,3 @@ def _unique(moved: list[Any], n: int) -> Rows:
         row = rows.pop()
         return slice(row, row + 1)
     return np.fromiter(rows, dtype=np.intp, count=len(rows))
-
-
-def _check_column(method: Any, column: Any, n: int) -> None:
-    if getattr(column, "shape", None) != (n,) or not np.isfinite(column).all():
-        raise BadHookResultError(
-            method.plugin.name, "score_nodes", wanted=f"{n} finite numbers", found=column
-        )

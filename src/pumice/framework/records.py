@@ -36,6 +36,7 @@ class Why(Enum):
     QUEUE_MISPLACED = "queue has no valid place in the tree"
     OVER_QUOTA = "over quota"
     NO_NODE_FITS = "no node fits"
+    NO_DOMAIN_FITS = "no network domain fits"
     GANG_SHORT = "gang short of members"
     WAITING_FOR_EVICTION = "waiting for evicted pods to leave"
     SCHEDULED = "scheduled"

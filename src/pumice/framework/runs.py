@@ -238,10 +238,10 @@ def equal_run(
 
 def _alike(ssn: "Session", tasks: list[int]) -> int:
     """Say how many of the first tasks get the same answers as the first one."""
-    for plugin in ssn.placing.varying:
-        first = plugin.vary_by(Task(ssn.snapshot, tasks[0]))
+    for vary_by in ssn.placing.varying:
+        first = vary_by(Task(ssn.snapshot, tasks[0]))
         for i in range(1, len(tasks)):
-            if plugin.vary_by(Task(ssn.snapshot, tasks[i])) != first:
+            if vary_by(Task(ssn.snapshot, tasks[i])) != first:
                 tasks = tasks[:i]
                 break
     return len(tasks)

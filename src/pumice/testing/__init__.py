@@ -1,6 +1,6 @@
 """Scenario files and builders for tests: public, for plug-in authors and cluster owners alike."""
 
-from pumice.testing.builders import node, pdb, pod, pod_group, priority_class, queue
+from pumice.testing.builders import hyper_node, node, pdb, pod, pod_group, priority_class, queue
 from pumice.testing.compare import CompareOptions, compare
 from pumice.testing.runner import (
     CaseResult,
@@ -24,6 +24,7 @@ __all__ = [
     "check",
     "compare",
     "find_scenarios",
+    "hyper_node",
     "load_scenario",
     "node",
     "pdb",

@@ -180,6 +180,30 @@ def priority_class(
     }
 
 
+def hyper_node(
+    name: str,
+    *,
+    tier: int = 1,
+    nodes: Iterable[str] = (),
+    children: Iterable[str] = (),
+    tier_name: str | None = None,
+    members: Iterable[Mapping[str, Any]] = (),
+) -> Manifest:
+    """Build a HyperNode over nodes and other HyperNodes; `members` are added as they are."""
+    named = [("Node", each) for each in nodes] + [("HyperNode", each) for each in children]
+    built = [{"type": kind, "selector": {"exactMatch": {"name": each}}} for kind, each in named]
+    return {
+        "apiVersion": "topology.volcano.sh/v1alpha1",
+        "kind": "HyperNode",
+        "metadata": _metadata(name),
+        "spec": {
+            "tier": tier,
+            "members": [*built, *map(dict, members)],
+            **_present(tierName=tier_name),
+        },
+    }
+
+
 def pdb(
     name: str,
     *,

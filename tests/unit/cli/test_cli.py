@@ -70,8 +70,8 @@ def module(name, **attributes):
 def fakes(monkeypatch):
     for fake in (
         module("pumice.scheduler", Scheduler=FakeScheduler),
-        module("pumice.plugins", BUILTIN={"binpack": Packing, "gang": Gangs}),
-        module("pumice.actions", BUILTIN={"allocate": object}),
+        module("pumice.plugins", builtin_plugins=lambda: {"binpack": Packing, "gang": Gangs}),
+        module("pumice.actions", ACTIONS={"allocate": object}),
     ):
         monkeypatch.setitem(sys.modules, fake.__name__, fake)
     monkeypatch.delenv("PUMICE_DEBUG", raising=False)

@@ -1,0 +1,314 @@
+"""The search for the best domain: narrow tiers first, parts together, nothing left behind."""
+
+import numpy as np
+import pytest
+
+from pumice.api.conf import parse_conf
+from pumice.core.checks import check
+from pumice.framework.dispatch import Enabled
+from pumice.framework.domain_search import DomainSearch, Trial
+from pumice.framework.session import Session
+from pumice.plugins.gang import Gang
+from pumice.plugins.network_topology_aware import NetworkTopologyAware
+from pumice.plugins.priority import Priority
+from pumice.scheduler import Scheduler
+from pumice.testing import hyper_node, node, pod, pod_group, queue
+from pumice.testing.samples import snapshot_of
+
+HARD = {"mode": "hard", "highestTierAllowed": 2}
+TREE = [
+    hyper_node("s0", nodes=["n0", "n1"]),
+    hyper_node("s1", nodes=["n2", "n3"]),
+    hyper_node("s2", nodes=["n4", "n5"]),
+    hyper_node("g0", tier=2, children=["s0", "s1"]),
+]
+CONF = """
+actions: "allocate"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: predicates
+  - name: network-topology-aware
+"""
+
+
+def decide(*objects, cpus=(4, 4, 4, 4, 4, 4), conf=CONF):
+    nodes = [node(f"n{i}", cpu=cpu) for i, cpu in enumerate(cpus)]
+    world = [queue("default"), *nodes, *TREE, *objects]
+    return Scheduler(parse_conf(conf)).cycle(world, 0.0)
+
+
+def job(name="j", n=2, *, cpu=2, parts=None, policies=(), first=0, **group):
+    """A gang; ``parts`` gives the label value of each pod."""
+    group = {"min_member": n, "network_topology": HARD, "phase": "Inqueue", **group}
+    spec = {"subGroupPolicy": list(policies)} if policies else {}
+    labels = [{} if parts is None else {"part": str(parts[i])} for i in range(n)]
+    pods = [
+        pod(f"{name}-w-{first + i}", group=name, cpu=cpu, labels=label)
+        for i, label in enumerate(labels)
+    ]
+    return [pod_group(name, spec=spec, **group), *pods]
+
+
+def policy(size, *, tier=None, least=None):
+    built = {"name": "p", "matchLabelKeys": ["part"], "subGroupSize": size}
+    if least is not None:
+        built["minSubGroups"] = least
+    if tier is not None:
+        built["networkTopology"] = {"mode": "hard", "highestTierAllowed": tier}
+    return built
+
+
+def domain_of(decisions, name="j"):
+    return decisions.pod_groups[f"default/{name}"].hyper_node
+
+
+def nodes_of(decisions):
+    return sorted(set(decisions.binds.values()))
+
+
+# One job, one domain
+
+
+def test_the_narrowest_tier_that_takes_a_job_is_used():
+    decisions = decide(*job(n=4))
+    assert domain_of(decisions) in {"s0", "s1", "s2"}
+    assert len(nodes_of(decisions)) == 2
+
+
+def test_a_wider_tier_is_used_when_no_narrow_domain_is_large_enough():
+    decisions = decide(*job(n=6))
+    assert domain_of(decisions) == "g0"
+    assert len(decisions.binds) == 6
+
+
+def test_a_hard_limit_leaves_a_job_pending_rather_than_spread():
+    decisions = decide(*job(n=12))
+    assert decisions.binds == {}
+    assert domain_of(decisions) is None
+
+
+def test_a_soft_topology_ends_with_the_whole_cluster():
+    decisions = decide(*job(n=12, network_topology={"mode": "soft"}))
+    assert len(decisions.binds) == 12
+    assert domain_of(decisions) == "<cluster-top-hypernode>"
+
+
+def test_the_domain_that_the_job_leaves_fullest_is_preferred():
+    decisions = decide(pod("other", cpu=1, node="n4"), *job(n=2))
+    assert domain_of(decisions) == "s2"
+
+
+def test_a_domain_that_looks_large_enough_but_is_not_gives_way_to_the_next():
+    """Sums do not tell how requests fit on nodes; only a dry run does."""
+    decisions = decide(*job(n=1, cpu=4), cpus=(3, 3, 3, 3, 4, 3))
+    assert decisions.binds == {"default/j-w-0": "n4"}
+
+
+def test_a_job_with_tasks_running_stays_within_reach_of_them():
+    """The rack s2 has as much room, but lies beyond the limit around n0."""
+    decisions = decide(pod("j-w-9", group="j", cpu=4, node="n0"), *job(n=3, min_member=4))
+    assert domain_of(decisions) == "g0"
+    assert set(nodes_of(decisions)) <= {"n1", "n2", "n3"}
+
+
+def test_a_job_whose_tasks_lie_further_apart_than_allowed_gets_no_more():
+    apart = [
+        pod(f"j-w-{9 + i}", group="j", cpu=1, node=name) for i, name in enumerate(("n0", "n5"))
+    ]
+    decisions = decide(*apart, *job(n=1, min_member=3))
+    assert decisions.binds == {}
+    assert domain_of(decisions) == "<cluster-top-hypernode>"
+
+
+def test_tasks_beyond_the_gang_follow_one_by_one_into_the_same_domain():
+    decisions = decide(*job(n=4, min_member=2, network_topology={**HARD, "highestTierAllowed": 1}))
+    assert len(decisions.binds) == 4
+    assert len(nodes_of(decisions)) == 2
+    assert domain_of(decisions) in {"s0", "s1", "s2"}
+
+
+def test_a_domain_must_look_large_enough_for_all_pending_tasks_not_only_the_gang():
+    decisions = decide(*job(n=5, min_member=2, network_topology={**HARD, "highestTierAllowed": 1}))
+    assert decisions.binds == {}
+    assert decisions.explanations["default/j"].startswith(
+        "no network domain up to tier 1 takes it: 3 of 3 look large enough"
+    )
+
+
+def test_a_job_may_wait_for_room_that_is_being_freed():
+    leaving = pod("old", cpu=4, node="n0")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-15T10:00:00Z"
+    full = [pod(f"o{i}", cpu=4, node=f"n{i}") for i in range(2, 6)]
+    decisions = decide(leaving, *full, *job(n=3))
+    assert decisions.binds == {}
+    assert sorted(decisions.pipelined.values()) == ["n0"]
+    assert domain_of(decisions) is None
+
+
+def test_without_the_plugin_the_whole_cluster_is_one_domain():
+    conf = CONF.replace("  - name: network-topology-aware\n", "")
+    decisions = decide(*job(n=12), conf=conf)
+    assert len(decisions.binds) == 12
+    assert domain_of(decisions) == "<cluster-top-hypernode>"
+
+
+# Sub-groups
+
+
+def test_each_subgroup_keeps_to_its_own_limit_inside_the_jobs():
+    decisions = decide(*job(n=8, parts=[0, 0, 0, 0, 1, 1, 1, 1], policies=[policy(4, tier=1)]))
+    first = {decisions.binds[f"default/j-w-{i}"] for i in range(4)}
+    second = {decisions.binds[f"default/j-w-{i}"] for i in range(4, 8)}
+    assert sorted([sorted(first), sorted(second)]) == [["n0", "n1"], ["n2", "n3"]]
+    assert domain_of(decisions) == "g0"
+
+
+def test_a_job_starts_with_as_many_subgroups_as_it_needs():
+    decisions = decide(
+        *job(
+            n=6,
+            min_member=4,
+            cpu=4,
+            parts=[0, 0, 1, 1, 2, 2],
+            policies=[policy(2, tier=1, least=2)],
+            network_topology=HARD,
+        )
+    )
+    assert len(decisions.binds) == 4
+
+
+def test_a_job_short_of_subgroups_is_not_valid():
+    decisions = decide(*job(n=2, parts=[0, 0], policies=[policy(2, least=2)]))
+    assert decisions.binds == {}
+
+
+def test_a_subgroup_that_does_not_fit_holds_up_a_job_that_needs_it():
+    decisions = decide(
+        *job(n=4, min_member=2, cpu=4, parts=[0, 0, 0, 1], policies=[policy(3, tier=1, least=1)])
+    )
+    assert decisions.binds == {}
+
+
+def test_subgroups_go_by_priority_then_by_number():
+    parts = [10, 2]
+    pods = job(n=2, min_member=1, cpu=4, parts=parts, policies=[policy(1)])
+    assert next(iter(decide(*pods).binds)) == "default/j-w-1"
+    pods[1]["spec"]["priority"] = 9
+    assert next(iter(decide(*pods).binds)) == "default/j-w-0"
+
+
+# What the search leaves behind
+
+
+def search_world(seed):
+    """A cluster of uneven racks, partly in use, and one job in one or two parts."""
+    rng = np.random.default_rng(seed)
+    names = [f"n{i}" for i in range(12)]
+    objects = [queue("default")]
+    objects += [node(name, cpu=int(rng.integers(2, 9))) for name in names]
+    objects += [hyper_node(f"s{i}", nodes=names[2 * i : 2 * i + 2]) for i in range(6)]
+    objects += [
+        hyper_node(f"g{i}", tier=2, children=[f"s{k}" for k in range(3 * i, 3 * i + 3)])
+        for i in range(2)
+    ]
+    for i, name in enumerate(names):
+        if rng.random() < 0.5:
+            objects.append(pod(f"old{i}", cpu=int(rng.integers(1, 3)), node=name))
+    n = int(rng.integers(2, 7))
+    parts = [i % 2 for i in range(n)]
+    policies = [policy(max(1, n // 2), tier=1)] if rng.random() < 0.5 else ()
+    least = n
+    for i in range(int(rng.integers(0, 3))):
+        labels, where = {"part": str(i % 2)}, names[int(rng.integers(0, 12))]
+        objects.append(pod(f"run{i}", group="j", cpu=1, node=where, labels=labels))
+        least += 1
+    objects += job(
+        n=n, cpu=int(rng.integers(1, 4)), parts=parts, policies=policies, min_member=least
+    )
+    return objects
+
+
+def session_of(objects):
+    tier = [Enabled(plugin, {}) for plugin in (Priority(), Gang(), NetworkTopologyAware())]
+    return Session(snapshot_of(objects), [tier])
+
+
+class Exhaustive(DomainSearch):
+    """Tries every domain, as Volcano does."""
+
+    def _most_promising_first(self, sheet, level):
+        return [(np.inf, domain) for domain in level]
+
+    def _find_twins(self, sheet):
+        return None
+
+    def _place_part(self, stmt, part, tasks, within, *, first):
+        ssn = self._ssn
+        for level in ssn.domain_levels(part, within, "allocate"):
+            runs = [self._run(stmt, part, tasks, domain) for domain in level]
+            trials = [trial for trial in runs if trial is not None]
+            if trials:
+                domains = [trial.domain for trial in trials]
+                scores = ssn.score_domains(part, domains)
+                best = np.flatnonzero(scores == scores.max())
+                if len(best) > 1:
+                    scores[best] += ssn.rank_domains(part, [domains[i] for i in best])
+                winner = trials[int(np.argmax(scores))]
+                stmt.repeat(winner.moves)
+                return Trial(winner.domain, winner.moves, float(scores.max()), winner.left)
+        return None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_leaving_out_hopeless_domains_does_not_change_the_outcome(seed):
+    found = []
+    for kind in (DomainSearch, Exhaustive):
+        ssn = session_of(search_world(seed))
+        row = ssn.snapshot.jobs.row_of["default/j"]
+        search, stmt = kind(ssn), ssn.statement()
+        trial = search.place(stmt, row, search.worksheet(row))
+        found.append(None if trial is None else (trial.score, len(trial.moves)))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_only_the_winning_moves_stay(seed):
+    ssn = session_of(search_world(seed))
+    row = ssn.snapshot.jobs.row_of["default/j"]
+    before = ssn.snapshot.nodes.books.copy()
+    lies_in = ssn.topology.allocated(ssn.job(row))
+    search, stmt = DomainSearch(ssn), ssn.statement()
+    trial = search.place(stmt, row, search.worksheet(row))
+    assert len(stmt) == (0 if trial is None else len(trial.moves))
+    check(ssn.snapshot)
+    stmt.discard()
+    assert (ssn.snapshot.nodes.books == before).all()
+    assert ssn.topology.allocated(ssn.job(row)) is lies_in
+
+
+def test_domains_alike_are_tried_once(monkeypatch):
+    tried = []
+    run = DomainSearch._try_job
+
+    def counted(self, stmt, job, sheet, domain):
+        tried.append(domain.name)
+        return run(self, stmt, job, sheet, domain)
+
+    monkeypatch.setattr(DomainSearch, "_try_job", counted)
+    decide(*job(n=2, parts=[0, 1], policies=[policy(1, tier=1)]))
+    assert tried == ["s0"]
+
+
+def test_a_job_in_one_piece_is_tried_in_the_best_domain_first(monkeypatch):
+    tried = []
+    run = DomainSearch._try_job
+
+    def counted(self, stmt, job, sheet, domain):
+        tried.append(domain.name)
+        return run(self, stmt, job, sheet, domain)
+
+    monkeypatch.setattr(DomainSearch, "_try_job", counted)
+    decide(pod("other", cpu=1, node="n2"), *job(n=2))
+    assert tried == ["s1"]

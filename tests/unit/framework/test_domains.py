@@ -1,0 +1,169 @@
+"""Network domains: HyperNodes as a tree over nodes."""
+
+import numpy as np
+import pytest
+
+from pumice.api.objects import from_manifest
+from pumice.cache.ingest import Ingest
+from pumice.core.snapshot import Snapshot
+from pumice.framework.domains import TOP_NAME, DomainUse, domain_tree
+from pumice.testing import hyper_node, node, pod, pod_group, queue
+from pumice.testing.samples import snapshot_of
+
+NODES = [node(f"n{i}", cpu=4, labels={"rack": f"r{i // 2}"}) for i in range(6)]
+TREE = [
+    hyper_node("s0", nodes=["n0", "n1"]),
+    hyper_node("s1", nodes=["n2", "n3"]),
+    hyper_node("g0", tier=2, children=["s0", "s1"], tier_name="pod"),
+]
+
+
+def tree_of(*objects):
+    return domain_tree(snapshot_of([*NODES, *objects]))
+
+
+def rows(tree, name):
+    return tree.by_name[name].rows.tolist()
+
+
+def member(**selector):
+    return {"type": "Node", "selector": selector}
+
+
+def test_a_virtual_domain_stands_over_all_others_with_every_node():
+    top = tree_of(*TREE).top
+    assert (top.name, top.tier, top.rows.tolist()) == (TOP_NAME, 3, [0, 1, 2, 3, 4, 5])
+
+
+def test_without_hypernodes_the_top_is_of_the_first_tier():
+    tree = tree_of()
+    assert [(domain.name, domain.tier) for domain in tree.domains] == [(TOP_NAME, 1)]
+
+
+def test_a_parent_holds_the_nodes_of_its_children():
+    assert rows(tree_of(*TREE), "g0") == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("selector", "wanted"),
+    [
+        ({"exactMatch": {"name": "n3"}}, [3]),
+        ({"exactMatch": {"name": "unknown"}}, []),
+        ({"regexMatch": {"pattern": "[45]$"}}, [4, 5]),
+        ({"regexMatch": {"pattern": "("}}, []),
+        ({"labelMatch": {"matchLabels": {"rack": "r1"}}}, [2, 3]),
+        ({"labelMatch": {"matchLabels": {"rack": "nowhere"}}}, []),
+        (
+            {
+                "labelMatch": {
+                    "matchExpressions": [{"key": "rack", "operator": "NotIn", "values": ["r1"]}]
+                }
+            },
+            [0, 1, 4, 5],
+        ),
+        ({"labelMatch": {"matchExpressions": [{"key": "rack", "operator": "In"}]}}, []),
+        ({"labelMatch": {}}, []),
+    ],
+)
+def test_members_are_found_by_name_pattern_and_labels(selector, wanted):
+    assert rows(tree_of(hyper_node("s", members=[member(**selector)])), "s") == wanted
+
+
+def test_hypernodes_that_name_each_other_leave_the_rest_as_it_is():
+    ring = [
+        hyper_node("a", tier=5, children=["b"], nodes=["n4"]),
+        hyper_node("b", tier=5, children=["a"], nodes=["n5"]),
+        hyper_node("self", tier=4, children=["self"]),
+    ]
+    tree = tree_of(*TREE, *ring)
+    assert rows(tree, "g0") == [0, 1, 2, 3]
+    assert (rows(tree, "a"), rows(tree, "b"), rows(tree, "self")) == ([4], [5], [])
+    assert all(next(reversed([*domain.lineage()])) is tree.top for domain in tree.domains)
+
+
+def test_a_child_with_two_parents_stays_with_the_nearer_one():
+    tree = tree_of(*TREE, hyper_node("g1", tier=3, children=["s1"], nodes=["n4"]))
+    assert tree.by_name["s1"].parent is tree.by_name["g0"]
+    assert rows(tree, "g1") == [4]
+
+
+def test_a_child_that_does_not_exist_is_left_out():
+    assert rows(tree_of(hyper_node("g", tier=2, children=["gone"], nodes=["n0"])), "g") == [0]
+
+
+def test_the_domain_over_two_others_is_the_smallest_with_both():
+    tree = tree_of(*TREE, hyper_node("s2", nodes=["n4", "n5"]))
+    by_name = tree.by_name
+    assert by_name["s0"].common(by_name["s1"]) is by_name["g0"]
+    assert by_name["s0"].common(by_name["g0"]) is by_name["g0"]
+    assert by_name["s0"].common(by_name["s2"]) is tree.top
+
+
+@pytest.mark.parametrize(
+    ("nodes", "wanted"), [([0, 1], "s0"), ([0, 3], "g0"), ([0, 5], TOP_NAME), ([5], TOP_NAME)]
+)
+def test_tasks_lie_in_the_domain_of_the_lowest_tier_with_all_their_nodes(nodes, wanted):
+    assert tree_of(*TREE).smallest_with(nodes).name == wanted
+
+
+def test_tasks_without_nodes_lie_nowhere():
+    assert tree_of(*TREE).smallest_with([]) is None
+
+
+def test_a_home_is_a_domain_of_the_lowest_tier_there_is():
+    tree = tree_of(*TREE, hyper_node("far", tier=2, nodes=["n4"]))
+    assert tree.home(0).name == "s0"
+    assert tree.home(4) is None
+    assert tree.has_one_home(tree.by_name["s1"])
+    assert not tree.has_one_home(tree.by_name["g0"])
+
+
+def test_node_columns_add_up_to_domain_columns():
+    tree = tree_of(*TREE)
+    sums = tree.sums(np.arange(6.0)[None, :])
+    assert dict(zip([domain.name for domain in tree.domains], sums[0].tolist(), strict=True)) == {
+        TOP_NAME: 15.0,
+        "g0": 6.0,
+        "s0": 1.0,
+        "s1": 5.0,
+    }
+
+
+def test_the_tree_is_built_again_only_when_nodes_or_hypernodes_change():
+    ingest = Ingest(Snapshot())
+    snapshot = ingest.load([from_manifest(each) for each in [*NODES, *TREE]])
+    first = domain_tree(snapshot)
+    assert domain_tree(snapshot) is first
+    ingest.upsert(from_manifest(node("n6")))
+    ingest.settle()
+    second = domain_tree(snapshot)
+    assert len(second.top.rows) == 7
+    ingest.upsert(from_manifest(hyper_node("s2", nodes=["n6"])))
+    assert rows(domain_tree(snapshot), "s2") == [6]
+
+
+def test_use_follows_placements_promises_and_evictions_and_their_undoing():
+    snapshot = snapshot_of(
+        [
+            *NODES,
+            *TREE,
+            queue("default"),
+            pod_group("g"),
+            pod("old", group="g", cpu=2, node="n0"),
+            pod("new", group="g", cpu=1),
+            pod("late", group="g", cpu=1),
+        ]
+    )
+    tree = domain_tree(snapshot)
+    use = DomainUse(snapshot, tree)
+    s0, g0 = tree.by_name["s0"].index, tree.by_name["g0"].index
+    task = snapshot.tasks.row_of
+    assert use.now()[0, [s0, g0]].tolist() == [2000, 2000]
+    mark = snapshot.journal.mark()
+    snapshot.place(task["default/new"], 1)
+    snapshot.pipeline(task["default/late"], 2)
+    assert use.now()[0, [s0, g0]].tolist() == [3000, 4000]
+    snapshot.evict(task["default/old"])
+    assert use.now()[0, [s0, g0]].tolist() == [1000, 2000]
+    snapshot.journal.rollback(mark)
+    assert use.now()[0, [s0, g0]].tolist() == [2000, 2000]
