@@ -11,6 +11,19 @@ from pumice.testing import node, pod, pod_group, priority_class, queue
 GPU = "nvidia.com/gpu"
 ZONE = "zone"
 QUEUES = ("blue", "green", "red")
+ACTIONS = ("enqueue", "allocate", "backfill", "preempt", "reclaim")
+FURTHER = (
+    "cdp",
+    "nodegroup",
+    "numa-aware",
+    "pdb",
+    "resource-strategy-fit",
+    "resourcequota",
+    "sla",
+    "task-topology",
+    "tdm",
+    "usage",
+)
 CPU_STEPS = (0, 250, 500, 1000, 1500)
 _TAINT = {"key": "dedicated", "value": "yes", "effect": "NoSchedule"}
 _TOLERATION = {"key": "dedicated", "operator": "Exists"}
@@ -162,7 +175,7 @@ def conf_of(actions, *tiers):
 
 
 @st.composite
-def confs(draw, actions=("enqueue", "allocate", "backfill", "preempt", "reclaim"), must=()):
+def confs(draw, actions=ACTIONS, must=(), *, wide=False):
     """A configuration of shipped plugins; allocate is always there, and what must be."""
 
     def chosen(names):
@@ -178,7 +191,10 @@ def confs(draw, actions=("enqueue", "allocate", "backfill", "preempt", "reclaim"
         *[name for name in must if name in ("proportion", "capacity")],
         *chosen(["nodeorder", "binpack"]),
     ]
-    return conf_of(kept, *([first] if first else []), second)
+    further = draw(st.sets(st.sampled_from(FURTHER), max_size=3)) if wide else ()
+    return conf_of(
+        kept, *([first] if first else []), second, *([sorted(further)] if further else [])
+    )
 
 
 def described(snapshot):

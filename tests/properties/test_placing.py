@@ -70,7 +70,7 @@ class Walk:
 
 
 @settings(max_examples=40)
-@given(cluster=clusters(), conf=confs(), data=st.data())
+@given(cluster=clusters(), conf=confs(wide=True), data=st.data())
 def test_rows_asked_again_equal_rows_asked_first(cluster, conf, data):
     """The cached columns, followed row by row, have the bits of columns made afresh."""
     walk = Walk(cluster, conf, data)
@@ -93,7 +93,7 @@ def test_rows_asked_again_equal_rows_asked_first(cluster, conf, data):
 
 
 @settings(max_examples=60)
-@given(cluster=clusters(), conf=confs(), data=st.data())
+@given(cluster=clusters(), conf=confs(wide=True), data=st.data())
 def test_a_rollback_restores_every_cell(cluster, conf, data):
     walk = Walk(cluster, conf, data)
     before = cells(walk.snapshot)
@@ -106,7 +106,7 @@ def test_a_rollback_restores_every_cell(cluster, conf, data):
 
 
 @settings(max_examples=60)
-@given(cluster=clusters(), conf=confs(), seed=st.integers(0, 9))
+@given(cluster=clusters(), conf=confs(wide=True), seed=st.integers(0, 9))
 def test_the_fast_way_decides_as_the_plain_way(cluster, conf, seed):
     """Caches, dirty rows and runs of equals change nothing."""
     fast = Scheduler(conf, seed=seed).decide(snapshot_of(cluster), 0.0)

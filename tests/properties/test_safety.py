@@ -41,7 +41,7 @@ def decide(cluster, conf, seed=0):
 
 
 @settings(max_examples=60)
-@given(cluster=clusters(), conf=confs())
+@given(cluster=clusters(), conf=confs(wide=True))
 def test_no_node_is_filled_beyond_what_it_offers(cluster, conf):
     """Pods that leave still count: their room is not free yet."""
     decisions, pods = decide(cluster, conf), pods_of(cluster)
@@ -112,13 +112,13 @@ def test_no_queue_grows_past_its_limit(cluster, conf):
 
 
 @settings(max_examples=40)
-@given(cluster=clusters(), conf=confs(), seed=st.integers(0, 2**32))
+@given(cluster=clusters(), conf=confs(wide=True), seed=st.integers(0, 2**32))
 def test_the_same_seed_decides_the_same(cluster, conf, seed):
     assert decide(cluster, conf, seed) == decide(cluster, conf, seed)
 
 
 @settings(max_examples=60)
-@given(cluster=clusters(), conf=confs())
+@given(cluster=clusters(), conf=confs(wide=True))
 def test_only_pods_that_wait_are_bound_and_only_pods_that_run_are_evicted(cluster, conf):
     decisions, pods = decide(cluster, conf), pods_of(cluster)
     running = {key for key, pod in pods.items() if "nodeName" in pod["spec"]}

@@ -131,7 +131,7 @@ class HttpClient:
 
     def _exchange(self, call: _Call) -> Answer:
         """Call once; once more if a kept connection turns out to be dead."""
-        kept = self._connection is not None and not self._connection.sock.has_news()
+        kept = self._connection is not None and not _timed(self._connection).has_news()
         if not kept:
             self.close()
         try:
@@ -146,8 +146,7 @@ class HttpClient:
         if self._connection is None:
             self._connection = self._open(call)
         connection = self._connection
-        timed = cast("_TimedSocket", connection.sock)
-        timed.deadline = call.deadline
+        _timed(connection).deadline = call.deadline
         parts = urlsplit(call.url)
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
         connection.request(call.method, target, call.body, dict(call.headers))
@@ -285,6 +284,11 @@ class _TimedSocket:
         self._readers -= n
         if self._closing and self._readers <= 0:
             self._sock.close()
+
+
+def _timed(connection: HTTPConnection) -> _TimedSocket:
+    """Give the socket of a connection that was opened here."""
+    return cast("_TimedSocket", connection.sock)
 
 
 class _TimedReader(io.RawIOBase):

@@ -245,8 +245,9 @@ class _Check:
     def check_sums(self) -> None:
         """Add up the requests of every job, queue and namespace."""
         s, in_job = self.snapshot, self.job != NOWHERE
-        queue = np.where(in_job, s.jobs.queue[self.job], NOWHERE)
-        space = np.where(in_job, s.jobs.namespace[self.job], NOWHERE)
+        queue, space = np.full_like(self.job, NOWHERE), np.full_like(self.job, NOWHERE)
+        queue[in_job] = s.jobs.queue[self.job[in_job]]
+        space[in_job] = s.jobs.namespace[self.job[in_job]]
         owners: tuple[tuple[str, SumTable, Sequence[str], NDArray[np.int32]], ...] = (
             ("job", s.jobs, s.jobs.keys, self.job),
             ("queue", s.queues, s.queues.names, queue),

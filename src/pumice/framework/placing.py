@@ -211,9 +211,7 @@ class Placing:
         node = self._best(task, np.where(later, fit.score, -np.inf))
         return None if node is None else (node, False)
 
-    def choose_curable(
-        self, task: Task, fit: Fit, allowed: Mask
-    ) -> tuple[int, bool] | None:
+    def choose_curable(self, task: Task, fit: Fit, allowed: Mask) -> tuple[int, bool] | None:
         """Pick the best of the allowed nodes by room and score alone, as ``choose`` does."""
         for room in (IDLE, FUTURE):
             value = np.where(allowed & (fit.room == room), fit.score, -np.inf)

@@ -34,7 +34,8 @@ def build_tiers(
             cls = plugins[entry.name]
             fields, found = bind_arguments(cls, entry.arguments, entry.argument_lines)
             problems += found
-            entries.append(Enabled(cls(**fields), dict(entry.switches)))
+            tree = entry.switches.get("enableHierarchy", False)
+            entries.append(Enabled(cls(**fields, hierarchy=tree), dict(entry.switches)))
         tiers.append(entries)
     return tiers, problems
 

@@ -22,7 +22,15 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.runs import ImaginedNodes, is_plain
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
-from pumice.testing.questions import BY_NODES, BY_SHAPE, ORDERS, Answer, Answers, Questions
+from pumice.testing.questions import (
+    BY_NODES,
+    BY_SHAPE,
+    ORDERS,
+    VICTIMS,
+    Answer,
+    Answers,
+    Questions,
+)
 from pumice.testing.samples import sample_cluster, snapshot_of
 
 SEEDS = range(4)
@@ -105,6 +113,7 @@ class _Examination:
             self.check_rows()
             self.check_orders()
             self.check_shapes_alike()
+            self.check_victims()
         with self.leaves_tables_alone("a discarded statement"):
             statement = self.ssn.statement()
             self.check_moves(statement)
@@ -163,6 +172,19 @@ class _Examination:
             like = (hook, int(self.snapshot.tasks.shape[row]), *varies)
             seen = first.setdefault(like, answer)
             self.equal(hook, "tasks of one shape differ (see vary_by)", seen, answer)
+
+    def check_victims(self) -> None:
+        """Compare the victims a hook names, in several companies, with their bound."""
+        every = np.asarray(self.questions.running, dtype=np.intp)
+        companies = [every, *(self.rng.permutation(every)[:size] for size in (1, 3, len(every)))]
+        for hook in VICTIMS:
+            for row in self.asking if self.questions.has(hook) else ():
+                bound = self.questions.bound(hook, row, every)
+                for company in companies if bound is not None else ():
+                    named = self.questions.victims(hook, row, company.tolist())
+                    if named is not None and not set(company[named]) <= set(every[bound]):
+                        text = f"names victims that bound_victims leaves out: {company[named]}"
+                        raise PluginError(self.name, hook, text)
 
     # Moves
 

@@ -27,6 +27,7 @@ ORDERS: dict[str, Callable[..., Any]] = {
     "order_queues": Queues,
     "order_tasks": Tasks,
 }
+VICTIMS = ("preemptable", "reclaimable")
 _SHOWN = 6
 
 
@@ -189,21 +190,32 @@ class Questions:
                 reason = out["filter_task", row] = self.ask("filter_task", task)
                 if reason is not None and not isinstance(reason, Reason):
                     raise self.refuse("filter_task", "a Reason or None", reason)
-            for hook in ("preemptable", "reclaimable"):
+            for hook in VICTIMS:
                 if self.has(hook):
-                    out[hook, row] = self._mask(hook, self.ask(hook, task, list(self.running)))
+                    out[hook, row] = self.victims(hook, row, self.running)
         if self.has("victims"):
             named = out["victims",] = list(self.ask("victims", list(self.running)))
             if not set(named) <= set(self.running):
                 raise self.refuse("victims", "some of the running tasks", named)
         return out
 
-    def _mask(self, hook: str, answer: Any) -> list[bool] | None:
+    def victims(self, hook: str, row: int, rows: list[int]) -> list[bool] | None:
+        """Ask which of some tasks may go for a task."""
+        task = Task(self.ssn.snapshot, row)
+        return self._mask(hook, self.ask(hook, task, list(rows)), len(rows))
+
+    def bound(self, hook: str, row: int, rows: NDArray[np.intp]) -> list[bool] | None:
+        """Ask which of some tasks could ever be named by a hook."""
+        task = Task(self.ssn.snapshot, row)
+        answer = self.ask("bound_victims", hook, task, rows)
+        return self._mask("bound_victims", answer, len(rows))
+
+    def _mask(self, hook: str, answer: Any, n: int) -> list[bool] | None:
         if answer is None:
             return None
         mask = np.asarray(answer)
-        if mask.shape != (len(self.running),) or mask.dtype != np.bool_:
-            raise self.refuse(hook, f"{len(self.running)} times true or false", answer)
+        if mask.shape != (n,) or mask.dtype != np.bool_:
+            raise self.refuse(hook, f"{n} times true or false", answer)
         marks: list[bool] = mask.tolist()
         return marks
 

@@ -3,7 +3,7 @@
 For checks that need a cluster but not a particular one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,9 @@ from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
+from pumice.framework.dispatch import Enabled
+from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
 from pumice.testing.builders import Manifest, node, pdb, pod, pod_group, priority_class, queue
 
 _GPU = "nvidia.com/gpu"
@@ -26,6 +29,12 @@ def snapshot_of(objects: Iterable[Manifest]) -> Snapshot:
     """Take manifests in, as a scheduler would before a session."""
     things: list[KubeObject] = [from_manifest(manifest) for manifest in objects]
     return Ingest(Snapshot()).load(things)
+
+
+def open_session(objects: Iterable[Manifest], *tiers: Sequence[Plugin], **options: Any) -> Session:
+    """Open a session on manifests with tiers of plugins, every switch on."""
+    enabled = [[Enabled(plugin, {}) for plugin in tier] for tier in tiers]
+    return Session(snapshot_of(objects), enabled, **options)
 
 
 def sample_cluster(seed: int, *, nodes: int = 12, pods: int = 40) -> list[Manifest]:

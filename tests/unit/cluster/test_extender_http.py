@@ -1,103 +1,49 @@
 """HttpExtender: real calls over loopback, and every way in which the other side can misbehave."""
 
 import json
-import socket
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing, contextmanager
 
 import pytest
 
 from pumice.cluster.extender_http import HttpExtender
 from pumice.errors import ExtenderError
+from tests.unit.cluster import servers
+from tests.unit.cluster.servers import OK, unused_port
 
 TIMEOUT = 0.2
 
 
-class Answering(BaseHTTPRequestHandler):
-    """Answers with what its server holds ready, and notes what it was asked."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.asked.append((self.path, json.loads(body), self.headers["Content-Type"]))
-        self.server.connections.add(self.client_address)
-        status, answer = self.server.answers.get(self.path, (200, b"{}"))
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(answer)))
-        if self.path == "/once":
-            self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *_):
-        pass
-
-
 @contextmanager
 def serving(**answers):
-    """Run a server on loopback; answers by path, as bytes or with a status."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
-        server.asked, server.connections = [], set()
-        server.daemon_threads, server.block_on_close = True, False
-        server.answers = {
-            f"/{path}": answer if isinstance(answer, tuple) else (200, answer)
-            for path, answer in answers.items()
-        }
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        client = HttpExtender(f"http://127.0.0.1:{server.server_port}/", 5.0)
-        try:
-            yield server, client
-        finally:
-            client.close()
-            server.shutdown()
-            thread.join()
+    """Run a server; answers by path, as bytes or with a status."""
+
+    def answer(path, _headers):
+        found = answers.get(path[1:], b"{}")
+        return found if isinstance(found, tuple) else (200, found)
+
+    with (
+        servers.serving(answer) as server,
+        closing(HttpExtender(f"{server.url}/", 5.0)) as client,
+    ):
+        yield server, client
 
 
 @contextmanager
-def saying(*pieces, hang=False):
-    """Accept connections, read a little, send raw bytes, and hang or hang up."""
-    done = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve():
-            while not done.is_set():
-                try:
-                    connection, _ = server.accept()
-                except OSError:
-                    return
-                with connection:
-                    connection.settimeout(5)
-                    connection.recv(65536)
-                    try:
-                        for piece in pieces:
-                            connection.sendall(piece)
-                        if hang:
-                            done.wait(5)
-                    except OSError:
-                        pass
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        client = HttpExtender(f"http://127.0.0.1:{server.getsockname()[1]}", TIMEOUT)
-        try:
-            yield client
-        finally:
-            done.set()
-            client.close()
-            with socket.socket() as wake:
-                wake.connect(server.getsockname())
-                wake.shutdown(socket.SHUT_RDWR)
-            server.close()
-            thread.join()
+def saying(*pieces, hang=False, timeout_s=TIMEOUT, **options):
+    """Run a server that misbehaves."""
+    with (
+        servers.saying(*pieces, hang=hang) as url,
+        closing(HttpExtender(url, timeout_s, **options)) as client,
+    ):
+        yield client
 
 
 def test_a_payload_goes_out_as_json_and_the_answer_comes_back():
     with serving(predicate=b'{"code": 2}') as (server, client):
         assert client.post("predicate", {"task": {"Name": "p"}}) == {"code": 2}
-        assert server.asked == [("/predicate", {"task": {"Name": "p"}}, "application/json")]
+        ((path, headers, body),) = server.asked
+        assert (path, headers["Content-Type"]) == ("/predicate", "application/json")
+        assert json.loads(body) == {"task": {"Name": "p"}}
 
 
 def test_the_connection_is_kept_between_calls():
@@ -156,13 +102,12 @@ def test_a_server_that_drips_is_cut_off_at_the_same_deadline():
         return now[0]
 
     drops = [bytes([letter]) for letter in b"HTTP/1.1 200 OK\r\n"]
-    with saying(*drops, hang=True) as client:
-        client._clock = clock
-        with pytest.raises(ExtenderError, match="no answer in time"):
-            client.post("x", {})
-
-
-OK = b"HTTP/1.1 200 OK\r\n"
+    with (
+        saying(*drops, hang=True, clock=clock) as client,
+        pytest.raises(ExtenderError, match="no answer in time"),
+    ):
+        client.post("x", {})
+    assert now[0] > TIMEOUT
 
 
 @pytest.mark.parametrize(
@@ -190,17 +135,17 @@ def test_a_server_that_does_not_speak_http_is_an_error(said, match):
 
 def test_a_flood_is_cut_off_at_the_cap():
     flood = [b"x" * 65536] * 200
-    with saying(OK, b"\r\n", *flood) as client:
-        client._max_answer = 1 << 20
-        client._timeout_s = 5.0
-        with pytest.raises(ExtenderError, match="more than 1048576 bytes"):
-            client.post("x", {})
+    with (
+        saying(OK, b"\r\n", *flood, timeout_s=5.0, max_answer=1 << 20) as client,
+        pytest.raises(ExtenderError, match="more than 1048576 bytes"),
+    ):
+        client.post("x", {})
 
 
 def test_bytes_beyond_the_answer_do_not_leak_into_the_next_one():
     """A kept connection with something unread in it is thrown away."""
-    with saying(OK, b"Content-Length: 2\r\n\r\n{}", OK, b"Content-Length: 9\r\n\r\n") as client:
-        client._timeout_s = 5.0
+    twice = [OK, b"Content-Length: 2\r\n\r\n{}", OK, b"Content-Length: 9\r\n\r\n"]
+    with saying(*twice, timeout_s=5.0) as client:
         assert client.post("x", {}) == {}
         assert client.post("x", {}) == {}
 
@@ -214,10 +159,8 @@ def test_an_address_that_makes_no_sense_is_an_error(url):
 
 
 def test_a_port_where_nobody_listens_is_an_error():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
     with pytest.raises(ExtenderError, match="ConnectionRefused"):
-        HttpExtender(f"http://127.0.0.1:{port}", TIMEOUT).post("x", {})
+        HttpExtender(f"http://127.0.0.1:{unused_port()}", TIMEOUT).post("x", {})
 
 
 def test_an_error_names_the_address():

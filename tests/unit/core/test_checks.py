@@ -34,6 +34,10 @@ def test_an_empty_snapshot_agrees():
     check(snapshot_of([]))
 
 
+def test_pods_without_any_job_agree():
+    check(snapshot_of([node("n0"), pod("waits", cpu=1), pod("runs", cpu=1, node="n0")]))
+
+
 def spoil_books(layer):
     def spoil(snapshot):
         snapshot.nodes.books[layer, CPU, 0] += 1

@@ -2,12 +2,37 @@
 
 import pytest
 
+from pumice.framework.arguments import bind_arguments
 from pumice.plugins import builtin_plugins
 from pumice.testing.conformance import check_plugin
 
-WRITTEN = [cls for cls in builtin_plugins().values() if "Not written yet" not in cls.__doc__]
+PLUGINS = builtin_plugins()
+GPU = "nvidia.com/gpu"
+CONFIGURED = [
+    ("binpack", {"binpack.weight": 5, "binpack.resources": GPU, f"binpack.resources.{GPU}": 7}),
+    ("capacity", {"ancestorReclaimLevel": 1}),
+    ("deviceshare", {"deviceshare.VGPUEnable": True, "deviceshare.SchedulePolicy": "binpack"}),
+    ("deviceshare", {"deviceshare.GPUSharingEnable": True}),
+    ("network-topology-aware", {"weight": 3, "hypernode.binpack.resources": GPU}),
+    ("nodegroup", {"strict": False, "enablePreferredOrder": True}),
+    ("nodeorder", {"leastrequested.weight": 0, "mostrequested.weight": 2}),
+    ("nodeorder", {"balancedresource.weight": 5, "podtopologyspread.weight": 3}),
+    ("overcommit", {"overcommit-factor": 2.0}),
+    ("predicates", {"predicate.PodAffinityEnable": False, "predicate.NodePortsEnable": False}),
+    ("resource-strategy-fit", {"resourceStrategyFitWeight": 3}),
+    ("sla", {"sla-waiting-time": "1h"}),
+    ("tdm", {"tdm.revocable-zone.rz1": "00:00-23:59"}),
+    ("usage", {"usage.weight": 2, "thresholds": {"cpu": 40, "mem": 50}}),
+]
 
 
-@pytest.mark.parametrize("cls", WRITTEN, ids=lambda cls: cls.name)
+@pytest.mark.parametrize("cls", PLUGINS.values(), ids=PLUGINS)
 def test_a_built_in_plugin_keeps_its_promises(cls):
     check_plugin(cls)
+
+
+@pytest.mark.parametrize(("name", "arguments"), CONFIGURED, ids=lambda each: str(each)[:40])
+def test_a_configured_plugin_keeps_its_promises(name, arguments):
+    fields, problems = bind_arguments(PLUGINS[name], arguments)
+    assert problems == []
+    check_plugin(PLUGINS[name], **fields)

@@ -263,6 +263,29 @@ def test_an_error_while_opening_is_reported_with_its_hook():
     assert (error.plugin, error.hook) == ("broken", "on_open")
 
 
+def test_a_bound_on_victims_must_hold_in_any_company():
+    def most(_, task, rows):
+        return np.arange(len(rows)) == len(rows) - 1
+
+    def first(_, hook, task, rows):
+        return np.arange(len(rows)) == 0
+
+    error = problem_of(broken(preemptable=most, bound_victims=first))
+    assert (error.hook, "bound_victims" in str(error)) == ("preemptable", True)
+    check_plugin(broken(preemptable=most))
+
+
+def test_a_hook_that_reads_tables_instead_of_rows_is_found_out():
+    """Nodes may be asked about as they would be with the task on them."""
+
+    def peek(_, task, nodes):
+        return nodes.snapshot.nodes.used[CPU][nodes.index]
+
+    error = problem_of(broken(score_nodes=peek))
+    assert "the rows it is given" in str(error)
+    check_plugin(broken(score_nodes=peek, by_row=False))
+
+
 def test_votes_may_follow_moves_as_long_as_they_are_taken_back():
     cls = broken(job_ready=lambda _, job: job.counts[Status.PENDING] == 0)
     check_plugin(cls)

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from pumice.core.labels import node_labels
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
-from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.plugins.predicates.claims import Claims, Promise
 from pumice.plugins.predicates.neighbours import refuse
@@ -36,6 +35,7 @@ class Volumes:
         self.claims = Claims(snapshot)
         self._zones, self._binding = zones, binding
         self._counts = AttachedVolumes(snapshot, self.claims) if limits else None
+        self._zone_masks: dict[Any, Mask] = {}
         self._masks: dict[Any, tuple[int, Mask | None, Mask]] = {}
         self._version = 0
 
@@ -48,7 +48,10 @@ class Volumes:
         if self._counts is not None:
             refuse(codes, self._counts.over_limit(task, rows), Code.VOLUME_LIMIT)
         if self._zones:
-            refuse(codes, ~self._in_zone(task)[rows], Code.VOLUME_ZONE)
+            keys = self.claims.keys(task)
+            if keys not in self._zone_masks:
+                self._zone_masks[keys] = self._in_zone(task)
+            refuse(codes, ~self._zone_masks[keys][rows], Code.VOLUME_ZONE)
 
     def settle_binding(self, codes: NDArray[np.int16], task: Task, rows: Any) -> None:
         """Write reasons of volume binding, which comes last, into the codes of some nodes."""
@@ -138,40 +141,51 @@ class Volumes:
 
 
 class AttachedVolumes:
-    """How many volumes of each driver are attached to each node, a shared one counted once."""
+    """How many volumes of each driver are attached to each node, a shared one counted once.
+
+    Nothing is counted before somebody asks; from then on moves are followed.
+    """
 
     def __init__(self, snapshot: Snapshot, claims: Claims) -> None:
         self._snapshot = snapshot
         self._claims = claims
-        self._limits: dict[str, Column] = {}
+        self._limits: dict[str, Column] | None = None
         self._counts: dict[str, Column] = {}
         self._holders: dict[tuple[str, str], dict[int, int]] = {}
-        n, row_of = snapshot.nodes.n, snapshot.nodes.row_of
-        for node in snapshot.kind("CSINode").values():
+
+    def _count_all(self) -> dict[str, Column]:
+        """Read the limits of nodes and count what is attached now."""
+        n, row_of = self._snapshot.nodes.n, self._snapshot.nodes.row_of
+        limits: dict[str, Column] = {}
+        for node in self._snapshot.kind("CSINode").values():
             row = row_of.get(node.metadata.name)
             for driver in node.spec.drivers if row is not None else ():
                 if driver.allocatable is not None and driver.allocatable.count is not None:
-                    limits = self._limits.setdefault(driver.name, np.full(n, np.inf))
-                    limits[row] = driver.allocatable.count
-        for name in self._limits:
-            self._counts[name] = np.zeros(n)
-        if self._limits:
-            self._count_all()
-
-    def _count_all(self) -> None:
-        tasks = self._snapshot.tasks
-        for row in np.flatnonzero(tasks.in_view[: tasks.n]).tolist():
+                    limits.setdefault(driver.name, np.full(n, np.inf))[row] = (
+                        driver.allocatable.count
+                    )
+        self._limits = limits
+        self._counts = {name: np.zeros(n) for name in limits}
+        for row in self._holding() if limits else ():
             task = Task(self._snapshot, row)
-            if task.shape.spec.volumes and task.node != NOWHERE:
-                self.add(self._claims.keys(task), task.node, 1)
+            self.add(self._claims.keys(task), task.node, 1)
+        return limits
+
+    def _holding(self) -> list[int]:
+        """List the pods on nodes that have volumes."""
+        tasks, shapes = self._snapshot.tasks, self._snapshot.shapes
+        rows = np.flatnonzero(tasks.in_view[: tasks.n])
+        claiming = [i for i in np.unique(tasks.shape[rows]).tolist() if shapes[i].spec.volumes]
+        return rows[np.isin(tasks.shape[rows], claiming)].tolist()
 
     def _handles(self, keys: tuple[str, ...]) -> set[tuple[str, str]]:
-        handles = {self._claims.handle(key) for key in keys}
-        return {each for each in handles if each is not None and each[0] in self._limits}
+        limits = self._limits or {}
+        handles = {self._claims.handle(key) for key in keys} if limits else set()
+        return {each for each in handles if each is not None and each[0] in limits}
 
     def add(self, keys: tuple[str, ...], node: int, sign: int) -> None:
         """Follow the volumes of a pod that came to a node or left it."""
-        for handle in self._handles(keys) if self._limits else ():
+        for handle in self._handles(keys):
             holders = self._holders.setdefault(handle, {})
             users = holders.pop(node, 0) + sign
             if users > 0:
@@ -181,16 +195,15 @@ class AttachedVolumes:
 
     def over_limit(self, task: Task, rows: Any) -> Mask:
         """Mark nodes that cannot attach all volumes of a pod."""
-        keys = self._claims.keys(task)
-        handles = self._handles(keys) if self._limits else set()
+        limits = self._count_all() if self._limits is None else self._limits
         full = np.zeros(self._snapshot.nodes.n, dtype=bool)
+        handles = self._handles(self._claims.keys(task))
         for driver in {each[0] for each in handles}:
-            after = self._counts[driver].copy()
-            added = np.zeros(len(after))
+            added = np.zeros(len(full))
             for handle in handles:
                 if handle[0] == driver:
                     added += 1
                     added[list(self._holders.get(handle, ()))] -= 1
-            full |= (added > 0) & (after + added > self._limits[driver])
+            full |= (added > 0) & (self._counts[driver] + added > limits[driver])
         found: Mask = full[rows]
         return found

@@ -1,0 +1,19 @@
+"""What nodes really use, asked of the program that measures it; one source behind one method."""
+
+from pumice.cluster.usage.conf import refresh_period, usage_source
+from pumice.cluster.usage.endpoint import Endpoint
+from pumice.cluster.usage.metrics_server import MetricsServerUsage
+from pumice.cluster.usage.prometheus import PrometheusUsage
+from pumice.cluster.usage.source import GivenUsage, Usage, UsageCache, UsageSource
+
+__all__ = [
+    "Endpoint",
+    "GivenUsage",
+    "MetricsServerUsage",
+    "PrometheusUsage",
+    "Usage",
+    "UsageCache",
+    "UsageSource",
+    "refresh_period",
+    "usage_source",
+]

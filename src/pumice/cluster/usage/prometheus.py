@@ -1,0 +1,122 @@
+"""Node usage from Prometheus and what speaks its language: node exporter's load, averaged.
+
+Two queries for all nodes together.  Volcano asks the same of each node by itself; there a node
+that is not measured counts as idle, here it is left out.
+"""
+
+import logging
+import re
+import reprlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pumice.api.nodes import Node
+from pumice.cluster.http import HttpError
+from pumice.cluster.usage.endpoint import Endpoint
+from pumice.cluster.usage.source import Dropped, Usage, is_percent
+
+log = logging.getLogger(__name__)
+
+PERIOD: Final = 600.0
+"""Volcano: seconds over which load is averaged."""
+
+_PATH: Final = "/api/v1/query"
+_LABEL: Final = "instance"
+_CPU: Final = (
+    "avg_over_time(clamp_min(100 - 100 * avg by (instance) "
+    '(rate(node_cpu_seconds_total{mode="idle"}[5m])), 0)[%dms:30s])'
+)
+_MEMORY: Final = (
+    "100 * avg_over_time((1 - node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes)"
+    "[%dms:30s])"
+)
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{0,40})?([eE][+-]?[0-9]{1,4})?")
+_LATEST: Final = 1e11  # seconds; a time beyond it is none
+
+_Sample = tuple[float, float]
+"""Percent and when."""
+
+
+class PrometheusUsage:
+    """Load of the last minutes; the label ``instance`` must be the name of the node."""
+
+    def __init__(self, endpoint: Endpoint, *, period_s: float = PERIOD) -> None:
+        self._endpoint = endpoint
+        self._period_ms = round(period_s * 1000)
+
+    def read(self, nodes: Sequence[Node], now: float) -> dict[str, Usage]:
+        """Ask for cpu and memory of all nodes.
+
+        Raises:
+            HttpError: one of the two queries failed.
+        """
+        if not nodes:
+            return {}
+        names = {node.metadata.name for node in nodes}
+        deadline, dropped = self._endpoint.deadline(), Dropped()
+        cpu = self._ask(_CPU, now, deadline, names, dropped)
+        memory = self._ask(_MEMORY, now, deadline, names, dropped)
+        dropped.tell(self._endpoint.address)
+        return {
+            name: {
+                "cpu": cpu[name][0],
+                "memory": memory[name][0],
+                "metricsTime": min(cpu[name][1], memory[name][1], now),
+            }
+            for name in cpu
+            if name in memory
+        }
+
+    def _ask(
+        self, query: str, now: float, deadline: float, names: set[str], dropped: Dropped
+    ) -> dict[str, _Sample]:
+        """Ask one query; of several samples of a node the first that can be used counts."""
+        asked = {"query": query % self._period_ms, "time": f"{now:.3f}"}
+        answer = self._endpoint.get(_PATH, asked, deadline=deadline)
+        found: dict[str, _Sample] = {}
+        strangers: list[str] = []
+        for each in self._vector(answer):
+            name, sample = _name(each), _sample(each)
+            if name is not None and name not in names:
+                strangers.append(name)
+            elif name is None or sample is None:
+                dropped.add(name, each)
+            else:
+                found.setdefault(name, sample)
+        if strangers and not found:
+            log.warning(
+                "%s: no sample is of a node of this cluster; the label instance must be the name "
+                "of the node, found %.80r",
+                self._endpoint.address,
+                strangers[0],
+            )
+        return found
+
+    def _vector(self, answer: dict[str, Any]) -> list[Any]:
+        data = answer.get("data")
+        if answer.get("status") == "success" and isinstance(data, dict):
+            result = data.get("result")
+            if data.get("resultType") == "vector" and isinstance(result, list):
+                return result
+        url, found = f"{self._endpoint.address}{_PATH}", reprlib.repr(answer)
+        raise HttpError(url, f"wanted a vector of samples, found {found}")
+
+
+def _name(each: Any) -> str | None:
+    """Give the node of a sample."""
+    metric = each.get("metric") if isinstance(each, dict) else None
+    name = metric.get(_LABEL) if isinstance(metric, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _sample(each: Any) -> _Sample | None:
+    """Read a sample; None for one that is no percentage of a time."""
+    value = each.get("value") if isinstance(each, dict) else None
+    if not isinstance(value, list) or len(value) != 2:
+        return None
+    when, text = value
+    if isinstance(when, bool) or not isinstance(when, int | float) or not 0 <= when <= _LATEST:
+        return None
+    if not isinstance(text, str) or not _NUMBER.fullmatch(text) or not is_percent(float(text)):
+        return None
+    return float(text), float(when)

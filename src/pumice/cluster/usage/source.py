@@ -1,0 +1,112 @@
+"""The one method of all sources of node usage, the source without a network, and a cache.
+
+What a source gives is what ``Scheduler.cycle`` takes as ``node_usage``.  Whether a measurement is
+too old is decided by the plugins, from its ``metricsTime``.
+"""
+
+import logging
+import reprlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+from pumice.api.nodes import Node
+from pumice.errors import PumiceError
+
+log = logging.getLogger(__name__)
+
+Usage: TypeAlias = dict[str, float]
+"""``cpu`` and ``memory`` in percent of the node's capacity, ``metricsTime`` in epoch seconds."""
+
+PERIOD: Final = 30.0
+"""Volcano: seconds between two readings, unless the configuration says otherwise."""
+
+_MOST: Final = 1000.0
+
+
+class UsageSource(Protocol):
+    """Something that knows how much of their nodes is in use."""
+
+    def read(self, nodes: Sequence[Node], now: float) -> dict[str, Usage]:
+        """Give the usage of those nodes for which both cpu and memory are known.
+
+        Raises:
+            PumiceError: nothing could be learned of any node.
+        """
+
+
+class GivenUsage:
+    """Usage that somebody wrote down, as in a scenario; without a time it is of now."""
+
+    def __init__(self, values: Mapping[str, Mapping[str, float]] | None = None) -> None:
+        self._values = dict(values or {})
+
+    def read(self, nodes: Sequence[Node], now: float) -> dict[str, Usage]:
+        """Give what was written down of these nodes."""
+        names = [node.metadata.name for node in nodes]
+        return {
+            name: {"metricsTime": now, **self._values[name]}
+            for name in names
+            if name in self._values
+        }
+
+
+class UsageCache:
+    """The last measurement of each node; a source that fails leaves the older ones in place.
+
+    One thread may refresh while another takes the latest.
+    """
+
+    def __init__(self, source: UsageSource, period: float = PERIOD) -> None:
+        self._source = source
+        self._period = period
+        self._asked: float | None = None
+        self._latest: dict[str, Usage] = {}
+
+    def refresh(self, now: float, nodes: Sequence[Node]) -> bool:
+        """Read the source if a period has passed since it was last asked; tell if it answered."""
+        if self._asked is not None and 0 <= now - self._asked < self._period:
+            return False
+        self._asked = now
+        try:
+            found = self._source.read(nodes, now)
+        except PumiceError as error:
+            log.warning("node usage could not be read: %s", error)
+            return False
+        names = [node.metadata.name for node in nodes]
+        known = {name: self._latest[name] for name in names if name in self._latest}
+        self._latest = known | found
+        return True
+
+    def latest(self) -> dict[str, Usage]:
+        """Give the last measurement of each node."""
+        return dict(self._latest)
+
+
+def is_percent(number: float) -> bool:
+    """Tell a load from garbage; a little above 100 is real, a hundred times that is not."""
+    return 0.0 <= number <= _MOST  # false for nan
+
+
+@dataclass(slots=True)
+class Dropped:
+    """Samples that one reading could not use; told in one line of the log."""
+
+    count: int = 0
+    first: str = ""
+
+    def add(self, name: object, found: Any) -> None:
+        """Note a sample."""
+        if not self.count:
+            self.first = f"{reprlib.repr(name)}: {reprlib.repr(found)}"
+        self.count += 1
+
+    def tell(self, where: str) -> None:
+        """Write the line, if there is something to tell."""
+        if self.count:
+            log.warning(
+                "%s: left out %d samples that cannot be used, the first of %s",
+                where,
+                self.count,
+                self.first,
+            )

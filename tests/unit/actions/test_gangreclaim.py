@@ -1,0 +1,56 @@
+"""gangreclaim: a whole job gets room at the cost of other queues."""
+
+import pytest
+
+from pumice.testing import node, pod, pod_group, queue
+
+TIERS = ("priority gang conformance capacity", "predicates")
+
+
+def queues(mine=4, theirs=2, **more):
+    return [
+        queue("mine", deserved={"cpu": mine, "memory": "8Gi"}),
+        queue("theirs", deserved={"cpu": theirs, "memory": "1Gi"}, **more),
+    ]
+
+
+def old(n=2, *, min_member=1, **more):
+    group = pod_group("old", min_member=min_member, phase="Running", queue="theirs", **more)
+    return [group, *(pod(f"old-{i}", group="old", cpu=2, node="n1") for i in range(n))]
+
+
+def new(n=1):
+    group = pod_group("new", min_member=n, phase="Inqueue", queue="mine")
+    return [group, *(pod(f"new-{i}", group="new", cpu=2) for i in range(n))]
+
+
+def test_a_queue_beyond_its_due_gives_way(decide):
+    world = [*queues(), node("n1", cpu=4), *old(), *new()]
+    decisions = decide(world, *TIERS, actions="gangreclaim")
+    assert decisions.evictions == ["default/old-0"]
+    assert decisions.pipelined == decisions.nominated == {"default/new-0": "n1"}
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        [*queues(theirs=4), *old(), *new()],
+        [*queues(reclaimable=False), *old(), *new()],
+        [*queues(mine=1), *old(), *new()],
+        [*queues(), *old(annotations={"volcano.sh/preemptable": "false"}), *new()],
+    ],
+    ids=["within its due", "not reclaimable", "asker beyond its due", "group keeps its pods"],
+)
+def test_who_is_out_of_reach_stays(decide, world):
+    assert decide([node("n1", cpu=4), *world], *TIERS, actions="gangreclaim").evictions == []
+
+
+def test_a_gang_goes_whole_if_nothing_less_helps(decide):
+    world = [*queues(mine=4, theirs=0), node("n1", cpu=4), *old(min_member=2), *new()]
+    decisions = decide(world, *TIERS, actions="gangreclaim")
+    assert decisions.evictions == ["default/old-0", "default/old-1"]
+
+
+def test_the_demand_of_the_whole_gang_must_be_within_the_queues_due(decide):
+    world = [*queues(mine=2, theirs=0), node("n1", cpu=4), *old(), *new(n=2)]
+    assert decide(world, *TIERS, actions="gangreclaim").evictions == []

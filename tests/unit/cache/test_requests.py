@@ -1,0 +1,76 @@
+"""What a pod asks for."""
+
+import pytest
+
+from pumice.api.objects import from_manifest
+from pumice.cache.requests import (
+    NONZERO_CPU,
+    NONZERO_MEMORY,
+    pod_nonzero,
+    pod_request,
+    resource_lists,
+)
+from pumice.core.resources import CPU, MEMORY, PODS, Resources
+from pumice.testing import pod
+
+GI = 1024**3
+MI = 1024**2
+
+
+def container(cpu=None, memory=None, **fields):
+    amounts = {name: n for name, n in (("cpu", cpu), ("memory", memory)) if n is not None}
+    return {"name": "c", "image": "i", "resources": {"requests": amounts}, **fields}
+
+
+def spec_of(containers, init=(), overhead=None):
+    spec = {"containers": list(containers), "initContainers": list(init)}
+    if overhead:
+        spec["overhead"] = overhead
+    return from_manifest(pod("p", spec=spec)).spec
+
+
+def sidecar(cpu):
+    return container(cpu=cpu, restartPolicy="Always")
+
+
+CASES = {
+    "containers are added": (spec_of([container(1), container(2, "1Gi")]), 3000),
+    "the largest init container counts if it is larger": (
+        spec_of([container(1)], [container(3), container(2)]),
+        3000,
+    ),
+    "a small init container does not count": (spec_of([container(2)], [container(1)]), 2000),
+    "sidecars run beside the containers": (spec_of([container(1)], [sidecar(2)]), 3000),
+    "an init container runs beside earlier sidecars": (
+        spec_of([container(1)], [sidecar(1), container(4)]),
+        5000,
+    ),
+    "but not beside later ones": (spec_of([container(1)], [container(4), sidecar(1)]), 4000),
+    "overhead is added": (spec_of([container(1)], overhead={"cpu": "250m"}), 1250),
+    "nothing asked": (spec_of([container()]), 0),
+}
+
+
+@pytest.mark.parametrize(("spec", "wanted"), CASES.values(), ids=CASES)
+def test_cpu_of_a_pod(spec, wanted):
+    request = pod_request(spec, Resources())
+    assert (request[CPU], request[PODS]) == (wanted, 1)
+
+
+def test_memory_is_in_bytes():
+    assert pod_request(spec_of([container(memory="1Gi")]), Resources())[MEMORY] == GI
+
+
+def test_silent_containers_are_assumed_to_ask_for_something():
+    spec = spec_of([container(cpu=1), container(memory="1Gi")])
+    assert pod_nonzero(spec, Resources()).tolist() == [1000 + NONZERO_CPU, GI + NONZERO_MEMORY]
+    assert (NONZERO_CPU, NONZERO_MEMORY) == (100, 200 * MI)
+
+
+def test_a_container_that_asks_for_zero_is_not_silent():
+    assert pod_nonzero(spec_of([container(cpu=0, memory=0)]), Resources()).tolist() == [0, 0]
+
+
+def test_every_list_that_counts_is_found():
+    spec = spec_of([container(1)], [container(2)], overhead={"cpu": "1m"})
+    assert [dict(each) for each in resource_lists(spec)] == [{"cpu": 1}, {"cpu": 2}, {"cpu": "1m"}]

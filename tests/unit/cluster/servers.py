@@ -1,0 +1,98 @@
+"""Servers on loopback for the tests beside it: one that answers, one that misbehaves."""
+
+import socket
+import ssl
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+TLS = Path(__file__).parents[2] / "data" / "tls"
+CA_FILE = str(TLS / "cert.pem")
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+class _Answering(BaseHTTPRequestHandler):
+    """Answers as its server is told to, and notes what it was asked."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else each answer waits for an acknowledgement
+
+    def answer(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.asked.append((self.path, dict(self.headers), body))
+        self.server.connections.add(self.client_address)
+        status, answer = self.server.answer(self.path, self.headers)
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(answer)))
+        if self.path == "/once":
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(answer)
+
+    do_GET = do_POST = answer  # noqa: N815  the names that http.server looks for
+
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def serving(answer, *, tls=False):
+    """Run a server; `answer` makes status and bytes from a path and headers."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Answering) as server:
+        server.asked, server.connections, server.answer = [], set(), answer
+        server.daemon_threads, server.block_on_close = True, False
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(CA_FILE, TLS / "key.pem")
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        server.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def saying(*pieces, hang=False):
+    """Accept connections, read a little, send raw bytes, and hang or hang up; gives its address."""
+    done = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            while not done.is_set():
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.settimeout(5)
+                    connection.recv(65536)
+                    try:
+                        for piece in pieces:
+                            connection.sendall(piece)
+                        if hang:
+                            done.wait(5)
+                    except OSError:
+                        pass
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            done.set()
+            with socket.socket() as wake:
+                wake.connect(server.getsockname())
+                wake.shutdown(socket.SHUT_RDWR)
+            server.close()
+            thread.join()
+
+
+def unused_port():
+    """Give a port where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]

@@ -1,0 +1,142 @@
+"""HttpClient: certificates are verified, connections kept, secrets and queries not shown."""
+
+import json
+import pickle
+import ssl
+from contextlib import closing
+
+import pytest
+
+from pumice.cluster.http import Answer, HttpClient, HttpError, tls_context
+from tests.unit.cluster.servers import CA_FILE, OK, saying, serving
+
+
+def greet(_path, _headers):
+    return 200, b'{"said": "hello"}'
+
+
+def get(client, path="/x", timeout_s=5.0, **options):
+    return client.request("GET", path, deadline=client.clock() + timeout_s, **options)
+
+
+def test_an_answer_of_any_status_is_given():
+    with serving(lambda *_: (418, b"tea")) as server, closing(HttpClient(server.url)) as client:
+        assert get(client, "/pot?size=1") == Answer(f"{server.url}/pot", 418, b"tea")
+        assert server.asked[0][0] == "/pot?size=1"
+
+
+def test_a_redirect_is_not_followed():
+    with serving(lambda *_: (302, b"")) as server, closing(HttpClient(server.url)) as client:
+        assert get(client).status == 302
+        assert len(server.asked) == 1
+
+
+def test_headers_go_out():
+    with serving(greet) as server, closing(HttpClient(server.url)) as client:
+        get(client, headers={"Authorization": "Bearer t"})
+        assert server.asked[0][1]["Authorization"] == "Bearer t"
+
+
+class TestTls:
+    def test_a_certificate_of_a_known_authority_is_accepted(self):
+        tls = tls_context(CA_FILE)
+        with serving(greet, tls=True) as server, closing(HttpClient(server.url, tls=tls)) as client:
+            assert get(client).json_object() == {"said": "hello"}
+
+    def test_the_certificate_passes_the_strict_checks_of_newer_pythons(self):
+        tls = tls_context(CA_FILE)
+        tls.verify_flags |= ssl.VERIFY_X509_STRICT
+        with serving(greet, tls=True) as server, closing(HttpClient(server.url, tls=tls)) as client:
+            assert get(client).status == 200
+
+    def test_the_connection_is_kept(self):
+        tls = tls_context(CA_FILE)
+        with serving(greet, tls=True) as server, closing(HttpClient(server.url, tls=tls)) as client:
+            for _ in range(3):
+                get(client)
+            assert len(server.connections) == 1
+
+    def test_an_unknown_authority_is_refused_before_anything_is_sent(self):
+        with serving(greet, tls=True) as server, closing(HttpClient(server.url)) as client:
+            with pytest.raises(HttpError, match="CERTIFICATE_VERIFY_FAILED"):
+                get(client, headers={"Authorization": "Bearer t"})
+            assert server.asked == []
+
+    def test_a_certificate_for_another_name_is_refused(self):
+        tls = tls_context(CA_FILE)
+        with serving(greet, tls=True) as server:
+            other = server.url.replace("127.0.0.1", "127.0.0.2")
+            elsewhere = HttpClient(other, tls=tls)
+            elsewhere._dial = lambda _host, port, deadline: HttpClient._dial(
+                elsewhere, "127.0.0.1", port, deadline
+            )
+            with closing(elsewhere) as client, pytest.raises(HttpError, match=r"127\.0\.0\.2"):
+                get(client)
+
+    def test_verifying_is_given_up_only_with_a_warning(self, caplog):
+        tls = tls_context(verify=False)
+        assert "NOT verified" in caplog.text
+        with serving(greet, tls=True) as server, closing(HttpClient(server.url, tls=tls)) as client:
+            assert get(client).status == 200
+
+    def test_a_server_that_does_not_speak_tls_is_an_error(self):
+        with (
+            saying(OK) as url,
+            closing(HttpClient(url.replace("http:", "https:"))) as client,
+            pytest.raises(HttpError, match="SSLError"),
+        ):
+            get(client)
+
+    def test_a_handshake_that_hangs_ends_at_the_deadline(self):
+        with (
+            saying(hang=True) as url,
+            closing(HttpClient(url.replace("http:", "https:"))) as client,
+            pytest.raises(HttpError, match="no answer in time"),
+        ):
+            get(client, timeout_s=0.1)
+
+    def test_a_large_body_goes_out_whole(self):
+        body = b"x" * (1 << 20)
+        tls = tls_context(CA_FILE)
+        with serving(greet, tls=True) as server, closing(HttpClient(server.url, tls=tls)) as client:
+            deadline = client.clock() + 5
+            client.request("POST", "/x", body, deadline=deadline)
+            assert server.asked[0][2] == body
+
+
+def test_a_deadline_that_has_passed_opens_no_connection():
+    with serving(greet) as server, closing(HttpClient(server.url)) as client:
+        with pytest.raises(HttpError, match="no answer in time"):
+            get(client, timeout_s=-1.0)
+        assert server.connections == set()
+
+
+def test_an_answer_as_long_as_the_cap_is_read_and_one_byte_more_is_not():
+    with serving(greet) as server, closing(HttpClient(server.url)) as client:
+        size = len(get(client).content)
+        assert get(client, cap=size).status == 200
+        with pytest.raises(HttpError, match="announced an answer of 17 bytes"):
+            get(client, cap=size - 1)
+
+
+def test_an_error_does_not_show_the_query():
+    with pytest.raises(HttpError) as caught:
+        get(HttpClient("ftp://x"), "/y?long=query")
+    assert caught.value.url == "ftp://x/y"
+
+
+def test_an_error_survives_the_way_between_processes():
+    error = pickle.loads(pickle.dumps(HttpError("http://x", "no answer in time")))  # noqa: S301
+    assert str(error) == "http://x: no answer in time"
+
+
+@pytest.mark.parametrize("content", [b"junk", b"[1]", b"\xff", b"[" * 200_000])
+def test_content_that_is_no_json_object_is_an_error(content):
+    with pytest.raises(HttpError, match="JSON"):
+        Answer("http://x", 200, content).json_object()
+
+
+def test_an_integer_that_python_does_not_read_is_an_error():
+    content = json.dumps({"x": 0}).encode().replace(b"0", b"9" * 5000)
+    with pytest.raises(HttpError, match="JSON"):
+        Answer("http://x", 200, content).json_object()

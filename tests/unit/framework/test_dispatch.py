@@ -1,0 +1,191 @@
+"""Tiers and switches become methods; a plugin that fails hurts only itself."""
+
+import logging
+
+import numpy as np
+import pytest
+
+from pumice.core.views import ALL, Nodes, Task
+from pumice.errors import BadHookResultError
+from pumice.framework.columns import Jobs
+from pumice.framework.dispatch import Enabled, Failures, bind_hooks
+from pumice.framework.plugin import Plugin
+from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.samples import open_session
+
+
+class Both(Plugin, name="both"):
+    """Has a hook with a switch and one without."""
+
+    hierarchy_hooks = {"overused": True, "allocatable": False}  # noqa: RUF012
+
+    def job_ready(self, job):
+        return True
+
+    def job_valid(self, job):
+        return ""
+
+    def overused(self, queue):
+        return False
+
+    def allocatable(self, queue, task):
+        return True
+
+
+class Bad(Plugin, name="bad"):
+    """Raises wherever it is asked."""
+
+
+def raising(name):
+    def hook(self, *args):
+        raise RuntimeError(name)
+
+    return hook
+
+
+CLUSTER = [
+    queue("default"),
+    node("n0"),
+    node("n1"),
+    pod_group("job", phase="Inqueue"),
+    pod("waits", group="job", cpu=1),
+    pod("runs", group="job", cpu=1, node="n0"),
+]
+
+
+def bad_session(hook, method=None, *others):
+    cls = type(Plugin)("Bad", (Plugin,), {hook: method or raising(hook)}, name="bad")
+    logging.disable(logging.CRITICAL)
+    try:
+        return open_session(CLUSTER, [cls()], list(others))
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def test_a_tier_without_the_hook_is_left_out():
+    table = bind_hooks([[Enabled(Plugin(), {})], [Enabled(Both(), {})]], Failures())
+    assert [len(tier) for tier in table["job_ready"]] == [1]
+    assert table["preemptable"] == ()
+
+
+def test_a_switch_turns_its_hook_off_and_no_other():
+    table = bind_hooks([[Enabled(Both(), {"enableJobReady": False})]], Failures())
+    assert table["job_ready"] == ()
+    assert len(table["job_valid"]) == 1
+
+
+def test_some_hooks_are_asked_only_with_or_only_without_a_tree_of_queues():
+    flat, tree = Both(), Both()
+    tree.hierarchy = True
+    assert not Enabled(flat, {}).offers("overused")
+    assert Enabled(flat, {}).offers("allocatable")
+    assert Enabled(tree, {}).offers("overused")
+    assert not Enabled(tree, {}).offers("allocatable")
+
+
+SAFE = {
+    "job_ready": (lambda ssn: ssn.job_ready(0), False),
+    "job_valid": (lambda ssn: bool(ssn.job_valid(0)), True),
+    "job_pipelined": (lambda ssn: ssn.job_pipelined(0), False),
+    "job_enqueueable": (lambda ssn: ssn.job_enqueueable(0), False),
+    "job_starving": (lambda ssn: ssn.job_starving(0), False),
+    "overused": (lambda ssn: ssn.overused(0), True),
+    "allocatable": (lambda ssn: ssn.allocatable(0, ssn.task(0)), False),
+    "preemptive": (lambda ssn: ssn.preemptive(0, ssn.task(0).request[:, 0]), False),
+    "preemptable": (lambda ssn: ssn.preemptable(ssn.task(0), [1]), []),
+    "reclaimable": (lambda ssn: ssn.reclaimable(ssn.task(0), [1]), []),
+    "victims": (lambda ssn: ssn.victims([1]), []),
+    "filter_task": (lambda ssn: ssn.filter_task(ssn.task(0)), None),
+    "order_jobs": (lambda ssn: ssn.ordering.sort_jobs([0]), [0]),
+    "order_tasks": (lambda ssn: ssn.ordering.sort_tasks([0]), [0]),
+    "order_queues": (lambda ssn: ssn.ordering.sort_queues([0]), [0]),
+    "compare_queues": (lambda ssn: ssn.ordering.sort_queues([0]), [0]),
+}
+
+
+@pytest.mark.parametrize(("hook", "case"), SAFE.items(), ids=SAFE)
+def test_a_hook_that_raises_is_taken_to_change_least(hook, case, caplog):
+    ask, wanted = case
+    ssn = bad_session(hook)
+    caplog.set_level(logging.CRITICAL, logger="pumice.framework.dispatch")
+    assert wanted == ask(ssn)
+    if hook != "compare_queues":  # a single queue is compared with nothing
+        assert list(ssn.failures.errors) == [("bad", hook)]
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_first_error_of_a_hook_is_kept_and_logged_once(caplog):
+    ssn = bad_session("job_ready")
+    with caplog.at_level(logging.ERROR):
+        ssn.job_ready(0)
+        ssn.job_ready(0)
+    assert str(ssn.failures.errors["bad", "job_ready"]) == "job_ready"
+    assert [record.getMessage() for record in caplog.records] == [
+        "plugin bad failed in job_ready: job_ready"
+    ]
+
+
+def test_other_plugins_are_asked_all_the_same():
+    class Score(Plugin, name="score"):
+        def score_nodes(self, task, nodes):
+            return nodes.index.astype(float)
+
+    ssn = bad_session("score_nodes", None, Score())
+    fit = ssn.placing.fit(ssn.task(0))
+    assert fit.score.tolist() == [0.0, 1.0]
+
+
+def test_a_filter_that_raises_lets_nothing_through():
+    ssn = bad_session("filter_nodes")
+    task = ssn.task(0)
+    fit = ssn.placing.fit(task)
+    assert ssn.placing.choose(task, fit) is None
+    assert [ssn.placing.reasons[code].text for code in fit.verdict] == ["a plugin failed"] * 2
+    assert ssn.placing.incurable(fit).all()
+
+
+def test_opening_that_raises_is_reported():
+    ssn = bad_session("on_open")
+    assert list(ssn.failures.errors) == [("bad", "on_open")]
+
+
+BAD_RESULTS = {
+    "filter_nodes": lambda self, task, nodes: np.ones(len(nodes) + 1, dtype=bool),
+    "filter_shape": lambda self, shape, facts: [True] * len(facts),
+    "score_nodes": lambda self, task, nodes: np.full(len(nodes), np.nan),
+    "score_shape": lambda self, shape, facts: np.zeros(1),
+    "rank_nodes": lambda self, task, nodes: 3.0,
+}
+
+
+@pytest.mark.parametrize(("hook", "method"), BAD_RESULTS.items(), ids=BAD_RESULTS)
+def test_an_answer_of_the_wrong_size_counts_as_raised(hook, method):
+    ssn = bad_session(hook, method)
+    task = Task(ssn.snapshot, 0)
+    ssn.placing.choose(task, ssn.placing.fit(task))
+    error = ssn.failures.errors["bad", hook]
+    assert isinstance(error, BadHookResultError)
+    assert error.hook == hook
+
+
+def test_keys_and_masks_of_the_wrong_size_count_as_raised():
+    ssn = bad_session("order_jobs", lambda self, jobs: [])
+    (method,) = ssn.hooks["order_jobs"][0]
+    assert method(Jobs(ssn.snapshot, np.array([0]))) == [0.0]
+    ssn = bad_session("preemptable", lambda self, task, rows: np.array([True]))
+    assert ssn.preemptable(ssn.task(0), [0, 1]) == []
+    assert list(ssn.failures.errors) == [("bad", "preemptable")]
+
+
+def test_a_bad_vary_by_hurts_nobody():
+    ssn = bad_session("vary_by")
+    assert ssn.placing.fit(ssn.task(0)).verdict.tolist() == [0, 0]
+    assert list(ssn.failures.errors) == [("bad", "vary_by")]
+
+
+def test_odd_numbers_are_looked_at_where_all_nodes_are_asked():
+    """Looking at single rows again and again would cost more than it finds."""
+    ssn = bad_session("score_nodes", lambda self, task, nodes: np.full(len(nodes), np.inf))
+    (method,) = ssn.hooks["score_nodes"][0]
+    assert method(ssn.task(0), Nodes(ssn.snapshot, slice(0, 1))).tolist() == [np.inf]
+    assert method(ssn.task(0), Nodes(ssn.snapshot, ALL)) is None

@@ -1,0 +1,219 @@
+"""Who goes first: keys of plugins tier by tier, the fixed tie-breaks, heaps, victims."""
+
+import numpy as np
+import pytest
+
+from pumice.framework.ordering import Heap
+from pumice.framework.plugin import Plugin
+from pumice.testing import node, pod, pod_group, priority_class, queue
+from pumice.testing.samples import open_session
+
+
+class Priority(Plugin, name="priority"):
+    """Orders by priority."""
+
+    def order_jobs(self, jobs):
+        return -jobs.priority.astype(float)
+
+    def order_tasks(self, tasks):
+        return -tasks.priority.astype(float)
+
+
+class Pairs(Plugin, name="pairs"):
+    """Compares queues by the last letter of their names, largest first."""
+
+    def compare_queues(self, left, right):
+        return ord(right.name[-1]) - ord(left.name[-1])
+
+
+class Weight(Plugin, name="weight"):
+    """Orders queues by weight; two keys at once."""
+
+    def order_queues(self, queues):
+        weight = queues.snapshot.queues.weight[queues.rows].astype(float)
+        return np.array([np.zeros(len(queues)), weight])
+
+
+def at(second):
+    return f"2026-01-01T00:00:{second:02d}Z"
+
+
+def names(ssn, rows):
+    return [ssn.snapshot.tasks.keys[row].partition("/")[2] for row in rows]
+
+
+def jobs_of(ssn, rows):
+    return [ssn.snapshot.jobs.keys[row].partition("/")[2] for row in rows]
+
+
+def all_tasks(ssn):
+    return list(ssn.snapshot.tasks.row_of.values())
+
+
+def test_jobs_go_by_plugins_then_age_then_name():
+    ssn = open_session(
+        [
+            priority_class("high", value=9),
+            queue("default"),
+            pod_group("young", created=at(5)),
+            pod_group("b", created=at(1)),
+            pod_group("a", created=at(1)),
+            pod_group("first", created=at(9), priority_class="high"),
+        ],
+        [Priority()],
+    )
+    assert jobs_of(ssn, ssn.ordering.sort_jobs(ssn.jobs())) == ["first", "a", "b", "young"]
+
+
+def test_numbers_in_pod_names_decide_if_both_have_one():
+    """The index counts only in names of at least three parts."""
+    ssn = open_session(
+        [
+            pod("job-task-10", created=at(1)),
+            pod("job-task-9", created=at(3)),
+            pod("job-task-0", created=at(7)),
+        ]
+    )
+    ordered = ssn.ordering.sort_tasks(all_tasks(ssn))
+    assert names(ssn, ordered) == ["job-task-0", "job-task-9", "job-task-10"]
+
+
+def test_without_numbers_age_decides_then_uid():
+    ssn = open_session(
+        [pod("zeta", created=at(1)), pod("beta", created=at(2)), pod("alpha-7", created=at(2))]
+    )
+    assert names(ssn, ssn.ordering.sort_tasks(all_tasks(ssn))) == ["zeta", "alpha-7", "beta"]
+
+
+def test_a_number_on_one_side_only_does_not_decide():
+    ssn = open_session([pod("job-task-0", created=at(5)), pod("old", created=at(1))])
+    assert names(ssn, ssn.ordering.sort_tasks(all_tasks(ssn))) == ["old", "job-task-0"]
+
+
+def test_plugins_come_before_numbers():
+    ssn = open_session([pod("job-task-0", priority=1), pod("job-task-9", priority=5)], [Priority()])
+    assert names(ssn, ssn.ordering.sort_tasks(all_tasks(ssn))) == ["job-task-9", "job-task-0"]
+    assert names(ssn, [ssn.ordering.first_task(all_tasks(ssn))]) == ["job-task-9"]
+
+
+QUEUES = [
+    queue("ab", weight=1, created=at(3)),
+    queue("ba", weight=2, created=at(2)),
+    queue("aa", weight=2, created=at(2)),
+]
+
+
+@pytest.mark.parametrize(
+    ("plugins", "wanted"),
+    [
+        ([], ["aa", "ba", "ab"]),
+        ([Weight()], ["ab", "aa", "ba"]),
+        ([Pairs()], ["ab", "aa", "ba"]),
+        ([Weight(), Pairs()], ["ab", "aa", "ba"]),
+    ],
+    ids=["ties", "keys", "pairs", "both"],
+)
+def test_queues_go_by_plugins_then_age_then_name(plugins, wanted):
+    ssn = open_session(QUEUES, plugins)
+    rows = ssn.ordering.sort_queues(ssn.snapshot.queues.row_of.values())
+    assert wanted == [ssn.snapshot.queues.names[row] for row in rows]
+
+
+def test_keys_and_pairs_are_asked_in_the_order_of_the_plugins():
+    light = [queue("xa", weight=1), queue("yb", weight=2)]
+    for plugins, wanted in (([Weight(), Pairs()], "xa"), ([Pairs(), Weight()], "yb")):
+        ssn = open_session(light, plugins)
+        first = ssn.ordering.sort_queues([0, 1])[0]
+        assert wanted == ssn.snapshot.queues.names[first]
+
+
+def test_a_heap_gives_rows_by_key():
+    heap = Heap(lambda rows: [-row for row in rows], [1, 3, 2])
+    heap.push(5)
+    assert [heap.pop() for _ in range(len(heap))] == [5, 3, 2, 1]
+
+
+def test_an_empty_heap_asks_for_no_keys():
+    assert len(Heap(lambda rows: 1 / 0)) == 0
+
+
+def test_a_live_heap_looks_at_a_key_again_when_its_row_comes_up():
+    keys = {1: 1, 2: 2, 3: 3}
+    heap = Heap(lambda rows: [keys[row] for row in rows], keys, live=True)
+    keys[1] = 9
+    assert [heap.pop() for _ in range(3)] == [2, 3, 1]
+
+
+def test_a_still_heap_keeps_the_keys_rows_went_in_with():
+    keys = {1: 1, 2: 2}
+    heap = Heap(lambda rows: [keys[row] for row in rows], keys)
+    keys[1] = 9
+    assert heap.pop() == 1
+    heap.push(1)
+    assert heap.pop() == 2
+
+
+VICTIMS = [
+    priority_class("high", value=9),
+    priority_class("low", value=1),
+    node("n0", cpu=16),
+    queue("mine", created=at(1)),
+    queue("other", created=at(2)),
+    pod_group("high", queue="mine", priority_class="high", created=at(1)),
+    pod_group("low", queue="mine", priority_class="low", created=at(2)),
+    pod_group("far", queue="other", priority_class="high", created=at(3)),
+    pod("high-x-0", group="high", node="n0"),
+    pod("low-x-0", group="low", node="n0"),
+    pod("low-x-1", group="low", node="n0"),
+    pod("far-x-0", group="far", node="n0"),
+]
+
+
+def test_victims_of_late_queues_and_low_jobs_go_first_and_last_tasks_before_first():
+    ssn = open_session(VICTIMS, [Priority()])
+    mine = ssn.snapshot.queues.row_of["mine"]
+    ordered = ssn.ordering.sort_victims(all_tasks(ssn), mine)
+    assert names(ssn, ordered) == ["far-x-0", "low-x-1", "low-x-0", "high-x-0"]
+
+
+def test_a_plugin_may_turn_the_order_of_victim_queues():
+    class MineFirst(Plugin, name="mine-first"):
+        def compare_victim_queues(self, left, right, preemptor):
+            return (right.name == preemptor.name) - (left.name == preemptor.name)
+
+    ssn = open_session(VICTIMS, [Priority(), MineFirst()])
+    mine = ssn.snapshot.queues.row_of["mine"]
+    ordered = ssn.ordering.sort_victims(all_tasks(ssn), mine)
+    assert names(ssn, ordered) == ["low-x-1", "low-x-0", "high-x-0", "far-x-0"]
+    other = ssn.snapshot.queues.row_of["other"]
+    assert ssn.ordering.compare_victim_queues(mine, other, mine) == -1
+
+
+def test_jobs_of_equal_rank_are_told_apart_by_their_tasks():
+    """Volcano: neither age nor name of the job counts among victims."""
+    ssn = open_session(
+        [
+            node("n0", cpu=16),
+            queue("default"),
+            pod_group("old", created=at(1)),
+            pod_group("new", created=at(9)),
+            pod("old-x-5", group="old", node="n0"),
+            pod("new-x-3", group="new", node="n0"),
+        ],
+        [Priority()],
+    )
+    ordered = ssn.ordering.sort_victims(all_tasks(ssn), 0)
+    assert names(ssn, ordered) == ["old-x-5", "new-x-3"]
+
+
+def test_one_victim_needs_no_order():
+    ssn = open_session(VICTIMS, [Priority()])
+    assert ssn.ordering.sort_victims([2], 0) == [2]
+    assert ssn.ordering.sort_victims([], 0) == []
+
+
+def test_victims_in_turn_follow_the_order_while_nothing_moves():
+    ssn = open_session(VICTIMS, [Priority()])
+    mine = ssn.snapshot.queues.row_of["mine"]
+    ordered = ssn.ordering.sort_victims(all_tasks(ssn), mine)
+    assert list(ssn.ordering.victims_in_turn(ordered, mine)) == ordered

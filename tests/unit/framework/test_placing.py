@@ -1,0 +1,250 @@
+"""Which node: verdicts, room, scores, choice, and that moved rows are asked again."""
+
+import numpy as np
+import pytest
+
+from pumice.core.resources import CPU
+from pumice.core.status import Status
+from pumice.framework import placing as placing_module
+from pumice.framework.placing import FUTURE, IDLE, NO_ROOM
+from pumice.framework.plugin import Plugin, Reason
+from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.samples import open_session
+
+CLUSTER = [
+    queue("default"),
+    *(node(f"n{i}", cpu=4) for i in range(4)),
+    pod_group("job", phase="Inqueue"),
+    *(pod(f"p{i}", group="job", cpu=2) for i in range(3)),
+    pod("full", group="job", cpu=4, node="n0"),
+    pod("half", group="job", cpu=3, node="n1"),
+]
+
+
+class Asked(Plugin, name="asked"):
+    """Writes down which rows it is asked about."""
+
+    def on_open(self, ssn):
+        self.rows = []
+
+    def score_nodes(self, task, nodes):
+        self.rows.append(nodes.index.tolist())
+        return nodes.idle[CPU].copy()
+
+
+class Codes(Plugin, name="codes"):
+    """Refuses by table: facts first, then live."""
+
+    reasons = (Reason("curable"), Reason("lasting", curable=False))
+    facts: tuple = ()
+    live: tuple = ()
+
+    def filter_shape(self, shape, facts):
+        return np.array(self.facts, dtype=np.int16)[facts.index]
+
+    def filter_nodes(self, task, nodes):
+        return np.array(self.live, dtype=np.int16)[nodes.index]
+
+
+def task_of(ssn, name="p0"):
+    return ssn.task(ssn.snapshot.tasks.row_of[f"default/{name}"])
+
+
+def scoring(*scores, hook="score_nodes"):
+    def answer(self, task, nodes):
+        return np.array(scores, dtype=float)[nodes.index]
+
+    return type(Plugin)("Scoring", (Plugin,), {hook: answer}, name="scoring")()
+
+
+def test_room_is_now_soon_or_none():
+    ssn = open_session(CLUSTER)
+    fit = ssn.placing.fit(task_of(ssn))
+    assert fit.room.tolist() == [NO_ROOM, NO_ROOM, IDLE, IDLE]
+    ssn.snapshot.evict(task_of(ssn, "full").row)
+    assert ssn.placing.fit(task_of(ssn)).room.tolist() == [FUTURE, NO_ROOM, IDLE, IDLE]
+
+
+def test_a_promise_takes_the_room_that_is_left():
+    ssn = open_session(CLUSTER)
+    ssn.snapshot.pipeline(task_of(ssn, "p1").row, 2)
+    ssn.snapshot.pipeline(task_of(ssn, "p2").row, 2)
+    assert ssn.placing.fit(task_of(ssn)).room.tolist() == [NO_ROOM, NO_ROOM, NO_ROOM, IDLE]
+
+
+def test_all_nodes_are_asked_once_and_then_only_those_that_moved():
+    asked = Asked()
+    ssn = open_session(CLUSTER, [asked])
+    task = task_of(ssn)
+    ssn.placing.fit(task)
+    ssn.placing.fit(task)
+    ssn.snapshot.place(task_of(ssn, "p1").row, 3)
+    fit = ssn.placing.fit(task)
+    assert asked.rows == [[0, 1, 2, 3], [3]]
+    assert fit.score.tolist() == [0, 1000, 4000, 2000]
+
+
+def test_a_rollback_is_a_move_as_well():
+    asked = Asked()
+    ssn = open_session(CLUSTER, [asked])
+    task = task_of(ssn)
+    ssn.placing.fit(task)
+    ssn.snapshot.place(task_of(ssn, "p1").row, 3)
+    ssn.placing.fit(task)
+    ssn.journal.rollback(0)
+    assert ssn.placing.fit(task).score.tolist() == [0, 1000, 4000, 4000]
+    assert asked.rows[-1] == [3]
+
+
+def test_rows_that_a_plugin_touched_are_asked_again():
+    asked = Asked()
+    ssn = open_session(CLUSTER, [asked])
+    task = task_of(ssn)
+    ssn.placing.fit(task)
+    ssn.journal.touch(np.array([1]))
+    ssn.placing.fit(task)
+    assert asked.rows[-1] == [1]
+
+
+def test_when_most_rows_moved_all_are_asked_at_once():
+    asked = Asked()
+    ssn = open_session(CLUSTER, [asked])
+    task = task_of(ssn)
+    ssn.placing.fit(task)
+    ssn.journal.touch(np.array([0, 1, 3]))
+    ssn.placing.fit(task)
+    assert asked.rows[-1] == [0, 1, 2, 3]
+
+
+def test_tasks_of_one_shape_share_their_answers():
+    asked = Asked()
+    ssn = open_session(CLUSTER, [asked])
+    assert ssn.placing.fit(task_of(ssn, "p0")) is ssn.placing.fit(task_of(ssn, "p1"))
+
+
+def test_a_plugin_may_tell_tasks_of_one_shape_apart():
+    class Row(Plugin, name="row"):
+        def vary_by(self, task):
+            return task.row
+
+        def score_nodes(self, task, nodes):
+            return np.full(len(nodes), float(task.row))
+
+    ssn = open_session(CLUSTER, [Row()])
+    rows = [task_of(ssn, name).row for name in ("p0", "p1")]
+    scores = [ssn.placing.fit(ssn.task(row)).score[0] for row in rows]
+    assert scores == rows
+
+
+def test_memory_is_bounded(monkeypatch):
+    monkeypatch.setattr(placing_module, "_MAX_FITS", 1)
+    ssn = open_session(CLUSTER, [Asked()])
+    first = ssn.placing.fit(task_of(ssn, "p0"))
+    ssn.placing.fit(task_of(ssn, "half"))
+    assert ssn.placing.fit(task_of(ssn, "p0")) is not first
+
+
+def test_the_first_plugin_that_refuses_gives_the_reason():
+    first, second = Codes(), Codes()
+    first.facts, first.live = (0, 0, 1, 0), (0, 0, 0, 0)
+    second.facts, second.live = (0, 2, 2, 0), (0, 0, 0, 0)
+    ssn = open_session(CLUSTER, [first], [second])
+    fit = ssn.placing.fit(task_of(ssn))
+    texts = [ssn.placing.reasons[code].text for code in fit.verdict]
+    assert texts == ["fits", "lasting", "curable", "fits"]
+
+
+def test_inside_a_plugin_what_nothing_cures_is_told_first():
+    codes = Codes()
+    codes.facts, codes.live = (1, 2, 1, 0), (2, 1, 1, 1)
+    ssn = open_session(CLUSTER, [codes])
+    fit = ssn.placing.fit(task_of(ssn))
+    texts = [ssn.placing.reasons[code].text for code in fit.verdict]
+    assert texts == ["lasting", "lasting", "curable", "curable"]
+    assert ssn.placing.incurable(fit).tolist() == [True, True, False, False]
+
+
+def test_feasible_nodes_pass_all_filters_and_have_room():
+    codes = Codes()
+    codes.facts, codes.live = (0, 0, 1, 0), (0, 0, 0, 0)
+    ssn = open_session(CLUSTER, [codes])
+    fit = ssn.placing.fit(task_of(ssn))
+    assert ssn.placing.feasible(fit).tolist() == [False, False, False, True]
+
+
+def test_scores_of_all_plugins_are_added():
+    ssn = open_session(CLUSTER, [scoring(1, 2, 3, 4)], [scoring(10, 10, 30, 10, hook="rank_nodes")])
+    task = task_of(ssn)
+    assert ssn.placing.fit(task).score.tolist() == [1, 2, 3, 4]
+    assert ssn.placing.scores(task, np.array([2, 3])).tolist() == [33, 14]
+    assert ssn.placing.choose(task, ssn.placing.fit(task)) == (2, True)
+
+
+def test_room_now_beats_a_better_score_soon():
+    ssn = open_session(CLUSTER, [scoring(9, 0, 1, 2)])
+    ssn.snapshot.evict(task_of(ssn, "full").row)
+    task = task_of(ssn)
+    assert ssn.placing.choose(task, ssn.placing.fit(task)) == (3, True)
+
+
+def test_room_soon_is_taken_when_there_is_none_now():
+    ssn = open_session(CLUSTER, [scoring(9, 0, 1, 2)])
+    ssn.snapshot.evict(task_of(ssn, "full").row)
+    task = task_of(ssn)
+    only = np.array([True, True, False, False])
+    assert ssn.placing.choose(task, ssn.placing.fit(task), only) == (0, False)
+
+
+def test_nothing_is_chosen_where_nothing_fits():
+    ssn = open_session(CLUSTER)
+    task = task_of(ssn)
+    only = np.array([True, True, False, False])
+    assert ssn.placing.choose(task, ssn.placing.fit(task), only) is None
+    empty = open_session([queue("default"), pod_group("job"), pod("p0", group="job", cpu=1)])
+    task = task_of(empty)
+    assert empty.placing.choose(task, empty.placing.fit(task)) is None
+
+
+def test_a_plugin_may_pick_among_scored_candidates():
+    class Pick(Plugin, name="pick"):
+        def best_node(self, task, nodes, scores):
+            assert (nodes.index.tolist(), scores.tolist()) == ([2, 3], [3.0, 4.0])
+            return 2
+
+    ssn = open_session(CLUSTER, [scoring(1, 2, 3, 4), Pick()])
+    task = task_of(ssn)
+    assert ssn.placing.choose(task, ssn.placing.fit(task)) == (2, True)
+    assert ssn.failures.errors == {}
+
+
+def test_equal_nodes_are_drawn_by_the_seed():
+    cluster = [
+        queue("default"),
+        *(node(f"n{i}") for i in range(8)),
+        pod_group("g"),
+        pod("p0", group="g", cpu=1),
+    ]
+
+    def draws(seed):
+        ssn = open_session(cluster, seed=seed)
+        task = task_of(ssn)
+        return [ssn.placing.choose(task, ssn.placing.fit(task))[0] for _ in range(64)]
+
+    assert draws(1) == draws(1)
+    assert draws(1) != draws(2)
+    assert set(draws(1)) == set(range(8))
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_draws_are_even(n):
+    ssn = open_session(CLUSTER, seed=5)
+    counts = np.bincount([ssn.placing.spin(n) for _ in range(3000)], minlength=n)
+    assert counts.min() > 0.85 * 3000 / n
+
+
+def test_a_task_that_was_placed_no_longer_waits():
+    ssn = open_session(CLUSTER)
+    task = task_of(ssn)
+    node_row, _ = ssn.placing.choose(task, ssn.placing.fit(task))
+    ssn.snapshot.place(task.row, node_row)
+    assert (task.status, task.node) == (Status.ALLOCATED, node_row)

@@ -1,0 +1,121 @@
+"""From configuration to plugins: fresh instances, what is ignored, who decides."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+from pumice.api.conf import parse_conf, read_conf
+from pumice.framework import registry
+from pumice.framework.arguments import arg
+from pumice.framework.plugin import Plugin
+from pumice.framework.registry import build_tiers, check_conf, deciding_order, installed_plugins
+
+
+@dataclass(kw_only=True)
+class First(Plugin, name="first"):
+    """Decides readiness."""
+
+    weight: int = arg("weight", default=1, minimum=0, doc="factor")
+
+    def job_ready(self, job):
+        return True
+
+    def order_jobs(self, jobs):
+        return jobs.created
+
+
+class Second(Plugin, name="second"):
+    """Decides readiness too."""
+
+    def job_ready(self, job):
+        return True
+
+
+PLUGINS = {"first": First, "second": Second}
+ACTIONS = {"allocate": None}
+
+
+def conf(text):
+    return parse_conf(text)
+
+
+TWO_TIERS = """
+actions: "allocate"
+tiers:
+- plugins:
+  - name: first
+    arguments: {weight: 4}
+    enableJobOrder: false
+- plugins:
+  - name: first
+  - name: second
+"""
+
+
+def test_every_entry_gets_a_fresh_instance_with_its_arguments():
+    tiers, problems = build_tiers(conf(TWO_TIERS), PLUGINS)
+    assert problems == []
+    assert [[entry.plugin.name for entry in tier] for tier in tiers] == [
+        ["first"],
+        ["first", "second"],
+    ]
+    assert [tiers[0][0].plugin.weight, tiers[1][0].plugin.weight] == [4, 1]
+    assert build_tiers(conf(TWO_TIERS), PLUGINS)[0][0][0].plugin is not tiers[0][0].plugin
+
+
+def test_switches_come_with_the_entry():
+    tiers, _ = build_tiers(conf(TWO_TIERS), PLUGINS)
+    assert not tiers[0][0].offers("order_jobs")
+    assert tiers[1][0].offers("order_jobs")
+
+
+def test_arguments_that_cannot_be_used_are_reported_and_left_out():
+    text = TWO_TIERS.replace("{weight: 4}", "{weight: much, height: 2}")
+    tiers, problems = build_tiers(conf(text), PLUGINS)
+    assert tiers[0][0].plugin.weight == 1
+    assert sorted(problem.field for problem in problems) == ["height", "weight"]
+    assert {problem.severity for problem in problems} == {"ignored"}
+
+
+def test_names_that_do_not_exist_are_errors():
+    text = TWO_TIERS.replace("name: second", "name: secund").replace("allocate", "alocate")
+    problems = check_conf(read_conf(text), PLUGINS, ACTIONS)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    assert {str(problem.found) for problem in errors} == {"alocate", "secund"}
+    assert all("did you mean" in problem.hint for problem in errors)
+
+
+def test_a_good_configuration_has_no_problems():
+    assert check_conf(conf(TWO_TIERS), PLUGINS, ACTIONS) == []
+
+
+def test_the_deciding_order_names_plugins_tier_by_tier():
+    rows = {hook: names for hook, _, _, names in deciding_order(conf(TWO_TIERS), PLUGINS)}
+    assert rows == {"job_ready": ["first", "first + second"], "order_jobs": ["first"]}
+
+
+def test_hooks_that_depend_on_the_tree_of_queues_are_shown_as_configured():
+    class Tree(Plugin, name="tree"):
+        """Has a hook for trees."""
+
+        hierarchy_hooks = {"overused": True}  # noqa: RUF012
+
+        def overused(self, queue):
+            return False
+
+    text = 'actions: "allocate"\ntiers:\n- plugins:\n  - name: tree\n    enableHierarchy: {}\n'
+    for switch, wanted in (("true", ["overused"]), ("false", [])):
+        rows = deciding_order(conf(text.format(switch)), {"tree": Tree})
+        assert wanted == [row[0] for row in rows]
+
+
+def test_plugins_of_other_distributions_are_found_by_entry_point(monkeypatch):
+    entry = SimpleNamespace(name="second", load=lambda: Second)
+    asked = []
+
+    def entry_points(*, group):
+        asked.append(group)
+        return [entry]
+
+    monkeypatch.setattr(registry.metadata, "entry_points", entry_points)
+    assert installed_plugins() == {"second": Second}
+    assert asked == ["pumice.plugins"]

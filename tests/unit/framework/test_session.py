@@ -1,0 +1,258 @@
+"""How answers of several plugins become one, tier by tier."""
+
+import numpy as np
+import pytest
+
+from pumice.core.status import Status
+from pumice.framework.dispatch import Enabled
+from pumice.framework.plugin import ABSTAIN, PERMIT, REJECT, Plugin, Reason
+from pumice.framework.session import Session
+from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.samples import open_session, snapshot_of
+
+CLUSTER = [
+    queue("default"),
+    node("n0", cpu=8),
+    pod_group("job", phase="Inqueue"),
+    pod("waits", group="job", cpu=1),
+    *(pod(f"runs-{i}", group="job", cpu=1, node="n0") for i in range(4)),
+]
+RUNNING = [1, 2, 3, 4]
+
+
+def saying(**answers):
+    """Make a plugin whose hooks give fixed answers."""
+    members = {hook: lambda self, *args, a=answer: a for hook, answer in answers.items()}
+    return type(Plugin)("Saying", (Plugin,), members, name="saying")()
+
+
+def masks(hook, *rows_of_tiers):
+    """Open a session where each tier is a list of masks, written as rows that may go."""
+    tiers = []
+    for tier in rows_of_tiers:
+        answers = [None if rows is None else np.isin(RUNNING, rows) for rows in tier]
+        tiers.append([saying(**{hook: answer}) for answer in answers])
+    return open_session(CLUSTER, *tiers)
+
+
+VOTES = {
+    "nobody asked": ([], True),
+    "all abstain": ([[ABSTAIN, ABSTAIN]], True),
+    "a permit": ([[PERMIT]], True),
+    "a reject": ([[REJECT]], False),
+    "a reject beats a permit of its tier": ([[PERMIT, REJECT]], False),
+    "a permit ends the vote before the next tier": ([[PERMIT], [REJECT]], True),
+    "an abstention does not": ([[ABSTAIN], [REJECT]], False),
+}
+
+
+@pytest.mark.parametrize("hook", ["job_enqueueable", "job_pipelined"])
+@pytest.mark.parametrize(("tiers", "wanted"), VOTES.values(), ids=VOTES)
+def test_votes(tiers, wanted, hook):
+    ssn = open_session(CLUSTER, *[[saying(**{hook: vote}) for vote in tier] for tier in tiers])
+    assert wanted == getattr(ssn, hook)(0)
+
+
+ALL_AGREE = {
+    "nobody asked": ([], True),
+    "all say yes": ([[True], [True]], True),
+    "one says no": ([[True], [False]], False),
+}
+
+
+@pytest.mark.parametrize(("tiers", "wanted"), ALL_AGREE.values(), ids=ALL_AGREE)
+def test_all_must_agree(tiers, wanted):
+    answers = [
+        [saying(job_ready=yes, allocatable=yes, preemptive=yes) for yes in tier] for tier in tiers
+    ]
+    ssn = open_session(CLUSTER, *answers)
+    task = ssn.task(0)
+    assert wanted == ssn.job_ready(0)
+    assert wanted == ssn.allocatable(0, task)
+    assert wanted == ssn.preemptive(0, task.request[:, 0])
+
+
+def test_the_first_reason_against_a_job_is_told():
+    ssn = open_session(
+        CLUSTER, [saying(job_valid=""), saying(job_valid="one")], [saying(job_valid="two")]
+    )
+    assert ssn.job_valid(0) == "one"
+    assert open_session(CLUSTER, [saying(job_valid="")]).job_valid(0) == ""
+
+
+def test_the_first_reason_against_a_task_is_told():
+    ssn = open_session(CLUSTER, [saying(filter_task=None)], [saying(filter_task=Reason("first"))])
+    assert ssn.filter_task(ssn.task(0)) == Reason("first")
+
+
+def test_one_plugin_is_enough_to_call_a_queue_overused():
+    assert not open_session(CLUSTER).overused(0)
+    assert not open_session(CLUSTER, [saying(overused=False)]).overused(0)
+    assert open_session(CLUSTER, [saying(overused=False)], [saying(overused=True)]).overused(0)
+
+
+STARVING = {
+    "nobody asked": ([], False),
+    "the first tier agrees": ([[True, True], [False]], True),
+    "the first tier does not": ([[True, False], [True]], False),
+}
+
+
+@pytest.mark.parametrize(("tiers", "wanted"), STARVING.values(), ids=STARVING)
+def test_the_first_tier_decides_who_starves(tiers, wanted):
+    ssn = open_session(CLUSTER, *[[saying(job_starving=yes) for yes in tier] for tier in tiers])
+    assert wanted == ssn.job_starving(0)
+
+
+INTERSECT = {
+    "nobody asked": ([], []),
+    "one plugin": ([[[1, 2]]], [1, 2]),
+    "two plugins of a tier": ([[[1, 2], [2, 3]]], [2]),
+    "no opinion counts for nothing": ([[None, [2, 3], None]], [2, 3]),
+    "only no opinions": ([[None], [[4]]], [4]),
+    "the first tier with victims decides": ([[[1]], [[2]]], [1]),
+    "an empty answer ends its tier": ([[[1], [], [3]], [[4]]], [4]),
+    "an intersection that runs empty is forgotten": ([[[1], [2], [3]]], [3]),
+    "and leaves the tier without victims if it was the last": ([[[1], [2]], [[4]]], [4]),
+}
+
+
+@pytest.mark.parametrize("hook", ["preemptable", "reclaimable", "gang_evictable"])
+@pytest.mark.parametrize(("tiers", "wanted"), INTERSECT.values(), ids=INTERSECT)
+def test_victims_are_intersected_within_a_tier(tiers, wanted, hook):
+    ssn = masks(hook, *tiers)
+    assert wanted == getattr(ssn, hook)(ssn.task(0), RUNNING)
+
+
+UNION = {
+    "nobody asked": ([], []),
+    "united within a tier, each once": ([[[2, 1], [1, 3]]], [2, 1, 3]),
+    "the first tier that names any decides": ([[[]], [[4]], [[1]]], [4]),
+}
+
+
+@pytest.mark.parametrize(("tiers", "wanted"), UNION.values(), ids=UNION)
+def test_victims_of_policies_are_united(tiers, wanted):
+    ssn = open_session(CLUSTER, *[[saying(victims=rows) for rows in tier] for tier in tiers])
+    assert wanted == ssn.victims(RUNNING)
+
+
+def test_a_switch_silences_a_plugin():
+    switches = {"enablePreemptable": False}
+    tiers = [[Enabled(saying(preemptable=np.ones(4, dtype=bool)), switches)]]
+    ssn = Session(snapshot_of(CLUSTER), tiers)
+    assert ssn.preemptable(ssn.task(0), RUNNING) == []
+
+
+def test_plugins_are_told_when_a_session_opens_and_closes():
+    told = []
+
+    class Listener(Plugin, name="listener"):
+        def on_open(self, ssn):
+            told.append(("open", ssn.snapshot.nodes.n))
+
+        def on_enqueued(self, job):
+            told.append(("enqueued", job.key))
+
+        def on_close(self, ssn):
+            told.append(("close", len(ssn.intents)))
+
+    ssn = open_session(CLUSTER, [Listener()])
+    ssn.job_enqueued(0)
+    ssn.close()
+    assert told == [("open", 1), ("enqueued", "default/job"), ("close", 0)]
+
+
+def test_positions_count_over_all_tiers():
+    ssn = open_session(CLUSTER, [saying(), saying()], [saying()])
+    assert [plugin.position for plugin in ssn.plugins] == [0, 1, 2]
+    assert ssn.has_plugin("saying")
+    assert not ssn.has_plugin("other")
+
+
+def test_a_column_of_a_plugin_goes_through_the_journal():
+    ssn = open_session(CLUSTER)
+    column = ssn.add_node_column("mine", fill=2.0)
+    ssn.journal.save(column, 0)
+    column[0] = 5.0
+    assert ssn.nodes().column("mine").tolist() == [5.0]
+    ssn.snapshot.release_session()
+    assert column.tolist() == [2.0]
+
+
+def test_a_session_knows_only_jobs_whose_group_and_queue_exist():
+    ssn = open_session(
+        [
+            queue("default"),
+            pod_group("good"),
+            pod_group("stray", queue="nowhere"),
+            pod("orphan", group="groupless"),
+        ]
+    )
+    assert [ssn.job(row).key for row in ssn.jobs()] == ["default/good"]
+
+
+def test_pending_tasks_leave_out_what_a_gate_holds_back():
+    gate = {"schedulingGates": [{"name": "wait"}]}
+    ssn = open_session(
+        [
+            queue("default"),
+            node("n0"),
+            pod_group("job"),
+            pod("free", group="job"),
+            pod("gated", group="job", spec=gate),
+            pod("runs", group="job", node="n0"),
+        ]
+    )
+    assert [ssn.task(row).name for row in ssn.pending_tasks(0)] == ["free"]
+
+
+def test_phases_change_for_the_session_only():
+    ssn = open_session([queue("default"), pod_group("job", phase="Pending")])
+    assert ssn.is_pending(0)
+    assert ssn.pending_jobs() == [0]
+    ssn.set_phase(0, "Inqueue")
+    assert not ssn.is_pending(0)
+    assert ssn.pending_jobs() == []
+    ssn.snapshot.release_session()
+    assert ssn.is_pending(0)
+
+
+def test_statements_bind_on_commit_and_leave_nothing_on_discard():
+    ssn = open_session(CLUSTER)
+    statement = ssn.statement()
+    statement.place(0, 0)
+    statement.evict(1, "preempt", "default/waits")
+    assert len(statement) == 2
+    statement.discard()
+    assert (ssn.intents, int(ssn.snapshot.tasks.status[0])) == ([], Status.PENDING)
+    again = ssn.statement()
+    again.evict(1, "preempt", "default/waits")
+    again.place(0, 0)
+    again.commit()
+    assert [type(intent).__name__ for intent in ssn.intents] == ["Evict", "Bind"]
+    assert ssn.snapshot.tasks.status[0] == Status.BINDING
+    ssn.snapshot.release_session()
+
+
+def test_a_statement_rolls_back_to_a_checkpoint_and_can_repeat():
+    ssn = open_session(CLUSTER)
+    statement = ssn.statement()
+    checkpoint = statement.checkpoint()
+    statement.place(0, 0)
+    moves = statement.moves_since(checkpoint)
+    statement.rollback(checkpoint)
+    assert (len(statement), ssn.task(0).status) == (0, Status.PENDING)
+    statement.repeat(moves)
+    assert ssn.task(0).node == 0
+
+
+def test_a_promise_that_evictions_made_is_a_nomination():
+    ssn = open_session(CLUSTER)
+    statement = ssn.statement()
+    statement.pipeline(0, 0, freed=True)
+    assert ssn.nominations == {0: 0}
+    statement.unpipeline(0)
+    assert ssn.nominations == {0: -1}
+    statement.discard()
+    assert ssn.nominations == {}

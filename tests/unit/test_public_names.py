@@ -1,0 +1,111 @@
+"""What Pumice offers to others: the names that are promised, and that they are really there."""
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+import pumice
+
+SOURCE = Path(pumice.__file__).parent
+TESTING = {
+    "CaseResult",
+    "CompareOptions",
+    "CycleScheduler",
+    "Scenario",
+    "ScenarioFile",
+    "SchedulerFactory",
+    "check",
+    "compare",
+    "find_scenarios",
+    "load_scenario",
+    "node",
+    "pdb",
+    "play",
+    "pod",
+    "pod_group",
+    "priority_class",
+    "queue",
+    "run_files",
+}
+"""For tests of scenarios; what checks plugins is imported by itself, since it loads NumPy."""
+
+PLUGIN_AUTHORS = {
+    "pumice.core.resources": [
+        "CPU",
+        "MEMORY",
+        "PODS",
+        "STEP",
+        "Column",
+        "Mask",
+        "fits",
+        "weighted_sum",
+    ],
+    "pumice.core.views": ["Job", "NodeFacts", "NodeRow", "Nodes", "Queue", "Task"],
+    "pumice.core.amounts": ["INFINITY", "ZERO", "Amounts"],
+    "pumice.core.status": ["Status"],
+    "pumice.framework.arguments": ["Amount", "Duration", "arg", "arg_pattern", "dump_arguments"],
+    "pumice.framework.columns": ["Jobs", "Queues", "Tasks"],
+    "pumice.framework.plugin": [
+        "ABSTAIN",
+        "PERMIT",
+        "REJECT",
+        "Codes",
+        "Plugin",
+        "Reason",
+        "per_node",
+    ],
+    "pumice.framework.session": ["Session"],
+    "pumice.testing.conformance": ["check_plugin"],
+    "pumice.testing.reference": ["ReferenceScheduler", "reference_decide"],
+    "pumice.testing.samples": ["open_session", "sample_cluster", "snapshot_of"],
+}
+"""What the documentation tells authors of plugins to import."""
+
+ALL = [
+    ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted(SOURCE.rglob("*.py"))
+]
+
+
+@pytest.mark.parametrize(("module", "names"), PLUGIN_AUTHORS.items(), ids=PLUGIN_AUTHORS)
+def test_names_for_authors_of_plugins_are_there(module, names):
+    loaded = importlib.import_module(module)
+    assert [name for name in names if not hasattr(loaded, name)] == []
+
+
+def test_the_testing_package_exports_what_it_promises():
+    testing = importlib.import_module("pumice.testing")
+    assert set(testing.__all__) >= TESTING
+
+
+@pytest.mark.parametrize("module", ALL)
+def test_every_exported_name_is_there(module):
+    loaded = importlib.import_module(module)
+    names = getattr(loaded, "__all__", ())
+    assert [name for name in names if not hasattr(loaded, name)] == []
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: path.stem)
+def test_no_module_takes_private_names_from_another(path):
+    """A name with an underscore stays in its module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    taken = [
+        f"{each.module}.{alias.name}"
+        for each in ast.walk(tree)
+        if isinstance(each, ast.ImportFrom) and (each.module or "").startswith("pumice")
+        for alias in each.names
+        if alias.name.startswith("_") and not alias.name.startswith("__")
+    ]
+    assert taken == []
+
+
+def test_a_package_only_imports():
+    """An ``__init__`` module of ours defines no class."""
+    defining = [
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("__init__.py")
+        if any(isinstance(each, ast.ClassDef) for each in ast.parse(path.read_text()).body)
+    ]
+    assert defining == []
