@@ -202,9 +202,7 @@ def _pending(case: Case, queues: list[str]) -> Iterator[Manifest]:
         queue = queues[j % len(queues)]
         yield _group(name, queue, members, shape, age, "Inqueue", "high" if high else "")
         for k in range(members):
-            yield _pod(
-                name, k, shape, age, constraint=case.kind, priority=1000 if high else None
-            )
+            yield _pod(name, k, shape, age, constraint=case.kind, priority=1000 if high else None)
 
 
 def _group(

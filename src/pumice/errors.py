@@ -6,7 +6,7 @@
     │   ├── QuantityError                a resource amount
     │   ├── ConfError                    the scheduler configuration, all its problems at once
     │   └── ScenarioError                a scenario file
-    ├── PluginError                      a plug-in broke its contract
+    ├── PluginError                      a plugin broke its contract
     │   ├── UnknownHookError             a method that no hook is named after
     │   └── BadHookResultError           an answer of the wrong type, shape or value
     ├── ExtenderError                    a service that decides with us: out of reach, or garbled
@@ -144,7 +144,7 @@ class ConfError(InputError):
 
 
 class PluginError(PumiceError):
-    """A plug-in that cannot be used as asked; names the plug-in and, where known, the hook."""
+    """A plugin that cannot be used as asked; names the plugin and, where known, the hook."""
 
     def __init__(self, plugin: str = "", hook: str = "", problem: str = "") -> None:
         super().__init__()
@@ -154,11 +154,11 @@ class PluginError(PumiceError):
 
     def __str__(self) -> str:
         hook = f", hook '{self.hook}'" if self.hook else ""
-        return f"plug-in '{self.plugin}'{hook}: {self.problem}"
+        return f"plugin '{self.plugin}'{hook}: {self.problem}"
 
 
 class UnknownHookError(PluginError):
-    """A public method of a plug-in that is no hook; ``nearest`` is the hook probably meant."""
+    """A public method of a plugin that is no hook; ``nearest`` is the hook probably meant."""
 
     def __init__(self, plugin: str = "", hook: str = "", nearest: str = "") -> None:
         hint = f"; did you mean '{nearest}'?" if nearest else ""

@@ -10,7 +10,7 @@ from pumice.actions import ACTIONS
 from pumice.api.conf import Problem, SchedulerConf
 from pumice.api.decisions import Decisions
 from pumice.api.meta import KubeObject
-from pumice.api.objects import from_manifest
+from pumice.api.objects import from_manifest, in_namespace
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.errors import ConfError
@@ -60,7 +60,7 @@ class Scheduler:
         node_usage: Mapping[str, Any] | None = None,
     ) -> Decisions:
         """Decide one cycle on a cluster given as manifests."""
-        things: list[KubeObject] = [from_manifest(manifest) for manifest in objects]
+        things: list[KubeObject] = [from_manifest(in_namespace(manifest)) for manifest in objects]
         return self.decide(Ingest(Snapshot()).load(things), now, node_usage)
 
     def decide(

@@ -33,12 +33,12 @@ SAID = {
     "2 problems in the configuration\n  wanted a, found 1\n  line 2: wanted b, found 2 (c)": (
         ConfError([Problem(wanted="a", found=1), Problem(wanted="b", found=2, line=2, hint="c")])
     ),
-    "plug-in 'gang': cannot be used": PluginError("gang", problem="cannot be used"),
-    "plug-in 'gang', hook 'score_node': there is no such hook; did you mean 'score_nodes'?": (
+    "plugin 'gang': cannot be used": PluginError("gang", problem="cannot be used"),
+    "plugin 'gang', hook 'score_node': there is no such hook; did you mean 'score_nodes'?": (
         UnknownHookError("gang", "score_node", "score_nodes")
     ),
-    "plug-in 'gang', hook 'x': there is no such hook": UnknownHookError("gang", "x"),
-    "plug-in 'drf', hook 'score_nodes': wanted float64, found 'int8'": BadHookResultError(
+    "plugin 'gang', hook 'x': there is no such hook": UnknownHookError("gang", "x"),
+    "plugin 'drf', hook 'score_nodes': wanted float64, found 'int8'": BadHookResultError(
         "drf", "score_nodes", wanted="float64", found="int8"
     ),
     "broken rule: used is never negative\n  place p on n\n  undo": InvariantError(

@@ -23,7 +23,7 @@ class Allocation:
         self._ssn = ssn
         self._remember_errors = arguments_of(ssn, "allocate", AllocateArguments).remember_errors
         self._tasks: dict[int, deque[int]] = {}
-        self._memory: dict[int, JobMemory] = {}
+        self._memory = ssn.job_memory
         self._search = DomainSearch(ssn, remember_errors=self._remember_errors)
         self._sheets: dict[int, Worksheet] = {}
         self._jobs = self._collect()

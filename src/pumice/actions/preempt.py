@@ -170,7 +170,7 @@ class Preemption:
         victims = self._candidates.victims("preemptable", scope, task, node)
         evicted = np.zeros(len(task.request))
         in_all = sum((snapshot.request(row) for row in victims), start=evicted)
-        if not fits(task.request[:, 0], snapshot.nodes.future_idle_of(node) + in_all):
+        if not fits(task.need[:, 0], snapshot.nodes.future_idle_of(node) + in_all):
             return evicted
         freed = False
         turn = self._ssn.ordering.victims_in_turn(victims, task.queue)

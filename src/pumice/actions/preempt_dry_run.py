@@ -12,6 +12,7 @@ from pumice.core.resources import Mask, fits
 from pumice.core.views import Task
 from pumice.framework.action_arguments import PreemptArguments, arguments_of
 from pumice.framework.eviction_candidates import Candidates, Scope, fits_after_evictions
+from pumice.framework.plugin import implements
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 
@@ -38,6 +39,7 @@ class DryRun:
         self._percentage = arguments.percentage
         self._at_least = arguments.at_least
         self._at_most = arguments.at_most
+        self._filters_follow = _filters_follow(ssn)
 
     def preempt(self, stmt: Statement, task: Task, scope: Scope, usable: Mask) -> bool:
         """Evict the victims of the best plan and pipeline the task there."""
@@ -74,6 +76,8 @@ class DryRun:
         victims = self._candidates.victims("preemptable", scope, task, node)
         if not victims or not self._have_room(task, node, victims):
             return []
+        if not self._filters_follow and self._ssn.placing.fit(task).verdict[node] != 0:
+            return []
         start = stmt.checkpoint()
         going: list[int] = []
         for victim in victims:
@@ -107,7 +111,7 @@ class DryRun:
         room = self._snapshot.nodes.future_idle_of(node)
         for row in going:
             room = room + self._snapshot.request(row)
-        return bool(fits(task.request[:, 0], room))
+        return bool(fits(task.need[:, 0], room))
 
     def _cost(self, plan: _Plan) -> tuple[float, ...]:
         """Rate a plan, lower is better: highest priority, sum, number, then latest start."""
@@ -119,3 +123,17 @@ class DryRun:
         earliest = min(s for s, p in zip(starts, priorities, strict=True) if p == highest)
         total = sum(priority + _LOWEST_PRIORITY for priority in priorities)
         return priorities[0], total, len(priorities), -earliest
+
+
+def _filters_follow(ssn: Session) -> bool:
+    """Say whether filters may take back a refusal because victims are gone.
+
+    Volcano: a plugin learns of tried evictions only if it may name victims or guard a queue.
+    """
+    return any(
+        entry.switches.get("enablePreemptable", True)
+        or entry.switches.get("enabledAllocatable", True)
+        for tier in ssn.tiers
+        for entry in tier
+        if implements(entry.plugin, "filter_nodes")
+    )

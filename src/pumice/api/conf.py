@@ -2,7 +2,7 @@
 
 Used by whatever starts sessions and by ``pumice config check``. Key names and defaults are
 Volcano's, but a mistake is told, all of them at once, instead of passed over in silence. Knows
-no action and no plug-in: ``check_names`` is handed their names.
+no action and no plugin: ``check_names`` is handed their names.
 """
 
 import difflib
@@ -45,7 +45,7 @@ tiers:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A yes or no that every plug-in entry may carry: one group of hooks on or off."""
+    """A yes or no that every plugin entry may carry: one group of hooks on or off."""
 
     key: str
     doc: str
@@ -92,7 +92,7 @@ _DEFAULTS: Final = {switch.key: switch.default for switch in SWITCHES}
 
 @dataclass(frozen=True, slots=True)
 class PluginConf:
-    """One plug-in of a tier; ``switches`` is complete and keyed by Volcano's spelling."""
+    """One plugin of a tier; ``switches`` is complete and keyed by Volcano's spelling."""
 
     name: str
     switches: Mapping[str, bool]
@@ -103,7 +103,7 @@ class PluginConf:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Plug-ins that are asked together, before those of the next tier."""
+    """Plugins that are asked together, before those of the next tier."""
 
     plugins: tuple[PluginConf, ...]
 
@@ -145,7 +145,7 @@ def read_conf(text: str) -> SchedulerConf:
 def check_names(
     conf: SchedulerConf, actions: Collection[str], plugins: Collection[str]
 ) -> list[Problem]:
-    """List the actions and plug-ins of a configuration that do not exist.
+    """List the actions and plugins of a configuration that do not exist.
 
     Arguments for an action that does not exist are only ignored: nothing would run otherwise.
     """
@@ -156,7 +156,7 @@ def check_names(
     ]
     problems += [
         _unknown(
-            "a plug-in",
+            "a plugin",
             plugin.name,
             plugins,
             line=plugin.line,

@@ -1,6 +1,6 @@
 """YAML 1.1 text to plain values that remember their lines; the reader beneath ``api.conf``.
 
-Scalars get the type that Volcano's own YAML reader gives them, because plug-in arguments are
+Scalars get the type that Volcano's own YAML reader gives them, because plugin arguments are
 judged by it. Every fault is noted with its line and reading goes on; nothing here raises.
 """
 

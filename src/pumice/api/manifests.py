@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 
 import yaml
 
-from pumice.api.objects import KubeObject, from_manifest
+from pumice.api.objects import KubeObject, from_manifest, in_namespace
 from pumice.api.yaml_text import Builder, child, compose_all, line_at, line_of
 from pumice.errors import ManifestError
 
@@ -85,7 +85,7 @@ def _open(path_or_text: Path | str) -> tuple[str, str]:
 def _read(document: Document) -> KubeObject:
     """Make the object of a document; point an error at the line of the field."""
     try:
-        return from_manifest(document.content, source=document.source)
+        return from_manifest(in_namespace(document.content), source=document.source)
     except ManifestError as error:
         if document.node is not None:
             error.file = f"{document.file}:{line_at(document.node, error.path)}"

@@ -97,6 +97,7 @@ from pumice.api.storage import (
 )
 from pumice.errors import ABSENT, ManifestError
 
+DEFAULT_NAMESPACE: Final = "default"
 _TYPES: Final[tuple[type[KubeObject], ...]] = (
     CSINode,
     HyperNode,
@@ -112,6 +113,10 @@ _TYPES: Final[tuple[type[KubeObject], ...]] = (
     Queue,
     ResourceQuota,
     StorageClass,
+)
+
+_NAMESPACED: Final = frozenset(
+    {"PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota"}
 )
 
 KINDS: Final[Mapping[tuple[str, str], type[KubeObject]]] = MappingProxyType(
@@ -130,6 +135,16 @@ def from_manifest(mapping: Mapping[str, Any], *, source: str = "") -> KubeObject
         raise ManifestError(wanted="an object with apiVersion and kind", found=mapping, file=source)
     cls = _type_of(mapping, source)
     return decode(mapping, cls, source=source, subject=_subject(mapping))
+
+
+def in_namespace(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Put an object that lives in a namespace but names none into ``default``, as kubectl does."""
+    meta = mapping.get("metadata") if isinstance(mapping, Mapping) else None
+    if not isinstance(meta, Mapping) or mapping.get("kind") not in _NAMESPACED:
+        return mapping
+    if meta.get("namespace"):
+        return mapping
+    return {**mapping, "metadata": {**meta, "namespace": DEFAULT_NAMESPACE}}
 
 
 def to_manifest(thing: KubeObject) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Pods, as far as placing them asks: requests, constraints, priority, phase.
 
-Read by the cache and the testing builders. Types only; meaning is given by core and plug-ins.
+Read by the cache and the testing builders. Types only; meaning is given by core and plugins.
 """
 
 from typing import ClassVar, Literal, TypeAlias

@@ -21,7 +21,7 @@ def config() -> None:
 )
 @click.pass_context
 def check(ctx: click.Context, *, file: Path) -> None:
-    """Tell what is wrong in FILE or, if nothing is, which plug-ins decide what."""
+    """Tell what is wrong in FILE or, if nothing is, which plugins decide what."""
     from pumice.framework.registry import deciding_order  # noqa: PLC0415  (loads NumPy)
 
     conf = read_conf(file.read_text(encoding="utf-8"))
@@ -36,32 +36,32 @@ def check(ctx: click.Context, *, file: Path) -> None:
         (hook, flag, rule, ", then ".join(tiers))
         for hook, flag, rule, tiers in deciding_order(conf, _plugins())
     ]
-    print_rows(("hook", "switch", "rule", "plug-ins in order"), rows)
+    print_rows(("hook", "switch", "rule", "plugins in order"), rows)
 
 
 @click.group()
 def plugin() -> None:
-    """List and describe plug-ins."""
+    """List and describe plugins."""
 
 
 @plugin.command("list")
 def list_plugins() -> None:
-    """List all plug-ins with one line for each."""
+    """List all plugins with one line for each."""
     rows = [(name, _summary(cls)) for name, cls in sorted(_plugins().items())]
-    print_rows(("plug-in", "what it does"), rows)
+    print_rows(("plugin", "what it does"), rows)
 
 
 @plugin.command("show")
 @click.argument("name", metavar="NAME")
 def show_plugin(*, name: str) -> None:
-    """Describe the plug-in NAME and its arguments."""
+    """Describe the plugin NAME and its arguments."""
     from pumice.framework.arguments import describe_arguments  # noqa: PLC0415
 
     plugins = _plugins()
     if name not in plugins:
         near = nearest(name, plugins)
         hint = f"did you mean '{near}'?" if near else "see 'pumice plugin list'"
-        raise click.UsageError(f"no plug-in is named '{name}'; {hint}")
+        raise click.UsageError(f"no plugin is named '{name}'; {hint}")
     click.echo(f"{name}\n\n{inspect.getdoc(plugins[name]) or ''}\n")
     rows = [
         (row.key, row.type, row.default, row.bounds, row.doc)
@@ -82,7 +82,7 @@ def conf_problems(conf: SchedulerConf) -> list[Problem]:
 
 
 def _plugins() -> dict[str, Any]:
-    """Return all plug-ins by name, built-in and installed."""
+    """Return all plugins by name, built-in and installed."""
     from pumice.framework.registry import installed_plugins  # noqa: PLC0415
     from pumice.plugins import builtin_plugins  # noqa: PLC0415
 

@@ -33,7 +33,7 @@ class LazyCommand:
 
 COMMANDS = {
     "config": LazyCommand("pumice.cli.config:config", "Check a scheduler configuration."),
-    "plugin": LazyCommand("pumice.cli.config:plugin", "List and describe plug-ins."),
+    "plugin": LazyCommand("pumice.cli.config:plugin", "List and describe plugins."),
     "run": LazyCommand("pumice.cli.run:run", "Run one scenario and print what is decided."),
     "test": LazyCommand("pumice.cli.test:test", "Run scenario files and compare expectations."),
 }

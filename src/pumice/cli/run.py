@@ -47,7 +47,7 @@ def run(*, file: Path, output: str, write: bool) -> None:
 
 def _warn(scenario: Scenario) -> None:
     """Tell on stderr what the configuration says in vain; refuse what cannot be meant."""
-    from pumice.cli.config import conf_problems  # noqa: PLC0415  (loads all plug-ins)
+    from pumice.cli.config import conf_problems  # noqa: PLC0415  (loads all plugins)
 
     problems = conf_problems(parse_conf(scenario.conf, source=scenario.conf_source))
     errors = [problem for problem in problems if problem.severity == "error"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import Column
+from pumice.core.resources import PODS, Column
 from pumice.core.tables import (
     ALLOCATED,
     BOOKED,
@@ -40,6 +40,7 @@ class Shape:
     annotations: dict[str, str]
     memo: dict[str, Any] = field(default_factory=dict)
     """What plugins derived from the spec, under their own names."""
+    _need: Column | None = None
     _steps: dict[tuple[str, int, bool], tuple[Delta, Delta]] = field(default_factory=dict)
 
     def widen(self, n_resources: int) -> None:
@@ -47,7 +48,19 @@ class Shape:
         pad = n_resources - len(self.request)
         if pad > 0:
             self.request = np.concatenate([self.request, np.zeros((pad, 1))])
+            self._need = None
             self._steps.clear()
+
+    @property
+    def need(self) -> Column:
+        """What a node must have left (R, 1): a scalar that is not asked for fits any room.
+
+        Cpu and memory must be there even for nothing; a node may have less than none of a device.
+        """
+        if self._need is None:
+            self._need = self.request.copy()
+            self._need[PODS:][self._need[PODS:] == 0] = -np.inf
+        return self._need
 
     def step(self, name: str, sign: int, *, live: bool) -> tuple[Delta, Delta]:
         """Give what a move adds to the node's books (5, R) and to the sums (3, R).

@@ -194,6 +194,11 @@ class Task:
         return self.shape.request
 
     @property
+    def need(self) -> Column:
+        """What a node must have left for it (R, 1): scalars it does not ask for fit any room."""
+        return self.shape.need
+
+    @property
     def status(self) -> Status:
         """Where the task is in its life."""
         return Status(int(self._snapshot.tasks.status[self.row]))

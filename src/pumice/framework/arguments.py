@@ -1,6 +1,6 @@
 """Declared arguments: fields of a dataclass that are read from the scheduler configuration.
 
-A plug-in or action says in its fields what it takes; the annotation is the type, ``arg`` gives
+A plugin or action says in its fields what it takes; the annotation is the type, ``arg`` gives
 the YAML key, the default and the bounds:
 
     @dataclass(kw_only=True)
@@ -104,7 +104,7 @@ def arg(
     """Declare a field that is read from the configuration key ``key``.
 
     Args:
-        key: the key among the arguments of the plug-in or action.
+        key: the key among the arguments of the plugin or action.
         default: the value when the key is absent or unusable.
         default_factory: makes the default, for lists, mappings and sections.
         minimum: least value allowed.
@@ -177,7 +177,7 @@ def bind_arguments(
             A class without fields need not be a dataclass.
         arguments: key to value, typed by YAML.
         lines: key to line, for the problems.
-        path: what the problems put before the key, such as the name of the plug-in.
+        path: what the problems put before the key, such as the name of the plugin.
 
     Returns:
         The fields to construct ``cls`` with, absent where the default stays, and what was

@@ -15,6 +15,8 @@ from pumice.core.resources import PODS, STEP, Column, Mask, fits
 from pumice.core.status import N_STATUS, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
+from pumice.framework.dispatch import guard
+from pumice.framework.plugin import Plugin
 
 if TYPE_CHECKING:
     from pumice.framework.session import Session
@@ -141,7 +143,7 @@ class Candidates:
     def with_room(self, scope: Scope, task: Task) -> Mask:
         """Mark nodes that would have room for a task if all members of a scope left (N,)."""
         room = self._snapshot.nodes.future_idle + self.sums(scope)
-        return np.asarray((task.request - room < STEP).all(axis=0))
+        return np.asarray((task.need - room < STEP).all(axis=0))
 
     def occupied(self, scope: Scope) -> Mask:
         """Mark nodes with at least one member of a scope (N,)."""
@@ -174,16 +176,17 @@ class Candidates:
         rows, node = self.rows[at], self.node[at]
         free = self._snapshot.nodes.future_idle
         n = free.shape[1]
-        found = np.asarray((task.request - free < STEP).all(axis=0))
+        found = np.asarray((task.need - free < STEP).all(axis=0))
         for tier in self._ssn.hooks[hook]:
             open_nodes = np.ones(n, dtype=bool)
             offered: Mask = np.ones(len(at), dtype=bool)
             for method in tier:
-                bound = method.plugin.bound_victims(hook, task, rows)  # type: ignore[attr-defined]
+                plugin: Plugin = method.plugin  # type: ignore[attr-defined]
+                bound = guard(plugin, "bound_victims", self._ssn.failures)(hook, task, rows)
                 offered = np.ones(len(at), dtype=bool) if bound is None else bound
                 open_nodes &= np.bincount(node[offered], minlength=n) > 0
             sums = _sum_by_node(self._requests[:, at[offered]], node[offered], n)
-            found |= open_nodes & (task.request - free - sums < STEP).all(axis=0)
+            found |= open_nodes & (task.need - free - sums < STEP).all(axis=0)
         return found
 
 
@@ -213,7 +216,7 @@ class Visit:
 def fits_after_evictions(ssn: "Session", task: Task, node: int) -> bool:
     """Say whether queue, node and filters would take a task once evicted pods are gone."""
     room = ssn.snapshot.nodes.future_idle_of(node)
-    if not fits(task.request[:, 0], room) or not ssn.allocatable(task.queue, task):
+    if not fits(task.need[:, 0], room) or not ssn.allocatable(task.queue, task):
         return False
     return bool(ssn.placing.fit(task).verdict[node] == 0)
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pumice.framework.session import Session
 
 
-
 class GangEvictor:
     """Makes room for starving jobs, each as a whole."""
 

@@ -140,10 +140,10 @@ class Placing:
         """Ask about some rows again."""
         nodes = Nodes(self.snapshot, rows)
         verdict = self.verdict(fit, task, nodes, rows)
-        request = task.request
+        need = task.need
         idle = nodes.idle
-        now = (request - idle < STEP).all(axis=0)
-        later = (request - (idle + nodes.releasing - nodes.pipelined) < STEP).all(axis=0)
+        now = (need - idle < STEP).all(axis=0)
+        later = (need - (idle + nodes.releasing - nodes.pipelined) < STEP).all(axis=0)
         room = np.where(later, np.where(now, IDLE, FUTURE), NO_ROOM)
         score = self.score(fit, task, nodes, rows)
         fit.verdict[rows] = verdict
@@ -283,7 +283,7 @@ class Placing:
         counts: dict[str, int] = {}
         short = fit.room == NO_ROOM if room else np.zeros(len(fit.room), dtype=bool)
         asked = np.ones_like(short) if allowed is None else allowed
-        missing = task.request - self.snapshot.nodes.future_idle >= STEP
+        missing = task.need - self.snapshot.nodes.future_idle >= STEP
         lacking = np.argmax(missing, axis=0)[short & asked]
         for row, n in enumerate(np.bincount(lacking).tolist()):
             if n:

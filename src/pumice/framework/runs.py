@@ -185,8 +185,8 @@ class Run:
         shape = self._task.shape
         nodes = ImaginedNodes(self._placing.snapshot, rows, shape, copies)
         verdict = self._placing.verdict(self._fit, self._task, nodes, rows)
-        room = (shape.request - nodes.idle < STEP).all(axis=0)
-        room &= (shape.request - nodes.future_idle < STEP).all(axis=0)
+        room = (shape.need - nodes.idle < STEP).all(axis=0)
+        room &= (shape.need - nodes.future_idle < STEP).all(axis=0)
         score = self._placing.score(self._fit, self._task, nodes, rows)
         return np.where(room & (verdict == 0), score, -np.inf)
 

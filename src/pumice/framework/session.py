@@ -21,6 +21,7 @@ from pumice.framework.ordering import Heap, Ordering
 from pumice.framework.placing import Placing
 from pumice.framework.plugin import PERMIT, REJECT, Plugin, Reason
 from pumice.framework.records import Records
+from pumice.framework.round import JobMemory
 from pumice.framework.statement import Statement
 from pumice.framework.subgroups import SubGroup
 from pumice.framework.topology import Topology
@@ -65,6 +66,8 @@ class Session:
         self.intents: list[Intent] = []
         self.annotations: dict[int, Mapping[str, str]] = {}
         self.nominations: dict[int, int] = {}
+        self.job_memory: dict[int, JobMemory] = {}
+        """What allocate remembers of jobs, also if it runs again."""
         self.unschedulable: set[int] = set()
         """Jobs whose condition says in this cycle that they cannot start."""
         self.scheduled: Mask = np.zeros(len(snapshot.jobs.phase), dtype=bool)

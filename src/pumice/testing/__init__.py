@@ -1,4 +1,4 @@
-"""Scenario files and builders for tests: public, for plug-in authors and cluster owners alike."""
+"""Scenario files and builders for tests: public, for plugin authors and cluster owners alike."""
 
 from pumice.testing.builders import hyper_node, node, pdb, pod, pod_group, priority_class, queue
 from pumice.testing.compare import CompareOptions, compare

@@ -10,7 +10,7 @@ import numpy as np
 
 from pumice.api.conf import SchedulerConf
 from pumice.api.decisions import Decisions
-from pumice.core.resources import STEP, Mask
+from pumice.core.resources import PODS, STEP, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.placing import FUTURE, IDLE, NO_ROOM, Fit, Placing
@@ -76,6 +76,8 @@ class ReferencePlacing(Placing):
         room = IDLE
         for row, wanted in enumerate(task.request[:, 0].tolist()):
             idle = books.idle[row, node]
+            if row >= PODS and not wanted:
+                continue  # a device may be gone while pods still hold it
             if wanted - (idle + books.releasing[row, node] - books.pipelined[row, node]) >= STEP:
                 return NO_ROOM
             if wanted - idle >= STEP:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF
+from pumice.api.objects import in_namespace
 from pumice.errors import ABSENT, ScenarioError
 
 Manifest = dict[str, Any]
@@ -23,9 +24,6 @@ Record = dict[str, Any]
 DEFAULT_NOW = "2026-01-01T00:00:00Z"
 SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 
-_NAMESPACED = frozenset(
-    {"PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota"}
-)
 _TOP_KEYS = (
     *("name", "family", "description", "seed", "now", "cycles", "stable", "negative"),
     *("conf", "confFrom", "nodeUsage", "objects", "objectsFrom", "expect"),
@@ -160,10 +158,7 @@ def _manifests(path: Path, where: str, item: Any) -> list[Manifest]:
         return [m for i, one in enumerate(items) for m in _manifests(path, f"{where}[{i}]", one)]
     metadata = _typed(path, f"{where}.metadata", manifest.get("metadata"), dict, "a mapping")
     _typed(path, f"{where}.metadata.name", metadata.get("name"), str, "the name of the object")
-    if kind in _NAMESPACED and not metadata.get("namespace"):
-        # as kubectl does: what is written by hand seldom names it
-        manifest = {**manifest, "metadata": {**metadata, "namespace": "default"}}
-    return [manifest]
+    return [dict(in_namespace(manifest))]
 
 
 def _node_usage(path: Path, document: Mapping[str, Any]) -> dict[str, dict[str, float]]:

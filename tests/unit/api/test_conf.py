@@ -112,7 +112,7 @@ REPRESENTATIVE = {
         """,
     "every switch written out": "actions: a\ntiers:\n- plugins:\n  - name: p\n"
     + "".join(f"    {switch.key}: false\n" for switch in SWITCHES),
-    "a plug-in listed in two tiers": """
+    "a plugin listed in two tiers": """
         actions: "enqueue"
         tiers:
         - plugins: [{name: resourcequota}]
@@ -285,14 +285,14 @@ ERRORS = {
     "tiers that are no list": ("actions: a\ntiers: {}\n", 2, "tiers"),
     "a tier that is no mapping": ("actions: a\ntiers:\n- plugins: []\n- gang\n", 4, "tiers[1]"),
     "an empty tier": ("actions: a\ntiers:\n- {}\n", 3, "tiers[0]"),
-    "plug-ins that are no list": ("actions: a\ntiers:\n- plugins: gang\n", 3, "tiers[0].plugins"),
-    "a plug-in that is only a name": (
+    "plugins that are no list": ("actions: a\ntiers:\n- plugins: gang\n", 3, "tiers[0].plugins"),
+    "a plugin that is only a name": (
         "actions: a\ntiers:\n- plugins:\n  - gang\n",
         4,
         "tiers[0].plugins[0]",
     ),
     "a misspelt key of a tier": ("actions: a\ntiers:\n- plugin: []\n", 3, "tiers[0]"),
-    "a plug-in without name": (
+    "a plugin without name": (
         "actions: a\ntiers:\n- plugins:\n  - enableJobOrder: true\n",
         4,
         "tiers[0].plugins[0]",

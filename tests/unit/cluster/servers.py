@@ -1,5 +1,6 @@
 """Servers on loopback for the tests beside it: one that answers, one that misbehaves."""
 
+import re
 import socket
 import ssl
 import threading
@@ -70,7 +71,7 @@ def saying(*pieces, hang=False):
                     return
                 with connection:
                     connection.settimeout(5)
-                    connection.recv(65536)
+                    _receive(connection)
                     try:
                         for piece in pieces:
                             connection.sendall(piece)
@@ -90,6 +91,15 @@ def saying(*pieces, hang=False):
                 wake.shutdown(socket.SHUT_RDWR)
             server.close()
             thread.join()
+
+
+def _receive(connection):
+    """Read one request whole: hanging up on unread bytes would reset the connection."""
+    head, end, body = connection.recv(65536).partition(b"\r\n\r\n")
+    length = re.search(rb"Content-Length: (\d+)", head) if end else None
+    missing = int(length[1]) - len(body) if length else 0
+    while missing > 0 and (more := connection.recv(missing)):
+        missing -= len(more)
 
 
 def unused_port():

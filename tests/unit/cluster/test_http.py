@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from pumice.cluster.http import Answer, HttpClient, HttpError, tls_context
+from pumice.cluster.http import Answer, HttpClient, HttpError, _TimedSocket, tls_context
 from tests.unit.cluster.servers import CA_FILE, OK, saying, serving
 
 
@@ -102,6 +102,12 @@ class TestTls:
             deadline = client.clock() + 5
             client.request("POST", "/x", body, deadline=deadline)
             assert server.asked[0][2] == body
+
+
+def test_a_kept_connection_that_dies_unnoticed_is_replaced(monkeypatch):
+    monkeypatch.setattr(_TimedSocket, "has_news", lambda _: False)
+    with saying(OK, b"Content-Length: 2\r\n\r\n{}") as url, closing(HttpClient(url)) as client:
+        assert [get(client).content for _ in range(2)] == [b"{}", b"{}"]
 
 
 def test_a_deadline_that_has_passed_opens_no_connection():

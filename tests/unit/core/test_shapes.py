@@ -43,6 +43,18 @@ def test_a_view_that_is_not_live_stays(shape):
     assert books[USED].tolist() == [2, 3]
 
 
+def test_a_scalar_that_is_not_asked_for_fits_any_room(shape):
+    shape.widen(4)
+    assert shape.need[:, 0].tolist() == [2, 3, -np.inf, -np.inf]
+    shape.widen(5)
+    assert shape.need.shape == (5, 1)
+
+
+def test_cpu_and_memory_are_needed_even_for_nothing(shape):
+    shape.request[:2] = 0
+    assert shape.need[:, 0].tolist() == [0, 0]
+
+
 def test_a_wider_shape_asks_for_nothing_of_the_new_resource(shape):
     shape.step("place", 1, live=True)
     shape.widen(3)

@@ -65,6 +65,22 @@ def test_room_is_now_soon_or_none():
     assert ssn.placing.fit(task_of(ssn)).room.tolist() == [FUTURE, NO_ROOM, IDLE, IDLE]
 
 
+def test_a_device_that_broke_under_a_pod_bars_only_pods_that_ask_for_it():
+    gpu = "nvidia.com/gpu"
+    ssn = open_session(
+        [
+            queue("default"),
+            node("n0", cpu=4, resources={gpu: 1}),
+            pod("holds", cpu=1, resources={gpu: 2}, node="n0"),
+            pod_group("job"),
+            pod("p0", group="job", cpu=1),
+            pod("p1", group="job", cpu=1, resources={gpu: 1}),
+        ]
+    )
+    rooms = [ssn.placing.fit(task_of(ssn, name)).room.tolist() for name in ("p0", "p1")]
+    assert rooms == [[IDLE], [NO_ROOM]]
+
+
 def test_a_promise_takes_the_room_that_is_left():
     ssn = open_session(CLUSTER)
     ssn.snapshot.pipeline(task_of(ssn, "p1").row, 2)

@@ -147,15 +147,15 @@ class _Section:
     def _address(self) -> str:
         text = self.text("address")
         wanted = "an address such as http://prometheus.monitoring:9090"
+        if "@" in text:  # the text may hold a password
+            hint = "give a token or a tokenFile: addresses are shown in logs"
+            self.note("address", "an address without a user", "one with a user", hint)
+            return ""
         try:
             parts = urlsplit(text)
             port_is_right = parts.port != 0
         except ValueError:
             self.note("address", wanted, text)
-            return ""
-        if parts.username is not None or parts.password is not None:
-            hint = "give a token or a tokenFile: addresses are shown in logs"
-            self.note("address", "an address without a user", "one with a user", hint)
             return ""
         whole = parts.scheme in ("http", "https") and parts.hostname and port_is_right
         if not whole or parts.query or parts.fragment or not re.fullmatch(r"[!-~]+", text):

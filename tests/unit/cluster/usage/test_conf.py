@@ -119,6 +119,13 @@ def test_a_bad_address_is_an_error(address):
         usage_source({"type": "prometheus", "address": address})
 
 
+@pytest.mark.parametrize("address", ["http://u:secret@x:port", "u:secret@x", "http://u:secret@["])
+def test_a_password_in_an_address_is_not_shown_whatever_else_is_wrong(address):
+    with pytest.raises(ConfError, match="without a user") as caught:
+        usage_source({"type": "prometheus", "address": address})
+    assert "secret" not in str(caught.value)
+
+
 def test_all_mistakes_are_told_at_once():
     with pytest.raises(ConfError) as caught:
         usage_source({"type": "prometheus", "address": "x", "interval": "y", "timeout": "z"})
