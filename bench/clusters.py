@@ -171,7 +171,7 @@ def _running(case: Case, queues: list[str]) -> Iterator[Manifest]:
         return
     for j in range(case.running // _GANG):
         name, shape = f"run{j:05d}", _SHAPES[j % len(_SHAPES)]
-        yield _group(name, queues[j % len(queues)], _GANG, shape, 100 + j, "Running")
+        yield _group(name, queues[j % len(queues)], _GANG, shape, 100 + j, phase="Running")
         for k in range(_GANG):
             on = f"node-{(j * _GANG + k) % case.nodes:05d}"
             yield _pod(name, k, shape, 100 + j, on=on)
@@ -183,7 +183,7 @@ def _full_nodes(case: Case, queues: list[str]) -> Iterator[Manifest]:
     for j, start in enumerate(range(0, len(places), _GANG)):
         owner = "greedy" if case.kind == "reclaim" else queues[j % len(queues)]
         name, age = f"old{j:05d}", 100 + j % 50000
-        yield _group(name, owner, 1, _BIG, age, "Running", "low")
+        yield _group(name, owner, 1, _BIG, age, phase="Running", cls="low")
         for k, on in enumerate(places[start : start + _GANG]):
             yield _pod(name, k, _BIG, age, on=on, priority=10)
 
@@ -200,13 +200,20 @@ def _pending(case: Case, queues: list[str]) -> Iterator[Manifest]:
             shape = _BIG
         members = min(case.gang, case.pods - j * case.gang)
         queue = queues[j % len(queues)]
-        yield _group(name, queue, members, shape, age, "Inqueue", "high" if high else "")
+        yield _group(name, queue, members, shape, age, phase="Inqueue", cls="high" if high else "")
         for k in range(members):
             yield _pod(name, k, shape, age, constraint=case.kind, priority=1000 if high else None)
 
 
 def _group(
-    name: str, queue: str, members: int, shape: tuple[int, int], age: int, phase: str, cls: str = ""
+    name: str,
+    queue: str,
+    members: int,
+    shape: tuple[int, int],
+    age: int,
+    *,
+    phase: str,
+    cls: str = "",
 ) -> Manifest:
     minimum = {"cpu": f"{shape[0] * members}m", "memory": f"{shape[1] * members}Gi"}
     spec: Manifest = {"minMember": members, "queue": queue, "minResources": minimum}

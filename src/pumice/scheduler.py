@@ -64,9 +64,17 @@ class Scheduler:
         return self.decide(Ingest(Snapshot()).load(things), now, node_usage)
 
     def decide(
-        self, snapshot: Snapshot, now: float, node_usage: Mapping[str, Any] | None = None
+        self,
+        snapshot: Snapshot,
+        now: float,
+        node_usage: Mapping[str, Any] | None = None,
+        *,
+        only_changes: bool = False,
     ) -> Decisions:
-        """Decide one cycle on a snapshot and leave the snapshot as it was."""
+        """Decide one cycle on a snapshot and leave the snapshot as it was.
+
+        With ``only_changes`` pod groups whose status stays as it is are not reported.
+        """
         tiers, _ = build_tiers(self.conf, self._plugins)
         with np.errstate(all="ignore"):
             session = Session(
@@ -84,6 +92,6 @@ class Scheduler:
             )
             for action in self.conf.actions:
                 ACTIONS[action](session)
-            decisions = outcome(session)
+            decisions = outcome(session, only_changes=only_changes)
         snapshot.release_session()
         return decisions

@@ -137,7 +137,7 @@ def from_manifest(mapping: Mapping[str, Any], *, source: str = "") -> KubeObject
     return decode(mapping, cls, source=source, subject=_subject(mapping))
 
 
-def in_namespace(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+def in_namespace(mapping: Any) -> Any:
     """Put an object that lives in a namespace but names none into ``default``, as kubectl does."""
     meta = mapping.get("metadata") if isinstance(mapping, Mapping) else None
     if not isinstance(meta, Mapping) or mapping.get("kind") not in _NAMESPACED:

@@ -13,6 +13,7 @@ from pumice.api.pods import Pod
 from pumice.cache.job_rows import JobRows
 from pumice.cache.marks import is_true, key_of
 from pumice.cache.node_rows import NodeRows
+from pumice.cache.recount import recount
 from pumice.cache.task_rows import TaskRows
 from pumice.core.snapshot import Snapshot
 
@@ -27,9 +28,14 @@ class Ingest:
         self._nodes = NodeRows(snapshot, self._tasks)
 
     def load(self, objects: Iterable[KubeObject]) -> Snapshot:
-        """Take in many objects and settle."""
+        """Take in many objects and settle; an empty snapshot is counted once at the end."""
+        self._tasks.counts_later = not self.snapshot.tasks.n
         for thing in objects:
             self.upsert(thing)
+        if self._tasks.counts_later:
+            self._tasks.counts_later = False
+            self.snapshot.nodes.trim()
+            recount(self.snapshot)
         return self.settle()
 
     def upsert(self, thing: KubeObject) -> None:

@@ -49,6 +49,8 @@ class JobRows:
         row = self.row(key_of(group))
         jobs.groups[row] = group
         jobs.min_member[row] = group.spec.min_member or 0
+        spec = group.spec
+        jobs.has_topology[row] = spec.network_topology is not None or bool(spec.sub_group_policy)
         jobs.created[row] = time_of(group.metadata.creation_timestamp)
         jobs.phase[row] = PHASE_CODE.get(group.status.phase, PHASE_CODE["Unknown"])
         jobs.stated_phase[row] = jobs.phase[row]

@@ -11,11 +11,10 @@ from pumice.api.pods import Pod
 from pumice.cache.job_rows import JobRows
 from pumice.cache.marks import index_of, is_true, key_of, time_of
 from pumice.cache.requests import learn, pod_nonzero, pod_request, resource_lists
-from pumice.core.resources import Column, is_empty
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
-from pumice.core.tables import ALLOCATED, BOOKED, IDLE, NOWHERE, PENDING, RELEASING, USED, VIEW
+from pumice.core.tables import NOWHERE
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
 TASK_SPEC = "volcano.sh/task-spec"
@@ -35,7 +34,16 @@ _PHASE_STATUS = {
     "Failed": Status.FAILED,
     "Unknown": Status.UNKNOWN,
 }
-_ON_NODE = frozenset({Status.BOUND, Status.RUNNING, Status.RELEASING, Status.UNKNOWN})
+_ON_NODE = frozenset(
+    int(s) for s in (Status.BOUND, Status.RUNNING, Status.RELEASING, Status.UNKNOWN)
+)
+_STEP = {
+    int(Status.PENDING): "wait",
+    int(Status.BOUND): "hold",
+    int(Status.RUNNING): "hold",
+    int(Status.RELEASING): "leave",
+}
+"""What a task that was found counts as; others count on their node only."""
 
 
 class TaskRows:
@@ -48,6 +56,8 @@ class TaskRows:
         self._shapes: dict[bytes, int] = {}
         self._label_classes: dict[tuple[str, frozenset[tuple[str, str]]], int] = {}
         self._roles: dict[str, int] = {}
+        self.counts_later = False
+        """Whether books and sums are left to one sweep at the end."""
         self.homeless: dict[str, set[int]] = {}
         """Tasks whose node is not known yet, by its name."""
         self._nominees: dict[int, str] = {}
@@ -69,7 +79,7 @@ class TaskRows:
         tasks.pods[row] = pod
         shape = self._shape(pod)
         tasks.shape[row] = shape
-        tasks.best_effort[row] = is_empty(self.snapshot.shapes[shape].request[:, 0])
+        tasks.best_effort[row] = self.snapshot.shapes[shape].best_effort
         tasks.label_class[row] = self._label_class(pod)
         self._set_marks(row, pod)
         group = pod.metadata.annotations.get(GROUP_NAME, "") if ours else ""
@@ -102,7 +112,7 @@ class TaskRows:
 
     def _settle_in(self, row: int, node_name: str) -> None:
         tasks = self.snapshot.tasks
-        if node_name and Status(int(tasks.status[row])) in _ON_NODE:
+        if node_name and int(tasks.status[row]) in _ON_NODE:
             node = self.snapshot.nodes.row_of.get(node_name)
             if node is None:
                 self.homeless.setdefault(node_name, set()).add(row)
@@ -135,35 +145,32 @@ class TaskRows:
     def count_on_node(self, task: int, node: int, sign: int) -> None:
         """Add a task to the books of its node, or take it off."""
         nodes, tasks = self.snapshot.nodes, self.snapshot.tasks
-        shape = self.snapshot.shapes[tasks.shape[task]]
-        amounts = sign * shape.request[:, 0]
-        nodes.books[IDLE, :, node] -= amounts
-        nodes.books[USED, :, node] += amounts
-        nodes.books[VIEW, :, node] += amounts
-        if tasks.status[task] == Status.RELEASING:
-            nodes.books[RELEASING, :, node] += amounts
-        nodes.view_pods[node] += sign
-        nodes.view_nonzero[:, node] += sign * shape.nonzero[:, 0]
         tasks.in_view[task] = sign > 0
         if sign > 0:
             nodes.tasks[node].append(task)
         else:
             nodes.tasks[node].remove(task)
+        if self.counts_later:
+            return
+        shape = self.snapshot.shapes[tasks.shape[task]]
+        books, _ = shape.step(_STEP.get(int(tasks.status[task]), "hold"), sign, live=True)
+        nodes.books[:, :, node] += books
+        nodes.view_pods[node] += sign
+        nodes.view_nonzero[:, node] += sign * shape.nonzero[:, 0]
 
     def _count_in_job(self, task: int, job: int, sign: int) -> None:
+        if self.counts_later:
+            return
         snapshot = self.snapshot
-        jobs, status = snapshot.jobs, Status(int(snapshot.tasks.status[task]))
+        jobs, status = snapshot.jobs, int(snapshot.tasks.status[task])
         jobs.counts[status, job] += sign
         jobs.n_tasks[job] += sign
-        delta = _sums(status, sign * snapshot.request(task))
-        jobs.sums[:, :, job] += delta
-        for sums, row in (
-            (snapshot.queues.sums, int(jobs.queue[job])),
-            (snapshot.namespaces.sums, int(jobs.namespace[job])),
-        ):
-            if row != NOWHERE:
-                sums[:, :, row] += delta
-        if status is Status.PENDING and snapshot.tasks.best_effort[task]:
+        step = _STEP.get(status)
+        if step is None:
+            return
+        _, sums = snapshot.shapes[snapshot.tasks.shape[task]].step(step, sign, live=True)
+        snapshot.add_to_sums(job, sums)
+        if step == "wait" and snapshot.tasks.best_effort[task]:
             jobs.n_pending_best_effort[job] += sign
 
     def _shape(self, pod: Pod) -> int:
@@ -216,16 +223,6 @@ class TaskRows:
             known = self._roles[name] = len(self.snapshot.roles)
             self.snapshot.roles.append(name)
         return known
-
-
-def _sums(status: Status, amounts: Column) -> Column:
-    """Spread a request over the three sums of a job, by status."""
-    out = np.zeros((3, len(amounts)))
-    if status in (Status.BOUND, Status.RUNNING):
-        out[ALLOCATED] = out[BOOKED] = amounts
-    elif status is Status.PENDING:
-        out[PENDING] = amounts
-    return out
 
 
 def _status(pod: Pod) -> Status:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import PODS, Column
+from pumice.core.resources import PODS, Column, is_empty
 from pumice.core.tables import (
     ALLOCATED,
     BOOKED,
@@ -40,8 +40,13 @@ class Shape:
     annotations: dict[str, str]
     memo: dict[str, Any] = field(default_factory=dict)
     """What plugins derived from the spec, under their own names."""
+    best_effort: bool = field(init=False)
+    """Whether it asks for nothing."""
     _need: Column | None = None
     _steps: dict[tuple[str, int, bool], tuple[Delta, Delta]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.best_effort = is_empty(self.request[:, 0])
 
     def widen(self, n_resources: int) -> None:
         """Follow a longer resource axis."""
@@ -65,6 +70,8 @@ class Shape:
     def step(self, name: str, sign: int, *, live: bool) -> tuple[Delta, Delta]:
         """Give what a move adds to the node's books (5, R) and to the sums (3, R).
 
+        Sessions place, pipeline and evict; ingest finds tasks that hold, leave or wait.
+
         ``sign`` -1 is the move taken back; without a ``live`` view the view's layer stays.
         """
         key = (name, sign, live)
@@ -74,17 +81,23 @@ class Shape:
         return found
 
 
-_BOOKS = {
+_BOOKS: dict[str, dict[int, int]] = {
     "place": {IDLE: -1, USED: 1, VIEW: 1},
     "pipeline": {PIPELINED: 1, VIEW: 1},
     "unpipeline": {PIPELINED: -1, VIEW: -1},
     "evict": {RELEASING: 1, VIEW: -1},
+    "hold": {IDLE: -1, USED: 1, VIEW: 1},
+    "leave": {IDLE: -1, USED: 1, VIEW: 1, RELEASING: 1},
+    "wait": {},
 }
-_SUMS = {
+_SUMS: dict[str, dict[int, int]] = {
     "place": {ALLOCATED: 1, BOOKED: 1, PENDING: -1},
     "pipeline": {BOOKED: 1, PENDING: -1},
     "unpipeline": {BOOKED: -1, PENDING: 1},
     "evict": {ALLOCATED: -1, BOOKED: -1},
+    "hold": {ALLOCATED: 1, BOOKED: 1},
+    "leave": {},
+    "wait": {PENDING: 1},
 }
 
 

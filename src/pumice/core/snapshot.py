@@ -135,7 +135,7 @@ class Snapshot:
         job = int(tasks.job[task])
         if job != NOWHERE:
             self._recount(job, old, new, 1)
-            self._add_to_sums(job, sums)
+            self.add_to_sums(job, sums)
             if tasks.best_effort[task] and step != "evict":
                 waiting = -sign if enters else sign
                 self.jobs.n_pending_best_effort[job] += waiting
@@ -145,7 +145,8 @@ class Snapshot:
         counts[old, job] -= n
         counts[new, job] += n
 
-    def _add_to_sums(self, job: int, amounts: NDArray[np.float64]) -> None:
+    def add_to_sums(self, job: int, amounts: NDArray[np.float64]) -> None:
+        """Add to the sums (3, R) of a job, its queue and its namespace."""
         jobs = self.jobs
         jobs.sums[:, :, job] += amounts
         queue = jobs.queue[job]
@@ -189,14 +190,14 @@ class Snapshot:
             nodes.view_nonzero[:, rows] += shape.nonzero * (sign * counts)
         job = int(table.job[tasks[0]])
         self._recount(job, old, new, len(tasks))
-        self._add_to_sums(job, sums * len(tasks))
+        self.add_to_sums(job, sums * len(tasks))
 
     def count_ahead(self, task: int, n: int) -> None:
         """Count n more (or, negative, fewer) tasks like this one as placed; not journaled."""
         _, sums = self.shapes[self.tasks.shape[task]].step("place", 1, live=False)
         job = int(self.tasks.job[task])
         self._recount(job, Status.PENDING, Status.ALLOCATED, n)
-        self._add_to_sums(job, sums * n)
+        self.add_to_sums(job, sums * n)
 
     def set_status(self, tasks: int | NDArray[np.intp], status: Status) -> None:
         """Change the status of tasks of one job inside the allocated class; no sum moves."""

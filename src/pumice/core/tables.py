@@ -177,6 +177,7 @@ class JobTable(SumTable):
         self.priority: NDArray[np.int64]
         self.created: Column
         self.min_member: Ints
+        self.has_topology: Mask
         self.phase: NDArray[np.int8]
         self.stated_phase: NDArray[np.int8]
         self.stated_counts: Ints
@@ -195,6 +196,7 @@ class JobTable(SumTable):
         self.column("priority", np.int64)
         self.column("created")
         self.column("min_member", np.int32)
+        self.column("has_topology", np.bool_, fill=False)
         self.column("phase", np.int8)
         self.column("stated_phase", np.int8)
         self.column("stated_counts", np.int32, lead=(3,))

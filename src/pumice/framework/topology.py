@@ -6,7 +6,9 @@ One object for each session, made of domains and sub-groups; actions, the search
 from collections.abc import Callable
 from functools import cached_property
 
-from pumice.api.groups import NetworkTopology, PodGroup
+import numpy as np
+
+from pumice.api.groups import NetworkTopology
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS
 from pumice.core.tables import NOWHERE
@@ -154,12 +156,8 @@ class Topology:
 
     def open(self) -> None:
         """Find where all jobs lie, before anything moves."""
-        jobs = self._snapshot.jobs
-        for row, group in enumerate(jobs.groups[: jobs.n]):
-            if isinstance(group, PodGroup):
-                spec = group.spec
-                if spec.network_topology is not None or spec.sub_group_policy:
-                    self.allocated(self._job(row))
+        for row in np.flatnonzero(self._snapshot.jobs.has_topology).tolist():
+            self.allocated(self._job(row))
 
     # The place so far, while a part is being placed
 
