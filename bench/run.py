@@ -84,7 +84,7 @@ def prove(case: Case, snapshot: Snapshot, decisions: Decisions) -> None:
     small = Case(case.kind, 12, 40, min(case.gang, 10), 0)
     conf = parse_conf(small.conf)
     fast = Scheduler(conf).decide(load(small), NOW)
-    slow = reference_decide(load(small), conf, NOW)
+    slow = reference_decide(load(small), conf, now=NOW)
     assert fast == slow, f"{small.name}: the reference decides otherwise"
 
 
