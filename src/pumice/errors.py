@@ -9,7 +9,9 @@
     ├── PluginError                      a plugin broke its contract
     │   ├── UnknownHookError             a method that no hook is named after
     │   └── BadHookResultError           an answer of the wrong type, shape or value
-    ├── ExtenderError                    a service that decides with us: out of reach, or garbled
+    ├── ServiceError                     another program: out of reach, or garbled
+    │   ├── HttpError                    one that is asked over HTTP
+    │   └── ExtenderError                one that decides with us
     └── InvariantError                   Pumice itself is wrong; carries its story
 
 The text of an error is made from its attributes, so an error survives pickling between processes.
@@ -177,8 +179,8 @@ class BadHookResultError(PluginError):
         self.found = found
 
 
-class ExtenderError(PumiceError):
-    """An extender that cannot be reached or does not answer as agreed; names the address."""
+class ServiceError(PumiceError):
+    """A program that cannot be reached or does not answer as agreed; names the address."""
 
     def __init__(self, url: str = "", problem: str = "") -> None:
         super().__init__()
@@ -186,7 +188,18 @@ class ExtenderError(PumiceError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return f"extender at {self.url}: {self.problem}"
+        return f"{self.url}: {self.problem}"
+
+
+class HttpError(ServiceError):
+    """A service without a usable answer over HTTP."""
+
+
+class ExtenderError(ServiceError):
+    """An extender without a usable answer."""
+
+    def __str__(self) -> str:
+        return f"extender at {super().__str__()}"
 
 
 class InvariantError(PumiceError):

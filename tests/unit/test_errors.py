@@ -8,6 +8,8 @@ from pumice.errors import (
     ABSENT,
     BadHookResultError,
     ConfError,
+    ExtenderError,
+    HttpError,
     InputError,
     InvariantError,
     ManifestError,
@@ -41,6 +43,8 @@ SAID = {
     "plugin 'drf', hook 'score_nodes': wanted float64, found 'int8'": BadHookResultError(
         "drf", "score_nodes", wanted="float64", found="int8"
     ),
+    "http://x/y: no answer in time": HttpError("http://x/y", "no answer in time"),
+    "extender at http://x/y: no answer in time": ExtenderError("http://x/y", "no answer in time"),
     "broken rule: used is never negative\n  place p on n\n  undo": InvariantError(
         "used is never negative", ["place p on n", "undo"]
     ),

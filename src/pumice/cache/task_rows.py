@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 import numpy as np
+from msgspec.structs import force_setattr
 
 from pumice.api.meta import epoch
 from pumice.api.pods import Pod
@@ -28,6 +29,17 @@ _SHAPE_ANNOTATIONS = (
     PREEMPTABLE,
 )
 """Pod annotations that node hooks look at; pods that differ in them differ in shape."""
+
+_SHARED = (
+    "containers",
+    "init_containers",
+    "overhead",
+    "node_selector",
+    "affinity",
+    "tolerations",
+    "topology_spread_constraints",
+)
+"""Parts of a pod's specification that are equal within a shape."""
 
 _PHASE_STATUS = {
     "Succeeded": Status.SUCCEEDED,
@@ -56,6 +68,7 @@ class TaskRows:
         self._shapes: dict[bytes, int] = {}
         self._label_classes: dict[tuple[str, frozenset[tuple[str, str]]], int] = {}
         self._roles: dict[str, int] = {}
+        self._marks: dict[frozenset[tuple[str, str]], dict[str, str]] = {}
         self.counts_later = False
         """Whether books and sums are left to one sweep at the end."""
         self.homeless: dict[str, set[int]] = {}
@@ -86,6 +99,22 @@ class TaskRows:
         tasks.job[row] = self._jobs.row(f"{pod.metadata.namespace}/{group}") if group else NOWHERE
         tasks.status[row] = _status(pod)
         self._settle_in(row, pod.spec.node_name)
+        self._share(row, pod)
+
+    def _share(self, row: int, pod: Pod) -> None:
+        """Let equal parts of equal pods be one object: 100,000 pods are a few dozen shapes."""
+        tasks = self.snapshot.tasks
+        like = self.snapshot.shapes[tasks.shape[row]].spec
+        namespace, labels = self.snapshot.label_classes[tasks.label_class[row]]
+        for name in _SHARED:
+            force_setattr(pod.spec, name, getattr(like, name))
+        marks = pod.metadata.annotations
+        marks = self._marks.setdefault(frozenset(marks.items()), marks)
+        force_setattr(pod.metadata, "annotations", marks)
+        force_setattr(pod.metadata, "labels", labels)
+        force_setattr(pod.metadata, "namespace", namespace)
+        if tasks.node[row] != NOWHERE:
+            force_setattr(pod.spec, "node_name", self.snapshot.nodes.names[tasks.node[row]])
 
     def _set_marks(self, row: int, pod: Pod) -> None:
         tasks, marks, labels = self.snapshot.tasks, pod.metadata.annotations, pod.metadata.labels

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from pumice.cluster.http import MAX_ANSWER, HttpClient, HttpError
-from pumice.errors import ExtenderError
+from pumice.cluster.http import MAX_ANSWER, HttpClient
+from pumice.errors import ExtenderError, HttpError
 
 _HEADERS: Final = {"Content-Type": "application/json"}
 

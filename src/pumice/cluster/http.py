@@ -17,7 +17,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any, BinaryIO, Final, cast
 from urllib.parse import urlsplit
 
-from pumice.errors import PumiceError
+from pumice.errors import HttpError
 
 log = logging.getLogger(__name__)
 
@@ -25,18 +25,6 @@ MAX_ANSWER: Final = 10 << 20
 """Bytes of an answer that are read at most."""
 
 _PIECE = 1 << 16
-
-
-class HttpError(PumiceError):
-    """A service that cannot be reached or does not answer as agreed; names the address."""
-
-    def __init__(self, url: str = "", problem: str = "") -> None:
-        super().__init__()
-        self.url = url
-        self.problem = problem
-
-    def __str__(self) -> str:
-        return f"{self.url}: {self.problem}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,6 @@ from pumice.framework.argument_kinds import (
     Kind,
     bare,
     kind_of,
-    parse_duration,
 )
 
 __all__ = [
@@ -42,7 +41,6 @@ __all__ = [
     "bind_arguments",
     "describe_arguments",
     "dump_arguments",
-    "parse_duration",
 ]
 
 _METADATA: Final = "pumice.argument"

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.duration import parse_duration
 from pumice.api.meta import epoch
 from pumice.core.resources import Mask
 from pumice.core.views import Task
 from pumice.errors import InputError
-from pumice.framework.argument_kinds import parse_duration
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 

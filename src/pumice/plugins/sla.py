@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pumice.api.duration import parse_duration
 from pumice.core.resources import Column
 from pumice.core.views import Job
 from pumice.errors import InputError
-from pumice.framework.arguments import Duration, arg, parse_duration
+from pumice.framework.arguments import Duration, arg
 from pumice.framework.columns import Jobs
 from pumice.framework.plugin import ABSTAIN, PERMIT, Plugin
 from pumice.framework.session import Session

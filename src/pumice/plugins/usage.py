@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.duration import parse_duration
 from pumice.api.pods import PodSpec
 from pumice.api.quantity import milli_value, value
 from pumice.core.resources import CPU, MEMORY, Column
@@ -14,7 +15,7 @@ from pumice.core.status import ALLOCATED_CLASS, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.errors import InputError
-from pumice.framework.arguments import arg, parse_duration
+from pumice.framework.arguments import arg
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.session import Session
 from pumice.framework.usage import node_load

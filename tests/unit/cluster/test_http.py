@@ -7,7 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from pumice.cluster.http import Answer, HttpClient, HttpError, _TimedSocket, tls_context
+from pumice.cluster.http import Answer, HttpClient, _TimedSocket, tls_context
+from pumice.errors import HttpError
 from tests.unit.cluster.servers import CA_FILE, OK, saying, serving
 
 

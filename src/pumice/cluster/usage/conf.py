@@ -11,13 +11,14 @@ from typing import Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from pumice.api.conf import nearest
+from pumice.api.duration import parse_duration
 from pumice.cluster.http import tls_context
 from pumice.cluster.usage.endpoint import TIMEOUT, TOKEN, Endpoint
 from pumice.cluster.usage.metrics_server import MetricsServerUsage
 from pumice.cluster.usage.prometheus import PERIOD as AVERAGED
 from pumice.cluster.usage.prometheus import PrometheusUsage
 from pumice.cluster.usage.source import PERIOD, GivenUsage, UsageSource
-from pumice.errors import ABSENT, ConfError, Problem
+from pumice.errors import ABSENT, ConfError, InputError, Problem
 
 Key = Literal[
     "type",
@@ -33,9 +34,6 @@ Key = Literal[
 
 _TYPES: Final = ("prometheus", "metrics-server")
 _DAY: Final = 86400.0
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{0,12})?)(ms|s|m|h)")
-_DURATION: Final = re.compile(rf"(?:{_PART.pattern})+")
 
 _IN_POD: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _API_SERVER: Final = {
@@ -125,8 +123,10 @@ class _Section:
         text = self.text(key)
         if not text:
             return default
-        parts = _PART.findall(text) if _DURATION.fullmatch(text) else []
-        seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+        try:
+            seconds = parse_duration(text)
+        except InputError:
+            seconds = 0.0  # below the least, so told like one
         if least <= seconds <= _DAY:
             return seconds
         self.note(key, f"a duration from {least:g}s to 24h", text, "such as 30s or 1m30s")

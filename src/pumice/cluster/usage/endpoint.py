@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from pumice.cluster.http import MAX_ANSWER, Answer, HttpClient, HttpError
+from pumice.cluster.http import MAX_ANSWER, Answer, HttpClient
+from pumice.errors import HttpError
 
 TIMEOUT: Final = 30.0
 """Seconds for all calls of one reading together."""

@@ -7,10 +7,9 @@ from typing import Any, Final
 from pumice.api.meta import epoch
 from pumice.api.nodes import Node
 from pumice.api.quantity import parse_quantity
-from pumice.cluster.http import HttpError
 from pumice.cluster.usage.endpoint import Endpoint
 from pumice.cluster.usage.source import Dropped, Usage, is_percent
-from pumice.errors import InputError
+from pumice.errors import HttpError, InputError
 
 _PATH: Final = "/apis/metrics.k8s.io/v1beta1/nodes"
 

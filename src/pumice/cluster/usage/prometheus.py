@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from pumice.api.nodes import Node
-from pumice.cluster.http import HttpError
 from pumice.cluster.usage.endpoint import Endpoint
 from pumice.cluster.usage.source import Dropped, Usage, is_percent
+from pumice.errors import HttpError
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from contextlib import closing
 import pytest
 
 from pumice.api.objects import from_manifest
-from pumice.cluster.http import HttpError
 from pumice.cluster.usage import Endpoint, MetricsServerUsage
+from pumice.errors import HttpError
 from pumice.testing import node
 from tests.unit.cluster.servers import saying, serving
 

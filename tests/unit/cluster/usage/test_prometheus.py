@@ -8,8 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from pumice.api.objects import from_manifest
-from pumice.cluster.http import HttpError, tls_context
+from pumice.cluster.http import tls_context
 from pumice.cluster.usage import Endpoint, PrometheusUsage
+from pumice.errors import HttpError
 from pumice.testing import node
 from tests.unit.cluster import servers
 from tests.unit.cluster.servers import CA_FILE, OK, saying, unused_port

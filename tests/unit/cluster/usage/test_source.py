@@ -4,9 +4,9 @@ import pytest
 
 from pumice.api.conf import parse_conf
 from pumice.api.objects import from_manifest
-from pumice.cluster.http import HttpError
 from pumice.cluster.usage import GivenUsage, UsageCache
 from pumice.cluster.usage.source import is_percent
+from pumice.errors import HttpError
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 
