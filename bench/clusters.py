@@ -46,6 +46,7 @@ CONFIGURATIONS = {
 """,
     "shapes": _DEFAULT,
     "idle": _DEFAULT,
+    "changed": _DEFAULT,
     "binpack": """actions: "enqueue, allocate, backfill"
 tiers:
 - plugins:
@@ -68,6 +69,30 @@ tiers:
   - name: capacity
     enableHierarchy: true
   - name: nodeorder
+""",
+    "network": """actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+- plugins:
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: network-topology-aware
+""",
+    "task-topology": """actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+- plugins:
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: task-topology
+    arguments:
+      task-topology.weight: 10
 """,
     "preempt": _EVICTING.format(action="preempt", queues="proportion"),
     "reclaim": _EVICTING.format(action="reclaim", queues="capacity"),
@@ -102,7 +127,9 @@ class Case:
         queues, names = _queues(self)
         classes = [_priority_class("low", 10), _priority_class("high", 1000)]
         nodes = [_node(i) for i in range(self.nodes)]
-        return [*nodes, *queues, *classes, *_running(self, names), *_pending(self, names)]
+        domains = list(_domains(self.nodes)) if self.kind == "network" else []
+        work = (*_running(self, names), *_pending(self, names))
+        return [*nodes, *domains, *queues, *classes, *work]
 
 
 def _when(seconds: int) -> str:
@@ -122,6 +149,25 @@ def _node(i: int) -> Manifest:
         "metadata": {"name": name, "labels": labels},
         "status": {"capacity": amounts, "allocatable": amounts},
     }
+
+
+def _domains(n_nodes: int) -> Iterator[Manifest]:
+    """Make racks of 16 nodes, rows of 8 racks, and halls of 4 rows."""
+    size, names = 16, [f"node-{i:05d}" for i in range(n_nodes)]
+    for tier, (word, kind) in enumerate(
+        (("rack", "Node"), ("row", "HyperNode"), ("hall", "HyperNode"))
+    ):
+        groups = [names[i : i + size] for i in range(0, len(names), size)]
+        names = [f"{word}-{i:04d}" for i in range(len(groups))]
+        size = 8 if tier == 0 else 4
+        for name, members in zip(names, groups, strict=True):
+            chosen = [{"type": kind, "selector": {"exactMatch": {"name": m}}} for m in members]
+            yield {
+                "apiVersion": "topology.volcano.sh/v1alpha1",
+                "kind": "HyperNode",
+                "metadata": {"name": name},
+                "spec": {"tier": tier + 1, "tierName": word, "members": chosen},
+            }
 
 
 def _queue(name: str, i: int, **spec: Any) -> Manifest:
@@ -200,7 +246,14 @@ def _pending(case: Case, queues: list[str]) -> Iterator[Manifest]:
             shape = _BIG
         members = min(case.gang, case.pods - j * case.gang)
         queue = queues[j % len(queues)]
-        yield _group(name, queue, members, shape, age, phase="Inqueue", cls="high" if high else "")
+        group = _group(
+            name, queue, members, shape, age, phase="Inqueue", cls="high" if high else ""
+        )
+        if case.kind == "network":
+            group["spec"]["networkTopology"] = {"mode": "hard", "highestTierAllowed": 2}
+        if case.kind == "task-topology":
+            group["metadata"]["annotations"] = {"volcano.sh/task-topology-affinity": "ps,w"}
+        yield group
         for k in range(members):
             yield _pod(name, k, shape, age, constraint=case.kind, priority=1000 if high else None)
 
@@ -250,6 +303,7 @@ def _pod(
         spec["nodeName"] = on
     if priority is not None:
         spec["priority"] = priority
+    role = "ps" if constraint == "task-topology" and k % 4 == 0 else "w"
     mates = {"matchLabels": {"job": group}}
     if constraint == "affinity":
         term = {"labelSelector": mates, "topologyKey": "kubernetes.io/hostname"}
@@ -259,7 +313,7 @@ def _pod(
         spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
         spec["topologySpreadConstraints"] = [{**spread, "labelSelector": mates}]
     name = f"{group}-w-{k}"
-    marks = {"scheduling.k8s.io/group-name": group, "volcano.sh/task-spec": "w"}
+    marks = {"scheduling.k8s.io/group-name": group, "volcano.sh/task-spec": role}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

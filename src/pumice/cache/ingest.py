@@ -11,7 +11,7 @@ from pumice.api.meta import KubeObject
 from pumice.api.nodes import Node
 from pumice.api.pods import Pod
 from pumice.cache.job_rows import JobRows
-from pumice.cache.marks import is_true, key_of
+from pumice.cache.marks import key_of
 from pumice.cache.node_rows import NodeRows
 from pumice.cache.recount import recount
 from pumice.cache.task_rows import TaskRows
@@ -76,6 +76,3 @@ class Ingest:
         if self._jobs.stale:
             self._jobs.link()
         return self.snapshot
-
-
-__all__ = ["Ingest", "is_true", "key_of"]

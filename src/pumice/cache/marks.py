@@ -2,13 +2,6 @@
 
 from pumice.api.meta import KubeObject, epoch
 
-_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-
-
-def is_true(text: str) -> bool:
-    """Read a boolean as Go does; anything unreadable is False."""
-    return text in _TRUE
-
 
 def key_of(thing: KubeObject) -> str:
     """Name an object: ``namespace/name``, or the name alone."""

@@ -7,25 +7,31 @@ import msgspec
 import numpy as np
 from msgspec.structs import force_setattr
 
-from pumice.api.meta import epoch
+from pumice.api.annotations import (
+    GROUP_NAME,
+    NUMA_POLICY,
+    PREEMPTABLE,
+    REVOCABLE_ZONE,
+    STRATEGY_TYPE,
+    STRATEGY_WEIGHT,
+    TASK_SPEC,
+)
+from pumice.api.meta import epoch, is_true
 from pumice.api.pods import Pod
 from pumice.cache.job_rows import JobRows
-from pumice.cache.marks import index_of, is_true, key_of, time_of
+from pumice.cache.marks import index_of, key_of, time_of
 from pumice.cache.requests import learn, pod_nonzero, pod_request, resource_lists
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 
-GROUP_NAME = "scheduling.k8s.io/group-name"
-TASK_SPEC = "volcano.sh/task-spec"
 TASK_PRIORITY = "volcano.sh/task-priority"
-PREEMPTABLE = "volcano.sh/preemptable"
 _SHAPE_ANNOTATIONS = (
-    "volcano.sh/numa-topology-policy",
-    "volcano.sh/resource-strategy-scoring-type",
-    "volcano.sh/resource-strategy-weight",
-    "volcano.sh/revocable-zone",
+    NUMA_POLICY,
+    STRATEGY_TYPE,
+    STRATEGY_WEIGHT,
+    REVOCABLE_ZONE,
     PREEMPTABLE,
 )
 """Pod annotations that node hooks look at; pods that differ in them differ in shape."""

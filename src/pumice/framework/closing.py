@@ -6,6 +6,7 @@ Phases are computed for all jobs at once; only jobs that are reported cost a ste
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.annotations import ALLOCATED_HYPER_NODE
 from pumice.api.decisions import Condition, Decisions, PodGroupState
 from pumice.api.intents import Bind, Evict
 from pumice.api.quantity import format_quantity
@@ -21,7 +22,6 @@ from pumice.framework.session import Session
 Phases = NDArray[np.int8]
 _SCHEDULED = Condition("Scheduled", "True", "tasks in gang are ready to be scheduled")
 _STATED = [int(status) for status in (Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
-ALLOCATED_DOMAIN = "volcano.sh/job-allocated-hypernode"
 _WAITING = frozenset(PHASE_CODE[name] for name in ("Pending", "Inqueue", "Unknown"))
 
 
@@ -104,7 +104,7 @@ def _is_known(job: Job, state: PodGroupState) -> bool:
     old = PodGroupState(
         phase=said.phase,
         conditions=[Condition(c.type, c.status, c.reason, c.message) for c in said.conditions],
-        hyper_node=marks.get(ALLOCATED_DOMAIN),
+        hyper_node=marks.get(ALLOCATED_HYPER_NODE),
         running=said.running,
         succeeded=said.succeeded,
         failed=said.failed,

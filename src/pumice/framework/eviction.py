@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pumice.api.annotations import PREEMPTABLE
 from pumice.api.meta import is_true
 from pumice.core.resources import STEP, Column, Mask
 from pumice.core.snapshot import Snapshot
@@ -22,8 +23,6 @@ from pumice.framework.roles import READY, count_roles, minima
 
 if TYPE_CHECKING:
     from pumice.framework.session import Session
-
-PREEMPTABLE = "volcano.sh/preemptable"
 
 
 @dataclass(frozen=True, slots=True)

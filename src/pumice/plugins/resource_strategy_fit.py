@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pumice.api.annotations import STRATEGY_TYPE, STRATEGY_WEIGHT
 from pumice.core.resources import CPU, MEMORY, STEP, Column, Mask
 from pumice.core.shapes import Shape
 from pumice.core.views import NodeFacts, Nodes, Task
@@ -14,8 +15,6 @@ from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.session import Session
 
 MOST, LEAST = "MostAllocated", "LeastAllocated"
-TYPE_ANNOTATION = "volcano.sh/resource-strategy-scoring-type"
-WEIGHT_ANNOTATION = "volcano.sh/resource-strategy-weight"
 _MAX_SCORE = 100.0
 _INT64 = 2**63
 
@@ -142,9 +141,9 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
 
     def _find_rules(self, shape: Shape) -> list[_Rule]:
         asked = np.flatnonzero(shape.request[:, 0] >= STEP).tolist()
-        kind = shape.annotations.get(TYPE_ANNOTATION, "")
+        kind = shape.annotations.get(STRATEGY_TYPE, "")
         if kind:
-            own = _pod_weights(shape.annotations.get(WEIGHT_ANNOTATION, ""))
+            own = _pod_weights(shape.annotations.get(STRATEGY_WEIGHT, ""))
             found = [(row, kind, own.get(self._names[row])) for row in asked]
             return [_Rule(row, kind, weight) for row, kind, weight in found if weight is not None]
         rules = []

@@ -7,6 +7,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.annotations import PREEMPTABLE, REVOCABLE_ZONE
+from pumice.api.meta import is_true
 from pumice.core.resources import Column, Mask
 from pumice.core.shapes import Shape
 from pumice.core.status import FINISHED, Status
@@ -17,8 +19,6 @@ from pumice.framework.columns import Jobs
 from pumice.framework.plugin import PERMIT, REJECT, Codes, Plugin, Reason
 from pumice.framework.session import Session
 
-ZONE = "volcano.sh/revocable-zone"
-PREEMPTABLE = "volcano.sh/preemptable"
 MIN_AVAILABLE = "volcano.sh/jdb-min-available"
 MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
 
@@ -26,7 +26,6 @@ _CLOSED, _NOT_REVOCABLE = 1, 2
 _DAY = 86400
 _TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 _NUMBER = re.compile(r"([+-]?[0-9]+)(%?)")
-_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 
 
 @dataclass(kw_only=True)
@@ -51,7 +50,7 @@ class Tdm(Plugin, name="tdm"):
         """See which zones are open now, and which jobs may be preempted as a whole."""
         snapshot = ssn.snapshot
         self._ssn, self._snapshot = ssn, snapshot
-        self._zones = [labels.get(ZONE, "") for labels in snapshot.nodes.labels]
+        self._zones = [labels.get(REVOCABLE_ZONE, "") for labels in snapshot.nodes.labels]
         open_zones = {zone for zone, hours in self.windows.items() if _is_open(hours, ssn.now)}
         self._closed_zones = frozenset(self.windows) - open_zones
         self._revocable = np.array([zone != "" for zone in self._zones], dtype=bool)
@@ -142,13 +141,15 @@ def _is_open(window: str, now: float) -> bool:
 
 def _is_revocable(shape: Shape) -> bool:
     """Say whether a pod may use revocable nodes: zone ``*``, or said to be preemptable."""
-    zone = shape.annotations.get(ZONE)
-    return shape.annotations.get(PREEMPTABLE, "") in _TRUE if zone is None else zone == "*"
+    zone = shape.annotations.get(REVOCABLE_ZONE)
+    if zone is not None:
+        return zone == "*"
+    return is_true(shape.annotations.get(PREEMPTABLE, ""))
 
 
 def _is_preemptable(job: Job) -> bool:
     meta = job.group.metadata
-    return meta.annotations.get(PREEMPTABLE, meta.labels.get(PREEMPTABLE, "")) in _TRUE
+    return is_true(meta.annotations.get(PREEMPTABLE, meta.labels.get(PREEMPTABLE, "")))
 
 
 def _budget(job: Job) -> int:

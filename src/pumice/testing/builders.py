@@ -6,11 +6,11 @@ Every builder writes only what it is told, so a test states only what matters.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pumice.api.annotations import GROUP_NAME, PREEMPTABLE, TASK_SPEC
+
 Manifest = dict[str, Any]
 Quantity = str | int | float
 
-GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
-ROLE_ANNOTATION = "volcano.sh/task-spec"
 _VOLCANO = "scheduling.volcano.sh/v1beta1"
 
 
@@ -68,9 +68,9 @@ def pod(
     requests = _quantities({**_present(cpu=cpu, memory=memory), **(resources or {})})
     amounts = _present(requests=requests, limits=_quantities(limits or {}))
     container = {"name": "main", "image": "busybox:1", "resources": amounts}
-    notes = _present(**{GROUP_ANNOTATION: group, ROLE_ANNOTATION: role})
+    notes = _present(**{GROUP_NAME: group, TASK_SPEC: role})
     if preemptable is not None:
-        notes["volcano.sh/preemptable"] = "true" if preemptable else "false"
+        notes[PREEMPTABLE] = "true" if preemptable else "false"
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -8,11 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME
 from pumice.api.decisions import Decisions, PodGroupState
-from pumice.testing.builders import GROUP_ANNOTATION
 from pumice.testing.scenario import Manifest
-
-HYPER_NODE_ANNOTATION = "volcano.sh/job-allocated-hypernode"
 
 
 def key_of(manifest: Mapping[str, Any]) -> str:
@@ -24,7 +22,7 @@ def key_of(manifest: Mapping[str, Any]) -> str:
 def group_of(pod: Mapping[str, Any]) -> str | None:
     """Return "namespace/name" of the pod group a pod belongs to."""
     annotations = pod["metadata"].get("annotations") or {}
-    name = annotations.get(GROUP_ANNOTATION)
+    name = annotations.get(GROUP_NAME)
     return f"{pod['metadata'].get('namespace') or 'default'}/{name}" if name else None
 
 
@@ -85,7 +83,7 @@ def _next_group(group: Manifest, state: PodGroupState) -> Manifest:
     if state.hyper_node:
         annotations = {
             **(metadata.get("annotations") or {}),
-            HYPER_NODE_ANNOTATION: state.hyper_node,
+            ALLOCATED_HYPER_NODE: state.hyper_node,
         }
         metadata = {**metadata, "annotations": annotations}
     return {**group, "metadata": metadata, "status": status}

@@ -2,15 +2,15 @@
 
 import pytest
 
+from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS
 from pumice.plugins.drf import Drf
-from pumice.plugins.drf.hierarchy import PATH, WEIGHTS
 from pumice.testing import node, pod, pod_group, queue
 
 CLUSTER = node("n", cpu=10, memory="10Gi", pods=1000)
 
 
 def branch(name, path, weights):
-    return queue(name, annotations={PATH: path, WEIGHTS: weights})
+    return queue(name, annotations={HIERARCHY: path, HIERARCHY_WEIGHTS: weights})
 
 
 def job(name, in_queue, running=(), waiting=()):

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.api.annotations import NUMA_POLICY
 from pumice.api.nodes import CpuPlace
 from pumice.api.objects import from_manifest
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.plugins.numa_aware import NumaAware
 from pumice.plugins.numa_aware.cpus import CpuLayout, parse_cpus, read_layout, reserved_cpus
-from pumice.plugins.numa_aware.plugin import POLICY
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
 from pumice.testing.samples import snapshot_of
@@ -54,7 +54,7 @@ def asking(name="p", cpu=2, policy=None, *, limit=None, **more):
         group="g",
         resources=amounts,
         limits=amounts if limit is None else limit,
-        annotations={} if policy is None else {POLICY: policy},
+        annotations={} if policy is None else {NUMA_POLICY: policy},
         **more,
     )
 
@@ -91,7 +91,7 @@ def test_all_its_refusals_are_beyond_the_reach_of_evictions():
     [
         asking(limit={"cpu": 3, "memory": "1Gi"}, policy="restricted"),
         asking(limit={"cpu": 2}, policy="restricted"),
-        pod("p", group="g", annotations={POLICY: "restricted"}),
+        pod("p", group="g", annotations={NUMA_POLICY: "restricted"}),
     ],
     ids=["burstable", "no memory limit", "best effort"],
 )

@@ -5,14 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from pumice.api.annotations import STRATEGY_TYPE, STRATEGY_WEIGHT
 from pumice.framework.arguments import bind_arguments
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
-from pumice.plugins.resource_strategy_fit import (
-    TYPE_ANNOTATION,
-    WEIGHT_ANNOTATION,
-    ResourceStrategyFit,
-)
+from pumice.plugins.resource_strategy_fit import ResourceStrategyFit
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
 from pumice.testing.samples import snapshot_of
@@ -130,8 +127,8 @@ def test_a_star_at_the_end_stands_for_all_names_that_begin_so(names, expected):
 
 
 def marked(kind, weights=None):
-    marks = {TYPE_ANNOTATION: kind}
-    return marks if weights is None else marks | {WEIGHT_ANNOTATION: weights}
+    marks = {STRATEGY_TYPE: kind}
+    return marks if weights is None else marks | {STRATEGY_WEIGHT: weights}
 
 
 def test_annotations_of_a_pod_replace_the_configuration():
@@ -163,7 +160,7 @@ def test_an_unknown_type_on_a_pod_scores_nothing():
 
 
 def test_weights_without_a_type_are_ignored():
-    assert scores(BUSY, marks={WEIGHT_ANNOTATION: '{"cpu": 1}'}) == scores(BUSY)
+    assert scores(BUSY, marks={STRATEGY_WEIGHT: '{"cpu": 1}'}) == scores(BUSY)
 
 
 MIXED = [

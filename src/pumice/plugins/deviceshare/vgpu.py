@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pumice.api.annotations import GROUP_NAME
 from pumice.api.nodes import Node
 from pumice.api.pods import Container, Pod
 from pumice.api.quantity import value
@@ -18,7 +19,6 @@ ALLOCATING = "allocating"
 MODE, GROUP_POLICY = "volcano.sh/vgpu-mode", "volcano.sh/vgpu-podgroup-policy"
 USE_TYPE, AVOID_TYPE = "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"
 USE_UUID, AVOID_UUID = "volcano.sh/vgpu-use-gpuuuid", "volcano.sh/vgpu-nouse-gpuuuid"
-GROUP = "scheduling.k8s.io/group-name"
 VENDOR, HAMI = "NVIDIA", "hami-core"
 BINPACK, SPREAD = "binpack", "spread"
 _ALL_CORES = 100
@@ -278,5 +278,5 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _group_of(pod: Pod) -> str:
-    group = pod.metadata.annotations.get(GROUP, "")
+    group = pod.metadata.annotations.get(GROUP_NAME, "")
     return f"{pod.metadata.namespace}/{group}" if group else ""

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS
 from pumice.core.resources import STEP, Column, Mask, dominant_share
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Queue
 from pumice.framework.admission import sum_by
 
-PATH = "volcano.sh/hierarchy"
-WEIGHTS = "volcano.sh/hierarchy-weights"
 _ROOT = 0
 
 
@@ -54,8 +53,8 @@ class Hierarchy:
         Volcano: a weight that is missing, unreadable or below 1 counts as 1.
         """
         marks = Queue(self._snapshot, queue).object.metadata.annotations
-        names = marks.get(PATH, "").split("/")[1:]
-        weights = marks.get(WEIGHTS, "").split("/")[1:]
+        names = marks.get(HIERARCHY, "").split("/")[1:]
+        weights = marks.get(HIERARCHY_WEIGHTS, "").split("/")[1:]
         path = [_ROOT]
         for depth, name in enumerate(names, start=1):
             key = (path[-1], name)

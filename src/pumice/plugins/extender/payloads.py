@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS, REVOCABLE_ZONE
 from pumice.api.objects import to_manifest
 from pumice.core.resources import CPU, MEMORY, PODS, STEP, Column
 from pumice.core.snapshot import Snapshot
@@ -16,8 +17,6 @@ from pumice.core.views import Job, Queue, Task
 
 Json = dict[str, Any]
 
-HIERARCHY = "volcano.sh/hierarchy"
-WEIGHTS = "volcano.sh/hierarchy-weights"
 _READY_NODE = 1
 
 
@@ -56,7 +55,7 @@ def task_info(snapshot: Snapshot, row: int) -> Json:
         "Preemptable": task.preemptable,
         "BestEffort": task.best_effort,
         "SchGated": bool(tasks.gated[row]),
-        "RevocableZone": task.pod.metadata.annotations.get("volcano.sh/revocable-zone", ""),
+        "RevocableZone": task.pod.metadata.annotations.get(REVOCABLE_ZONE, ""),
         "Pod": to_manifest(task.pod),
     }
 
@@ -111,7 +110,7 @@ def node_info(snapshot: Snapshot, row: int) -> Json:
         "Allocatable": resource(nodes.allocatable[:, row], names),
         "Capacity": resource(nodes.capacity_amounts[:, row], names),
         "Tasks": {snapshot.tasks.keys[task]: task_info(snapshot, task) for task in on_node},
-        "RevocableZone": nodes.labels[row].get("volcano.sh/revocable-zone", ""),
+        "RevocableZone": nodes.labels[row].get(REVOCABLE_ZONE, ""),
     }
 
 
@@ -122,7 +121,7 @@ def queue_info(queue: Queue) -> Json:
         "UID": queue.name,
         "Name": queue.name,
         "Weight": queue.object.spec.weight,
-        "Weights": marks.get(WEIGHTS, ""),
+        "Weights": marks.get(HIERARCHY_WEIGHTS, ""),
         "Hierarchy": marks.get(HIERARCHY, ""),
         "Queue": to_manifest(queue.object),
     }

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pumice.api.annotations import NUMA_POLICY
 from pumice.api.nodes import Numatopology
 from pumice.api.pods import Container
 from pumice.api.quantity import milli_value
@@ -24,7 +25,6 @@ from pumice.plugins.numa_aware.cpus import (
     reserved_cpus,
 )
 
-POLICY = "volcano.sh/numa-topology-policy"
 BEST_EFFORT, RESTRICTED, SINGLE = "best-effort", "restricted", "single-numa-node"
 _FITS, _NO_TOPOLOGY, _NOT_STATIC, _OTHER_POLICY, _NO_CPUS, _REFUSED = range(6)
 _MAX_SCORE = 100
@@ -185,7 +185,7 @@ def _wish(shape: Shape) -> _Wish | None:
     """Read what a shape wants; None unless its pods are Guaranteed."""
     memo = shape.memo
     if "numa-aware" not in memo:
-        policy = shape.annotations.get(POLICY, "")
+        policy = shape.annotations.get(NUMA_POLICY, "")
         wish = _Wish(
             "" if policy == "none" else policy,
             tuple(_whole_cpus(container) for container in shape.spec.containers),
