@@ -4,9 +4,8 @@ A cluster that is loaded whole is counted once at the end instead of pod by pod.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pumice.core.resources import Column
+from pumice.core.resources import sum_by
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import N_STATUS, Status
 from pumice.core.tables import ALLOCATED, BOOKED, IDLE, NOWHERE, PENDING, RELEASING, USED, VIEW
@@ -26,13 +25,13 @@ def _nodes(snapshot: Snapshot) -> None:
     at, shapes = tasks.node[rows], tasks.shape[rows]
     requests = np.concatenate([shape.request for shape in snapshot.shapes], axis=1)
     nonzero = np.concatenate([shape.nonzero for shape in snapshot.shapes], axis=1)
-    used = _sum_by(requests[:, shapes], at, nodes.capacity)
+    used = sum_by(requests[:, shapes], at, nodes.capacity)
     leaving = tasks.status[rows] == Status.RELEASING
     nodes.books[IDLE] = nodes.allocatable - used
     nodes.books[USED] = nodes.books[VIEW] = used
-    nodes.books[RELEASING] = _sum_by(requests[:, shapes[leaving]], at[leaving], nodes.capacity)
+    nodes.books[RELEASING] = sum_by(requests[:, shapes[leaving]], at[leaving], nodes.capacity)
     nodes.view_pods[:] = np.bincount(at, minlength=nodes.capacity)
-    nodes.view_nonzero[:] = _sum_by(nonzero[:, shapes], at, nodes.capacity)
+    nodes.view_nonzero[:] = sum_by(nonzero[:, shapes], at, nodes.capacity)
 
 
 def _jobs(snapshot: Snapshot) -> None:
@@ -47,9 +46,9 @@ def _jobs(snapshot: Snapshot) -> None:
     requests = requests[:, tasks.shape[rows]]
     held = (status == Status.BOUND) | (status == Status.RUNNING)
     waiting = status == Status.PENDING
-    jobs.sums[ALLOCATED] = _sum_by(requests[:, held], owner[held], jobs.capacity)
+    jobs.sums[ALLOCATED] = sum_by(requests[:, held], owner[held], jobs.capacity)
     jobs.sums[BOOKED] = jobs.sums[ALLOCATED]
-    jobs.sums[PENDING] = _sum_by(requests[:, waiting], owner[waiting], jobs.capacity)
+    jobs.sums[PENDING] = sum_by(requests[:, waiting], owner[waiting], jobs.capacity)
     idle = owner[waiting & tasks.best_effort[rows]]
     jobs.n_pending_best_effort[:] = np.bincount(idle, minlength=jobs.capacity)
 
@@ -58,11 +57,6 @@ def _namespaces(snapshot: Snapshot) -> None:
     jobs, spaces = snapshot.jobs, snapshot.namespaces
     known = jobs.namespace != NOWHERE
     for layer in range(len(spaces.sums)):
-        spaces.sums[layer] = _sum_by(
+        spaces.sums[layer] = sum_by(
             jobs.sums[layer][:, known], jobs.namespace[known], spaces.capacity
         )
-
-
-def _sum_by(amounts: Column, at: NDArray[np.int32], n: int) -> Column:
-    """Add up amounts (R, k) by the row each belongs to (R, n)."""
-    return np.stack([np.bincount(at, weights=row, minlength=n) for row in amounts])

@@ -5,6 +5,7 @@ milli-units.  All tolerances live here; nothing else in Pumice compares amounts 
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,8 +113,19 @@ def dominant_share(amounts: Column, whole: Column) -> Column:
 
     Resources of which the whole has less than a step do not count.
     """
+    if amounts.shape[-1] == 1:  # plain floats are three times faster than columns of one
+        pairs = zip(amounts[:, 0].tolist(), whole[:, 0].tolist(), strict=True)
+        return np.array(
+            [max((part / all_of_it for part, all_of_it in pairs if all_of_it >= STEP), default=0.0)]
+        )
     counts = whole >= STEP
     return np.asarray(np.max(np.where(counts, amounts / np.where(counts, whole, 1.0), 0.0), axis=0))
+
+
+def sum_by(amounts: Column, owners: NDArray[np.integer[Any]], n_owners: int) -> Column:
+    """Add (R, k) amounts up by the row that each belongs to (R, n_owners)."""
+    sums = [np.bincount(owners, weights=row, minlength=n_owners) for row in amounts]
+    return np.stack(sums).astype(np.float64, copy=False)
 
 
 def weighted_sum(weights: Column, rows: Column) -> Column:

@@ -7,7 +7,7 @@ session opens and works on whole columns; only jobs with gated tasks are looked 
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import CPU, MEMORY, Column, is_empty
+from pumice.core.resources import CPU, MEMORY, Column, is_empty, sum_by
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, PHASE_CODE, Status
 from pumice.core.tables import JobTable
@@ -44,7 +44,7 @@ class Reservations:
         jobs = self._snapshot.jobs
         rows = np.concatenate(self._holders())
         amounts = self._amounts(rows, _remainder(jobs))
-        return sum_by(jobs.queue[rows], amounts, self._snapshot.queues.capacity)
+        return sum_by(amounts, jobs.queue[rows], self._snapshot.queues.capacity)
 
     def _holders(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Find jobs in phase Inqueue, and running ones with their least number of tasks placed.
@@ -77,7 +77,7 @@ def elastic_by_queue(snapshot: Snapshot) -> Column:
     jobs = snapshot.jobs
     rows = np.flatnonzero(jobs.listed)
     beyond = np.maximum(jobs.allocated[:, rows] - jobs.min_resources[:, rows], 0.0)
-    return sum_by(jobs.queue[rows], beyond, snapshot.queues.capacity)
+    return sum_by(beyond, jobs.queue[rows], snapshot.queues.capacity)
 
 
 def real_capability(snapshot: Snapshot, total: Column) -> Column:
@@ -99,12 +99,6 @@ def queues_with_jobs(snapshot: Snapshot) -> NDArray[np.intp]:
     """Give the rows of queues that have a job in this session."""
     jobs = snapshot.jobs
     return np.unique(jobs.queue[jobs.listed]).astype(np.intp)
-
-
-def sum_by(groups: NDArray[np.int32], amounts: Column, n_groups: int) -> Column:
-    """Add (R, n) columns up by group (R, n_groups)."""
-    sums = [np.bincount(groups, weights=row, minlength=n_groups) for row in amounts]
-    return np.stack(sums).astype(np.float64)
 
 
 def _remainder(jobs: JobTable) -> Column:

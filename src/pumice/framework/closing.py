@@ -44,7 +44,7 @@ def outcome(ssn: Session, *, only_changes: bool = False) -> Decisions:
         decisions.task_statuses[job.key] = {
             Status(s).label: n for s, n in enumerate(job.counts) if n
         }
-        if phases[row] in _WAITING:
+        if phases[row] in _WAITING and not (only_changes and ssn.scheduled[row]):
             decisions.unschedulable[job.key] = fit_error(ssn, job)
         sentence = explain(ssn, job)
         if sentence:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pumice.api.meta import LabelSelector
 from pumice.api.nodes import HyperNode, MemberSelector
 from pumice.core.labels import NodeLabels, is_well_formed, label_fits
-from pumice.core.resources import Column, Mask
+from pumice.core.resources import Column, Mask, sum_by
 from pumice.core.snapshot import Snapshot
 
 TOP_NAME = "<cluster-top-hypernode>"
@@ -90,9 +90,7 @@ class DomainTree:
 
     def sums(self, values: Column) -> Column:
         """Add node columns (R, N) up to domain columns (R, D)."""
-        where, n = self._flat_domains, len(self.domains)
-        flat = values[:, self._flat_rows]
-        return np.stack([np.bincount(where, weights=row, minlength=n) for row in flat])
+        return sum_by(values[:, self._flat_rows], self._flat_domains, len(self.domains))
 
     def at_tier(self, tier: int) -> NDArray[np.intp]:
         """Give each node's domain of a tier by index, -1 where it has none (N,)."""

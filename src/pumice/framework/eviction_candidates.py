@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import PODS, STEP, Column, Mask, fits
+from pumice.core.resources import PODS, STEP, Column, Mask, fits, sum_by
 from pumice.core.status import N_STATUS, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
@@ -64,17 +64,9 @@ class Candidates:
         self.job = tasks.job[rows]
         self.queue = jobs.queue[self.job]
         self.best_effort = tasks.best_effort[rows]
-        self._requests = self._gather_requests()
+        self._requests = self._snapshot.requests(rows)
         self._starts = np.searchsorted(self.node, np.arange(ssn.snapshot.nodes.n + 1))
         self._scopes: dict[Hashable, Scope] = {}
-
-    def _gather_requests(self) -> Column:
-        """Lay the candidates' requests out as columns (R, k)."""
-        shapes = self._snapshot.shapes
-        known, where = np.unique(self._snapshot.tasks.shape[self.rows], return_inverse=True)
-        if not len(known):
-            return np.zeros((len(self._snapshot.resources), 0))
-        return np.concatenate([shapes[i].request for i in known.tolist()], axis=1)[:, where]
 
     def of_queue(self, queue: int, *, best_effort_only: bool) -> Scope:
         """Give the candidates of one queue."""
@@ -104,7 +96,7 @@ class Candidates:
         if found is None:
             part = members()
             at = np.flatnonzero(part & self._counts[self._snapshot.tasks.status[self.rows]])
-            sums = _sum_by_node(self._requests[:, at], self.node[at], self._snapshot.nodes.n)
+            sums = sum_by(self._requests[:, at], self.node[at], self._snapshot.nodes.n)
             found = Scope(part, sums, cursor=len(self._snapshot.journal.moved))
             self._scopes[key] = found
         return found
@@ -185,7 +177,7 @@ class Candidates:
                 bound = guard(plugin, "bound_victims", self._ssn.failures)(hook, task, rows)
                 offered = np.ones(len(at), dtype=bool) if bound is None else bound
                 open_nodes &= np.bincount(node[offered], minlength=n) > 0
-            sums = _sum_by_node(self._requests[:, at[offered]], node[offered], n)
+            sums = sum_by(self._requests[:, at[offered]], node[offered], n)
             found |= open_nodes & (task.need - free - sums < STEP).all(axis=0)
         return found
 
@@ -219,8 +211,3 @@ def fits_after_evictions(ssn: "Session", task: Task, node: int) -> bool:
     if not fits(task.need[:, 0], room) or not ssn.allocatable(task.queue, task):
         return False
     return bool(ssn.placing.fit(task).verdict[node] == 0)
-
-
-def _sum_by_node(requests: Column, node: NDArray[np.int32], n: int) -> Column:
-    """Add up requests (R, k) by node (R, N)."""
-    return np.stack([np.bincount(node, weights=row, minlength=n) for row in requests])

@@ -18,7 +18,7 @@ from pumice.framework.placing import NO_ROOM, Fit
 from pumice.framework.plugin import Reason
 from pumice.framework.records import Stage, Why
 from pumice.framework.roles import READY, count_roles
-from pumice.framework.runs import equal_run, pick_run
+from pumice.framework.runs import SHORTEST, equal_run, pick_run
 from pumice.framework.statement import Statement
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ class Round:
     on_placed: Callable[[int, int], None] | None = None
     most: Callable[[], int] | None = None
     """How many to place before ``is_done`` is asked, where counts of the job do not tell."""
+    _one_by_one: set[int] = field(default_factory=set)
+    """Shapes that cannot be placed as a run in this round."""
     _refused: dict[int, Mask] = field(default_factory=dict)
 
     def run(self, stmt: Statement) -> None:
@@ -84,23 +86,31 @@ class Round:
 
     def _run_of_equals(self, stmt: Statement) -> bool:
         """Place equal tasks at the head of the line all at once, as far as there is room now."""
-        ssn = self.ssn
-        role = int(ssn.snapshot.tasks.role[self.tasks[0]])
-        if self.on_placed is not None or (role != NOWHERE and role in self.memory.failed_roles):
+        if len(self.tasks) < SHORTEST or not self._may_run():
             return False
-        if self.job in ssn.ordering.moving_jobs or self._is_mixed(role):
-            return False
+        ssn, task = self.ssn, Task(self.ssn.snapshot, self.tasks[0])
         n = equal_run(ssn, list(self.tasks), self.is_done, self.most)
-        if not n:
-            return False
-        task = Task(ssn.snapshot, self.tasks[0])
-        if ssn.filter_task(task) is not None:
-            return False
-        picks = pick_run(ssn.placing, task, n, self.allowed)
+        picks: list[int] = []
+        if n and ssn.filter_task(task) is None:
+            picks = pick_run(ssn.placing, task, n, self.allowed)
         if not picks:
+            self._one_by_one.add(task.shape.id)
             return False
         stmt.place_many([self.tasks.popleft() for _ in picks], picks)
         return True
+
+    def _may_run(self) -> bool:
+        """Say whether the first tasks may be placed together."""
+        ssn, table = self.ssn, self.ssn.snapshot.tasks
+        first = self.tasks[0]
+        role = int(table.role[first])
+        return (
+            int(table.shape[first]) not in self._one_by_one
+            and self.on_placed is None
+            and (role == NOWHERE or role not in self.memory.failed_roles)
+            and self.job not in ssn.ordering.moving_jobs
+            and not self._is_mixed(role)
+        )
 
     def _try(self, row: int, stmt: Statement) -> bool | None:
         """Place one task; False if no node would have it, None if it was not even tried."""

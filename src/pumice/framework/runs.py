@@ -23,7 +23,7 @@ from pumice.framework.placing import Fit, Placing
 if TYPE_CHECKING:
     from pumice.framework.session import Session
 
-_WORTH = 4
+SHORTEST = 4
 """Shorter runs cost more than they save."""
 
 _FEW = 4
@@ -218,7 +218,7 @@ def equal_run(
         n = min(n, most())
     elif ssn.topology.has_policy(int(table.job[rows[0]])):
         return 0
-    if n < _WORTH or not is_plain(ssn, tasks[0]):
+    if n < SHORTEST or not is_plain(ssn, tasks[0]):
         return 0
     task = Task(ssn.snapshot, tasks[0])
     n = _alike(ssn, tasks[:n])
@@ -233,7 +233,7 @@ def equal_run(
 
     n = longest(n, accepted)
     n = min(n, longest(n, unfinished) + 1)
-    return n if n >= _WORTH else 0
+    return n if n >= SHORTEST else 0
 
 
 def _alike(ssn: "Session", tasks: list[int]) -> int:

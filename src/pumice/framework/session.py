@@ -300,7 +300,11 @@ class Session:
         return []
 
     def _all(self, hook: str, *args: Any) -> bool:
-        return all(method(*args) for tier in self.hooks[hook] for method in tier)
+        for tier in self.hooks[hook]:
+            for method in tier:
+                if not method(*args):
+                    return False
+        return True
 
     def _vote(self, hook: str, *args: Any) -> bool:
         for tier in self.hooks[hook]:

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS
-from pumice.core.resources import STEP, Column, Mask, dominant_share
+from pumice.core.resources import STEP, Column, Mask, dominant_share, sum_by
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Queue
-from pumice.framework.admission import sum_by
 
 _ROOT = 0
 
@@ -114,7 +113,7 @@ class Hierarchy:
         np.minimum.at(least, parent[grows], own[grows])
         scale = np.where(full, 1.0, least[parent] / np.where(own > 0, own, 1.0))
         scaled = amounts[:, members] * np.where(own > 0, scale, 0.0)
-        sums = sum_by(parent, scaled, n_branches)
+        sums = sum_by(scaled, parent, n_branches)
         parents = np.unique(parent)
         amounts[:, n_leaves + parents] = sums[:, parents]
         share[n_leaves + parents] = dominant_share(sums[:, parents], self._total)
@@ -144,4 +143,4 @@ def _total_requests(snapshot: Snapshot) -> Column:
     """Sum the requests of all tasks of each job, finished ones too (R, jobs)."""
     owners = snapshot.tasks.job
     rows = np.flatnonzero(owners != NOWHERE)
-    return sum_by(owners[rows], snapshot.requests(rows), snapshot.jobs.capacity)
+    return sum_by(snapshot.requests(rows), owners[rows], snapshot.jobs.capacity)
