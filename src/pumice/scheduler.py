@@ -76,22 +76,23 @@ class Scheduler:
         With ``only_changes`` pod groups whose status stays as it is are not reported.
         """
         tiers, _ = build_tiers(self.conf, self._plugins)
-        with np.errstate(all="ignore"):
-            session = Session(
-                snapshot,
-                tiers,
-                now=now,
-                seed=self.seed,
-                actions=self.conf.actions,
-                action_arguments=dict(self.conf.configurations),
-                memory=self._memory,
-                node_usage=dict(node_usage or {}),
-                metrics=self.conf.metrics,
-                services=self._services,
-                placing=self.placing,
-            )
-            for action in self.conf.actions:
-                ACTIONS[action](session)
-            decisions = outcome(session, only_changes=only_changes)
-        snapshot.release_session()
-        return decisions
+        try:
+            with np.errstate(all="ignore"):
+                session = Session(
+                    snapshot,
+                    tiers,
+                    now=now,
+                    seed=self.seed,
+                    actions=self.conf.actions,
+                    action_arguments=dict(self.conf.configurations),
+                    memory=self._memory,
+                    node_usage=dict(node_usage or {}),
+                    metrics=self.conf.metrics,
+                    services=self._services,
+                    placing=self.placing,
+                )
+                for action in self.conf.actions:
+                    ACTIONS[action](session)
+                return outcome(session, only_changes=only_changes)
+        finally:
+            snapshot.release_session()  # also after a failure: the next cycle starts clean

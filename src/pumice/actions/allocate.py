@@ -73,7 +73,7 @@ class Allocation:
     def _place(self, job: int) -> bool:
         """Place one round of a job; True if it was committed."""
         ssn = self._ssn
-        stmt = ssn.statement()
+        stmt, before = ssn.statement(), ssn.records.by_job.get(job)
         if job in self._sheets:
             if not self._place_in_domain(stmt, job):
                 return False
@@ -92,11 +92,19 @@ class Allocation:
             stmt.commit()
             ssn.records.note(job, Stage.DONE, Why.SCHEDULED)
             return True
-        if not ssn.job_pipelined(job):
-            stmt.discard()
-        else:
-            ssn.records.note(job, Stage.EVICTION, Why.WAITING_FOR_EVICTION)
+        if ssn.job_pipelined(job):
+            ssn.records.note_eviction(job, [])
+            return False
+        if ssn.records.by_job.get(job) is before:  # every task found a node, and yet
+            self._note_short(job)
+        stmt.discard()
         return False
+
+    def _note_short(self, job: int) -> None:
+        view = self._ssn.job(job)
+        placed = view.ready + view.pending_best_effort
+        needed = view.min_member
+        self._ssn.records.note(job, Stage.GANG, Why.GANG_SHORT, placed=placed, needed=needed)
 
     def _place_in_domain(self, stmt: Statement, job: int) -> bool:
         """Place one round of a job in the best network domain; False if none takes it."""

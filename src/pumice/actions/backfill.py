@@ -56,12 +56,12 @@ def _place(ssn: Session, job: int, row: int) -> None:
     task = Task(ssn.snapshot, row)
     reason = ssn.filter_task(task)
     if reason is not None:
-        _note_no_node(ssn, job, task, reason)
+        _note_no_node(ssn, task, reason)
         return
     fit = ssn.placing.fit(task)
     chosen = ssn.placing.choose(task, fit)
     if chosen is None or not chosen[1]:
-        _note_no_node(ssn, job, task, fit)
+        _note_no_node(ssn, task, fit)
         return
     ssn.statement().place(row, chosen[0])
     if not ssn.job_ready(job):
@@ -71,13 +71,9 @@ def _place(ssn: Session, job: int, row: int) -> None:
     ssn.records.note(job, Stage.DONE, Why.SCHEDULED)
 
 
-def _note_no_node(ssn: Session, job: int, task: Task, why: Fit | Reason) -> None:
-    records, placing = ssn.records, ssn.placing
+def _note_no_node(ssn: Session, task: Task, why: Fit | Reason) -> None:
     if isinstance(why, Reason):
-        records.no_fit[task.row] = {why.text: ssn.snapshot.nodes.n}
-        records.barred[task.row] = None
+        ssn.records.no_node(task, {why.text: ssn.snapshot.nodes.n}, None)
     else:
-        records.no_fit[task.row] = placing.count_reasons(task, why, room=False)
-        records.barred[task.row] = placing.incurable(why)
-    nodes = records.no_fit[task.row]
-    records.note(job, Stage.NODES, Why.NO_NODE_FITS, task=task.key, nodes=nodes)
+        nodes = ssn.placing.count_reasons(task, why, room=False)
+        ssn.records.no_node(task, nodes, ssn.placing.incurable(why))

@@ -1,19 +1,14 @@
 """enqueue: let pending jobs into their queues while the plugins agree that there will be room."""
 
-import numpy as np
-
-from pumice.core.status import PHASE_CODE
 from pumice.framework.records import Stage, Why
 from pumice.framework.session import Session
-
-_PENDING = (PHASE_CODE[""], PHASE_CODE["Pending"])
 
 
 def enqueue(ssn: Session) -> None:
     """Take queues in order, one job each, and put the queue back while it has jobs."""
     jobs = ssn.snapshot.jobs
     waiting: dict[int, list[int]] = {}
-    for row in np.flatnonzero(jobs.listed & np.isin(jobs.phase, _PENDING)).tolist():
+    for row in ssn.pending_jobs():
         waiting.setdefault(int(jobs.queue[row]), []).append(row)
     heaps = {queue: ssn.job_heap(rows) for queue, rows in waiting.items()}
     queues = ssn.queue_heap(heaps)

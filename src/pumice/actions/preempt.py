@@ -64,8 +64,8 @@ class Preemption:
             stmt.discard()
             self._hopeless.clear()
         elif len(stmt):
+            ssn.records.note_eviction(job, stmt.victims())
             stmt.commit()
-            ssn.records.note(job, Stage.EVICTION, Why.WAITING_FOR_EVICTION)
 
     def within_job(self, job: int) -> None:
         """Evict less important tasks of the job itself; each success stands alone."""
@@ -76,9 +76,10 @@ class Preemption:
             scope = self._candidates.of_job(job, best_effort_only=task.best_effort)
             if not self._attempt(stmt, task, scope):
                 break
+            victims = stmt.victims()
             stmt.commit()
             if ssn.job_pipelined(job):
-                ssn.records.note(job, Stage.EVICTION, Why.WAITING_FOR_EVICTION)
+                ssn.records.note_eviction(job, victims)
 
     def _attempt(self, stmt: Statement, task: Task, scope: Scope) -> bool:
         """Pipeline a task, evicting members of a scope where that helps."""

@@ -55,8 +55,8 @@ class Reclamation:
             stmt.discard()
             self._hopeless.clear()
         elif len(stmt):
+            ssn.records.note_eviction(job, stmt.victims())
             stmt.commit()
-            ssn.records.note(job, Stage.EVICTION, Why.WAITING_FOR_EVICTION)
 
     def _may_reclaim(self, task: Task, queue: int) -> bool:
         if task.pod.spec.preemption_policy == "Never":

@@ -3,16 +3,19 @@
 Which tasks go is up to the plugins' ``victims`` hook alone; the action keeps no state of its own.
 """
 
+import numpy as np
+
 from pumice.core.status import Status
+from pumice.core.tables import NOWHERE
 from pumice.framework.session import Session
 
 
 def shuffle(ssn: Session) -> None:
     """Ask the plugins about all running tasks and evict what they name, each task once."""
     tasks, jobs = ssn.snapshot.tasks, ssn.snapshot.jobs
-    running = [
-        row for job in ssn.jobs() for row in jobs.tasks[job] if tasks.status[row] == Status.RUNNING
-    ]
+    rows = np.flatnonzero((tasks.status == Status.RUNNING) & (tasks.job != NOWHERE))
+    rows = rows[jobs.listed[tasks.job[rows]]]
+    running: list[int] = rows[np.argsort(tasks.job[rows], kind="stable")].tolist()  # job by job
     candidates = set(running)
     stmt = ssn.statement()
     for victim in ssn.victims(running):

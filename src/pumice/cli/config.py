@@ -54,8 +54,10 @@ def list_plugins() -> None:
 @plugin.command("show")
 @click.argument("name", metavar="NAME")
 def show_plugin(*, name: str) -> None:
-    """Describe the plugin NAME and its arguments."""
+    """Describe the plugin NAME: its extension points and its arguments."""
     from pumice.framework.arguments import describe_arguments  # noqa: PLC0415
+    from pumice.framework.hooks import HOOKS  # noqa: PLC0415
+    from pumice.framework.plugin import implements  # noqa: PLC0415
 
     plugins = _plugins()
     if name not in plugins:
@@ -63,6 +65,13 @@ def show_plugin(*, name: str) -> None:
         hint = f"did you mean '{near}'?" if near else "see 'pumice plugin list'"
         raise click.UsageError(f"no plugin is named '{name}'; {hint}")
     click.echo(f"{name}\n\n{inspect.getdoc(plugins[name]) or ''}\n")
+    hooks = [
+        (hook.name, hook.volcano, hook.switch, hook.rule)
+        for hook in HOOKS
+        if implements(plugins[name], hook.name)
+    ]
+    print_rows(("hook", "in Volcano", "switch", "how answers are joined"), hooks)
+    click.echo()
     rows = [
         (row.key, row.type, row.default, row.bounds, row.doc)
         for row in describe_arguments(plugins[name])

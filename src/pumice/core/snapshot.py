@@ -4,7 +4,7 @@ Ingest fills the tables between sessions; a session moves tasks through the meth
 journal can take every move back.  Nothing is copied to open a session.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,15 @@ class Snapshot:
             return np.zeros((len(self.resources), 0))
         distinct = np.concatenate([self.shapes[i].request for i in known.tolist()], axis=1)
         return np.asarray(distinct[:, where])
+
+    def sum_requests(self, tasks: Iterable[int] | NDArray[np.intp]) -> Column:
+        """Add up what tasks ask for (R,)."""
+        rows = tasks if isinstance(tasks, np.ndarray) else np.fromiter(tasks, dtype=np.intp)
+        total = np.zeros(len(self.resources))
+        known, counts = np.unique(self.tasks.shape[rows], return_counts=True)
+        for shape, n in zip(known.tolist(), counts.tolist(), strict=True):
+            total += n * self.shapes[shape].request[:, 0]
+        return total
 
     def place(self, task: int, node: int) -> None:
         """Put a pending task on a node with room."""

@@ -100,7 +100,6 @@ class TaskTable(Table):
         self.node: Ints
         self.job: Ints
         self.shape: Ints
-        self.namespace: Ints
         self.label_class: Ints
         self.role: Ints
         self.priority: NDArray[np.int64]
@@ -116,7 +115,7 @@ class TaskTable(Table):
         self.uids: list[str]
         self.pods: list[object]
         self.column("status", np.int8)
-        for name in ("node", "job", "shape", "namespace", "label_class", "role", "nominated"):
+        for name in ("node", "job", "shape", "label_class", "role", "nominated"):
             self.column(name, np.int32, fill=NOWHERE)
         self.column("priority", np.int64)
         self.column("created")

@@ -86,11 +86,7 @@ class NodeFacts:
 class Nodes(NodeFacts):
     """Node columns as they are at this moment of the session."""
 
-    __slots__ = ("facts",)
-
-    def __init__(self, snapshot: Snapshot, rows: Rows = ALL) -> None:
-        super().__init__(snapshot, rows)
-        self.facts = NodeFacts(snapshot, rows)
+    __slots__ = ()
 
     @property
     def idle(self) -> Column:

@@ -38,10 +38,17 @@ class PreemptArguments:
 
 
 @dataclass(kw_only=True)
-class ReclaimArguments:
-    """What reclaim can be told."""
+class ForgetfulArguments:
+    """What backfill and reclaim can be told.
 
-    remember_errors: bool = arg("predicateErrorCacheEnable", default=True, doc=_ERROR_CACHE)
+    Volcano: both make a new cache for each task, so that there is never anything in it.
+    """
+
+    remember_errors: bool = arg(
+        "predicateErrorCacheEnable",
+        default=True,
+        doc="accepted and without effect: each task asks all nodes anew",
+    )
 
 
 @dataclass(kw_only=True)
@@ -61,8 +68,9 @@ class NoArguments:
 
 ACTION_ARGUMENTS: dict[str, type] = {
     "allocate": AllocateArguments,
+    "backfill": ForgetfulArguments,
     "preempt": PreemptArguments,
-    "reclaim": ReclaimArguments,
+    "reclaim": ForgetfulArguments,
     "gangpreempt": GangEvictionArguments,
     "gangreclaim": GangEvictionArguments,
 }

@@ -195,21 +195,13 @@ def _worth(snapshot: Snapshot, bundle: Bundle, need: Column) -> float:
     if not bundle.is_whole:
         return np.inf
     asked = need >= STEP
-    local = _parts(np.minimum(sum_requests(snapshot, bundle.tasks), need), need, asked)
-    lost = _parts(sum_requests(snapshot, snapshot.jobs.tasks[bundle.job]), need, asked)
+    local = _parts(np.minimum(snapshot.sum_requests(bundle.tasks), need), need, asked)
+    lost = _parts(snapshot.sum_requests(snapshot.jobs.tasks[bundle.job]), need, asked)
     return local / lost if lost else np.inf
 
 
 def _parts(amounts: Column, need: Column, asked: Mask) -> float:
     return float((amounts[asked] / need[asked]).sum())
-
-
-def sum_requests(snapshot: Snapshot, rows: Iterable[int]) -> Column:
-    """Add up what tasks ask for (R,)."""
-    total = np.zeros(len(snapshot.resources))
-    for row in rows:
-        total += snapshot.request(row)
-    return total
 
 
 def keep_allowed(bundles: list[Bundle], allowed: Iterable[int]) -> list[Bundle]:

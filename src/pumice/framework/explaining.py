@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pumice.framework.session import Session
 
 Numbers = Mapping[str, Any]
+_NAMED = 3
+"""Victims that are told by name."""
 
 
 def explain(ssn: "Session", job: Job) -> str:
@@ -61,9 +63,23 @@ def _quota(ssn: "Session", numbers: Numbers) -> str:
 
 
 def _nodes(ssn: "Session", numbers: Numbers) -> str:
-    counted = ", ".join(f"{n} {text}" for text, n in sorted(numbers["nodes"].items()))
-    total = ssn.snapshot.nodes.n
-    return f"no node fits {numbers['task']}: 0 of {total} nodes ({counted or 'none was tried'})"
+    nodes, need, idle = numbers["nodes"], numbers["need"], numbers["idle"]
+    counted = ", ".join(f"{n} {text}" for text, n in sorted(nodes.items()))
+    sentence = f"no node fits {numbers['task']}: 0 of {ssn.snapshot.nodes.n} nodes"
+    compared = "".join(
+        f"; it asks for {name} {_amount(name, need[name])}, no node has more than "
+        f"{_amount(name, idle[name])} idle"
+        for name in need
+        if f"Insufficient {name}" in nodes
+    )
+    return f"{sentence} ({counted or 'none was tried'}){compared}"
+
+
+def _leaving(_: "Session", numbers: Numbers) -> str:
+    victims = numbers["victims"]
+    more = f" and {len(victims) - _NAMED} more" if len(victims) > _NAMED else ""
+    named = f": {', '.join(victims[:_NAMED])}{more}" if victims else ""
+    return f"waiting for pods that leave to make room{named}"
 
 
 def _domains(_: "Session", numbers: Numbers) -> str:
@@ -87,7 +103,9 @@ _SENTENCES: dict[Why, Callable[["Session", Numbers], str]] = {
     Why.OVER_QUOTA: _quota,
     Why.NO_NODE_FITS: _nodes,
     Why.NO_DOMAIN_FITS: _domains,
-    Why.GANG_SHORT: lambda _, n: f"the gang is short of {n['short']} of {n['needed']}",
-    Why.WAITING_FOR_EVICTION: lambda *_: "waiting for pods that leave to make room",
+    Why.GANG_SHORT: lambda _, n: (
+        f"not ready with the {n['placed']} tasks that found a place; it needs {n['needed']}"
+    ),
+    Why.WAITING_FOR_EVICTION: _leaving,
     Why.SCHEDULED: lambda *_: "placed as far as its gang needs; further pods wait",
 }

@@ -22,7 +22,6 @@ from pumice.framework.eviction import (
     keep_allowed,
     make_bundles,
     sort_bundles,
-    sum_requests,
 )
 from pumice.framework.records import Stage, Why
 from pumice.framework.statement import Statement
@@ -67,15 +66,15 @@ class GangEvictor:
         if not ssn.job_pipelined(job):
             stmt.discard()
         elif len(stmt):
+            ssn.records.note_eviction(job, stmt.victims())
             stmt.commit()
             self._found.clear()
-            ssn.records.note(job, Stage.EVICTION, Why.WAITING_FOR_EVICTION)
 
     def _make_room(self, stmt: Statement, job: int) -> None:
         """Leave evictions and promises for a job in the statement, if any domain works out."""
         ssn = self._ssn
         sheet, _ = make_worksheet(ssn, job)
-        need = sum_requests(ssn.snapshot, self._demand(job, sheet))
+        need = ssn.snapshot.sum_requests(self._demand(job, sheet))
         if not len(sheet):
             return
         if self._reclaims and not ssn.preemptive(ssn.job(job).queue, need):
@@ -114,14 +113,14 @@ class GangEvictor:
         nodes = snapshot.nodes
         room = (nodes.idle[:, rows] + nodes.releasing[:, rows]).sum(axis=1)
         found = self._candidates(eviction)
-        everything = room + sum_requests(snapshot, chain.from_iterable(found.values()))
+        everything = room + snapshot.sum_requests(chain.from_iterable(found.values()))
         if not found or not fits(need, everything):
             return False
         start = stmt.checkpoint()
         for bundle in self._bundles(eviction, found, need):
             for row in bundle.tasks:
                 stmt.evict(row, self._action, eviction.job.key)
-            room = room + sum_requests(snapshot, bundle.tasks)
+            room = room + snapshot.sum_requests(bundle.tasks)
             if fits(need, room) and self._place(stmt, eviction, sheet.copy()):
                 return True
         stmt.rollback(start)

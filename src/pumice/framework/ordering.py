@@ -155,7 +155,7 @@ class Ordering:
         job_rows = sorted(set(job_of.values()))
         job_key = dict(zip(job_rows, self.job_policy_keys(job_rows), strict=True))
         task_key = dict(zip(victims, self.task_keys(victims), strict=True))
-        queues = functools.cache(self._compare_victim_queues)
+        queues = functools.cache(self.compare_victim_queues)
 
         def compare(left: int, right: int) -> int:
             a, b = job_of[left], job_of[right]
@@ -191,9 +191,6 @@ class Ordering:
 
     def compare_victim_queues(self, left: int, right: int, preemptor: int) -> int:
         """Compare queues as sources of victims: negative if the left one gives first."""
-        return self._compare_victim_queues(left, right, preemptor)
-
-    def _compare_victim_queues(self, left: int, right: int, preemptor: int) -> int:
         snapshot = self._snapshot
         for hook in self._victim_queue_hooks:
             order = hook(Queue(snapshot, left), Queue(snapshot, right), Queue(snapshot, preemptor))

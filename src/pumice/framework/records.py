@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pumice.core.resources import PODS, Column
+from pumice.core.resources import PODS, Column, Mask
 from pumice.core.snapshot import Snapshot
+from pumice.core.views import Task
 
 
 class Stage(Enum):
@@ -27,7 +28,7 @@ class Stage(Enum):
 
 
 class Why(Enum):
-    """The closed list of reasons, most basic first; a job shows the first that holds."""
+    """The closed list of reasons, in the order of the stages."""
 
     NOT_VALID = "not valid"
     NOT_ENQUEUED = "not enqueued"
@@ -37,7 +38,7 @@ class Why(Enum):
     OVER_QUOTA = "over quota"
     NO_NODE_FITS = "no node fits"
     NO_DOMAIN_FITS = "no network domain fits"
-    GANG_SHORT = "gang short of members"
+    GANG_SHORT = "not ready with what was placed"
     WAITING_FOR_EVICTION = "waiting for evicted pods to leave"
     SCHEDULED = "scheduled"
 
@@ -59,7 +60,7 @@ class Records:
         self.by_job: dict[int, Record] = {}
         self.no_fit: dict[int, dict[str, int]] = {}
         """Task row to nodes by reason, of the last attempt that found no node."""
-        self.barred: dict[int, Any] = {}
+        self.barred: dict[int, Mask | None] = {}
         """Task row to the mask of nodes that no eviction could cure, of that attempt."""
         self.given_up: set[int] = set()
         """Tasks that last had a node, but gave it back because their gang was not complete."""
@@ -90,10 +91,33 @@ class Records:
             **{name: float(column[row]) for name, column in amounts.items()},
         )
 
+    def no_node(self, task: Task, nodes: dict[str, int], barred: Mask | None) -> None:
+        """Write down that a task found no node: nodes by reason, and those nothing could open.
+
+        Also what it asks for and the most of it that is idle on any one node.
+        """
+        self.no_fit[task.row] = nodes
+        self.barred[task.row] = barred
+        names, idle = self._snapshot.resources.names, self._snapshot.nodes.idle
+        asked = [row for row in np.flatnonzero(task.request[:, 0]).tolist() if row != PODS]
+        self.note(
+            task.job,
+            Stage.NODES,
+            Why.NO_NODE_FITS,
+            task=task.key,
+            nodes=nodes,
+            need={names[row]: float(task.request[row, 0]) for row in asked},
+            idle={names[row]: float(idle[row].max(initial=0.0)) for row in asked},
+        )
+
     def note_refused(self, job: int, stage: Stage, why: Why, **numbers: Any) -> None:
         """Write down a no; a plugin that said more exactly why is believed."""
         exact, more = self._refusals.pop(job, (why, {}))
         self.note(job, stage, exact, **{**numbers, **more})
+
+    def note_eviction(self, job: int, victims: list[str]) -> None:
+        """Write down that a job waits for pods to leave, and which of them go for its sake."""
+        self.note(job, Stage.EVICTION, Why.WAITING_FOR_EVICTION, victims=victims)
 
     def note(self, job: int, stage: Stage, why: Why, **numbers: Any) -> None:
         """Write down where a job stands."""

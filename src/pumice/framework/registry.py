@@ -12,7 +12,7 @@ from pumice.framework.action_arguments import ACTION_ARGUMENTS, NoArguments
 from pumice.framework.arguments import bind_arguments
 from pumice.framework.dispatch import Enabled
 from pumice.framework.hooks import HOOKS
-from pumice.framework.plugin import Plugin, implements
+from pumice.framework.plugin import Plugin
 
 GROUP = "pumice.plugins"
 
@@ -73,6 +73,3 @@ def deciding_order(
         if deciding:
             rows.append((hook.name, hook.switch, hook.rule, deciding))
     return rows
-
-
-__all__ = ["build_tiers", "check_conf", "deciding_order", "implements", "installed_plugins"]

@@ -178,21 +178,18 @@ class Round:
 
     def _no_node(self, row: int, role: int, why: Fit | Reason) -> bool:
         """Remember that a task found no node, and why: what nodes say, or what bars them all."""
-        ssn, records = self.ssn, self.ssn.records
+        ssn = self.ssn
         if role != NOWHERE:
             self.memory.failed_roles.add(role)
         task, allowed = Task(ssn.snapshot, row), self.allowed
         if isinstance(why, Reason):
             n = ssn.snapshot.nodes.n if allowed is None else int(allowed.sum())
-            records.no_fit[row] = {why.text: n}
-            records.barred[row] = None
+            ssn.records.no_node(task, {why.text: n}, None)
         else:
-            records.no_fit[row] = ssn.placing.count_reasons(task, why, allowed)
-            unresolved = ssn.placing.incurable(why) & (why.room != NO_ROOM)
-            records.barred[row] = unresolved if allowed is None else unresolved & allowed
-        records.note(
-            self.job, Stage.NODES, Why.NO_NODE_FITS, task=task.key, nodes=records.no_fit[row]
-        )
+            barred = ssn.placing.incurable(why) & (why.room != NO_ROOM)
+            if allowed is not None:
+                barred &= allowed
+            ssn.records.no_node(task, ssn.placing.count_reasons(task, why, allowed), barred)
         self._stop = True
         return False
 

@@ -3,20 +3,19 @@
 Actions ask the session; the session asks the plugins by the rules in ``hooks``.
 """
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from pumice.api.intents import Annotate, Bind, Intent
-from pumice.core.resources import Column, Mask, fits
+from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PHASE_CODE, Status
-from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Nodes, Queue, Task
 from pumice.framework.dispatch import Enabled, Failures, bind_hooks
 from pumice.framework.domains import Domain
+from pumice.framework.eviction import GangEviction
 from pumice.framework.ordering import Heap, Ordering
 from pumice.framework.placing import Placing
 from pumice.framework.plugin import PERMIT, REJECT, Plugin, Reason
@@ -25,8 +24,6 @@ from pumice.framework.round import JobMemory
 from pumice.framework.statement import Statement
 from pumice.framework.subgroups import SubGroup
 from pumice.framework.topology import Topology
-
-log = logging.getLogger(__name__)
 
 
 class Session:
@@ -80,7 +77,6 @@ class Session:
         self.total = snapshot.total()
         self.topology = Topology(snapshot)
         self.topology.open()
-        self._cache_idle: Column | None = None
         entries = [entry for tier in self.tiers for entry in tier]
         for position, entry in enumerate(entries):
             entry.plugin.position = position
@@ -285,7 +281,7 @@ class Session:
         """Give the tasks that may go for a task of another queue."""
         return self._intersect("reclaimable", reclaimer, candidates)
 
-    def gang_evictable(self, eviction: Any, candidates: list[int]) -> list[int]:
+    def gang_evictable(self, eviction: GangEviction, candidates: list[int]) -> list[int]:
         """Give the tasks that may go for a whole job."""
         return self._intersect("gang_evictable", eviction, candidates)
 
@@ -369,10 +365,6 @@ class Session:
         known = self.annotations.get(task, {})
         self.journal.put(self.annotations, task, {**known, **annotations})
 
-    def fits_books(self, task: int, node: int) -> bool:
-        """Say whether a node's idle covers a pending task."""
-        return bool(fits(self.snapshot.request(task), self.snapshot.nodes.idle[:, node]))
-
     def hand_over(self, intent: Intent) -> None:
         """Append to what the cluster will be asked for."""
         self.intents.append(intent)
@@ -382,6 +374,3 @@ class Session:
         for tier in self.hooks["on_close"]:
             for method in tier:
                 method(self)
-
-
-__all__ = ["NOWHERE", "Session"]

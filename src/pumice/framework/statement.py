@@ -26,7 +26,8 @@ class Statement:
         self._ssn = ssn
         self._snapshot = ssn.snapshot
         self._mark = ssn.journal.mark()
-        self._moves: list[tuple[str, int, str]] = []
+        self._moves: list[tuple[str, int]] = []
+        self._evictions: dict[int, Evict] = {}
 
     def __len__(self) -> int:
         return len(self._moves)
@@ -34,18 +35,18 @@ class Statement:
     def place(self, task: int, node: int) -> None:
         """Put a task on a node that has room now."""
         self._snapshot.place(task, node)
-        self._moves.append(("place", task, ""))
+        self._moves.append(("place", task))
         self._tell("on_place", task, node)
 
     def place_many(self, tasks: list[int], nodes: list[int]) -> None:
         """Put equal tasks of one job on nodes, all at once; for plugins that follow no moves."""
         self._snapshot.place_many(np.asarray(tasks), np.asarray(nodes))
-        self._moves.extend([("place", task, "") for task in tasks])
+        self._moves.extend([("place", task) for task in tasks])
 
     def pipeline(self, task: int, node: int, *, freed: bool = False) -> None:
         """Promise a task room on a node; ``freed`` says evictions of this attempt made it."""
         self._snapshot.pipeline(task, node)
-        self._moves.append(("pipeline", task, ""))
+        self._moves.append(("pipeline", task))
         if freed:
             self._ssn.journal.put(self._ssn.nominations, task, node)
         self._tell("on_place", task, node)
@@ -59,10 +60,11 @@ class Statement:
         self._tell("on_evict", task, node)
 
     def evict(self, task: int, action: str, beneficiary: str = "") -> None:
-        """Take a running task off its node."""
+        """Take a running task off its node, for the good of a pod or job if there is one."""
         node = int(self._snapshot.tasks.node[task])
         self._snapshot.evict(task)
-        self._moves.append(("evict", task, f"{action} {beneficiary}"))
+        self._moves.append(("evict", task))
+        self._evictions[task] = Evict(self._snapshot.tasks.keys[task], action, beneficiary)
         self._tell("on_evict", task, node)
 
     def _tell(self, hook: str, task: int, node: int) -> None:
@@ -79,7 +81,7 @@ class Statement:
         tasks = self._snapshot.tasks
         return [
             (task, int(tasks.node[task]), kind == "pipeline")
-            for kind, task, _ in self._moves[checkpoint[1] :]
+            for kind, task in self._moves[checkpoint[1] :]
             if kind in ("place", "pipeline")
         ]
 
@@ -104,20 +106,24 @@ class Statement:
         """Take everything back."""
         self._ssn.journal.rollback(self._mark)
         given_up = self._ssn.records.given_up
-        for kind, task, _ in self._moves:
+        for kind, task in self._moves:
             (given_up.add if kind == "place" else given_up.discard)(task)
         self._moves.clear()
+
+    def victims(self) -> list[str]:
+        """Name the pods it evicts, in order."""
+        keys = self._snapshot.tasks.keys
+        return [keys[task] for kind, task in self._moves if kind == "evict"]
 
     def commit(self) -> None:
         """Hand placements and evictions over."""
         placed: list[int] = []
-        for kind, task, why in self._moves:
+        for kind, task in self._moves:
             if kind == "place":
                 placed.append(task)
             elif kind == "evict":
-                action, _, beneficiary = why.partition(" ")
-                self._ssn.hand_over(Evict(self._snapshot.tasks.keys[task], action, beneficiary))
-        self._ssn.records.given_up.difference_update([task for _, task, _ in self._moves])
+                self._ssn.hand_over(self._evictions[task])
+        self._ssn.records.given_up.difference_update([task for _, task in self._moves])
         if placed:
             self._ssn.bind(placed)
         self._moves.clear()

@@ -264,6 +264,10 @@ def test_plugins_are_listed_and_described(pumice_command):
     assert ["binpack.weight", "integer", "1", "factor", "of", "the", "score"] in [
         line.split() for line in shown.splitlines()
     ]
+    assert ["score_nodes", "NodeOrder", "enableNodeOrder", "sum"] in [
+        line.split() for line in shown.splitlines()
+    ]
+    assert "order_jobs" not in shown
     assert "no arguments" in pumice_command("plugin", "show", "gang").stdout
     unknown = pumice_command("plugin", "show", "binpak")
     assert unknown.exit_code == 2

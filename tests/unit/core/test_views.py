@@ -56,7 +56,6 @@ def test_some_rows_are_the_same_rows_of_all(snapshot, rows):
 def test_facts_know_nothing_that_moves(snapshot):
     facts = NodeFacts(snapshot)
     assert [name for name in LIVE if hasattr(facts, name)] == []
-    assert type(Nodes(snapshot).facts) is NodeFacts
     assert [len(facts.taint_sets[i]) for i in facts.taint_class] == [0, 1, 0]
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pumice.core.resources import STEP, Column, Mask, Resources, fits, weighted_sum
 from pumice.core.snapshot import Snapshot
@@ -22,17 +21,8 @@ class DomainBooks:
         self._idle = tree.sums(nodes.idle)
         self._future_idle = tree.sums(nodes.future_idle)
         self._use = DomainUse(snapshot, tree)
-        self._snapshot = snapshot
         self._named = snapshot.resources.mask(weights)[:, None]
         self._weights = _lay_out(snapshot.resources, weights)
-
-    def requests(self, rows: NDArray[np.intp]) -> Column:
-        """Add up what tasks ask for (R,)."""
-        total = np.zeros(len(self._offered))
-        shapes, counts = np.unique(self._snapshot.tasks.shape[rows], return_counts=True)
-        for shape, count in zip(shapes.tolist(), counts.tolist(), strict=True):
-            total += count * self._snapshot.shapes[shape].request[:, 0]
-        return total
 
     def could_hold(self, need: Column, root: Domain, purpose: str) -> Mask:
         """Mark the domains from a root downwards that are large enough for a need (R,)."""

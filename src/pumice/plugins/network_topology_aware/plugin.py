@@ -60,7 +60,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         """Add up what domains offer, hold and have free before anything moves."""
         self._topology = ssn.topology
         self._tree = ssn.topology.tree
-        self._tasks = ssn.snapshot.tasks
+        self._snapshot, self._tasks = ssn.snapshot, ssn.snapshot.tasks
         self._row_of = ssn.snapshot.nodes.row_of
         weights = {name: self.resource_weights.get(name, 1) for name in self.resources}
         weights |= {"cpu": self.cpu, "memory": self.memory}
@@ -92,7 +92,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         if isinstance(part, SubGroup):
             limit = part.limit
             waiting = part.rows[self._tasks.status[part.rows] == Status.PENDING]
-            need: Column | None = self._books.requests(waiting)
+            need: Column | None = self._snapshot.sum_requests(waiting)
         else:
             limit, need = self._topology.limit(part.row), part.min_resources
         if limit is None:
@@ -125,7 +125,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
     def score_domains(self, subgroup: SubGroup, domains: list[Domain]) -> Column:
         """Prefer the domain that the whole sub-group would leave fullest."""
         index = np.array([domain.index for domain in domains], dtype=np.intp)
-        request = self._books.requests(subgroup.rows)[:, None]
+        request = self._snapshot.sum_requests(subgroup.rows)[:, None]
         return self._books.fullness(request)[index] * 100.0 * self.weight
 
     def rank_domains(self, subgroup: SubGroup, domains: list[Domain]) -> Column:

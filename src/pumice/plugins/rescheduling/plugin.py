@@ -31,8 +31,10 @@ class Rescheduling(Plugin, name="rescheduling"):
     interval: Duration = arg(
         "interval", default=Duration(300.0), doc="shortest time between two runs"
     )
-    metrics_period: str = arg(
-        "metricsPeriod", default="5m", doc="time over which the source averages node load"
+    metrics_period: Duration = arg(
+        "metricsPeriod",
+        default=Duration(300.0),
+        doc="accepted and without effect: `period` of the section `metrics` counts",
     )
     strategies: list[Any] = arg(
         "strategies",

@@ -1,0 +1,94 @@
+"""What a cluster offers, real or embedded: objects by kind, watches, binding, eviction.
+
+Objects are plain manifests.  The scheduler's binder, the controllers and the command line talk to
+this protocol only; which cluster stands behind it they cannot tell.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Manifest = dict[str, Any]
+PatchType = Literal["merge", "json", "strategic", "apply"]
+Propagation = Literal["Background", "Foreground", "Orphan"]
+
+
+def kind_of(manifest: Mapping[str, Any]) -> str:
+    """Name the kind of an object with its API group: ``Pod``, ``Job.batch.volcano.sh``."""
+    group, slash, _ = str(manifest["apiVersion"]).partition("/")
+    return f"{manifest['kind']}.{group}" if slash else str(manifest["kind"])
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One step of a watch: what happened to an object, and the object after it."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+    object: Manifest
+
+
+class Cluster(Protocol):
+    """A Kubernetes cluster as far as Pumice needs one.
+
+    ``namespace`` is empty for kinds that live in none, and in ``list`` and ``watch`` for all.
+    Methods raise the cluster errors of ``pumice.errors``: NotFoundError, AlreadyExistsError,
+    ConflictError (stale resourceVersion or uid), GoneError (a watch too far back), RejectedError.
+    """
+
+    def now(self) -> float:
+        """Give the cluster's time in seconds since 1970."""
+
+    def get(self, kind: str, namespace: str, name: str) -> Manifest:
+        """Give one object."""
+
+    def list(
+        self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
+    ) -> tuple[list[Manifest], str]:
+        """Give all objects of a kind and the resourceVersion from which to watch."""
+
+    def watch(self, kind: str, namespace: str = "", since: str = "") -> Iterator[Event]:
+        """Give what happened after a resourceVersion; ends when there is nothing (more) to tell."""
+
+    def create(self, manifest: Manifest) -> Manifest:
+        """Add an object; gives it back as stored (uid, resourceVersion, defaults)."""
+
+    def update(self, manifest: Manifest) -> Manifest:
+        """Replace an object, its status excepted where the kind has a status subresource."""
+
+    def update_status(self, manifest: Manifest) -> Manifest:
+        """Replace the status of an object."""
+
+    def patch(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        patch: Any,
+        *,
+        patch_type: PatchType = "merge",
+        subresource: str = "",
+    ) -> Manifest:
+        """Change parts of an object."""
+
+    def delete(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        *,
+        grace_s: int | None = None,
+        propagation: Propagation = "Background",
+        uid: str = "",
+    ) -> None:
+        """Ask for an object to go; finalizers and running pods may keep it for a while."""
+
+    def bind(self, namespace: str, pod: str, node: str, annotations: Mapping[str, str]) -> None:
+        """Give a pod its node."""
+
+    def evict(self, namespace: str, pod: str, reason: str) -> None:
+        """End a pod by the eviction of its choice, with a condition that says why."""
+
+    def record(
+        self, about: Manifest, event_type: str, reason: str, message: str, source: str
+    ) -> None:
+        """Write an event about an object."""

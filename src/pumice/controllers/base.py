@@ -1,0 +1,115 @@
+"""The shape of a controller: a view in, effects out, no input or output of its own.
+
+``reconcile`` looks at the present state only, so that it does not matter which events were missed
+or came twice.  The loop in ``controllers/loop.py`` applies effects through a cluster.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One object a controller takes care of."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Add an object."""
+
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Replace an object (``status`` excepted); stale ones are looked at again."""
+
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateStatus:
+    """Replace the status of an object."""
+
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Merge changes into an object; None removes a field."""
+
+    key: Key
+    changes: Manifest
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Ask for an object to go."""
+
+    key: Key
+    grace_s: int | None = None
+    propagation: str = "Background"
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Write an event about an object."""
+
+    about: Manifest
+    type: str
+    reason: str
+    message: str
+    source: str
+
+
+Effect = Create | Update | UpdateStatus | Patch | Delete | Record
+
+
+@dataclass(slots=True)
+class Plan:
+    """What to do, in order, and when to look again at the latest."""
+
+    effects: list[Effect] = field(default_factory=list)
+    again_in_s: float | None = None
+
+
+class View(Protocol):
+    """The cluster as a controller sees it: complete for the kinds it watches."""
+
+    @property
+    def now(self) -> float:
+        """The present time in seconds since 1970."""
+
+    def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
+        """Give one object, None if there is none."""
+
+    def list(
+        self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
+    ) -> list[Manifest]:
+        """Give objects of a kind, of one namespace or of all, with these labels."""
+
+    def owned_by(self, kind: str, owner: Manifest) -> list[Manifest]:
+        """Give objects of a kind whose controlling owner is this object."""
+
+
+class Controller(Protocol):
+    """Takes care of one kind of object."""
+
+    name: str
+    watches: tuple[str, ...]
+    """Kinds whose changes concern it, its own first (see ``pumice.cluster.base.kind_of``)."""
+
+    def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
+        """Say which objects to look at when an object of a watched kind changed or went."""
+
+    def reconcile(self, key: Key, view: View) -> Plan:
+        """Say what to do about one object; it may be gone."""
