@@ -26,6 +26,7 @@ check: $(STAMP) ## format, lint, types, layers
 
 bench: $(STAMP) ## measure speed
 	$(BIN)/python bench/run.py
+	$(BIN)/python bench/report.py
 
 # pip checks every hash, then installs the project itself without asking for anything more.
 $(STAMP): requirements/dev.txt requirements/runtime.txt pyproject.toml

@@ -12,6 +12,12 @@
     ├── ServiceError                     another program: out of reach, or garbled
     │   ├── HttpError                    one that is asked over HTTP
     │   └── ExtenderError                one that decides with us
+    ├── ClusterError                     a cluster, real or embedded, did not do what was asked
+    │   ├── NotFoundError                no such object
+    │   ├── AlreadyExistsError           the name is taken
+    │   ├── ConflictError                the object is not as it was when it was read
+    │   ├── GoneError                    a watch from before what is still remembered
+    │   └── RejectedError                an object or a change that the cluster refuses
     └── InvariantError                   Pumice itself is wrong; carries its story
 
 The text of an error is made from its attributes, so an error survives pickling between processes.
@@ -19,7 +25,7 @@ The text of an error is made from its attributes, so an error survives pickling 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 
 class _Absent:
@@ -200,6 +206,74 @@ class ExtenderError(ServiceError):
 
     def __str__(self) -> str:
         return f"extender at {super().__str__()}"
+
+
+class ClusterError(PumiceError):
+    """A cluster that did not do what was asked; names the object and what was wrong.
+
+    ``code`` and ``reason`` are those of the answer a Kubernetes API server gives in that case.
+    """
+
+    code: ClassVar[int] = 500
+    reason: ClassVar[str] = "InternalError"
+
+    def __init__(
+        self, kind: str = "", namespace: str = "", name: str = "", problem: str = ""
+    ) -> None:
+        super().__init__()
+        self.kind = kind
+        self.namespace = namespace
+        self.name = name
+        self.problem = problem
+
+    def __str__(self) -> str:
+        place = "/".join(part for part in (self.namespace, self.name) if part)
+        return f"{self.kind} {place}".strip() + f": {self.problem}"
+
+
+class NotFoundError(ClusterError):
+    """An object that is not there."""
+
+    code = 404
+    reason = "NotFound"
+
+    def __init__(
+        self, kind: str = "", namespace: str = "", name: str = "", problem: str = "not found"
+    ) -> None:
+        super().__init__(kind, namespace, name, problem)
+
+
+class AlreadyExistsError(ClusterError):
+    """An object whose name is taken."""
+
+    code = 409
+    reason = "AlreadyExists"
+
+    def __init__(
+        self, kind: str = "", namespace: str = "", name: str = "", problem: str = "already exists"
+    ) -> None:
+        super().__init__(kind, namespace, name, problem)
+
+
+class ConflictError(ClusterError):
+    """A write based on an older version, on another object of the same name, or a second bind."""
+
+    code = 409
+    reason = "Conflict"
+
+
+class GoneError(ClusterError):
+    """A watch that asks for changes no longer remembered; list again."""
+
+    code = 410
+    reason = "Expired"
+
+
+class RejectedError(ClusterError):
+    """An object or a change that the cluster refuses whatever its version."""
+
+    code = 422
+    reason = "Invalid"
 
 
 class InvariantError(PumiceError):

@@ -6,17 +6,22 @@ import pytest
 
 from pumice.errors import (
     ABSENT,
+    AlreadyExistsError,
     BadHookResultError,
     ConfError,
+    ConflictError,
     ExtenderError,
+    GoneError,
     HttpError,
     InputError,
     InvariantError,
     ManifestError,
+    NotFoundError,
     PluginError,
     Problem,
     PumiceError,
     QuantityError,
+    RejectedError,
     ScenarioError,
     UnknownHookError,
 )
@@ -45,6 +50,11 @@ SAID = {
     ),
     "http://x/y: no answer in time": HttpError("http://x/y", "no answer in time"),
     "extender at http://x/y: no answer in time": ExtenderError("http://x/y", "no answer in time"),
+    "Pod ns/p: not found": NotFoundError("Pod", "ns", "p"),
+    "Node n: already exists": AlreadyExistsError("Node", "", "n"),
+    "Pod ns/p: is on node n already": ConflictError("Pod", "ns", "p", "is on node n already"),
+    "Pod: version 3 is forgotten": GoneError("Pod", problem="version 3 is forgotten"),
+    "Queue root: cannot be closed": RejectedError("Queue", "", "root", "cannot be closed"),
     "broken rule: used is never negative\n  place p on n\n  undo": InvariantError(
         "used is never negative", ["place p on n", "undo"]
     ),

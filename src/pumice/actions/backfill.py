@@ -73,7 +73,7 @@ def _place(ssn: Session, job: int, row: int) -> None:
 
 def _note_no_node(ssn: Session, task: Task, why: Fit | Reason) -> None:
     if isinstance(why, Reason):
-        ssn.records.no_node(task, {why.text: ssn.snapshot.nodes.n}, None)
+        ssn.records.no_node(task, {why.text: ssn.snapshot.nodes.n})
     else:
         nodes = ssn.placing.count_reasons(task, why, room=False)
         ssn.records.no_node(task, nodes, ssn.placing.incurable(why))

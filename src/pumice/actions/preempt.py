@@ -12,7 +12,6 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.action_arguments import PreemptArguments, arguments_of
 from pumice.framework.eviction_candidates import Candidates, Scope, fits_after_evictions
-from pumice.framework.records import Stage, Why
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 

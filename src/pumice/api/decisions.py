@@ -60,6 +60,18 @@ class PodGroupState:
         return entry
 
 
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """Where a job stood at the end of a cycle, why, and the numbers that were compared.
+
+    Stage and reason are from closed lists; amounts are in the units of the tables.
+    """
+
+    stage: str
+    reason: str
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Decisions:
     """Everything one cycle decided; pods and pod groups are named "namespace/name"."""
@@ -70,6 +82,8 @@ class Decisions:
     """Pod to annotations that are to be written with its bind."""
     evictions: list[str] = field(default_factory=list)
     """Pods in the order of the evict calls."""
+    beneficiaries: dict[str, str] = field(default_factory=dict)
+    """Evicted pod to the pod or job that its room is for; not there if it goes for nobody."""
     pipelined: dict[str, str] = field(default_factory=dict)
     """Pod to node for tasks that wait for a node to become free."""
     pod_groups: dict[str, PodGroupState] = field(default_factory=dict)
@@ -84,6 +98,8 @@ class Decisions:
     """Job to number of tasks for each status name."""
     explanations: dict[str, str] = field(default_factory=dict)
     """Job to one plain sentence that says why it still waits."""
+    records: dict[str, JobRecord] = field(default_factory=dict)
+    """Job to what its explanation was rendered from."""
 
     def to_expect(self) -> dict[str, Any]:
         """Write the decisions with the keys of a scenario's `expect`."""

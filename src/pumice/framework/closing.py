@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.annotations import ALLOCATED_HYPER_NODE
-from pumice.api.decisions import Condition, Decisions, PodGroupState
+from pumice.api.decisions import Condition, Decisions, JobRecord, PodGroupState
 from pumice.api.intents import Bind, Evict
 from pumice.api.quantity import format_quantity
 from pumice.core.resources import PODS, STEP, Mask
@@ -17,10 +17,12 @@ from pumice.core.views import Job
 from pumice.framework.columns import all_jobs
 from pumice.framework.explaining import explain
 from pumice.framework.messages import fit_error
+from pumice.framework.records import Record, Why
 from pumice.framework.session import Session
 
 Phases = NDArray[np.int8]
 _SCHEDULED = Condition("Scheduled", "True", "tasks in gang are ready to be scheduled")
+_UNSCHEDULABLE = ("Unschedulable", "True", "NotEnoughResources", "")
 _STATED = [int(status) for status in (Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
 _WAITING = frozenset(PHASE_CODE[name] for name in ("Pending", "Inqueue", "Unknown"))
 
@@ -31,6 +33,7 @@ def outcome(ssn: Session, *, only_changes: bool = False) -> Decisions:
     With ``only_changes`` pod groups whose status stays as the cluster has it are left out.
     """
     ssn.close()
+    _tell_misplaced(ssn)
     decisions = _moves(ssn)
     phases = phases_of(ssn)
     jobs = ssn.snapshot.jobs
@@ -49,8 +52,27 @@ def outcome(ssn: Session, *, only_changes: bool = False) -> Decisions:
         sentence = explain(ssn, job)
         if sentence:
             decisions.explanations[job.key] = sentence
+        if row in ssn.records.by_job:
+            decisions.records[job.key] = _record(ssn, ssn.records.by_job[row])
     decisions.queues = _queue_amounts(ssn)
     return decisions
+
+
+def _record(ssn: Session, record: Record) -> JobRecord:
+    """Write a record down, with names instead of rows."""
+    numbers = dict(record.numbers)
+    if "queue" in numbers:
+        numbers["queue"] = ssn.snapshot.queues.names[numbers["queue"]]
+    return JobRecord(record.stage.value, record.why.value, numbers)
+
+
+def _tell_misplaced(ssn: Session) -> None:
+    """Give jobs whose queue has no valid place a condition that says so before anything else."""
+    for row, record in ssn.records.by_job.items():
+        if record.why is Why.QUEUE_MISPLACED:
+            kind, status, reason, message = ssn.conditions.get(row, _UNSCHEDULABLE)
+            told = explain(ssn, ssn.job(row))
+            ssn.conditions[row] = (kind, status, reason, "; ".join(filter(None, (told, message))))
 
 
 def _moves(ssn: Session) -> Decisions:
@@ -61,6 +83,8 @@ def _moves(ssn: Session) -> Decisions:
             decisions.binds[intent.pod] = intent.node
         elif isinstance(intent, Evict):
             decisions.evictions.append(intent.pod)
+            if intent.beneficiary:
+                decisions.beneficiaries[intent.pod] = intent.beneficiary
         else:
             decisions.annotations[intent.pod] = dict(intent.annotations)
     tasks, names = ssn.snapshot.tasks, ssn.snapshot.nodes.names

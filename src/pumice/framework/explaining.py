@@ -67,7 +67,7 @@ def _nodes(ssn: "Session", numbers: Numbers) -> str:
     counted = ", ".join(f"{n} {text}" for text, n in sorted(nodes.items()))
     sentence = f"no node fits {numbers['task']}: 0 of {ssn.snapshot.nodes.n} nodes"
     compared = "".join(
-        f"; it asks for {name} {_amount(name, need[name])}, no node has more than "
+        f"; it asks for {_amount(name, need[name])} of {name}, those have at most "
         f"{_amount(name, idle[name])} idle"
         for name in need
         if f"Insufficient {name}" in nodes

@@ -23,7 +23,6 @@ from pumice.framework.eviction import (
     make_bundles,
     sort_bundles,
 )
-from pumice.framework.records import Stage, Why
 from pumice.framework.statement import Statement
 from pumice.framework.subgroups import SubGroup
 

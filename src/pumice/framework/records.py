@@ -91,14 +91,25 @@ class Records:
             **{name: float(column[row]) for name, column in amounts.items()},
         )
 
-    def no_node(self, task: Task, nodes: dict[str, int], barred: Mask | None) -> None:
-        """Write down that a task found no node: nodes by reason, and those nothing could open.
+    def no_node(
+        self,
+        task: Task,
+        nodes: dict[str, int],
+        barred: Mask | None = None,
+        short: Mask | None = None,
+    ) -> None:
+        """Write down that a task found no node.
 
-        Also what it asks for and the most of it that is idle on any one node.
+        Args:
+            task: the task.
+            nodes: nodes by reason.
+            barred: those that no eviction could open (n,).
+            short: those that have too little left; the most that is idle there is noted (n,).
         """
         self.no_fit[task.row] = nodes
         self.barred[task.row] = barred
-        names, idle = self._snapshot.resources.names, self._snapshot.nodes.idle
+        names = self._snapshot.resources.names
+        idle = self._snapshot.nodes.idle[:, [] if short is None else short]
         asked = [row for row in np.flatnonzero(task.request[:, 0]).tolist() if row != PODS]
         self.note(
             task.job,

@@ -184,12 +184,14 @@ class Round:
         task, allowed = Task(ssn.snapshot, row), self.allowed
         if isinstance(why, Reason):
             n = ssn.snapshot.nodes.n if allowed is None else int(allowed.sum())
-            ssn.records.no_node(task, {why.text: n}, None)
+            ssn.records.no_node(task, {why.text: n})
         else:
-            barred = ssn.placing.incurable(why) & (why.room != NO_ROOM)
+            short = why.room == NO_ROOM
+            barred = ssn.placing.incurable(why) & ~short
             if allowed is not None:
-                barred &= allowed
-            ssn.records.no_node(task, ssn.placing.count_reasons(task, why, allowed), barred)
+                barred, short = barred & allowed, short & allowed
+            nodes = ssn.placing.count_reasons(task, why, allowed)
+            ssn.records.no_node(task, nodes, barred, short)
         self._stop = True
         return False
 

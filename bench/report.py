@@ -1,0 +1,127 @@
+"""Write docs/performance.md from bench/results.json: ``python bench/report.py``.
+
+``make bench`` runs the cases and then this.  The figures of Volcano stand here as measured once on
+a machine of the same kind; everything else is computed from the results.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Any
+
+RESULTS = Path("bench/results.json")
+TEMPLATE = Path("bench/performance.template.md")
+PAGE = Path("docs/performance.md")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the first table: a case, Volcano's figure and what is wanted of us, in ms."""
+
+    what: str
+    name: str
+    volcano: float
+    sampled: str
+    goal: float
+    per_pod: bool = True
+
+
+LINES = [
+    Line("default, 1,000 nodes, gangs of 100", "default-1000n-1000p-g100-r0", 11.1, "3.9", 0.08),
+    Line("default, 5,000 nodes", "default-5000n-1000p-g100-r0", 77.3, "7.6", 0.15),
+    Line("default, 10,000 nodes", "default-10000n-500p-g100-r0", 147.7, "6.6", 0.15),
+    Line("default, 1,000 nodes, gangs of 1", "default-1000n-1000p-g1-r0", 12.8, "-", 0.2),
+    Line("200 request shapes, gangs of 20", "shapes-1000n-1000p-g20-r0", 12.4, "-", 0.2),
+    Line("binpack, 1,000 nodes", "binpack-1000n-1000p-g100-r0", 8.8, "3.1", 0.08),
+    Line("capacity tree of 111 queues", "capacity-1000n-1000p-g20-r0", 13.3, "-", 0.15),
+    Line("anti-affinity inside gangs of 20", "affinity-1000n-400p-g20-r0", 11.5, "-", 0.2),
+    Line("preempt, 1,000 full nodes", "preempt-1000n-100p-g10-r0", 63.0, "-", 1.0),
+    Line("reclaim, 1,000 full nodes", "reclaim-1000n-100p-g10-r0", 5.0, "-", 0.3),
+    Line(
+        "idle cycle, 10,000 nodes, 100,000 pods",
+        "idle-10000n-0p-g1-r100000",
+        5700.0,
+        "-",
+        5.0,
+        per_pod=False,
+    ),
+    Line(
+        "1 % of 100,000 pods changed",
+        "changed-10000n-0p-g1-r100000",
+        5700.0,
+        "-",
+        50.0,
+        per_pod=False,
+    ),
+]
+
+
+def main() -> None:
+    """Write the page."""
+    rows = {row["name"]: row for row in json.loads(RESULTS.read_text())}
+    page = Template(TEMPLATE.read_text())
+    PAGE.write_text(
+        page.substitute(against=_against(rows), cases=_cases(rows), growth=_growth(rows))
+    )
+
+
+def _value(line: Line, row: dict[str, Any]) -> float:
+    return float(row["cpu_ms_per_pod"] if line.per_pod else 1000 * row["cpu_s"])
+
+
+def _against(rows: dict[str, Any]) -> str:
+    out = [
+        "## Against Volcano\n",
+        "CPU milliseconds for each pod placed; for the last two lines for the whole cycle.\n",
+        "| one cycle | Volcano | sampled | Pumice | times faster | goal | met |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for line in LINES:
+        if line.name in rows:
+            ours = _value(line, rows[line.name])
+            met = "yes" if ours <= line.goal else f"no, {ours / line.goal:.1f} times the goal"
+            out.append(
+                f"| {line.what} | {line.volcano:,.4g} | {line.sampled} | {ours:.3g} | "
+                f"{line.volcano / ours:,.0f} | {line.goal:g} | {met} |"
+            )
+    return "\n".join(out)
+
+
+def _cases(rows: dict[str, Any]) -> str:
+    out = [
+        "## All cases\n",
+        "| case | placed | CPU s | wall s | CPU ms per pod | load s | peak MB |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    out += [
+        f"| {row['name']} | {row['placed']} | {row['cpu_s']:.4f} | {row['wall_s']:.4f} | "
+        f"{row['cpu_ms_per_pod']:.4f} | {row['load_s']:.2f} | {row['peak_mb']:.0f} |"
+        for row in rows.values()
+    ]
+    out.append("\nThe peak is that of the whole run so far.")
+    return "\n".join(out)
+
+
+def _growth(rows: dict[str, Any]) -> str:
+    """Fit time against size as a power, between the ends of the grid."""
+    lines = []
+    for gang in (1, 20, 100):
+        few, many = (rows.get(f"default-{n}n-1000p-g{gang}-r0") for n in (100, 10000))
+        if few and many:
+            power = math.log(many["cpu_ms_per_pod"] / few["cpu_ms_per_pod"]) / math.log(100)
+            lines.append(
+                f"- gangs of {gang}: time per pod grows with nodes to the power {power:.2f}"
+            )
+        few, many = (rows.get(f"default-10000n-{p}p-g{gang}-r0") for p in (1000, 5000))
+        if few and many:
+            power = math.log(many["cpu_s"] / few["cpu_s"]) / math.log(5)
+            lines.append(
+                f"- gangs of {gang}: time of a cycle grows with pods to the power {power:.2f}"
+            )
+    return "\n".join(["## Growth\n", *lines]) if lines else ""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""A cluster in memory: object store, clock and simulated kubelet."""

@@ -1,0 +1,122 @@
+"""Time for an embedded cluster: virtual, as fast as the machine, or real.
+
+Timers run only when the owner of the clock lets them (``advance_to``, ``run_due``), never by
+themselves, so nothing happens in the middle of something else.
+"""
+
+import heapq
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Protocol
+
+EPOCH = 1_767_225_600.0
+"""Where virtual time starts unless told otherwise: 2026-01-01T00:00:00Z."""
+
+
+class Timer:
+    """Something to do at a time; can be called off."""
+
+    __slots__ = ("action", "when")
+
+    def __init__(self, when: float, action: Callable[[], object]) -> None:
+        self.when = when
+        self.action: Callable[[], object] | None = action
+
+    def cancel(self) -> None:
+        """Make sure that it will not be done."""
+        self.action = None
+
+
+class Clock(Protocol):
+    """Tells the time and remembers what is to be done later."""
+
+    def now(self) -> float:
+        """Give the time in seconds since 1970."""
+
+    def call_at(self, when: float, action: Callable[[], object]) -> Timer:
+        """Do something at a time, or at once when timers run next if that is past."""
+
+    def next_at(self) -> float | None:
+        """Give the time of the next timer."""
+
+    def run_due(self) -> int:
+        """Run the timers whose time has come, and give how many ran."""
+
+
+class _Timers:
+    """Timers in order of time, and of setting for equal times."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Timer]] = []
+        self._set = 0
+
+    def now(self) -> float:
+        """Give the time in seconds since 1970."""
+        raise NotImplementedError
+
+    def call_at(self, when: float, action: Callable[[], object]) -> Timer:
+        """Do something at a time, or at once when timers run next if that is past."""
+        timer = Timer(when, action)
+        self._set += 1
+        heapq.heappush(self._heap, (when, self._set, timer))
+        return timer
+
+    def next_at(self) -> float | None:
+        """Give the time of the next timer."""
+        heap = self._heap
+        while heap and heap[0][2].action is None:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else None
+
+    def run_due(self) -> int:
+        """Run the timers whose time has come, and give how many ran."""
+        ran = 0
+        now = self.now()
+        while (when := self.next_at()) is not None and when <= now:
+            timer = heapq.heappop(self._heap)[2]
+            action, timer.action = timer.action, None
+            if action is not None:
+                action()
+                ran += 1
+        return ran
+
+
+class VirtualClock(_Timers):
+    """Time that stands still until it is moved."""
+
+    def __init__(self, start: float = EPOCH) -> None:
+        super().__init__()
+        self._now = start
+
+    def now(self) -> float:
+        """Give the time in seconds since 1970."""
+        return self._now
+
+    def advance_to(self, when: float) -> int:
+        """Move on to a time, running timers on the way at their times; give how many ran."""
+        ran = 0
+        while (due := self.next_at()) is not None and due <= when:
+            self._now = max(self._now, due)
+            ran += self.run_due()
+        self._now = max(self._now, when)
+        return ran
+
+    def advance(self, seconds: float) -> int:
+        """Move on by some seconds; give how many timers ran."""
+        return self.advance_to(self._now + seconds)
+
+    def step(self) -> bool:
+        """Move on to the next timer and run those of that instant; say whether there was one."""
+        due = self.next_at()
+        if due is None:
+            return False
+        self._now = max(self._now, due)
+        return self.run_due() > 0
+
+
+class RealClock(_Timers):
+    """The machine's time; whoever owns the clock calls ``run_due`` often enough."""
+
+    def now(self) -> float:
+        """Give the time in seconds since 1970."""
+        return datetime.now(UTC).timestamp()

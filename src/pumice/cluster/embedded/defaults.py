@@ -1,0 +1,104 @@
+"""What an API server fills in when an object is created.
+
+Pure functions on manifests the store owns; used by the store alone.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from pumice.cluster.base import Manifest
+
+_POD: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "restartPolicy": "Always",
+        "terminationGracePeriodSeconds": 30,
+        "dnsPolicy": "ClusterFirst",
+        "schedulerName": "default-scheduler",
+        "enableServiceLinks": True,
+    }
+)
+SYSTEM_PRIORITIES: Final[Mapping[str, int]] = MappingProxyType(
+    {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+)
+
+
+def _fill(part: Manifest, defaults: Mapping[str, Any]) -> None:
+    for key, value in defaults.items():
+        part.setdefault(key, value)
+
+
+def _pod(pod: Manifest) -> None:
+    spec = pod.setdefault("spec", {})
+    _fill(spec, _POD)
+    for containers in (spec.get("containers"), spec.get("initContainers")):
+        for container in containers or ():
+            resources = container.get("resources")
+            if resources and resources.get("limits"):
+                asked = resources.get("requests") or {}
+                resources["requests"] = {**resources["limits"], **asked}
+    pod["status"] = {"phase": "Pending"}
+
+
+def _job(job: Manifest) -> None:
+    spec = job.setdefault("spec", {})
+    _fill(spec, {"queue": "default", "maxRetry": 3})
+    for part in (spec, *(spec.get("tasks") or ())):
+        if part.get("networkTopology"):
+            part["networkTopology"].setdefault("mode", "hard")
+        if part.get("partitionPolicy"):
+            part["partitionPolicy"].setdefault("minPartitions", 0)
+
+
+def _cron_job(cron: Manifest) -> None:
+    limits = {"successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}
+    spec = cron.setdefault("spec", {})
+    _fill(spec, {"concurrencyPolicy": "Allow", "suspend": False, **limits})
+    template = spec.get("jobTemplate")
+    if template and template.get("spec") is not None:
+        _job(template)
+
+
+def _pod_group(group: Manifest) -> None:
+    spec = group.setdefault("spec", {})
+    spec.setdefault("queue", "default")
+    for policy in spec.get("subGroupPolicy") or ():
+        _fill(policy, {"minSubGroups": 0, "subGroupSize": 1})
+
+
+def _queue(queue: Manifest) -> None:
+    _fill(queue.setdefault("spec", {}), {"weight": 1, "dequeueStrategy": "traverse"})
+
+
+def _namespace(namespace: Manifest) -> None:
+    labels = namespace["metadata"].setdefault("labels", {})
+    labels.setdefault("kubernetes.io/metadata.name", namespace["metadata"]["name"])
+    namespace.setdefault("status", {}).setdefault("phase", "Active")
+
+
+def _claim(claim: Manifest) -> None:
+    claim["status"] = {"phase": "Pending"}
+
+
+_BY_KIND: Final[Mapping[str, Callable[[Manifest], None]]] = MappingProxyType(
+    {
+        "Pod": _pod,
+        "Namespace": _namespace,
+        "PersistentVolumeClaim": _claim,
+        "Job.batch.volcano.sh": _job,
+        "CronJob.batch.volcano.sh": _cron_job,
+        "PodGroup.scheduling.volcano.sh": _pod_group,
+        "Queue.scheduling.volcano.sh": _queue,
+    }
+)
+_KEEP_STATUS: Final = frozenset({"Node", "PersistentVolume"})
+"""Kinds whose first status comes with the object although it is a subresource."""
+
+
+def fill_in(kind: str, manifest: Manifest, *, has_status: bool) -> None:
+    """Fill in defaults of a new object, in place; its status starts anew where it has its own."""
+    if has_status and kind not in _KEEP_STATUS:
+        manifest.pop("status", None)
+    default = _BY_KIND.get(kind)
+    if default is not None:
+        default(manifest)

@@ -1,0 +1,68 @@
+"""The loop: one configuration, cycle after cycle, and a snapshot that stays as it was."""
+
+import pytest
+
+import pumice.scheduler
+from pumice.api.conf import parse_conf
+from pumice.core.checks import cells, changed
+from pumice.errors import ConfError
+from pumice.framework.plugin import Plugin
+from pumice.scheduler import Scheduler
+from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.samples import sample_cluster, snapshot_of
+
+CONF = "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n"
+WORLD = [queue("default"), node("n1"), pod_group("g"), pod("p", group="g", cpu=1)]
+
+
+class Counting(Plugin, name="counting"):
+    """Remembers how many sessions there were."""
+
+    def on_open(self, ssn):
+        ssn.memory["counting"] = ssn.memory.get("counting", 0) + 1
+
+
+def test_a_cycle_on_manifests_decides():
+    assert Scheduler(parse_conf(CONF)).cycle(WORLD, 0.0).binds == {"default/p": "n1"}
+
+
+def test_a_name_that_does_not_exist_refuses_the_configuration():
+    with pytest.raises(ConfError, match="did you mean 'gang'"):
+        Scheduler(parse_conf(CONF.replace("gang", "gong")))
+    with pytest.raises(ConfError, match="did you mean 'allocate'"):
+        Scheduler(parse_conf(CONF.replace("allocate", "alocate")))
+
+
+def test_an_argument_that_cannot_be_used_is_told_and_passed_over():
+    scheduler = Scheduler(parse_conf(CONF.replace("gang", "sla\n    arguments: {x: 1}")))
+    (problem,) = scheduler.ignored
+    assert (problem.line, problem.severity) == (5, "ignored")
+
+
+def test_plugins_find_again_what_they_kept():
+    scheduler = Scheduler(
+        parse_conf(CONF.replace("gang", "counting")), plugins={"counting": Counting}
+    )
+    for _ in range(3):
+        scheduler.cycle(WORLD, 0.0)
+    assert scheduler._memory["counting"] == 3
+
+
+def test_a_cycle_that_fails_leaves_the_snapshot_as_it_was(monkeypatch):
+    """Whatever an action did before it failed is taken back, so the next cycle starts clean."""
+    snapshot = snapshot_of(sample_cluster(3))
+    before = cells(snapshot)
+    scheduler = Scheduler(parse_conf(CONF))
+    allocate = pumice.scheduler.ACTIONS["allocate"]
+
+    def fail(ssn):
+        allocate(ssn)
+        assert changed(before, cells(snapshot))
+        raise ZeroDivisionError
+
+    monkeypatch.setitem(pumice.scheduler.ACTIONS, "allocate", fail)
+    with pytest.raises(ZeroDivisionError):
+        scheduler.decide(snapshot, 0.0)
+    assert changed(before, cells(snapshot)) == []
+    monkeypatch.setitem(pumice.scheduler.ACTIONS, "allocate", allocate)
+    assert scheduler.decide(snapshot, 0.0).binds
