@@ -15,10 +15,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from clusters import Case
+from msgspec.structs import replace
 
 from pumice.api.conf import parse_conf
 from pumice.api.decisions import Decisions
 from pumice.api.objects import from_manifest
+from pumice.api.pods import Pod
 from pumice.cache.ingest import Ingest
 from pumice.core.checks import check
 from pumice.core.snapshot import Snapshot
@@ -99,11 +101,19 @@ class Bench:
     def run(self) -> None:
         """Decide one cycle; in the case ``changed`` take in one pod in a hundred before."""
         if self.case.kind == "changed":
-            tasks = self.snapshot.tasks
-            for pod in [tasks.pods[row] for row in range(0, tasks.n, 100)]:
+            for pod in self._changes():
                 self.ingest.upsert(pod)
             self.ingest.settle()
         self.scheduler.decide(self.snapshot, NOW, only_changes=True)
+
+    def _changes(self) -> list[Pod]:
+        """Let one pod in a hundred start to leave, or take that back."""
+        tasks = self.snapshot.tasks
+        pods = [tasks.pods[row] for row in range(0, tasks.n, 100)]
+        leaving = "" if pods[0].metadata.deletion_timestamp else "2026-01-15T12:00:00Z"
+        return [
+            replace(pod, metadata=replace(pod.metadata, deletion_timestamp=leaving)) for pod in pods
+        ]
 
     def measure(self) -> Row:
         """Time the fastest of three runs."""

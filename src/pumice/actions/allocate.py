@@ -88,14 +88,16 @@ class Allocation:
                 on_placed=ssn.topology.follow_job(job),
             ).run(stmt)
             ssn.topology.stop_following()
+        is_silent = ssn.records.by_job.get(job) is before
         if ssn.job_ready(job):
+            if len(stmt) or is_silent:  # else it stands why the tasks beyond the gang wait
+                ssn.records.note(job, Stage.DONE, Why.SCHEDULED)
             stmt.commit()
-            ssn.records.note(job, Stage.DONE, Why.SCHEDULED)
             return True
         if ssn.job_pipelined(job):
             ssn.records.note_eviction(job, [])
             return False
-        if ssn.records.by_job.get(job) is before:  # every task found a node, and yet
+        if is_silent:
             self._note_short(job)
         stmt.discard()
         return False

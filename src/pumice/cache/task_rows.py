@@ -85,14 +85,17 @@ class TaskRows:
     def upsert(self, pod: Pod) -> None:
         """Add a pod or replace it."""
         key = key_of(pod)
-        self.delete(key)
         ours = pod.spec.scheduler_name in self._scheduler_names
         if not ours and not pod.spec.node_name:
+            self.delete(key)
             return
         learn(self.snapshot, *resource_lists(pod.spec))
         tasks = self.snapshot.tasks
-        row = tasks.new_row()
-        tasks.row_of[key] = row
+        row = tasks.row_of.get(key, NOWHERE)
+        if row == NOWHERE:
+            row = tasks.row_of[key] = tasks.new_row()
+        else:
+            self._take_out(row)
         tasks.keys[row] = key
         tasks.uids[row] = pod.metadata.uid or key
         tasks.pods[row] = pod
@@ -161,10 +164,14 @@ class TaskRows:
 
     def delete(self, key: str) -> None:
         """Forget a pod."""
+        row = self.snapshot.tasks.row_of.pop(key, None)
+        if row is not None:
+            self._take_out(row)
+            self.snapshot.tasks.clear_row(row)
+
+    def _take_out(self, row: int) -> None:
+        """Undo all that others count of a task."""
         tasks = self.snapshot.tasks
-        row = tasks.row_of.pop(key, None)
-        if row is None:
-            return
         node, job = int(tasks.node[row]), int(tasks.job[row])
         if node != NOWHERE:
             self.count_on_node(row, node, -1)
@@ -175,7 +182,7 @@ class TaskRows:
             self._count_in_job(row, job, -1)
             self.snapshot.jobs.tasks[job].remove(row)
             self._jobs.forget_if_empty(job)
-        tasks.clear_row(row)
+        tasks.node[row] = tasks.nominated[row] = NOWHERE
 
     def count_on_node(self, task: int, node: int, sign: int) -> None:
         """Add a task to the books of its node, or take it off."""

@@ -69,7 +69,10 @@ def test_a_quota_is_recorded_with_the_ancestor_whose_limit_it_is():
         queue("root"),
         queue("team", parent="root", capability={"cpu": 3}),
         queue("leaf", parent="team"),
-        *job(cpu=4, queue="leaf"),
+        queue("busy", parent="team"),
+        pod_group("old", queue="busy", phase="Running"),
+        pod("old-0", group="old", cpu=2, node="n1"),
+        *job(cpu=2, queue="leaf"),
     ]
     tree = "    enableHierarchy: true\n"
     decisions = decide(objects, "gang", "capacity", switches=tree)
@@ -77,8 +80,8 @@ def test_a_quota_is_recorded_with_the_ancestor_whose_limit_it_is():
     assert (record.stage, record.reason) == (Stage.QUOTA.value, Why.OVER_QUOTA.value)
     numbers = record.numbers
     assert (numbers["queue"], numbers["at"], numbers["resource"]) == ("leaf", "team", "cpu")
-    assert (numbers["used"], numbers["request"], numbers["limit"]) == (0.0, 4000.0, 3000.0)
-    assert told(decisions).startswith("over quota at team: cpu 0 in use + 4 asked for is more than")
+    assert (numbers["used"], numbers["request"], numbers["limit"]) == (2000.0, 2000.0, 3000.0)
+    assert told(decisions).startswith("over quota at team: cpu 2 in use + 2 asked for is more than")
 
 
 def test_an_eviction_is_recorded_with_its_victims_and_who_gains():
@@ -131,6 +134,18 @@ def test_a_job_that_was_not_let_in_is_told_by_whom(state, sentence):
     decisions = decide([*objects, *job(cpu=9, min_resources={"cpu": 9})], "gang", "proportion")
     assert decisions.records["default/j"].stage == Stage.ENQUEUE.value
     assert told(decisions) == sentence
+
+
+def test_tasks_beyond_the_gang_are_told_why_they_wait():
+    objects = [
+        *WORLD,
+        pod_group("j", min_member=1),
+        *(pod(f"j-{i}", group="j", cpu=3) for i in "01"),
+    ]
+    decisions = decide(objects, "gang")
+    assert list(decisions.binds) == ["default/j-0"]
+    assert told(decisions).startswith("no node fits default/j-1: ")
+    assert "short" not in told(decisions).partition("idle")[2]
 
 
 def test_a_job_that_no_action_looked_at_is_not_said_to_be_refused():

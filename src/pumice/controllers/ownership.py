@@ -1,0 +1,39 @@
+"""Who controls an object, and where an object lives; asked by the controllers of this folder."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pumice.cluster.base import kind_of
+from pumice.controllers.base import Key, Manifest
+
+SOURCE: Final = "vc-controller-manager"
+"""The source that Volcano's controllers write into events."""
+
+
+def key_of(manifest: Manifest) -> Key:
+    """Name an object."""
+    metadata = manifest["metadata"]
+    return Key(kind_of(manifest), str(metadata.get("namespace", "")), str(metadata["name"]))
+
+
+def controlled_by(owner: Manifest) -> Manifest:
+    """Make the owner reference that says: this object controls me."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def controller_of(manifest: Manifest) -> Mapping[str, Any] | None:
+    """Give the owner reference of the controlling owner, None without one."""
+    references: list[Mapping[str, Any]] = manifest["metadata"].get("ownerReferences") or []
+    return next((one for one in references if one.get("controller")), None)
+
+
+def phase_of(job: Manifest) -> str:
+    """Give the phase of a Job, empty when it has none yet."""
+    return str(((job.get("status") or {}).get("state") or {}).get("phase") or "")
