@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,6 +26,16 @@ def connect_extender(url_prefix: str, timeout_s: float) -> Any:
     """Make a client for an extender; what it needs is loaded only if one is configured."""
     module = importlib.import_module("pumice.cluster.extender_http")
     return module.HttpExtender(url_prefix, timeout_s)
+
+
+class Observer(Protocol):
+    """Looks at a session without touching it; what it wants to keep it must copy."""
+
+    def opened(self, ssn: Session) -> None:
+        """Look before the first action."""
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        """Look once all is decided, before it is taken off the snapshot again."""
 
 
 class Scheduler:
@@ -70,6 +80,7 @@ class Scheduler:
         node_usage: Mapping[str, Any] | None = None,
         *,
         only_changes: bool = False,
+        observer: Observer | None = None,
     ) -> Decisions:
         """Decide one cycle on a snapshot and leave the snapshot as it was.
 
@@ -91,8 +102,13 @@ class Scheduler:
                     services=self._services,
                     placing=self.placing,
                 )
+                if observer is not None:
+                    observer.opened(session)
                 for action in self.conf.actions:
                     ACTIONS[action](session)
-                return outcome(session, only_changes=only_changes)
+                decisions = outcome(session, only_changes=only_changes)
+                if observer is not None:
+                    observer.decided(session, decisions)
+                return decisions
         finally:
             snapshot.release_session()  # also after a failure: the next cycle starts clean

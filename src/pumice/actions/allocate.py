@@ -3,12 +3,12 @@
 from collections import deque
 
 from pumice.framework.action_arguments import AllocateArguments, arguments_of
-from pumice.framework.domain_search import DomainSearch, Worksheet
 from pumice.framework.ordering import Heap
 from pumice.framework.records import Stage, Why
 from pumice.framework.round import JobMemory, Round
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
+from pumice.framework.topology.search import DomainSearch, Worksheet
 
 
 def allocate(ssn: Session) -> None:
@@ -61,6 +61,7 @@ class Allocation:
             if not len(jobs):
                 continue
             job = jobs.pop()
+            ssn.records.take_turn(job)
             if self._place(job) and len(self._sheets.get(job, self._tasks[job])):
                 jobs.push(job)
             queues.push(queue)

@@ -11,7 +11,7 @@ import numpy as np
 from pumice.core.resources import Mask, fits
 from pumice.core.views import Task
 from pumice.framework.action_arguments import PreemptArguments, arguments_of
-from pumice.framework.eviction_candidates import Candidates, Scope, fits_after_evictions
+from pumice.framework.eviction.candidates import Candidates, Scope, fits_after_evictions
 from pumice.framework.plugin import implements
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement

@@ -7,7 +7,7 @@ import numpy as np
 from pumice.core.resources import fits
 from pumice.core.status import Status
 from pumice.core.views import Task
-from pumice.framework.eviction_candidates import Candidates
+from pumice.framework.eviction.candidates import Candidates
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 

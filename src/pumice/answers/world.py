@@ -11,6 +11,8 @@ from typing import Any
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
+from pumice.api.meta import KubeObject
+from pumice.api.objects import from_manifest
 from pumice.errors import InputError
 
 Manifest = dict[str, Any]
@@ -45,6 +47,18 @@ class World:
     seed: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Kinds that scheduling does not read, with how many there were."""
+    _typed: dict[int, tuple[Manifest, KubeObject]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    """What manifests were read as, by their identity; shared with worlds made from this one."""
+
+    def typed(self) -> list[KubeObject]:
+        """Give all objects as the deciding core reads them; each is read once."""
+        known = self._typed
+        for one in self.objects:
+            if id(one) not in known:
+                known[id(one)] = (one, from_manifest(one))
+        return [known[id(one)][1] for one in self.objects]
 
     @cached_property
     def scheduler_conf(self) -> SchedulerConf:

@@ -36,6 +36,7 @@ class Ingest:
             self._tasks.counts_later = False
             self.snapshot.nodes.trim()
             recount(self.snapshot)
+            self._jobs.stale = True
         return self.settle()
 
     def upsert(self, thing: KubeObject) -> None:
@@ -73,6 +74,13 @@ class Ingest:
         """Bring links between objects up to date; call before a session opens."""
         self.snapshot.nodes.trim()
         self._tasks.link_nominees()
-        if self._jobs.stale:
-            self._jobs.link()
+        self._jobs.link()
         return self.snapshot
+
+    def set_aside(self, job: str, *, aside: bool = True) -> None:
+        """Leave a job ("namespace/name") out of sessions, or call it back.
+
+        Its pods count for its queue all along.  For those who know that a session could do nothing
+        with it, and have no time to let it find out.
+        """
+        self._jobs.set_aside(job, aside=aside)

@@ -1,5 +1,7 @@
 """Rows of jobs, queues and namespaces, and the links between them."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from pumice.api.groups import PodGroup, Queue
@@ -19,7 +21,11 @@ class JobRows:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.stale = False
-        """Whether links between groups, queues and priority classes must be made anew."""
+        """Whether links between groups, queues and priority classes must all be made anew."""
+        self._unlinked: set[int] = set()
+        """Groups that came or changed since the last link."""
+        self._aside: set[int] = set()
+        """Jobs that are left out of sessions for now."""
 
     def row(self, key: str) -> int:
         """Give the row of a job, a new one if it was never heard of."""
@@ -61,7 +67,7 @@ class JobRows:
         )
         jobs.has_min_resources[row] = group.spec.min_resources is not None
         jobs.min_resources[:, row] = self.snapshot.resources.vector(group.spec.min_resources or {})
-        self.stale = True
+        self._unlinked.add(row)
 
     def delete_group(self, key: str) -> None:
         """Forget a pod group; its pods, if any, keep the row."""
@@ -69,10 +75,12 @@ class JobRows:
         row = jobs.row_of.get(key)
         if row is None:
             return
+        self._leave_queue(row)
         jobs.reset_row(row, keep=_OF_PODS)
         jobs.groups[row] = None
+        self._unlinked.discard(row)
+        self._aside.discard(row)
         self.forget_if_empty(row)
-        self.stale = True
 
     def forget_if_empty(self, row: int) -> None:
         """Free the row of a job that has neither group nor pods."""
@@ -80,6 +88,16 @@ class JobRows:
         if jobs.groups[row] is None and not jobs.tasks[row]:
             del jobs.row_of[jobs.keys[row]]
             jobs.clear_row(row)
+
+    def set_aside(self, key: str, *, aside: bool) -> None:
+        """Leave a job out of sessions, or call it back; its pods count for its queue all along."""
+        jobs = self.snapshot.jobs
+        row = jobs.row_of[key]
+        if aside:
+            self._aside.add(row)
+        else:
+            self._aside.discard(row)
+        jobs.listed[row] = not aside and jobs.queue[row] != NOWHERE
 
     def upsert_queue(self, queue: Queue) -> None:
         """Add a queue or replace it."""
@@ -115,23 +133,47 @@ class JobRows:
         self.stale = True
 
     def link(self) -> None:
-        """Join groups to queues and priority classes, and add the sums up anew."""
+        """Join groups to queues and priority classes: new ones, or all if either kind changed."""
+        if self.stale:
+            self._link_all()
+        elif self._unlinked:
+            self._link_groups(self._unlinked)
         self.stale = False
+        self._unlinked.clear()
+
+    def _link_all(self) -> None:
+        """Make every link, and add the sums of queues up anew."""
+        jobs, queues = self.snapshot.jobs, self.snapshot.queues
+        jobs.queue[:] = NOWHERE
+        queues.sums[:] = 0
+        self._link_groups(range(jobs.n))
+        for row, queue in enumerate(queues.objects[: queues.n]):
+            if isinstance(queue, Queue):
+                queues.parent[row] = queues.row_of.get(queue.spec.parent, NOWHERE)
+
+    def _link_groups(self, rows: Iterable[int]) -> None:
+        """Join some groups to their queue and priority class; sums move along."""
         snapshot = self.snapshot
         jobs, queues = snapshot.jobs, snapshot.queues
         classes = {c.metadata.name: c for c in snapshot.kind("PriorityClass").values()}
         default = min((c.value for c in classes.values() if c.global_default), default=0)
-        for row, group in enumerate(jobs.groups[: jobs.n]):
+        for row in rows:
+            group = jobs.groups[row]
             if not isinstance(group, PodGroup):
-                jobs.queue[row] = NOWHERE
                 continue
             named = classes.get(group.spec.priority_class_name)
             jobs.priority[row] = default if named is None else named.value
-            jobs.queue[row] = queues.row_of.get(group.spec.queue, NOWHERE)
-            jobs.listed[row] = jobs.queue[row] != NOWHERE
-        for row, queue in enumerate(queues.objects[: queues.n]):
-            if isinstance(queue, Queue):
-                queues.parent[row] = queues.row_of.get(queue.spec.parent, NOWHERE)
-        queues.sums[:] = 0
-        for row in np.flatnonzero(jobs.queue[: jobs.n] != NOWHERE).tolist():
-            queues.sums[:, :, jobs.queue[row]] += jobs.sums[:, :, row]
+            queue = queues.row_of.get(group.spec.queue, NOWHERE)
+            if queue != jobs.queue[row]:
+                self._leave_queue(row)
+                jobs.queue[row] = queue
+                if queue != NOWHERE:
+                    queues.sums[:, :, queue] += jobs.sums[:, :, row]
+            jobs.listed[row] = queue != NOWHERE and row not in self._aside
+
+    def _leave_queue(self, row: int) -> None:
+        """Take what a job counts for off its queue."""
+        jobs, queue = self.snapshot.jobs, int(self.snapshot.jobs.queue[row])
+        if queue != NOWHERE:
+            self.snapshot.queues.sums[:, :, queue] -= jobs.sums[:, :, row]
+            jobs.queue[row] = NOWHERE

@@ -92,13 +92,13 @@ class View(Protocol):
     def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Give one object, None if there is none."""
 
+    def owned_by(self, kind: str, owner: Manifest) -> list[Manifest]:
+        """Give objects of a kind whose controlling owner is this object."""
+
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> list[Manifest]:
         """Give objects of a kind, of one namespace or of all, with these labels."""
-
-    def owned_by(self, kind: str, owner: Manifest) -> list[Manifest]:
-        """Give objects of a kind whose controlling owner is this object."""
 
 
 class Controller(Protocol):

@@ -15,7 +15,21 @@ from pumice.errors import InputError
 
 _HORIZON_YEARS: Final = 5  # a schedule without a time by then has none: 31 February
 _MINUTE: Final = 60
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_LONGEST_STEP: Final = 10**9 - 1  # a step may be longer than its field
+_MONTHS: Final = (
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "may",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "oct",
+    "nov",
+    "dec",
+)
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _DESCRIPTORS: Final = {
     "@yearly": "0 0 1 1 *",
@@ -114,9 +128,7 @@ def parse_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
     month_days, any_month_day = _field(parts[2], 1, 31)
     months, _ = _field(parts[3], 1, 12, _MONTHS)
     week_days, any_week_day = _field(parts[4], 0, 6, _DAYS)
-    return Fields(
-        minutes, hours, month_days, months, week_days, any_month_day, any_week_day, zone
-    )
+    return Fields(minutes, hours, month_days, months, week_days, any_month_day, any_week_day, zone)
 
 
 def load_zone(name: str) -> tzinfo:
@@ -173,29 +185,25 @@ def _range(part: str, low: int, high: int, names: tuple[str, ...]) -> tuple[set[
     """Read ``*``, ``a``, ``a-b``, each with or without ``/step``."""
     span, slash, step_text = part.partition("/")
     first, dash, last = span.partition("-")
-    step = _number(step_text, 1, high + 1, ()) if slash else 1
-    if first in {"*", "?"} and not dash:
+    step = _number(step_text, 1, _LONGEST_STEP) if slash else 1
+    if first in {"*", "?"}:
         return set(range(low, high + 1, step)), step == 1
     start = _number(first, low, high, names)
-    if dash:
-        end = _number(last, low, high, names)
-    else:
-        end = high if slash else start  # "3/5" runs on to the end of the field
+    open_end = high if slash else start  # "3/5" runs on to the end of the field
+    end = _number(last, low, high, names) if dash else open_end
     if start > end:
         raise InputError(wanted="a range that does not run backwards", found=part)
     return set(range(start, end + 1, step)), False
 
 
-def _number(text: str, low: int, high: int, names: tuple[str, ...]) -> int:
-    """Read a value by number or name; a step may be larger than the field."""
+def _number(text: str, low: int, high: int, names: tuple[str, ...] = ()) -> int:
+    """Read a value by its name or as a number."""
     if text.lower() in names:
-        return names.index(text.lower()) + (1 if names is _MONTHS else 0)
-    if not (text.isascii() and text.isdigit()) or len(text) > 9:
+        return names.index(text.lower()) + low  # January is 1, Sunday is 0
+    readable = text.isascii() and text.isdigit() and len(text) <= 9
+    if not readable or not low <= int(text) <= high:
         raise InputError(wanted=f"a number from {low} to {high}", found=text)
-    number = int(text)
-    if number < low or (number > high and high in {6, 12, 23, 31, 59}):
-        raise InputError(wanted=f"a number from {low} to {high}", found=text)
-    return number
+    return int(text)
 
 
 def _next_midnight(wall: datetime) -> int:

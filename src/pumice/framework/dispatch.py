@@ -4,8 +4,9 @@ Each is guarded, so that a plugin that raises hurts only itself.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -57,29 +58,38 @@ class Enabled:
 
     def offers(self, hook: str) -> bool:
         """Say whether a hook is implemented and switched on."""
-        switch, plugin = BY_NAME[hook].switch, self.plugin
-        fitting = plugin.hierarchy_hooks.get(hook, plugin.hierarchy) == plugin.hierarchy
-        return (
-            fitting and implements(plugin, hook) and (not switch or self.switches.get(switch, True))
-        )
+        plugin = self.plugin
+        return _offers(type(plugin), self.switches, hook, hierarchy=plugin.hierarchy)
 
 
 def bind_hooks(tiers: Iterable[Iterable[Enabled]], failures: Failures) -> dict[str, TieredMethods]:
     """Give, for each hook, the methods to call tier by tier; tiers without one are left out."""
-    table: dict[str, TieredMethods] = {}
-    tier_list = [list(tier) for tier in tiers]
-    for hook in HOOKS:
-        rows = []
-        for tier in tier_list:
-            methods = tuple(
-                guard(entry.plugin, hook.name, failures)
-                for entry in tier
-                if entry.offers(hook.name)
-            )
-            if methods:
-                rows.append(methods)
-        table[hook.name] = tuple(rows)
-    return table
+    table: dict[str, list[tuple[Method, ...]]] = {hook.name: [] for hook in HOOKS}
+    for tier in tiers:
+        methods: dict[str, list[Method]] = {}
+        for entry in tier:
+            cls: Any = type(entry.plugin)
+            switches = tuple(entry.switches.items())
+            for hook in _offered(cls, switches, hierarchy=entry.plugin.hierarchy):
+                methods.setdefault(hook, []).append(guard(entry.plugin, hook, failures))
+        for hook, found in methods.items():
+            table[hook].append(tuple(found))
+    return {hook: tuple(rows) for hook, rows in table.items()}
+
+
+@lru_cache(maxsize=256)
+def _offered(
+    cls: Any, switches: tuple[tuple[str, bool], ...], *, hierarchy: bool
+) -> tuple[str, ...]:
+    """Name the hooks a plugin implements that are switched on: the same cycle after cycle."""
+    on = dict(switches)
+    return tuple(hook.name for hook in HOOKS if _offers(cls, on, hook.name, hierarchy=hierarchy))
+
+
+def _offers(cls: type[Plugin], switches: Mapping[str, bool], hook: str, *, hierarchy: bool) -> bool:
+    switch = BY_NAME[hook].switch
+    fitting = cls.hierarchy_hooks.get(hook, hierarchy) == hierarchy
+    return fitting and implements(cls, hook) and (not switch or switches.get(switch, True))
 
 
 def guard(plugin: Plugin, hook: str, failures: Failures) -> Method:

@@ -44,7 +44,7 @@ def _not_reached(ssn: "Session", job: Job) -> str:
     return "no configured action places its pods"
 
 
-def _amount(resource: str, amount: float) -> str:
+def amount_text(resource: str, amount: float) -> str:
     """Write an amount of a row; scalars beyond cpu, memory and pods are kept in milli-units."""
     name = resource.removeprefix("requests.").removeprefix("limits.")
     scale = 1 if name in ("cpu", "memory", "pods") else 1000
@@ -55,7 +55,9 @@ def _quota(ssn: "Session", numbers: Numbers) -> str:
     if "resource" not in numbers:
         return f"queue {_queue(ssn, numbers)} takes no more"
     resource = numbers["resource"]
-    used, request, limit = (_amount(resource, numbers[key]) for key in ("used", "request", "limit"))
+    used, request, limit = (
+        amount_text(resource, numbers[key]) for key in ("used", "request", "limit")
+    )
     return (
         f"over quota at {numbers['at']}: {resource} {used} in use + {request} asked for "
         f"is more than {limit}"
@@ -67,10 +69,10 @@ def _nodes(ssn: "Session", numbers: Numbers) -> str:
     counted = ", ".join(f"{n} {text}" for text, n in sorted(nodes.items()))
     sentence = f"no node fits {numbers['task']}: 0 of {ssn.snapshot.nodes.n} nodes"
     compared = "".join(
-        f"; it asks for {_amount(name, need[name])} of {name}, those have at most "
-        f"{_amount(name, idle[name])} idle"
+        f"; it asks for {amount_text(name, need[name])} of {name}, those have at most "
+        f"{amount_text(name, idle[name])} idle"
         for name in need
-        if f"Insufficient {name}" in nodes
+        if f"Insufficient {name}" in nodes and name in idle
     )
     return f"{sentence} ({counted or 'none was tried'}){compared}"
 
@@ -100,6 +102,7 @@ _SENTENCES: dict[Why, Callable[["Session", Numbers], str]] = {
     Why.QUEUE_OVERUSED: lambda ssn, n: f"queue {_queue(ssn, n)} already has its share",
     Why.QUEUE_CLOSED: lambda ssn, n: f"queue {_queue(ssn, n)} is not open",
     Why.QUEUE_MISPLACED: lambda ssn, n: f"queue {_queue(ssn, n)} is misplaced: {n['problem']}",
+    Why.QUEUE_POSITION: lambda ssn, n: f"jobs before it in queue {_queue(ssn, n)} take the room",
     Why.OVER_QUOTA: _quota,
     Why.NO_NODE_FITS: _nodes,
     Why.NO_DOMAIN_FITS: _domains,

@@ -21,10 +21,10 @@ from pumice.framework.hooks import BY_NAME
 
 if TYPE_CHECKING:
     from pumice.framework.columns import Jobs, Queues, Tasks
-    from pumice.framework.domains import Domain
-    from pumice.framework.eviction import GangEviction
+    from pumice.framework.eviction.bundles import GangEviction
     from pumice.framework.session import Session
-    from pumice.framework.subgroups import SubGroup
+    from pumice.framework.topology.domains import Domain
+    from pumice.framework.topology.subgroups import SubGroup
 
 Codes = NDArray[np.int16] | Mask
 """Answer of a filter: booleans (True = fits), or 0 = fits and k = the plugin's k-th reason."""

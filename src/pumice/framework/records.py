@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pumice.core.resources import PODS, Column, Mask
+from pumice.core.resources import PODS, STEP, Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
 
@@ -35,6 +35,7 @@ class Why(Enum):
     QUEUE_OVERUSED = "queue has its share"
     QUEUE_CLOSED = "queue is not open"
     QUEUE_MISPLACED = "queue has no valid place in the tree"
+    QUEUE_POSITION = "jobs before it take the room"
     OVER_QUOTA = "over quota"
     NO_NODE_FITS = "no node fits"
     NO_DOMAIN_FITS = "no network domain fits"
@@ -64,7 +65,12 @@ class Records:
         """Task row to the mask of nodes that no eviction could cure, of that attempt."""
         self.given_up: set[int] = set()
         """Tasks that last had a node, but gave it back because their gang was not complete."""
-
+        self.turns: dict[int, int] = {}
+        """Job row to its place in the order in which jobs were first taken to be placed."""
+        self.stops: dict[int, dict[Stage, Record]] = {}
+        """Job row to the last no of each stage; nothing of jobs that were only told yes."""
+        self.watched: frozenset[int] = frozenset()
+        """Job rows of which more is noted than a cycle needs: the node that comes nearest."""
         self._refusals: dict[int, tuple[Why, dict[str, Any]]] = {}
 
     def refuse(self, job: int, why: Why, **numbers: Any) -> None:
@@ -104,22 +110,36 @@ class Records:
             task: the task.
             nodes: nodes by reason.
             barred: those that no eviction could open (n,).
-            short: those that have too little left; the most that is idle there is noted (n,).
+            short: those that would do but for too little left; what is idle there is noted (n,).
         """
         self.no_fit[task.row] = nodes
         self.barred[task.row] = barred
         names = self._snapshot.resources.names
         idle = self._snapshot.nodes.idle[:, [] if short is None else short]
         asked = [row for row in np.flatnonzero(task.request[:, 0]).tolist() if row != PODS]
+        numbers: dict[str, Any] = {
+            "need": {names[row]: float(task.request[row, 0]) for row in asked},
+            "idle": {names[row]: float(idle[row].max()) for row in asked if idle.shape[1]},
+        }
+        if task.job in self.watched and short is not None:
+            numbers |= self._nearest(task, short)
         self.note(
-            task.job,
-            Stage.NODES,
-            Why.NO_NODE_FITS,
-            task=task.key,
-            nodes=nodes,
-            need={names[row]: float(task.request[row, 0]) for row in asked},
-            idle={names[row]: float(idle[row].max(initial=0.0)) for row in asked},
+            task.job, Stage.NODES, Why.NO_NODE_FITS, task=task.key, nodes=nodes, **numbers
         )
+
+    def _nearest(self, task: Task, short: Mask) -> dict[str, Any]:
+        """Find the node that lacks least, in parts of what is asked for, and how much it lacks."""
+        nodes, rows = self._snapshot.nodes, np.flatnonzero(short)
+        if not len(rows):
+            return {}
+        lacking = np.maximum(task.need - nodes.future_idle[:, rows], 0.0)
+        parts = lacking / np.where(task.request > 0, task.request, 1.0)
+        best = int(np.argmin(parts.max(axis=0)))
+        lacks = {
+            self._snapshot.resources.names[row]: float(lacking[row, best])
+            for row in np.flatnonzero(lacking[:, best] >= STEP).tolist()
+        }
+        return {"nearest": nodes.names[int(rows[best])], "lacks": lacks}
 
     def note_refused(self, job: int, stage: Stage, why: Why, **numbers: Any) -> None:
         """Write down a no; a plugin that said more exactly why is believed."""
@@ -130,6 +150,12 @@ class Records:
         """Write down that a job waits for pods to leave, and which of them go for its sake."""
         self.note(job, Stage.EVICTION, Why.WAITING_FOR_EVICTION, victims=victims)
 
+    def take_turn(self, job: int) -> None:
+        """Write down that a job is taken to be placed; its first turn counts."""
+        self.turns.setdefault(job, len(self.turns))
+
     def note(self, job: int, stage: Stage, why: Why, **numbers: Any) -> None:
         """Write down where a job stands."""
-        self.by_job[job] = Record(stage, why, numbers)
+        record = self.by_job[job] = Record(stage, why, numbers)
+        if stage is not Stage.DONE:
+            self.stops.setdefault(job, {})[stage] = record

@@ -186,8 +186,8 @@ class Round:
             n = ssn.snapshot.nodes.n if allowed is None else int(allowed.sum())
             ssn.records.no_node(task, {why.text: n})
         else:
-            short = why.room == NO_ROOM
-            barred = ssn.placing.incurable(why) & ~short
+            full = why.room == NO_ROOM
+            barred, short = ssn.placing.incurable(why) & ~full, full & (why.verdict == 0)
             if allowed is not None:
                 barred, short = barred & allowed, short & allowed
             nodes = ssn.placing.count_reasons(task, why, allowed)

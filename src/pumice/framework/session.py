@@ -14,16 +14,16 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.status import PHASE_CODE, Status
 from pumice.core.views import Job, Nodes, Queue, Task
 from pumice.framework.dispatch import Enabled, Failures, bind_hooks
-from pumice.framework.domains import Domain
-from pumice.framework.eviction import GangEviction
+from pumice.framework.eviction.bundles import GangEviction
 from pumice.framework.ordering import Heap, Ordering
 from pumice.framework.placing import Placing
 from pumice.framework.plugin import PERMIT, REJECT, Plugin, Reason
 from pumice.framework.records import Records
 from pumice.framework.round import JobMemory
 from pumice.framework.statement import Statement
-from pumice.framework.subgroups import SubGroup
-from pumice.framework.topology import Topology
+from pumice.framework.topology.domains import Domain
+from pumice.framework.topology.places import Topology
+from pumice.framework.topology.subgroups import SubGroup
 
 
 class Session:

@@ -9,12 +9,12 @@ from pumice.core.resources import Column, Mask
 from pumice.core.status import ALLOCATED_CLASS, Status
 from pumice.core.views import Job, Task
 from pumice.framework.columns import Jobs, all_jobs
-from pumice.framework.eviction import GangEviction
+from pumice.framework.eviction.bundles import GangEviction
 from pumice.framework.messages import gang_message
 from pumice.framework.plugin import PERMIT, REJECT, Plugin
 from pumice.framework.roles import count_roles, meets_minima, minima, roles_ready
 from pumice.framework.session import Session
-from pumice.framework.subgroups import SubGroup
+from pumice.framework.topology.subgroups import SubGroup
 
 _VALID = ALLOCATED_CLASS | {Status.SUCCEEDED, Status.PIPELINED, Status.PENDING}
 NOT_READY_REASON = "NotEnoughResources"

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from pumice.core.resources import Column, Mask
 from pumice.core.views import Job, Task
 from pumice.framework.columns import Jobs, Tasks
-from pumice.framework.eviction import GangEviction
+from pumice.framework.eviction.bundles import GangEviction
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
-from pumice.framework.subgroups import SubGroup
+from pumice.framework.topology.subgroups import SubGroup
 
 
 @dataclass(kw_only=True)

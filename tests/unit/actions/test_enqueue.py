@@ -1,4 +1,4 @@
-"""enqueue: queues take turns, each with its best pending job; plugins say who is let in."""
+"""enqueue: the best queue first, its best pending job first; plugins say who is let in."""
 
 import pytest
 
@@ -39,13 +39,13 @@ def test_the_best_job_of_a_queue_is_asked_first(decide):
     assert found == {"a-low": "Pending", "b-high": "Inqueue"}
 
 
-def test_queues_take_turns(decide):
-    """Each queue lets one job in before any lets in a second."""
-    objects = [node("n1", cpu=4), queue("a"), queue("b")]
-    for name in ("a1", "a2", "b1", "b2"):
+def test_the_best_queue_goes_first_and_goes_on_while_it_is_the_best(decide):
+    """Letting a job in moves no queue: without a policy the queue that comes first stays first."""
+    objects = [node("n1", cpu=4), queue("b"), queue("a")]
+    for name in ("b1", "b2", "a1", "a2"):
         objects += job(name, 2, queue=name[0])
     found = phases(decide(objects, "overcommit", actions="enqueue"))
-    assert found == {"a1": "Inqueue", "a2": "Pending", "b1": "Inqueue", "b2": "Pending"}
+    assert found == {"a1": "Inqueue", "a2": "Inqueue", "b1": "Pending", "b2": "Pending"}
 
 
 @pytest.mark.parametrize("phase", ["Running", "Inqueue", "Unknown"])

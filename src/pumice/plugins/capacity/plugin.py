@@ -13,7 +13,7 @@ from pumice.core.views import Job, Queue, Task
 from pumice.framework.admission import Reservations, elastic_by_queue
 from pumice.framework.arguments import arg
 from pumice.framework.columns import Queues
-from pumice.framework.eviction import GangEviction
+from pumice.framework.eviction.bundles import GangEviction
 from pumice.framework.plugin import PERMIT, REJECT, Plugin
 from pumice.framework.records import Why
 from pumice.framework.session import Session

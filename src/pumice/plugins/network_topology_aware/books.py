@@ -6,7 +6,7 @@ import numpy as np
 
 from pumice.core.resources import STEP, Column, Mask, Resources, fits, weighted_sum
 from pumice.core.snapshot import Snapshot
-from pumice.framework.domains import Domain, DomainTree, DomainUse
+from pumice.framework.topology.domains import Domain, DomainTree, DomainUse
 
 
 class DomainBooks:

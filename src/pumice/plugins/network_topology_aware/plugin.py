@@ -10,10 +10,10 @@ from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Nodes, Task
 from pumice.framework.arguments import arg, arg_pattern
-from pumice.framework.domains import Domain
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
-from pumice.framework.subgroups import SubGroup
+from pumice.framework.topology.domains import Domain
+from pumice.framework.topology.subgroups import SubGroup
 from pumice.plugins.network_topology_aware.books import DomainBooks
 
 

@@ -6,7 +6,7 @@ import pytest
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
-from pumice.framework.domains import TOP_NAME, DomainUse, domain_tree
+from pumice.framework.topology.domains import TOP_NAME, DomainUse, domain_tree
 from pumice.testing import hyper_node, node, pod, pod_group, queue
 from pumice.testing.samples import snapshot_of
 

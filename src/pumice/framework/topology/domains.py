@@ -21,7 +21,7 @@ from pumice.core.snapshot import Snapshot
 TOP_NAME = "<cluster-top-hypernode>"
 """The domain over all others, with every node; it exists in no manifest."""
 
-_DERIVED = "framework.domains"
+_DERIVED = "framework.topology.domains"
 
 
 @dataclass(slots=True, eq=False)

@@ -13,9 +13,7 @@ import numpy as np
 from pumice.core.resources import Column, fits
 from pumice.core.views import Task
 from pumice.framework.action_arguments import GangEvictionArguments, arguments_of
-from pumice.framework.domain_search import Worksheet, make_worksheet
-from pumice.framework.domains import Domain
-from pumice.framework.eviction import (
+from pumice.framework.eviction.bundles import (
     Bundle,
     GangEviction,
     candidates,
@@ -24,7 +22,9 @@ from pumice.framework.eviction import (
     sort_bundles,
 )
 from pumice.framework.statement import Statement
-from pumice.framework.subgroups import SubGroup
+from pumice.framework.topology.domains import Domain
+from pumice.framework.topology.search import Worksheet, make_worksheet
+from pumice.framework.topology.subgroups import SubGroup
 
 if TYPE_CHECKING:
     from pumice.framework.session import Session

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pumice.core.views import Job
-from pumice.framework.domain_twins import Twins
-from pumice.framework.domains import Domain
 from pumice.framework.records import Stage, Why
 from pumice.framework.round import JobMemory, Round
 from pumice.framework.statement import Moves, Statement
-from pumice.framework.subgroups import SubGroup
+from pumice.framework.topology.domains import Domain
+from pumice.framework.topology.subgroups import SubGroup
+from pumice.framework.topology.twins import Twins
 
 if TYPE_CHECKING:
     from pumice.framework.session import Session

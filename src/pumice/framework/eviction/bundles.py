@@ -18,8 +18,8 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
-from pumice.framework.domains import Domain
 from pumice.framework.roles import READY, count_roles, minima
+from pumice.framework.topology.domains import Domain
 
 if TYPE_CHECKING:
     from pumice.framework.session import Session

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pumice.framework.dispatch import Enabled
-from pumice.framework.eviction import (
+from pumice.framework.eviction.bundles import (
     Bundle,
     GangEviction,
     candidates,

@@ -13,8 +13,8 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
-from pumice.framework.domains import Domain, DomainTree, domain_tree
-from pumice.framework.subgroups import SubGroup, split
+from pumice.framework.topology.domains import Domain, DomainTree, domain_tree
+from pumice.framework.topology.subgroups import SubGroup, split
 
 
 class Topology:

@@ -6,8 +6,8 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.core.checks import check
 from pumice.framework.dispatch import Enabled
-from pumice.framework.domain_search import DomainSearch, Trial
 from pumice.framework.session import Session
+from pumice.framework.topology.search import DomainSearch, Trial
 from pumice.plugins.gang import Gang
 from pumice.plugins.network_topology_aware import NetworkTopologyAware
 from pumice.plugins.priority import Priority

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.framework.domains import Domain
 from pumice.framework.placing import Fit
 from pumice.framework.runs import is_plain
-from pumice.framework.subgroups import SubGroup
+from pumice.framework.topology.domains import Domain
+from pumice.framework.topology.subgroups import SubGroup
 
 if TYPE_CHECKING:
     from pumice.framework.session import Session

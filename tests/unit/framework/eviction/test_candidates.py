@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.framework import eviction_candidates
-from pumice.framework.eviction_candidates import Candidates, Visit
+from pumice.framework.eviction import candidates as module
+from pumice.framework.eviction.candidates import Candidates, Visit
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pdb, pod, pod_group, priority_class, queue
 
@@ -78,7 +78,7 @@ class AskAll(Visit):
 
 def ask_about_everything(patch):
     everywhere = lambda self, scope, task: np.ones(self._snapshot.nodes.n, dtype=bool)  # noqa: E731
-    patch.setattr(eviction_candidates, "Visit", AskAll)
+    patch.setattr(module, "Visit", AskAll)
     patch.setattr(Candidates, "with_room", everywhere)
     forgetful = type("Forgetful", (set,), {"__contains__": lambda *_: False})
     for action in ("preempt", "reclaim"):
@@ -89,7 +89,7 @@ def ask_about_everything(patch):
 @pytest.mark.parametrize("actions", ["preempt", "reclaim", "allocate, reclaim, preempt"])
 def test_passing_hopeless_nodes_over_changes_no_decision(tiers, actions, monkeypatch):
     worlds = [random_world(seed) for seed in range(2)]
-    monkeypatch.setattr(eviction_candidates, "_PATIENCE", 1)
+    monkeypatch.setattr(module, "_PATIENCE", 1)
     quick = [decide(world, tiers, actions) for world in worlds]
     ask_about_everything(monkeypatch)
     slow = [decide(world, tiers, actions) for world in worlds]

@@ -1,0 +1,209 @@
+"""What one cycle did with one job, from the records of the code that decided.
+
+Used by explain and by every trial that asks whether a change helps.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pumice.answers.lab import Lab
+from pumice.answers.world import World
+from pumice.api.decisions import Decisions
+from pumice.core.status import PHASES, Status
+from pumice.core.views import Job
+from pumice.framework.explaining import explain
+from pumice.framework.records import Record, Stage, Why
+from pumice.framework.session import Session
+
+STAGES = list(Stage)
+Amounts = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A no that a job was told on its way: at which stage, why, and the numbers compared."""
+
+    stage: Stage
+    why: Why
+    numbers: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a job stands in line when a cycle begins, and whose turn came before it."""
+
+    queues: tuple[str, ...] = ()
+    """Queues with waiting jobs, the first one first."""
+    jobs: tuple[str, ...] = ()
+    """Waiting jobs of its own queue, the first one first."""
+    turn: int | None = None
+    """How many jobs were taken before it to be placed; None if it had no turn."""
+    before: tuple[str, ...] = ()
+    """The jobs that were."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One job in one cycle."""
+
+    job: str
+    listed: bool = False
+    """Whether the session knew it: its pod group and its queue exist."""
+    queue: str = ""
+    phase: str = ""
+    phase_before: str = ""
+    min_member: int = 0
+    ready: int = 0
+    """Tasks with a node or done, those placed in this cycle included."""
+    waiting: int = 0
+    """Tasks that were promised a node."""
+    pending: int = 0
+    gated: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Tasks by status when the cycle ends."""
+    invalid: str = ""
+    stops: Mapping[Stage, Stop] = field(default_factory=dict)
+    last: Stop | None = None
+    sentence: str = ""
+    place: Place = field(default_factory=Place)
+    found_node: int = 0
+    """Tasks that found a node and gave it back, because the gang was not complete."""
+    n_nodes: int = 0
+    held: Mapping[str, Amounts] = field(default_factory=dict)
+    """What the queue holds when the cycle ends: resource to amount."""
+    binds: Mapping[str, str] = field(default_factory=dict)
+    victims: Mapping[str, str] = field(default_factory=dict)
+    """Pods evicted for its sake, and their nodes."""
+    promised: Mapping[str, str] = field(default_factory=dict)
+    cycle: int = 1
+
+    @property
+    def started(self) -> bool:
+        """Whether the cycle gave it a node."""
+        return bool(self.binds)
+
+    @property
+    def makes_room(self) -> bool:
+        """Whether it only waits for pods that are on their way out."""
+        return self.last is not None and self.last.why is Why.WAITING_FOR_EVICTION
+
+    @property
+    def reached(self) -> int:
+        """How far it got, as a number."""
+        if self.started:
+            return len(STAGES)
+        return STAGES.index(self.last.stage) if self.last is not None else 0
+
+
+class _Watcher:
+    """Looks at one job in one session."""
+
+    def __init__(self, key: str, cycle: int) -> None:
+        self._key = key
+        self._cycle = cycle
+        self._queues: tuple[str, ...] = ()
+        self._jobs: tuple[str, ...] = ()
+        self.finding = Finding(job=key, cycle=cycle)
+
+    def opened(self, ssn: Session) -> None:
+        """See who stands in line, and ask for more to be noted of the job."""
+        jobs, queues = ssn.snapshot.jobs, ssn.snapshot.queues
+        row = jobs.row_of.get(self._key)
+        if row is None or not jobs.listed[row]:
+            return
+        ssn.records.watched = frozenset({row})
+        lines = waiting_lines(ssn)
+        self._queues = tuple(queues.names[each] for each in ssn.ordering.sort_queues(lines))
+        mine = ssn.ordering.sort_jobs(lines.get(int(jobs.queue[row]), []))
+        self._jobs = tuple(jobs.keys[each] for each in mine)
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        """Copy what was noted of the job."""
+        snapshot = ssn.snapshot
+        row = snapshot.jobs.row_of.get(self._key)
+        if row is None or snapshot.jobs.groups[row] is None:
+            return
+        job, records = ssn.job(row), ssn.records
+        listed = bool(snapshot.jobs.listed[row])
+        state = decisions.pod_groups.get(self._key)
+        stated = PHASES[snapshot.jobs.stated_phase[row]] or "Pending"
+        own = {snapshot.tasks.keys[each] for each in job.tasks}
+        last = records.by_job.get(row)
+        self.finding = Finding(
+            job=self._key,
+            listed=listed,
+            queue=job.group.spec.queue,
+            phase=state.phase if state is not None else stated,
+            phase_before=stated,
+            min_member=job.min_member,
+            ready=job.ready,
+            waiting=job.waiting,
+            pending=job.counts[Status.PENDING],
+            gated=sum(bool(snapshot.tasks.gated[each]) for each in job.tasks),
+            counts={Status(code).label: n for code, n in enumerate(job.counts) if n},
+            invalid=ssn.job_valid(row) if listed else "",
+            stops={each: _stop(ssn, one) for each, one in records.stops.get(row, {}).items()},
+            last=None if last is None else _stop(ssn, last),
+            sentence=explain(ssn, job) if listed else "",
+            place=self._place(ssn, row),
+            found_node=len(records.given_up.intersection(job.tasks)),
+            n_nodes=snapshot.nodes.n,
+            held=_held(ssn, job) if listed else {},
+            binds={pod: node for pod, node in decisions.binds.items() if pod in own},
+            victims=_victims(ssn, decisions, own | {self._key}),
+            promised={pod: node for pod, node in decisions.pipelined.items() if pod in own},
+            cycle=self._cycle,
+        )
+
+    def _place(self, ssn: Session, row: int) -> Place:
+        turns, keys = ssn.records.turns, ssn.snapshot.jobs.keys
+        turn = turns.get(row)
+        before = [keys[each] for each, at in turns.items() if turn is not None and at < turn]
+        return Place(queues=self._queues, jobs=self._jobs, turn=turn, before=tuple(before))
+
+
+def look(world: World, job: str, cycles: int = 1) -> Finding:
+    """Play cycles and tell what the last one did with a job, or the first one that started it."""
+    lab = Lab(world)
+    for cycle in range(1, cycles + 1):
+        watcher = _Watcher(job, cycle)
+        decisions = lab.decide(watcher)
+        if watcher.finding.started or cycle == cycles:
+            break
+        lab.apply(decisions)
+    return watcher.finding
+
+
+def waiting_lines(ssn: Session) -> dict[int, list[int]]:
+    """Give the jobs of each queue that wait to be let in or to be placed, by queue row."""
+    jobs = ssn.snapshot.jobs
+    lines: dict[int, list[int]] = {}
+    for row in sorted({*ssn.pending_jobs(), *ssn.waiting_jobs()}):
+        lines.setdefault(int(jobs.queue[row]), []).append(row)
+    return lines
+
+
+def _stop(ssn: Session, record: Record) -> Stop:
+    numbers = dict(record.numbers)
+    if numbers.get("queue") is not None:
+        numbers["queue"] = ssn.snapshot.queues.names[numbers["queue"]]
+    return Stop(record.stage, record.why, numbers)
+
+
+def _held(ssn: Session, job: Job) -> dict[str, Amounts]:
+    """Say what the job's queue holds and what the job still asks for, by resource."""
+    names, queue = ssn.snapshot.resources.names, ssn.snapshot.queues
+    asked = {name: float(x) for name, x in zip(names, job.pending, strict=True) if x}
+    booked = queue.booked[:, job.queue]
+    held = {name: float(x) for name, x in zip(names, booked, strict=True) if x or name in asked}
+    return {"held": held, "asked": asked}
+
+
+def _victims(ssn: Session, decisions: Decisions, own: set[str]) -> dict[str, str]:
+    tasks, names = ssn.snapshot.tasks, ssn.snapshot.nodes.names
+    return {
+        pod: names[int(tasks.node[tasks.row_of[pod]])]
+        for pod in decisions.evictions
+        if decisions.beneficiaries.get(pod, "") in own
+    }

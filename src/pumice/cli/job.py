@@ -1,0 +1,224 @@
+"""`pumice job`: run jobs, look at them, suspend, resume and delete them."""
+
+from typing import Any, Final
+
+from pumice.cli.vcctl.ages import age
+from pumice.cli.vcctl.columns import OUTPUTS, Column, print_objects, show
+from pumice.cli.vcctl.documents import parse_manifest, read_text
+from pumice.cli.vcctl.go_types import shape
+from pumice.cli.vcctl.job_view import job_view
+from pumice.cli.vcctl.native import click_group
+from pumice.cli.vcctl.orders import order
+from pumice.cli.vcctl.quantities import parse_resources
+from pumice.cli.vcctl.verbs import (
+    Call,
+    Flag,
+    VerbError,
+    VerbGroup,
+    name_flag,
+    namespace_flag,
+    verb,
+)
+from pumice.cluster.base import Manifest
+
+KIND: Final = "Job.batch.volcano.sh"
+_GO_TYPE: Final = "v1alpha1.Job"
+_TYPE_LABEL: Final = "volcano.sh/job-type"
+_AMOUNTS: Final = "cpu=1000m,memory=100Mi"
+
+
+def _run(call: Call) -> None:
+    if not (call.text("name") or call.text("filename")):
+        raise VerbError("job name cannot be left blank")
+    requests = parse_resources(call.text("requests"))
+    limits = parse_resources(call.text("limits"))
+    file = call.text("filename")
+    job = _read_job(file) if file else _make_job(call, requests, limits)
+    job |= {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}
+    namespace = job["metadata"].setdefault("namespace", call.text("namespace"))
+    if namespace != call.text("namespace"):
+        raise VerbError(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    made = call.cluster.create(job)
+    call.echo(f"run job {made['metadata']['name']} successfully\n")
+
+
+def _read_job(file: str) -> Manifest:
+    if ".yaml" not in file and ".yml" not in file:
+        raise VerbError("only support yaml file")
+    try:
+        text = read_text(file)
+    except VerbError as error:
+        raise VerbError(f"failed to read file, err: {error.message}") from None
+    try:
+        return parse_manifest(text, _GO_TYPE)
+    except VerbError as error:
+        raise VerbError(f"failed to unmarshal file, err:  {error.message}") from None
+
+
+def _make_job(call: Call, requests: dict[str, str], limits: dict[str, str]) -> Manifest:
+    name = call.text("name")
+    container = {
+        "name": name,
+        "image": call.text("image"),
+        "resources": {"limits": limits, "requests": requests},
+        "imagePullPolicy": "IfNotPresent",
+    }
+    task = {
+        "replicas": call.options["replicas"],
+        "template": {
+            "metadata": {"name": name, "labels": {"job.volcano.sh": name}},
+            "spec": {"containers": [container], "restartPolicy": "Never"},
+        },
+    }
+    spec = {
+        "schedulerName": call.text("scheduler"),
+        "minAvailable": call.options["min"],
+        "tasks": [task],
+    }
+    metadata = {"name": name, "namespace": call.text("namespace")}
+    return shape({"metadata": metadata, "spec": spec}, _GO_TYPE)
+
+
+def _list(call: Call) -> None:
+    wanted = {"queue": call.text("queue"), "schedulerName": call.text("scheduler")}
+    jobs = [
+        job
+        for job in call.listed(KIND)
+        if all(job["spec"].get(key, "") == text for key, text in wanted.items() if text)
+        and call.text("selector") in job["metadata"]["name"]
+    ]
+    show(call, jobs, _columns(call), gap=3)
+
+
+def _columns(call: Call) -> list[Column]:
+    def status(title: str, key: str, width: int) -> Column:
+        return Column(
+            title=title, value=lambda job: (job.get("status") or {}).get(key, 0), width=width
+        )
+
+    def metadata(title: str, key: str) -> Column:
+        return Column(title=title, value=lambda job: job["metadata"].get(key, ""))
+
+    now = call.cluster.now()
+    return [
+        *([] if call.scope else [metadata("Namespace", "namespace")]),
+        metadata("Name", "name"),
+        Column(title="Creation", value=_creation, width=15),
+        Column(title="Phase", value=_phase, width=12),
+        Column(title="JobType", value=_job_type, width=12),
+        Column(title="Replicas", value=_replicas, width=12),
+        status("Min", "minAvailable", 6),
+        status("Pending", "pending", 10),
+        status("Running", "running", 10),
+        status("Succeeded", "succeeded", 12),
+        status("Failed", "failed", 10),
+        status("Unknown", "unknown", 12),
+        status("RetryCount", "retryCount", 10),
+        Column(title="Queue", value=lambda job: job["spec"].get("queue", ""), wide=True),
+        Column(title="Scheduler", value=lambda job: job["spec"].get("schedulerName"), wide=True),
+        Column(
+            title="Age",
+            value=lambda job: age(job["metadata"].get("creationTimestamp"), now),
+            wide=True,
+        ),
+    ]
+
+
+def _creation(job: Manifest) -> str:
+    return str(job["metadata"].get("creationTimestamp") or "0001-01-01")[:10]
+
+
+def _phase(job: Manifest) -> str:
+    return str(((job.get("status") or {}).get("state") or {}).get("phase", ""))
+
+
+def _job_type(job: Manifest) -> str:
+    return (job["metadata"].get("labels") or {}).get(_TYPE_LABEL) or "Batch"
+
+
+def _replicas(job: Manifest) -> int:
+    return sum(task.get("replicas") or 0 for task in job["spec"].get("tasks") or ())
+
+
+def _view(call: Call) -> None:
+    name, namespace = call.text("name"), call.text("namespace")
+    if not name:
+        raise VerbError(
+            "job name (specified by --name or -N) is mandatory to view a particular job"
+        )
+    job = call.cluster.get(KIND, namespace, name)
+    if call.output:
+        print_objects(call, [job], single=True)
+        return
+    events = [
+        event
+        for event in call.listed("Event")
+        if event["metadata"]["name"].startswith(f"{name}.")
+    ]
+    call.echo(job_view(job, events, call.cluster.now()))
+
+
+def _order_by_name(call: Call, verb: str, action: str) -> None:
+    if not call.text("name"):
+        raise VerbError(f"job name is mandatory to {verb} a particular job")
+    job = call.cluster.get(KIND, call.text("namespace"), call.text("name"))
+    order(call, job, action, call.text("namespace"))
+
+
+def _suspend(call: Call) -> None:
+    _order_by_name(call, "suspend", "AbortJob")
+
+
+def _resume(call: Call) -> None:
+    _order_by_name(call, "resume", "ResumeJob")
+
+
+def _delete(call: Call) -> None:
+    name = call.text("name")
+    if not name:
+        raise VerbError("job name is mandatory to delete a particular job")
+    call.cluster.delete(KIND, call.text("namespace"), name)
+    call.echo(f"delete job {name} successfully\n")
+
+
+
+_NAMED: Final = (namespace_flag("job"), name_flag("job"))
+
+JOB: Final = VerbGroup(
+    "job",
+    "vcctl command line operation job",
+    "Run jobs, look at them, suspend, resume and delete them.",
+    (
+        verb("delete", "delete a job", _delete, *_NAMED),
+        verb(
+            "list",
+            "list job information",
+            _list,
+            Flag("queue", "q", "list job with specified queue name"),
+            namespace_flag("job"),
+            Flag("scheduler", "S", "list job with specified scheduler name"),
+            Flag("all-namespaces", "", "list jobs in all namespaces", default=False, kind="bool"),
+            Flag("selector", "", "fuzzy matching jobName"),
+            outputs=OUTPUTS,
+        ),
+        verb("resume", "resume a job", _resume, *_NAMED),
+        verb(
+            "run",
+            "run job by parameters from the command line",
+            _run,
+            Flag("image", "i", "the container image of job", "busybox"),
+            *_NAMED,
+            Flag("min", "m", "the minimal available tasks of job", 1, "int"),
+            Flag("replicas", "r", "the total tasks of job", 1, "int"),
+            Flag("requests", "R", "the resource request of the task", _AMOUNTS),
+            Flag("limits", "L", "the resource limit of the task", _AMOUNTS),
+            Flag("scheduler", "S", "the scheduler for this job", "volcano"),
+            Flag("filename", "f", "the yaml file of job"),
+        ),
+        verb("suspend", "abort a job", _suspend, *_NAMED),
+        verb("view", "show job information", _view, *_NAMED, outputs=("json", "yaml")),
+    ),
+)
+job = click_group(JOB)

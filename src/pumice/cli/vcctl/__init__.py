@@ -1,0 +1,1 @@
+"""What the verbs of `pumice job|queue|pod|jobflow|jobtemplate` share, and the alias `vcctl`."""

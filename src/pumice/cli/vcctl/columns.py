@@ -1,0 +1,112 @@
+"""Tables in the original's layout: left-aligned, padded, nothing cut."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pumice.cli.vcctl.verbs import Call
+from pumice.cluster.base import Manifest, kind_of
+
+NOTHING = "No resources found\n"
+OUTPUTS = ("json", "yaml", "wide", "name")
+_TEXT = "tag:yaml.org,2002:str"
+_BOOLS = ("y", "Y", "n", "N")  # to Go, not to PyYAML
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column; without ``width`` as wide as its longest text and a gap."""
+
+    title: str
+    value: Callable[[Manifest], Any]
+    width: int = 0
+    wide: bool = False
+    """Whether it is shown by `-o wide` only."""
+
+
+def show(
+    call: Call,
+    items: Sequence[Manifest],
+    columns: Sequence[Column],
+    *,
+    gap: int,
+    title_gap: int | None = None,
+    single: bool = False,
+) -> None:
+    """Print objects as the caller wants them: a table, or one of the outputs of ours."""
+    if call.output in ("json", "yaml"):
+        print_objects(call, items, single=single)
+    elif call.output == "name":
+        for item in items:
+            call.echo(f"{kind_of(item).lower()}/{item['metadata']['name']}\n")
+    elif not items:
+        call.echo(NOTHING)
+    else:
+        shown = [column for column in columns if call.output == "wide" or not column.wide]
+        lines = table(shown, items, gap, gap if title_gap is None else title_gap)
+        call.echo("".join(lines if call.headers else lines[1:]))
+
+
+def table(
+    columns: Sequence[Column], items: Sequence[Manifest], gap: int, title_gap: int
+) -> list[str]:
+    """Lay out a title line and one line for each object."""
+    cells = [[str(column.value(item)) for column in columns] for item in items]
+    widths = [
+        column.width
+        or max(len(column.title) + title_gap, *(len(row[at]) + gap for row in cells))
+        for at, column in enumerate(columns)
+    ]
+    rows = [[column.title for column in columns], *cells]
+    return [
+        "".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) + "\n"
+        for row in rows
+    ]
+
+
+def print_objects(call: Call, items: Sequence[Manifest], *, single: bool) -> None:
+    """Print whole objects; one that was asked for by name stands alone, others in a list."""
+    clean = [{**item, "metadata": without_managed_fields(item["metadata"])} for item in items]
+    content = clean[0] if single else {"apiVersion": "v1", "kind": "List", "items": clean}
+    call.echo(as_json(content) if call.output == "json" else as_yaml(content))
+
+
+def without_managed_fields(metadata: Manifest) -> Manifest:
+    """Leave out the server's record of who set what."""
+    return {key: value for key, value in metadata.items() if key != "managedFields"}
+
+
+def as_json(content: Any) -> str:
+    """Write JSON as Go indents and escapes it."""
+    return escape(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
+
+
+def escape(text: str) -> str:
+    """Escape in JSON what Go escapes for the sake of HTML."""
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def as_yaml(content: Any) -> str:
+    """Write YAML as Go's writer: sorted keys, lists not indented, doubtful texts in quotes."""
+    import yaml  # noqa: PLC0415  (loading takes longer than most commands)
+
+    class Dumper(yaml.SafeDumper):
+        def ignore_aliases(self, _data: Any) -> bool:
+            return True
+
+    def text(dumper: Any, value: str) -> yaml.ScalarNode:
+        style = None
+        if "\n" in value:
+            style = "|"
+        elif value in _BOOLS or dumper.resolve(yaml.ScalarNode, value, (True, False)) != _TEXT:
+            style = '"'
+        return yaml.ScalarNode(_TEXT, value, style=style)
+
+    Dumper.add_representer(str, text)
+    written = yaml.dump(
+        content, Dumper=Dumper, default_flow_style=False, allow_unicode=True, width=1 << 20
+    )
+    return str(written)

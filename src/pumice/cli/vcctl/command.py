@@ -1,0 +1,147 @@
+"""`pumice vcctl`: the syntax, messages and exit codes of the original, on our verbs."""
+
+import platform
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import click
+
+from pumice import __version__
+from pumice.cli.connect import connect
+from pumice.cli.job import JOB
+from pumice.cli.jobflow import JOBFLOW
+from pumice.cli.jobtemplate import JOBTEMPLATE
+from pumice.cli.pod import POD
+from pumice.cli.queue import QUEUE
+from pumice.cli.vcctl.help_text import GLOBAL_FLAGS, group_help, root_help, verb_help
+from pumice.cli.vcctl.pflags import FlagError, Parsed, first_argument, parse
+from pumice.cli.vcctl.verbs import Call, Connect, Verb, VerbGroup, perform
+
+Echo = Callable[[str], None]
+GROUPS: Final = {group.name: group for group in (JOB, QUEUE, JOBTEMPLATE, JOBFLOW, POD)}
+_MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def _print_version(call: Call) -> None:
+    machine = platform.machine().lower()
+    call.echo(
+        "API Version: v1alpha1\n"
+        f"Version: pumice {__version__}\n"
+        "Git SHA: Not provided.\n"
+        "Built At: Not provided.\n"
+        f"Go Version: none, Python {platform.python_version()}\n"
+        f"Go OS/Arch: {platform.system().lower()}/{_MACHINES.get(machine, machine)}\n"
+    )
+
+
+VERSION: Final = Verb("version", "Print the version information", (), _print_version)
+_COMMANDS: Final = (
+    *((group.name, group.summary) for group in GROUPS.values()),
+    (VERSION.name, VERSION.summary),
+)
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+    add_help_option=False,
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def vcctl(ctx: click.Context, *, words: tuple[str, ...]) -> None:
+    """Do what the command line of Volcano does, in its syntax."""
+    ctx.exit(run_vcctl(words, ctx.obj or connect, _write, lambda text: _write(text, err=True)))
+
+
+def run_vcctl(words: Sequence[str], connect: Connect, out: Echo, err: Echo) -> int:
+    """Run one command line without its first word and give the exit code."""
+    try:
+        return _run(list(words), connect, out, err)
+    except FlagError as error:
+        err(f"Error: {error}\n")
+        return 1
+
+
+def _run(words: list[str], connect: Connect, out: Echo, err: Echo) -> int:
+    at = first_argument(words)
+    if at is None:
+        parse(GLOBAL_FLAGS, words)
+        out(_root_help())
+        return 0
+    name = words.pop(at)
+    if name == "help":
+        return _help(words, out, err)
+    if name == VERSION.name:
+        if _parse(VERSION, words).wants_help:
+            out(verb_help("vcctl version", VERSION, "vcctl version"))
+        else:
+            VERSION.run(Call(options={}, cluster=None, echo=out))  # type: ignore[arg-type]
+        return 0
+    if name not in GROUPS:
+        raise FlagError(f'unknown command "{name}" for "vcctl"{_suggestions(name)}')
+    return _run_group(GROUPS[name], words, connect, out)
+
+
+def _run_group(group: VerbGroup, words: list[str], connect: Connect, out: Echo) -> int:
+    at = first_argument(words)
+    verbs = {verb.name: verb for verb in group.verbs}
+    if at is None or words[at] not in verbs:
+        parse(GLOBAL_FLAGS, words)
+        out(group_help(group))
+        return 0
+    verb = verbs[words.pop(at)]
+    parsed = _parse(verb, words)
+    if parsed.wants_help:
+        out(verb_help(f"vcctl {group.name} {verb.name}", verb))
+        return 0
+    return perform(group, verb, connect, options=parsed.options, echo=out, exact=True)
+
+
+def _help(words: Sequence[str], out: Echo, err: Echo) -> int:
+    """Print the help of the command that the words name."""
+    names = [word for word in words if not word.startswith("-")]
+    group = GROUPS.get(names[0]) if names else None
+    verbs = {verb.name: verb for verb in group.verbs} if group else {}
+    if not names:
+        out(_root_help())
+    elif names[0] == VERSION.name:
+        out(verb_help("vcctl version", VERSION, "vcctl version"))
+    elif group is None:
+        topics = " ".join(f"`{name}`" for name in names)
+        err(f"Unknown help topic [{topics}]\n{_root_help()}")
+    elif len(names) > 1 and names[1] in verbs:
+        out(verb_help(f"vcctl {group.name} {names[1]}", verbs[names[1]]))
+    else:
+        out(group_help(group))
+    return 0
+
+
+def _parse(verb: Verb, words: Sequence[str]) -> Parsed:
+    return parse((*verb.flags, *GLOBAL_FLAGS), words)
+
+
+def _root_help() -> str:
+    return root_help([*_COMMANDS, ("help", "Help about any command")])
+
+
+def _suggestions(typed: str) -> str:
+    near = [
+        name
+        for name, _ in _COMMANDS
+        if name.startswith(typed.lower()) or _distance(name, typed.lower()) <= 2
+    ]
+    return "\n\nDid you mean this?\n" + "".join(f"\t{name}\n" for name in near) if near else ""
+
+
+def _distance(one: str, other: str) -> int:
+    """Count the letters to add, drop or change."""
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, start=1):
+        before, row[0] = row[0], i
+        for j, opposite in enumerate(other, start=1):
+            changed = before + (letter != opposite)
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, changed)
+    return row[-1]
+
+
+def _write(text: str, *, err: bool = False) -> None:
+    click.echo(text, nl=False, err=err)

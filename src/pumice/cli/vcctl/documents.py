@@ -1,0 +1,88 @@
+"""Files of manifests, read as the original reads them, with its messages."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pumice.cli.vcctl.go_types import shape
+from pumice.cli.vcctl.verbs import VerbError
+from pumice.cluster.base import Manifest
+from pumice.errors import ManifestError
+
+_SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+
+
+def read_text(file: str) -> str:
+    """Read a file.
+
+    Raises:
+        VerbError: it cannot be read.
+    """
+    try:
+        if not file:
+            raise FileNotFoundError
+        return Path(file).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise VerbError(f"{file}: not UTF-8 at byte {error.start}") from None
+    except OSError as error:
+        verb = "read" if isinstance(error, IsADirectoryError) else "open"
+        raise VerbError(f"{verb} {file}: {go_reason(error)}") from None
+
+
+def go_reason(error: OSError) -> str:
+    """Tell why a file cannot be used, as Go does: in lower case."""
+    reason = error.strerror or "no such file or directory"
+    return reason[0].lower() + reason[1:]
+
+
+def split_documents(text: str, *, anywhere: bool) -> Iterator[str]:
+    """Split a file into its documents; ``anywhere`` cuts at dashes inside values as well."""
+    parts = text.split("---") if anywhere else _SEPARATOR.split(text)
+    for part in parts:
+        if part.strip():
+            yield part.strip()
+
+
+def parse_manifest(text: str, go_type: str) -> Manifest:
+    """Read the first document of a text as an object of a Go type.
+
+    Raises:
+        VerbError: not YAML, or a value of the wrong type.
+    """
+    found = _first_document(text)
+    try:
+        return shape(found, go_type)
+    except VerbError as error:
+        problem = f"error unmarshaling JSON: while decoding JSON: {error.message}"
+        raise VerbError(problem) from None
+
+
+def _first_document(text: str) -> Any:
+    from pumice.api.yaml_text import Builder, compose_all  # noqa: PLC0415  (loads YAML)
+
+    try:
+        for node in compose_all(text, "<text>"):
+            return Builder("<text>").build(node)
+    except ManifestError as error:
+        problem = f"error converting YAML to JSON: yaml: {_go_fault(text, error)}"
+        raise VerbError(problem) from None
+    return None
+
+
+def _go_fault(text: str, error: ManifestError) -> str:
+    """Find what is wrong with a text once more, and tell it as Go's reader does."""
+    import yaml  # noqa: PLC0415  (loading takes longer than most commands)
+
+    try:
+        next(iter(yaml.compose_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))))
+    except yaml.MarkedYAMLError as fault:
+        line = next(
+            (mark.line for mark in (fault.context_mark, fault.problem_mark) if mark and mark.line), 0
+        )
+        if line and isinstance(fault, yaml.scanner.ScannerError):
+            line += 1
+        return (f"line {line}: " if line else "") + str(fault.problem)
+    except (yaml.YAMLError, StopIteration):
+        pass
+    return str(error)

@@ -1,0 +1,163 @@
+"""A verb of the command line as data: its flags, what it does, how its failure is told.
+
+One declaration serves twice: `pumice job list` (click, with outputs of ours) and
+`pumice vcctl job list` (the original's syntax, byte for byte).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import click
+
+from pumice.cli.connect import ConnectOptions
+from pumice.cluster.base import Cluster, Manifest
+from pumice.cluster.embedded.kinds import BUILT_IN
+from pumice.errors import (
+    AlreadyExistsError,
+    ClusterError,
+    NotFoundError,
+    PumiceError,
+    RejectedError,
+    ServiceError,
+)
+
+FAILED: Final = 255
+"""Exit code of a verb that could not do what was asked."""
+
+Connect = Callable[[ConnectOptions], Cluster]
+_PLURALS: Final = {
+    kind.name: f"{kind.plural}.{kind.group}" if kind.group else kind.plural for kind in BUILT_IN
+}
+
+
+class VerbError(click.ClickException):
+    """A verb that could not do what was asked."""
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One option of a verb; ``kind`` is the type that help and messages name."""
+
+    name: str
+    short: str = ""
+    usage: str = ""
+    default: str | int | bool = ""
+    kind: str = "string"
+
+    @property
+    def takes_value(self) -> bool:
+        """Whether a value follows."""
+        return self.kind != "bool"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """What one verb is called with; ``exact`` asks for the original bug for bug."""
+
+    options: Mapping[str, Any]
+    cluster: Cluster
+    echo: Callable[[str], None]
+    exact: bool = False
+    output: str = ""
+    headers: bool = True
+
+    def text(self, name: str) -> str:
+        """Give the value of a text option."""
+        return str(self.options[name])
+
+    @property
+    def scope(self) -> str:
+        """The namespace to list in; empty for all."""
+        return "" if self.options.get("all-namespaces") else self.text("namespace")
+
+    def listed(self, kind: str, labels: Mapping[str, str] | None = None) -> list[Manifest]:
+        """List a kind in the chosen scope, in the order of an API server."""
+        found, _ = self.cluster.list(kind, self.scope if "namespace" in self.options else "")
+        if labels:
+            found = [item for item in found if _has_labels(item, labels)]
+        return sorted(found, key=_key)
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One verb; ``outputs`` are the ways of ours to print its result."""
+
+    name: str
+    summary: str
+    flags: tuple[Flag, ...]
+    run: Callable[[Call], None]
+    outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class VerbGroup:
+    """The verbs for one kind of object."""
+
+    name: str
+    summary: str
+    help: str
+    verbs: tuple[Verb, ...] = field(default=())
+
+
+MASTER: Final = Flag("master", "s", "the address of apiserver")
+KUBECONFIG: Final = Flag("kubeconfig", "k", "(optional) absolute path to the kubeconfig file")
+
+
+def name_flag(of: str, short: str = "N") -> Flag:
+    """Make the flag for the name of an object."""
+    return Flag("name", short, f"the name of {of}")
+
+
+def namespace_flag(of: str) -> Flag:
+    """Make the flag for the namespace of an object."""
+    return Flag("namespace", "n", f"the namespace of {of}", "default")
+
+
+def verb(
+    name: str,
+    summary: str,
+    run: Callable[[Call], None],
+    *flags: Flag,
+    outputs: tuple[str, ...] = (),
+) -> Verb:
+    """Make a verb; the flags that tell where the cluster is are added."""
+    return Verb(name, summary, (MASTER, KUBECONFIG, *flags), run, outputs)
+
+
+def perform(group: VerbGroup, verb: Verb, connect: Connect, **call: Any) -> int:
+    """Run a verb and give the exit code; a failure is told where results are told."""
+    options = call["options"]
+    try:
+        cluster = connect(ConnectOptions(options["kubeconfig"], options["master"]))
+        verb.run(Call(cluster=cluster, **call))
+    except (VerbError, PumiceError) as error:
+        call["echo"](f"Failed to {verb.name} {group.name}: {message_of(error)}\n")
+        return FAILED
+    return 0
+
+
+def message_of(error: Exception) -> str:
+    """Tell an error in the words of an API server."""
+    if isinstance(error, VerbError):
+        return error.message
+    if isinstance(error, ServiceError):
+        return error.problem or str(error)
+    if not isinstance(error, ClusterError):
+        return str(error)
+    if isinstance(error, NotFoundError | AlreadyExistsError) and error.name:
+        problem = "not found" if isinstance(error, NotFoundError) else "already exists"
+        return f'{_PLURALS.get(error.kind, error.kind)} "{error.name}" {problem}'
+    if isinstance(error, RejectedError) and error.kind:
+        return f'{error.kind} "{error.name}" is invalid: {error.problem}'
+    return error.problem or str(error)
+
+
+def _has_labels(item: Manifest, wanted: Mapping[str, str]) -> bool:
+    labels = item["metadata"].get("labels") or {}
+    return all(labels.get(key) == value for key, value in wanted.items())
+
+
+def _key(item: Manifest) -> str:
+    metadata = item["metadata"]
+    return f"{metadata.get('namespace', '')}/{metadata['name']}"

@@ -1,0 +1,102 @@
+"""Events about objects, kept for an hour as an API server does; the same one again is counted."""
+
+from collections import OrderedDict
+from typing import Any, Final, Protocol
+
+from pumice.cluster.base import Manifest
+from pumice.cluster.embedded.identity import timestamp
+from pumice.errors import NotFoundError
+
+_KEPT_S: Final = 3600.0
+_KEPT_MOST: Final = 20_000
+
+_Story = tuple[str, str, str, str, str]
+
+
+class _Store(Protocol):
+    """As much of a cluster as writing events takes."""
+
+    def now(self) -> float:
+        """Give the time."""
+
+    def create(self, manifest: Manifest) -> Manifest:
+        """Add an object."""
+
+    def patch(self, kind: str, namespace: str, name: str, patch: Any) -> Manifest:
+        """Change an object."""
+
+    def delete(self, kind: str, namespace: str, name: str) -> None:
+        """Take an object away."""
+
+
+class EventBook:
+    """Writes events into a store and takes out those that are too old or too many."""
+
+    def __init__(self, store: _Store) -> None:
+        self._store = store
+        self._written = 0
+        self._known: OrderedDict[_Story, tuple[str, str, float, int]] = OrderedDict()
+
+    def record(
+        self, about: Manifest, event_type: str, reason: str, message: str, source: str
+    ) -> None:
+        """Write an event, or count it if it is known."""
+        now = self._store.now()
+        self._forget(now)
+        metadata = about["metadata"]
+        identity = metadata.get("uid") or f"{about['kind']}/{metadata['name']}"
+        story = (identity, event_type, reason, message, source)
+        known = self._known.pop(story, None)
+        if known is None or not self._count(story, known, now):
+            self._write(about, story, now)
+
+    def _count(self, story: _Story, known: tuple[str, str, float, int], now: float) -> bool:
+        namespace, name, _, count = known
+        changes = {"count": count + 1, "lastTimestamp": timestamp(now)}
+        try:
+            self._store.patch("Event", namespace, name, changes)
+        except NotFoundError:  # someone deleted it
+            return False
+        self._known[story] = (namespace, name, now, count + 1)
+        return True
+
+    def _write(self, about: Manifest, story: _Story, now: float) -> None:
+        self._written += 1
+        _, event_type, reason, message, source = story
+        metadata = about["metadata"]
+        namespace = metadata.get("namespace") or "default"
+        name = f"{metadata['name']}.{self._written:016x}"
+        fields = ("namespace", "name", "uid", "resourceVersion")
+        involved = {key: metadata[key] for key in fields if metadata.get(key)}
+        self._store.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Event",
+                "metadata": {"name": name, "namespace": namespace},
+                "involvedObject": {
+                    "apiVersion": about["apiVersion"],
+                    "kind": about["kind"],
+                    **involved,
+                },
+                "type": event_type,
+                "reason": reason,
+                "message": message,
+                "source": {"component": source},
+                "reportingComponent": source,
+                "firstTimestamp": timestamp(now),
+                "lastTimestamp": timestamp(now),
+                "count": 1,
+            }
+        )
+        self._known[story] = (namespace, name, now, 1)
+
+    def _forget(self, now: float) -> None:
+        while self._known:
+            namespace, name, last, _ = next(iter(self._known.values()))
+            if now - last < _KEPT_S and len(self._known) < _KEPT_MOST:
+                return
+            self._known.popitem(last=False)
+            try:
+                self._store.delete("Event", namespace, name)
+            except NotFoundError:  # someone deleted it
+                continue

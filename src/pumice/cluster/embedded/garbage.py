@@ -1,0 +1,168 @@
+"""How objects go: grace of running pods, finalizers, propagation to what they own, namespaces.
+
+Used by the store, which checks preconditions first.  Everything happens at once; what a real
+cluster's garbage collector does a moment later is done when this returns.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pumice.cluster.base import Manifest, Propagation
+from pumice.cluster.embedded.shelf import Ref, Shelf
+
+FOREGROUND: Final = "foregroundDeletion"
+_OVER: Final = frozenset({"Succeeded", "Failed"})
+
+
+def _ref(kind: str, manifest: Mapping[str, Any]) -> Ref:
+    metadata = manifest["metadata"]
+    return Ref(kind, metadata.get("namespace", ""), metadata["name"])
+
+
+class Remover:
+    """Lets objects go by the rules of an API server and its garbage collector."""
+
+    def __init__(self, shelf: Shelf, timestamp: Callable[[float], str]) -> None:
+        self._shelf = shelf
+        self._timestamp = timestamp
+        self._suspects: dict[Ref, None] = {}
+
+    def delete(
+        self, ref: Ref, *, grace_s: int | None = None, propagation: Propagation = "Background"
+    ) -> None:
+        """Let an object go now, or mark it and wait for its finalizers, kubelet or dependents."""
+        manifest = self._shelf.find(ref)
+        if manifest is None:
+            return
+        uid = manifest["metadata"]["uid"]
+        if propagation == "Orphan":
+            for dependent in self._shelf.dependents(uid):
+                self._disown(dependent, uid)
+        waits = propagation == "Foreground" and bool(self._shelf.dependents(uid))
+        grace = _grace(ref.kind, manifest, grace_s)
+        if grace or waits or manifest["metadata"].get("finalizers") or ref.kind == "Namespace":
+            self._mark(ref, manifest, grace, waits=waits)
+            if waits:
+                for dependent in self._shelf.dependents(uid):
+                    self.delete(dependent, propagation="Foreground")
+            if ref.kind == "Namespace":
+                self._empty(ref.name)
+            self.finish(ref)
+        else:
+            self._remove(ref, manifest)
+
+    def finish(self, ref: Ref) -> bool:
+        """Take an object away if it was marked and nothing keeps it any more."""
+        manifest = self._shelf.find(ref)
+        if manifest is None or not manifest["metadata"].get("deletionTimestamp"):
+            return False
+        metadata = manifest["metadata"]
+        if metadata.get("finalizers") == [FOREGROUND] and not self._shelf.dependents(
+            metadata["uid"]
+        ):
+            manifest = self._rewrite(ref, manifest, {"finalizers": []})
+        if manifest["metadata"].get("finalizers") or metadata.get("deletionGracePeriodSeconds"):
+            return False
+        if ref.kind == "Namespace" and self._content(ref.name):
+            return False
+        self._remove(ref, manifest)
+        return True
+
+    def suspect(self, ref: Ref, manifest: Manifest) -> None:
+        """Remember a new object if an owner it names is not there."""
+        shelf = self._shelf
+        for owner in manifest["metadata"].get("ownerReferences") or ():
+            group, slash, _ = owner["apiVersion"].partition("/")
+            kind = f"{owner['kind']}.{group}" if slash else owner["kind"]
+            if shelf.owner(owner["uid"]) is None and shelf.kinds.get(kind) is not None:
+                self._suspects[ref] = None
+
+    def collect(self) -> int:
+        """Let objects go whose owners were never there; give how many."""
+        suspects, self._suspects = self._suspects, {}
+        return sum(self._orphaned(ref) for ref in suspects)
+
+    def _remove(self, ref: Ref, manifest: Manifest) -> None:
+        shelf = self._shelf
+        metadata = manifest["metadata"]
+        shelf.drop(shelf.table(ref.kind), manifest)
+        for dependent in shelf.dependents(metadata["uid"]):
+            self._orphaned(dependent)
+        for owner in metadata.get("ownerReferences") or ():
+            above = shelf.owner(owner["uid"])
+            if above is not None:
+                self.finish(above)
+        if ref.namespace:
+            self.finish(Ref("Namespace", "", ref.namespace))
+
+    def _orphaned(self, ref: Ref) -> bool:
+        """Let an object go if no owner is left, else cross out those that are gone."""
+        manifest = self._shelf.find(ref)
+        owners = manifest["metadata"].get("ownerReferences") if manifest else None
+        if manifest is None or not owners:
+            return False
+        left = [owner for owner in owners if self._shelf.owner(owner["uid"]) is not None]
+        if left:
+            if len(left) < len(owners):
+                self._rewrite(ref, manifest, {"ownerReferences": left})
+            return False
+        self.delete(ref)
+        return True
+
+    def _disown(self, ref: Ref, uid: str) -> None:
+        manifest = self._shelf.find(ref)
+        if manifest is not None:
+            owners = manifest["metadata"].get("ownerReferences") or ()
+            left = [owner for owner in owners if owner["uid"] != uid]
+            self._rewrite(ref, manifest, {"ownerReferences": left})
+
+    def _mark(self, ref: Ref, manifest: Manifest, grace: int, *, waits: bool) -> None:
+        """Write the deletion mark; a second one may only shorten the grace."""
+        metadata = manifest["metadata"]
+        changes: Manifest = {}
+        known = metadata.get("deletionGracePeriodSeconds")
+        if known is None or grace < known:
+            changes["deletionTimestamp"] = self._timestamp(grace)
+            changes["deletionGracePeriodSeconds"] = grace
+        finalizers = metadata.get("finalizers") or []
+        if waits and FOREGROUND not in finalizers:
+            changes["finalizers"] = [*finalizers, FOREGROUND]
+        if changes:
+            status = {"phase": "Terminating"} if ref.kind == "Namespace" else None
+            self._rewrite(ref, manifest, changes, status)
+
+    def _rewrite(
+        self, ref: Ref, manifest: Manifest, changes: Manifest, status: Manifest | None = None
+    ) -> Manifest:
+        metadata = {**manifest["metadata"], **changes}
+        for field in ("finalizers", "ownerReferences"):
+            if not metadata.get(field):
+                metadata.pop(field, None)
+        new = {**manifest, "metadata": metadata}
+        if status is not None:
+            new["status"] = {**(manifest.get("status") or {}), **status}
+        self._shelf.put(self._shelf.table(ref.kind), new, manifest)
+        return new
+
+    def _content(self, namespace: str) -> list[Ref]:
+        return [
+            _ref(table.kind.name, manifest)
+            for table in self._shelf.tables()
+            if namespace in table.spaces
+            for manifest in table.all(namespace)
+        ]
+
+    def _empty(self, namespace: str) -> None:
+        for ref in self._content(namespace):
+            self.delete(ref)
+
+
+def _grace(kind: str, manifest: Manifest, asked: int | None) -> int:
+    """Say how long an object may take to go: only a pod that may be running takes any time."""
+    if kind != "Pod" or asked == 0:
+        return 0
+    spec = manifest.get("spec") or {}
+    phase = (manifest.get("status") or {}).get("phase")
+    if not spec.get("nodeName") or phase in _OVER:
+        return 0
+    return int(spec.get("terminationGracePeriodSeconds", 30) if asked is None else asked)

@@ -1,0 +1,403 @@
+"""The embedded cluster: an object store in memory that behaves as an API server does.
+
+Implements ``pumice.cluster.base.Cluster``.  What ``list`` and ``watch`` give is shared with the
+store and must not be changed by the reader; all other methods give copies.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from pumice.cluster.base import Event, Manifest, PatchType, Propagation
+from pumice.cluster.embedded.clock import Clock, VirtualClock
+from pumice.cluster.embedded.defaults import fill_in
+from pumice.cluster.embedded.events import EventBook
+from pumice.cluster.embedded.garbage import Remover
+from pumice.cluster.embedded.identity import Identity
+from pumice.cluster.embedded.kinds import Kind, Kinds
+from pumice.cluster.embedded.patches import apply_patch
+from pumice.cluster.embedded.pods import bound, disrupted, prioritised
+from pumice.cluster.embedded.shelf import Listener, Ref, Shelf, Table, clone
+from pumice.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    GoneError,
+    NotFoundError,
+    RejectedError,
+)
+
+Admission = Callable[[str, Manifest, Manifest | None], Manifest]
+"""Asked before a write with "CREATE", "UPDATE" or "DELETE", the object and the one before; gives
+the object to store, or raises RejectedError."""
+
+_KEPT = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "resourceVersion",
+)
+"""Metadata that only the server writes."""
+
+
+class EmbeddedCluster:
+    """A cluster in memory; same seed and same calls, same objects."""
+
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        *,
+        seed: int = 0,
+        history: int = 100_000,
+        admission: Admission | None = None,
+        record_events: bool = True,
+    ) -> None:
+        self.clock: Clock = clock if clock is not None else VirtualClock()
+        self.lock = threading.RLock()
+        """Held during each call; hold it to make several calls one."""
+        self.admission = admission
+        self._shelf = Shelf(history)
+        self._identity = Identity(seed)
+        self._remover = Remover(self._shelf, lambda s: self._identity.timestamp(self.now() + s))
+        self._events = EventBook(self) if record_events else None
+        for namespace in ("default", "kube-system"):
+            self._need_namespace(namespace)
+
+    @property
+    def kinds(self) -> Kinds:
+        """The kinds served."""
+        return self._shelf.kinds
+
+    @property
+    def version(self) -> int:
+        """The latest resourceVersion; the same as long as nothing changes."""
+        return self._shelf.version
+
+    @property
+    def listeners(self) -> list[Listener]:
+        """Called with kind and event after each change, inside the call that makes it."""
+        return self._shelf.listeners
+
+    def now(self) -> float:
+        """Give the cluster's time in seconds since 1970."""
+        return self.clock.now()
+
+    def get(self, kind: str, namespace: str, name: str) -> Manifest:
+        """Give one object."""
+        with self.lock:
+            copied: Manifest = clone(self._need(Ref(kind, namespace, name)))
+            return copied
+
+    def peek(self, kind: str, namespace: str, name: str) -> Manifest | None:
+        """Give one object without copying it, None if there is none; it must not be changed."""
+        return self._shelf.table(kind).find(namespace, name)
+
+    def list(
+        self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
+    ) -> tuple[list[Manifest], str]:
+        """Give all objects of a kind and the resourceVersion from which to watch."""
+        with self.lock:
+            items: Iterable[Manifest] = self._shelf.table(kind).all(namespace)
+            if labels:
+                wanted = labels.items()
+                items = (m for m in items if wanted <= (m["metadata"].get("labels") or {}).items())
+            return list(items), str(self._shelf.version)
+
+    def watch(
+        self, kind: str, namespace: str = "", since: str = "", *, bookmarks: bool = False
+    ) -> Iterator[Event]:
+        """Give what happened after a resourceVersion, without one what is there, and end.
+
+        With ``bookmarks`` the last event tells the version up to which all was told.
+
+        Raises:
+            GoneError: some of it is forgotten.
+        """
+        with self.lock:
+            table = self._shelf.table(kind)
+            if since in ("", "0"):
+                events = iter([Event("ADDED", m) for m in table.all(namespace)])
+            else:
+                events = table.history.since(self._read_version(kind, since))
+            bookmark = self._bookmark(table.kind) if bookmarks else None
+        return self._tell(events, namespace, bookmark)
+
+    def compact(self, version: int | None = None) -> None:
+        """Forget what happened up to a version, or all of it; older watches get GoneError."""
+        with self.lock:
+            for table in self._shelf.tables():
+                table.history.compact(self._shelf.version if version is None else version)
+
+    def create(self, manifest: Manifest) -> Manifest:
+        """Add an object; gives it back as stored (uid, resourceVersion, defaults)."""
+        with self.lock:
+            kind = self.kinds.of(manifest)
+            table = self._shelf.table(kind.name)
+            new: Manifest = clone(manifest)
+            metadata = self._name(kind, new)
+            if table.find(metadata.get("namespace", ""), metadata["name"]) is not None:
+                raise AlreadyExistsError(kind.name, metadata.get("namespace", ""), metadata["name"])
+            fill_in(kind.name, new, has_status=kind.has_status)
+            if kind.name == "Pod":
+                prioritised(new, self._shelf.table("PriorityClass.scheduling.k8s.io").all())
+            if self.admission is not None:
+                new = self.admission("CREATE", new, None)
+            self._identity.stamp(new["metadata"], self.now())
+            self._shelf.put(table, new, None)
+            if metadata.get("ownerReferences"):
+                ref = Ref(kind.name, metadata.get("namespace", ""), metadata["name"])
+                self._remover.suspect(ref, new)
+            copied: Manifest = clone(new)
+            return copied
+
+    def restore(self, manifests: Iterable[Manifest]) -> None:
+        """Take in objects as another cluster had them, with status and uid, replacing any."""
+        with self.lock:
+            for manifest in manifests:
+                kind = self.kinds.of(manifest)
+                table = self._shelf.table(kind.name)
+                new: Manifest = clone(manifest)
+                metadata = self._name(kind, new)
+                given = {key: metadata[key] for key in _KEPT if metadata.get(key)}
+                self._identity.stamp(metadata, self.now())
+                metadata.update(given)
+                old = table.find(metadata.get("namespace", ""), metadata["name"])
+                if old is not None:
+                    self._shelf.drop(table, old)
+                self._shelf.put(table, new, None)
+
+    def update(self, manifest: Manifest) -> Manifest:
+        """Replace an object, its status excepted where the kind has a status subresource."""
+        with self.lock:
+            kind = self.kinds.of(manifest)
+            old = self._precondition(kind, manifest)
+            return self._replace(kind, old, clone(manifest))
+
+    def update_status(self, manifest: Manifest) -> Manifest:
+        """Replace the status of an object.
+
+        Raises:
+            NotFoundError: no such object, or a kind without a status of its own.
+        """
+        with self.lock:
+            kind = self.kinds.of(manifest)
+            old = self._precondition(kind, manifest)
+            return self._replace_status(kind, old, clone(manifest.get("status")))
+
+    def patch(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        patch: Any,
+        *,
+        patch_type: PatchType = "merge",
+        subresource: str = "",
+    ) -> Manifest:
+        """Change parts of an object; an apply of one that is not there creates it."""
+        with self.lock:
+            old = self._shelf.table(kind).find(namespace, name)
+            if old is None and patch_type == "apply" and not subresource:
+                return self.create(patch)
+            old = self._need(Ref(kind, namespace, name))
+            known = self._shelf.table(kind).kind
+            new = apply_patch(clone(old), clone(patch), patch_type)
+            if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
+                raise RejectedError(kind, namespace, name, "the patch leaves no object")
+            self._check_versions(known, old, new)
+            if subresource == "status":
+                return self._replace_status(known, old, new.get("status"))
+            if subresource:
+                raise NotFoundError(kind, namespace, name, f"no subresource '{subresource}'")
+            return self._replace(known, old, new)
+
+    def merge_status(
+        self, kind: str, namespace: str, name: str, changes: Mapping[str, Any]
+    ) -> None:
+        """Replace top-level fields of a status; None removes one."""
+        with self.lock:
+            old = self._need(Ref(kind, namespace, name))
+            status = {**(old.get("status") or {}), **changes}
+            for field, value in changes.items():
+                if value is None:
+                    del status[field]
+            if status != old.get("status"):
+                new = {**old, "metadata": dict(old["metadata"]), "status": status}
+                self._put(self._shelf.table(kind), old, new)
+
+    def delete(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        *,
+        grace_s: int | None = None,
+        propagation: Propagation = "Background",
+        uid: str = "",
+    ) -> None:
+        """Ask for an object to go; finalizers and running pods may keep it for a while."""
+        with self.lock:
+            ref = Ref(kind, namespace, name)
+            old = self._need(ref)
+            if uid and uid != old["metadata"]["uid"]:
+                found = old["metadata"]["uid"]
+                raise ConflictError(kind, namespace, name, f"wanted uid {uid}, found {found}")
+            if self.admission is not None:
+                self.admission("DELETE", old, old)
+            self._remover.delete(ref, grace_s=grace_s, propagation=propagation)
+
+    def collect_garbage(self) -> int:
+        """Let objects go that were created for owners that are not there; give how many."""
+        with self.lock:
+            return self._remover.collect()
+
+    def bind(self, namespace: str, pod: str, node: str, annotations: Mapping[str, str]) -> None:
+        """Give a pod its node."""
+        with self.lock:
+            old = self._need(Ref("Pod", namespace, pod))
+            new = bound(old, node, annotations, self._identity.timestamp(self.now()))
+            self._shelf.put(self._shelf.table("Pod"), new, old)
+
+    def evict(self, namespace: str, pod: str, reason: str) -> None:
+        """Mark a pod as disrupted and delete it with its own grace."""
+        with self.lock:
+            ref = Ref("Pod", namespace, pod)
+            old = self._need(ref)
+            new = disrupted(old, reason, self._identity.timestamp(self.now()))
+            self._shelf.put(self._shelf.table("Pod"), new, old)
+            self._remover.delete(ref)
+
+    def record(
+        self, about: Manifest, event_type: str, reason: str, message: str, source: str
+    ) -> None:
+        """Write an event about an object; the same one again is counted."""
+        if self._events is not None:
+            with self.lock:
+                self._events.record(about, event_type, reason, message, source)
+
+    def _need(self, ref: Ref) -> Manifest:
+        manifest = self._shelf.find(ref)
+        if manifest is None:
+            raise NotFoundError(*ref)
+        return manifest
+
+    def _name(self, kind: Kind, manifest: Manifest) -> Manifest:
+        """Give a new object its name and namespace; gives its metadata."""
+        metadata = manifest.get("metadata")
+        if not isinstance(metadata, dict):
+            raise RejectedError(kind.name, problem="wanted metadata with a name, found none")
+        if not metadata.get("name"):
+            if not metadata.get("generateName"):
+                raise RejectedError(kind.name, problem="wanted a name or generateName, found none")
+            metadata["name"] = self._identity.name(metadata["generateName"])
+        if not kind.namespaced:
+            metadata.pop("namespace", None)
+            return metadata
+        namespace = metadata.setdefault("namespace", "default") or "default"
+        metadata["namespace"] = namespace
+        home = self._need_namespace(namespace)
+        if home["metadata"].get("deletionTimestamp"):
+            problem = f"namespace {namespace} is being deleted"
+            raise RejectedError(kind.name, namespace, metadata["name"], problem)
+        return metadata
+
+    def _need_namespace(self, name: str) -> Manifest:
+        """Give a namespace; one that is not there is made."""
+        table = self._shelf.table("Namespace")
+        found = table.find("", name)
+        if found is None:
+            self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+            found = table.spaces[""][name]
+        return found
+
+    def _precondition(self, kind: Kind, manifest: Manifest) -> Manifest:
+        metadata = manifest["metadata"]
+        namespace = (metadata.get("namespace") or "default") if kind.namespaced else ""
+        old = self._need(Ref(kind.name, namespace, metadata["name"]))
+        self._check_versions(kind, old, manifest)
+        return old
+
+    def _check_versions(self, kind: Kind, old: Manifest, new: Manifest) -> None:
+        known, asked = old["metadata"], new["metadata"]
+        for field in ("resourceVersion", "uid"):
+            if asked.get(field) and asked[field] != known[field]:
+                raise ConflictError(
+                    kind.name,
+                    known.get("namespace", ""),
+                    known["name"],
+                    f"wanted {field} {asked[field]}, found {known[field]} (read it again)",
+                )
+
+    def _replace(self, kind: Kind, old: Manifest, new: Manifest) -> Manifest:
+        """Write all of an object but what only the server or the kubelet may."""
+        metadata, known = new["metadata"], old["metadata"]
+        for field in _KEPT:
+            if field in known:
+                metadata[field] = known[field]
+            else:
+                metadata.pop(field, None)
+        new["apiVersion"], new["kind"] = old["apiVersion"], old["kind"]
+        if kind.has_status:
+            new.pop("status", None)
+            if "status" in old:
+                new["status"] = old["status"]
+        if self.admission is not None:
+            new = self.admission("UPDATE", new, old)
+        copied: Manifest = clone(self._write(self._shelf.table(kind.name), old, new))
+        return copied
+
+    def _replace_status(self, kind: Kind, old: Manifest, status: Any) -> Manifest:
+        metadata = old["metadata"]
+        if not kind.has_status:
+            namespace = metadata.get("namespace", "")
+            raise NotFoundError(kind.name, namespace, metadata["name"], "no subresource 'status'")
+        new = {**old, "metadata": dict(metadata), "status": status}
+        if status is None:
+            del new["status"]
+        copied: Manifest = clone(self._write(self._shelf.table(kind.name), old, new))
+        return copied
+
+    def _write(self, table: Table, old: Manifest, new: Manifest) -> Manifest:
+        """Put down a change; one that changes nothing is not told."""
+        if new == old:
+            return old
+        metadata = new["metadata"]
+        aside = ("metadata", "status") if table.kind.has_status else ("metadata",)
+        if any(new.get(key) != old.get(key) for key in {*new, *old} if key not in aside):
+            metadata["generation"] = metadata.get("generation", 0) + 1
+        self._put(table, old, new)
+        return new
+
+    def _put(self, table: Table, old: Manifest, new: Manifest) -> None:
+        self._shelf.put(table, new, old)
+        metadata = new["metadata"]
+        if metadata.get("deletionTimestamp"):
+            ref = Ref(table.kind.name, metadata.get("namespace", ""), metadata["name"])
+            self._remover.finish(ref)
+
+    def _read_version(self, kind: str, text: str) -> int:
+        try:
+            version = int(text)
+        except ValueError:
+            problem = f"wanted a resourceVersion of this cluster, found '{text}'"
+            raise RejectedError(kind, problem=problem) from None
+        if version > self._shelf.version:
+            problem = f"wanted changes after resourceVersion {text}, found only "
+            raise GoneError(kind, problem=f"{problem}{self._shelf.version} (list again)")
+        return version
+
+    def _bookmark(self, kind: Kind) -> Event:
+        metadata = {"resourceVersion": str(self._shelf.version)}
+        head = {"apiVersion": kind.api_version, "kind": kind.kind}
+        return Event("BOOKMARK", {**head, "metadata": metadata})
+
+    @staticmethod
+    def _tell(events: Iterable[Event], namespace: str, bookmark: Event | None) -> Iterator[Event]:
+        for event in events:
+            if not namespace or event.object["metadata"].get("namespace") == namespace:
+                yield event
+        if bookmark is not None:
+            yield bookmark

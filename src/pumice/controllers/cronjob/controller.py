@@ -1,0 +1,37 @@
+"""The CronJob controller: a job for each scheduled time, and order among finished ones."""
+
+from collections.abc import Iterable
+
+from pumice.controllers.base import Key, Manifest, Plan, View
+from pumice.controllers.cronjob.look import CRONJOB, Look
+from pumice.controllers.garbage import JOB
+from pumice.controllers.ownership import controller_of, key_of
+
+__all__ = ["CRONJOB", "CronJobController"]
+
+
+class CronJobController:
+    """Starts jobs by the clock."""
+
+    name = "cronjob"
+    watches: tuple[str, ...] = (CRONJOB, JOB)
+
+    def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:  # noqa: ARG002
+        """Look at the CronJob itself, or at the one that controls a job."""
+        key = key_of(manifest)
+        if kind == CRONJOB:
+            return (key,)
+        owner = controller_of(manifest)
+        if owner is None or owner["kind"] != "CronJob":
+            return ()
+        return (Key(CRONJOB, key.namespace, owner["name"]),)
+
+    def reconcile(self, key: Key, view: View) -> Plan:
+        """Tidy up, then start what is due and say when to look again."""
+        cron = view.get(CRONJOB, key.namespace, key.name)
+        if cron is None or cron["metadata"].get("deletionTimestamp"):
+            return Plan()
+        look = Look(cron, view)
+        look.tidy()
+        again_in_s = None if cron["spec"].get("suspend") else look.start()
+        return Plan(look.finish(), again_in_s)

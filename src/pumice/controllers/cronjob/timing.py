@@ -1,0 +1,93 @@
+"""When a CronJob is due: its schedule in its time zone, its deadline, what it missed."""
+
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Final
+
+from pumice.api.meta import epoch
+from pumice.controllers.base import Manifest
+from pumice.controllers.cron_schedule import Schedule, latest, load_zone, parse_schedule
+from pumice.errors import InputError
+
+_MANY: Final = 100
+"""From so many missed times on, something is wrong with the clock or the controller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """A warning to write about a CronJob."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The latest time a CronJob missed, if any, and what is wrong about it, if anything."""
+
+    at: float | None = None
+    complaint: Complaint | None = None
+
+
+def read_schedule(cron: Manifest) -> tuple[Schedule | None, Complaint | None]:
+    """Read the schedule of a CronJob in its time zone; None if it cannot be read."""
+    spec = cron["spec"]
+    zone_name, text = spec.get("timeZone"), str(spec["schedule"])
+    try:
+        zone = UTC if zone_name is None else load_zone(zone_name)
+    except InputError:
+        said = f'Invalid time zone "{zone_name}": unknown time zone {zone_name}'
+        return None, Complaint("InvalidTimeZone", said)
+    complaint = None
+    if "TZ" in text:
+        said = (
+            f'CRON_TZ or TZ in the schedule "{text}" is not officially supported. '
+            "If set, the TimeZone field will be ignored during execution."
+        )
+        complaint = Complaint("UnsupportedSchedule", said)
+    try:
+        return parse_schedule(text, zone), complaint
+    except InputError:
+        # Volcano: an unreadable schedule is told when it comes by a change, not at creation
+        if cron["metadata"].get("generation", 1) > 1:
+            said = f"unparseable schedule for cronjob: {text}"
+            complaint = Complaint("UnParseableCronJobSchedule", said)
+        return None, complaint
+
+
+def due(cron: Manifest, schedule: Schedule, now: float) -> Due:
+    """Find the latest time not later than now that has not been served and is not too late."""
+    since = _since(cron)
+    deadline_s = cron["spec"].get("startingDeadlineSeconds")
+    if deadline_s is not None:
+        since = max(since, now - float(deadline_s))
+    first = schedule.next(since)
+    if first is None:
+        said = "time difference between two schedules is less than 1 second"
+        return Due(None, Complaint("InvalidSchedule", f"Error getting schedule time: {said}"))
+    if now < first:
+        return Due()
+    second = schedule.next(first)
+    if second is None or now < second:
+        return Due(first)
+    n_missed = (now - first) // (second - first) + 1
+    said = (
+        "too many missed start times. "
+        "Set or decrease .spec.startingDeadlineSeconds or check clock skew"
+    )
+    complaint = Complaint("TooManyMissedTimes", said) if n_missed > _MANY else None
+    return Due(latest(schedule, since, now), complaint)
+
+
+def wait_s(cron: Manifest, schedule: Schedule, now: float) -> float | None:
+    """Tell how long it is until the next time, None if there is none."""
+    since = _since(cron)
+    last = latest(schedule, since, now)
+    following = schedule.next(since if last is None else last)
+    return None if following is None else max(following - now, 0.0)
+
+
+def _since(cron: Manifest) -> float:
+    """Give the time from which on a CronJob counts: the last one served, or its creation."""
+    last = (cron.get("status") or {}).get("lastScheduleTime")
+    return epoch(last or cron["metadata"]["creationTimestamp"])

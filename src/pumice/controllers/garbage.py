@@ -1,0 +1,43 @@
+"""Garbage collector: finished jobs go when their time to live is over."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from pumice.api.meta import epoch
+from pumice.controllers.base import Delete, Key, Manifest, Plan, View
+from pumice.controllers.ownership import key_of, phase_of
+
+JOB: Final = "Job.batch.volcano.sh"
+FINISHED: Final = frozenset({"Completed", "Failed", "Terminated"})
+"""Phases without a way out; an Aborted job may be resumed and is not among them."""
+
+
+class GarbageController:
+    """Deletes finished jobs ``ttlSecondsAfterFinished`` after their last transition."""
+
+    name = "garbage"
+    watches: tuple[str, ...] = (JOB,)
+
+    def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:  # noqa: ARG002
+        """Look at each job that changed."""
+        return (key_of(manifest),)
+
+    def reconcile(self, key: Key, view: View) -> Plan:
+        """Delete the job, or say when its time will be over."""
+        job = view.get(key.kind, key.namespace, key.name)
+        left_s = None if job is None else _left_s(job, view.now)
+        if job is None or left_s is None:
+            return Plan()
+        if left_s > 0:
+            return Plan(again_in_s=left_s)
+        uid = str(job["metadata"]["uid"])
+        return Plan([Delete(key, propagation="Foreground", uid=uid)])
+
+
+def _left_s(job: Manifest, now: float) -> float | None:
+    """Tell how long a job still has, None when nothing limits it yet."""
+    ttl_s = job["spec"].get("ttlSecondsAfterFinished")
+    if ttl_s is None or job["metadata"].get("deletionTimestamp") or phase_of(job) not in FINISHED:
+        return None
+    finished = job["status"]["state"].get("lastTransitionTime")
+    return epoch(finished) + float(ttl_s) - now if finished else None

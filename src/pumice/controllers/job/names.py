@@ -1,0 +1,76 @@
+"""Names, labels and annotations of what belongs to a job; the words of Volcano's API."""
+
+import hashlib
+from typing import Final
+
+from pumice.controllers.base import Manifest
+
+JOB: Final = "Job.batch.volcano.sh"
+PODGROUP: Final = "PodGroup.scheduling.volcano.sh"
+QUEUE: Final = "Queue.scheduling.volcano.sh"
+COMMAND: Final = "Command.bus.volcano.sh"
+PRIORITY_CLASS: Final = "PriorityClass.scheduling.k8s.io"
+NETWORK_POLICY: Final = "NetworkPolicy.networking.k8s.io"
+CLAIM: Final = "PersistentVolumeClaim"
+
+TASK_INDEX: Final = "volcano.sh/task-index"
+TASK_SPEC: Final = "volcano.sh/task-spec"
+JOB_NAME: Final = "volcano.sh/job-name"
+JOB_NAMESPACE: Final = "volcano.sh/job-namespace"
+QUEUE_NAME: Final = "volcano.sh/queue-name"
+JOB_VERSION: Final = "volcano.sh/job-version"
+RETRY_COUNT: Final = "volcano.sh/job-retry-count"
+TEMPLATE_UID: Final = "volcano.sh/template-uid"
+PARTITION_ID: Final = "volcano.sh/partition-id"
+NUMA_POLICY: Final = "volcano.sh/numa-topology-policy"
+FORWARDING: Final = "volcano.sh/job-forwarding"
+GROUP_NAME: Final = "scheduling.k8s.io/group-name"
+OUT_OF_SYNC: Final = "volcano.sh/controller-out-of-sync"
+"""Marks a pod that the controller itself is about to remove, so that it is no eviction."""
+
+PREEMPTABLE: Final = "volcano.sh/preemptable"
+COOLDOWN_TIME: Final = "volcano.sh/cooldown-time"
+REVOCABLE_ZONE: Final = "volcano.sh/revocable-zone"
+JDB_MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
+JDB_MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
+
+DEFAULT_TASK: Final = "default"
+_ALPHABET: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def pod_name(job: str, task: str, index: int) -> str:
+    """Name the pod of a task."""
+    return f"{job}-{task}-{index}"
+
+
+def podgroup_name(job: Manifest) -> str:
+    """Name the PodGroup of a job."""
+    return f"{job['metadata']['name']}-{job['metadata']['uid']}"
+
+
+def scrambled(*parts: object) -> str:
+    """Make 12 characters that look random and are the same for the same parts.
+
+    A reconcile that is repeated must find what it made before, so nothing is drawn by chance.
+    """
+    number = int.from_bytes(hashlib.sha256("\0".join(map(str, parts)).encode()).digest(), "big")
+    letters = []
+    for _ in range(12):
+        number, digit = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[digit])
+    return "".join(letters)
+
+
+def host_name(job: Manifest, task: Manifest, index: int) -> tuple[str, str]:
+    """Give the host name and the subdomain that a pod of a task answers to."""
+    spec = (task.get("template") or {}).get("spec") or {}
+    name = str(job["metadata"]["name"])
+    host = str(spec.get("hostname") or pod_name(name, str(task.get("name") or ""), index))
+    return host, str(spec.get("subdomain") or name)
+
+
+def hosts(job: Manifest, task: Manifest) -> list[tuple[str, str]]:
+    """List the hosts of a task; a fixed host name in the template makes it a single one."""
+    replicas = int(task.get("replicas") or 0)
+    fixed = ((task.get("template") or {}).get("spec") or {}).get("hostname")
+    return [host_name(job, task, index) for index in range(min(replicas, 1) if fixed else replicas)]

@@ -1,0 +1,19 @@
+"""Job plugins by name: what Volcano's ``spec.plugins`` may ask for."""
+
+from typing import Final
+
+from pumice.controllers.job.plugins.base import Bits, JobPlugin, Owned
+from pumice.controllers.job.plugins.env import Env
+from pumice.controllers.job.plugins.hcclrank import Hcclrank
+from pumice.controllers.job.plugins.mpi import Mpi
+from pumice.controllers.job.plugins.pytorch import Pytorch
+from pumice.controllers.job.plugins.ray import Ray
+from pumice.controllers.job.plugins.ssh import Ssh
+from pumice.controllers.job.plugins.svc import Svc
+from pumice.controllers.job.plugins.tensorflow import Tensorflow
+
+JOB_PLUGINS: Final[dict[str, type[JobPlugin]]] = {
+    plugin.name: plugin for plugin in (Env, Svc, Ssh, Pytorch, Tensorflow, Mpi, Ray, Hcclrank)
+}
+
+__all__ = ["JOB_PLUGINS", "Bits", "JobPlugin", "Owned"]

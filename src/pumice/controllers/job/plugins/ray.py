@@ -1,0 +1,82 @@
+"""ray: starts a head and workers that find it, and a Service for the head."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from pumice.controllers.base import Manifest
+from pumice.controllers.job.names import JOB_NAME, JOB_NAMESPACE, TASK_SPEC, host_name
+from pumice.controllers.job.plugins.base import (
+    Bits,
+    JobPlugin,
+    Owned,
+    find_task,
+    flags,
+    made_for,
+    open_port,
+    task_of,
+)
+
+_PORTS: Final = {"gcs": "port", "dashboard": "dashboardPort", "client-server": "clientPort"}
+
+
+class Ray(JobPlugin):
+    """The commands of head and workers, and the three ports of the head."""
+
+    name: ClassVar[str] = "ray"
+
+    def __init__(self, arguments: Sequence[str], bits: Bits) -> None:
+        """Read the names of tasks and containers, and the ports."""
+        super().__init__(arguments, bits)
+        defaults = {
+            "head": "head",
+            "headContainer": "head",
+            "worker": "worker",
+            "workerContainer": "worker",
+            "port": 6379,
+            "dashboardPort": 8265,
+            "clientPort": 10001,
+        }
+        self.flags = flags(arguments, defaults)
+
+    def on_pod_create(self, pod: Manifest, job: Manifest) -> None:
+        """Replace the command of the container that plays the role of its task."""
+        head = find_task(job, self.flags["head"])
+        if head is None:
+            return
+        task = task_of(pod)
+        for container in pod["spec"].get("containers") or []:
+            if task == self.flags["head"] and container["name"] == self.flags["headContainer"]:
+                for name, flag in _PORTS.items():
+                    open_port(container, name, self.flags[flag])
+                container["command"] = ["sh", "-c", self._head_command()]
+            worker = (self.flags["worker"], self.flags["workerContainer"])
+            if (task, container["name"]) == worker:
+                address = ".".join(host_name(job, head, 0))
+                start = f"ray start --block --address={address}:{self.flags['port']}"
+                container["command"] = ["sh", "-c", start]
+
+    def objects(self, job: Manifest) -> list[Owned]:
+        """List the Service of the head."""
+        name = f"{job['metadata']['name']}-head-svc"
+        return [Owned("Service", name, lambda: self._service(job, name))]
+
+    def _head_command(self) -> str:
+        """Write how the head starts."""
+        return (
+            "ray start --head --block --dashboard-host=0.0.0.0"
+            f" --port={self.flags['port']} --dashboard-port={self.flags['dashboardPort']}"
+            f" --ray-client-server-port={self.flags['clientPort']}"
+        )
+
+    def _service(self, job: Manifest, name: str) -> Manifest:
+        """Write the Service of the head."""
+        selector = {
+            JOB_NAME: job["metadata"]["name"],
+            JOB_NAMESPACE: job["metadata"]["namespace"],
+            TASK_SPEC: self.flags["head"],
+        }
+        ports = [
+            {"name": port, "port": self.flags[flag], "targetPort": port, "protocol": "TCP"}
+            for port, flag in _PORTS.items()
+        ]
+        return made_for(job, "v1", "Service", name, spec={"selector": selector, "ports": ports})

@@ -1,0 +1,120 @@
+"""The PodGroup of a job: made when it is missing, kept in step when the job is scaled."""
+
+from copy import deepcopy
+from typing import Any
+
+from pumice.controllers.base import Create, Effect, Manifest, Record, Update
+from pumice.controllers.job.min_resources import min_resources
+from pumice.controllers.job.names import PARTITION_ID, TASK_SPEC, podgroup_name
+from pumice.controllers.job.state import JobState, replicas_of
+from pumice.controllers.ownership import SOURCE, controlled_by
+
+
+def min_task_member(task: Manifest) -> int:
+    """Say how many pods of a task its gang needs."""
+    if task.get("minAvailable") is not None:
+        return int(task["minAvailable"])
+    policy = task.get("partitionPolicy") or {}
+    partitions = int(policy.get("minPartitions") or 0) * int(policy.get("partitionSize") or 0)
+    return partitions or replicas_of(task)
+
+
+def podgroup_effects(state: JobState) -> list[Effect]:
+    """Make the PodGroup, or bring it in step with the job."""
+    if state.podgroup is None:
+        return [Create(_podgroup(state))]
+    wanted = _spec(state)
+    spec = deepcopy(state.podgroup.get("spec") or {})
+    for name in ("minMember", "minResources", "priorityClassName"):
+        _put(spec, name, wanted.get(name))
+    spec["minTaskMember"] = {**(spec.get("minTaskMember") or {}), **wanted["minTaskMember"]}
+    if wanted.get("subGroupPolicy") or spec.get("subGroupPolicy"):
+        _put(spec, "subGroupPolicy", wanted.get("subGroupPolicy"))
+    if spec == state.podgroup.get("spec"):
+        return []
+    return [Update({**state.podgroup, "spec": spec})]
+
+
+def pending_event(state: JobState) -> list[Effect]:
+    """Tell on the job why its PodGroup is not scheduled, by the newest true condition."""
+    status = (state.podgroup or {}).get("status") or {}
+    newest: Manifest = {}
+    for condition in status.get("conditions") or []:
+        at = condition.get("lastTransitionTime") or ""
+        if condition.get("status") == "True" and at > (newest.get("lastTransitionTime") or ""):
+            newest = condition
+        elif condition.get("status") == "True" and not newest:
+            newest = condition
+    if not newest or newest.get("type") == "Scheduled":
+        return []
+    kind = str(newest.get("type") or "").lower()
+    message = (
+        f"PodGroup {state.namespace}:{state.name} {kind}, reason: {newest.get('message') or ''}"
+    )
+    return [Record(state.job, "Warning", "PodGroupPending", message, SOURCE)]
+
+
+def _put(spec: Manifest, name: str, value: Any) -> None:
+    """Set a field, or leave it out when there is nothing to say."""
+    if value in (None, "", [], {}):
+        spec.pop(name, None)
+    else:
+        spec[name] = value
+
+
+def _podgroup(state: JobState) -> Manifest:
+    """Write the PodGroup of a job; labels and annotations are the job's own, all of them."""
+    metadata: Manifest = {
+        "name": podgroup_name(state.job),
+        "namespace": state.namespace,
+        "ownerReferences": [controlled_by(state.job)],
+    }
+    for name in ("labels", "annotations"):
+        _put(metadata, name, dict(state.job["metadata"].get(name) or {}))
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": metadata,
+        "spec": _spec(state),
+    }
+
+
+def _spec(state: JobState) -> Manifest:
+    """Write what the scheduler must know about the gang."""
+    spec: Manifest = {
+        "minMember": state.min_available,
+        "minTaskMember": {str(task.get("name") or ""): min_task_member(task) for task in state.tasks},
+        "queue": str(state.spec.get("queue") or "default"),
+    }
+    _put(spec, "minResources", min_resources(state.job, state.view))
+    _put(spec, "priorityClassName", state.spec.get("priorityClassName"))
+    _put(spec, "networkTopology", _topology(state.spec.get("networkTopology")))
+    parts = [_sub_group(task) for task in state.tasks if task.get("partitionPolicy") is not None]
+    _put(spec, "subGroupPolicy", parts)
+    return spec
+
+
+def _topology(topology: Manifest | None) -> Manifest | None:
+    """Copy a network topology; an allowed tier outranks a named one."""
+    if topology is None:
+        return None
+    copied = {"mode": topology.get("mode") or "hard"}
+    if topology.get("highestTierAllowed") is not None:
+        copied["highestTierAllowed"] = topology["highestTierAllowed"]
+    elif topology.get("highestTierName"):
+        copied["highestTierName"] = topology["highestTierName"]
+    return copied
+
+
+def _sub_group(task: Manifest) -> Manifest:
+    """Write the partitions of a task as sub groups of the gang."""
+    policy = task["partitionPolicy"]
+    part: Manifest = {
+        "name": str(task.get("name") or ""),
+        "subGroupSize": int(policy.get("partitionSize") or 0),
+        "minSubGroups": int(policy.get("minPartitions") or 0),
+        "labelSelector": {"matchLabels": {TASK_SPEC: str(task.get("name") or "")}},
+        "matchLabelKeys": [PARTITION_ID],
+    }
+    _put(part, "networkTopology", _topology(policy.get("networkTopology")))
+    return part

@@ -1,0 +1,152 @@
+"""One job as a reconcile finds it: its manifest, its pods by task, its PodGroup."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from pumice.controllers.base import Manifest, View
+from pumice.controllers.job.names import (
+    JOB_VERSION,
+    OUT_OF_SYNC,
+    PODGROUP,
+    TASK_SPEC,
+    podgroup_name,
+)
+from pumice.controllers.ownership import phase_of
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """What the rules of a job look at."""
+
+    job: Manifest
+    view: View
+    podgroup: Manifest | None
+    pods: dict[str, dict[str, Manifest]] = field(default_factory=dict)
+    """Task to pod name to pod; the task is the one that the pod itself names."""
+
+    @classmethod
+    def read(cls, job: Manifest, view: View) -> "JobState":
+        """Gather a job from a view."""
+        pods: dict[str, dict[str, Manifest]] = {}
+        for pod in view.owned_by("Pod", job):
+            task = annotation(pod, TASK_SPEC)
+            if task:
+                pods.setdefault(task, {})[str(pod["metadata"]["name"])] = pod
+        namespace = str(job["metadata"]["namespace"])
+        group = view.get(PODGROUP, namespace, podgroup_name(job))
+        if group is None:  # jobs of old releases have a PodGroup of their own name
+            group = view.get(PODGROUP, namespace, str(job["metadata"]["name"]))
+        return cls(job, view, group, pods)
+
+    @property
+    def name(self) -> str:
+        """The name of the job."""
+        return str(self.job["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the job."""
+        return str(self.job["metadata"]["namespace"])
+
+    @property
+    def uid(self) -> str:
+        """The identity of the job."""
+        return str(self.job["metadata"]["uid"])
+
+    @property
+    def spec(self) -> Manifest:
+        """What the job should be."""
+        return self.job["spec"]
+
+    @property
+    def tasks(self) -> list[Manifest]:
+        """The tasks of the job, in the order of its spec."""
+        return self.spec.get("tasks") or []
+
+    @property
+    def status(self) -> Manifest:
+        """What the job was when it was last written."""
+        return self.job.get("status") or {}
+
+    @property
+    def phase(self) -> str:
+        """The phase of the job, empty before the first look."""
+        return phase_of(self.job)
+
+    @property
+    def version(self) -> int:
+        """How often the whole job was killed."""
+        return int(self.status.get("version") or 0)
+
+    @property
+    def retries(self) -> int:
+        """How often the job, or a part of it, was restarted."""
+        return int(self.status.get("retryCount") or 0)
+
+    @property
+    def min_available(self) -> int:
+        """How many pods must run at least."""
+        return int(self.spec.get("minAvailable") or 0)
+
+    @property
+    def replicas(self) -> int:
+        """How many pods the tasks ask for together."""
+        return sum(replicas_of(task) for task in self.tasks)
+
+    @property
+    def task_minimum(self) -> int:
+        """The sum of what the tasks need at least; all replicas where a task does not say."""
+        return sum(int(task.get("minAvailable", replicas_of(task))) for task in self.tasks)
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the scheduler has let the PodGroup in, so that pods may exist."""
+        phase = ((self.podgroup or {}).get("status") or {}).get("phase")
+        return phase not in (None, "", "Pending")
+
+    def task(self, name: str) -> Manifest | None:
+        """Give a task by its name."""
+        return next((task for task in self.tasks if task.get("name") == name), None)
+
+    def all_pods(self) -> Iterator[Manifest]:
+        """Walk over the pods of all tasks, in the order of their names."""
+        for task in sorted(self.pods):
+            for name in sorted(self.pods[task]):
+                yield self.pods[task][name]
+
+
+def replicas_of(task: Manifest) -> int:
+    """Count the pods a task asks for."""
+    return int(task.get("replicas") or 0)
+
+
+def annotation(manifest: Manifest, key: str) -> str:
+    """Read an annotation, empty when it is missing."""
+    return str((manifest["metadata"].get("annotations") or {}).get(key, ""))
+
+
+def version_of(pod: Manifest) -> int:
+    """Tell under which version of its job a pod was made."""
+    text = annotation(pod, JOB_VERSION)
+    return int(text) if text.isdigit() else 0
+
+
+def pod_phase(pod: Manifest) -> str:
+    """Give the phase of a pod."""
+    return str((pod.get("status") or {}).get("phase") or "Unknown")
+
+
+def deleting(manifest: Manifest) -> bool:
+    """Tell whether an object is on its way out."""
+    return bool(manifest["metadata"].get("deletionTimestamp"))
+
+
+def out_of_sync(pod: Manifest) -> bool:
+    """Tell whether the controller itself marked a pod for removal."""
+    return annotation(pod, OUT_OF_SYNC) == "true"
+
+
+def container_statuses(pod: Manifest, field_name: str = "containerStatuses") -> list[Any]:
+    """Give what the kubelet says about the containers of a pod."""
+    return (pod.get("status") or {}).get(field_name) or []

@@ -1,0 +1,129 @@
+"""The status of a job: counts, phase, conditions; written here and nowhere else."""
+
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Final
+
+from pumice.api.meta import epoch
+from pumice.controllers.base import Manifest
+from pumice.controllers.job.names import TASK_SPEC
+from pumice.controllers.job.state import annotation, pod_phase
+from pumice.controllers.timestamps import rfc3339
+
+COUNTED: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
+_PHASES: Final = {
+    "Pending": "pending",
+    "Running": "running",
+    "Succeeded": "succeeded",
+    "Failed": "failed",
+}
+
+
+@dataclass(slots=True)
+class Counts:
+    """How many pods are in which phase, for the job and for each task."""
+
+    totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
+    tasks: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def add(self, pod: Manifest) -> None:
+        """Count a pod that stays."""
+        self.add_phase(annotation(pod, TASK_SPEC), pod_phase(pod))
+
+    def add_phase(self, task: str, phase: str) -> None:
+        """Count a pod of a task by its phase."""
+        self.totals[_PHASES.get(phase, "unknown")] += 1
+        phases = self.tasks.setdefault(task, {})
+        known = phase if phase in _PHASES else "Unknown"
+        phases[known] = phases.get(known, 0) + 1
+
+    def add_terminating(self, number: int = 1) -> None:
+        """Count pods that are on their way out."""
+        self.totals["terminating"] += number
+
+    def add_all(self, pods: Iterable[Manifest]) -> None:
+        """Count pods that stay."""
+        for pod in pods:
+            self.add(pod)
+
+
+@dataclass(slots=True)
+class Status:
+    """A status in the making; ``write`` gives the manifest form."""
+
+    manifest: Manifest
+
+    @classmethod
+    def of(cls, job: Manifest) -> "Status":
+        """Start from what the job says now."""
+        return cls(deepcopy(job.get("status") or {}))
+
+    @property
+    def phase(self) -> str:
+        """The phase that was last set."""
+        return str((self.manifest.get("state") or {}).get("phase") or "")
+
+    def count(self, name: str) -> int:
+        """Read a number of the status; absent is zero."""
+        return int(self.manifest.get(name) or 0)
+
+    def succeeded(self, task: str) -> int | None:
+        """Count the succeeded pods of a task, None when the task has no counted pod at all."""
+        state = (self.manifest.get("taskStatusCount") or {}).get(task)
+        return None if state is None else int((state.get("phase") or {}).get("Succeeded") or 0)
+
+    def set_count(self, name: str, number: int) -> None:
+        """Write a number; zero is left out, as the API server shows it."""
+        if number:
+            self.manifest[name] = number
+        else:
+            self.manifest.pop(name, None)
+
+    def set_counts(self, counts: Counts) -> None:
+        """Write the counts of all pods."""
+        for name, number in counts.totals.items():
+            self.set_count(name, number)
+        tasks = {task: {"phase": dict(phases)} for task, phases in counts.tasks.items()}
+        if tasks:
+            self.manifest["taskStatusCount"] = tasks
+        else:
+            self.manifest.pop("taskStatusCount", None)
+
+    def set_phase(self, phase: str, now: float) -> None:
+        """Enter a phase; each phase is once in the conditions, the newest last."""
+        at = rfc3339(now)
+        self.manifest["state"] = {**(self.manifest.get("state") or {}), "phase": phase}
+        self.manifest["state"]["lastTransitionTime"] = at
+        earlier = [one for one in self.manifest.get("conditions") or [] if one["status"] != phase]
+        self.manifest["conditions"] = [*earlier, {"status": phase, "lastTransitionTime": at}]
+
+    def set_resources(self, resources: dict[str, str]) -> None:
+        """Write which objects the controller made for the job."""
+        if resources:
+            self.manifest["controlledResources"] = resources
+        else:
+            self.manifest.pop("controlledResources", None)
+
+    def set_duration(self, job: Manifest) -> None:
+        """Write how long the job took until its last change of phase."""
+        last = (self.manifest.get("state") or {}).get("lastTransitionTime")
+        created = job["metadata"].get("creationTimestamp")
+        if last and created:
+            self.manifest["runningDuration"] = go_duration(max(0.0, epoch(last) - epoch(created)))
+
+    def on(self, job: Manifest) -> Manifest:
+        """Give the job with this status."""
+        return {**job, "status": self.manifest}
+
+
+def go_duration(seconds: float) -> str:
+    """Write seconds as Go prints a duration: 6s, 1m30s, 1h0m0s, 500ms."""
+    if 0 < seconds < 1:
+        return f"{seconds * 1000:g}ms"
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    text = f"{rest:g}s"
+    if hours or minutes:
+        text = f"{minutes}m{text}"
+    return f"{hours}h{text}" if hours else text

@@ -1,0 +1,220 @@
+"""The only part of the controllers that touches a cluster: watches in, effects out.
+
+Keys are looked at one after another, each on a view that holds the effects of those before.  A
+controller that fails hurts only the object it failed on.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from pumice.cluster.base import Cluster, Manifest, Propagation
+from pumice.cluster.embedded.clock import Clock
+from pumice.controllers.base import (
+    Controller,
+    Create,
+    Delete,
+    Effect,
+    Key,
+    Patch,
+    Record,
+    Update,
+    UpdateStatus,
+)
+from pumice.controllers.view import Change, ClusterView
+from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError
+
+_FIRST_DELAY_S: Final = 0.005
+_LONGEST_DELAY_S: Final = 1000.0
+_REMEMBERED: Final = 1000
+
+_Item = tuple[int, Key]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One look at an object that went wrong."""
+
+    controller: str
+    key: Key
+    error: Exception
+    attempts: int
+    at: float
+
+
+class ControllerLoop:
+    """Runs controllers on a cluster.
+
+    With a ``clock`` virtual time stops where a controller wants to look again.
+    """
+
+    def __init__(
+        self, cluster: Cluster, controllers: Sequence[Controller], clock: Clock | None = None
+    ) -> None:
+        self._cluster = cluster
+        self._controllers = tuple(controllers)
+        self._clock = clock
+        kinds = dict.fromkeys(kind for c in controllers for kind in c.watches)
+        self.view = ClusterView(cluster, kinds)
+        self.failures: deque[Failure] = deque(maxlen=_REMEMBERED)
+        """What went wrong lately, oldest first."""
+        self._interested = {
+            kind: [i for i, c in enumerate(controllers) if kind in c.watches] for kind in kinds
+        }
+        self._queue: dict[_Item, None] = {}
+        self._later: list[tuple[float, int, _Item]] = []
+        self._due: dict[_Item, float] = {}
+        self._attempts: dict[_Item, int] = {}
+        self._postponed = 0
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is to be looked at now, as far as is known."""
+        return not self._queue
+
+    def next_at(self) -> float | None:
+        """Give the time at which something is to be looked at again."""
+        later = self._later
+        while later and self._due.get(later[0][2]) != later[0][0]:
+            heapq.heappop(later)
+        return later[0][0] if later else None
+
+    def attempts(self, controller: str, key: Key) -> int:
+        """Say how often in a row looking at an object failed."""
+        names = [c.name for c in self._controllers]
+        return self._attempts.get((names.index(controller), key), 0)
+
+    def look_at(self, controller: str, key: Key) -> None:
+        """Have a controller look at an object although nothing changed."""
+        for index, known in enumerate(self._controllers):
+            if known.name == controller:
+                self._queue[index, key] = None
+
+    def run_until_quiet(self, limit: int = 100_000) -> int:
+        """Look at whatever changed until nothing does; gives how many looks it took.
+
+        Stops after ``limit`` looks; then ``quiet`` is False and the next call goes on.
+        """
+        looks = 0
+        self._notice()
+        while self._queue and looks < limit:
+            item = next(iter(self._queue))
+            del self._queue[item]
+            looks += 1
+            if self._look(item):
+                self._notice()
+        return looks
+
+    def _notice(self) -> None:
+        """Queue what changed and what is due."""
+        for change in [*self.view.refresh()]:  # all of it first: they ask the view
+            for index in self._interested[change[0]]:
+                self._ask(index, change)
+        now = self._cluster.now()
+        while (when := self.next_at()) is not None and when <= now:
+            item = heapq.heappop(self._later)[2]
+            del self._due[item]
+            self._queue[item] = None
+
+    def _ask(self, index: int, change: Change) -> None:
+        """Ask a controller which objects a change concerns."""
+        kind, old, new = change
+        controller = self._controllers[index]
+        manifests = [m for m in (new, old if _moved(old, new) else None) if m is not None]
+        for manifest in manifests:
+            try:
+                for key in controller.concerns(kind, manifest, self.view):
+                    self._queue[index, key] = None
+            except Exception as error:  # noqa: BLE001  # one bad object must not stop the others
+                metadata = manifest["metadata"]
+                key = Key(kind, metadata.get("namespace", ""), metadata["name"])
+                self._report((index, key), error, 1)
+
+    def _look(self, item: _Item) -> bool:
+        """Let a controller look at one object; says whether anything may have changed."""
+        index, key = item
+        self._due.pop(item, None)
+        done = 0
+        try:
+            plan = self._controllers[index].reconcile(key, self.view)
+            for effect in plan.effects:
+                done += 1
+                self._apply(effect)
+        except Exception as error:  # noqa: BLE001  # hurts this object only
+            self._failed(item, error)
+            return done > 0
+        self._attempts.pop(item, None)
+        if plan.again_in_s is not None:
+            self._postpone(item, plan.again_in_s)
+        return done > 0
+
+    def _apply(self, effect: Effect) -> None:
+        cluster = self._cluster
+        match effect:
+            case Create(manifest):
+                cluster.create(manifest)
+            case Update(manifest):
+                cluster.update(manifest)
+            case UpdateStatus(manifest):
+                cluster.update_status(manifest)
+            case Patch(key, changes, subresource):
+                cluster.patch(key.kind, key.namespace, key.name, changes, subresource=subresource)
+            case Delete():
+                self._delete(effect)
+            case Record(about, event_type, reason, message, source):
+                cluster.record(about, event_type, reason, message, source)
+
+    def _delete(self, effect: Delete) -> None:
+        key = effect.key
+        try:
+            self._cluster.delete(
+                key.kind,
+                key.namespace,
+                key.name,
+                grace_s=effect.grace_s,
+                propagation=cast("Propagation", effect.propagation),
+                uid=effect.uid,
+            )
+        except NotFoundError:  # what was wanted
+            return
+
+    def _failed(self, item: _Item, error: Exception) -> None:
+        """Look again: at once after a first stale read, else later and later."""
+        attempts = self._attempts.get(item, 0) + 1
+        self._attempts[item] = attempts
+        stale = isinstance(error, ConflictError | NotFoundError | AlreadyExistsError)
+        if stale and attempts == 1:
+            self._queue[item] = None
+            return
+        self._report(item, error, attempts)
+        self._postpone(item, min(_FIRST_DELAY_S * 2 ** min(attempts - 1, 30), _LONGEST_DELAY_S))
+
+    def _report(self, item: _Item, error: Exception, attempts: int) -> None:
+        index, key = item
+        name = self._controllers[index].name
+        self.failures.append(Failure(name, key, error, attempts, self._cluster.now()))
+
+    def _postpone(self, item: _Item, delay_s: float) -> None:
+        when = self._cluster.now() + max(delay_s, 0.0)
+        self._due[item] = when
+        self._postponed += 1
+        heapq.heappush(self._later, (when, self._postponed, item))
+        if self._clock is not None:
+            self._clock.call_at(when, _nothing)
+
+
+def _moved(old: Manifest | None, new: Manifest | None) -> bool:
+    """Say whether an object may concern others than before."""
+    if old is None or new is None:
+        return new is None
+    before, after = old["metadata"], new["metadata"]
+    return any(
+        before.get(field) != after.get(field)
+        for field in ("uid", "labels", "annotations", "ownerReferences")
+    )
+
+
+def _nothing() -> None:
+    """Let virtual time stop here; the loop looks at what is due by itself."""

@@ -1,0 +1,160 @@
+"""The PodGroup controller: a PodGroup for every pod of our scheduler that has none."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+from pumice.api.annotations import GROUP_NAME, PREEMPTABLE, REVOCABLE_ZONE
+from pumice.controllers.base import Create, Delete, Effect, Key, Manifest, Patch, Plan, View
+from pumice.controllers.ownership import controlled_by, controller_of, key_of
+from pumice.controllers.podgroup.usage import pods_usage
+
+POD: Final = "Pod"
+PODGROUP: Final = "PodGroup.scheduling.volcano.sh"
+
+_SCALABLE: Final = ("ReplicaSet.apps", "StatefulSet.apps")
+_OWNERS: Final = {
+    "ReplicaSet": "ReplicaSet.apps",
+    "StatefulSet": "StatefulSet.apps",
+    "DaemonSet": "DaemonSet.apps",
+    "Job": "Job.batch",
+}
+"""Kinds of owners whose annotations count."""
+
+_QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
+_MIN_MEMBER: Final = "scheduling.volcano.sh/group-min-member"
+_COOLDOWN: Final = "volcano.sh/cooldown-time"
+_MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
+_MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
+_TOPOLOGY_MODE: Final = "volcano.sh/network-topology-mode"
+_TOPOLOGY_TIER: Final = "volcano.sh/network-topology-highest-tier"
+_INHERITED: Final = "volcano.sh/"
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
+
+
+class PodGroupController:
+    """Makes PodGroups for plain pods; those of one ReplicaSet, Job or the like share one."""
+
+    name = "podgroup"
+    watches: tuple[str, ...] = (POD, PODGROUP, *_OWNERS.values())
+
+    def __init__(
+        self,
+        *,
+        scheduler_names: Collection[str] = ("volcano",),
+        inherit_owner_annotations: bool = True,
+    ) -> None:
+        self._schedulers = frozenset(scheduler_names)
+        self._inherits = inherit_owner_annotations
+
+    def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:  # noqa: ARG002
+        """Look at each pod, and at each owner that may have been scaled to nothing."""
+        return (key_of(manifest),) if kind == POD or kind in _SCALABLE else ()
+
+    def reconcile(self, key: Key, view: View) -> Plan:
+        """Give a pod its PodGroup, or take that of an owner without pods away."""
+        manifest = view.get(key.kind, key.namespace, key.name)
+        if manifest is None:
+            return Plan()
+        if key.kind in _SCALABLE:
+            return _scaled(manifest, view)
+        marks = manifest["metadata"].get("annotations") or {}
+        if manifest["spec"].get("schedulerName") not in self._schedulers or marks.get(GROUP_NAME):
+            return Plan()
+        name = group_name(manifest)
+        effects: list[Effect] = []
+        if view.get(PODGROUP, key.namespace, name) is None:
+            effects.append(Create(self._podgroup(manifest, name, view)))
+        effects.append(Patch(key, {"metadata": {"annotations": {GROUP_NAME: name}}}))
+        return Plan(effects)
+
+    def _podgroup(self, pod: Manifest, name: str, view: View) -> Manifest:
+        """Make the PodGroup of a pod."""
+        metadata, spec = pod["metadata"], pod["spec"]
+        inherited = _owner_annotations(pod, view) if self._inherits else {}
+        marks: Mapping[str, str] = metadata.get("annotations") or {}
+        min_member = _min_member(inherited.get(_MIN_MEMBER, "1"))
+        wanted: Manifest = {
+            "minMember": min_member,
+            "minResources": pods_usage(spec, min_member),
+            "queue": marks.get(_QUEUE_NAME) or "default",
+            "priorityClassName": spec.get("priorityClassName"),
+            "networkTopology": _network_topology(marks),
+        }
+        return {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {
+                "name": name,
+                "namespace": metadata["namespace"],
+                "labels": _pick(metadata.get("labels") or {}, PREEMPTABLE, _COOLDOWN),
+                "annotations": _annotations(inherited, marks),
+                "ownerReferences": _owners(pod),
+            },
+            "spec": {field: value for field, value in wanted.items() if value is not None},
+            "status": {"phase": "Pending"},
+        }
+
+
+def group_name(manifest: Manifest) -> str:
+    """Name the PodGroup of a pod: after its controlling owner, else after itself."""
+    owner = controller_of(manifest)
+    return f"podgroup-{(owner or manifest['metadata'])['uid']}"
+
+
+def _scaled(owner: Manifest, view: View) -> Plan:
+    """Delete the PodGroup of an owner that wants no pods."""
+    if owner["spec"].get("replicas", 1) != 0:
+        return Plan()
+    namespace, name = owner["metadata"]["namespace"], f"podgroup-{owner['metadata']['uid']}"
+    if view.get(PODGROUP, namespace, name) is None:
+        return Plan()
+    return Plan([Delete(Key(PODGROUP, namespace, name))])
+
+
+def _owners(pod: Manifest) -> list[dict[str, Any]]:
+    """Give the owners of a pod's group: the pod's own if one controls it, else the pod."""
+    if controller_of(pod) is not None:
+        return [dict(reference) for reference in pod["metadata"]["ownerReferences"]]
+    return [controlled_by({"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]})]
+
+
+def _owner_annotations(pod: Manifest, view: View) -> dict[str, str]:
+    """Gather the annotations of all owners of a pod; the first to name one wins."""
+    gathered: dict[str, str] = {}
+    for reference in pod["metadata"].get("ownerReferences") or ():
+        kind = _OWNERS.get(reference.get("kind", ""))
+        owner = view.get(kind, pod["metadata"]["namespace"], reference["name"]) if kind else None
+        if owner is not None:
+            gathered = (owner["metadata"].get("annotations") or {}) | gathered
+    return gathered
+
+
+def _annotations(inherited: Mapping[str, str], marks: Mapping[str, str]) -> dict[str, str]:
+    """Take over what Volcano means by annotations of owners and of the pod itself."""
+    kept = {name: text for name, text in inherited.items() if name.startswith(_INHERITED)}
+    kept |= _pick(marks, PREEMPTABLE, _COOLDOWN, REVOCABLE_ZONE)
+    budget = _MIN_AVAILABLE if _MIN_AVAILABLE in marks else _MAX_UNAVAILABLE
+    return kept | _pick(marks, budget)
+
+
+def _pick(marks: Mapping[str, str], *names: str) -> dict[str, str]:
+    return {name: marks[name] for name in names if name in marks}
+
+
+def _min_member(text: str) -> int:
+    """Read a smallest number of members; what is no number or negative counts as 1."""
+    number = int(text) if _INTEGER.fullmatch(text) else 1
+    return number if 0 <= number < 2**31 else 1
+
+
+def _network_topology(marks: Mapping[str, str]) -> Manifest | None:
+    """Read how close pods must be; an unknown mode is hard, an unreadable tier is none."""
+    if _TOPOLOGY_MODE not in marks and _TOPOLOGY_TIER not in marks:
+        return None
+    mode = marks.get(_TOPOLOGY_MODE, "hard").lower()
+    topology: Manifest = {"mode": mode if mode in {"hard", "soft"} else "hard"}
+    tier = marks.get(_TOPOLOGY_TIER, "")
+    if _INTEGER.fullmatch(tier):
+        topology["highestTierAllowed"] = int(tier)
+    return topology

@@ -1,0 +1,200 @@
+"""Queue: opens, closes and reopens queues along their hierarchy, by command or by parent.
+
+Writes ``spec.parent``, ``status.state`` and one annotation; what a queue has allocated is the
+scheduler's to write.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from pumice.api.meta import epoch
+from pumice.controllers.base import Delete, Effect, Key, Manifest, Patch, Plan, Record, View
+from pumice.controllers.ownership import SOURCE, key_of
+
+QUEUE: Final = "Queue.scheduling.volcano.sh"
+PODGROUP: Final = "PodGroup.scheduling.volcano.sh"
+COMMAND: Final = "Command.bus.volcano.sh"
+CLOSED_BY_PARENT: Final = "volcano.sh/closed-by-parent"
+
+_ROOT: Final = "root"
+_SOON: Final = 7
+"""Retries that are over within a second: 5 ms, 10 ms, and so on."""
+_SHUT: Final = frozenset({"Closed", "Closing"})
+
+
+class QueueController:
+    """Keeps ``status.state`` of queues in line with commands, parents and their PodGroups."""
+
+    name = "queue"
+    watches: tuple[str, ...] = (QUEUE, PODGROUP, COMMAND)
+
+    def __init__(self, *, max_requeue: int = 15) -> None:
+        # Volcano: a refused command is tried again, each time twice as late, and told in the end.
+        # Here it is told at once where that end is near, else not at all.
+        self._tells_refusals = 0 <= max_requeue <= _SOON
+
+    def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
+        """Look at the queue itself and its children, that of a PodGroup, that of a command."""
+        if kind == PODGROUP:
+            return (_key(manifest["spec"].get("queue") or "default"),)
+        if kind == COMMAND:
+            return (_key(manifest["target"]["name"]),) if _is_for_queues(manifest) else ()
+        name = manifest["metadata"]["name"]
+        children = (one for one in view.list(QUEUE) if _parent(one) == name)
+        return (_key(name), *(key_of(child) for child in children))
+
+    def reconcile(self, key: Key, view: View) -> Plan:
+        """Carry out the commands for a queue, then follow its parent."""
+        commands = _commands(key.name, view)
+        consumed: list[Effect] = [Delete(key_of(command)) for command in commands]
+        manifest = view.get(QUEUE, "", key.name)
+        if manifest is None:
+            return Plan(consumed)
+        queue = _Gate(manifest, view)
+        for command in commands:
+            queue.obey(str(command.get("action", "")))
+        queue.follow_parent()
+        queue.settle()
+        if not self._tells_refusals:
+            queue.refusals.clear()
+        # a command goes last: should a write fail, the next look still finds it
+        return Plan([*queue.effects(), *consumed])
+
+
+@dataclass(slots=True)
+class _Gate:
+    """One queue while it is looked at: its state so far, and what changed."""
+
+    manifest: Manifest
+    view: View
+    state: str = ""
+    mark: str | None = None
+    has_closed: bool = False
+    refusals: list[str] = field(default_factory=list)
+    parent: Manifest | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.state = (self.manifest.get("status") or {}).get("state") or "Open"
+        self.parent = self.view.get(QUEUE, "", _parent(self.manifest) or _ROOT)
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["metadata"]["name"])
+
+    @property
+    def annotated(self) -> str | None:
+        annotations = self.manifest["metadata"].get("annotations") or {}
+        return self.mark or annotations.get(CLOSED_BY_PARENT)
+
+    @property
+    def parent_is_shut(self) -> bool:
+        return self.parent is not None and _state(self.parent) in _SHUT
+
+    def obey(self, action: str) -> None:
+        """Carry out one command; a child cannot be opened below a closed parent."""
+        if action == "CloseQueue" and self.state not in _SHUT and self.name != _ROOT:
+            self._close()
+        elif action == "OpenQueue" and self.state != "Open":
+            if self.parent_is_shut:
+                self.refusals.append(_refusal(self.name, _parent(self.manifest)))
+            else:
+                self._open()
+
+    def follow_parent(self) -> None:
+        """Close below a closed parent; open again below an open one what a parent had closed."""
+        if self.name == _ROOT or self.parent is None:
+            return
+        if self.parent_is_shut and self.state not in _SHUT:
+            self.mark = "true"
+            self._close()
+        elif _state(self.parent) == "Open" and self.state in _SHUT and self.annotated == "true":
+            self._open()
+
+    def settle(self) -> None:
+        """Close for good once the last PodGroup is gone."""
+        if self.state == "Closing" and not self._podgroups():
+            self.state = "Closed"
+
+    def effects(self) -> list[Effect]:
+        """Say what to write."""
+        key = _key(self.name)
+        effects: list[Effect] = []
+        if self.name != _ROOT and not _parent(self.manifest):
+            effects.append(Patch(key, {"spec": {"parent": _ROOT}}))
+        if self.mark is not None and self.mark != _mark(self.manifest):
+            changes = {"metadata": {"annotations": {CLOSED_BY_PARENT: self.mark}}}
+            effects.append(Patch(key, changes))
+        if self.state != _state(self.manifest):
+            effects.append(Patch(key, {"status": {"state": self.state}}, subresource="status"))
+        if self.has_closed:
+            said = "Close queue succeed"
+            effects.append(Record(self.manifest, "Normal", "CloseQueue", said, SOURCE))
+        for why in self.refusals:
+            effects.append(Record(self.manifest, "Warning", "OpenQueue", why, SOURCE))
+        return effects
+
+    def _open(self) -> None:
+        self.state, self.mark = "Open", "false"
+
+    def _close(self) -> None:
+        self.state, self.has_closed = "Closing", True
+
+    def _podgroups(self) -> bool:
+        """Check for PodGroups that keep the queue from closing.
+
+        Volcano: a queue made anew under an old name does not know the PodGroups of the former.
+        """
+        made = _made(self.manifest)
+        return any(
+            (group["spec"].get("queue") or "default") == self.name and _made(group) >= made
+            for group in self.view.list(PODGROUP)
+        )
+
+
+def _refusal(name: str, parent: str) -> str:
+    why = (
+        f"Failed to open queue {name} because its parent queue {parent} is closing or closed. "
+        "Open the parent queue first."
+    )
+    said = f"sync queue {name} failed for {why}, event is CommandIssued, action is OpenQueue"
+    return f"OpenQueue queue failed for {said}"
+
+
+def _key(name: str) -> Key:
+    return Key(QUEUE, "", str(name))
+
+
+def _parent(queue: Manifest) -> str:
+    return str((queue.get("spec") or {}).get("parent") or "")
+
+
+def _state(queue: Manifest) -> str:
+    return str((queue.get("status") or {}).get("state") or "")
+
+
+def _mark(queue: Manifest) -> str | None:
+    return (queue["metadata"].get("annotations") or {}).get(CLOSED_BY_PARENT)
+
+
+def _made(manifest: Manifest) -> float:
+    text = manifest["metadata"].get("creationTimestamp")
+    return epoch(text) if text else 0.0
+
+
+def _is_for_queues(command: Manifest) -> bool:
+    target = command.get("target") or {}
+    return (
+        target.get("kind") == "Queue"
+        and target.get("apiVersion") == "scheduling.volcano.sh/v1beta1"
+    )
+
+
+def _commands(queue: str, view: View) -> list[Manifest]:
+    """Give the commands for a queue, oldest first."""
+    mine = (
+        command
+        for command in view.list(COMMAND)
+        if _is_for_queues(command) and command["target"].get("name") == queue
+    )
+    return sorted(mine, key=lambda one: (_made(one), one["metadata"]["name"]))
