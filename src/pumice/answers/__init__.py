@@ -4,7 +4,7 @@ Every answer comes from running the deciding core on a copy; nothing here prints
 cluster.
 """
 
-from pumice.answers.explain import Explanation, explain_job
+from pumice.answers.explain import Explanation, explain_job, explain_waiting
 from pumice.answers.order import QueueOrder, queue_order
 from pumice.answers.snapshots import diff_worlds, save_world, summarise
 from pumice.answers.sources import load_world
@@ -19,6 +19,7 @@ __all__ = [
     "World",
     "diff_worlds",
     "explain_job",
+    "explain_waiting",
     "load_world",
     "queue_order",
     "save_world",

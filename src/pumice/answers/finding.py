@@ -18,6 +18,7 @@ from pumice.framework.session import Session
 
 STAGES = list(Stage)
 Amounts = Mapping[str, float]
+_EVICTING = frozenset({"preempt", "reclaim", "gangpreempt", "gangreclaim"})
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ class Finding:
     victims: Mapping[str, str] = field(default_factory=dict)
     """Pods evicted for its sake, and their nodes."""
     promised: Mapping[str, str] = field(default_factory=dict)
+    evicting: tuple[str, ...] = ()
+    """Actions that may evict for it."""
     cycle: int = 1
 
     @property
@@ -153,6 +156,7 @@ class _Watcher:
             binds={pod: node for pod, node in decisions.binds.items() if pod in own},
             victims=_victims(ssn, decisions, own | {self._key}),
             promised={pod: node for pod, node in decisions.pipelined.items() if pod in own},
+            evicting=tuple(action for action in ssn.actions if action in _EVICTING),
             cycle=self._cycle,
         )
 
@@ -165,14 +169,14 @@ class _Watcher:
 
 def look(world: World, job: str, cycles: int = 1) -> Finding:
     """Play cycles and tell what the last one did with a job, or the first one that started it."""
-    lab = Lab(world)
-    for cycle in range(1, cycles + 1):
+    lab, cycle = Lab(world), 1
+    while True:
         watcher = _Watcher(job, cycle)
         decisions = lab.decide(watcher)
-        if watcher.finding.started or cycle == cycles:
-            break
+        if watcher.finding.started or cycle >= cycles:
+            return watcher.finding
         lab.apply(decisions)
-    return watcher.finding
+        cycle += 1
 
 
 def waiting_lines(ssn: Session) -> dict[int, list[int]]:

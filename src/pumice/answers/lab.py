@@ -6,6 +6,7 @@ pending ones, as their controller would make them.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from pumice.answers.world import Manifest, World, key_of
@@ -52,7 +53,8 @@ class Lab:
         """Let happen what was decided, and a cycle pass."""
         self.now += CYCLE_S
         for pod, node in decisions.binds.items():
-            self.put(_bound(self.objects["Pod", pod], node, decisions.annotations.get(pod)))
+            marks = decisions.annotations.get(pod)
+            self.put(_bound(self.objects["Pod", pod], node, marks, self.now))
         for pod in decisions.evictions:
             self.put(_made_again(self.objects["Pod", pod]))
         for pod, node in decisions.nominated.items():
@@ -98,6 +100,11 @@ class Lab:
         return played
 
 
+def stamp(now: float) -> str:
+    """Write an instant as Kubernetes does."""
+    return f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _phases(objects: Mapping[tuple[str, str], Manifest]) -> list[str]:
     return [
         str((one.get("status") or {}).get("phase"))
@@ -106,8 +113,8 @@ def _phases(objects: Mapping[tuple[str, str], Manifest]) -> list[str]:
     ]
 
 
-def _bound(pod: Manifest, node: str, marks: Mapping[str, str] | None) -> Manifest:
-    status = {**(pod.get("status") or {}), "phase": "Running"}
+def _bound(pod: Manifest, node: str, marks: Mapping[str, str] | None, now: float) -> Manifest:
+    status = {**(pod.get("status") or {}), "phase": "Running", "startTime": stamp(now)}
     status.pop("nominatedNodeName", None)
     meta = pod["metadata"]
     if marks:

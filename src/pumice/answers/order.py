@@ -134,9 +134,7 @@ def _hooks(ssn: Session, *names: str) -> list[tuple[Any, str, Callable[..., Any]
 def _job_lines(ssn: Session, rows: list[int]) -> list[Line]:
     jobs = ssn.snapshot.jobs
     view = Jobs(ssn.snapshot, np.asarray(rows, dtype=np.intp))
-    keys = [
-        _Keys(plugin.name, _keys_of(ask(view))) for plugin, _, ask in _hooks(ssn, "order_jobs")
-    ]
+    keys = [_Keys(plugin.name, _keys_of(ask(view))) for plugin, _, ask in _hooks(ssn, "order_jobs")]
     ties = [(float(jobs.created[row]), jobs.keys[row]) for row in rows]
     return _lines([jobs.keys[row] for row in rows], keys, ties)
 
@@ -166,7 +164,7 @@ def _ranks(ssn: Session, rows: list[int], compare: Callable[..., float]) -> list
 
 def _keys_of(answer: Any) -> list[list[float]]:
     """Give the keys of each row."""
-    columns: list[list[float]] = np.atleast_2d(np.asarray(answer, dtype=float)).tolist()
+    columns: list[list[float]] = np.atleast_2d(np.asarray(answer, dtype=float) + 0.0).tolist()
     return [list(keys) for keys in zip(*columns, strict=True)]
 
 
@@ -215,7 +213,7 @@ def _percent(share: float) -> str:
 
 def _queue_words(keys: Sequence[float]) -> str:
     """Read the keys of proportion and capacity: priority, share, then whether it deserves none."""
-    words = f"has {_percent(keys[1])} of its share"
+    words = f"{_percent(keys[1])} of its share"
     if keys[2:] and keys[2]:
         words = "deserves nothing"
     return f"priority {-keys[0] + 0.0:g}, {words}" if keys[0] else words

@@ -21,8 +21,8 @@ from pumice.api.objects import KINDS, from_manifest, in_namespace
 from pumice.cluster.base import Cluster
 from pumice.errors import InputError, ManifestError
 
-Source = Path | Cluster
-"""A file, a folder of files, or anything that speaks the cluster protocol."""
+Source = Path | str | Cluster
+"""A file, a folder of files, a text, or anything that speaks the cluster protocol."""
 
 DEFAULT_NOW: Final = 1767225600.0  # 2026-01-01T00:00:00Z, as in scenarios
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
@@ -58,7 +58,7 @@ def load_world(
     """
     pile = _Pile()
     for source in sources:
-        if isinstance(source, Path):
+        if isinstance(source, Path | str):
             for document in _documents(source):
                 _take_document(pile, document, source)
         else:
@@ -89,8 +89,8 @@ def load_job(path: Path) -> list[Manifest]:
     return adopt_pods(found)
 
 
-def _documents(path: Path) -> Iterator[Document]:
-    if path.is_dir():
+def _documents(path: Path | str) -> Iterator[Document]:
+    if isinstance(path, Path) and path.is_dir():
         inside = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES)
         for each in inside:
             yield from load_documents(each)
@@ -98,10 +98,11 @@ def _documents(path: Path) -> Iterator[Document]:
         yield from load_documents(path)
 
 
-def _take_document(pile: _Pile, document: Document, path: Path) -> None:
+def _take_document(pile: _Pile, document: Document, source: Path | str) -> None:
     content = document.content
     if isinstance(content, Mapping) and "kind" not in content:
         if "objects" in content or "objectsFrom" in content:
+            path = Path(document.file) if isinstance(source, Path) else Path("<input>")
             _take_scenario(pile, dict(content), path)
             return
         raise ManifestError(

@@ -1,6 +1,6 @@
 """`pumice job`: run jobs, look at them, suspend, resume and delete them."""
 
-from typing import Any, Final
+from typing import Final
 
 from pumice.cli.vcctl.ages import age
 from pumice.cli.vcctl.columns import OUTPUTS, Column, print_objects, show
@@ -153,9 +153,7 @@ def _view(call: Call) -> None:
         print_objects(call, [job], single=True)
         return
     events = [
-        event
-        for event in call.listed("Event")
-        if event["metadata"]["name"].startswith(f"{name}.")
+        event for event in call.listed("Event") if event["metadata"]["name"].startswith(f"{name}.")
     ]
     call.echo(job_view(job, events, call.cluster.now()))
 
@@ -181,7 +179,6 @@ def _delete(call: Call) -> None:
         raise VerbError("job name is mandatory to delete a particular job")
     call.cluster.delete(KIND, call.text("namespace"), name)
     call.echo(f"delete job {name} successfully\n")
-
 
 
 _NAMED: Final = (namespace_flag("job"), name_flag("job"))

@@ -33,9 +33,18 @@ class LazyCommand:
 
 COMMANDS = {
     "config": LazyCommand("pumice.cli.config:config", "Check a scheduler configuration."),
+    "explain": LazyCommand("pumice.cli.explain:explain", "Say why a job waits, and what helps."),
     "plugin": LazyCommand("pumice.cli.config:plugin", "List and describe plugins."),
     "run": LazyCommand("pumice.cli.run:run", "Run one scenario and print what is decided."),
+    "snapshot": LazyCommand("pumice.cli.snapshot:snapshot", "Save, show and compare clusters."),
     "test": LazyCommand("pumice.cli.test:test", "Run scenario files and compare expectations."),
+    "whatif": LazyCommand("pumice.cli.whatif:whatif", "Try a job or a change on a copy."),
+    "job": LazyCommand("pumice.cli.job:job", "Run, list, view, suspend, resume, delete jobs."),
+    "jobflow": LazyCommand("pumice.cli.jobflow:jobflow", "Flows of jobs that wait for each other."),
+    "jobtemplate": LazyCommand("pumice.cli.jobtemplate:jobtemplate", "Templates of job flows."),
+    "pod": LazyCommand("pumice.cli.pod:pod", "List the pods of jobs and queues."),
+    "queue": LazyCommand("pumice.cli.queue:queue", "List, make, open, close, delete queues."),
+    "vcctl": LazyCommand("pumice.cli.vcctl.command:vcctl", "The verbs in Volcano's syntax."),
 }
 
 

@@ -1,8 +1,137 @@
 """`pumice queue`: look at queues, make, open, close and delete them."""
 
-import click
+from collections import Counter
+from typing import Final
+
+from pumice.cli.queue_order import order as order_command
+from pumice.cli.vcctl.columns import OUTPUTS, Column, show
+from pumice.cli.vcctl.native import click_group
+from pumice.cli.vcctl.orders import order
+from pumice.cli.vcctl.verbs import Call, Flag, VerbError, VerbGroup, name_flag, verb
+from pumice.cluster.base import Manifest
+
+KIND: Final = "Queue.scheduling.volcano.sh"
+_GROUPS: Final = "PodGroup.scheduling.volcano.sh"
+_PHASES: Final = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
+_ACTIONS: Final = {"open": "OpenQueue", "close": "CloseQueue"}
 
 
-@click.group()
-def queue() -> None:
-    """Look at queues, make, open, close and delete them."""
+def _create(call: Call) -> None:
+    weight = call.options["weight"]
+    metadata = {"name": call.text("name")} if call.text("name") else {}
+    call.cluster.create(
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": metadata,
+            "spec": ({"weight": weight} if weight else {}) | {"guarantee": {}},
+            "status": {"state": call.text("state"), "reservation": {}, "allocated": None},
+        }
+    )
+
+
+def _delete(call: Call) -> None:
+    call.cluster.delete(KIND, "", _name(call))
+
+
+def _operate(call: Call) -> None:
+    name, action, weight = _name(call), call.text("action"), call.options["weight"]
+    if action == "update":
+        if not weight:
+            raise VerbError(
+                f"when update queue {name}, weight must be specified, "
+                "the value must be greater than 0"
+            )
+        call.cluster.patch(KIND, "", name, {"spec": {"weight": weight}})
+        return
+    if not action:
+        raise VerbError("action can not be null")
+    if action not in _ACTIONS:
+        raise VerbError(f"action {action} invalid, valid actions are open, close and update")
+    order(call, call.cluster.get(KIND, "", name), _ACTIONS[action], "default")
+
+
+def _name(call: Call) -> str:
+    if not call.text("name"):
+        raise VerbError("queue name must be specified")
+    return call.text("name")
+
+
+def _get(call: Call) -> None:
+    if not call.text("name"):
+        raise VerbError("name is mandatory to get the particular queue details")
+    _show(call, [call.cluster.get(KIND, "", call.text("name"))], single=True)
+
+
+def _list(call: Call) -> None:
+    _show(call, call.listed(KIND), single=False)
+
+
+def _show(call: Call, queues: list[Manifest], *, single: bool) -> None:
+    counts = Counter(
+        ((group.get("spec") or {}).get("queue"), (group.get("status") or {}).get("phase"))
+        for group in (call.listed(_GROUPS) if queues else ())
+    )
+
+    def counted(phase: str) -> Column:
+        return Column(
+            title=phase, value=lambda queue: counts[queue["metadata"]["name"], phase], width=8
+        )
+
+    def spec(title: str, key: str, default: str | int) -> Column:
+        return Column(
+            title=title, value=lambda queue: (queue.get("spec") or {}).get(key, default), width=8
+        )
+
+    columns = [
+        Column(title="Name", value=lambda queue: queue["metadata"]["name"], width=25),
+        spec("Weight", "weight", 0),
+        Column(
+            title="State", value=lambda queue: (queue.get("status") or {}).get("state", ""), width=8
+        ),
+        spec("Parent", "parent", ""),
+        *map(counted, _PHASES),
+        *(_amounts(title) for title in ("Guarantee", "Deserved", "Capability")),
+    ]
+    show(call, queues, columns, gap=3, single=single)
+
+
+def _amounts(title: str) -> Column:
+    """Make the column of a limit, shown by `-o wide`."""
+
+    def value(queue: Manifest) -> str:
+        amounts = (queue.get("spec") or {}).get(title.lower()) or {}
+        amounts = amounts.get("resource") or {} if title == "Guarantee" else amounts
+        return ",".join(f"{name}={amount}" for name, amount in sorted(amounts.items())) or "<none>"
+
+    return Column(title=title, value=value, wide=True)
+
+
+QUEUE: Final = VerbGroup(
+    "queue",
+    "Queue Operations",
+    "Look at queues, make, open, close and delete them.",
+    (
+        verb(
+            "create",
+            "creates queue",
+            _create,
+            Flag("name", "n", "the name of queue", "test"),
+            Flag("weight", "w", "the weight of the queue", 1, "int32"),
+            Flag("state", "S", "the state of queue", "Open"),
+        ),
+        verb("delete", "delete queue", _delete, name_flag("queue", "n")),
+        verb(
+            "operate",
+            "operate queue",
+            _operate,
+            name_flag("queue", "n"),
+            Flag("weight", "w", "the weight of the queue", 0, "int32"),
+            Flag("action", "a", "operate action to queue, valid actions are open, close, update"),
+        ),
+        verb("list", "lists all the queue", _list, outputs=OUTPUTS),
+        verb("get", "get a queue", _get, name_flag("queue", "n"), outputs=OUTPUTS),
+    ),
+)
+queue = click_group(QUEUE)
+queue.add_command(order_command)

@@ -104,9 +104,13 @@ class View(Protocol):
 class Controller(Protocol):
     """Takes care of one kind of object."""
 
-    name: str
-    watches: tuple[str, ...]
-    """Kinds whose changes concern it, its own first (see ``pumice.cluster.base.kind_of``)."""
+    @property
+    def name(self) -> str:
+        """What it is called in records and failures."""
+
+    @property
+    def watches(self) -> tuple[str, ...]:
+        """Kinds whose changes concern it, its own first (see ``pumice.cluster.base.kind_of``)."""
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
         """Say which objects to look at when an object of a watched kind changed or went."""

@@ -4,6 +4,7 @@ Writes ``spec.parent``, ``status.state`` and one annotation; what a queue has al
 scheduler's to write.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,8 +19,7 @@ COMMAND: Final = "Command.bus.volcano.sh"
 CLOSED_BY_PARENT: Final = "volcano.sh/closed-by-parent"
 
 _ROOT: Final = "root"
-_SOON: Final = 7
-"""Retries that are over within a second: 5 ms, 10 ms, and so on."""
+_FIRST_DELAY_S: Final = 0.005
 _SHUT: Final = frozenset({"Closed", "Closing"})
 
 
@@ -29,10 +29,13 @@ class QueueController:
     name = "queue"
     watches: tuple[str, ...] = (QUEUE, PODGROUP, COMMAND)
 
-    def __init__(self, *, max_requeue: int = 15) -> None:
-        # Volcano: a refused command is tried again, each time twice as late, and told in the end.
-        # Here it is told at once where that end is near, else not at all.
-        self._tells_refusals = 0 <= max_requeue <= _SOON
+    def __init__(self, *, max_requeue_num: int = 15) -> None:
+        """Set how often opening is tried again below a closed parent; below 0 for ever."""
+        self._patience_s = math.inf
+        if max_requeue_num >= 0:  # each wait is twice as long as the one before
+            self._patience_s = _FIRST_DELAY_S * (2**max_requeue_num - 1)
+        self._refused: dict[str, float] = {}
+        """Queues waiting to be opened and until when; losing it loses an unheeded command."""
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
         """Look at the queue itself and its children, that of a PodGroup, that of a command."""
@@ -50,16 +53,29 @@ class QueueController:
         consumed: list[Effect] = [Delete(key_of(command)) for command in commands]
         manifest = view.get(QUEUE, "", key.name)
         if manifest is None:
+            self._refused.pop(key.name, None)
             return Plan(consumed)
-        queue = _Gate(manifest, view)
+        queue = _Gate(manifest, view, is_wanted_open=key.name in self._refused)
         for command in commands:
             queue.obey(str(command.get("action", "")))
         queue.follow_parent()
         queue.settle()
-        if not self._tells_refusals:
-            queue.refusals.clear()
+        told, again_in_s = self._wait(queue)
         # a command goes last: should a write fail, the next look still finds it
-        return Plan([*queue.effects(), *consumed])
+        return Plan([*queue.effects(), *told, *consumed], again_in_s)
+
+    def _wait(self, queue: "_Gate") -> tuple[list[Effect], float | None]:
+        """Keep in mind that a queue is to be opened, until that is no longer worth waiting for."""
+        if not queue.is_wanted_open:
+            self._refused.pop(queue.name, None)
+            return [], None
+        now = queue.view.now
+        left_s = self._refused.setdefault(queue.name, now + self._patience_s) - now
+        if left_s > 0:
+            return [], None if math.isinf(left_s) else left_s
+        del self._refused[queue.name]
+        why = _refusal(queue.name, _parent(queue.manifest))
+        return [Record(queue.manifest, "Warning", "OpenQueue", why, SOURCE)], None
 
 
 @dataclass(slots=True)
@@ -71,7 +87,7 @@ class _Gate:
     state: str = ""
     mark: str | None = None
     has_closed: bool = False
-    refusals: list[str] = field(default_factory=list)
+    is_wanted_open: bool = False
     parent: Manifest | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,17 +108,18 @@ class _Gate:
         return self.parent is not None and _state(self.parent) in _SHUT
 
     def obey(self, action: str) -> None:
-        """Carry out one command; a child cannot be opened below a closed parent."""
+        """Carry out one command; opening may have to wait for the parent."""
         if action == "CloseQueue" and self.state not in _SHUT and self.name != _ROOT:
             self._close()
         elif action == "OpenQueue" and self.state != "Open":
-            if self.parent_is_shut:
-                self.refusals.append(_refusal(self.name, _parent(self.manifest)))
-            else:
-                self._open()
+            self.is_wanted_open = True
+        if action == "CloseQueue":
+            self.is_wanted_open = False
 
     def follow_parent(self) -> None:
         """Close below a closed parent; open again below an open one what a parent had closed."""
+        if self.is_wanted_open and not self.parent_is_shut:
+            self._open()
         if self.name == _ROOT or self.parent is None:
             return
         if self.parent_is_shut and self.state not in _SHUT:
@@ -130,12 +147,10 @@ class _Gate:
         if self.has_closed:
             said = "Close queue succeed"
             effects.append(Record(self.manifest, "Normal", "CloseQueue", said, SOURCE))
-        for why in self.refusals:
-            effects.append(Record(self.manifest, "Warning", "OpenQueue", why, SOURCE))
         return effects
 
     def _open(self) -> None:
-        self.state, self.mark = "Open", "false"
+        self.state, self.mark, self.is_wanted_open = "Open", "false", False
 
     def _close(self) -> None:
         self.state, self.has_closed = "Closing", True

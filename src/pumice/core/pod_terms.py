@@ -129,7 +129,10 @@ class SpreadCounter(Counter):
         for limit in self.limits:
             flipped = (then - before > limit) != (now - self.least > limit)
             for each in np.flatnonzero(flipped).tolist():
-                _log_domain(self.domains, each, log)
+                if each == code:
+                    _log_domain(self.domains, each, log)
+                else:
+                    log(self.domains.rows_of(each))
 
 
 def _log_domain(domains: LabelColumn, code: int, log: Log) -> None:

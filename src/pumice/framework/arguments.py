@@ -36,6 +36,7 @@ __all__ = [
     "Amount",
     "ArgumentRow",
     "Duration",
+    "Fault",
     "arg",
     "arg_pattern",
     "bind_arguments",
@@ -85,6 +86,16 @@ class ArgumentRow:
     default: str
     bounds: str
     doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A value of the right type that is of no use all the same; the key is one that was given."""
+
+    key: str
+    wanted: str
+    found: object
+    hint: str = ""
 
 
 def arg(

@@ -3,6 +3,7 @@
 Rendered from records; a job that no action looked at is told apart from one that was refused.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 Numbers = Mapping[str, Any]
 _NAMED = 3
 """Victims that are told by name."""
+_LONG = 7
+"""Characters of an exact amount of bytes that still reads well."""
+_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 def explain(ssn: "Session", job: Job) -> str:
@@ -31,7 +35,11 @@ def explain(ssn: "Session", job: Job) -> str:
     if record.stage is Stage.ENQUEUE and record.why is not Why.NOT_ENQUEUED:
         return f"not enqueued: {sentence}"
     short = job.min_member - job.ready - job.pending_best_effort
-    if short > 0 and record.why in (Why.NO_NODE_FITS, Why.NO_DOMAIN_FITS, Why.OVER_QUOTA):
+    if (
+        job.min_member > 1
+        and short > 0
+        and record.why in (Why.NO_NODE_FITS, Why.NO_DOMAIN_FITS, Why.OVER_QUOTA)
+    ):
         sentence += f"; the gang is short of {short} of {job.min_member}"
     return sentence
 
@@ -45,10 +53,23 @@ def _not_reached(ssn: "Session", job: Job) -> str:
 
 
 def amount_text(resource: str, amount: float) -> str:
-    """Write an amount of a row; scalars beyond cpu, memory and pods are kept in milli-units."""
+    """Write an amount of a row for people: cpu in cores, bytes in the largest unit that reads well.
+
+    Scalars beyond cpu, memory and pods are kept in milli-units.
+    """
     name = resource.removeprefix("requests.").removeprefix("limits.")
-    scale = 1 if name in ("cpu", "memory", "pods") else 1000
-    return format_quantity(resource, amount / scale)
+    if name == "cpu":
+        return f"{amount / 1000:.12g}"
+    amount = amount if name in ("memory", "pods") else amount / 1000
+    exact = format_quantity(resource, amount)
+    if len(exact) <= _LONG or not _counts_bytes(name):
+        return exact
+    power = min(int(math.log(abs(amount), 1024)), len(_UNITS) - 1)
+    return f"{amount / 1024**power:.4g}{_UNITS[power]}"
+
+
+def _counts_bytes(name: str) -> bool:
+    return name in ("memory", "storage", "ephemeral-storage") or name.startswith("hugepages-")
 
 
 def _quota(ssn: "Session", numbers: Numbers) -> str:

@@ -6,7 +6,7 @@ session, so state cannot leak from one to the next.
 
 import difflib
 import functools
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -17,6 +17,7 @@ from pumice.core.resources import Column, Mask
 from pumice.core.shapes import Shape
 from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
 from pumice.errors import UnknownHookError
+from pumice.framework.arguments import Fault
 from pumice.framework.hooks import BY_NAME
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ Codes = NDArray[np.int16] | Mask
 PERMIT, ABSTAIN, REJECT = 1, 0, -1
 """Votes."""
 
-_ASIDE = frozenset({"vary_by", "bound_victims"})
-"""Methods that serve hooks without being one: they save questions and change no answer."""
+_ASIDE = frozenset({"vary_by", "bound_victims", "faults"})
+"""Methods that serve hooks or checks without being a hook: they change no answer."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,10 @@ class Plugin:
             if public and attribute not in BY_NAME and attribute not in _ASIDE:
                 near = difflib.get_close_matches(attribute, BY_NAME, n=1)
                 raise UnknownHookError(cls.name, attribute, near[0] if near else "")
+
+    def faults(self) -> Iterable[Fault]:
+        """Tell which arguments have the right type and are yet of no use; for checks only."""
+        return ()
 
     def vary_by(self, task: Task) -> Hashable:
         """Say what, beside the shape, the answers of this plugin's node hooks depend on."""

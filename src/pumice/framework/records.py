@@ -123,9 +123,7 @@ class Records:
         }
         if task.job in self.watched and short is not None:
             numbers |= self._nearest(task, short)
-        self.note(
-            task.job, Stage.NODES, Why.NO_NODE_FITS, task=task.key, nodes=nodes, **numbers
-        )
+        self.note(task.job, Stage.NODES, Why.NO_NODE_FITS, task=task.key, nodes=nodes, **numbers)
 
     def _nearest(self, task: Task, short: Mask) -> dict[str, Any]:
         """Find the node that lacks least, in parts of what is asked for, and how much it lacks."""

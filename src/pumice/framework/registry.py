@@ -3,11 +3,12 @@
 A registry is a value handed to the scheduler; nothing registers itself on import.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
-from pumice.api.conf import Problem, SchedulerConf, check_names
+from pumice.api.conf import PluginConf, Problem, SchedulerConf, check_names
+from pumice.api.conf_lines import summary
 from pumice.framework.action_arguments import ACTION_ARGUMENTS, NoArguments
 from pumice.framework.arguments import bind_arguments
 from pumice.framework.dispatch import Enabled
@@ -48,14 +49,28 @@ def check_conf(
     for tier in conf.tiers:
         for entry in tier.plugins:
             if entry.name in plugins:
-                lines = entry.argument_lines
-                problems += bind_arguments(plugins[entry.name], entry.arguments, lines)[1]
+                problems += _check_arguments(entry, plugins[entry.name])
     for action, arguments in conf.configurations.items():
         if action in actions:
             declared = ACTION_ARGUMENTS.get(action, NoArguments)
             lines = conf.configuration_argument_lines.get(action, {})
             problems += bind_arguments(declared, arguments, lines)[1]
     return problems
+
+
+def _check_arguments(entry: PluginConf, cls: type[Plugin]) -> Iterator[Problem]:
+    """List what is wrong with the arguments of a plugin, by their types and by its own word."""
+    fields, problems = bind_arguments(cls, entry.arguments, entry.argument_lines)
+    yield from problems
+    for fault in cls(**fields).faults():
+        yield Problem(
+            line=entry.argument_lines.get(fault.key, entry.line),
+            field=fault.key,
+            wanted=fault.wanted,
+            found=summary(fault.found),
+            hint=fault.hint,
+            severity="ignored",
+        )
 
 
 def deciding_order(

@@ -1,6 +1,7 @@
 """resource-strategy-fit: fill or spread nodes, resource by resource, and keep scarce ones free."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from pumice.api.annotations import STRATEGY_TYPE, STRATEGY_WEIGHT
 from pumice.core.resources import CPU, MEMORY, STEP, Column, Mask
 from pumice.core.shapes import Shape
 from pumice.core.views import NodeFacts, Nodes, Task
-from pumice.framework.arguments import arg
+from pumice.framework.arguments import Fault, arg
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.session import Session
 
@@ -72,6 +73,21 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
     proportional: Proportional = arg(
         "proportional", default_factory=Proportional, doc="keep cpu and memory for them"
     )
+
+    def faults(self) -> Iterator[Fault]:
+        """Tell of entries of ``resources`` that are passed over or read as something else."""
+        for name, entry in self.resources.items():
+            if not _is_pattern(name):
+                yield Fault("resources", "a star at the end of a name only", name, "left out")
+            given = entry if isinstance(entry, dict) else {}
+            kind, weight = given.get("type", LEAST), given.get("weight", 1)
+            if not isinstance(entry, dict):
+                yield Fault("resources", f"a mapping with type and weight for {name}", entry)
+            if kind not in (MOST, LEAST):
+                hint = f"{LEAST} is used for {name}"
+                yield Fault("resources", f"{MOST} or {LEAST}", kind, hint)
+            if _whole(weight, 0) <= 0:
+                yield Fault("resources", "a weight above 0", weight, f"1 is used for {name}")
 
     def on_open(self, ssn: Session) -> None:
         """Resolve names to rows."""
@@ -178,13 +194,18 @@ def _read_strategies(resources: dict[str, Any]) -> dict[str, tuple[str, int]]:
         return {"cpu": (LEAST, 1), "memory": (LEAST, 1)}
     found = {}
     for name, entry in resources.items():
-        if "*" in name and (name == "*" or name.find("*") != len(name) - 1):
+        if not _is_pattern(name):
             continue
         given = entry if isinstance(entry, dict) else {}
         weight = _whole(given.get("weight"), 1)
         kind = MOST if given.get("type") == MOST else LEAST
         found[name] = (kind, weight if weight > 0 else 1)
     return found
+
+
+def _is_pattern(name: str) -> bool:
+    """Say whether a name has no star, or one at its end after something else."""
+    return "*" not in name or name.find("*") == len(name) - 1 > 0
 
 
 def _match(name: str, strategies: dict[str, tuple[str, int]]) -> tuple[str, int] | None:

@@ -1,6 +1,7 @@
 """tdm: lend nodes to pods that can be taken off again, during certain hours of the day (UTC)."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ from pumice.core.shapes import Shape
 from pumice.core.status import FINISHED, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, NodeFacts, Task
-from pumice.framework.arguments import Duration, arg, arg_pattern
+from pumice.framework.arguments import Duration, Fault, arg, arg_pattern
 from pumice.framework.columns import Jobs
 from pumice.framework.plugin import PERMIT, REJECT, Codes, Plugin, Reason
 from pumice.framework.session import Session
@@ -45,6 +46,13 @@ class Tdm(Plugin, name="tdm"):
     evict_period: Duration = arg(
         "tdm.evict.period", default=Duration(60.0), doc="shortest time between two evictions"
     )
+
+    def faults(self) -> Iterator[Fault]:
+        """Tell of windows that cannot be read."""
+        for zone, hours in self.windows.items():
+            if _read_window(hours) is None:
+                key, hint = f"tdm.revocable-zone.{zone}", "the zone stays closed"
+                yield Fault(key, "hours such as 10:00-21:00", hours, hint)
 
     def on_open(self, ssn: Session) -> None:
         """See which zones are open now, and which jobs may be preempted as a whole."""
@@ -129,14 +137,18 @@ class Tdm(Plugin, name="tdm"):
 
 def _is_open(window: str, now: float) -> bool:
     """Say whether now lies in a window that starts today; one that cannot be read is closed."""
+    found = _read_window(window)
+    return found is not None and found[0] <= int(now) % _DAY <= found[1]
+
+
+def _read_window(window: str) -> tuple[int, int] | None:
+    """Give the seconds of the day at which a window opens and closes; None: no such hours."""
     start, dash, end = window.strip().partition("-")
     first, last = _TIME.fullmatch(start), _TIME.fullmatch(end)
     if not dash or first is None or last is None:
-        return False
+        return None
     opens, closes = (int(m[1]) * 3600 + int(m[2]) * 60 for m in (first, last))
-    if closes <= opens:
-        closes += _DAY
-    return opens <= int(now) % _DAY <= closes
+    return opens, closes + _DAY if closes <= opens else closes
 
 
 def _is_revocable(shape: Shape) -> bool:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from pumice.api.conf import parse_conf, read_conf
 from pumice.framework import registry
-from pumice.framework.arguments import arg
+from pumice.framework.arguments import Fault, arg
 from pumice.framework.plugin import Plugin
 from pumice.framework.registry import build_tiers, check_conf, deciding_order, installed_plugins
 
@@ -82,6 +82,26 @@ def test_names_that_do_not_exist_are_errors():
     errors = [problem for problem in problems if problem.severity == "error"]
     assert {str(problem.found) for problem in errors} == {"alocate", "secund"}
     assert all("did you mean" in problem.hint for problem in errors)
+
+
+def test_what_a_plugin_says_of_its_own_arguments_is_told_with_the_line():
+    @dataclass(kw_only=True)
+    class Choosy(Plugin, name="choosy"):
+        """Knows what it cannot use."""
+
+        word: str = arg("word", default="", doc="a word")
+
+        def faults(self):
+            if self.word:
+                yield Fault("word", "a better word", self.word, "ask somebody")
+
+    text = (
+        "actions: allocate\ntiers:\n- plugins:\n  - name: choosy\n    arguments:\n      word: it\n"
+    )
+    (problem,) = check_conf(conf(text), {"choosy": Choosy}, ACTIONS)
+    assert str(problem) == "line 6: word: wanted a better word, found 'it' (ask somebody)"
+    assert problem.severity == "ignored"
+    assert check_conf(conf(text.replace("it", "''")), {"choosy": Choosy}, ACTIONS) == []
 
 
 def test_a_good_configuration_has_no_problems():

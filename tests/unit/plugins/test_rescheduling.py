@@ -238,6 +238,28 @@ def test_a_strategy_that_is_not_known_is_left_out(entry):
     assert gone(HOT, percents(hot=(90, 50), cold=(5, 5)), own([entry])) == []
 
 
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ("- name: lowNodeUtilisation", "'lowNodeUtilisation' (did you mean 'lowNodeUtilization'?)"),
+        ("- some words", "wanted the name of a strategy, found 'some words'"),
+        ("- {name: lowNodeUtilization, params: 5}", "wanted a mapping as params"),
+        (
+            "- {name: lowNodeUtilization, params: {thresholds: {cpu: many}}}",
+            "wanted integer, found 'many' (lowNodeUtilization.thresholds.cpu",
+        ),
+        (
+            "- {name: lowNodeUtilization, params: {threshold: {}}}",
+            "did you mean 'thresholds'?",
+        ),
+    ],
+)
+def test_a_check_tells_of_strategies_and_params_that_are_of_no_use(entry, told):
+    (problem,) = Scheduler(parse_conf(own([entry]))).ignored
+    assert (problem.line, problem.field) == (6, "strategies")
+    assert told in str(problem)
+
+
 def test_the_base_of_strategies_chooses_nothing_itself():
     with pytest.raises(NotImplementedError):
         Strategy().victims(None, [])

@@ -94,6 +94,23 @@ def test_an_unknown_type_in_the_configuration_means_least_allocated():
     assert scores(BUSY, only("cpu", "Bogus")) == scores(BUSY, only("cpu", "LeastAllocated"))
 
 
+@pytest.mark.parametrize(
+    ("name", "entry", "wanted"),
+    [
+        ("cpu", {"type": "MostAlocated"}, "MostAllocated or LeastAllocated"),
+        ("cpu", {"weight": 0}, "a weight above 0"),
+        ("cpu", {"weight": "two"}, "a weight above 0"),
+        ("cpu", "MostAllocated", "a mapping with type and weight for cpu"),
+        ("*", {}, "a star at the end of a name only"),
+        ("a*b", {}, "a star at the end of a name only"),
+    ],
+)
+def test_a_check_tells_of_entries_that_are_read_as_something_else(name, entry, wanted):
+    good = {"memory": {"type": "LeastAllocated", "weight": 2}, "nvidia.com/*": {}}
+    (fault,) = ResourceStrategyFit(resources={**good, name: entry}).faults()
+    assert (fault.key, fault.wanted) == ("resources", wanted)
+
+
 def test_one_resource_that_would_overflow_makes_the_score_zero():
     objects = [node("n", cpu=10, memory="1Gi")]
     asks = {"cpu": 1, "memory": "2Gi"}

@@ -73,6 +73,12 @@ def test_a_zone_is_closed_outside_its_window_or_if_the_window_cannot_be_read(clo
     assert not is_lent(clock, window)
 
 
+@pytest.mark.parametrize("hours", ["", "10:00", "10-21", "25:00-26:00", "10:00-21:60"])
+def test_a_check_tells_of_hours_that_cannot_be_read(hours):
+    (fault,) = Tdm(windows={"good": "9:30-8:00", "rz1": hours}).faults()
+    assert (fault.key, fault.found) == ("tdm.revocable-zone.rz1", hours)
+
+
 @pytest.mark.parametrize(
     ("annotations", "welcome"),
     [

@@ -10,6 +10,7 @@ from pumice.cluster.base import Manifest, kind_of
 
 NOTHING = "No resources found\n"
 OUTPUTS = ("json", "yaml", "wide", "name")
+_ROOM = 2  # spaces between columns that the original would let run into each other
 _TEXT = "tag:yaml.org,2002:str"
 _BOOLS = ("y", "Y", "n", "N")  # to Go, not to PyYAML
 
@@ -43,22 +44,34 @@ def show(
     elif not items:
         call.echo(NOTHING)
     else:
-        shown = [column for column in columns if call.output == "wide" or not column.wide]
-        lines = table(shown, items, gap, gap if title_gap is None else title_gap)
+        wide = call.output == "wide"
+        shown = [column for column in columns if wide or not column.wide]
+        least = _ROOM if wide else None
+        lines = table(shown, items, gap, gap if title_gap is None else title_gap, least=least)
         call.echo("".join(lines if call.headers else lines[1:]))
 
 
 def table(
-    columns: Sequence[Column], items: Sequence[Manifest], gap: int, title_gap: int
+    columns: Sequence[Column],
+    items: Sequence[Manifest],
+    gap: int,
+    title_gap: int,
+    *,
+    least: int | None = None,
 ) -> list[str]:
-    """Lay out a title line and one line for each object."""
-    cells = [[str(column.value(item)) for column in columns] for item in items]
-    widths = [
-        column.width
-        or max(len(column.title) + title_gap, *(len(row[at]) + gap for row in cells))
-        for at, column in enumerate(columns)
-    ]
-    rows = [[column.title for column in columns], *cells]
+    """Lay out a title line and one line for each object.
+
+    A column of fixed width runs into the next when a text is too long, unless ``least`` spaces
+    are to stand between any two.
+    """
+    rows = [[column.title for column in columns]]
+    rows += [[str(column.value(item)) for column in columns] for item in items]
+    widths = []
+    for at, column in enumerate(columns):
+        lengths = [len(row[at]) for row in rows]
+        fitting = max(lengths[0] + title_gap, *(length + gap for length in lengths[1:]))
+        narrowest = 0 if least is None else max(lengths) + least
+        widths.append(max(column.width or fitting, narrowest))
     return [
         "".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) + "\n"
         for row in rows

@@ -42,7 +42,11 @@ _COMMANDS: Final = (
 
 
 @click.command(
-    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+    context_settings={
+        "allow_interspersed_args": False,
+        "help_option_names": [],
+        "ignore_unknown_options": True,
+    },
     add_help_option=False,
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)

@@ -78,7 +78,8 @@ def _go_fault(text: str, error: ManifestError) -> str:
         next(iter(yaml.compose_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))))
     except yaml.MarkedYAMLError as fault:
         line = next(
-            (mark.line for mark in (fault.context_mark, fault.problem_mark) if mark and mark.line), 0
+            (mark.line for mark in (fault.context_mark, fault.problem_mark) if mark and mark.line),
+            0,
         )
         if line and isinstance(fault, yaml.scanner.ScannerError):
             line += 1

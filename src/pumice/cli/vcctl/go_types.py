@@ -6,7 +6,7 @@ value of the wrong type is refused.  Keys that are not listed here are kept at t
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, Final
 
 from pumice.cli.vcctl.quantities import canonical
@@ -158,7 +158,7 @@ def _is_empty(content: Any, go_type: str) -> bool:
     return content in (None, "", 0, False) or content in ([], {})
 
 
-@lru_cache(maxsize=None)
+@cache
 def _fields(go_type: str) -> dict[str, _Field]:
     fields = {}
     for declared in _STRUCTS[go_type].split(", "):

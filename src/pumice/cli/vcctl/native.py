@@ -20,7 +20,7 @@ def click_group(group: VerbGroup) -> click.Group:
 
 def _command(group: VerbGroup, verb: Verb) -> click.Command:
     @click.pass_context
-    def run(ctx: click.Context, **given: Any) -> None:
+    def run(ctx: click.Context, /, **given: Any) -> None:
         output = given.pop("output", None) or ""
         headers = not given.pop("no_headers", False)
         ctx.exit(

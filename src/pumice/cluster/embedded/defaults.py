@@ -44,9 +44,9 @@ def _job(job: Manifest) -> None:
     spec = job.setdefault("spec", {})
     _fill(spec, {"queue": "default", "maxRetry": 3})
     for part in (spec, *(spec.get("tasks") or ())):
-        if part.get("networkTopology"):
+        if part.get("networkTopology") is not None:
             part["networkTopology"].setdefault("mode", "hard")
-        if part.get("partitionPolicy"):
+        if part.get("partitionPolicy") is not None:
             part["partitionPolicy"].setdefault("minPartitions", 0)
 
 

@@ -1,6 +1,7 @@
 """Names, uids and times that a server gives to new objects; the same for the same seed."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 from pumice.cluster.base import Manifest
@@ -12,7 +13,13 @@ _STRIDE: Final = 8_675_309  # coprime to 27**5, so that suffixes repeat only aft
 
 def timestamp(seconds: float) -> str:
     """Write a time as Kubernetes does, in whole seconds."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _text(int(seconds))
+
+
+@lru_cache(maxsize=1024)
+def _text(second: int) -> str:
+    """Write a second; many things happen in the same one."""
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Identity:
@@ -23,24 +30,15 @@ class Identity:
         self._seed = seed
         self._uids = 0
         self._names = 0
-        self._second = -1
-        self._text = ""
 
     def stamp(self, metadata: Manifest, now: float) -> None:
         """Write uid, creationTimestamp and generation of a new object."""
         self._uids += 1
         metadata["uid"] = f"{self._prefix}{self._uids:012x}"
-        metadata["creationTimestamp"] = self.timestamp(now)
+        metadata["creationTimestamp"] = timestamp(now)
         metadata["generation"] = 1
         for field in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
             metadata.pop(field, None)
-
-    def timestamp(self, seconds: float) -> str:
-        """Write a time; many objects are made in the same second."""
-        second = int(seconds)
-        if second != self._second:
-            self._second, self._text = second, timestamp(second)
-        return self._text
 
     def name(self, prefix: str) -> str:
         """Make a name of a prefix and five letters."""

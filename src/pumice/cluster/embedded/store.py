@@ -13,7 +13,7 @@ from pumice.cluster.embedded.clock import Clock, VirtualClock
 from pumice.cluster.embedded.defaults import fill_in
 from pumice.cluster.embedded.events import EventBook
 from pumice.cluster.embedded.garbage import Remover
-from pumice.cluster.embedded.identity import Identity
+from pumice.cluster.embedded.identity import Identity, timestamp
 from pumice.cluster.embedded.kinds import Kind, Kinds
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.pods import bound, disrupted, prioritised
@@ -61,7 +61,7 @@ class EmbeddedCluster:
         self.admission = admission
         self._shelf = Shelf(history)
         self._identity = Identity(seed)
-        self._remover = Remover(self._shelf, lambda s: self._identity.timestamp(self.now() + s))
+        self._remover = Remover(self._shelf, lambda s: timestamp(self.now() + s))
         self._events = EventBook(self) if record_events else None
         for namespace in ("default", "kube-system"):
             self._need_namespace(namespace)
@@ -258,7 +258,7 @@ class EmbeddedCluster:
         """Give a pod its node."""
         with self.lock:
             old = self._need(Ref("Pod", namespace, pod))
-            new = bound(old, node, annotations, self._identity.timestamp(self.now()))
+            new = bound(old, node, annotations, timestamp(self.now()))
             self._shelf.put(self._shelf.table("Pod"), new, old)
 
     def evict(self, namespace: str, pod: str, reason: str) -> None:
@@ -266,7 +266,7 @@ class EmbeddedCluster:
         with self.lock:
             ref = Ref("Pod", namespace, pod)
             old = self._need(ref)
-            new = disrupted(old, reason, self._identity.timestamp(self.now()))
+            new = disrupted(old, reason, timestamp(self.now()))
             self._shelf.put(self._shelf.table("Pod"), new, old)
             self._remover.delete(ref)
 

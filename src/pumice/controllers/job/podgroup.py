@@ -38,13 +38,8 @@ def podgroup_effects(state: JobState) -> list[Effect]:
 def pending_event(state: JobState) -> list[Effect]:
     """Tell on the job why its PodGroup is not scheduled, by the newest true condition."""
     status = (state.podgroup or {}).get("status") or {}
-    newest: Manifest = {}
-    for condition in status.get("conditions") or []:
-        at = condition.get("lastTransitionTime") or ""
-        if condition.get("status") == "True" and at > (newest.get("lastTransitionTime") or ""):
-            newest = condition
-        elif condition.get("status") == "True" and not newest:
-            newest = condition
+    true = [one for one in status.get("conditions") or [] if one.get("status") == "True"]
+    newest = max(true, key=lambda one: str(one.get("lastTransitionTime") or ""), default=None)
     if not newest or newest.get("type") == "Scheduled":
         return []
     kind = str(newest.get("type") or "").lower()
@@ -83,7 +78,9 @@ def _spec(state: JobState) -> Manifest:
     """Write what the scheduler must know about the gang."""
     spec: Manifest = {
         "minMember": state.min_available,
-        "minTaskMember": {str(task.get("name") or ""): min_task_member(task) for task in state.tasks},
+        "minTaskMember": {
+            str(task.get("name") or ""): min_task_member(task) for task in state.tasks
+        },
         "queue": str(state.spec.get("queue") or "default"),
     }
     _put(spec, "minResources", min_resources(state.job, state.view))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from pumice.controllers.base import Manifest, View
 from pumice.controllers.job.names import (
@@ -13,6 +13,9 @@ from pumice.controllers.job.names import (
     podgroup_name,
 )
 from pumice.controllers.ownership import phase_of
+
+ENDED: Final = frozenset({"Succeeded", "Failed"})
+"""Phases of pods that will not change any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,12 @@ def deleting(manifest: Manifest) -> bool:
 def out_of_sync(pod: Manifest) -> bool:
     """Tell whether the controller itself marked a pod for removal."""
     return annotation(pod, OUT_OF_SYNC) == "true"
+
+
+def left_over(pod: Manifest, version: int) -> bool:
+    """Tell whether a kill pass should have removed a pod and was cut short."""
+    live = pod_phase(pod) not in ENDED
+    return not deleting(pod) and (out_of_sync(pod) or (live and version_of(pod) < version))
 
 
 def container_statuses(pod: Manifest, field_name: str = "containerStatuses") -> list[Any]:

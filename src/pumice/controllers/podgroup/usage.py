@@ -13,8 +13,8 @@ Amounts = dict[str, tuple[int, bool]]
 
 _NANO: Final = 10**9
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
-_DECIMAL: Final = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
-_BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL: Final[tuple[str, ...]] = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
+_BINARY: Final[tuple[str, ...]] = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 def pods_usage(spec: Mapping[str, Any], n_pods: int) -> dict[str, str]:
@@ -26,8 +26,9 @@ def pods_usage(spec: Mapping[str, Any], n_pods: int) -> dict[str, str]:
     for resource, amount in _plus(_pod(spec, "requests"), overhead).items():
         if resource in _COMPUTE or resource.startswith("hugepages-") or not _is_native(resource):
             one[resource] = one[f"requests.{resource}"] = amount
-    for resource, amount in _plus(_pod(spec, "limits"), overhead).items():
-        if resource in _COMPUTE:
+    limits = _pod(spec, "limits")
+    for resource, amount in _plus(limits, overhead).items():
+        if resource in _COMPUTE and resource in limits:  # overhead alone limits nothing
             one[f"limits.{resource}"] = amount
     return {name: _print(nano * n_pods, binary) for name, (nano, binary) in one.items()}
 
@@ -78,10 +79,12 @@ def _is_native(resource: str) -> bool:
 
 def _print(nano: int, binary: bool) -> str:  # noqa: FBT001 - one private caller
     """Write an amount with the largest suffix that leaves a whole number."""
-    if binary and nano % _NANO == 0 and nano >= 1024 * _NANO:
-        number, step, base, suffixes = nano // _NANO, 0, 1024, _BINARY
+    whole, rest = divmod(nano, _NANO)
+    if binary and not rest and whole >= 1024:
+        number, base, suffixes = whole, 1024, _BINARY
     else:
-        number, step, base, suffixes = nano, 0, 1000, _DECIMAL
+        number, base, suffixes = nano, 1000, _DECIMAL
+    step = 0
     while number and number % base == 0 and step + 1 < len(suffixes):
         number, step = number // base, step + 1
     return f"{number}{suffixes[step]}" if number else "0"

@@ -1,12 +1,13 @@
 """The rescheduling plugin: asks its strategies for victims, no oftener than its interval."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from pumice.framework.arguments import Duration, arg, bind_arguments
+from pumice.api.conf import nearest
+from pumice.framework.arguments import Duration, Fault, arg, bind_arguments
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.plugins.rescheduling.low_node_utilization import LowNodeUtilization
@@ -58,19 +59,36 @@ class Rescheduling(Plugin, name="rescheduling"):
             chosen.update(dict.fromkeys(strategy.victims(self._ssn, running)))
         return list(chosen)
 
+    def faults(self) -> Iterator[Fault]:
+        """Tell of strategies that do not exist and of params they cannot use."""
+        for entry in self.strategies:
+            name, cls, params = self._read(entry)
+            if cls is None:
+                near = nearest(name, self.registry)
+                hint = f"did you mean '{near}'?" if near else f"known: {', '.join(self.registry)}"
+                yield Fault("strategies", "the name of a strategy", name or entry, hint)
+            elif params is None:
+                yield Fault("strategies", f"a mapping as params of {name}", entry["params"])
+            else:
+                for problem in bind_arguments(cls, params, path=name)[1]:
+                    hint = f"{problem.field}; {problem.hint}".removesuffix("; ")
+                    yield Fault("strategies", problem.wanted, problem.found, hint)
+
+    def _read(self, entry: Any) -> tuple[str, type[Strategy] | None, Mapping[str, Any] | None]:
+        """Give the name, the class and the params of an entry; None for what makes no sense."""
+        given: Mapping[str, Any] = entry if isinstance(entry, Mapping) else {}
+        name = given.get("name")
+        name = name if isinstance(name, str) else ""
+        params = given.get("params") or {}
+        return name, self.registry.get(name), params if isinstance(params, Mapping) else None
+
     def _make(self) -> list[Strategy]:
         """Make each configured strategy; of two entries of one name the last counts."""
-        entries = self.strategies or [{"name": LowNodeUtilization.name}]
+        for fault in self.faults():
+            log.warning("rescheduling: wanted %s, found %s", fault.wanted, fault.found)
         made: dict[str, Strategy] = {}
-        for entry in entries:
-            name = entry.get("name") if isinstance(entry, Mapping) else None
-            cls = self.registry.get(name) if isinstance(name, str) else None
-            params = (entry.get("params") or {}) if cls else None
-            if cls is None or not isinstance(params, Mapping):
-                log.warning("rescheduling: strategy %s is not known, left out", entry)
-                continue
-            fields, problems = bind_arguments(cls, params, path=cls.name)
-            for problem in problems:
-                log.warning("rescheduling: %s", problem)
-            made[cls.name] = cls(**fields)
+        for entry in self.strategies or [{"name": LowNodeUtilization.name}]:
+            name, cls, params = self._read(entry)
+            if cls is not None and params is not None:
+                made[name] = cls(**bind_arguments(cls, params)[0])
         return list(made.values())

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pumice.controllers.job.plugins.base import Bits, JobPlugin, Owned
+from pumice.controllers.job.plugins.base import JobPlugin, KeyMaker, Owned
 from pumice.controllers.job.plugins.env import Env
 from pumice.controllers.job.plugins.hcclrank import Hcclrank
 from pumice.controllers.job.plugins.mpi import Mpi
@@ -16,4 +16,4 @@ JOB_PLUGINS: Final[dict[str, type[JobPlugin]]] = {
     plugin.name: plugin for plugin in (Env, Svc, Ssh, Pytorch, Tensorflow, Mpi, Ray, Hcclrank)
 }
 
-__all__ = ["JOB_PLUGINS", "Bits", "JobPlugin", "Owned"]
+__all__ = ["JOB_PLUGINS", "JobPlugin", "KeyMaker", "Owned"]

@@ -8,8 +8,8 @@ from pumice.controllers.base import Manifest
 from pumice.controllers.job.names import TASK_INDEX, TASK_SPEC
 from pumice.controllers.ownership import controlled_by
 
-Bits = Callable[[int], int]
-"""Draws a number of so many random bits."""
+KeyMaker = Callable[[], tuple[str, str]]
+"""Makes a private and a public key."""
 
 _Flag = TypeVar("_Flag", bool, int, str)
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
@@ -34,7 +34,7 @@ class JobPlugin:
     listed: ClassVar[bool] = True
     """Whether the status of the job names the plugin among its resources."""
 
-    def __init__(self, arguments: Sequence[str], bits: Bits) -> None:
+    def __init__(self, arguments: Sequence[str], keys: KeyMaker) -> None:
         """Read the arguments of the job's spec; unreadable ones end the reading."""
 
     def on_pod_create(self, pod: Manifest, job: Manifest) -> None:
@@ -113,7 +113,7 @@ def open_port(container: Manifest, name: str, number: int) -> None:
     """Open a port of a container unless it is open already."""
     ports = container.setdefault("ports", [])
     if all(port.get("containerPort") != number for port in ports):
-        ports.append({"name": name, "containerPort": number})
+        ports.append({"name": name, "containerPort": number, "protocol": "TCP"})
 
 
 def mount(pod: Manifest, volume: Manifest, path: str, **extra: str) -> None:

@@ -5,8 +5,8 @@ from typing import ClassVar, Final
 
 from pumice.controllers.base import Manifest
 from pumice.controllers.job.plugins.base import (
-    Bits,
     JobPlugin,
+    KeyMaker,
     find_task,
     flags,
     index_of,
@@ -23,9 +23,9 @@ class Hcclrank(JobPlugin):
     name: ClassVar[str] = "hcclrank"
     listed: ClassVar[bool] = False
 
-    def __init__(self, arguments: Sequence[str], bits: Bits) -> None:
+    def __init__(self, arguments: Sequence[str], keys: KeyMaker) -> None:
         """Read the names of the roles."""
-        super().__init__(arguments, bits)
+        super().__init__(arguments, keys)
         self.flags = flags(arguments, {"master": "master", "worker": "worker"})
 
     def on_pod_create(self, pod: Manifest, job: Manifest) -> None:

@@ -6,8 +6,8 @@ from typing import ClassVar
 from pumice.controllers.base import Manifest
 from pumice.controllers.job.names import hosts
 from pumice.controllers.job.plugins.base import (
-    Bits,
     JobPlugin,
+    KeyMaker,
     add_env,
     containers,
     find_task,
@@ -22,9 +22,9 @@ class Mpi(JobPlugin):
 
     name: ClassVar[str] = "mpi"
 
-    def __init__(self, arguments: Sequence[str], bits: Bits) -> None:
+    def __init__(self, arguments: Sequence[str], keys: KeyMaker) -> None:
         """Read the names of the roles and the port."""
-        super().__init__(arguments, bits)
+        super().__init__(arguments, keys)
         self.flags = flags(arguments, {"master": "master", "worker": "worker", "port": 22})
 
     def on_pod_create(self, pod: Manifest, job: Manifest) -> None:

@@ -6,8 +6,8 @@ from typing import ClassVar
 from pumice.controllers.base import Manifest
 from pumice.controllers.job.names import host_name
 from pumice.controllers.job.plugins.base import (
-    Bits,
     JobPlugin,
+    KeyMaker,
     add_env,
     find_task,
     flags,
@@ -39,9 +39,9 @@ class Pytorch(JobPlugin):
 
     name: ClassVar[str] = "pytorch"
 
-    def __init__(self, arguments: Sequence[str], bits: Bits) -> None:
+    def __init__(self, arguments: Sequence[str], keys: KeyMaker) -> None:
         """Read the names of the roles, the port and whether workers wait."""
-        super().__init__(arguments, bits)
+        super().__init__(arguments, keys)
         defaults = {
             "master": "master",
             "worker": "worker",

@@ -6,8 +6,8 @@ from typing import ClassVar, Final
 from pumice.controllers.base import Manifest
 from pumice.controllers.job.names import JOB_NAME, JOB_NAMESPACE, TASK_SPEC, host_name
 from pumice.controllers.job.plugins.base import (
-    Bits,
     JobPlugin,
+    KeyMaker,
     Owned,
     find_task,
     flags,
@@ -24,9 +24,9 @@ class Ray(JobPlugin):
 
     name: ClassVar[str] = "ray"
 
-    def __init__(self, arguments: Sequence[str], bits: Bits) -> None:
+    def __init__(self, arguments: Sequence[str], keys: KeyMaker) -> None:
         """Read the names of tasks and containers, and the ports."""
-        super().__init__(arguments, bits)
+        super().__init__(arguments, keys)
         defaults = {
             "head": "head",
             "headContainer": "head",
@@ -79,4 +79,5 @@ class Ray(JobPlugin):
             {"name": port, "port": self.flags[flag], "targetPort": port, "protocol": "TCP"}
             for port, flag in _PORTS.items()
         ]
-        return made_for(job, "v1", "Service", name, spec={"selector": selector, "ports": ports})
+        spec = {"selector": selector, "ports": ports, "type": "ClusterIP"}
+        return made_for(job, "v1", "Service", name, spec=spec)

@@ -2,15 +2,19 @@
 
 import base64
 import math
+from collections.abc import Callable
 from typing import Final
 
-from pumice.controllers.job.plugins.base import Bits
+Bits = Callable[[int], int]
+"""Draws a number of so many random bits."""
 
 KEY_BITS: Final = 2048
 _EXPONENT: Final = 65537
-_ROUNDS: Final = 24  # of Miller and Rabin; a wrong answer is less likely than a broken machine
+_ROUNDS: Final = 8  # of Miller and Rabin; a wrong answer is less likely than a broken machine
 _SMALL: Final = tuple(
-    number for number in range(3, 2000, 2) if all(number % odd for odd in range(3, 45, 2) if odd < number)
+    number
+    for number in range(3, 2000, 2)
+    if all(number % odd for odd in range(3, 45, 2) if odd < number)
 )
 
 
@@ -61,9 +65,9 @@ def _prime(bits: Bits, size: int) -> int:
     """Draw a prime whose two highest bits are set and that suits the exponent."""
     while True:
         number = bits(size) | (3 << (size - 2)) | 1
-        if all(number % small for small in _SMALL) and number % _EXPONENT != 1:
-            if _probably_prime(number, bits):
-                return number
+        suits = number % _EXPONENT != 1 and all(number % small for small in _SMALL)
+        if suits and _probably_prime(number, bits):
+            return number
 
 
 def _probably_prime(number: int, bits: Bits) -> bool:

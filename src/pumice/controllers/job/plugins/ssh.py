@@ -6,8 +6,7 @@ from typing import ClassVar, Final
 
 from pumice.controllers.base import Manifest
 from pumice.controllers.job.names import hosts
-from pumice.controllers.job.plugins.base import Bits, JobPlugin, Owned, flags, made_for, mount
-from pumice.controllers.job.plugins.rsa import key_pair
+from pumice.controllers.job.plugins.base import JobPlugin, KeyMaker, Owned, flags, made_for, mount
 
 _HOME: Final = "/root/.ssh"
 _FILES: Final = ("id_rsa", "id_rsa.pub", "authorized_keys", "config")
@@ -19,9 +18,9 @@ class Ssh(JobPlugin):
 
     name: ClassVar[str] = "ssh"
 
-    def __init__(self, arguments: Sequence[str], bits: Bits) -> None:
+    def __init__(self, arguments: Sequence[str], keys: KeyMaker) -> None:
         """Read where the keys go, and keys that were brought along."""
-        super().__init__(arguments, bits)
+        super().__init__(arguments, keys)
         defaults = {
             "ssh-key-file-path": _HOME,
             "ssh-private-key": "",
@@ -29,7 +28,7 @@ class Ssh(JobPlugin):
             "ssh-port": 22,
         }
         self.flags = flags(arguments, defaults)
-        self.bits = bits
+        self.keys = keys
 
     def on_pod_create(self, pod: Manifest, job: Manifest) -> None:
         """Mount the keys; elsewhere than at root's home they must be readable by others."""
@@ -50,7 +49,7 @@ class Ssh(JobPlugin):
         """Write the Secret, with new keys unless the job brought its own."""
         private, public = self.flags["ssh-private-key"], self.flags["ssh-public-key"]
         if not private:
-            private, public = key_pair(self.bits)
+            private, public = self.keys()
         texts = (private, public, public, self._config(job))
         data = {
             name: base64.b64encode(text.encode()).decode()

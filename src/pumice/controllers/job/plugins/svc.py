@@ -6,8 +6,8 @@ from typing import ClassVar
 from pumice.controllers.base import Manifest
 from pumice.controllers.job.names import JOB_NAME, JOB_NAMESPACE, NETWORK_POLICY, hosts
 from pumice.controllers.job.plugins.base import (
-    Bits,
     JobPlugin,
+    KeyMaker,
     Owned,
     containers,
     flags,
@@ -21,9 +21,9 @@ class Svc(JobPlugin):
 
     name: ClassVar[str] = "svc"
 
-    def __init__(self, arguments: Sequence[str], bits: Bits) -> None:
+    def __init__(self, arguments: Sequence[str], keys: KeyMaker) -> None:
         """Read the three switches."""
-        super().__init__(arguments, bits)
+        super().__init__(arguments, keys)
         defaults = {
             "publish-not-ready-addresses": False,
             "disable-network-policy": False,
@@ -40,7 +40,11 @@ class Svc(JobPlugin):
         if self.flags["inject-hosts-env"]:
             for container in containers(pod):
                 container.setdefault("env", []).extend(_host_variables(job, config))
-        mount(pod, {"name": config, "configMap": {"name": config}}, "/etc/volcano")
+        mount(
+            pod,
+            {"name": config, "configMap": {"name": config, "defaultMode": 0o644}},
+            "/etc/volcano",
+        )
 
     def objects(self, job: Manifest) -> list[Owned]:
         """List the Service, the ConfigMap and, unless it is switched off, the NetworkPolicy."""
@@ -55,7 +59,7 @@ class Svc(JobPlugin):
 
     def _service(self, job: Manifest) -> Manifest:
         """Write the headless Service."""
-        spec: Manifest = {"clusterIP": "None", "selector": _selector(job)}
+        spec: Manifest = {"clusterIP": "None", "selector": _selector(job), "type": "ClusterIP"}
         if self.flags["publish-not-ready-addresses"]:
             spec["publishNotReadyAddresses"] = True
         return made_for(job, "v1", "Service", str(job["metadata"]["name"]), spec=spec)

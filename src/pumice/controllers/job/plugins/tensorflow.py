@@ -7,8 +7,8 @@ from typing import ClassVar, Final
 from pumice.controllers.base import Manifest
 from pumice.controllers.job.names import host_name
 from pumice.controllers.job.plugins.base import (
-    Bits,
     JobPlugin,
+    KeyMaker,
     add_env,
     flags,
     index_of,
@@ -24,9 +24,9 @@ class Tensorflow(JobPlugin):
 
     name: ClassVar[str] = "tensorflow"
 
-    def __init__(self, arguments: Sequence[str], bits: Bits) -> None:
+    def __init__(self, arguments: Sequence[str], keys: KeyMaker) -> None:
         """Read the task names of the four roles and the port."""
-        super().__init__(arguments, bits)
+        super().__init__(arguments, keys)
         self.flags = flags(arguments, {**{role: role for role in _ROLES}, "port": 2222})
 
     def on_pod_create(self, pod: Manifest, job: Manifest) -> None:

@@ -1,0 +1,216 @@
+"""The gates a job passes on its way to a node, each passed, failed or not reached.
+
+Rendered from one finding; decides nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pumice.answers.finding import STAGES, Finding, Stop
+from pumice.framework.explaining import amount_text
+from pumice.framework.records import Stage, Why
+
+PASSED, FAILED, NOT_REACHED = "passed", "failed", "not reached"
+_SHOWN = 4
+"""Victims or jobs that are told by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """One gate; ``mark`` is passed, failed or not reached."""
+
+    name: str
+    mark: str
+    text: str
+
+
+def climb(finding: Finding, *, behind: bool = False) -> list[Gate]:
+    """Give all gates in order; ``behind`` says that others before the job are what stops it."""
+    marks = [
+        ("valid", *_valid(finding)),
+        ("enqueued", *_enqueued(finding)),
+        ("position", *_position(finding, behind=behind)),
+        ("quota", *_quota(finding)),
+        ("nodes", *_nodes(finding)),
+        ("gang", *_gang(finding)),
+        ("eviction", *_eviction(finding)),
+    ]
+    gates: list[Gate] = []
+    blocked = False
+    for name, mark, text in marks:
+        if blocked and name in ("position", "quota", "nodes", "gang", "eviction"):
+            gates.append(Gate(name=name, mark=NOT_REACHED, text=""))
+        else:
+            gates.append(Gate(name=name, mark=mark, text=text))
+        # a job that is not valid or not let in gets no further; later gates are told all the same
+        blocked = blocked or (mark == FAILED and name in ("valid", "enqueued"))
+    return gates
+
+
+def _valid(finding: Finding) -> tuple[str, str]:
+    n = sum(finding.counts.values())
+    if not finding.listed:
+        queue = finding.queue or "(none)"
+        return FAILED, f"queue {queue} does not exist, so no cycle looks at the job"
+    if finding.invalid:
+        return FAILED, finding.invalid
+    if not n:
+        return FAILED, "its pod group has no pods"
+    if finding.gated and finding.gated >= finding.pending:
+        return FAILED, f"scheduling gates hold back {finding.gated} of {n} pods"
+    held = f", {finding.gated} held back by scheduling gates" if finding.gated else ""
+    return PASSED, f"{n} pod{'s' * (n != 1)}, at least {finding.min_member} needed{held}"
+
+
+def _enqueued(finding: Finding) -> tuple[str, str]:
+    if not finding.listed:
+        return NOT_REACHED, ""
+    if finding.phase_before not in ("Pending", ""):
+        return PASSED, f"in queue {finding.queue} already (phase {finding.phase_before})"
+    stop = finding.stops.get(Stage.ENQUEUE)
+    if stop is not None:
+        return FAILED, _refusal(stop)
+    if finding.phase != "Pending" or finding.place.turn is not None or finding.started:
+        return PASSED, f"let into queue {finding.queue} in this cycle"
+    return FAILED, "no configured action lets it in"
+
+
+def _position(finding: Finding, *, behind: bool) -> tuple[str, str]:
+    place = finding.place
+    where = ""
+    if finding.job in place.jobs:
+        at, n = place.jobs.index(finding.job) + 1, len(place.jobs)
+        queue, queues = place.queues.index(finding.queue) + 1, len(place.queues)
+        where = f"{_nth(at)} of {n} in queue {finding.queue}, which comes {_nth(queue)} of {queues}"
+    stop = finding.stops.get(Stage.QUEUE)
+    if stop is not None:
+        return FAILED, f"{where}; the queue already has its share"
+    if place.turn is None:
+        calm = not finding.pending and not finding.waiting
+        where = where or ("nothing of it waits" if calm else "")
+        return (PASSED, where) if finding.started or calm else (NOT_REACHED, where)
+    turn = f"taken {_nth(place.turn + 1)} in this cycle"
+    if behind:
+        shown = ", ".join(place.before[:_SHOWN])
+        more = f" and {len(place.before) - _SHOWN} more" if len(place.before) > _SHOWN else ""
+        return FAILED, f"{where}; {turn}, after {shown}{more}, who leave too little"
+    return PASSED, f"{where}; {turn}"
+
+
+def _quota(finding: Finding) -> tuple[str, str]:
+    stop = finding.stops.get(Stage.QUOTA)
+    if stop is not None:
+        return FAILED, _refusal(stop)
+    if not _got_to(finding, Stage.QUOTA):
+        return NOT_REACHED, ""
+    held = finding.held.get("held", {})
+    shown = ", ".join(
+        f"{name} {amount_text(name, amount)}" for name, amount in held.items() if name != "pods"
+    )
+    return PASSED, f"queue {finding.queue} now holds {shown or 'nothing'}"
+
+
+def _nodes(finding: Finding) -> tuple[str, str]:
+    stop = finding.stops.get(Stage.NODES)
+    if stop is None:
+        if not _got_to(finding, Stage.NODES):
+            return NOT_REACHED, ""
+        return PASSED, _places(finding)
+    numbers = stop.numbers
+    if stop.why is Why.NO_DOMAIN_FITS:
+        return FAILED, finding.sentence
+    pod = str(numbers["task"]).partition("/")[2]
+    return FAILED, f"0 of {finding.n_nodes} take {pod}: {count_nodes(numbers)}"
+
+
+def count_nodes(numbers: Mapping[str, Any]) -> str:
+    """Count nodes by reason, the most frequent first, and name the nearest."""
+    by_count = sorted(numbers["nodes"].items(), key=lambda entry: (-entry[1], entry[0]))
+    counted = ", ".join(f"{n} {plain_reason(text)}" for text, n in by_count)
+    return (counted or "none was tried") + _nearest_node(numbers)
+
+
+def plain_reason(text: str) -> str:
+    """Say a reason without Kubernetes' "node(s)"."""
+    if text.startswith("Insufficient "):
+        return f"short of {text.removeprefix('Insufficient ')}"
+    return text.removeprefix("node(s) ")
+
+
+def _nearest_node(numbers: Mapping[str, Any]) -> str:
+    """Name the node that comes nearest, and what it lacks."""
+    if not numbers.get("nearest") or not numbers.get("lacks"):
+        return ""
+    need = numbers.get("need", {})
+    lacks = ", ".join(
+        f"{name} {amount_text(name, amount)}"
+        + (f" of {amount_text(name, need[name])}" if name in need else "")
+        for name, amount in numbers["lacks"].items()
+    )
+    return f"; nearest is {numbers['nearest']}, which lacks {lacks}"
+
+
+def _gang(finding: Finding) -> tuple[str, str]:
+    if finding.started or (finding.ready >= finding.min_member and finding.ready):
+        return PASSED, f"{finding.ready} of at least {finding.min_member} pods have a node"
+    stop = finding.stops.get(Stage.GANG)
+    if not (_got_to(finding, Stage.NODES) or stop is not None or finding.waiting):
+        return NOT_REACHED, ""
+    found = finding.ready + finding.found_node + finding.waiting
+    short = max(finding.min_member - found, 0)
+    if finding.makes_room:
+        return PASSED, f"{found} of at least {finding.min_member} pods have a place or are promised"
+    return FAILED, f"short by {short}: {found} of at least {finding.min_member} pods found a place"
+
+
+def _eviction(finding: Finding) -> tuple[str, str]:
+    if finding.makes_room:
+        if not finding.victims:
+            return FAILED, "waits for pods that are on their way out"
+        names = list(finding.victims)
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        return FAILED, f"waits for evicted pods to leave: {', '.join(names[:_SHOWN])}{more}"
+    if finding.started or not (finding.pending or finding.waiting):
+        return PASSED, "nobody has to leave"
+    if finding.evicting and _got_to(finding, Stage.QUOTA):
+        return FAILED, f"{' and '.join(finding.evicting)} found no pods to evict for it"
+    if not finding.evicting:
+        return NOT_REACHED, "no action of the configuration evicts"
+    return NOT_REACHED, ""
+
+
+def _got_to(finding: Finding, stage: Stage) -> bool:
+    """Say whether a job came as far as a stage."""
+    if finding.started or (finding.ready >= finding.min_member and finding.ready):
+        return True
+    return any(STAGES.index(each) >= STAGES.index(stage) for each in finding.stops) and (
+        finding.place.turn is not None or bool(finding.waiting)
+    )
+
+
+def _places(finding: Finding) -> str:
+    nodes = sorted(set(finding.binds.values()) or set(finding.promised.values()))
+    more = f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else ""
+    return f"on {', '.join(nodes[:_SHOWN])}{more}" if nodes else "each pod found a node"
+
+
+def _refusal(stop: Stop) -> str:
+    numbers = stop.numbers
+    if stop.why is Why.OVER_QUOTA and "resource" in numbers:
+        resource = numbers["resource"]
+        used, request, limit = (
+            amount_text(resource, numbers[key]) for key in ("used", "request", "limit")
+        )
+        over = amount_text(resource, numbers["used"] + numbers["request"] - numbers["limit"])
+        at = numbers["at"]
+        at = at if at == "cluster" or " " in at else f"queue {at}"
+        return f"{at}: {resource} {used} + {request} asked for > {limit} allowed, {over} too much"
+    if "problem" in numbers:
+        return f"{stop.why.value}: {numbers['problem']}"
+    return stop.why.value
+
+
+def _nth(n: int) -> str:
+    ending = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n}{ending}"

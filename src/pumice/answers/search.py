@@ -1,0 +1,149 @@
+"""Find changes that make a waiting job start, each proved by running the cycle on a copy.
+
+Trials are counted, so that an answer about a large cluster does not take forever.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pumice.answers.changes import Change, chain
+from pumice.answers.finding import Finding, look
+from pumice.answers.remedies import Remedy, remedies
+from pumice.answers.world import Manifest, World, group_of
+
+BUDGET = 80
+"""Cycles that one search may run."""
+WANTED = 6
+"""Remedies that are enough."""
+_STEPS = 3
+"""Changes that are joined at most where one alone does not help."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A change that works, and what then happens."""
+
+    change: Change
+    finding: Finding
+
+    @property
+    def text(self) -> str:
+        """Say what to do."""
+        return self.change.text
+
+
+@dataclass
+class Search:
+    """One search for ways to get a job started."""
+
+    world: World
+    job: str
+    cycles: int = 1
+    left: int = BUDGET
+    tried: dict[str, Finding] = field(default_factory=dict)
+    """What came of each change that was tried."""
+
+    def starts_without(self, others: Sequence[str]) -> bool:
+        """Say whether the job would start if some other jobs asked for nothing."""
+        gone = set(others)
+        change = Change(
+            "without the jobs before it",
+            lambda world: world.edited(
+                lambda one: (
+                    None
+                    if one["kind"] == "Pod" and group_of(one) in gone and not _has_node(one)
+                    else one
+                )
+            ),
+        )
+        way = self._try(change, [])
+        return way is not None and way.finding.started
+
+    def ways(self, finding: Finding) -> list[Way]:
+        """Find single changes that work; if there is none, up to three changes that do together."""
+        prefix: list[Change] = []
+        world = self.world
+        for _ in range(_STEPS):
+            found = self._single(world, finding, prefix)
+            if found:
+                return found
+            step = self._best_step(world, finding, prefix)
+            if step is None:
+                return []
+            prefix = [step.change]
+            world, finding = chain(prefix)(self.world), step.finding
+        return []
+
+    def _single(self, world: World, finding: Finding, prefix: list[Change]) -> list[Way]:
+        found: list[Way] = []
+        done: set[str] = set()
+        for remedy in remedies(world, finding):
+            if remedy.group in done or len(found) >= WANTED:
+                continue
+            way = self._smallest(remedy, prefix)
+            if way is not None:
+                found.append(way)
+                done |= {remedy.group} - {""}
+        return found
+
+    def _smallest(self, remedy: Remedy, prefix: list[Change]) -> Way | None:
+        """Find the smallest size that works; None if the largest does not."""
+        way = self._try(remedy.make(remedy.largest), prefix)
+        if way is None or not _works(way.finding):
+            return None
+        return self._shrink(remedy, way, prefix, _works)
+
+    def _shrink(
+        self,
+        remedy: Remedy,
+        best: Way,
+        prefix: list[Change],
+        good: Callable[[Finding], bool],
+    ) -> Way:
+        """Halve the size of a remedy while what comes of it stays good."""
+        low, high = 1, remedy.largest
+        while low < high and self.left:
+            middle = (low + high) // 2
+            way = self._try(remedy.make(middle), prefix)
+            if way is not None and good(way.finding):
+                best, high = way, middle
+            else:
+                low = middle + 1
+        return best
+
+    def _best_step(self, world: World, finding: Finding, prefix: list[Change]) -> Way | None:
+        """Find the change that brings the job furthest, if any brings it further at all."""
+        best: tuple[Remedy, Way] | None = None
+        for remedy in remedies(world, finding):
+            way = self._try(remedy.make(remedy.largest), prefix)
+            if way is None or _progress(way.finding) <= _progress(finding):
+                continue
+            if best is None or _progress(way.finding) > _progress(best[1].finding):
+                best = remedy, way
+        if best is None:
+            return None
+        far = _progress(best[1].finding)
+        return self._shrink(*best, prefix, lambda each: _progress(each) >= far)
+
+    def _try(self, change: Change, prefix: list[Change]) -> Way | None:
+        """Run the cycle with a change; None when the budget is used up."""
+        whole = chain([*prefix, change]) if prefix else change
+        known = self.tried.get(whole.text)
+        if known is None:
+            if not self.left:
+                return None
+            self.left -= 1
+            known = self.tried[whole.text] = look(whole(self.world), self.job, self.cycles)
+        return Way(whole, known)
+
+
+def _has_node(pod: Manifest) -> bool:
+    return bool((pod.get("spec") or {}).get("nodeName"))
+
+
+def _works(finding: Finding) -> bool:
+    return finding.started or finding.makes_room
+
+
+def _progress(finding: Finding) -> tuple[bool, int, int]:
+    return finding.listed, finding.reached, finding.found_node + finding.waiting

@@ -1,0 +1,15 @@
+"""`pumice jobflow`: jobs that wait for each other."""
+
+from typing import Final
+
+from pumice.cli.vcctl.files import Filed
+from pumice.cli.vcctl.native import click_group
+
+JOBFLOW: Final = Filed(
+    kind="JobFlow.flow.volcano.sh",
+    title="JobFlow",
+    called="jobflow",
+    help="Make, show and delete flows of jobs that wait for each other.",
+    has_phase=True,
+).verb_group()
+jobflow = click_group(JOBFLOW)

@@ -1,0 +1,14 @@
+"""`pumice jobtemplate`: the templates that job flows use."""
+
+from typing import Final
+
+from pumice.cli.vcctl.files import Filed
+from pumice.cli.vcctl.native import click_group
+
+JOBTEMPLATE: Final = Filed(
+    kind="JobTemplate.flow.volcano.sh",
+    title="JobTemplate",
+    called="job template",
+    help="Make, show and delete the templates that job flows use.",
+).verb_group()
+jobtemplate = click_group(JOBTEMPLATE)

@@ -1,0 +1,68 @@
+"""`pumice queue order`: who goes first, and which plugin says so."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pumice.cli.tables import print_rows
+from pumice.cli.worlds import (
+    output_option,
+    print_data,
+    print_heading,
+    print_text,
+    read_world,
+    world_options,
+)
+
+if TYPE_CHECKING:
+    from pumice.answers import QueueOrder
+
+
+@click.command("order")
+@world_options
+@output_option
+def order(*, files: tuple[Path, ...], conf: Path | None, now: str | None, output: str) -> None:
+    """Show the order in which queues and jobs are considered, and why."""
+    from pumice.answers import queue_order  # noqa: PLC0415  (loads NumPy)
+
+    found = queue_order(read_world(files, conf, now))
+    if output == "table":
+        _print(found)
+    else:
+        print_data(found.to_dict(), output)
+
+
+def _print(found: "QueueOrder") -> None:
+    if not found.queues:
+        click.echo("no job waits in any queue")
+        return
+    print_heading("Queues with waiting jobs, the first one first")
+    plugins = list(found.queues[0].keys)
+    rows = [
+        (str(n), line.name, *(line.keys[each] for each in plugins), line.after)
+        for n, line in enumerate(found.queues, start=1)
+    ]
+    print_rows(("#", "queue", *plugins, "after the one before because of"), rows)
+    for queue, lines in found.jobs.items():
+        print_heading(f"Jobs of queue {queue}")
+        plugins = list(lines[0].keys) if lines else []
+        jobs = [
+            (
+                str(n),
+                line.name,
+                *(line.keys[each] for each in plugins),
+                line.after,
+                "" if line.turn is None else str(line.turn),
+                line.outcome,
+            )
+            for n, line in enumerate(lines, start=1)
+        ]
+        columns = ("#", "job", *plugins, "after the one before because of", "turn", "outcome")
+        print_rows(columns, jobs)
+    print_heading("Who decides, first to last; the first difference counts")
+    for kind, plugin, rule in found.rules:
+        print_text(f"{kind:<7} {plugin or '-':<12} {rule}", indent="  ")
+    print_text(
+        "turn: when allocate really took the job; queues take turns, job by job", indent="  "
+    )

@@ -1,0 +1,180 @@
+"""`pumice snapshot`: a whole cluster in one file; save it, look at it, compare two."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pumice.answers import diff_worlds, save_world, summarise
+from pumice.answers.snapshots import Difference, Summary
+from pumice.answers.whatif import span
+from pumice.cli.tables import print_rows
+from pumice.cli.worlds import (
+    conf_option,
+    output_option,
+    print_data,
+    print_heading,
+    print_text,
+    read_world,
+)
+
+_SOURCE = click.Path(exists=True, path_type=Path)
+_CONF = conf_option()
+_SHOWN = 30
+
+
+@click.group()
+def snapshot() -> None:
+    """Save, show and compare clusters."""
+
+
+@snapshot.command("save")
+@click.argument("sources", metavar="FROM...", nargs=-1, required=True, type=_SOURCE)
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    metavar="FILE",
+    required=True,
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="The file to write: JSON if its name ends in .json, else YAML.",
+)
+@_CONF
+@click.option("--now", metavar="TIME", help="The time it was taken at, RFC 3339.")
+def save(*, sources: tuple[Path, ...], target: Path, conf: Path | None, now: str | None) -> None:
+    """Put FROM (manifests, 'kubectl get -o yaml' output, scenarios) into one file.
+
+    Environment variables, commands and arguments of containers are left out.  The file is a
+    scenario: 'pumice run' plays it, and 'pumice run --write' makes a test of it.
+    """
+    world = read_world(sources, conf, now)
+    as_json = target.suffix == ".json"
+    target.write_text(save_world(world, name=target.stem, as_json=as_json), encoding="utf-8")
+    left = ", ".join(f"{n} {kind}" for kind, n in sorted(world.left_out.items()))
+    note = f"; left out what scheduling does not read: {left}" if left else ""
+    click.echo(f"wrote {len(world.objects)} objects to {target}{note}", err=True)
+
+
+@snapshot.command("show")
+@click.argument("sources", metavar="FILE...", nargs=-1, required=True, type=_SOURCE)
+@_CONF
+@output_option
+def show(*, sources: tuple[Path, ...], conf: Path | None, output: str) -> None:
+    """Sum up a snapshot: nodes and what is free, queues, jobs by phase."""
+    found = summarise(read_world(sources, conf))
+    if output == "table":
+        _print_summary(found)
+    else:
+        print_data(found.to_dict(), output)
+
+
+@snapshot.command("diff")
+@click.argument("left", metavar="OLD", type=_SOURCE)
+@click.argument("right", metavar="NEW", type=_SOURCE)
+@_CONF
+@output_option
+@click.pass_context
+def diff(ctx: click.Context, *, left: Path, right: Path, conf: Path | None, output: str) -> None:
+    """Compare two snapshots: objects, and what the next cycle decides on them.
+
+    Exits with 1 if they differ.
+    """
+    found = diff_worlds(read_world((left,), conf), read_world((right,), conf))
+    if output == "table":
+        _print_difference(found)
+    else:
+        print_data(found.to_dict(), output)
+    ctx.exit(0 if found.is_empty else 1)
+
+
+def _print_summary(found: Summary) -> None:
+    print_text(f"taken at {found.now}; actions {', '.join(found.actions)} ({found.conf_source})")
+    click.echo(", ".join(f"{n} {kind}" for kind, n in found.objects.items()))
+    if found.left_out:
+        left = ", ".join(f"{n} {kind}" for kind, n in sorted(found.left_out.items()))
+        click.echo(f"left out: {left}")
+    closed = f", cordoned: {', '.join(found.closed_nodes)}" if found.closed_nodes else ""
+    print_heading(f"{found.nodes} nodes{closed}")
+    print_rows(
+        ("resource", "total", "free", "in use", "most free on one node"),
+        [
+            (r.resource, r.total, r.free, f"{r.percent:g} %", r.largest_free)
+            for r in found.resources
+        ],
+    )
+    print_heading(f"{len(found.queues)} queues")
+    print_rows(
+        ("queue", "parent", "state", "weight", "allocated", "pending", "jobs"),
+        [
+            (
+                queue.name,
+                queue.parent,
+                queue.state,
+                str(queue.weight),
+                _pairs(queue.allocated),
+                _pairs(queue.pending),
+                _pairs(queue.jobs),
+            )
+            for queue in found.queues
+        ],
+    )
+    print_heading("Jobs and pods by phase")
+    click.echo(f"jobs: {_pairs(found.phases) or 'none'}")
+    click.echo(f"pods: {_pairs(found.pods) or 'none'}")
+
+
+def _pairs(numbers: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {n}" for name, n in numbers.items() if name != "pods" or n)
+
+
+def _print_difference(found: Difference) -> None:
+    if found.is_empty:
+        click.echo("no differences")
+        return
+    if found.seconds:
+        order = "later" if found.seconds > 0 else "earlier"
+        click.echo(f"the second is {span(abs(found.seconds))} {order}")
+    if found.conf:
+        click.echo("the configurations differ")
+    _print_names("+", "green", found.added)
+    _print_names("-", "red", found.removed)
+    for kind, objects in found.changed.items():
+        for key, fields in list(objects.items())[:_SHOWN]:
+            click.secho(f"~ {kind} {key}", fg="yellow")
+            for path, (left, right) in fields.items():
+                print_text(f"{path}: {_value(left)} → {_value(right)}", indent="    ")
+        _rest(len(objects))
+    for what, rows in found.decisions.items():
+        print_heading(_TITLES[what])
+        shown = [(key, a or "-", b or "-") for key, (a, b) in rows.items()]
+        print_rows(
+            ("pod" if what in ("binds", "evictions") else "job", "old", "new"), shown[:_SHOWN]
+        )
+        _rest(len(shown))
+
+
+def _print_names(sign: str, colour: str, names: dict[str, list[str]]) -> None:
+    for kind, keys in names.items():
+        for key in keys[:_SHOWN]:
+            click.secho(f"{sign} {kind} {key}", fg=colour)
+        _rest(len(keys))
+
+
+_TITLES = {
+    "binds": "The next cycle binds",
+    "evictions": "The next cycle evicts",
+    "phases": "Phases after the next cycle",
+    "why": "Why jobs wait",
+}
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _rest(n: int) -> None:
+    if n > _SHOWN:
+        click.echo(f"… and {n - _SHOWN} more (-o json has all)")

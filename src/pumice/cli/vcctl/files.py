@@ -1,0 +1,154 @@
+"""The verbs of kinds that are made from files: job flows and job templates."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pumice.cli.vcctl.ages import age
+from pumice.cli.vcctl.columns import (
+    OUTPUTS,
+    Column,
+    as_json,
+    as_yaml,
+    show,
+    without_managed_fields,
+)
+from pumice.cli.vcctl.documents import parse_manifest, read_text, split_documents
+from pumice.cli.vcctl.go_types import shape
+from pumice.cli.vcctl.verbs import (
+    Call,
+    Flag,
+    VerbError,
+    VerbGroup,
+    message_of,
+    name_flag,
+    namespace_flag,
+    verb,
+)
+from pumice.cluster.base import Manifest
+from pumice.errors import ClusterError
+
+_API_VERSION = "flow.volcano.sh/v1alpha1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filed:
+    """One such kind; ``called`` is its name in messages."""
+
+    kind: str
+    title: str
+    called: str
+    help: str
+    has_phase: bool = False
+
+    @property
+    def _word(self) -> str:
+        return self.title.lower()
+
+    def verb_group(self) -> VerbGroup:
+        """Make the verbs."""
+        named = (name_flag(self.called), namespace_flag(self.called))
+        file = Flag("file", "f", f"the path to the YAML file containing the {self.called}")
+        everywhere = Flag(
+            "all-namespaces",
+            "",
+            f"list {self._word}s in all namespaces",
+            default=False,
+            kind="bool",
+        )
+        listing = (namespace_flag(self.called), *([everywhere] if self.has_phase else []))
+        shape_flag = Flag("format", "o", "the format of output", "yaml")
+        return VerbGroup(
+            self._word,
+            f"vcctl command line operation {self._word}",
+            self.help,
+            (
+                verb("create", f"create a {self._word}", self._create, file),
+                verb("delete", f"delete a {self._word}", self._delete, *named, file),
+                verb("describe", f"describe a {self._word}", self._describe, *named, shape_flag),
+                verb("get", f"get a {self._word}", self._get, *named, outputs=OUTPUTS),
+                verb("list", f"list {self._word}s", self._list, *listing, outputs=OUTPUTS),
+            ),
+        )
+
+    def _create(self, call: Call) -> None:
+        def create(item: Manifest) -> None:
+            call.cluster.create(item)
+
+        self._for_each(call, "create", create)
+
+    def _delete(self, call: Call) -> None:
+        if call.text("file"):
+            self._for_each(call, "delete", lambda item: self._remove(call, item))
+            return
+        if not call.text("name"):
+            raise VerbError(f"{self.called} name must be specified")
+        item = call.cluster.get(self.kind, call.text("namespace"), call.text("name"))
+        self._remove(call, item)
+        call.echo(f"Deleted {self.title}: {_place(item)}\n")
+
+    def _remove(self, call: Call, item: Manifest) -> None:
+        metadata = item["metadata"]
+        call.cluster.delete(self.kind, metadata["namespace"], metadata.get("name", ""))
+
+    def _for_each(self, call: Call, verb: str, act: Callable[[Manifest], None]) -> None:
+        """Do something with each object of a file, and go on when one is refused."""
+        failed = 0
+        for text in split_documents(read_text(call.text("file")), anywhere=call.exact):
+            item = parse_manifest(text, f"v1alpha1.{self.title}")
+            item |= {"apiVersion": _API_VERSION, "kind": self.title}
+            item["metadata"].setdefault("namespace", "default")
+            try:
+                act(item)
+            except ClusterError as error:
+                call.echo(f"Failed to {verb} {self.title}: {message_of(error)}\n")
+                failed += 1
+            else:
+                call.echo(f"{verb.capitalize()}d {self.title}: {_place(item)}\n")
+        if failed and not call.exact:  # a script must be able to tell
+            raise VerbError(f"{failed} of the objects in {call.text('file')} were refused")
+
+    def _get(self, call: Call) -> None:
+        if not call.text("name"):
+            raise VerbError(f"name is mandatory to get the particular {self.called} details")
+        item = call.cluster.get(self.kind, call.text("namespace"), call.text("name"))
+        show(call, [item], self._columns(call), gap=4, single=True)
+
+    def _list(self, call: Call) -> None:
+        show(call, call.listed(self.kind), self._columns(call), gap=4)
+
+    def _columns(self, call: Call) -> list[Column]:
+        now = call.cluster.now()
+        columns = [
+            Column(title="Name", value=lambda item: item["metadata"]["name"]),
+            Column(title="Namespace", value=lambda item: item["metadata"].get("namespace", "")),
+            Column(title="Phase", value=_phase),
+            Column(
+                title="Age", value=lambda item: age(item["metadata"].get("creationTimestamp"), now)
+            ),
+        ]
+        return columns if self.has_phase else columns[:2]
+
+    def _describe(self, call: Call) -> None:
+        if call.text("name"):
+            items = [call.cluster.get(self.kind, call.text("namespace"), call.text("name"))]
+        else:
+            items = call.listed(self.kind)
+        call.echo("\n\n".join(self._described(call, item) for item in items))
+
+    def _described(self, call: Call, item: Manifest) -> str:
+        form = call.text("format")
+        if form not in ("json", "yaml"):
+            if not call.exact:
+                raise VerbError(f"unsupported format: {form}, supported are json and yaml")
+            return f"Unsupported format: {form}"
+        item = {**item, "metadata": without_managed_fields(item["metadata"])}
+        content = shape(item, f"v1alpha1.{self.title}")
+        return as_json(content) if form == "json" else as_yaml(content)
+
+
+def _phase(item: Manifest) -> str:
+    return str(((item.get("status") or {}).get("state") or {}).get("phase", ""))
+
+
+def _place(item: Manifest) -> str:
+    return f"{item['metadata']['namespace']}/{item['metadata'].get('name', '')}"

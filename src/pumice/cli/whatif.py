@@ -1,0 +1,178 @@
+"""`pumice whatif`: would a job start, when, at whose cost, and what does a change change."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from pumice.answers import Answer, Question, what_if
+from pumice.answers.changes import (
+    Change,
+    nodes_from_text,
+    remove_node,
+    setting_from_text,
+    use_conf,
+)
+from pumice.answers.sources import load_job
+from pumice.answers.whatif import JobAnswer
+from pumice.api.conf import parse_conf
+from pumice.api.duration import parse_duration
+from pumice.cli.tables import print_rows
+from pumice.cli.worlds import (
+    conf_option,
+    output_option,
+    print_data,
+    print_heading,
+    print_text,
+    read_world,
+    sentence,
+    source_options,
+)
+
+_SHOWN = 20
+"""Rows of a table before the rest is only counted."""
+
+
+@click.command()
+@source_options
+@conf_option("--current-conf", "The configuration there is now.")
+@click.option(
+    "--job",
+    metavar="FILE|NAME",
+    default="",
+    help="The job to ask about: a manifest that is not applied yet, or a name.",
+)
+@click.option(
+    "--conf",
+    "new_conf",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What if this were the configuration.",
+)
+@click.option(
+    "--set",
+    "settings",
+    metavar="KIND/NAME.FIELD=VALUE",
+    multiple=True,
+    help="What if a field had this value, as in queue/NAME.capability.cpu=20.",
+)
+@click.option(
+    "--add-nodes",
+    metavar="N[=NODE]",
+    multiple=True,
+    help="What if there were N more nodes, like NODE or like the largest.",
+)
+@click.option(
+    "--remove-node", "removed", metavar="NAME", multiple=True, help="What if a node were gone."
+)
+@click.option(
+    "--default-runtime",
+    metavar="DURATION",
+    help="How long pods run that do not say so, such as 90m.  [default: for ever]",
+)
+@output_option
+def whatif(
+    *,
+    files: tuple[Path, ...],
+    conf: Path | None,
+    now: str | None,
+    job: str,
+    new_conf: Path | None,
+    settings: tuple[str, ...],
+    add_nodes: tuple[str, ...],
+    removed: tuple[str, ...],
+    default_runtime: str | None,
+    output: str,
+) -> None:
+    """Try a job or a change on a copy of the cluster and tell what would be different.
+
+    The time at which pods end is read from the annotation pumice.dev/run-seconds of pods or pod
+    groups.
+    """
+    world = read_world(files, conf, now)
+    changes = [
+        *([] if new_conf is None else [_conf(new_conf)]),
+        *(setting_from_text(world, text) for text in settings),
+        *(nodes_from_text(world, text) for text in add_nodes),
+        *(remove_node(name) for name in removed),
+    ]
+    if not job and not changes:
+        raise click.UsageError(
+            "nothing is asked; give --job, --set, --add-nodes, --remove-node or --conf"
+        )
+    answer = what_if(world, _question(job, changes, default_runtime))
+    if output == "table":
+        _print(answer)
+    else:
+        print_data(answer.to_dict(), output)
+
+
+def _conf(path: Path) -> Change:
+    text = path.read_text(encoding="utf-8")
+    parse_conf(text, source=str(path))
+    return use_conf(text, str(path))
+
+
+def _question(job: str, changes: list[Change], default_runtime: str | None) -> Question:
+    runtime = parse_duration(default_runtime) if default_runtime else None
+    if job and Path(job).is_file():
+        return Question(new_job=load_job(Path(job)), changes=changes, default_runtime_s=runtime)
+    return Question(job=job, changes=changes, default_runtime_s=runtime)
+
+
+def _print(answer: Answer) -> None:
+    if answer.changes:
+        print_text(f"If you {', '.join(answer.changes)}:", bold=True)
+    if answer.job is not None:
+        _print_job(answer.job)
+    if not answer.changes:
+        return
+    if not (answer.jobs or answer.binds or answer.evictions):
+        click.echo("\nnothing else changes" if answer.job else "\nnothing changes")
+        return
+    if answer.jobs:
+        print_heading("Jobs, once nothing moves any more")
+        _rows(("job", "before", "after"), [(e.job, e.before, e.after) for e in answer.jobs])
+    if answer.binds:
+        print_heading("Pods on other nodes")
+        rows = [(pod, a or "none", b or "none") for pod, (a, b) in answer.binds.items()]
+        _rows(("pod", "before", "after"), rows)
+    if answer.evictions:
+        print_heading("Evictions")
+        evicted = {True: "evicted", False: "stays"}
+        pairs = answer.evictions.items()
+        _rows(("pod", "before", "after"), [(p, evicted[a], evicted[b]) for p, (a, b) in pairs])
+    if answer.queues:
+        print_heading("In use by queue")
+        rows = [
+            (f"{queue} {resource}", a, b)
+            for queue, amounts in answer.queues.items()
+            for resource, (a, b) in amounts.items()
+        ]
+        _rows(("queue", "before", "after"), rows)
+
+
+def _print_job(job: JobAnswer) -> None:
+    click.echo()
+    print_text(sentence(job.sentence), bold=True)
+    if job.at:
+        print_text(f"That is at {job.at}.", indent="  ")
+    if job.after:
+        print_text(f"Jobs that end before: {_some(job.after)}", indent="  ")
+    if job.victims:
+        print_text(f"Evicted: {_some(job.victims)}", indent="  ")
+    for pod, node in list(job.places.items())[:_SHOWN]:
+        click.echo(f"  {pod} on {node}")
+    if len(job.places) > _SHOWN:
+        click.echo(f"  … and {len(job.places) - _SHOWN} more")
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more
+
+
+def _rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    print_rows(columns, rows[:_SHOWN])
+    if len(rows) > _SHOWN:
+        click.echo(f"… and {len(rows) - _SHOWN} more (-o json has all)")

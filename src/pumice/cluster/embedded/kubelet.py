@@ -1,0 +1,248 @@
+"""A kubelet for all nodes at once that runs nothing: pods start, last and end by the clock.
+
+Works on the embedded store only.  ``sync`` looks at what changed; timers do the rest.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from pumice.cluster.base import Manifest
+from pumice.cluster.embedded.clock import Timer
+from pumice.cluster.embedded.identity import timestamp
+from pumice.cluster.embedded.pods import with_condition
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import GoneError, NotFoundError, RejectedError
+
+RUN_SECONDS: Final = "pumice.dev/run-seconds"
+FAIL_AFTER_SECONDS: Final = "pumice.dev/fail-after-seconds"
+EXIT_CODE: Final = "pumice.dev/exit-code"
+
+Durations = Callable[[Manifest], float | None]
+"""How long a pod without annotation runs; None for ever."""
+_OVER: Final = frozenset({"Succeeded", "Failed"})
+
+
+def _for_ever(_: Manifest) -> float | None:
+    return None
+
+
+@dataclass(slots=True)
+class _Life:
+    """What is due for one pod."""
+
+    uid: str
+    timer: Timer | None = None
+    leaving: bool = False
+
+
+class Kubelet:
+    """Plays the kubelet of every node of an embedded cluster."""
+
+    def __init__(
+        self,
+        cluster: EmbeddedCluster,
+        *,
+        start_delay_s: float = 0.0,
+        durations: Durations = _for_ever,
+        grace_s: float | None = None,
+    ) -> None:
+        """Make one; ``grace_s`` is how long pods take to end, by default as long as they may."""
+        self._cluster = cluster
+        self._start_delay_s = start_delay_s
+        self._durations = durations
+        self._grace_s = grace_s
+        self._since = ""
+        self._lives: dict[tuple[str, str], _Life] = {}
+
+    def sync(self) -> int:
+        """Look at pods that changed; gives how many did."""
+        try:
+            events = list(self._cluster.watch("Pod", since=self._since, bookmarks=True))
+        except GoneError:
+            events = list(self._cluster.watch("Pod", bookmarks=True))
+            self._forget_missing(event.object for event in events)
+        self._since = events[-1].object["metadata"]["resourceVersion"]
+        for event in events[:-1]:
+            metadata = event.object["metadata"]
+            if event.type == "DELETED":
+                self._forget((metadata["namespace"], metadata["name"]), metadata["uid"])
+            elif event.object["spec"].get("nodeName"):
+                self._look(event.object)
+        return len(events) - 1
+
+    def fail(
+        self, namespace: str, pod: str, exit_code: int = 1, reason: str = "", message: str = ""
+    ) -> None:
+        """Let a pod fail now.
+
+        Raises:
+            RejectedError: it is over already, or on no node.
+        """
+        manifest = self._cluster.get("Pod", namespace, pod)
+        phase = (manifest.get("status") or {}).get("phase")
+        if phase in _OVER or not manifest["spec"].get("nodeName"):
+            problem = f"wanted a pod that may run, found it {phase} on no node"
+            if phase in _OVER:
+                problem = f"wanted a pod that may run, found it {phase}"
+            raise RejectedError("Pod", namespace, pod, problem)
+        self._end(manifest, exit_code, reason, message)
+
+    def finish(self, namespace: str, pod: str) -> None:
+        """Let a pod succeed now."""
+        self._end(self._cluster.get("Pod", namespace, pod), 0)
+
+    def restart(self, namespace: str, pod: str) -> None:
+        """Let the containers of a pod end and start again in place."""
+        manifest = self._cluster.get("Pod", namespace, pod)
+        statuses = (manifest.get("status") or {}).get("containerStatuses") or []
+        again = [{**s, "restartCount": s.get("restartCount", 0) + 1} for s in statuses]
+        self._cluster.merge_status("Pod", namespace, pod, {"containerStatuses": again})
+
+    def _look(self, pod: Manifest) -> None:
+        metadata = pod["metadata"]
+        place = metadata["namespace"], metadata["name"]
+        phase = (pod.get("status") or {}).get("phase")
+        life = self._lives.get(place)
+        if life is None or life.uid != metadata["uid"]:
+            if phase in _OVER and not metadata.get("deletionTimestamp"):
+                return
+            life = self._lives[place] = _Life(metadata["uid"])
+            if phase == "Running":  # it ran before this kubelet looked
+                self._let_run(pod, life)
+            elif phase not in _OVER:
+                self._after(self._start_delay_s, life, self._start, place)
+        if metadata.get("deletionTimestamp"):
+            self._let_leave(pod, life)
+        elif phase in _OVER:
+            self._forget(place, metadata["uid"])
+
+    def _after(
+        self, seconds: float, life: _Life, act: Callable[..., None], *arguments: Any
+    ) -> None:
+        if life.timer is not None:
+            life.timer.cancel()
+        life.timer = None
+        clock = self._cluster.clock
+        if seconds <= 0:
+            act(life, *arguments)
+        else:
+            life.timer = clock.call_at(clock.now() + seconds, partial(act, life, *arguments))
+
+    def _mine(self, life: _Life, place: tuple[str, str]) -> Manifest | None:
+        """Give the pod of a life, None if it is another one or gone."""
+        pod = self._cluster.peek("Pod", *place)
+        return pod if pod is not None and pod["metadata"]["uid"] == life.uid else None
+
+    def _start(self, life: _Life, place: tuple[str, str]) -> None:
+        pod = self._mine(life, place)
+        if pod is None or pod["metadata"].get("deletionTimestamp"):
+            return
+        if self._cluster.peek("Node", "", pod["spec"]["nodeName"]) is None:
+            self._confirm(life, place)
+            return
+        now = timestamp(self._cluster.now())
+        status = {
+            "phase": "Running",
+            "startTime": now,
+            "conditions": _ready(pod, now, ready=True),
+            "containerStatuses": _containers(pod, {"running": {"startedAt": now}}, ready=True),
+        }
+        self._cluster.merge_status("Pod", *place, status)
+        self._let_run(pod, life)
+
+    def _let_run(self, pod: Manifest, life: _Life) -> None:
+        """Set the end of a pod that started."""
+        metadata = pod["metadata"]
+        marks = metadata.get("annotations") or {}
+        place = metadata["namespace"], metadata["name"]
+        fails = _seconds(marks.get(FAIL_AFTER_SECONDS))
+        lasts = _seconds(marks.get(RUN_SECONDS))
+        if lasts is None:
+            lasts = self._durations(pod)
+        if fails is not None and (lasts is None or fails <= lasts):
+            code = int(_seconds(marks.get(EXIT_CODE)) or 1)
+            self._after(fails, life, self._end_now, place, code)
+        elif lasts is not None:
+            self._after(lasts, life, self._end_now, place, 0)
+
+    def _end_now(self, life: _Life, place: tuple[str, str], exit_code: int) -> None:
+        pod = self._mine(life, place)
+        if pod is not None and (pod.get("status") or {}).get("phase") == "Running":
+            self._end(pod, exit_code)
+
+    def _end(self, pod: Manifest, exit_code: int, reason: str = "", message: str = "") -> None:
+        now = timestamp(self._cluster.now())
+        said = "Error" if exit_code else "Completed"
+        ended = {"exitCode": exit_code, "reason": said, "finishedAt": now}
+        status: dict[str, Any] = {
+            "phase": "Failed" if exit_code else "Succeeded",
+            "conditions": _ready(pod, now, ready=False),
+            "containerStatuses": _containers(pod, {"terminated": ended}, ready=False),
+        }
+        said_why = {"reason": reason, "message": message}
+        status |= {key: text for key, text in said_why.items() if text}
+        metadata = pod["metadata"]
+        self._cluster.merge_status("Pod", metadata["namespace"], metadata["name"], status)
+
+    def _let_leave(self, pod: Manifest, life: _Life) -> None:
+        """End a pod that is to go, once."""
+        if life.leaving:
+            return
+        life.leaving = True
+        metadata = pod["metadata"]
+        grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
+        if self._grace_s is not None:
+            grace = min(grace, self._grace_s)
+        self._after(grace, life, self._confirm, (metadata["namespace"], metadata["name"]))
+
+    def _confirm(self, life: _Life, place: tuple[str, str]) -> None:
+        try:
+            self._cluster.delete("Pod", *place, grace_s=0, uid=life.uid)
+        except NotFoundError:  # someone was faster
+            return
+
+    def _forget(self, place: tuple[str, str], uid: str) -> None:
+        life = self._lives.get(place)
+        if life is not None and life.uid == uid:
+            del self._lives[place]
+            if life.timer is not None:
+                life.timer.cancel()
+
+    def _forget_missing(self, pods: Iterable[Manifest]) -> None:
+        present = {pod["metadata"].get("uid") for pod in pods}
+        for place, life in [*self._lives.items()]:
+            if life.uid not in present:
+                self._forget(place, life.uid)
+
+
+def _seconds(text: str | None) -> float | None:
+    """Read a number of an annotation; what is no number is not there."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
+
+
+def _ready(pod: Manifest, now: str, *, ready: bool) -> list[Any]:
+    conditions = (pod.get("status") or {}).get("conditions")
+    state = "True" if ready else "False"
+    for name in ("Ready", "ContainersReady"):
+        conditions = with_condition(conditions, {"type": name, "status": state}, now)
+    return list(conditions or ())
+
+
+def _containers(pod: Manifest, state: Manifest, *, ready: bool) -> list[Manifest]:
+    known = (pod.get("status") or {}).get("containerStatuses") or ()
+    restarts = {status["name"]: status.get("restartCount", 0) for status in known}
+    return [
+        {
+            "name": container["name"],
+            "image": container.get("image", ""),
+            "ready": ready,
+            "restartCount": restarts.get(container["name"], 0),
+            "state": state,
+        }
+        for container in pod["spec"].get("containers") or ()
+    ]

@@ -1,0 +1,297 @@
+"""The job controller: one look at a job turns what it sees into effects."""
+
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from pumice.controllers.base import Delete, Effect, Key, Manifest, Plan, Record, View
+from pumice.controllers.job.actions import CHANGING, SYNC, TARGETED, Execution
+from pumice.controllers.job.killing import Target
+from pumice.controllers.job.memory import JobMemory, Memory, mark
+from pumice.controllers.job.names import (
+    CLAIM,
+    COMMAND,
+    JOB,
+    NETWORK_POLICY,
+    PODGROUP,
+    PRIORITY_CLASS,
+    QUEUE,
+)
+from pumice.controllers.job.phases import QUIET
+from pumice.controllers.job.plugins import JOB_PLUGINS, JobPlugin
+from pumice.controllers.job.plugins.rsa import KEY_BITS, Bits, key_pair
+from pumice.controllers.job.policies import Reaction, reactions
+from pumice.controllers.job.state import JobState, deleting, pod_phase
+from pumice.controllers.job.status import Status, go_duration
+from pumice.controllers.job.syncing import Outcome
+from pumice.controllers.ownership import SOURCE, controller_of, key_of, phase_of
+
+_GROUP: Final = "batch.volcano.sh/"
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """An action to take, why, and what to tell about it."""
+
+    target: Target
+    command: Manifest | None = None
+    reaction: Reaction | None = None
+    announced: bool = True
+
+
+class JobController:
+    """Runs Volcano jobs: PodGroups, pods, policies, commands, plugins and volumes."""
+
+    name = "job"
+    watches = (
+        JOB,
+        "Pod",
+        PODGROUP,
+        COMMAND,
+        QUEUE,
+        CLAIM,
+        PRIORITY_CLASS,
+        "Service",
+        "ConfigMap",
+        "Secret",
+        NETWORK_POLICY,
+    )
+
+    def __init__(
+        self,
+        *,
+        max_requeue_num: int = 15,
+        bits: Bits = secrets.randbits,
+        key_bits: int = KEY_BITS,
+    ) -> None:
+        """Set how often a failing look is repeated, and how keys for ssh are made."""
+        self._max_requeue_num = max_requeue_num
+        self._keys = partial(key_pair, bits, key_bits)
+        self._memory = Memory()
+
+    def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
+        """Name the job behind a change; remember pods that are gone."""
+        if kind == JOB:
+            return (key_of(manifest),)
+        if kind == "Pod":
+            return self._of_pod(manifest, view)
+        if kind == PODGROUP and view.get(*_place(manifest)) is not None:
+            return _owner(manifest)
+        # A PodGroup that somebody deleted comes back with the next news about its job.
+        return _waiting(kind, manifest, view)
+
+    def reconcile(self, key: Key, view: View) -> Plan:
+        """Take the next step of a job."""
+        job = view.get(key.kind, key.namespace, key.name)
+        commands = [
+            command
+            for command in view.list(COMMAND, key.namespace)
+            if key in _target(command) and not deleting(command)
+        ]
+        if job is None or deleting(job):
+            if job is None:
+                self._memory.forget(key)
+            return Plan([Delete(key_of(command)) for command in commands])
+        state = JobState.read(job, view)
+        memory = self._memory.of(key, state.uid)
+        if commands:
+            target = Target(str(commands[0].get("action") or ""))
+            return self._execute(state, memory, _Request(target, command=commands[0]))
+        return self._react(state, memory)
+
+    def _of_pod(self, pod: Manifest, view: View) -> tuple[Key, ...]:
+        """Name the job of a pod."""
+        keys = _owner(pod)
+        present = view.get(*_place(pod))
+        uid = pod["metadata"]["uid"]
+        owner = controller_of(pod)
+        if keys and owner and (present is None or present["metadata"]["uid"] != uid):
+            self._memory.of(keys[0], str(owner["uid"])).notice_gone(pod, view.now)
+        return keys
+
+    def _react(self, state: JobState, memory: JobMemory) -> Plan:
+        """Follow the policies of a job, or just look at it."""
+        now = state.view.now
+        found = [] if state.phase in QUIET else [*reactions(state, memory.gone.values())]
+        memory.keep_only({mark(one.happening) for one in found})
+        wake: float | None = None
+        news: list[Reaction] = []
+        for one in found:
+            if memory.answered(one.happening, state.retries) or _overtaken(state, one):
+                continue
+            if not one.delay_s:
+                return self._execute(state, memory, _request(one, announced=True))
+            if mark(one.happening) not in memory.armed:
+                news.append(one)
+            left = memory.since(one.happening, now) + one.delay_s - now
+            if left <= 0:
+                return self._execute(state, memory, _request(one, announced=False))
+            wake = left if wake is None else min(wake, left)
+        plan = self._plain_look(state, memory, news)
+        _forget_gone(state, memory, found)
+        if wake is not None:
+            plan.again_in_s = wake if plan.again_in_s is None else min(wake, plan.again_in_s)
+        return plan
+
+    def _plain_look(self, state: JobState, memory: JobMemory, news: list[Reaction]) -> Plan:
+        """Announce new timers; what started them is not counted before the next news."""
+        records: list[Effect] = [
+            _event(state, f"Execute action {one.action} after {go_duration(one.delay_s)}")
+            for one in news
+        ]
+        if news and _explained(state, news):
+            return Plan(records)
+        plan = self._execute(state, memory, _Request(Target(SYNC)))
+        return Plan([*records, *plan.effects], plan.again_in_s)
+
+    def _execute(self, state: JobState, memory: JobMemory, request: _Request) -> Plan:
+        """Take an action; a look that fails is repeated, and at the limit ends the job."""
+        effects = [*_announcements(state, request)]
+        plugins, unknown = self._plugins(state)
+        if unknown and state.phase:
+            message = f"Execute plugin when job add failed, err: failed to get plugin {unknown}"
+            told = Record(state.job, "Warning", "PluginError", message, SOURCE)
+            outcome = Outcome([told], failed=True)
+        else:
+            outcome = Execution(state, plugins, request.target).run()
+        _remember(state, memory, request)
+        effects += outcome.effects
+        if request.command is not None:
+            # Last, so that a command whose effects were refused is still there.
+            effects.append(Delete(key_of(request.command)))
+        if not outcome.failed:
+            memory.failures = 0
+            return Plan(effects)
+        limit = self._max_requeue_num
+        delay_s = memory.failed(state.view.now)
+        if limit < 0 or memory.failures <= limit:
+            return Plan(effects, delay_s)
+        action = request.target.action
+        effects.append(_event(state, f"Job failed on action {action} for retry limit reached"))
+        if not unknown:  # a plugin that is not known cannot clean up either
+            effects += Execution(state, plugins, Target("TerminateJob")).run().effects
+        return Plan(effects)
+
+    def _plugins(self, state: JobState) -> tuple[list[JobPlugin], str]:
+        """Make the plugins a job asks for, and name one that is not known."""
+        wanted = state.spec.get("plugins") or {}
+        unknown = next((str(name) for name in sorted(wanted) if name not in JOB_PLUGINS), "")
+        known = [name for name in JOB_PLUGINS if name in wanted]
+        return [JOB_PLUGINS[name](wanted[name] or [], self._keys) for name in known], unknown
+
+
+def _place(manifest: Manifest) -> tuple[str, str, str]:
+    """Give what a view asks for."""
+    key = key_of(manifest)
+    return key.kind, key.namespace, key.name
+
+
+def _owner(manifest: Manifest) -> tuple[Key, ...]:
+    """Name the job that controls an object."""
+    owner = controller_of(manifest)
+    if owner is None or owner.get("kind") != "Job" or not owner["apiVersion"].startswith(_GROUP):
+        return ()
+    return (Key(JOB, str(manifest["metadata"]["namespace"]), str(owner["name"])),)
+
+
+def _target(command: Manifest) -> tuple[Key, ...]:
+    """Name the job that a Command is for."""
+    target = command.get("target") or {}
+    if target.get("kind") != "Job" or not str(target.get("apiVersion")).startswith(_GROUP):
+        return ()
+    return (Key(JOB, str(command["metadata"]["namespace"]), str(target.get("name"))),)
+
+
+def _waiting(kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
+    """Name the jobs that wait for a Command, a queue or a claim."""
+    if kind == COMMAND:
+        return _target(manifest)
+    if kind == QUEUE:
+        name = manifest["metadata"]["name"]
+        jobs = (job for job in view.list(JOB) if not phase_of(job))
+        return [key_of(job) for job in jobs if job["spec"].get("queue", "default") == name]
+    if kind == CLAIM:
+        return [key_of(job) for job in view.list(JOB) if _waits_for(job, manifest)]
+    return ()
+
+
+def _waits_for(job: Manifest, claim: Manifest) -> bool:
+    """Tell whether a job that has not started names a claim."""
+    if phase_of(job) != "Pending" or key_of(job).namespace != key_of(claim).namespace:
+        return False
+    volumes = job["spec"].get("volumes") or []
+    return any(one.get("volumeClaimName") == claim["metadata"]["name"] for one in volumes)
+
+
+def _request(reaction: Reaction, *, announced: bool) -> _Request:
+    """Turn the wish of a policy into an action."""
+    about = reaction.happening
+    target = Target(reaction.action, about.task, about.pod, about.partition)
+    return _Request(target, reaction=reaction, announced=announced)
+
+
+def _event(state: JobState, message: str, reason: str = "ExecuteAction") -> Record:
+    """Tell something on the job."""
+    return Record(state.job, "Normal", reason, message, SOURCE)
+
+
+def _announcements(state: JobState, request: _Request) -> Iterator[Effect]:
+    """Tell which action is about to be taken."""
+    action = request.target.action
+    if request.command is not None:
+        message = (
+            f"Start to execute command {action}, and clean it up"
+            " to make sure executed not more than once."
+        )
+        yield _event(state, message, "CommandIssued")
+    if action != SYNC and request.announced:
+        yield _event(state, f"Start to execute action {action} ")
+
+
+def _remember(state: JobState, memory: JobMemory, request: _Request) -> None:
+    """Keep in mind what an action answered, where the objects themselves will not show it."""
+    if request.reaction is None:
+        return
+    happening = request.reaction.happening
+    action = request.target.action
+    if action not in CHANGING:
+        memory.told.add(mark(happening))
+    elif action in TARGETED and happening.event in ("PodEvicted", "Unknown"):
+        more = 0 if state.phase == "Restarting" else 1
+        memory.awaited[mark(happening)] = state.retries + more
+
+
+def _overtaken(state: JobState, reaction: Reaction) -> bool:
+    """Tell whether the pod that was gone runs again, which stops its timer."""
+    if reaction.happening.event != "PodEvicted":
+        return False
+    pod = state.pods.get(reaction.happening.task, {}).get(reaction.happening.pod)
+    return pod is not None and pod_phase(pod) == "Running"
+
+
+def _forget_gone(state: JobState, memory: JobMemory, found: list[Reaction]) -> None:
+    """Drop pods that nobody will ask about any more."""
+    waiting = {
+        one.happening.subject
+        for one in found
+        if one.delay_s and not memory.answered(one.happening, state.retries)
+    }
+    memory.gone = {uid: entry for uid, entry in memory.gone.items() if uid in waiting}
+
+
+def _explained(state: JobState, news: list[Reaction]) -> bool:
+    """Tell whether the counts differ from the status only by what started new timers."""
+    failed = sum(one.happening.event == "PodFailed" for one in news)
+    if not failed:
+        return False
+    pods = list(state.all_pods())
+    live = [pod_phase(pod) for pod in pods if not deleting(pod)]
+    status = Status.of(state.job)
+    return (
+        live.count("Failed") - failed == status.count("failed")
+        and live.count("Succeeded") == status.count("succeeded")
+        and live.count("Pending") == status.count("pending")
+        and len(pods) - len(live) == status.count("terminating")
+    )

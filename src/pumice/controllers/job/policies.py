@@ -1,0 +1,147 @@
+"""Lifecycle policies: what happened to a job, and what its spec wants done about it.
+
+Events are read off the present state; only pods that are gone must be remembered.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pumice.api.duration import parse_duration
+from pumice.api.meta import epoch
+from pumice.controllers.base import Manifest
+from pumice.controllers.job.names import PARTITION_ID, TASK_SPEC
+from pumice.controllers.job.state import (
+    JobState,
+    annotation,
+    container_statuses,
+    deleting,
+    out_of_sync,
+    pod_phase,
+    replicas_of,
+    version_of,
+)
+
+_ANY: Final = "*"
+_DEFAULT_RESTARTS: Final = 3  # of the containers of a task that does not say
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Something that a policy may react to."""
+
+    event: str
+    subject: str
+    """The uid of the object it happened to."""
+
+    task: str = ""
+    pod: str = ""
+    partition: str = ""
+    exit_code: int = 0
+    since: float | None = None
+    """When it happened, as far as the object tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """What a policy wants done about something that happened."""
+
+    happening: Happening
+    action: str
+    delay_s: float = 0.0
+
+
+def reactions(state: JobState, gone: Iterable[tuple[Manifest, float]]) -> Iterator[Reaction]:
+    """Match what happened with the policies of the task and then of the job, first match wins.
+
+    Pods of an older version of the job speak for nobody: what they belonged to is dead.
+    """
+    for happening in _happenings(state, gone):
+        task = state.task(happening.task) if happening.task else None
+        policies = [*((task or {}).get("policies") or []), *(state.spec.get("policies") or [])]
+        for policy in policies:
+            if _matches(policy, happening):
+                delay_s = parse_duration(str(policy.get("timeout") or "0"))
+                yield Reaction(happening, str(policy.get("action") or ""), delay_s)
+                break
+
+
+def _matches(policy: Manifest, happening: Happening) -> bool:
+    """Tell whether a policy is about an event; a pending pod matters only after a while."""
+    events = [*(policy.get("events") or []), policy.get("event")]
+    if happening.event in events or _ANY in events:
+        return happening.event != "PodPending" or policy.get("timeout") is not None
+    code = policy.get("exitCode")
+    return code is not None and int(code) != 0 and int(code) == happening.exit_code
+
+
+def _happenings(state: JobState, gone: Iterable[tuple[Manifest, float]]) -> Iterator[Happening]:
+    """List what happened to the job."""
+    for pod in state.all_pods():
+        if not deleting(pod) and not out_of_sync(pod) and version_of(pod) >= state.version:
+            yield from _pod_happenings(pod)
+    for task in state.tasks:
+        yield from _task_happenings(state, task)
+    for pod, at in gone:
+        if version_of(pod) >= state.version:
+            yield _about("PodEvicted", pod, since=at)
+    group = state.podgroup
+    if group is not None and (group.get("status") or {}).get("phase") == "Unknown":
+        yield Happening("Unknown", str(group["metadata"]["uid"]))
+
+
+def _about(event: str, pod: Manifest, exit_code: int = 0, since: float | None = None) -> Happening:
+    """Describe what happened to a pod."""
+    metadata = pod["metadata"]
+    return Happening(
+        event,
+        str(metadata["uid"]),
+        task=annotation(pod, TASK_SPEC),
+        pod=str(metadata["name"]),
+        partition=str((metadata.get("labels") or {}).get(PARTITION_ID, "")),
+        exit_code=exit_code,
+        since=since,
+    )
+
+
+def _pod_happenings(pod: Manifest) -> Iterator[Happening]:
+    """Say what a pod tells by its phase."""
+    phase = pod_phase(pod)
+    if phase == "Failed":
+        ended = [(one.get("state") or {}).get("terminated") for one in container_statuses(pod)]
+        first = ended[0] if ended else None
+        at = (first or {}).get("finishedAt")
+        code = int((first or {}).get("exitCode") or 0)
+        yield _about("PodFailed", pod, code, epoch(at) if at else None)
+    elif phase == "Pending":
+        created = pod["metadata"].get("creationTimestamp")
+        yield _about("PodPending", pod, since=epoch(created) if created else None)
+
+
+def _task_happenings(state: JobState, task: Manifest) -> Iterator[Happening]:
+    """Say what the pods of a task tell together."""
+    wanted = replicas_of(task)
+    pods = state.pods.get(str(task.get("name") or ""), {})
+    live = [
+        pods[name]
+        for name in sorted(pods)
+        if not deleting(pods[name]) and not out_of_sync(pods[name])
+    ]
+    current = [pod for pod in live if version_of(pod) >= state.version]
+    if not wanted or not current:
+        return
+    succeeded = [pod for pod in current if pod_phase(pod) == "Succeeded"]
+    if succeeded and sum(pod_phase(pod) == "Succeeded" for pod in live) >= wanted:
+        yield _about("TaskCompleted", succeeded[-1])
+    limit = int(task.get("maxRetry") or _DEFAULT_RESTARTS)
+    active = [pod for pod in live if pod_phase(pod) in ("Pending", "Running")]
+    worst = max((pod for pod in active if pod in current), key=_restarts, default=None)
+    if worst is not None and 0 < limit <= sum(map(_restarts, active)):
+        yield _about("TaskFailed", worst)
+
+
+def _restarts(pod: Manifest) -> int:
+    """Count the restarts of all containers of a pod."""
+    fields = ("initContainerStatuses", "containerStatuses")
+    listed = [one for name in fields for one in container_statuses(pod, name)]
+    return sum(int(one.get("restartCount") or 0) for one in listed)

@@ -1,0 +1,157 @@
+"""The plain look at a job that is to run: everything it needs exists, every pod is counted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pumice.controllers.base import (
+    Create,
+    Effect,
+    Key,
+    Patch,
+    Record,
+    Update,
+    UpdateStatus,
+)
+from pumice.controllers.job.dependencies import may_start
+from pumice.controllers.job.names import FORWARDING, JOB, QUEUE, pod_name
+from pumice.controllers.job.phases import NextPhase
+from pumice.controllers.job.plugins import JobPlugin, Owned
+from pumice.controllers.job.podgroup import pending_event, podgroup_effects
+from pumice.controllers.job.pods import new_pod, plain_removal, removal
+from pumice.controllers.job.state import JobState, deleting, left_over, replicas_of
+from pumice.controllers.job.status import Counts, Status
+from pumice.controllers.job.volumes import claims
+from pumice.controllers.ownership import SOURCE
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a look wants done; one that failed is tried again, later and later."""
+
+    effects: list[Effect] = field(default_factory=list)
+    failed: bool = False
+
+
+def sync_job(state: JobState, plugins: Sequence[JobPlugin], following: NextPhase) -> Outcome:
+    """Bring a job that is to run in step with its spec; at most one write to the job itself."""
+    queue = state.view.get(QUEUE, "", str(state.spec.get("queue") or "default"))
+    if queue is None:
+        return Outcome(failed=True)
+    forwarded = bool((queue.get("spec") or {}).get("extendClusters"))
+    if forwarded and (state.job["metadata"].get("annotations") or {}).get(FORWARDING) != "true":
+        key = Key(JOB, state.namespace, state.name)
+        return Outcome([Patch(key, {"metadata": {"annotations": {FORWARDING: "true"}}})])
+    if not state.phase:
+        return Outcome([_first_status(state)])
+    resources = dict(state.status.get("controlledResources") or {})
+    effects = _plugin_objects(state, plugins, resources)
+    if state.phase == "Pending":
+        found = claims(state)
+        effects += found.effects
+        if found.missing:
+            return Outcome([*effects, _missing_claim(state, found.missing)], failed=True)
+        if found.named:
+            return Outcome(effects)
+        resources |= found.resources
+    effects += _leftovers(state)
+    effects += [*podgroup_effects(state), *pending_event(state)]
+    status = Status.of(state.job)
+    if state.admitted:
+        effects += _pods(state, plugins, status, forwarded=forwarded)
+    return Outcome([*effects, *_news(state, status, following, resources)])
+
+
+def _news(
+    state: JobState, status: Status, following: NextPhase, resources: dict[str, str]
+) -> list[Effect]:
+    """Write the status if the counts or the phase have changed."""
+    phase = following(state, status)
+    if phase is not None:
+        status.set_phase(phase, state.view.now)
+    if status.manifest == state.status:
+        return []
+    # What the plugins made is written along with other news, never for its own sake.
+    status.set_resources(resources)
+    return [UpdateStatus(status.on(state.job))]
+
+
+def _leftovers(state: JobState) -> list[Effect]:
+    """Remove pods that an earlier kill pass did not get to."""
+    pods = [pod for pod in state.all_pods() if left_over(pod, state.version)]
+    return [effect for pod in pods for effect in removal(pod)]
+
+
+def _first_status(state: JobState) -> Effect:
+    """Say that the job was seen."""
+    status = Status.of(state.job)
+    status.set_count("minAvailable", state.min_available)
+    status.set_phase("Pending", state.view.now)
+    return UpdateStatus(status.on(state.job))
+
+
+def _missing_claim(state: JobState, name: str) -> Effect:
+    """Tell which claim the job waits for."""
+    message = (
+        f"Failed to create PVC, err: pvc {name} is not found,"
+        " the job will be in the Pending state until the PVC is created"
+    )
+    return Record(state.job, "Warning", "PVCError", message, SOURCE)
+
+
+def _plugin_objects(
+    state: JobState, plugins: Sequence[JobPlugin], resources: dict[str, str]
+) -> list[Effect]:
+    """Make what plugins keep for a job; past the start only what must stay in step."""
+    starting = state.phase == "Pending"
+    effects: list[Effect] = []
+    for plugin in plugins:
+        for owned in plugin.objects(state.job):
+            if starting or owned.rewritten:
+                effects += _kept(state, owned)
+        if starting and plugin.listed:
+            resources[f"plugin-{plugin.name}"] = plugin.name
+    return effects
+
+
+def _kept(state: JobState, owned: Owned) -> list[Effect]:
+    """Make an object that is missing, and rewrite one that is out of step."""
+    found = state.view.get(owned.kind, state.namespace, owned.name)
+    if found is None:
+        return [Create(owned.build())]
+    if owned.rewritten and found.get("data") != (data := owned.build()["data"]):
+        return [Update({**found, "data": data})]
+    return []
+
+
+def _pods(
+    state: JobState, plugins: Sequence[JobPlugin], status: Status, *, forwarded: bool
+) -> list[Effect]:
+    """Make missing pods, remove surplus ones, and count what is there and what will be."""
+    effects: list[Effect] = []
+    counts = Counts()
+    for task in state.tasks:
+        name = str(task.get("name") or "")
+        pods = dict(state.pods.get(name, {}))
+        ready = may_start(state, task)
+        for index in range(replicas_of(task)):
+            pod = pods.pop(pod_name(state.name, name, index), None)
+            if pod is not None and (deleting(pod) or left_over(pod, state.version)):
+                counts.add_terminating()
+            elif pod is not None:
+                counts.add(pod)
+            elif ready and _free(state, name, index):
+                made = new_pod(state, task, index, plugins, forwarded=forwarded)
+                effects.append(Create(made))
+                if name:  # without a name a pod is filed elsewhere and never seen again
+                    counts.add_phase(name, "Pending")
+        counts.add_terminating(len(pods))
+        effects += [plain_removal(pods[one]) for one in sorted(pods) if not deleting(pods[one])]
+    status.set_counts(counts)
+    status.set_count("minAvailable", state.min_available)
+    status.manifest.pop("runningDuration", None)
+    return effects
+
+
+def _free(state: JobState, task: str, index: int) -> bool:
+    """Tell whether the name of a pod may be used; the pod of an earlier job may hold it."""
+    return state.view.get("Pod", state.namespace, pod_name(state.name, task, index)) is None

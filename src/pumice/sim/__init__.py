@@ -1,0 +1,1 @@
+"""Workloads run to the end on a virtual clock, with the policies that run live."""

@@ -1,0 +1,165 @@
+"""The waiting room: which waiting jobs the next cycle has to look at.
+
+A job that cannot get anything, whatever is decided, is set aside; what it asks for and has
+reserved still counts for its queue, so the cycle decides as if it were there.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pumice.api.objects import ObjectMeta, PodGroup, PodGroupSpec, PodGroupStatus
+from pumice.cache.ingest import Ingest
+from pumice.core.resources import Column
+from pumice.core.tables import PENDING
+from pumice.sim.bounds import ALL, Bounds, Rules
+from pumice.sim.classes import ClassBook, JobClass
+from pumice.sim.runs import Run
+
+NAMESPACE = "pumice-sim"
+
+
+class StandIn:
+    """A pod group without pods that holds what the absent jobs of one queue ask for."""
+
+    def __init__(self, ingest: Ingest, queue: str) -> None:
+        self._ingest = ingest
+        self._snapshot = ingest.snapshot
+        group = PodGroup(
+            metadata=ObjectMeta(name=queue, namespace=NAMESPACE, uid=f"{NAMESPACE}/{queue}"),
+            # one member that never comes: the group stays in its queue and is never valid
+            spec=PodGroupSpec(min_member=1, queue=queue, min_resources={}),
+            status=PodGroupStatus(phase="Inqueue"),
+        )
+        ingest.upsert(group)
+        ingest.settle()
+        self._row = self._snapshot.jobs.row_of[f"{NAMESPACE}/{queue}"]
+        self.n = 0
+        self.pending = np.zeros(len(self._snapshot.resources))
+        self._list()
+
+    def count(self, sign: int, pending: Column | None, reserved: Column | None) -> None:
+        """Stand in for one job more, or one less."""
+        self.n += sign
+        if pending is not None:
+            self.pending += sign * pending
+            self.lay(sign * pending)
+        if reserved is not None:
+            self._snapshot.jobs.min_resources[:, self._row] += sign * reserved
+        self._list()
+
+    def lay(self, pending: Column) -> None:
+        """Add to the sums that the queue counts as asked for."""
+        sums = np.zeros((3, len(pending)))
+        sums[PENDING] = pending
+        self._snapshot.add_to_sums(self._row, sums)
+
+    def _list(self) -> None:
+        self._ingest.set_aside(f"{NAMESPACE}/{self._queue}", aside=self.n == 0)
+
+    @property
+    def _queue(self) -> str:
+        group = self._snapshot.jobs.groups[self._row]
+        return group.spec.queue  # type: ignore[attr-defined, no-any-return]
+
+
+class WaitingRoom:
+    """All jobs that wait, by class; before a cycle it calls those in that might get something."""
+
+    def __init__(self, ingest: Ingest, rules: Rules, enter: Callable[[Run], None]) -> None:
+        self._ingest = ingest
+        self._snapshot = ingest.snapshot
+        self._rules = rules
+        self._enter = enter
+        self.book = ClassBook(self._snapshot, self._park)
+        self._waiting: dict[int, JobClass] = {}
+        """Classes with jobs that wait, by identity, in the order in which they came up."""
+        self._partial: set[Run] = set()
+        """Jobs that have started and still have pods without a node."""
+        self._stand_ins: dict[str, StandIn] = {}
+
+    def __len__(self) -> int:
+        lines = ((kind.fresh, kind.entered.runs, kind.admitted.runs) for kind in self.classes())
+        return len(self._partial) + sum(len(line) for three in lines for line in three)
+
+    def classes(self) -> list[JobClass]:
+        """List the classes with jobs that wait."""
+        return list(self._waiting.values())
+
+    def runs(self) -> list[Run]:
+        """List the jobs that wait."""
+        found = list(self._partial)
+        for kind in self.classes():
+            found += [*kind.fresh, *kind.entered.runs, *kind.admitted.runs]
+        return sorted(found)
+
+    def add(self, run: Run) -> None:
+        """Let a new job wait."""
+        kind = run.kind
+        self._waiting[id(kind)] = kind
+        kind.hide(run)
+        self._stand_in(kind.queue).count(1, kind.request, None)
+
+    def put_back(self, run: Run) -> None:
+        """Let a job wait that lost pods: in line with those of its phase, or at hand if it runs."""
+        if run.line is not None:
+            run.line.remove(run)
+        if run.running or run.phase not in ("Pending", "Inqueue"):
+            self._partial.add(run)
+            return
+        self._partial.discard(run)
+        self._waiting[id(run.kind)] = run.kind
+        (run.kind.admitted if run.phase == "Inqueue" else run.kind.entered).add(run)
+
+    def leave(self, run: Run) -> None:
+        """Let a job go that waits no more."""
+        self._partial.discard(run)
+        if run.line is not None:
+            run.line.remove(run)
+
+    def prepare(self) -> bool:
+        """Choose who takes part in the next cycle; say whether there is anybody."""
+        anybody = bool(self._partial)
+        if self._waiting:
+            snapshot = self._snapshot
+            bounds = None if self._rules.shows_all else Bounds(snapshot, self.book, self._rules)
+            for kind in self.classes():
+                if kind.is_waiting:
+                    self._choose(kind, bounds)
+                    anybody |= kind.admitted.shown > 0 or kind.entered.shown > 0
+                else:
+                    del self._waiting[id(kind)]
+        return anybody
+
+    def _choose(self, kind: JobClass, bounds: Bounds | None) -> None:
+        """Show of one class as many as could start, and as many as could be let in."""
+        if kind.admitted.runs:
+            kind.admitted.show(ALL if bounds is None else bounds.startable(kind))
+        if not kind.entered.runs and not kind.fresh:
+            return
+        n = ALL if bounds is None else bounds.admissible(kind)
+        while kind.fresh and len(kind.entered.runs) < n:
+            run = kind.fresh.pop()
+            self._stand_in(kind.queue).count(-1, kind.request, None)
+            self._enter(run)
+            kind.entered.add(run)
+        kind.entered.show(n)
+
+    def _park(self, run: Run, aside: bool) -> None:  # noqa: FBT001
+        """Set a job aside, or call it back; what it reserved is stood in for."""
+        if not run.in_tables:
+            return
+        self._ingest.set_aside(run.key, aside=aside)
+        reserved = run.kind.reserve if run.phase == "Inqueue" else None
+        self._stand_in(run.kind.queue).count(1 if aside else -1, None, reserved)
+
+    def _stand_in(self, queue: str) -> StandIn:
+        known = self._stand_ins.get(queue)
+        if known is None:
+            known = self._stand_ins[queue] = StandIn(self._ingest, queue)
+        return known
+
+    def lift(self, sign: int = -1) -> None:
+        """Take what is stood in for off the sums (or, +1, put it back), for who adds them up."""
+        for stand_in in self._stand_ins.values():
+            stand_in.lay(sign * stand_in.pending)

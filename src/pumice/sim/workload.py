@@ -1,0 +1,113 @@
+"""What a simulation runs: jobs with arrival times, and what is known of the cluster they ran on.
+
+Filled by the readers, read by the engine.  Plain data: nothing here decides or measures.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pumice.api.meta import KubeObject
+from pumice.api.objects import Container, PodSpec, ResourceRequirements
+
+SCHEDULER_NAME = "volcano"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """Equal pods of a job; ``run_seconds`` is how long each runs once it is on a node."""
+
+    spec: PodSpec
+    count: int
+    run_seconds: float
+    role: str = "task"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """A gang that arrives at some second; it starts when ``min_member`` of its pods have a node."""
+
+    name: str
+    arrival: float
+    tasks: tuple[TaskSpec, ...]
+    min_member: int
+    queue: str = "default"
+    namespace: str = "default"
+    priority_class: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Of its pod group."""
+
+    @property
+    def key(self) -> str:
+        """Name and namespace, as the scheduler writes them."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def size(self) -> int:
+        """How many pods it has."""
+        return sum(task.count for task in self.tasks)
+
+    @property
+    def run_seconds(self) -> float:
+        """How long its longest pod runs."""
+        return max(task.run_seconds for task in self.tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHint:
+    """What one node of the traced cluster offered, for a trace that lists no nodes."""
+
+    allocatable: Mapping[str, str]
+    count: int | None = None
+    """None: as many as the load asks for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """Jobs in the order of their arrival, the first at second 0."""
+
+    name: str
+    format: str
+    jobs: tuple[JobSpec, ...]
+    objects: tuple[KubeObject, ...] = ()
+    """Nodes, queues and whatever else the trace describes itself."""
+    node_hint: NodeHint | None = None
+    notes: tuple[str, ...] = ()
+    """What the reader left out or assumed, in words."""
+
+    def first(self, n: int) -> "Workload":
+        """Keep the first jobs only."""
+        return replace(self, jobs=self.jobs[:n])
+
+
+def in_order(jobs: Iterable[JobSpec]) -> tuple[JobSpec, ...]:
+    """Sort jobs by arrival and name, and let the clock start with the first."""
+    ordered = sorted(jobs, key=lambda job: (job.arrival, job.key))
+    start = ordered[0].arrival if ordered else 0.0
+    if not math.isclose(start, 0.0):
+        ordered = [replace(job, arrival=job.arrival - start) for job in ordered]
+    return tuple(ordered)
+
+
+class SpecBook:
+    """One pod specification for each distinct request, so that equal pods share one object."""
+
+    def __init__(self) -> None:
+        self._specs: dict[tuple[object, ...], PodSpec] = {}
+
+    def spec(self, requests: Mapping[str, str], **more: object) -> PodSpec:
+        """Give the specification of a pod of one container."""
+        key = (*sorted(requests.items()), *sorted((name, repr(x)) for name, x in more.items()))
+        known = self._specs.get(key)
+        if known is None:
+            container = Container(
+                name="main", resources=ResourceRequirements(requests=dict(requests))
+            )
+            known = self._specs[key] = PodSpec(
+                scheduler_name=SCHEDULER_NAME,
+                containers=(container,),
+                **more,  # type: ignore[arg-type]
+            )
+        return known

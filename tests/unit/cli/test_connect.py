@@ -1,0 +1,93 @@
+"""Which cluster a command talks to."""
+
+import base64
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pumice.cli.connect import ConnectOptions, connect, endpoint_file
+from pumice.errors import InputError, PumiceError
+
+CA = Path(__file__).parents[2] / "data" / "tls" / "cert.pem"
+TOKEN = {"token": "t"}
+KEY = CA.with_name("key.pem")
+
+
+def kubeconfig(server="http://127.0.0.1:9", cluster=None, **user):
+    return yaml.safe_dump(
+        {
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+            "clusters": [{"name": "k", "cluster": {"server": server, **(cluster or {})}}],
+            "users": [{"name": "u", "user": user}],
+        }
+    )
+
+
+def base(cluster):
+    return cluster._client.base
+
+
+def test_the_file_on_the_command_line_comes_before_the_environment(tmp_path):
+    (tmp_path / "a").write_text(kubeconfig("http://a", **TOKEN))
+    (tmp_path / "b").write_text(kubeconfig("http://b"))
+    env = {"KUBECONFIG": str(tmp_path / "b"), "HOME": str(tmp_path)}
+    found = connect(ConnectOptions(str(tmp_path / "a")), env)
+    assert base(found) == "http://a"
+    assert found._headers["Authorization"] == "Bearer t"
+    assert base(connect(ConnectOptions(), env)) == "http://b"
+
+
+def test_an_address_replaces_only_the_address(tmp_path):
+    (tmp_path / "a").write_text(kubeconfig(**TOKEN))
+    found = connect(ConnectOptions(str(tmp_path / "a"), "127.0.0.1:7"), {})
+    assert base(found) == "http://127.0.0.1:7"
+    assert found._headers["Authorization"] == "Bearer t"
+
+
+def test_without_a_name_the_running_cluster_is_meant(tmp_path):
+    env = {"HOME": str(tmp_path)}
+    file = endpoint_file(env)
+    with pytest.raises(PumiceError, match="pumice up"):
+        connect(ConnectOptions(), env)
+    file.parent.mkdir(parents=True)
+    file.write_text(kubeconfig("http://up"))
+    assert base(connect(ConnectOptions(), env)) == "http://up"
+    assert endpoint_file({"XDG_STATE_HOME": "/x"}) == Path("/x/pumice/kubeconfig")
+
+
+def test_a_named_file_that_is_missing_never_leads_to_another_cluster(tmp_path):
+    env = {"HOME": str(tmp_path), "KUBECONFIG": str(tmp_path / "absent")}
+    endpoint_file(env).parent.mkdir(parents=True)
+    endpoint_file(env).write_text(kubeconfig("http://up"))
+    with pytest.raises(PumiceError):
+        connect(ConnectOptions(), env)
+    with pytest.raises(PumiceError, match="no such file"):
+        connect(ConnectOptions(str(tmp_path / "absent")), env)
+
+
+def test_certificates_come_from_data_or_files(tmp_path):
+    data = {"certificate-authority-data": base64.b64encode(CA.read_bytes()).decode()}
+    user = {"client-certificate": str(CA), "client-key": str(KEY)}
+    (tmp_path / "a").write_text(kubeconfig("https://a", data, **user))
+    tls = connect(ConnectOptions(str(tmp_path / "a")), {})._client._tls
+    assert len(tls.get_ca_certs()) == 1
+    assert tls.check_hostname
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[",
+        "current-context: x",
+        kubeconfig(exec={"command": "login"}),
+        kubeconfig("https://a", {"certificate-authority-data": "bm90IGEgY2VydA=="}),
+        kubeconfig(tokenFile="absent"),
+    ],
+)
+def test_a_kubeconfig_that_cannot_be_used_is_refused(tmp_path, text):
+    (tmp_path / "a").write_text(text)
+    with pytest.raises(InputError):
+        connect(ConnectOptions(str(tmp_path / "a")), {})

@@ -1,0 +1,127 @@
+"""`pumice job`: on an embedded cluster, with the outputs that the original does not have."""
+
+import json
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from pumice.cli.main import main
+from pumice.cluster.embedded.store import EmbeddedCluster
+
+KIND = "Job.batch.volcano.sh"
+
+
+@pytest.fixture
+def cluster():
+    return EmbeddedCluster()
+
+
+@pytest.fixture
+def pumice_command(cluster):
+    return lambda *words: CliRunner().invoke(main, list(words), obj=lambda _: cluster)
+
+
+def run(pumice_command, name, *more):
+    assert (
+        pumice_command("job", "run", "-N", name, *more).output == f"run job {name} successfully\n"
+    )
+
+
+def test_a_job_is_run_listed_viewed_and_deleted(cluster, pumice_command):
+    run(pumice_command, "sleepy", "-r", "3", "-m", "2", "-R", "cpu=1500m", "-L", "memory=0.5Gi")
+    spec = cluster.get(KIND, "default", "sleepy")["spec"]
+    container = spec["tasks"][0]["template"]["spec"]["containers"][0]
+    assert (spec["minAvailable"], spec["tasks"][0]["replicas"]) == (2, 3)
+    assert container["resources"] == {"limits": {"memory": "512Mi"}, "requests": {"cpu": "1500m"}}
+    title, row = pumice_command("job", "list").output.splitlines()
+    assert row.split()[:4] == ["sleepy", "2026-01-01", "Batch", "3"]
+    assert row.index("Batch") == title.index("JobType")
+    assert "  Min Available:     \t2\n" in pumice_command("job", "view", "-N", "sleepy").output
+    assert pumice_command("job", "delete", "-N", "sleepy").exit_code == 0
+    assert pumice_command("job", "list").output == "No resources found\n"
+
+
+@pytest.mark.parametrize(("verb", "action"), [("suspend", "AbortJob"), ("resume", "ResumeJob")])
+def test_suspend_and_resume_post_an_order_about_the_job(cluster, pumice_command, verb, action):
+    run(pumice_command, "j", "-n", "lab")
+    assert pumice_command("job", verb, "-N", "j", "-n", "lab").output == ""
+    (order,), _ = cluster.list("Command.bus.volcano.sh", "lab")
+    assert order["action"] == action
+    assert order["metadata"]["name"].startswith(f"j-{action.lower()}-")
+    assert order["target"]["uid"] == cluster.get(KIND, "lab", "j")["metadata"]["uid"]
+    assert order["target"] == order["metadata"]["ownerReferences"][0]
+
+
+def test_other_outputs_hold_whole_objects_or_names(pumice_command):
+    run(pumice_command, "a")
+    run(pumice_command, "b")
+    listed = json.loads(pumice_command("job", "list", "-o", "json").output)
+    assert [item["metadata"]["name"] for item in listed["items"]] == ["a", "b"]
+    viewed = yaml.safe_load(pumice_command("job", "view", "-N", "b", "-o", "yaml").output)
+    assert viewed == listed["items"][1]
+    assert pumice_command("job", "list", "-o", "name").output == (
+        "job.batch.volcano.sh/a\njob.batch.volcano.sh/b\n"
+    )
+    assert json.loads(pumice_command("job", "list", "-n", "x", "-o", "json").output)["items"] == []
+
+
+def test_wide_adds_columns_and_no_headers_drops_the_title(pumice_command):
+    run(pumice_command, "a")
+    title, row = pumice_command("job", "list", "-o", "wide").output.splitlines()
+    assert title.split()[-3:] == ["Queue", "Scheduler", "Age"]
+    assert row.split()[-2:] == ["volcano", "0s"]
+    narrow = pumice_command("job", "list").output.splitlines()
+    assert pumice_command("job", "list", "--no-headers").output == f"{narrow[1]}\n"
+
+
+def test_a_failure_is_one_line_with_the_exit_code_of_the_original(pumice_command):
+    result = pumice_command("job", "view", "-N", "ghost")
+    assert result.output == 'Failed to view job: jobs.batch.volcano.sh "ghost" not found\n'
+    assert result.exit_code == 255
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "problem"),
+    [
+        ("job.txt", "", "only support yaml file"),
+        ("j.yaml", "a: [b\n", "yaml: line 1: did not find expected ',' or ']'"),
+        (
+            "j.yaml",
+            "spec: {tasks: [{replicas: 1.5}]}",
+            (
+                "json: cannot unmarshal number 1.5 into Go struct field "
+                "TaskSpec.spec.tasks.replicas of type int32"
+            ),
+        ),
+        (
+            "j.yaml",
+            "spec: {tasks: {}}",
+            (
+                "json: cannot unmarshal object into Go struct field JobSpec.spec.tasks of type "
+                "[]v1alpha1.TaskSpec"
+            ),
+        ),
+        (
+            "j.yaml",
+            "spec: {tasks: [{template: {spec: {containers: [{resources: {limits: {cpu: x}}}]}}}]}",
+            "quantities must match the regular expression",
+        ),
+        ("j.yaml", "metadata: {namespace: lab}", "does not match the namespace sent"),
+    ],
+)
+def test_a_file_that_cannot_be_run_is_told_why(tmp_path, pumice_command, file, text, problem):
+    path = tmp_path / file
+    path.write_text(text)
+    result = pumice_command("job", "run", "-f", str(path))
+    assert result.exit_code == 255
+    assert problem in result.output
+
+
+def test_numbers_become_texts_where_texts_are_wanted(tmp_path, cluster, pumice_command):
+    path = tmp_path / "j.yml"
+    path.write_text("metadata: {name: 12, labels: {on: true}}\nspec: {strange: [1]}\n")
+    assert pumice_command("job", "run", "-f", str(path)).output == "run job 12 successfully\n"
+    stored = cluster.get(KIND, "default", "12")
+    assert stored["metadata"]["labels"] == {"on": "true"}
+    assert stored["spec"]["strange"] == [1]

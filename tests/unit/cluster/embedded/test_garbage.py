@@ -1,0 +1,169 @@
+"""How objects go: grace, finalizers, owners, namespaces."""
+
+import pytest
+
+from pumice.cluster.embedded.clock import VirtualClock
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import NotFoundError, RejectedError
+from pumice.testing import pod
+
+
+@pytest.fixture
+def cluster():
+    return EmbeddedCluster(VirtualClock(0.0))
+
+
+def config(name, *owners, finalizers=()):
+    references = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": o["metadata"]["name"]}
+        | {"uid": o["metadata"]["uid"], "controller": True, "blockOwnerDeletion": True}
+        for o in owners
+    ]
+    metadata = {"name": name, "ownerReferences": references, "finalizers": list(finalizers)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+
+def names(cluster, kind="ConfigMap"):
+    return [m["metadata"]["name"] for m in cluster.list(kind)[0]]
+
+
+def running(cluster, name="p"):
+    cluster.create(pod(name))
+    cluster.bind("default", name, "n", {})
+    cluster.merge_status("Pod", "default", name, {"phase": "Running"})
+
+
+def test_a_pod_on_no_node_goes_at_once(cluster):
+    cluster.create(pod("p"))
+    cluster.delete("Pod", "default", "p")
+    assert names(cluster, "Pod") == []
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_is_over_goes_at_once(cluster, phase):
+    running(cluster)
+    cluster.merge_status("Pod", "default", "p", {"phase": phase})
+    cluster.delete("Pod", "default", "p")
+    assert names(cluster, "Pod") == []
+
+
+def test_a_running_pod_is_marked_and_goes_when_confirmed(cluster):
+    running(cluster)
+    cluster.delete("Pod", "default", "p")
+    marked = cluster.get("Pod", "default", "p")["metadata"]
+    assert marked["deletionTimestamp"] == "1970-01-01T00:00:30Z"
+    assert marked["deletionGracePeriodSeconds"] == 30
+    cluster.merge_status("Pod", "default", "p", {"reason": "still here"})
+    assert names(cluster, "Pod") == ["p"]
+    cluster.delete("Pod", "default", "p", grace_s=0)
+    assert names(cluster, "Pod") == []
+
+
+def test_a_second_deletion_may_only_shorten_the_grace(cluster):
+    running(cluster)
+    cluster.delete("Pod", "default", "p", grace_s=10)
+    before = cluster.version
+    cluster.delete("Pod", "default", "p", grace_s=20)
+    assert cluster.version == before
+    cluster.delete("Pod", "default", "p", grace_s=5)
+    assert cluster.get("Pod", "default", "p")["metadata"]["deletionGracePeriodSeconds"] == 5
+
+
+def test_finalizers_keep_an_object_until_the_last_is_crossed_out(cluster):
+    cluster.create(config("a", finalizers=["x/y"]))
+    cluster.delete("ConfigMap", "default", "a")
+    kept = cluster.get("ConfigMap", "default", "a")
+    assert kept["metadata"]["deletionTimestamp"]
+    kept["metadata"]["finalizers"] = []
+    cluster.update(kept)
+    assert names(cluster) == []
+
+
+def test_a_confirmed_pod_with_a_finalizer_still_waits_for_it(cluster):
+    manifest = pod("p")
+    manifest["metadata"]["finalizers"] = ["x/y"]
+    cluster.create(manifest)
+    cluster.bind("default", "p", "n", {})
+    cluster.delete("Pod", "default", "p")
+    cluster.delete("Pod", "default", "p", grace_s=0)
+    assert names(cluster, "Pod") == ["p"]
+    cluster.patch("Pod", "default", "p", {"metadata": {"finalizers": None}})
+    assert names(cluster, "Pod") == []
+
+
+def test_what_an_object_owns_goes_after_it_all_the_way_down(cluster):
+    top = cluster.create(config("top"))
+    middle = cluster.create(config("middle", top))
+    cluster.create(config("low", middle))
+    cluster.delete("ConfigMap", "default", "top")
+    assert names(cluster) == []
+
+
+def test_one_of_two_owners_left_keeps_an_object(cluster):
+    one, two = cluster.create(config("one")), cluster.create(config("two"))
+    cluster.create(config("child", one, two))
+    cluster.delete("ConfigMap", "default", "one")
+    (left,) = cluster.get("ConfigMap", "default", "child")["metadata"]["ownerReferences"]
+    assert left["uid"] == two["metadata"]["uid"]
+    cluster.delete("ConfigMap", "default", "two")
+    assert names(cluster) == []
+
+
+def test_orphaned_objects_stay_and_name_no_owner(cluster):
+    cluster.create(config("child", cluster.create(config("owner"))))
+    cluster.delete("ConfigMap", "default", "owner", propagation="Orphan")
+    assert names(cluster) == ["child"]
+    assert "ownerReferences" not in cluster.get("ConfigMap", "default", "child")["metadata"]
+
+
+def test_in_the_foreground_an_owner_waits_for_what_it_owns(cluster):
+    owner = cluster.create(config("owner"))
+    child = pod("p")
+    child["metadata"]["ownerReferences"] = config("", owner)["metadata"]["ownerReferences"]
+    cluster.create(child)
+    cluster.bind("default", "p", "n", {})
+    cluster.delete("ConfigMap", "default", "owner", propagation="Foreground")
+    waiting = cluster.get("ConfigMap", "default", "owner")["metadata"]
+    assert waiting["finalizers"] == ["foregroundDeletion"]
+    assert cluster.get("Pod", "default", "p")["metadata"]["deletionTimestamp"]
+    cluster.delete("Pod", "default", "p", grace_s=0)
+    assert names(cluster) == []
+
+
+def test_in_the_foreground_an_owner_of_nothing_goes_at_once(cluster):
+    cluster.create(config("owner"))
+    cluster.delete("ConfigMap", "default", "owner", propagation="Foreground")
+    assert names(cluster) == []
+
+
+def test_an_object_made_for_an_owner_that_is_gone_is_collected(cluster):
+    owner = cluster.create(config("owner"))
+    cluster.delete("ConfigMap", "default", "owner")
+    cluster.create(config("late", owner))
+    assert names(cluster) == ["late"]
+    assert cluster.collect_garbage() == 1
+    assert names(cluster) == []
+    assert cluster.collect_garbage() == 0
+
+
+def test_an_owner_of_a_kind_that_is_not_served_proves_nothing(cluster):
+    manifest = config("a")
+    unknown = {"apiVersion": "x.example.com/v1", "kind": "Strange", "name": "s", "uid": "u"}
+    manifest["metadata"]["ownerReferences"] = [unknown]
+    cluster.create(manifest)
+    assert cluster.collect_garbage() == 0
+    assert names(cluster) == ["a"]
+
+
+def test_a_namespace_goes_with_and_after_everything_in_it(cluster):
+    cluster.create(pod("p", namespace="ns"))
+    cluster.create(pod("q", namespace="ns"))
+    cluster.bind("ns", "q", "n", {})
+    cluster.delete("Namespace", "", "ns")
+    assert cluster.get("Namespace", "", "ns")["status"]["phase"] == "Terminating"
+    assert names(cluster, "Pod") == ["q"]
+    with pytest.raises(RejectedError, match="being deleted"):
+        cluster.create(pod("r", namespace="ns"))
+    cluster.delete("Pod", "ns", "q", grace_s=0)
+    with pytest.raises(NotFoundError):
+        cluster.get("Namespace", "", "ns")

@@ -1,0 +1,185 @@
+"""Patches: RFC 6902, RFC 7386, and Kubernetes' own way with lists."""
+
+import pytest
+
+from pumice.cluster.embedded.patches import apply_patch
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import ConflictError, NotFoundError, RejectedError
+from pumice.testing import pod
+
+MERGE = {
+    "mappings are merged by key": ({"a": {"x": 1}}, {"a": {"y": 2}}, {"a": {"x": 1, "y": 2}}),
+    "null removes": ({"a": 1, "b": 2}, {"a": None, "c": None}, {"b": 2}),
+    "lists are replaced": ({"a": [1, 2]}, {"a": [3]}, {"a": [3]}),
+    "a value becomes a mapping": ({"a": 1}, {"a": {"b": None, "c": 1}}, {"a": {"c": 1}}),
+}
+
+JSON = {
+    "add to a mapping": ({}, [{"op": "add", "path": "/a", "value": 1}], {"a": 1}),
+    "add replaces": ({"a": 1}, [{"op": "add", "path": "/a", "value": 2}], {"a": 2}),
+    "add into a list": (
+        {"a": [1, 3]},
+        [{"op": "add", "path": "/a/1", "value": 2}],
+        {"a": [1, 2, 3]},
+    ),
+    "add at the end": ({"a": [1]}, [{"op": "add", "path": "/a/-", "value": 2}], {"a": [1, 2]}),
+    "remove": ({"a": [1, 2]}, [{"op": "remove", "path": "/a/0"}], {"a": [2]}),
+    "replace": ({"a": {"b": 1}}, [{"op": "replace", "path": "/a/b", "value": 2}], {"a": {"b": 2}}),
+    "replace in a list": ({"a": [1]}, [{"op": "replace", "path": "/a/0", "value": 2}], {"a": [2]}),
+    "replace all": ({"a": 1}, [{"op": "replace", "path": "", "value": {"b": 2}}], {"b": 2}),
+    "move": ({"a": 1}, [{"op": "move", "from": "/a", "path": "/b"}], {"b": 1}),
+    "copy": ({"a": [1]}, [{"op": "copy", "from": "/a", "path": "/b"}], {"a": [1], "b": [1]}),
+    "escaped names": (
+        {"a/b": {"c~d": 1}},
+        [{"op": "remove", "path": "/a~1b/c~0d"}],
+        {"a/b": {}},
+    ),
+    "a test that holds": ({"a": 1}, [{"op": "test", "path": "/a", "value": 1}], {"a": 1}),
+}
+
+REFUSED = {
+    "a test that fails": [{"op": "test", "path": "/a", "value": 2}],
+    "remove of nothing": [{"op": "remove", "path": "/b"}],
+    "replace of nothing": [{"op": "replace", "path": "/b", "value": 1}],
+    "a place past the end": [{"op": "add", "path": "/l/5", "value": 1}],
+    "a place before the start": [{"op": "add", "path": "/l/-1", "value": 1}],
+    "a path from nowhere": [{"op": "add", "path": "a", "value": 1}],
+    "an unknown step": [{"op": "shuffle", "path": "/a"}],
+    "no list": {"op": "add"},
+}
+
+NAMED = [{"name": "a", "image": "1"}, {"name": "b", "image": "2"}]
+STRATEGIC = {
+    "containers are merged by name": (
+        {"containers": NAMED},
+        {"containers": [{"name": "b", "image": "3"}, {"name": "c"}]},
+        {"containers": [NAMED[0], {"name": "b", "image": "3"}, {"name": "c"}]},
+    ),
+    "an item is deleted by name": (
+        {"containers": NAMED},
+        {"containers": [{"name": "a", "$patch": "delete"}]},
+        {"containers": [NAMED[1]]},
+    ),
+    "a list is replaced on demand": (
+        {"containers": NAMED},
+        {"containers": [{"name": "c"}, {"$patch": "replace"}]},
+        {"containers": [{"name": "c"}]},
+    ),
+    "a mapping is replaced on demand": (
+        {"strategy": {"a": 1}},
+        {"strategy": {"$patch": "replace", "b": 2}},
+        {"strategy": {"b": 2}},
+    ),
+    "container ports are merged by their number": (
+        {"ports": [{"containerPort": 1, "name": "x"}]},
+        {"ports": [{"containerPort": 1, "name": "y"}, {"containerPort": 2}]},
+        {"ports": [{"containerPort": 1, "name": "y"}, {"containerPort": 2}]},
+    ),
+    "service ports are merged by theirs": (
+        {"ports": [{"port": 1}]},
+        {"ports": [{"port": 2}]},
+        {"ports": [{"port": 1}, {"port": 2}]},
+    ),
+    "tolerations are replaced": (
+        {"tolerations": [{"key": "a"}]},
+        {"tolerations": [{"key": "b"}]},
+        {"tolerations": [{"key": "b"}]},
+    ),
+    "finalizers are a set": (
+        {"finalizers": ["a"]},
+        {"finalizers": ["a", "b"]},
+        {"finalizers": ["a", "b"]},
+    ),
+    "a value is taken from a set": (
+        {"finalizers": ["a", "b"]},
+        {"$deleteFromPrimitiveList/finalizers": ["a"]},
+        {"finalizers": ["b"]},
+    ),
+    "the order of items is the one named": (
+        {"env": [{"name": "a"}, {"name": "b"}]},
+        {
+            "env": [{"name": "c"}],
+            "$setElementOrder/env": [{"name": "c"}, {"name": "b"}, {"name": "a"}],
+        },
+        {"env": [{"name": "c"}, {"name": "b"}, {"name": "a"}]},
+    ),
+    "only some keys are kept": (
+        {"volumes": [{"name": "v", "emptyDir": {}}]},
+        {"volumes": [{"name": "v", "$retainKeys": ["name", "secret"], "secret": {}}]},
+        {"volumes": [{"name": "v", "secret": {}}]},
+    ),
+    "null removes": ({"a": {"b": 1}}, {"a": {"b": None}}, {"a": {}}),
+}
+
+
+@pytest.mark.parametrize("rule", MERGE)
+def test_merge_patch(rule):
+    target, patch, want = MERGE[rule]
+    assert apply_patch(target, patch, "merge") == want
+
+
+@pytest.mark.parametrize("rule", JSON)
+def test_json_patch(rule):
+    target, patch, want = JSON[rule]
+    assert apply_patch(target, patch, "json") == want
+
+
+@pytest.mark.parametrize("rule", REFUSED)
+def test_json_patch_that_cannot_be_applied(rule):
+    with pytest.raises(RejectedError, match="wanted"):
+        apply_patch({"a": 1, "l": []}, REFUSED[rule], "json")
+
+
+@pytest.mark.parametrize("rule", STRATEGIC)
+def test_strategic_patch(rule):
+    target, patch, want = STRATEGIC[rule]
+    assert apply_patch(target, patch, "strategic") == want
+
+
+def test_a_merge_must_be_a_mapping():
+    with pytest.raises(RejectedError, match="wanted a mapping"):
+        apply_patch({}, [1], "merge")
+
+
+def test_an_apply_creates_what_is_not_there_and_merges_into_what_is():
+    cluster = EmbeddedCluster()
+    where = ("Pod", "default", "p")
+    first = cluster.patch(*where, pod("p", labels={"a": "1"}), patch_type="apply")
+    del first["metadata"]["resourceVersion"]
+    applied = {"metadata": {"labels": {"b": "2"}}}
+    again = cluster.patch(*where, applied, patch_type="apply")
+    assert again["metadata"]["labels"] == {"a": "1", "b": "2"}
+    assert again["metadata"]["uid"] == first["metadata"]["uid"]
+
+
+def test_a_patch_with_an_older_version_is_a_conflict():
+    cluster = EmbeddedCluster()
+    version = cluster.create(pod("p"))["metadata"]["resourceVersion"]
+    patch = {"metadata": {"resourceVersion": version, "labels": {"a": "1"}}}
+    cluster.patch("Pod", "default", "p", patch)
+    with pytest.raises(ConflictError):
+        cluster.patch("Pod", "default", "p", patch)
+
+
+def test_a_patch_cannot_rename_or_change_the_kind():
+    cluster = EmbeddedCluster()
+    cluster.create(pod("p"))
+    patch = {"kind": "Node", "metadata": {"name": "q", "namespace": "other"}}
+    after = cluster.patch("Pod", "default", "p", patch)
+    metadata = after["metadata"]
+    assert (after["kind"], metadata["name"], metadata["namespace"]) == ("Pod", "p", "default")
+
+
+def test_a_patch_that_leaves_no_object_is_refused():
+    cluster = EmbeddedCluster()
+    cluster.create(pod("p"))
+    step = [{"op": "replace", "path": "", "value": 1}]
+    with pytest.raises(RejectedError, match="leaves no object"):
+        cluster.patch("Pod", "default", "p", step, patch_type="json")
+
+
+def test_an_unknown_subresource_is_not_found():
+    cluster = EmbeddedCluster()
+    cluster.create(pod("p"))
+    with pytest.raises(NotFoundError, match="scale"):
+        cluster.patch("Pod", "default", "p", {}, subresource="scale")

@@ -1,0 +1,94 @@
+"""Binding, eviction, conditions and events of the embedded store."""
+
+import pytest
+
+from pumice.cluster.embedded.clock import VirtualClock
+from pumice.cluster.embedded.pods import with_condition
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import ConflictError
+from pumice.testing import pod
+
+
+@pytest.fixture
+def cluster():
+    cluster = EmbeddedCluster(VirtualClock(0.0))
+    cluster.create(pod("p", annotations={"a": "1"}))
+    return cluster
+
+
+def test_a_bind_gives_node_annotations_and_condition(cluster):
+    cluster.merge_status("Pod", "default", "p", {"nominatedNodeName": "m"})
+    cluster.bind("default", "p", "n", {"b": "2"})
+    bound = cluster.get("Pod", "default", "p")
+    assert bound["spec"]["nodeName"] == "n"
+    assert bound["metadata"]["annotations"] == {"a": "1", "b": "2"}
+    assert "nominatedNodeName" not in bound["status"]
+    assert bound["status"]["conditions"][0]["type"] == "PodScheduled"
+    assert bound["status"]["conditions"][0]["status"] == "True"
+
+
+def test_a_second_bind_is_a_conflict_and_changes_nothing(cluster):
+    cluster.bind("default", "p", "n", {})
+    with pytest.raises(ConflictError, match="already assigned to node n"):
+        cluster.bind("default", "p", "m", {})
+    assert cluster.get("Pod", "default", "p")["spec"]["nodeName"] == "n"
+
+
+def test_a_pod_that_is_to_go_cannot_be_bound(cluster):
+    cluster.patch("Pod", "default", "p", {"metadata": {"finalizers": ["x/y"]}})
+    cluster.delete("Pod", "default", "p")
+    with pytest.raises(ConflictError, match="being deleted"):
+        cluster.bind("default", "p", "n", {})
+
+
+def test_an_evicted_pod_says_why_and_gets_its_grace(cluster):
+    cluster.bind("default", "p", "n", {})
+    cluster.evict("default", "p", "room is wanted")
+    evicted = cluster.get("Pod", "default", "p")
+    (target,) = [c for c in evicted["status"]["conditions"] if c["type"] == "DisruptionTarget"]
+    assert (target["status"], target["message"]) == ("True", "room is wanted")
+    assert evicted["metadata"]["deletionGracePeriodSeconds"] == 30
+
+
+def test_a_condition_changes_its_time_only_with_its_status():
+    first = with_condition((), {"type": "A", "status": "True"}, "t1")
+    second = with_condition(first, {"type": "A", "status": "True", "reason": "r"}, "t2")
+    third = with_condition(second, {"type": "A", "status": "False"}, "t3")
+    assert second == [{"type": "A", "status": "True", "reason": "r", "lastTransitionTime": "t1"}]
+    assert third == [{"type": "A", "status": "False", "lastTransitionTime": "t3"}]
+
+
+def test_an_event_told_again_is_counted(cluster):
+    about = cluster.get("Pod", "default", "p")
+    for reason in ("Failed", "Failed", "Other"):
+        cluster.record(about, "Warning", reason, "m", "volcano")
+    told = {e["reason"]: e["count"] for e in cluster.list("Event")[0]}
+    assert told == {"Failed": 2, "Other": 1}
+    event = cluster.list("Event")[0][0]
+    assert event["involvedObject"]["uid"] == about["metadata"]["uid"]
+    assert event["source"] == {"component": "volcano"}
+
+
+def test_events_are_kept_for_an_hour(cluster):
+    about = cluster.get("Pod", "default", "p")
+    cluster.record(about, "Normal", "Old", "m", "s")
+    cluster.clock.advance(1800)
+    cluster.record(about, "Normal", "Young", "m", "s")
+    cluster.clock.advance(1800)
+    cluster.record(about, "Normal", "New", "m", "s")
+    assert {e["reason"] for e in cluster.list("Event")[0]} == {"Young", "New"}
+
+
+def test_an_event_that_someone_deleted_is_told_anew(cluster):
+    about = cluster.get("Pod", "default", "p")
+    cluster.record(about, "Normal", "R", "m", "s")
+    (event,) = cluster.list("Event")[0]
+    cluster.delete("Event", "default", event["metadata"]["name"])
+    cluster.record(about, "Normal", "R", "m", "s")
+    assert [e["count"] for e in cluster.list("Event")[0]] == [1]
+
+
+def test_a_cluster_may_keep_no_events():
+    cluster = EmbeddedCluster(record_events=False)
+    cluster.record(cluster.create(pod("p")), "Normal", "R", "m", "s")
+    assert cluster.list("Event")[0] == []

@@ -1,0 +1,327 @@
+"""The embedded store: versions, copies, defaults, subresources, preconditions."""
+
+import pytest
+
+from pumice.cluster.embedded.clock import VirtualClock
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    GoneError,
+    NotFoundError,
+    RejectedError,
+)
+from pumice.testing import pod, pod_group, priority_class, queue
+
+GROUP = "PodGroup.scheduling.volcano.sh"
+QUEUE = "Queue.scheduling.volcano.sh"
+
+
+def config(name="a", **data):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def test_a_new_object_gets_identity_and_lives_in_a_namespace():
+    made = EmbeddedCluster(VirtualClock(0.0)).create(config())
+    metadata = made["metadata"]
+    assert (metadata["namespace"], metadata["generation"]) == ("default", 1)
+    assert metadata["creationTimestamp"] == "1970-01-01T00:00:00Z"
+    assert metadata["uid"]
+    assert int(metadata["resourceVersion"]) > 0
+
+
+def test_the_same_seed_gives_the_same_uids_and_another_seed_others():
+    uids = [EmbeddedCluster(seed=s).create(config())["metadata"]["uid"] for s in (1, 1, 2)]
+    assert uids[0] == uids[1] != uids[2]
+
+
+def test_a_name_is_taken_until_its_object_goes():
+    cluster = EmbeddedCluster()
+    first = cluster.create(config())
+    with pytest.raises(AlreadyExistsError):
+        cluster.create(config())
+    cluster.delete("ConfigMap", "default", "a")
+    assert cluster.create(config())["metadata"]["uid"] != first["metadata"]["uid"]
+
+
+def test_generated_names_differ():
+    cluster = EmbeddedCluster()
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "x-"}}
+    names = {cluster.create(manifest)["metadata"]["name"] for _ in range(2000)}
+    assert len(names) == 2000
+    assert all(name.startswith("x-") and len(name) == 7 for name in names)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        {"kind": "Pod", "metadata": {"name": "p"}},
+        {"apiVersion": "v1", "metadata": {"name": "p"}},
+        {"apiVersion": "v1", "kind": "Pod"},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {}},
+    ],
+)
+def test_an_object_without_kind_or_name_is_refused(manifest):
+    with pytest.raises(RejectedError):
+        EmbeddedCluster().create(manifest)
+
+
+def test_what_the_caller_does_to_given_or_returned_objects_does_not_reach_the_store():
+    cluster = EmbeddedCluster()
+    given = config(k="v")
+    made = cluster.create(given)
+    given["data"]["k"] = made["data"]["k"] = "changed"
+    cluster.get("ConfigMap", "default", "a")["data"]["k"] = "changed"
+    assert cluster.get("ConfigMap", "default", "a")["data"] == {"k": "v"}
+
+
+def test_a_write_from_an_older_version_is_a_conflict():
+    cluster = EmbeddedCluster()
+    old = cluster.create(config(k="1"))
+    cluster.update({**old, "data": {"k": "2"}})
+    with pytest.raises(ConflictError, match="resourceVersion"):
+        cluster.update({**old, "data": {"k": "3"}})
+
+
+def test_a_write_without_a_version_always_goes_through():
+    cluster = EmbeddedCluster()
+    cluster.create(config(k="1"))
+    assert cluster.update(config(k="2"))["data"] == {"k": "2"}
+
+
+def test_a_write_to_another_object_of_the_same_name_is_a_conflict():
+    cluster = EmbeddedCluster()
+    first = cluster.create(config())
+    cluster.delete("ConfigMap", "default", "a")
+    cluster.create(config())
+    del first["metadata"]["resourceVersion"]
+    with pytest.raises(ConflictError, match="uid"):
+        cluster.update(first)
+    with pytest.raises(ConflictError, match="uid"):
+        cluster.delete("ConfigMap", "default", "a", uid=first["metadata"]["uid"])
+
+
+def test_a_write_that_changes_nothing_is_no_change():
+    cluster = EmbeddedCluster()
+    made = cluster.create(config(k="1"))
+    before = cluster.version
+    assert cluster.update(made) == made
+    assert cluster.patch("ConfigMap", "default", "a", {"data": {"k": "1"}}) == made
+    assert cluster.version == before
+
+
+def test_generation_counts_changes_of_the_specification_only():
+    cluster = EmbeddedCluster()
+    made = cluster.create(queue("q"))
+    labelled = cluster.patch(QUEUE, "", "q", {"metadata": {"labels": {"a": "b"}}})
+    stated = cluster.patch(QUEUE, "", "q", {"status": {"state": "Open"}}, subresource="status")
+    changed = cluster.patch(QUEUE, "", "q", {"spec": {"weight": 5}})
+    generations = [m["metadata"]["generation"] for m in (made, labelled, stated, changed)]
+    assert generations == [1, 1, 1, 2]
+
+
+def test_status_is_written_apart_where_it_is_a_subresource():
+    cluster = EmbeddedCluster()
+    made = cluster.create(queue("q", state="Open"))
+    assert "status" not in made
+    made["status"] = {"state": "Closed"}
+    made["spec"]["weight"] = 7
+    assert "status" not in cluster.update(made)
+    written = cluster.update_status(
+        {**queue("q"), "metadata": {"name": "q"}, "spec": {"weight": 9}}
+    )
+    assert (written["status"], written["spec"]["weight"]) == ({"state": "Open"}, 7)
+
+
+def test_a_pod_group_has_no_status_of_its_own():
+    cluster = EmbeddedCluster()
+    made = cluster.create(pod_group("g", phase="Pending"))
+    assert made["status"] == {"phase": "Pending"}
+    with pytest.raises(NotFoundError, match="status"):
+        cluster.update_status(made)
+    made["status"] = {"phase": "Running"}
+    assert cluster.update(made)["status"] == {"phase": "Running"}
+
+
+def test_a_server_keeps_what_only_it_may_write():
+    cluster = EmbeddedCluster(VirtualClock(0.0))
+    made = cluster.create(config())
+    forged = {"name": "a", "creationTimestamp": "2000-01-01T00:00:00Z", "generation": 99}
+    after = cluster.update({**config(k="v"), "metadata": forged})["metadata"]
+    assert after["creationTimestamp"] == made["metadata"]["creationTimestamp"]
+    assert (after["uid"], after["generation"]) == (made["metadata"]["uid"], 2)
+
+
+def test_a_pod_is_defaulted_and_starts_pending():
+    made = EmbeddedCluster().create(pod("p", node="n", limits={"cpu": 2}, memory="1Gi"))
+    assert made["status"] == {"phase": "Pending"}
+    assert made["spec"]["schedulerName"] == "volcano"
+    assert made["spec"]["restartPolicy"] == "Always"
+    requests = made["spec"]["containers"][0]["resources"]["requests"]
+    assert requests == {"cpu": "2", "memory": "1Gi"}
+
+
+def test_a_pod_gets_the_priority_of_its_class_or_of_the_default_one():
+    cluster = EmbeddedCluster()
+    assert cluster.create(pod("none"))["spec"]["priority"] == 0
+    cluster.create(priority_class("high", value=100))
+    cluster.create(priority_class("usual", value=5, global_default=True))
+    assert cluster.create(pod("p", priority_class="high"))["spec"]["priority"] == 100
+    assert cluster.create(pod("q"))["spec"]["priorityClassName"] == "usual"
+    critical = cluster.create(pod("r", priority_class="system-node-critical"))
+    assert critical["spec"]["priority"] == 2_000_001_000
+    with pytest.raises(RejectedError, match="no PriorityClass with name low"):
+        cluster.create(pod("s", priority_class="low"))
+
+
+def test_volcano_kinds_get_the_defaults_of_their_definitions():
+    cluster = EmbeddedCluster()
+    batch = "batch.volcano.sh/v1alpha1"
+    job = {"apiVersion": batch, "kind": "Job", "metadata": {"name": "j"}, "spec": {}}
+    assert cluster.create(job)["spec"] == {"queue": "default", "maxRetry": 3}
+    template = {"spec": {"tasks": [{"partitionPolicy": {}}]}}
+    cron = {**job, "kind": "CronJob", "spec": {"jobTemplate": template}}
+    made = cluster.create(cron)["spec"]
+    assert (made["concurrencyPolicy"], made["successfulJobsHistoryLimit"]) == ("Allow", 3)
+    assert made["jobTemplate"]["spec"]["tasks"] == [{"partitionPolicy": {"minPartitions": 0}}]
+    group = cluster.create(pod_group("g", queue=None, spec={"subGroupPolicy": [{"name": "s"}]}))
+    assert group["spec"]["queue"] == "default"
+    assert group["spec"]["subGroupPolicy"][0]["subGroupSize"] == 1
+
+
+def test_lists_are_in_order_and_can_be_narrowed():
+    cluster = EmbeddedCluster()
+    for namespace, name, labels in [("b", "x", {"k": "1"}), ("a", "z", {}), ("a", "y", {"k": "1"})]:
+        cluster.create(pod(name, namespace=namespace, labels=labels))
+
+    def names(*args, **kwargs):
+        items, version = cluster.list("Pod", *args, **kwargs)
+        assert version == str(cluster.version)
+        return [f"{m['metadata']['namespace']}/{m['metadata']['name']}" for m in items]
+
+    assert names() == ["a/y", "a/z", "b/x"]
+    assert names("a") == ["a/y", "a/z"]
+    assert names(labels={"k": "1"}) == ["a/y", "b/x"]
+    assert names("nowhere") == []
+
+
+def test_what_is_not_there_is_not_found():
+    cluster = EmbeddedCluster()
+    for ask in (
+        lambda: cluster.get("Pod", "default", "p"),
+        lambda: cluster.update(pod("p")),
+        lambda: cluster.delete("Pod", "default", "p"),
+        lambda: cluster.patch("Pod", "default", "p", {}),
+        lambda: cluster.bind("default", "p", "n", {}),
+        lambda: cluster.evict("default", "p", ""),
+        lambda: cluster.list("Nothing.example.com"),
+    ):
+        with pytest.raises(NotFoundError):
+            ask()
+
+
+def test_a_kind_nobody_heard_of_is_served_from_its_first_object():
+    cluster = EmbeddedCluster()
+    thing = {"apiVersion": "example.com/v1", "kind": "Policy", "metadata": {"name": "a"}}
+    cluster.create({**thing, "metadata": {"name": "a", "namespace": "ns"}})
+    assert cluster.kinds.by_plural("example.com", "policies").namespaced
+    assert len(cluster.list("Policy.example.com")[0]) == 1
+
+
+def test_admission_may_change_or_refuse_a_write():
+    def admit(operation, new, old):
+        if operation == "DELETE":
+            raise RejectedError(new["kind"], problem="stays")
+        return {**new, "data": {"by": operation, "before": str(old is not None)}}
+
+    cluster = EmbeddedCluster(admission=None)
+    cluster.admission = admit
+    assert cluster.create(config())["data"] == {"by": "CREATE", "before": "False"}
+    assert cluster.update(config(k="v"))["data"] == {"by": "UPDATE", "before": "True"}
+    with pytest.raises(RejectedError, match="stays"):
+        cluster.delete("ConfigMap", "default", "a")
+
+
+def test_restored_objects_keep_status_and_identity():
+    cluster = EmbeddedCluster()
+    cluster.restore([pod("p", node="n", created="2020-01-01T00:00:00Z"), queue("q")])
+    found = cluster.get("Pod", "default", "p")
+    assert (found["spec"]["nodeName"], found["status"]["phase"]) == ("n", "Running")
+    assert found["metadata"]["uid"] == "default-p"
+    assert found["metadata"]["creationTimestamp"] == "2020-01-01T00:00:00Z"
+    cluster.restore([queue("q", weight=5)])
+    assert cluster.get(QUEUE, "", "q")["spec"]["weight"] == 5
+
+
+def test_a_watch_tells_what_happened_since_and_then_ends():
+    cluster = EmbeddedCluster()
+    _, since = cluster.list("ConfigMap")
+    made = cluster.create(config("a"))
+    cluster.update({**made, "data": {"k": "v"}})
+    cluster.create({**config("b"), "metadata": {"name": "b", "namespace": "other"}})
+    cluster.delete("ConfigMap", "default", "a")
+    told = [(e.type, e.object["metadata"]["name"]) for e in cluster.watch("ConfigMap", "", since)]
+    assert told == [("ADDED", "a"), ("MODIFIED", "a"), ("ADDED", "b"), ("DELETED", "a")]
+    there = [e.type for e in cluster.watch("ConfigMap", "default", since)]
+    assert there == ["ADDED", "MODIFIED", "DELETED"]
+    assert list(cluster.watch("ConfigMap", "", str(cluster.version))) == []
+
+
+def test_a_watch_from_nowhere_tells_what_is_there():
+    cluster = EmbeddedCluster()
+    made = cluster.create(config(k="1"))
+    cluster.update({**made, "data": {"k": "2"}})
+    told = [(e.type, e.object["data"]) for e in cluster.watch("ConfigMap")]
+    assert told == [("ADDED", {"k": "2"})]
+
+
+def test_a_bookmark_tells_how_far_a_watch_came():
+    cluster = EmbeddedCluster()
+    cluster.create(config())
+    (bookmark,) = cluster.watch("Pod", bookmarks=True)
+    assert bookmark.type == "BOOKMARK"
+    assert bookmark.object["metadata"] == {"resourceVersion": str(cluster.version)}
+
+
+def test_a_watch_from_before_the_compaction_is_gone():
+    cluster = EmbeddedCluster()
+    _, since = cluster.list("ConfigMap")
+    cluster.create(config())
+    cluster.compact()
+    with pytest.raises(GoneError):
+        cluster.watch("ConfigMap", since=since)
+    assert list(cluster.watch("ConfigMap", since=str(cluster.version))) == []
+
+
+def test_history_is_bounded():
+    cluster = EmbeddedCluster(history=10)
+    _, since = cluster.list("ConfigMap")
+    for number in range(14):
+        cluster.create(config(f"a{number}"))
+    with pytest.raises(GoneError):
+        cluster.watch("ConfigMap", since=since)
+    late = [e.object["metadata"]["name"] for e in cluster.watch("ConfigMap", since="12")]
+    assert late[-1] == "a13"
+
+
+@pytest.mark.parametrize(("since", "error"), [("999999", GoneError), ("x", RejectedError)])
+def test_a_version_that_never_was_is_refused(since, error):
+    with pytest.raises(error):
+        EmbeddedCluster().watch("Pod", since=since)
+
+
+def test_listeners_hear_of_each_change():
+    cluster = EmbeddedCluster()
+    heard = []
+    cluster.listeners.append(lambda kind, event: heard.append((kind, event.type)))
+    cluster.create(config())
+    cluster.delete("ConfigMap", "default", "a")
+    assert heard == [("ConfigMap", "ADDED"), ("ConfigMap", "DELETED")]
+
+
+def test_merged_status_replaces_and_removes_fields():
+    cluster = EmbeddedCluster()
+    cluster.create(pod("p"))
+    cluster.merge_status("Pod", "default", "p", {"phase": "Running", "reason": "r"})
+    cluster.merge_status("Pod", "default", "p", {"reason": None})
+    assert cluster.get("Pod", "default", "p")["status"] == {"phase": "Running"}

@@ -1,0 +1,240 @@
+"""CronJob: times, concurrency, history."""
+
+import pytest
+
+from pumice.controllers.cronjob import CronJobController
+from pumice.controllers.timestamps import rfc3339
+from tests.unit.controllers.fakes import NOON, FakeView
+
+JOB = "Job.batch.volcano.sh"
+CRONJOB = "CronJob.batch.volcano.sh"
+TICK = int(NOON) // 60
+SCHEDULED_AT = "volcano.sh/cronjob-scheduled-timestamp"
+
+
+def cron(schedule="* * * * *", *, status=None, metadata=None, **spec):
+    template = {"metadata": {"labels": {"l": "m"}, "annotations": {"a": "b"}}, "spec": {"x": 1}}
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "CronJob",
+        "metadata": {"name": "c", "namespace": "ns", **(metadata or {})},
+        "spec": {"schedule": schedule, "jobTemplate": template, **spec},
+        "status": status or {},
+    }
+
+
+def begun(*args, **kwargs):
+    view = FakeView(now=NOON)
+    view.add(cron(*args, **kwargs))
+    look(view)
+    return view
+
+
+def look(view, at=None):
+    if at is not None:
+        view.now = NOON + at
+    return view.settle(CronJobController(), view.get(CRONJOB, "ns", "c"))
+
+
+def names(view):
+    return [job["metadata"]["name"] for job in view.list(JOB)]
+
+
+def status(view):
+    return view.get(CRONJOB, "ns", "c")["status"]
+
+
+def active(view):
+    return [reference["name"] for reference in status(view).get("active", [])]
+
+
+def end(view, tick, phase="Completed"):
+    job = view.get(JOB, "ns", f"c-{tick}")
+    job["status"] = {"state": {"phase": phase, "lastTransitionTime": rfc3339(view.now)}}
+    look(view)
+
+
+def test_nothing_starts_before_the_first_time():
+    view = begun()
+    assert (names(view), status(view), look(view, 10).again_in_s) == ([], {}, 50.0)
+
+
+def test_a_job_starts_when_its_time_comes():
+    view = begun(timeZone="Europe/Berlin")
+    plan = look(view, 62)
+    (job,) = view.list(JOB)
+    assert job["metadata"]["name"] == f"c-{TICK + 1}"
+    assert job["metadata"]["labels"] == {"l": "m"}
+    assert job["metadata"]["annotations"] == {
+        "a": "b",
+        SCHEDULED_AT: "2026-01-01T13:01:00+01:00",
+    }
+    assert job["metadata"]["ownerReferences"][0]["uid"] == "uid-of-c"
+    assert job["spec"] == {"x": 1}
+    assert active(view) == [f"c-{TICK + 1}"]
+    assert status(view)["lastScheduleTime"] == rfc3339(NOON + 60)
+    assert [record.message for record in view.records] == [
+        f"Created job c-{TICK + 1} for CronJob ns/c"
+    ]
+    assert plan.again_in_s == 58.0
+
+
+def test_without_a_zone_times_are_in_utc():
+    view = begun()
+    look(view, 60)
+    assert view.list(JOB)[0]["metadata"]["annotations"][SCHEDULED_AT] == "2026-01-01T12:01:00Z"
+
+
+def test_of_several_missed_times_the_latest_counts():
+    view = begun()
+    look(view, 200)
+    assert (names(view), view.events) == ([f"c-{TICK + 3}"], ["SuccessfulCreate"])
+
+
+def test_very_many_missed_times_are_told():
+    view = begun()
+    look(view, 60 * 101)
+    assert view.events[0] == "TooManyMissedTimes"
+    assert names(view) == [f"c-{TICK + 101}"]
+
+
+def test_a_time_past_its_deadline_is_not_served():
+    view = begun("0 * * * *", startingDeadlineSeconds=20)
+    look(view, 3630)
+    assert names(view) == []
+    look(view, 7215)
+    assert names(view) == [f"c-{TICK + 120}"]
+
+
+def test_a_suspended_cronjob_starts_nothing():
+    view = begun(suspend=True)
+    assert (look(view, 200).again_in_s, names(view)) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("policy", "left", "told"),
+    [
+        ("Allow", [1, 2], ["SuccessfulCreate", "SuccessfulCreate"]),
+        ("Forbid", [1], ["SuccessfulCreate", "ForbidConcurrent"]),
+        (
+            "Replace",
+            [2],
+            ["SuccessfulCreate", "ReplaceConcurrent", "SuccessfulDelete", "SuccessfulCreate"],
+        ),
+    ],
+)
+def test_what_happens_while_a_job_is_active(policy, left, told):
+    view = begun(concurrencyPolicy=policy)
+    look(view, 60)
+    plan = CronJobController()
+    view.now = NOON + 120
+    (key,) = plan.concerns(CRONJOB, view.get(CRONJOB, "ns", "c"), view)
+    view.apply(plan.reconcile(key, view))
+    assert names(view) == [f"c-{TICK + n}" for n in left]
+    assert view.events == told
+
+
+def test_a_forbidden_time_is_made_up_for_when_the_job_ends():
+    view = FakeView(now=NOON)
+    view.add(cron(concurrencyPolicy="Forbid"))
+    controller = CronJobController()
+    (key,) = controller.concerns(CRONJOB, view.get(CRONJOB, "ns", "c"), view)
+    for after in (60, 61, 120):
+        view.now = NOON + after
+        view.apply(controller.reconcile(key, view))
+    end(view, TICK + 1)
+    assert active(view) == [f"c-{TICK + 2}"]
+
+
+def test_a_completed_job_leaves_the_list_and_sets_the_time_of_success():
+    view = begun()
+    look(view, 60)
+    end(view, TICK + 1)
+    assert (active(view), status(view)["lastSuccessfulTime"]) == ([], rfc3339(NOON + 60))
+    assert view.events[-1] == "SawCompletedJob"
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Terminated"])
+def test_a_job_that_ends_otherwise_leaves_the_list_only(phase):
+    view = begun()
+    look(view, 60)
+    end(view, TICK + 1, phase)
+    assert (active(view), "lastSuccessfulTime" in status(view)) == ([], False)
+
+
+@pytest.mark.parametrize(
+    ("phase", "limits", "left"),
+    [
+        ("Completed", {}, [3, 4, 5]),
+        ("Completed", {"successfulJobsHistoryLimit": 0}, []),
+        ("Failed", {}, [5]),
+        ("Failed", {"failedJobsHistoryLimit": 2}, [4, 5]),
+        ("Terminated", {}, [1, 2, 3, 4, 5]),
+    ],
+)
+def test_the_oldest_finished_jobs_go(phase, limits, left):
+    view = begun(**limits)
+    for minute in range(1, 6):
+        look(view, 60 * minute)
+        end(view, TICK + minute, phase)
+    assert names(view) == [f"c-{TICK + n}" for n in left]
+
+
+def test_an_active_job_that_was_deleted_is_told():
+    view = begun()
+    look(view, 60)
+    del view.objects[JOB, "ns", f"c-{TICK + 1}"]
+    look(view)
+    assert (active(view), view.events[-1], names(view)) == ([], "StaleReference", [])
+
+
+def test_a_job_of_that_name_made_by_another_is_left_alone():
+    view = begun()
+    metadata = {"name": f"c-{TICK + 1}", "namespace": "ns"}
+    view.add({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": metadata})
+    view.now = NOON + 60
+    controller = CronJobController()
+    (key,) = controller.concerns(CRONJOB, view.get(CRONJOB, "ns", "c"), view)
+    view.apply(controller.reconcile(key, view))
+    assert (view.events, status(view)) == (["ForeignJob"], {})
+
+
+def test_a_job_whose_creation_was_not_noted_is_not_made_again():
+    view = begun()
+    look(view, 60)
+    view.get(CRONJOB, "ns", "c")["status"] = {}
+    look(view)
+    assert (names(view), active(view)) == ([f"c-{TICK + 1}"], [f"c-{TICK + 1}"])
+
+
+def problem(view, at=60):
+    view.now = NOON + at
+    controller = CronJobController()
+    (key,) = controller.concerns(CRONJOB, view.get(CRONJOB, "ns", "c"), view)
+    plan = controller.reconcile(key, view)
+    return [(effect.type, effect.reason, effect.message) for effect in plan.effects]
+
+
+def test_an_unknown_zone_is_told():
+    view = FakeView(cron(timeZone="Mars/Olympus"))
+    said = 'Invalid time zone "Mars/Olympus": unknown time zone Mars/Olympus'
+    assert problem(view) == [("Warning", "InvalidTimeZone", said)]
+
+
+def test_an_unreadable_schedule_is_told_when_it_comes_by_a_change():
+    assert problem(FakeView(cron("whenever"))) == []
+    changed = FakeView(cron("whenever", metadata={"generation": 2}))
+    assert problem(changed)[0][1] == "UnParseableCronJobSchedule"
+
+
+def test_a_schedule_without_any_time_is_told():
+    assert problem(FakeView(cron("59 23 31 2 *")))[0][1] == "InvalidSchedule"
+
+
+def test_a_zone_in_the_schedule_is_used_and_told():
+    view = FakeView(cron("TZ=Europe/Berlin 1 13 * * *"))
+    view.now = NOON + 60
+    controller = CronJobController()
+    (key,) = controller.concerns(CRONJOB, view.get(CRONJOB, "ns", "c"), view)
+    view.apply(controller.reconcile(key, view))
+    assert view.events == ["UnsupportedSchedule", "SuccessfulCreate"]

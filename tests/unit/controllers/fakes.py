@@ -1,0 +1,114 @@
+"""A view that is a dictionary, and a loop that applies plans to it until nothing is planned."""
+
+from copy import deepcopy
+
+from pumice.cluster.base import kind_of
+from pumice.controllers.base import Create, Delete, Key, Patch, Record, UpdateStatus
+from pumice.controllers.timestamps import rfc3339
+
+NOON = 1_767_268_800.0
+"""2026-01-01T12:00:00Z."""
+
+
+def place(manifest):
+    metadata = manifest["metadata"]
+    return kind_of(manifest), metadata.get("namespace", ""), metadata["name"]
+
+
+def merge(target, changes):
+    for name, value in changes.items():
+        if value is None:
+            target.pop(name, None)
+        elif isinstance(value, dict):
+            merge(target.setdefault(name, {}), value)
+        else:
+            target[name] = value
+
+
+class FakeView:
+    """Objects by kind, namespace and name; ``events`` are the reasons recorded."""
+
+    def __init__(self, *manifests, now=NOON):
+        self.now = now
+        self.objects = {}
+        self.records = []
+        self.watched = None
+        for manifest in manifests:
+            self.add(manifest)
+
+    @property
+    def events(self):
+        return [record.reason for record in self.records]
+
+    def add(self, manifest):
+        stored = deepcopy(manifest)
+        stored["metadata"].setdefault("uid", f"uid-of-{stored['metadata']['name']}")
+        stored["metadata"].setdefault("creationTimestamp", rfc3339(self.now))
+        self.objects[place(stored)] = stored
+        return stored
+
+    def get(self, kind, namespace, name):
+        assert self.watched is None or kind in self.watched
+        return self.objects.get((kind, namespace, name))
+
+    def list(self, kind, namespace="", labels=None):
+        assert self.watched is None or kind in self.watched
+        wanted = (labels or {}).items()
+        return [
+            manifest
+            for (its_kind, its_namespace, _), manifest in sorted(self.objects.items())
+            if its_kind == kind
+            and namespace in ("", its_namespace)
+            and wanted <= (manifest["metadata"].get("labels") or {}).items()
+        ]
+
+    def owned_by(self, kind, owner):
+        return [
+            manifest
+            for manifest in self.list(kind)
+            for reference in manifest["metadata"].get("ownerReferences") or ()
+            if reference.get("controller") and reference["uid"] == owner["metadata"]["uid"]
+        ]
+
+    def apply(self, plan):
+        for effect in plan.effects:
+            match effect:
+                case Create(manifest):
+                    assert place(manifest) not in self.objects
+                    self.add(manifest)
+                case UpdateStatus(manifest):
+                    self.objects[place(manifest)]["status"] = manifest["status"]
+                case Patch(key, changes):
+                    merge(self.objects[key.kind, key.namespace, key.name], changes)
+                case Delete(key):
+                    self.objects.pop((key.kind, key.namespace, key.name))
+                case Record():
+                    self.records.append(effect)
+        return plan
+
+    def settle(self, controller, *manifests):
+        """Let a controller look at what objects concern until it plans nothing more.
+
+        Meanwhile only what it watches can be seen.
+        """
+        self.watched = controller.watches
+        try:
+            return self._settle(controller, manifests)
+        finally:
+            self.watched = None
+
+    def _settle(self, controller, manifests):
+        keys = [
+            key
+            for manifest in manifests
+            for key in controller.concerns(kind_of(manifest), manifest, self)
+        ]
+        for _ in range(20):
+            plans = [self.apply(controller.reconcile(key, self)) for key in keys]
+            if not any(plan.effects for plan in plans):
+                return plans[-1] if plans else None
+        raise AssertionError("the controller does not come to rest")
+
+
+def key(manifest):
+    return Key(*place(manifest))

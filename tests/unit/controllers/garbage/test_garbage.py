@@ -1,0 +1,57 @@
+"""Garbage collector: ttlSecondsAfterFinished."""
+
+import pytest
+
+from pumice.controllers.base import Delete
+from pumice.controllers.garbage import GarbageController
+from pumice.controllers.timestamps import rfc3339
+from tests.unit.controllers.fakes import NOON, FakeView, key
+
+
+def finished(phase="Completed", ttl=5, **metadata):
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "j", "namespace": "ns", **metadata},
+        "spec": {} if ttl is None else {"ttlSecondsAfterFinished": ttl},
+        "status": {"state": {"phase": phase, "lastTransitionTime": rfc3339(NOON)}},
+    }
+
+
+def plan_at(job, after_s):
+    return GarbageController().reconcile(key(job), FakeView(job, now=NOON + after_s))
+
+
+@pytest.mark.parametrize("phase", ["Completed", "Failed", "Terminated"])
+def test_a_finished_job_goes_when_its_time_is_over(phase):
+    job = finished(phase)
+    gone = Delete(key(job), propagation="Foreground", uid="uid-of-j")
+    assert plan_at(job, 5).effects == [gone]
+
+
+def test_before_its_time_it_is_looked_at_again():
+    plan = plan_at(finished(), 2)
+    assert (plan.effects, plan.again_in_s) == ([], 3.0)
+
+
+def test_a_time_to_live_of_nothing_means_at_once():
+    assert plan_at(finished(ttl=0), 0).effects
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        finished("Aborted"),
+        finished("Running"),
+        finished(ttl=None),
+        finished(deletionTimestamp=rfc3339(NOON)),
+    ],
+    ids=["aborted", "running", "no limit", "already going"],
+)
+def test_others_are_left_alone(job):
+    plan = plan_at(job, 100)
+    assert (plan.effects, plan.again_in_s) == ([], None)
+
+
+def test_a_job_that_is_gone_needs_nothing():
+    assert GarbageController().reconcile(key(finished()), FakeView()).effects == []

@@ -1,0 +1,199 @@
+"""JobFlow and JobTemplate: order, status, retention."""
+
+import pytest
+
+from pumice.controllers.jobflow import JobFlowController
+from pumice.controllers.jobtemplate import JobTemplateController
+from pumice.controllers.timestamps import rfc3339
+from tests.unit.controllers.fakes import NOON, FakeView
+
+JOB = "Job.batch.volcano.sh"
+FLOW = "JobFlow.flow.volcano.sh"
+TEMPLATE = "JobTemplate.flow.volcano.sh"
+API = "flow.volcano.sh/v1alpha1"
+
+
+def template(name):
+    metadata = {"name": name, "namespace": "ns"}
+    spec = {"minAvailable": 1, "tasks": [{"name": "w"}]}
+    return {"apiVersion": API, "kind": "JobTemplate", "metadata": metadata, "spec": spec}
+
+
+def flow(*steps, retain="retain"):
+    """Make a flow; a step is ``name`` or ``name<target<target``."""
+    flows = []
+    for step in steps:
+        name, *targets = step.split("<")
+        flows.append({"name": name, **({"dependsOn": {"targets": targets}} if targets else {})})
+    return {
+        "apiVersion": API,
+        "kind": "JobFlow",
+        "metadata": {"name": "f", "namespace": "ns"},
+        "spec": {"jobRetainPolicy": retain, "flows": flows},
+    }
+
+
+def started(*steps, retain="retain"):
+    names = {part for step in steps for part in step.split("<")}
+    view = FakeView(*(template(name) for name in names))
+    view.settle(JobFlowController(), view.add(flow(*steps, retain=retain)))
+    return view
+
+
+def move(view, step, *phases, **status):
+    """Let the job of a step go through phases, the flow looking after the last one."""
+    job = view.get(JOB, "ns", f"f-{step}")
+    before = (job.get("status") or {}).get("conditions") or []
+    passed = [{"status": phase, "lastTransitionTime": rfc3339(view.now)} for phase in phases]
+    state = {"phase": phases[-1], "lastTransitionTime": rfc3339(view.now)}
+    job["status"] = {"state": state, "conditions": [*before, *passed], **status}
+    view.settle(JobFlowController(), job)
+
+
+def jobs(view):
+    return [job["metadata"]["name"] for job in view.list(JOB)]
+
+
+def status(view):
+    return view.get(FLOW, "ns", "f")["status"]
+
+
+def phase(view):
+    return status(view)["state"]["phase"]
+
+
+def history(view, step):
+    (entry,) = [one for one in status(view)["jobStatusList"] if one["name"] == f"f-{step}"]
+    return [one["state"] for one in entry["runningHistories"]]
+
+
+def test_a_job_is_its_template_with_marks_of_flow_and_template():
+    view = started("a")
+    (job,) = view.list(JOB)
+    marks = {"volcano.sh/createdByJobFlow": "ns.f", "volcano.sh/createdByJobTemplate": "ns.a"}
+    assert job["metadata"]["labels"] == job["metadata"]["annotations"] == marks
+    assert job["metadata"]["ownerReferences"][0]["uid"] == "uid-of-f"
+    assert job["spec"] == template("a")["spec"]
+    assert [record.message for record in view.records] == ["create a job named f-a!"]
+
+
+def test_a_job_waits_until_all_its_targets_completed():
+    view = started("a", "b", "c<a<b")
+    assert jobs(view) == ["f-a", "f-b"]
+    move(view, "a", "Running")
+    move(view, "a", "Completed")
+    move(view, "b", "Running")
+    assert jobs(view) == ["f-a", "f-b"]
+    move(view, "b", "Completed")
+    assert jobs(view) == ["f-a", "f-b", "f-c"]
+
+
+def test_phases_of_a_flow_that_succeeds():
+    view = started("a", "b<a")
+    assert phase(view) == "Pending"
+    move(view, "a", "Pending")
+    assert phase(view) == "Pending"
+    move(view, "a", "Running")
+    assert (phase(view), status(view)["runningJobs"]) == ("Running", ["f-a"])
+    move(view, "a", "Completed")
+    move(view, "b", "Pending")
+    assert (phase(view), status(view)["pendingJobs"]) == ("Running", ["f-b"])
+    move(view, "b", "Running", "Completed")
+    assert (phase(view), status(view)["completedJobs"]) == ("Succeed", ["f-a", "f-b"])
+
+
+def test_a_flow_succeeds_although_nobody_saw_its_job_run():
+    view = started("a")
+    move(view, "a", "Completed")
+    assert phase(view) == "Succeed"
+
+
+@pytest.mark.parametrize(("ending", "where"), [("Failed", "failed"), ("Terminated", "terminated")])
+def test_a_flow_fails_with_one_job_and_says_nothing_more(ending, where):
+    view = started("a", "b")
+    move(view, "b", "Running")
+    move(view, "a", "Running", ending)
+    assert (phase(view), status(view)[f"{where}Jobs"]) == ("Failed", ["f-a"])
+    move(view, "b", "Completed")
+    assert (phase(view), status(view)["runningJobs"]) == ("Failed", ["f-b"])
+
+
+@pytest.mark.parametrize("passing", ["Terminating", "Completing"])
+def test_jobs_about_to_end_are_in_no_list(passing):
+    view = started("a")
+    move(view, "a", "Running", passing)
+    assert [name for name in status(view) if name.endswith("Jobs")] == []
+
+
+def test_aborted_jobs_are_unknown_and_hold_the_flow():
+    view = started("a")
+    move(view, "a", "Pending", "Aborting", "Aborted")
+    assert (phase(view), status(view)["unKnowJobs"]) == ("Pending", ["f-a"])
+
+
+def test_a_history_names_phases_that_passed_between_two_looks():
+    view = started("a")
+    move(view, "a", "Pending")
+    move(view, "a", "Running", "Aborting", "Aborted")
+    assert history(view, "a") == ["Pending", "Running", "Aborting", "Aborted"]
+
+
+def test_conditions_and_entries_tell_times_counts_and_retries():
+    view = started("a")
+    counts = {"w": {"phase": {"Running": 1}}}
+    move(view, "a", "Running", taskStatusCount=counts, retryCount=2, runningDuration="1m30s")
+    assert status(view)["conditions"]["f-a"] == {
+        "phase": "Running",
+        "createTime": rfc3339(NOON),
+        "runningDuration": "1m30s",
+        "taskStatusCount": counts,
+    }
+    (entry,) = status(view)["jobStatusList"]
+    assert (entry["restartCount"], entry["endTimestamp"]) == (2, rfc3339(NOON + 90))
+
+
+def test_a_deleted_job_is_no_reason_to_look():
+    view = started("a", "b<a")
+    move(view, "a", "Pending")
+    gone = view.objects.pop((JOB, "ns", "f-a"))
+    assert list(JobFlowController().concerns(JOB, gone, view)) == []
+
+
+def test_without_its_template_a_flow_says_nothing_and_waits_for_it():
+    view = FakeView()
+    view.settle(JobFlowController(), view.add(flow("a")))
+    assert "status" not in view.get(FLOW, "ns", "f")
+    view.settle(JobFlowController(), view.add(template("a")))
+    assert (jobs(view), phase(view)) == (["f-a"], "Pending")
+
+
+@pytest.mark.parametrize(("policy", "left"), [("retain", ["f-a"]), ("delete", [])])
+def test_jobs_of_a_successful_flow_stay_or_go(policy, left):
+    view = started("a", retain=policy)
+    move(view, "a", "Running", "Completed")
+    assert (jobs(view), phase(view)) == (left, "Succeed")
+
+
+def test_a_successful_flow_does_not_start_again():
+    view = started("a")
+    move(view, "a", "Running", "Completed")
+    del view.objects[JOB, "ns", "f-a"]
+    view.settle(JobFlowController(), view.get(FLOW, "ns", "f"))
+    assert (jobs(view), status(view)["completedJobs"]) == ([], ["f-a"])
+
+
+def test_a_template_lists_its_jobs_until_another_is_made():
+    view = started("a")
+    controller = JobTemplateController()
+    view.settle(controller, *view.list(JOB))
+    listed = view.get(TEMPLATE, "ns", "a")
+    assert listed["status"] == {"jobDependsOnList": ["f-a"]}
+    gone = view.objects.pop((JOB, "ns", "f-a"))
+    view.settle(controller, gone, listed)
+    assert listed["status"] == {"jobDependsOnList": ["f-a"]}
+
+
+def test_a_template_without_jobs_says_nothing():
+    view = FakeView(template("a"))
+    view.settle(JobTemplateController(), *view.list(TEMPLATE))
+    assert "status" not in view.get(TEMPLATE, "ns", "a")

@@ -1,0 +1,74 @@
+"""What pods use, as quotas count it."""
+
+import pytest
+
+from pumice.controllers.podgroup.usage import pods_usage
+
+
+def container(requests=None, limits=None, **more):
+    return {"resources": {"requests": requests or {}, "limits": limits or {}}, **more}
+
+
+def usage(n_pods=1, **spec):
+    found = pods_usage(spec, n_pods)
+    return {name: text for name, text in found.items() if name not in ("pods", "count/pods")}
+
+
+def test_requests_count_twice_limits_under_their_own_name():
+    spec = [container({"cpu": "1", "memory": "1Gi"}, {"cpu": "2"})]
+    assert usage(containers=spec) == {
+        "cpu": "1",
+        "requests.cpu": "1",
+        "memory": "1Gi",
+        "requests.memory": "1Gi",
+        "limits.cpu": "2",
+    }
+
+
+def test_extended_resources_count_with_and_without_prefix_but_not_as_limits():
+    gpu = {"nvidia.com/gpu": "2"}
+    assert usage(2, containers=[container(gpu, gpu)]) == {
+        "nvidia.com/gpu": "4",
+        "requests.nvidia.com/gpu": "4",
+    }
+
+
+@pytest.mark.parametrize(
+    ("written", "thrice"),
+    [
+        ("32Mi", "96Mi"),
+        ("1Gi", "3Gi"),
+        ("512Mi", "1536Mi"),
+        ("128M", "384M"),
+        ("1000000", "3M"),
+        ("250m", "750m"),
+        ("0.5", "1500m"),
+        ("100Gi", "300Gi"),
+        ("0", "0"),
+        ("1Ki", "3Ki"),
+    ],
+)
+def test_an_amount_keeps_the_way_it_is_written(written, thrice):
+    assert usage(3, containers=[container({"memory": written})])["memory"] == thrice
+
+
+def test_an_init_container_counts_where_it_needs_more_and_a_sidecar_always():
+    found = usage(
+        containers=[container({"cpu": "1"})],
+        initContainers=[
+            container({"cpu": "500m"}, restartPolicy="Always"),
+            container({"cpu": "2"}),
+        ],
+        overhead={"cpu": "100m"},
+    )
+    assert found["cpu"] == "2600m"
+
+
+def test_overhead_adds_to_limits_only_where_there_are_some():
+    spec = [container({"cpu": "1"}, {"cpu": "1"})]
+    found = usage(containers=spec, overhead={"cpu": "100m", "memory": "1Mi"})
+    assert (found["limits.cpu"], "limits.memory" in found) == ("1100m", False)
+
+
+def test_no_pods_use_nothing():
+    assert pods_usage({"containers": [container({"cpu": "1"})]}, 0) == {}

@@ -1,0 +1,225 @@
+"""Queue: states, commands, hierarchy."""
+
+import pytest
+
+from pumice.controllers.queue import CLOSED_BY_PARENT, QueueController
+from pumice.controllers.timestamps import rfc3339
+from tests.unit.controllers.fakes import NOON, FakeView
+
+QUEUE = "Queue.scheduling.volcano.sh"
+
+
+def queue(name, parent="root", state="Open", mark=None, **metadata):
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {
+            "name": name,
+            **({"annotations": {CLOSED_BY_PARENT: mark}} if mark else {}),
+            **metadata,
+        },
+        "spec": {"parent": parent} if parent else {},
+        "status": {"state": state} if state else {},
+    }
+
+
+def podgroup(name, queue_name, **metadata):
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "ns", **metadata},
+        "spec": {"queue": queue_name},
+    }
+
+
+def command(action, target, kind="Queue"):
+    return {
+        "apiVersion": "bus.volcano.sh/v1alpha1",
+        "kind": "Command",
+        "metadata": {"name": f"{action}-{target}".lower(), "namespace": "ns"},
+        "action": action,
+        "target": {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": kind, "name": target},
+    }
+
+
+def world(*manifests):
+    return FakeView(queue("root", parent=None), *manifests)
+
+
+def settle(view, *manifests, controller=None):
+    view.settle(controller or QueueController(), *manifests)
+
+
+def state(view, name):
+    return view.get(QUEUE, "", name)["status"]["state"]
+
+
+def mark(view, name):
+    return (view.get(QUEUE, "", name)["metadata"].get("annotations") or {}).get(CLOSED_BY_PARENT)
+
+
+def order(view, action, target, controller=None):
+    controller = controller or QueueController()
+    settle(view, view.add(command(action, target)), controller=controller)
+    everything = view.list(QUEUE)
+    for _ in everything:  # a change travels one generation at a time
+        settle(view, *everything, controller=controller)
+
+
+def test_a_new_queue_opens_below_root():
+    view = world(new := queue("q", parent=None, state=None))
+    settle(view, new)
+    assert state(view, "q") == "Open"
+    assert view.get(QUEUE, "", "q")["spec"]["parent"] == "root"
+    assert view.events == []
+
+
+def test_a_settled_queue_needs_nothing():
+    view = world(old := queue("q"))
+    assert QueueController().reconcile(*_look(view, old)).effects == []
+
+
+def _look(view, manifest):
+    (first, *_) = QueueController().concerns(QUEUE, manifest, view)
+    return first, view
+
+
+def test_an_empty_queue_closes_at_once():
+    view = world(queue("q"))
+    order(view, "CloseQueue", "q")
+    assert (state(view, "q"), mark(view, "q"), view.events) == ("Closed", None, ["CloseQueue"])
+    assert view.list("Command.bus.volcano.sh") == []
+
+
+def test_a_queue_closes_when_its_last_podgroup_is_gone():
+    view = world(queue("q"), group := podgroup("g", "q"))
+    order(view, "CloseQueue", "q")
+    assert state(view, "q") == "Closing"
+    del view.objects["PodGroup.scheduling.volcano.sh", "ns", "g"]
+    settle(view, group)
+    assert (state(view, "q"), view.events) == ("Closed", ["CloseQueue"])
+
+
+def test_podgroups_of_a_former_queue_of_that_name_do_not_count():
+    old = podgroup("g", "q", creationTimestamp=rfc3339(NOON - 10))
+    view = world(old, queue("q"))
+    order(view, "CloseQueue", "q")
+    assert state(view, "q") == "Closed"
+
+
+def test_a_closing_queue_can_be_opened_again():
+    view = world(queue("q", state="Closing"), podgroup("g", "q"))
+    order(view, "OpenQueue", "q")
+    assert (state(view, "q"), mark(view, "q"), view.events) == ("Open", "false", [])
+
+
+def test_opening_an_open_queue_changes_nothing():
+    view = world(queue("q"))
+    order(view, "OpenQueue", "q")
+    assert (state(view, "q"), mark(view, "q")) == ("Open", None)
+
+
+def test_root_cannot_be_closed():
+    view = world()
+    order(view, "CloseQueue", "root")
+    assert (state(view, "root"), view.events) == ("Open", [])
+
+
+@pytest.mark.parametrize(
+    ("action", "target"), [("PaintQueue", "q"), ("CloseQueue", "nowhere")], ids=["action", "queue"]
+)
+def test_a_command_is_used_up_although_it_means_nothing(action, target):
+    view = world(queue("q"))
+    order(view, action, target)
+    assert (state(view, "q"), view.list("Command.bus.volcano.sh")) == ("Open", [])
+
+
+def test_a_command_for_something_else_is_left_alone():
+    view = world(queue("q"), other := command("CloseQueue", "q", kind="Job"))
+    settle(view, other)
+    assert view.list("Command.bus.volcano.sh") != []
+
+
+def test_a_parent_closes_and_opens_its_descendants():
+    view = world(queue("a"), queue("b", "a"), queue("c", "b"))
+    order(view, "CloseQueue", "a")
+    assert [(state(view, name), mark(view, name)) for name in "abc"] == [
+        ("Closed", None),
+        ("Closed", "true"),
+        ("Closed", "true"),
+    ]
+    order(view, "OpenQueue", "a")
+    assert [(state(view, name), mark(view, name)) for name in "abc"] == [("Open", "false")] * 3
+
+
+def test_a_child_closed_by_itself_stays_closed_when_its_parent_opens():
+    view = world(queue("a"), queue("b", "a"))
+    order(view, "CloseQueue", "b")
+    order(view, "CloseQueue", "a")
+    order(view, "OpenQueue", "a")
+    assert (state(view, "a"), state(view, "b"), mark(view, "b")) == ("Open", "Closed", None)
+
+
+def test_a_child_cannot_be_opened_below_a_closed_parent():
+    view = world(queue("a", state="Closed"), queue("b", "a", state="Closed"))
+    order(view, "OpenQueue", "b")
+    assert (state(view, "b"), view.events) == ("Closed", [])
+
+
+def test_a_child_opens_after_all_if_its_parent_does_in_time():
+    view = world(queue("a", state="Closed"), queue("b", "a", state="Closed"))
+    controller = QueueController()
+    order(view, "OpenQueue", "b", controller)
+    view.now += 160
+    order(view, "OpenQueue", "a", controller)
+    assert (state(view, "b"), mark(view, "b")) == ("Open", "false")
+
+
+def test_a_wish_to_open_ends_with_a_later_one_to_close():
+    view = world(queue("a", state="Closed"), queue("b", "a", state="Closed"))
+    controller = QueueController()
+    for action, target in [("OpenQueue", "b"), ("CloseQueue", "b"), ("OpenQueue", "a")]:
+        order(view, action, target, controller)
+    assert state(view, "b") == "Closed"
+
+
+@pytest.mark.parametrize(("retries", "after_s"), [(3, 0.035), (15, 163.835), (0, 0.0)])
+def test_a_refusal_is_told_when_retries_are_over(retries, after_s):
+    view = world(queue("a", state="Closed"), child := queue("b", "a", state="Closed"))
+    controller = QueueController(max_requeue_num=retries)
+    view.add(command("OpenQueue", "b"))
+    (key,) = controller.concerns(QUEUE, child, view)
+    plan = view.apply(controller.reconcile(key, view))
+    assert plan.again_in_s == (pytest.approx(after_s, abs=1e-5) if after_s else None)
+    view.now += after_s + 0.001
+    view.apply(controller.reconcile(key, view))
+    (record,) = view.records
+    assert (record.type, record.reason, state(view, "b")) == ("Warning", "OpenQueue", "Closed")
+    assert "Open the parent queue first." in record.message
+
+
+def test_retries_may_have_no_end():
+    view = world(queue("a", state="Closed"), child := queue("b", "a", state="Closed"))
+    controller = QueueController(max_requeue_num=-1)
+    view.add(command("OpenQueue", "b"))
+    (key,) = controller.concerns(QUEUE, child, view)
+    plan = view.apply(controller.reconcile(key, view))
+    assert (plan.again_in_s, view.events) == (None, [])
+
+
+def test_a_queue_made_below_a_closed_one_is_closed():
+    view = world(queue("a", state="Closed"), new := queue("b", "a", state=None))
+    settle(view, new)
+    assert (state(view, "b"), mark(view, "b"), view.events) == ("Closed", "true", ["CloseQueue"])
+
+
+def test_a_queue_moved_below_an_open_one_opens_if_its_parent_had_closed_it():
+    view = world(moved := queue("b", state="Closed", mark="true"))
+    settle(view, moved)
+    assert (state(view, "b"), mark(view, "b")) == ("Open", "false")
+
+
+def test_a_queue_without_its_parent_is_open():
+    view = world(new := queue("b", "nowhere", state=None))
+    settle(view, new)
+    assert state(view, "b") == "Open"
