@@ -19,6 +19,7 @@ from pumice.cluster.base import Cluster, Manifest
 from pumice.cluster.embedded.clock import Clock, VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.controllers import all_controllers
 from pumice.controllers.base import Controller
 from pumice.controllers.loop import ControllerLoop
 from pumice.core.snapshot import Snapshot
@@ -102,6 +103,12 @@ def _waiting_pods(snapshot: Snapshot, group: str) -> list[str]:
     return [tasks.keys[row] for row in rows[tasks.status[rows] == Status.PENDING].tolist()]
 
 
+def _seeded_bits(seed: int) -> Callable[[int], int]:
+    """Give a source of random bits that is the same for the same seed."""
+    generator = np.random.default_rng(seed)
+    return lambda bits: int.from_bytes(generator.bytes(-(-bits // 8))) >> (-bits % 8)
+
+
 def make_queues(cluster: Cluster) -> None:
     """Create the queues ``root`` and ``default`` unless they are there, as a scheduler does."""
     for manifest in _QUEUES:
@@ -118,7 +125,7 @@ class EmbeddedControlPlane:
     def __init__(
         self,
         conf: SchedulerConf | None = None,
-        controllers: Sequence[Controller] = (),
+        controllers: Sequence[Controller] | None = None,
         *,
         clock: Clock | None = None,
         cluster: EmbeddedCluster | None = None,
@@ -130,7 +137,7 @@ class EmbeddedControlPlane:
         usage: Usage | None = None,
         write_conditions: bool = True,
     ) -> None:
-        """Make one.
+        """Make one, by default with all controllers.
 
         ``period_s`` is the time between cycles while something changes, ``idle_period_s`` the
         longest time between two if nothing does, for policies that look at the clock.
@@ -140,6 +147,8 @@ class EmbeddedControlPlane:
         self.cluster = cluster
         self.clock = cluster.clock
         self.kubelet = kubelet or Kubelet(cluster)
+        if controllers is None:
+            controllers = all_controllers(bits=_seeded_bits(seed))
         self.controllers = ControllerLoop(cluster, controllers, self.clock)
         self.scheduler = LiveScheduler(
             cluster,

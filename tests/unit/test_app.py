@@ -75,6 +75,40 @@ def test_a_gang_that_cannot_start_whole_does_not_start_at_all():
     assert len(running(control)) == 9
 
 
+def test_a_job_goes_from_command_to_completion():
+    control = plane()
+    template = {
+        "metadata": {"annotations": {"pumice.dev/run-seconds": "20"}},
+        "spec": pod("x", cpu=1)["spec"],
+    }
+    job = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "j"},
+        "spec": {
+            "schedulerName": "volcano",
+            "minAvailable": 3,
+            "tasks": [{"name": "w", "replicas": 3, "minAvailable": 3, "template": template}],
+        },
+    }
+    control.cluster.create(job)
+    control.run(until=10)
+    assert running(control) == {"j-w-0", "j-w-1", "j-w-2"}
+    control.run()
+    state = control.cluster.get("Job.batch.volcano.sh", "default", "j")["status"]
+    assert state["state"]["phase"] == "Completed"
+    assert 20 <= control.clock.now() < 30
+    assert not control.controllers.failures
+
+
+def test_a_plain_pod_gets_a_group_and_runs():
+    control = plane()
+    control.cluster.create(pod("p", cpu=1))
+    control.run(until=5)
+    assert running(control) == {"p"}
+    assert set(phases(control).values()) == {"Running"}
+
+
 def test_a_queue_tells_what_its_pods_hold():
     control = plane()
     gang(control, "a", 3, run="100")

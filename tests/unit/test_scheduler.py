@@ -66,3 +66,16 @@ def test_a_cycle_that_fails_leaves_the_snapshot_as_it_was(monkeypatch):
     assert changed(before, cells(snapshot)) == []
     monkeypatch.setitem(pumice.scheduler.ACTIONS, "allocate", allocate)
     assert scheduler.decide(snapshot, 0.0).binds
+
+
+def test_a_plugin_that_fails_is_passed_over_and_told():
+    class Broken(Plugin, name="broken"):
+        """Knows no job."""
+
+        def order_jobs(self, jobs):
+            raise KeyError("job")
+
+    text = CONF.replace("gang", "gang\n  - name: broken")
+    decisions = Scheduler(parse_conf(text), plugins={"broken": Broken}).cycle(WORLD, 0.0)
+    assert decisions.failures == ["plugin broken failed in order_jobs: KeyError: 'job'"]
+    assert decisions.binds == {"default/p": "n1"}

@@ -18,19 +18,20 @@ from pumice.framework.statement import Statement
 
 def preempt(ssn: Session) -> None:
     """Take queues in order: first job against job, then task against task of the same job."""
-    starving: dict[int, list[int]] = {}
-    for job in ssn.waiting_jobs():
-        if not ssn.job_valid(job) and ssn.job_starving(job) and not ssn.topology.has_topology(job):
-            starving.setdefault(int(ssn.snapshot.jobs.queue[job]), []).append(job)
+    found = {
+        queue: [job for job in jobs if not ssn.topology.has_topology(job)]
+        for queue, jobs in ssn.starving_jobs().items()
+    }
+    starving = {queue: jobs for queue, jobs in found.items() if jobs}
     if not starving:
         return
     preemption = Preemption(ssn)
     queues = ssn.queue_heap(starving, live=True)
     while len(queues):
         queue = queues.pop()
-        jobs = ssn.job_heap(starving[queue], live=True)
-        while len(jobs):
-            preemption.between_jobs(jobs.pop())
+        heap = ssn.job_heap(starving[queue], live=True)
+        while len(heap):
+            preemption.between_jobs(heap.pop())
         for job in starving[queue]:
             preemption.within_job(job)
 

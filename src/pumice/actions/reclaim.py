@@ -14,10 +14,7 @@ from pumice.framework.statement import Statement
 
 def reclaim(ssn: Session) -> None:
     """Take queues in order, those that have their share left out, and all their starving jobs."""
-    starving: dict[int, list[int]] = {}
-    for job in ssn.waiting_jobs():
-        if not ssn.job_valid(job) and ssn.job_starving(job):
-            starving.setdefault(int(ssn.snapshot.jobs.queue[job]), []).append(job)
+    starving = ssn.starving_jobs()
     if not starving:
         return
     reclamation = Reclamation(ssn)

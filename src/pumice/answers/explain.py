@@ -78,11 +78,12 @@ def explain_job(world: World, name: str, *, cycles: int = 1, unblock: bool = Tru
         InputError: no job, or several, have that name.
     """
     job = world.find_job(name)
-    finding = look(world, job, cycles)
+    lab = Lab(world)
+    finding = look(world, job, cycles, lab)
     state = _state(finding)
     if state != "waits":
         return _explanation(world, finding, state, _Reason("", _settled(finding, state)))
-    search = Search(world, job, cycles)
+    search = Search(world, job, lab, cycles)
     reason = _reason(world, finding, is_behind=_is_behind(search, finding))
     ways = search.ways(finding) if unblock and not finding.makes_room else []
     return replace(

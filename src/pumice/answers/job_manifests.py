@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pumice.answers.world import Manifest, group_of
+from pumice.answers.world import Manifest, group_of, stamp
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
 from pumice.api.objects import from_manifest
 from pumice.api.pods import Pod
@@ -42,6 +42,14 @@ def expand_jobs(jobs: Sequence[Manifest], objects: Iterable[Manifest]) -> list[M
     if "default" in wanted - queues:
         made.insert(0, _OPEN_QUEUE)
     return made
+
+
+def created(manifest: Manifest, now: float) -> Manifest:
+    """Give an object that does not say when it was created this time."""
+    meta = manifest["metadata"]
+    if meta.get("creationTimestamp"):
+        return manifest
+    return {**manifest, "metadata": {**meta, "creationTimestamp": stamp(now)}}
 
 
 def _is_of(group: Manifest, job: Manifest) -> bool:

@@ -5,11 +5,9 @@ pending ones, as their controller would make them.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
-from pumice.answers.world import Manifest, World, key_of
+from pumice.answers.world import Manifest, World, key_of, stamp
 from pumice.api.annotations import ALLOCATED_HYPER_NODE
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.objects import from_manifest
@@ -36,9 +34,18 @@ class Lab:
         }
         self._snapshot = self._ingest.load(world.typed())
 
-    def world(self, like: World) -> World:
-        """Give the world as it is now, with what else another one says."""
-        return replace(like, objects=tuple(self.objects.values()), now=self.now)
+    def become(self, world: World) -> None:
+        """Turn into another world; costs only what differs from the one it was."""
+        new = {(one["kind"], key_of(one)): one for one in world.objects}
+        for name, old in self.objects.items():
+            if name not in new:
+                self._ingest.delete(from_manifest(old))
+        for name, one in new.items():
+            if self.objects.get(name) is not one:
+                self._ingest.upsert(world.typed_one(one))
+        self.objects, self.now, self._usage = new, world.now, world.node_usage
+        self._scheduler = Scheduler(world.scheduler_conf, seed=world.seed)
+        self._snapshot = self._ingest.settle()
 
     def pods(self) -> Iterable[Manifest]:
         """Give all pods as they are now."""
@@ -98,11 +105,6 @@ class Lab:
             if not moved and _phases(self.objects) == before:
                 break
         return played
-
-
-def stamp(now: float) -> str:
-    """Write an instant as Kubernetes does."""
-    return f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _phases(objects: Mapping[tuple[str, str], Manifest]) -> list[str]:

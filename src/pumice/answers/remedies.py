@@ -24,6 +24,7 @@ from pumice.answers.finding import Finding, Stop
 from pumice.answers.world import Manifest, World, group_of, key_of
 from pumice.api.conf import nearest
 from pumice.api.quantity import format_quantity, parse_quantity
+from pumice.core.resources import Resources
 from pumice.framework.explaining import amount_text
 from pumice.framework.records import Stage, Why
 
@@ -32,6 +33,8 @@ _RUNNING_JOBS = 12
 _EVICTING = ("preempt", "reclaim")
 _PARTS = 8
 """Steps in which a limit is raised, to each request."""
+_TIMES = 4
+"""How many times the request a limit is raised at most."""
 _URGENT = "pumice-whatif-first"
 _BLOCKING = ("NoSchedule", "NoExecute")
 _PLAIN = ("cpu", "memory", "pods")
@@ -99,23 +102,21 @@ def _queue_state(world: World, finding: Finding) -> Iterator[Remedy]:
 
 
 def _limits(world: World, finding: Finding) -> Iterator[Remedy]:
-    """Raise the limit that was overrun, step by step of what one pod asks for."""
+    """Raise the limit that was overrun, beyond the request too: others may want some of it."""
+    shared = Stage.QUEUE in finding.stops
     for stop in (finding.stops.get(Stage.ENQUEUE), finding.stops.get(Stage.QUOTA)):
         if stop is None or stop.why is not Why.OVER_QUOTA or "resource" not in stop.numbers:
             continue
-        at = str(stop.numbers["at"])
+        at, pods = str(stop.numbers["at"]), max(1, finding.pending + finding.waiting)
         if at in world.of_kind("Queue"):
-            # let in at once, or pod by pod; being let in may need more than is asked at the door
-            enqueue = stop.stage is Stage.ENQUEUE
-            largest = 4 * _PARTS if enqueue else max(1, finding.pending + finding.waiting)
-            yield Remedy(_raised(world, stop, at, _PARTS if enqueue else 1), largest)
+            parts = _PARTS if stop.stage is Stage.ENQUEUE else 1
+            yield Remedy(_raised(world, stop, at, parts), _TIMES * max(parts, pods))
+            shared = True
         elif at.startswith("resource quota "):
-            yield Remedy(_wider(finding, stop, at.removeprefix("resource quota ")), 1)
-    if any(one.why in _SHARES for one in finding.stops.values()):
+            name = at.removeprefix("resource quota ")
+            yield Remedy(_wider(finding, stop, name), _TIMES * _PARTS)
+    if shared:
         yield Remedy(_heavier(world, finding.queue), 99)
-
-
-_SHARES = (Why.OVER_QUOTA, Why.QUEUE_OVERUSED)
 
 
 def _raised(world: World, stop: Stop, at: str, parts: int) -> Callable[[int], Change]:
@@ -144,19 +145,21 @@ def _raised(world: World, stop: Stop, at: str, parts: int) -> Callable[[int], Ch
 
 
 def _wider(finding: Finding, stop: Stop, name: str) -> Callable[[int], Change]:
-    resource = str(stop.numbers["resource"])
-    amount = _exact(resource, stop.numbers["used"] + stop.numbers["request"])
+    numbers, resource = stop.numbers, str(stop.numbers["resource"])
     key = f"{finding.job.partition('/')[0]}/{name}"
 
-    def widen(one: Manifest) -> Manifest:
-        hard = {**((one.get("status") or {}).get("hard") or {}), resource: amount}
-        return {**one, "status": {**(one.get("status") or {}), "hard": hard}}
+    def make(n: int) -> Change:
+        wanted = numbers["used"] + numbers["request"] * (1 + (n - 1) / _PARTS)
+        amount = _exact(resource, wanted)
 
-    change = Change(
-        f"raise resource quota {name} to {resource} {amount}",
-        replaced("ResourceQuota", key, widen),
-    )
-    return lambda _: change
+        def widen(one: Manifest) -> Manifest:
+            hard = {**((one.get("status") or {}).get("hard") or {}), resource: amount}
+            return {**one, "status": {**(one.get("status") or {}), "hard": hard}}
+
+        text = f"raise resource quota {name} to {resource} {amount}"
+        return Change(text, replaced("ResourceQuota", key, widen))
+
+    return make
 
 
 def _heavier(world: World, queue: str) -> Callable[[int], Change]:
@@ -334,9 +337,13 @@ def _go_first(world: World, finding: Finding) -> Iterator[Remedy]:
 
 
 def _nodes(world: World, finding: Finding) -> Iterator[Remedy]:
-    """Add nodes like those there are, one kind after the other, the biggest first."""
+    """Add nodes like those there are: like the one that came nearest, then the biggest first."""
     kinds: dict[str, Manifest] = {}
-    for node in biggest_first(world.of_kind("Node").values()):
+    stop = finding.stops.get(Stage.NODES)
+    nearest_one = stop.numbers.get("nearest") if stop is not None else None
+    nodes = biggest_first(world.of_kind("Node").values())
+    nodes.sort(key=lambda node: node["metadata"]["name"] != nearest_one)
+    for node in nodes:
         offered = (node.get("status") or {}).get("allocatable")
         taints = (node.get("spec") or {}).get("taints")
         labels = dict(node["metadata"].get("labels") or {})
@@ -345,7 +352,7 @@ def _nodes(world: World, finding: Finding) -> Iterator[Remedy]:
     largest = max(1, finding.pending + finding.waiting)
     for like in list(kinds.values())[:_KINDS_OF_NODES]:
         yield Remedy(_more_nodes(like, {}), largest, "nodes")
-    lacking = _unknown_resources(world, finding)
+    lacking = _beyond_any_node(world, finding)
     for like in [one for one in kinds.values() if lacking][:1]:
         yield Remedy(_more_nodes(like, lacking), largest, "nodes")
 
@@ -354,14 +361,23 @@ def _more_nodes(like: Manifest, extra: Mapping[str, str]) -> Callable[[int], Cha
     return lambda n: add_nodes(n, like, extra)
 
 
-def _unknown_resources(world: World, finding: Finding) -> dict[str, str]:
-    """Find resources that its pods ask for and no node offers, with what one pod asks for."""
-    offered: set[str] = set()
-    for node in world.of_kind("Node").values():
-        offered.update((node.get("status") or {}).get("allocatable") or {})
-    asked = finding.held.get("asked", {})
+def _beyond_any_node(world: World, finding: Finding) -> dict[str, str]:
+    """Find resources of which one pod asks for more than any node offers, with that amount."""
+    stop, resources = finding.stops.get(Stage.NODES), Resources()
     n = max(1, finding.pending)
-    return {name: _exact(name, x / n) for name, x in asked.items() if name not in offered}
+    asked = {name: x / n for name, x in finding.held.get("asked", {}).items()}
+    if stop is not None:
+        asked |= stop.numbers.get("need", {})
+    out: dict[str, str] = {}
+    for name, amount in asked.items():
+        offers = [
+            resources.amount(name, ((node.get("status") or {}).get("allocatable") or {})[name])
+            for node in world.of_kind("Node").values()
+            if name in ((node.get("status") or {}).get("allocatable") or {})
+        ]
+        if amount > max(offers, default=0.0):
+            out[name] = _exact(name, amount)
+    return out
 
 
 def _evictions(world: World) -> Iterator[Remedy]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pumice.answers.changes import Change, chain
 from pumice.answers.finding import Finding, look
+from pumice.answers.lab import Lab
 from pumice.answers.remedies import Remedy, remedies
 from pumice.answers.world import Manifest, World, group_of
 
@@ -38,6 +39,7 @@ class Search:
 
     world: World
     job: str
+    lab: Lab
     cycles: int = 1
     left: int = BUDGET
     tried: dict[str, Finding] = field(default_factory=dict)
@@ -133,7 +135,8 @@ class Search:
             if not self.left:
                 return None
             self.left -= 1
-            known = self.tried[whole.text] = look(whole(self.world), self.job, self.cycles)
+            world = whole(self.world)
+            known = self.tried[whole.text] = look(world, self.job, self.cycles, self.lab)
         return Way(whole, known)
 
 

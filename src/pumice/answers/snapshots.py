@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 import yaml
 
-from pumice.answers.lab import Lab, stamp
-from pumice.answers.world import Manifest, World, key_of
+from pumice.answers.lab import Lab
+from pumice.answers.world import Manifest, World, key_of, stamp
 from pumice.api.decisions import Decisions
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from pumice.answers.job_manifests import adopt_pods, expand_jobs
+from pumice.answers.job_manifests import adopt_pods, created, expand_jobs
 from pumice.answers.world import Manifest, World
 from pumice.api.conf import DEFAULT_CONF
 from pumice.api.manifests import Document, load_documents
@@ -65,9 +65,10 @@ def load_world(
             _take_cluster(pile, source)
     if conf is not None:
         pile.conf = (_text(conf), str(conf))
-    objects = [*pile.objects.values(), *expand_jobs(pile.jobs, pile.objects.values())]
+    objects = list(pile.objects.values())
     if now is None:
-        now = pile.now if pile.now is not None else _latest(objects)
+        now = pile.now if pile.now is not None else _latest([*objects, *pile.jobs])
+    objects += [created(one, now) for one in expand_jobs(pile.jobs, objects)]
     text, name = pile.conf or (DEFAULT_CONF, World.conf_source)
     world = World(
         objects=tuple(objects),
@@ -82,11 +83,20 @@ def load_world(
     return world
 
 
-def load_job(path: Path) -> list[Manifest]:
-    """Read the objects of one job: a Volcano job, or a pod group with pods, or pods alone."""
-    world = load_world([path])
+def load_job(path: Path, now: float) -> list[Manifest]:
+    """Read the objects of one job: a Volcano job, or a pod group with pods, or pods alone.
+
+    What does not say when it was created is taken to be created now.
+
+    Raises:
+        InputError: the file cannot be used, or holds no job.
+    """
+    world = load_world([path], now=now)
     found = [one for one in world.objects if one["kind"] in ("PodGroup", "Pod", "PriorityClass")]
-    return adopt_pods(found)
+    if not any(one["kind"] != "PriorityClass" for one in found):
+        wanted = "a Volcano job, a pod group or pods"
+        raise InputError(wanted=wanted, found="none of them", file=str(path))
+    return [created(one, now) for one in adopt_pods(found)]
 
 
 def _documents(path: Path | str) -> Iterator[Document]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from pumice.answers.changes import Change, chain
 from pumice.answers.forecast import RUN_SECONDS, Forecast, forecast
-from pumice.answers.lab import Lab, stamp
-from pumice.answers.world import Manifest, World, group_of, key_of
+from pumice.answers.lab import Lab
+from pumice.answers.world import Manifest, World, group_of, key_of, stamp
 from pumice.api.decisions import Decisions
 
 _DAY = 86400.0
@@ -165,8 +165,9 @@ def _job_answer(played: Played, job: str, question: Question, now: float) -> Job
         n, nodes = len(places), len(set(places.values()))
         cost = f" after {_count(len(victims), 'eviction')}" if victims else ""
         sentence = f"{job} starts now{cost}: {_count(n, 'pod')} on {_count(nodes, 'node')}"
-        if n < len(own):
-            sentence += f", {len(own) - n} further wait or run already"
+        waits = sum((pod.get("status") or {}).get("phase") == "Pending" for pod in pods)
+        if waits:
+            sentence += f"; {waits} more {'waits' if waits == 1 else 'wait'}"
         state = "after evictions" if victims else "now"
         return JobAnswer(
             job=job, state=state, sentence=sentence, in_s=0.0, victims=victims, places=places

@@ -5,6 +5,7 @@ A world is a value: changing it makes another one, so an answer can try things o
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
@@ -33,6 +34,11 @@ def group_of(pod: Mapping[str, Any]) -> str:
     return f"{pod['metadata'].get('namespace')}/{name}" if name else ""
 
 
+def stamp(now: float) -> str:
+    """Write an instant as Kubernetes does."""
+    return f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class World:
     """Objects, configuration and time; objects are never changed in place."""
@@ -54,11 +60,15 @@ class World:
 
     def typed(self) -> list[KubeObject]:
         """Give all objects as the deciding core reads them; each is read once."""
-        known = self._typed
-        for one in self.objects:
-            if id(one) not in known:
-                known[id(one)] = (one, from_manifest(one))
-        return [known[id(one)][1] for one in self.objects]
+        return [self.typed_one(one) for one in self.objects]
+
+    def typed_one(self, manifest: Manifest) -> KubeObject:
+        """Give one object as the deciding core reads it."""
+        known = self._typed.get(id(manifest))
+        if known is None:
+            # the manifest is kept with it, so that its identity is not given to another one
+            known = self._typed[id(manifest)] = (manifest, from_manifest(manifest))
+        return known[1]
 
     @cached_property
     def scheduler_conf(self) -> SchedulerConf:

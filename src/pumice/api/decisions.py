@@ -101,6 +101,9 @@ class Decisions:
     records: dict[str, JobRecord] = field(default_factory=dict)
     """Job to what its explanation was rendered from."""
 
+    failures: list[str] = field(default_factory=list)
+    """Plugins that raised or broke their contract and were passed over: a line for each hook."""
+
     def to_expect(self) -> dict[str, Any]:
         """Write the decisions with the keys of a scenario's `expect`."""
         record: dict[str, Any] = {

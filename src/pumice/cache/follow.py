@@ -154,9 +154,15 @@ class Follower:
         missing = [key for key in self._known[kind] if key not in present]
         for key in missing:
             self._drop(kind, key)
-        for manifest in items:
+        changed = [manifest for manifest in items if not self._is_known(kind, manifest)]
+        for manifest in changed:
             self._take(kind, Event("MODIFIED", manifest))
-        return len(missing) + len(items)
+        return len(missing) + len(changed)
+
+    def _is_known(self, kind: str, manifest: Manifest) -> bool:
+        known = self._known[kind].get(_key(manifest))
+        version = manifest["metadata"].get("resourceVersion")
+        return known is not None and known.metadata.resource_version == version
 
     def _read(self, kind: str, manifest: Manifest) -> KubeObject | None:
         try:

@@ -38,6 +38,7 @@ COMMANDS = {
     "run": LazyCommand("pumice.cli.run:run", "Run one scenario and print what is decided."),
     "snapshot": LazyCommand("pumice.cli.snapshot:snapshot", "Save, show and compare clusters."),
     "test": LazyCommand("pumice.cli.test:test", "Run scenario files and compare expectations."),
+    "up": LazyCommand("pumice.cli.up:up", "Start a cluster here that kubectl can talk to."),
     "whatif": LazyCommand("pumice.cli.whatif:whatif", "Try a job or a change on a copy."),
     "job": LazyCommand("pumice.cli.job:job", "Run, list, view, suspend, resume, delete jobs."),
     "jobflow": LazyCommand("pumice.cli.jobflow:jobflow", "Flows of jobs that wait for each other."),

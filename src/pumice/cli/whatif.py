@@ -100,7 +100,7 @@ def whatif(
         raise click.UsageError(
             "nothing is asked; give --job, --set, --add-nodes, --remove-node or --conf"
         )
-    answer = what_if(world, _question(job, changes, default_runtime))
+    answer = what_if(world, _question(job, changes, default_runtime, world.now))
     if output == "table":
         _print(answer)
     else:
@@ -113,10 +113,11 @@ def _conf(path: Path) -> Change:
     return use_conf(text, str(path))
 
 
-def _question(job: str, changes: list[Change], default_runtime: str | None) -> Question:
+def _question(job: str, changes: list[Change], default_runtime: str | None, now: float) -> Question:
     runtime = parse_duration(default_runtime) if default_runtime else None
     if job and Path(job).is_file():
-        return Question(new_job=load_job(Path(job)), changes=changes, default_runtime_s=runtime)
+        new = load_job(Path(job), now)
+        return Question(new_job=new, changes=changes, default_runtime_s=runtime)
     return Question(job=job, changes=changes, default_runtime_s=runtime)
 
 
@@ -160,7 +161,7 @@ def _print_job(job: JobAnswer) -> None:
     if job.after:
         print_text(f"Jobs that end before: {_some(job.after)}", indent="  ")
     if job.victims:
-        print_text(f"Evicted: {_some(job.victims)}", indent="  ")
+        print_text(f"Evicted on the way: {_some(job.victims)}", indent="  ")
     for pod, node in list(job.places.items())[:_SHOWN]:
         click.echo(f"  {pod} on {node}")
     if len(job.places) > _SHOWN:

@@ -122,5 +122,7 @@ def print_heading(text: str) -> None:
 
 
 def sentence(text: str) -> str:
-    """Give a text a capital letter and a full stop."""
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
+    """Give a text a capital letter, unless it starts with a name, and a full stop."""
+    first = text.partition(" ")[0]
+    head = text[:1] if "/" in first else text[:1].upper()
+    return f"{head}{text[1:].rstrip('.')}." if text else ""

@@ -125,5 +125,5 @@ class ClusterView:
                 yield kind, known, None
         for manifest in items:
             old = mirror.put(manifest)
-            if old != manifest:
+            if old is not manifest and old != manifest:
                 yield kind, old, manifest

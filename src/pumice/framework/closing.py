@@ -55,6 +55,7 @@ def outcome(ssn: Session, *, only_changes: bool = False) -> Decisions:
         if row in ssn.records.by_job:
             decisions.records[job.key] = _record(ssn, ssn.records.by_job[row])
     decisions.queues = _queue_amounts(ssn)
+    decisions.failures = ssn.failures.lines()
     return decisions
 
 

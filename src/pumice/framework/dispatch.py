@@ -42,6 +42,13 @@ class Failures:
 
     errors: dict[tuple[str, str], Exception] = field(default_factory=dict)
 
+    def lines(self) -> list[str]:
+        """Write each down in one line."""
+        return [
+            f"plugin {plugin} failed in {hook}: {type(error).__name__}: {error}"
+            for (plugin, hook), error in self.errors.items()
+        ]
+
     def note(self, plugin: str, hook: str, error: Exception) -> None:
         """Keep the first error of a hook and log it once."""
         if (plugin, hook) not in self.errors:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Numbers = Mapping[str, Any]
 _NAMED = 3
 """Victims that are told by name."""
+_FOR_WANT_OF_ROOM = (Why.NO_NODE_FITS, Why.NO_DOMAIN_FITS, Why.OVER_QUOTA)
 _LONG = 7
 """Characters of an exact amount of bytes that still reads well."""
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
@@ -35,11 +36,7 @@ def explain(ssn: "Session", job: Job) -> str:
     if record.stage is Stage.ENQUEUE and record.why is not Why.NOT_ENQUEUED:
         return f"not enqueued: {sentence}"
     short = job.min_member - job.ready - job.pending_best_effort
-    if (
-        job.min_member > 1
-        and short > 0
-        and record.why in (Why.NO_NODE_FITS, Why.NO_DOMAIN_FITS, Why.OVER_QUOTA)
-    ):
+    if job.min_member > 1 and short > 0 and record.why in _FOR_WANT_OF_ROOM:
         sentence += f"; the gang is short of {short} of {job.min_member}"
     return sentence
 

@@ -146,6 +146,14 @@ class Session:
         ).tolist()
         return found
 
+    def starving_jobs(self) -> dict[int, list[int]]:
+        """List, by queue, the valid jobs that may evict others."""
+        starving: dict[int, list[int]] = {}
+        for job in self.waiting_jobs():
+            if not self.job_valid(job) and self.job_starving(job):
+                starving.setdefault(int(self.snapshot.jobs.queue[job]), []).append(job)
+        return starving
+
     def _let_in(self) -> Mask:
         phase = self.snapshot.jobs.phase
         return np.asarray((phase != PHASE_CODE[""]) & (phase != PHASE_CODE["Pending"]))

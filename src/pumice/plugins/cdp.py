@@ -11,11 +11,11 @@ from pumice.api.meta import epoch
 from pumice.core.resources import Mask
 from pumice.core.views import Task
 from pumice.errors import InputError
+from pumice.framework.eviction.verdicts import Verdicts
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 
 COOLDOWN_TIME = "volcano.sh/cooldown-time"
-_UNKNOWN = -1
 
 
 @dataclass(kw_only=True)
@@ -29,25 +29,22 @@ class Cdp(Plugin, name="cdp"):
         """Keep the time and prepare to look at each pod once."""
         self._now = ssn.now
         self._pods = ssn.snapshot.tasks.pods
-        self._offered = np.full(len(ssn.snapshot.tasks.status), _UNKNOWN, dtype=np.int8)
+        self._offered = Verdicts(len(ssn.snapshot.tasks.status), self._may_go)
 
     def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask:
         """Offer pods that have had their time."""
-        return self._offer(np.asarray(candidates, dtype=np.intp))
+        return self._offered.of(candidates)
 
     def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask:
         """Offer pods that have had their time."""
-        return self._offer(np.asarray(candidates, dtype=np.intp))
+        return self._offered.of(candidates)
 
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
         """Answer as ever: each pod is judged by itself."""
-        return self._offer(candidates)
+        return self._offered.of(candidates)
 
-    def _offer(self, rows: NDArray[np.intp]) -> Mask:
-        offered = self._offered
-        for row in rows[offered[rows] == _UNKNOWN].tolist():
-            offered[row] = not self._is_cooling(self._pods[row])
-        return offered[rows] == 1
+    def _may_go(self, row: int) -> bool:
+        return not self._is_cooling(self._pods[row])
 
     def _is_cooling(self, pod: Any) -> bool:
         seconds = _cooldown_s(pod)

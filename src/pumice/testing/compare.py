@@ -45,6 +45,8 @@ def compare(
 ) -> list[str]:
     """Return one sentence for each difference; an empty list means agreement.
 
+    A plugin that failed on the way is a difference, whatever came out.
+
     Args:
         objects: The world the cycle started with.
         record: The expectations for this cycle.
@@ -54,12 +56,13 @@ def compare(
     cycle = _Cycle(
         objects=objects, record=record, got=decisions, options=options or CompareOptions()
     )
-    return [
+    differences = [
         difference
         for key, check in _CHECKS.items()
         if key in record
         for difference in check(record[key], cycle)
     ]
+    return [*decisions.failures, *differences]
 
 
 def counts(objects: Sequence[Mapping[str, Any]], decisions: Decisions) -> Record:

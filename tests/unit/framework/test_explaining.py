@@ -59,7 +59,7 @@ def test_a_task_without_a_node_is_recorded_with_its_need_and_what_is_idle():
     }
     assert told(decisions) == (
         "no node fits default/j-0: 0 of 2 nodes (1 Insufficient cpu, 1 node(s) were unschedulable)"
-        "; it asks for 6 of cpu, those have at most 4 idle; the gang is short of 1 of 1"
+        "; it asks for 6 of cpu, those have at most 4 idle"
     )
 
 

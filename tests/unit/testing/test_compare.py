@@ -27,6 +27,11 @@ DIFFERENCES = {
         "ns/a: bound to n2, expected n0",
     ),
     "not bound": ({"binds": {"ns/a": "n0"}}, Decisions(), "ns/a: not bound, expected bound to n0"),
+    "a plugin that failed": (
+        {"binds": {"ns/a": "n0"}},
+        Decisions(binds={"ns/a": "n0"}, failures=["plugin x failed in job_ready: KeyError: 1"]),
+        "plugin x failed in job_ready: KeyError: 1",
+    ),
     "only pipelined": (
         {"binds": {"ns/a": "n0"}},
         Decisions(pipelined={"ns/a": "n1"}),

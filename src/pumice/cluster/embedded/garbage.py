@@ -38,7 +38,7 @@ class Remover:
         if propagation == "Orphan":
             for dependent in self._shelf.dependents(uid):
                 self._disown(dependent, uid)
-        waits = propagation == "Foreground" and bool(self._shelf.dependents(uid))
+        waits = propagation == "Foreground" and self._is_blocked(uid)
         grace = _grace(ref.kind, manifest, grace_s)
         if grace or waits or manifest["metadata"].get("finalizers") or ref.kind == "Namespace":
             self._mark(ref, manifest, grace, waits=waits)
@@ -57,10 +57,10 @@ class Remover:
         if manifest is None or not manifest["metadata"].get("deletionTimestamp"):
             return False
         metadata = manifest["metadata"]
-        if metadata.get("finalizers") == [FOREGROUND] and not self._shelf.dependents(
-            metadata["uid"]
-        ):
-            manifest = self._rewrite(ref, manifest, {"finalizers": []})
+        finalizers = metadata.get("finalizers") or []
+        if FOREGROUND in finalizers and not self._is_blocked(metadata["uid"]):
+            left = [name for name in finalizers if name != FOREGROUND]
+            manifest = self._rewrite(ref, manifest, {"finalizers": left})
         if manifest["metadata"].get("finalizers") or metadata.get("deletionGracePeriodSeconds"):
             return False
         if ref.kind == "Namespace" and self._content(ref.name):
@@ -143,6 +143,16 @@ class Remover:
             new["status"] = {**(manifest.get("status") or {}), **status}
         self._shelf.put(self._shelf.table(ref.kind), new, manifest)
         return new
+
+    def _is_blocked(self, uid: str) -> bool:
+        """Say whether an owner waits for one of its dependents before it goes."""
+        return any(
+            owner["uid"] == uid and owner.get("blockOwnerDeletion")
+            for ref in self._shelf.dependents(uid)
+            for owner in (self._shelf.find(ref) or {"metadata": {}})["metadata"].get(
+                "ownerReferences", ()
+            )
+        )
 
     def _content(self, namespace: str) -> list[Ref]:
         return [

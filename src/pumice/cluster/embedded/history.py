@@ -4,10 +4,10 @@ Used by the store for watches.  Events share their objects with the store: reade
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pumice.cluster.base import Event
-from pumice.errors import GoneError
+from pumice.errors import GoneError, RejectedError
 
 
 class History:
@@ -36,17 +36,30 @@ class History:
         del self._events[:cut]
         self.forgotten = max(self.forgotten, version)
 
-    def since(self, version: int) -> Iterator[Event]:
+    def since(self, text: str, latest: int) -> list[Event]:
         """Give events after a version.
 
         Raises:
-            GoneError: some of them are forgotten.
+            GoneError: some of them are forgotten, or the version is still to come.
+            RejectedError: no version at all.
         """
-        if version < self.forgotten:
+        if not text.isdecimal():
+            problem = f"wanted a resourceVersion of this cluster, found '{text}'"
+            raise RejectedError(self._kind, problem=problem)
+        version = int(text)
+        if not self.forgotten <= version <= latest:
             raise GoneError(
                 self._kind,
-                problem=f"wanted changes after resourceVersion {version}, found them only after "
-                f"{self.forgotten} (list again)",
+                problem=f"wanted changes after resourceVersion {version}, found those after "
+                f"{self.forgotten} up to {latest} (list again)",
             )
-        start = bisect_right(self._versions, version)
-        return iter(self._events[start:])
+        return self._events[bisect_right(self._versions, version) :]
+
+
+def told(events: Iterable[Event], namespace: str, bookmark: Event | None) -> Iterator[Event]:
+    """Give events of one namespace or of all, and a bookmark after them."""
+    for event in events:
+        if not namespace or event.object["metadata"].get("namespace") == namespace:
+            yield event
+    if bookmark is not None:
+        yield bookmark

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from pumice.cluster.base import Manifest
+from pumice.cluster.base import Event, Manifest
 from pumice.cluster.embedded.clock import Timer
 from pumice.cluster.embedded.identity import timestamp
+from pumice.cluster.embedded.nodes import lose_pods
 from pumice.cluster.embedded.pods import with_condition
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import GoneError, NotFoundError, RejectedError
@@ -34,7 +35,8 @@ class _Life:
 
     uid: str
     timer: Timer | None = None
-    leaving: bool = False
+    leaves_in_s: float | None = None
+    """Grace with which it was told to go."""
 
 
 class Kubelet:
@@ -53,24 +55,45 @@ class Kubelet:
         self._start_delay_s = start_delay_s
         self._durations = durations
         self._grace_s = grace_s
-        self._since = ""
+        self._since = {"Pod": "", "Node": ""}
         self._lives: dict[tuple[str, str], _Life] = {}
 
     def sync(self) -> int:
-        """Look at pods that changed; gives how many did."""
-        try:
-            events = list(self._cluster.watch("Pod", since=self._since, bookmarks=True))
-        except GoneError:
-            events = list(self._cluster.watch("Pod", bookmarks=True))
+        """Look at pods that changed and nodes that went; gives how many there were."""
+        gone = self._nodes_gone()
+        for name in gone:
+            lose_pods(self._cluster, name)
+        events, complete = self._watch("Pod")
+        if not complete:
             self._forget_missing(event.object for event in events)
-        self._since = events[-1].object["metadata"]["resourceVersion"]
-        for event in events[:-1]:
+        for event in events:
             metadata = event.object["metadata"]
             if event.type == "DELETED":
                 self._forget((metadata["namespace"], metadata["name"]), metadata["uid"])
             elif event.object["spec"].get("nodeName"):
                 self._look(event.object)
-        return len(events) - 1
+        return len(events) + len(gone)
+
+    def _nodes_gone(self) -> list[str]:
+        """Name nodes that went since the last time and did not come back."""
+        events, complete = self._watch("Node")
+        if complete:
+            names = [e.object["metadata"]["name"] for e in events if e.type == "DELETED"]
+        else:
+            names = [p["spec"].get("nodeName") or "" for p in self._cluster.list("Pod")[0]]
+        there = self._cluster.peek
+        return [name for name in dict.fromkeys(names) if name and there("Node", "", name) is None]
+
+    def _watch(self, kind: str) -> tuple[list[Event], bool]:
+        """Give what happened since the last time, or what is there if that is forgotten."""
+        complete = True
+        try:
+            events = list(self._cluster.watch(kind, since=self._since[kind], bookmarks=True))
+        except GoneError:
+            complete = False
+            events = list(self._cluster.watch(kind, bookmarks=True))
+        self._since[kind] = events.pop().object["metadata"]["resourceVersion"]
+        return events, complete
 
     def fail(
         self, namespace: str, pod: str, exit_code: int = 1, reason: str = "", message: str = ""
@@ -187,14 +210,14 @@ class Kubelet:
         self._cluster.merge_status("Pod", metadata["namespace"], metadata["name"], status)
 
     def _let_leave(self, pod: Manifest, life: _Life) -> None:
-        """End a pod that is to go, once."""
-        if life.leaving:
-            return
-        life.leaving = True
+        """End a pod that is to go; told again, only if it is to go sooner."""
         metadata = pod["metadata"]
         grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
         if self._grace_s is not None:
             grace = min(grace, self._grace_s)
+        if life.leaves_in_s is not None and life.leaves_in_s <= grace:
+            return
+        life.leaves_in_s = grace
         self._after(grace, life, self._confirm, (metadata["namespace"], metadata["name"]))
 
     def _confirm(self, life: _Life, place: tuple[str, str]) -> None:

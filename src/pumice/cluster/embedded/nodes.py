@@ -60,11 +60,16 @@ def drain(cluster: EmbeddedCluster, name: str) -> list[str]:
 
 
 def lose(cluster: EmbeddedCluster, name: str) -> list[str]:
-    """Take a node away with all that ran there; gives "namespace/name" of each pod lost.
+    """Take a node away with all that ran there; gives "namespace/name" of each pod lost."""
+    cluster.delete("Node", "", name)
+    return lose_pods(cluster, name)
+
+
+def lose_pods(cluster: EmbeddedCluster, name: str) -> list[str]:
+    """Take away the pods of a node that is gone; gives "namespace/name" of each.
 
     As on a real cluster pods that were not over fail first, so that their owners see why they go.
     """
-    cluster.delete("Node", "", name)
     lost = []
     for pod in pods_on(cluster, name):
         namespace, pod_name = pod["metadata"]["namespace"], pod["metadata"]["name"]

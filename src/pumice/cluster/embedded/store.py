@@ -13,6 +13,7 @@ from pumice.cluster.embedded.clock import Clock, VirtualClock
 from pumice.cluster.embedded.defaults import fill_in
 from pumice.cluster.embedded.events import EventBook
 from pumice.cluster.embedded.garbage import Remover
+from pumice.cluster.embedded.history import told
 from pumice.cluster.embedded.identity import Identity, timestamp
 from pumice.cluster.embedded.kinds import Kind, Kinds
 from pumice.cluster.embedded.patches import apply_patch
@@ -21,7 +22,6 @@ from pumice.cluster.embedded.shelf import Listener, Ref, Shelf, Table, clone
 from pumice.errors import (
     AlreadyExistsError,
     ConflictError,
-    GoneError,
     NotFoundError,
     RejectedError,
 )
@@ -51,7 +51,7 @@ class EmbeddedCluster:
         clock: Clock | None = None,
         *,
         seed: int = 0,
-        history: int = 100_000,
+        history: int = 50_000,
         admission: Admission | None = None,
         record_events: bool = True,
     ) -> None:
@@ -119,11 +119,11 @@ class EmbeddedCluster:
         with self.lock:
             table = self._shelf.table(kind)
             if since in ("", "0"):
-                events = iter([Event("ADDED", m) for m in table.all(namespace)])
+                events = [Event("ADDED", m) for m in table.all(namespace)]
             else:
-                events = table.history.since(self._read_version(kind, since))
+                events = table.history.since(since, self._shelf.version)
             bookmark = self._bookmark(table.kind) if bookmarks else None
-        return self._tell(events, namespace, bookmark)
+        return told(events, namespace, bookmark)
 
     def compact(self, version: int | None = None) -> None:
         """Forget what happened up to a version, or all of it; older watches get GoneError."""
@@ -378,26 +378,7 @@ class EmbeddedCluster:
             ref = Ref(table.kind.name, metadata.get("namespace", ""), metadata["name"])
             self._remover.finish(ref)
 
-    def _read_version(self, kind: str, text: str) -> int:
-        try:
-            version = int(text)
-        except ValueError:
-            problem = f"wanted a resourceVersion of this cluster, found '{text}'"
-            raise RejectedError(kind, problem=problem) from None
-        if version > self._shelf.version:
-            problem = f"wanted changes after resourceVersion {text}, found only "
-            raise GoneError(kind, problem=f"{problem}{self._shelf.version} (list again)")
-        return version
-
     def _bookmark(self, kind: Kind) -> Event:
         metadata = {"resourceVersion": str(self._shelf.version)}
         head = {"apiVersion": kind.api_version, "kind": kind.kind}
         return Event("BOOKMARK", {**head, "metadata": metadata})
-
-    @staticmethod
-    def _tell(events: Iterable[Event], namespace: str, bookmark: Event | None) -> Iterator[Event]:
-        for event in events:
-            if not namespace or event.object["metadata"].get("namespace") == namespace:
-                yield event
-        if bookmark is not None:
-            yield bookmark

@@ -26,7 +26,7 @@ from pumice.controllers.job.policies import Reaction, reactions
 from pumice.controllers.job.state import JobState, deleting, pod_phase
 from pumice.controllers.job.status import Status, go_duration
 from pumice.controllers.job.syncing import Outcome
-from pumice.controllers.ownership import SOURCE, controller_of, key_of, phase_of
+from pumice.controllers.ownership import SOURCE, controller_of, key_of
 
 _GROUP: Final = "batch.volcano.sh/"
 
@@ -70,6 +70,7 @@ class JobController:
         self._max_requeue_num = max_requeue_num
         self._keys = partial(key_pair, bits, key_bits)
         self._memory = Memory()
+        self._waiting: dict[Key, set[Key]] = {}  # a missing queue or claim, and jobs that want it
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
         """Name the job behind a change; remember pods that are gone."""
@@ -80,7 +81,9 @@ class JobController:
         if kind == PODGROUP and view.get(*_place(manifest)) is not None:
             return _owner(manifest)
         # A PodGroup that somebody deleted comes back with the next news about its job.
-        return _waiting(kind, manifest, view)
+        if kind == COMMAND:
+            return _target(manifest)
+        return self._waiting.pop(key_of(manifest), ())
 
     def reconcile(self, key: Key, view: View) -> Plan:
         """Take the next step of a job."""
@@ -104,47 +107,56 @@ class JobController:
     def _of_pod(self, pod: Manifest, view: View) -> tuple[Key, ...]:
         """Name the job of a pod."""
         keys = _owner(pod)
-        present = view.get(*_place(pod))
-        uid = pod["metadata"]["uid"]
         owner = controller_of(pod)
-        if keys and owner and (present is None or present["metadata"]["uid"] != uid):
+        if not keys or owner is None:
+            return ()
+        job = view.get(JOB, keys[0].namespace, keys[0].name)
+        present = view.get(*_place(pod))
+        gone = present is None or present["metadata"]["uid"] != pod["metadata"]["uid"]
+        if gone and job is not None and job["metadata"]["uid"] == owner["uid"]:
             self._memory.of(keys[0], str(owner["uid"])).notice_gone(pod, view.now)
         return keys
 
     def _react(self, state: JobState, memory: JobMemory) -> Plan:
         """Follow the policies of a job, or just look at it."""
-        now = state.view.now
         found = [] if state.phase in QUIET else [*reactions(state, memory.gone.values())]
         memory.keep_only({mark(one.happening) for one in found})
-        wake: float | None = None
-        news: list[Reaction] = []
-        for one in found:
-            if memory.answered(one.happening, state.retries) or _overtaken(state, one):
-                continue
-            if not one.delay_s:
+        open_ones = [
+            one
+            for one in found
+            if not memory.answered(one.happening, state.retries) and not _overtaken(state, one)
+        ]
+        told = [one for one in open_ones if not one.delay_s and _only_told(state, one)]
+        for one in open_ones:
+            if one not in told and not one.delay_s:
                 return self._execute(state, memory, _request(one, announced=True))
-            if mark(one.happening) not in memory.armed:
-                news.append(one)
-            left = memory.since(one.happening, now) + one.delay_s - now
-            if left <= 0:
-                return self._execute(state, memory, _request(one, announced=False))
-            wake = left if wake is None else min(wake, left)
-        plan = self._plain_look(state, memory, news)
+        memory.told |= {mark(one.happening) for one in told}
+        records: list[Effect] = [_started(state, one.action) for one in told if one.action != SYNC]
+        plan = self._wait(state, memory, [one for one in open_ones if one.delay_s])
         _forget_gone(state, memory, found)
-        if wake is not None:
-            plan.again_in_s = wake if plan.again_in_s is None else min(wake, plan.again_in_s)
-        return plan
+        return Plan([*records, *plan.effects], plan.again_in_s)
 
-    def _plain_look(self, state: JobState, memory: JobMemory, news: list[Reaction]) -> Plan:
-        """Announce new timers; what started them is not counted before the next news."""
-        records: list[Effect] = [
+    def _wait(self, state: JobState, memory: JobMemory, delayed: list[Reaction]) -> Plan:
+        """Take the first action whose time has come, else look at the job until then.
+
+        What starts a timer is not counted before the next news, as in the original.
+        """
+        now = state.view.now
+        news = [one for one in delayed if mark(one.happening) not in memory.armed]
+        left = {one: memory.since(one.happening, now) + one.delay_s - now for one in delayed}
+        ripe = (one for one in delayed if left[one] <= 0 and not _only_told(state, one))
+        due = next(ripe, None)
+        if due is not None:
+            return self._execute(state, memory, _request(due, announced=False))
+        plan = Plan()
+        if not news or not _explained(state, news):
+            plan = self._execute(state, memory, _Request(Target(SYNC)))
+        records = [
             _event(state, f"Execute action {one.action} after {go_duration(one.delay_s)}")
             for one in news
         ]
-        if news and _explained(state, news):
-            return Plan(records)
-        plan = self._execute(state, memory, _Request(Target(SYNC)))
-        return Plan([*records, *plan.effects], plan.again_in_s)
+        times = [*left.values(), *([] if plan.again_in_s is None else [plan.again_in_s])]
+        return Plan([*records, *plan.effects], min(times, default=None))
 
     def _execute(self, state: JobState, memory: JobMemory, request: _Request) -> Plan:
         """Take an action; a look that fails is repeated, and at the limit ends the job."""
@@ -164,6 +176,8 @@ class JobController:
         if not outcome.failed:
             memory.failures = 0
             return Plan(effects)
+        if outcome.waits_for is not None:
+            self._waiting.setdefault(outcome.waits_for, set()).add(key_of(state.job))
         limit = self._max_requeue_num
         delay_s = memory.failed(state.view.now)
         if limit < 0 or memory.failures <= limit:
@@ -204,27 +218,6 @@ def _target(command: Manifest) -> tuple[Key, ...]:
     return (Key(JOB, str(command["metadata"]["namespace"]), str(target.get("name"))),)
 
 
-def _waiting(kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
-    """Name the jobs that wait for a Command, a queue or a claim."""
-    if kind == COMMAND:
-        return _target(manifest)
-    if kind == QUEUE:
-        name = manifest["metadata"]["name"]
-        jobs = (job for job in view.list(JOB) if not phase_of(job))
-        return [key_of(job) for job in jobs if job["spec"].get("queue", "default") == name]
-    if kind == CLAIM:
-        return [key_of(job) for job in view.list(JOB) if _waits_for(job, manifest)]
-    return ()
-
-
-def _waits_for(job: Manifest, claim: Manifest) -> bool:
-    """Tell whether a job that has not started names a claim."""
-    if phase_of(job) != "Pending" or key_of(job).namespace != key_of(claim).namespace:
-        return False
-    volumes = job["spec"].get("volumes") or []
-    return any(one.get("volumeClaimName") == claim["metadata"]["name"] for one in volumes)
-
-
 def _request(reaction: Reaction, *, announced: bool) -> _Request:
     """Turn the wish of a policy into an action."""
     about = reaction.happening
@@ -237,6 +230,11 @@ def _event(state: JobState, message: str, reason: str = "ExecuteAction") -> Reco
     return Record(state.job, "Normal", reason, message, SOURCE)
 
 
+def _started(state: JobState, action: str) -> Record:
+    """Tell that an action is being taken."""
+    return _event(state, f"Start to execute action {action} ")
+
+
 def _announcements(state: JobState, request: _Request) -> Iterator[Effect]:
     """Tell which action is about to be taken."""
     action = request.target.action
@@ -247,7 +245,7 @@ def _announcements(state: JobState, request: _Request) -> Iterator[Effect]:
         )
         yield _event(state, message, "CommandIssued")
     if action != SYNC and request.announced:
-        yield _event(state, f"Start to execute action {action} ")
+        yield _started(state, action)
 
 
 def _remember(state: JobState, memory: JobMemory, request: _Request) -> None:
@@ -256,11 +254,14 @@ def _remember(state: JobState, memory: JobMemory, request: _Request) -> None:
         return
     happening = request.reaction.happening
     action = request.target.action
-    if action not in CHANGING:
-        memory.told.add(mark(happening))
-    elif action in TARGETED and happening.event in ("PodEvicted", "Unknown"):
+    if action in TARGETED and happening.event in ("PodEvicted", "Unknown"):
         more = 0 if state.phase == "Restarting" else 1
         memory.awaited[mark(happening)] = state.retries + more
+
+
+def _only_told(state: JobState, reaction: Reaction) -> bool:
+    """Tell whether an action changes nothing, so that saying it is all."""
+    return reaction.action not in CHANGING and state.phase != "Restarting"
 
 
 def _overtaken(state: JobState, reaction: Reaction) -> bool:

@@ -56,6 +56,8 @@ def reactions(state: JobState, gone: Iterable[tuple[Manifest, float]]) -> Iterat
 
     Pods of an older version of the job speak for nobody: what they belonged to is dead.
     """
+    if not any(one.get("policies") for one in (state.spec, *state.tasks)):
+        return
     for happening in _happenings(state, gone):
         task = state.task(happening.task) if happening.task else None
         policies = [*((task or {}).get("policies") or []), *(state.spec.get("policies") or [])]
@@ -135,7 +137,8 @@ def _task_happenings(state: JobState, task: Manifest) -> Iterator[Happening]:
         yield _about("TaskCompleted", succeeded[-1])
     limit = int(task.get("maxRetry") or _DEFAULT_RESTARTS)
     active = [pod for pod in live if pod_phase(pod) in ("Pending", "Running")]
-    worst = max((pod for pod in active if pod in current), key=_restarts, default=None)
+    suspects = (pod for pod in active if version_of(pod) >= state.version)
+    worst = max(suspects, key=_restarts, default=None)
     if worst is not None and 0 < limit <= sum(map(_restarts, active)):
         yield _about("TaskFailed", worst)
 

@@ -13,7 +13,7 @@ from pumice.controllers.base import (
     UpdateStatus,
 )
 from pumice.controllers.job.dependencies import may_start
-from pumice.controllers.job.names import FORWARDING, JOB, QUEUE, pod_name
+from pumice.controllers.job.names import CLAIM, FORWARDING, JOB, QUEUE, pod_name
 from pumice.controllers.job.phases import NextPhase
 from pumice.controllers.job.plugins import JobPlugin, Owned
 from pumice.controllers.job.podgroup import pending_event, podgroup_effects
@@ -30,13 +30,16 @@ class Outcome:
 
     effects: list[Effect] = field(default_factory=list)
     failed: bool = False
+    waits_for: Key | None = None
+    """The object whose coming would cure the failure."""
 
 
 def sync_job(state: JobState, plugins: Sequence[JobPlugin], following: NextPhase) -> Outcome:
     """Bring a job that is to run in step with its spec; at most one write to the job itself."""
-    queue = state.view.get(QUEUE, "", str(state.spec.get("queue") or "default"))
+    wanted = Key(QUEUE, "", str(state.spec.get("queue") or "default"))
+    queue = state.view.get(wanted.kind, wanted.namespace, wanted.name)
     if queue is None:
-        return Outcome(failed=True)
+        return Outcome(failed=True, waits_for=wanted)
     forwarded = bool((queue.get("spec") or {}).get("extendClusters"))
     if forwarded and (state.job["metadata"].get("annotations") or {}).get(FORWARDING) != "true":
         key = Key(JOB, state.namespace, state.name)
@@ -49,7 +52,9 @@ def sync_job(state: JobState, plugins: Sequence[JobPlugin], following: NextPhase
         found = claims(state)
         effects += found.effects
         if found.missing:
-            return Outcome([*effects, _missing_claim(state, found.missing)], failed=True)
+            wanted = Key(CLAIM, state.namespace, found.missing)
+            effects.append(_missing_claim(state, found.missing))
+            return Outcome(effects, failed=True, waits_for=wanted)
         if found.named:
             return Outcome(effects)
         resources |= found.resources

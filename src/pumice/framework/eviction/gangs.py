@@ -45,10 +45,7 @@ class GangEvictor:
     def run(self) -> None:
         """Take queues in order and their starving jobs in order, each job once."""
         ssn = self._ssn
-        starving: dict[int, list[int]] = {}
-        for job in ssn.waiting_jobs():
-            if not ssn.job_valid(job) and ssn.job_starving(job):
-                starving.setdefault(int(ssn.snapshot.jobs.queue[job]), []).append(job)
+        starving = ssn.starving_jobs()
         queues = ssn.queue_heap(starving, live=True)
         while len(queues):
             queue = queues.pop()

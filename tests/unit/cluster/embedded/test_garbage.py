@@ -130,6 +130,16 @@ def test_in_the_foreground_an_owner_waits_for_what_it_owns(cluster):
     assert names(cluster) == []
 
 
+def test_an_owner_does_not_wait_for_what_does_not_block_it(cluster):
+    owner = cluster.create(config("owner"))
+    child = config("child", owner, finalizers=["x/y"])
+    del child["metadata"]["ownerReferences"][0]["blockOwnerDeletion"]
+    cluster.create(child)
+    cluster.delete("ConfigMap", "default", "owner", propagation="Foreground")
+    assert names(cluster) == ["child"]
+    assert cluster.get("ConfigMap", "default", "child")["metadata"]["deletionTimestamp"]
+
+
 def test_in_the_foreground_an_owner_of_nothing_goes_at_once(cluster):
     cluster.create(config("owner"))
     cluster.delete("ConfigMap", "default", "owner", propagation="Foreground")

@@ -204,6 +204,30 @@ def test_a_drained_node_evicts_all_but_daemons(cluster):
     assert cluster.get("Node", "", "n")["spec"]["unschedulable"]
 
 
+def test_a_pod_told_to_go_sooner_goes_sooner(cluster):
+    kubelet = Kubelet(cluster)
+    bind(cluster)
+    kubelet.sync()
+    cluster.delete("Pod", "default", "p")
+    kubelet.sync()
+    cluster.delete("Pod", "default", "p", grace_s=3)
+    kubelet.sync()
+    cluster.clock.advance(3)
+    assert phase(cluster) is None
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_the_pods_of_a_deleted_node_go_too(cluster, forgotten):
+    kubelet = Kubelet(cluster)
+    bind(cluster)
+    kubelet.sync()
+    cluster.delete("Node", "", "n")
+    if forgotten:
+        cluster.compact()
+    kubelet.sync()
+    assert phase(cluster) is None
+
+
 def test_a_lost_node_takes_its_pods_along_and_they_fail_first(cluster):
     bind(cluster)
     _, since = cluster.list("Pod")

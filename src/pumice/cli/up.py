@@ -1,0 +1,198 @@
+"""`pumice up`: an embedded cluster on the real clock that kubectl can talk to."""
+
+import importlib
+import os
+import secrets
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pumice.cli.connect import endpoint_file
+from pumice.errors import ConfError, InputError
+
+if TYPE_CHECKING:
+    from pumice.api.conf import SchedulerConf
+    from pumice.cluster.base import Manifest
+
+_LOOK_S = 0.5
+"""How often the line of status is written anew."""
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option(
+    "--nodes",
+    "count",
+    metavar="N",
+    type=click.IntRange(0),
+    help="How many equal nodes to start with.  [default: 3, none with --nodes-file]",
+)
+@click.option("--node-cpu", metavar="AMOUNT", default="8", show_default=True, help="CPU of each.")
+@click.option("--node-memory", metavar="AMOUNT", default="32Gi", show_default=True, help="Memory.")
+@click.option("--nodes-file", metavar="FILE", type=_FILE, help="Manifests to start with.")
+@click.option("--conf", metavar="FILE", type=_FILE, help="The scheduler configuration.")
+@click.option("--port", metavar="P", type=click.IntRange(0, 65535), default=0, help="Port to use.")
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write the kubeconfig.  [default: the place where 'pumice job' and others look]",
+)
+@click.option(
+    "--speed",
+    metavar="X",
+    type=click.FloatRange(0.001, 1000),
+    default=1.0,
+    show_default=True,
+    help="How many times faster than real its time runs.",
+)
+def up(
+    *,
+    count: int | None,
+    node_cpu: str,
+    node_memory: str,
+    nodes_file: Path | None,
+    conf: Path | None,
+    port: int,
+    kubeconfig: Path | None,
+    speed: float,
+) -> None:
+    """Start a cluster in this process and serve it until Ctrl-C.
+
+    Nothing is run: pods start, last as long as their annotation pumice.dev/run-seconds says, and
+    end.  Scheduler and controllers are the real ones.
+    """
+    from pumice.api.quantity import parse_quantity  # noqa: PLC0415
+
+    resources = {"cpu": node_cpu, "memory": node_memory}
+    for amount in resources.values():
+        parse_quantity(amount)
+    if count is None:
+        count = 0 if nodes_file else 3
+    manifests = _read_manifests(nodes_file) if nodes_file else []
+    scheduler_conf = _read_conf(conf)
+    # The web package is no part of the command line's layer, so it is named, not imported.
+    embedded = importlib.import_module("pumice.web.embedded")
+    token = secrets.token_urlsafe(24)
+    try:
+        cluster = embedded.ServedCluster(scheduler_conf, port=port, token=token, speed=speed)
+    except OSError as error:
+        raise InputError(
+            wanted=f"a free port, asked for {port}", found=error.strerror or str(error)
+        ) from None
+    cluster.add_nodes(count, resources)
+    cluster.load(manifests)
+    file = kubeconfig or endpoint_file()
+    _write_kubeconfig(file, cluster.url, token)
+    try:
+        _serve(cluster, file)
+    finally:
+        cluster.stop()
+        _take_away(file, token)
+        click.echo("stopped", err=True)
+
+
+def _read_manifests(file: Path) -> "list[Manifest]":
+    """Read the objects a cluster starts with."""
+    from pumice.api.manifests import load_documents  # noqa: PLC0415
+
+    found: list[Manifest] = []
+    for document in load_documents(file):
+        content = document.content
+        is_list = isinstance(content, dict) and str(content.get("kind", "")).endswith("List")
+        items = content.get("items") or [] if is_list else [content]
+        for item in items:
+            if not isinstance(item, dict) or not {"kind", "apiVersion", "metadata"} <= item.keys():
+                raise InputError(
+                    wanted="manifests with apiVersion, kind and metadata",
+                    found=item,
+                    file=document.source,
+                )
+            found.append(item)
+    return found
+
+
+def _read_conf(file: Path | None) -> "SchedulerConf | None":
+    """Read the configuration; tell what it says in vain, refuse what cannot be meant."""
+    if file is None:
+        return None
+    from pumice.api.conf import parse_conf  # noqa: PLC0415
+    from pumice.cli.config import conf_problems  # noqa: PLC0415
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(wanted="a readable file", found=str(error), file=str(file)) from None
+    conf = parse_conf(text, source=str(file))
+    problems = conf_problems(conf)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if errors:
+        raise ConfError(errors, file=str(file))
+    for problem in problems:
+        click.echo(f"warning: {file}: {problem}", err=True)
+    return conf
+
+
+def _write_kubeconfig(file: Path, url: str, token: str) -> None:
+    """Write what clients need; nobody else may read it, since the token lets in."""
+    import yaml  # noqa: PLC0415
+
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "pumice", "cluster": {"server": url}}],
+        "users": [{"name": "pumice", "user": {"token": token}}],
+        "contexts": [{"name": "pumice", "context": {"cluster": "pumice", "user": "pumice"}}],
+        "current-context": "pumice",
+    }
+    text = yaml.safe_dump(content, sort_keys=False)
+    aside = file.with_name(f"{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        aside.unlink(missing_ok=True)
+        handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            out.write(text)
+        aside.replace(file)
+    except OSError as error:
+        raise InputError(
+            wanted="a place for the kubeconfig", found=error.strerror, file=str(file)
+        ) from None
+
+
+def _take_away(file: Path, token: str) -> None:
+    """Take the kubeconfig away if it is still this cluster's."""
+    try:
+        if token in file.read_text(encoding="utf-8"):
+            file.unlink()
+    except OSError:  # someone was faster
+        return
+
+
+def _serve(cluster: Any, file: Path) -> None:
+    """Run until Ctrl-C or SIGTERM, with a line of status on a terminal."""
+    import signal  # noqa: PLC0415
+
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    cluster.start()
+    click.echo(f"cluster at {cluster.url}\nkubeconfig {file}\n")
+    click.echo(f"  kubectl --kubeconfig {file} get nodes")
+    click.echo(f"  kubectl --kubeconfig {file} get vcjobs,podgroups,pods")
+    click.echo(f"  pumice job list{_option(file)}\n\nCtrl-C stops it.")
+    live = sys.stdout.isatty()
+    while not stop.wait(_LOOK_S):
+        if cluster.failure is not None:
+            raise cluster.failure
+        if live:
+            click.echo(f"\r\033[2K{cluster.summary()}", nl=False)
+    if live:
+        click.echo()
+
+
+def _option(file: Path) -> str:
+    return "" if file == endpoint_file() else f" --kubeconfig {file}"

@@ -1,0 +1,154 @@
+"""A whole control plane under random workloads: what must hold after every single event."""
+
+from collections import defaultdict
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pumice.api.conf import parse_conf
+from pumice.app import EmbeddedControlPlane
+from pumice.cluster.embedded.clock import VirtualClock
+from pumice.cluster.embedded.kubelet import Kubelet
+from pumice.cluster.embedded.nodes import add_node, cordon, lose
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.testing import pod, pod_group
+
+GROUP = "PodGroup.scheduling.volcano.sh"
+CPUS = 4
+CONF = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: predicates}, {name: nodeorder}, {name: binpack}]
+"""
+GANGS = st.lists(
+    st.tuples(
+        st.integers(0, 20),  # arrives
+        st.integers(1, 5),  # pods
+        st.integers(1, 3),  # cpus of each
+        st.integers(1, 15),  # runs
+    ),
+    min_size=1,
+    max_size=8,
+)
+MISHAPS = st.lists(
+    st.tuples(st.integers(0, 20), st.sampled_from(["lose", "cordon", "fail"]), st.integers(0, 2)),
+    max_size=3,
+)
+
+
+class Books:
+    """Counts what pods hold on nodes, event by event."""
+
+    def __init__(self, cluster):
+        self.held = {}
+        self.bound = defaultdict(set)
+        cluster.listeners.append(self.hear)
+
+    def hear(self, kind, event):
+        if kind != "Pod":
+            return
+        manifest = event.object
+        uid, spec = manifest["metadata"]["uid"], manifest["spec"]
+        over = manifest["status"]["phase"] in ("Succeeded", "Failed")
+        if spec.get("nodeName"):
+            group = manifest["metadata"]["annotations"]["scheduling.k8s.io/group-name"]
+            self.bound[group].add(uid)
+        if event.type == "DELETED" or over or not spec.get("nodeName"):
+            self.held.pop(uid, None)
+        else:
+            cpus = int(spec["containers"][0]["resources"]["requests"]["cpu"])
+            self.held[uid] = spec["nodeName"], cpus
+        used = defaultdict(int)
+        for node, cpus in self.held.values():
+            used[node] += cpus
+        assert all(cpus <= CPUS for cpus in used.values()), used
+
+
+def stage(gangs, nodes=3):
+    cluster = EmbeddedCluster(VirtualClock(0.0))
+    kubelet = Kubelet(cluster, grace_s=2)
+    control = EmbeddedControlPlane(parse_conf(CONF), (), cluster=cluster, kubelet=kubelet)
+    for number in range(nodes):
+        add_node(cluster, f"n{number}", {"cpu": str(CPUS), "memory": "64Gi"})
+    for number, gang in enumerate(gangs):
+        cluster.clock.call_at(gang[0], lambda n=number, g=gang: arrive(cluster, f"g{n}", g))
+    return control
+
+
+def arrive(cluster, name, gang):
+    _, size, cpus, runs = gang
+    cluster.create(pod_group(name, min_member=size, phase=None))
+    for index in range(size):
+        marks = {"pumice.dev/run-seconds": str(runs)}
+        cluster.create(pod(f"{name}-{index}", group=name, cpu=cpus, annotations=marks))
+
+
+def fits(gang, nodes=3):
+    return gang[1] <= nodes * (CPUS // gang[2])
+
+
+@settings(max_examples=12)
+@given(GANGS)
+def test_gangs_start_whole_no_node_is_overcommitted_and_all_that_fit_end(gangs):
+    """Safety after every event, liveness at the end."""
+    control = stage(gangs)
+    books = Books(control.cluster)
+
+    def gangs_are_whole(_):
+        for number, gang in enumerate(gangs):
+            assert len(books.bound[f"g{number}"]) in (0, gang[1])
+
+    control.on_cycle.append(gangs_are_whole)
+    control.run()
+    phases = {m["metadata"]["name"]: m["status"]["phase"] for m in control.cluster.list(GROUP)[0]}
+    for number, gang in enumerate(gangs):
+        assert (phases[f"g{number}"] == "Completed") == fits(gang)
+    assert control.clock.now() < 25 + sum(gang[3] + 2 for gang in gangs)
+
+
+@settings(max_examples=12)
+@given(GANGS, MISHAPS)
+def test_mishaps_never_overcommit_a_node_nor_leave_a_pod_on_a_lost_one(gangs, mishaps):
+    control = stage(gangs)
+    cluster = control.cluster
+    Books(cluster)
+
+    def mishap(what, number):
+        name = f"n{number}"
+        running = [p for p in cluster.list("Pod")[0] if p["status"]["phase"] == "Running"]
+        if what == "fail" and running:
+            control.kubelet.fail("default", running[0]["metadata"]["name"])
+        elif what != "fail" and cluster.peek("Node", "", name) is not None:
+            (lose if what == "lose" else cordon)(cluster, name)
+
+    for when, what, number in mishaps:
+        cluster.clock.call_at(when + 0.5, lambda w=what, n=number: mishap(w, n))
+    control.run()
+    there = {m["metadata"]["name"] for m in cluster.list("Node")[0]}
+    for manifest in cluster.list("Pod")[0]:
+        assert manifest["spec"].get("nodeName") in {None, *there}
+        assert manifest["status"]["phase"] != "Running"
+    assert not control.scheduler.follower.problems
+
+
+@settings(max_examples=8)
+@given(GANGS, st.integers(0, 2), st.integers(0, 11))
+def test_a_follower_ends_with_the_tables_a_fresh_one_loads(gangs, number, when):
+    control = stage(gangs)
+    control.cluster.clock.call_at(when, lambda: lose(control.cluster, f"n{number}"))
+    control.run(until=12)
+    control.scheduler.follower.sync()
+    again = EmbeddedControlPlane(parse_conf(CONF), (), cluster=control.cluster)
+    again.scheduler.follower.sync()
+    assert tables(control) == tables(again)
+
+
+def tables(control):
+    """Give what is known of pods and nodes, by name."""
+    snapshot = control.scheduler.follower.snapshot
+    tasks, nodes = snapshot.tasks, snapshot.nodes
+    return (
+        {key: int(tasks.status[row]) for key, row in tasks.row_of.items()},
+        {name: nodes.idle[:, row].tolist() for name, row in nodes.row_of.items()},
+    )

@@ -1,0 +1,105 @@
+"""A stage for job tests: the embedded cluster with all controllers, and a few short verbs."""
+
+from pumice.controllers.ownership import phase_of
+from pumice.testing.recorded.world import NAMESPACE, World
+
+JOB = "Job.batch.volcano.sh"
+PODGROUP = "PodGroup.scheduling.volcano.sh"
+
+
+def task(name="w", replicas=2, requests=None, **fields):
+    container = {"name": "main", "image": "app:1"}
+    if requests:
+        container["resources"] = {"requests": requests}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    return {"name": name, "replicas": replicas, "minAvailable": replicas, "template": template} | (
+        fields
+    )
+
+
+def job(*tasks, name="j", **spec):
+    tasks = list(tasks or [task()])
+    given = {"queue": "default", "schedulerName": "volcano", "maxRetry": 3, "tasks": tasks}
+    given["minAvailable"] = sum(one["minAvailable"] for one in tasks)
+    metadata = {"name": name}
+    for field in ("labels", "annotations"):
+        if field in spec:
+            metadata[field] = spec.pop(field)
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": given | spec,
+    }
+
+
+class Stage(World):
+    """A world with one job in it."""
+
+    def start(self, manifest, *, running=True):
+        """Apply a job, let its PodGroup in and, unless told otherwise, run its pods."""
+        self.play({"apply": [manifest]})
+        self.admit()
+        if running:
+            self.run(*self.pods())
+        return self
+
+    def admit(self, phase="Inqueue", **more):
+        self.play({"set": [{"podgroupOf": "j", "phase": phase, **more}]})
+
+    def run(self, *names):
+        node = "node-00000"
+        self.play({"set": [{"pod": name, "node": node, "phase": "Running"} for name in names]})
+
+    def put(self, pod, phase, **more):
+        self.play({"set": [{"pod": pod, "phase": phase, **more}]})
+
+    def gone(self, *names):
+        self.play({"set": [{"pod": name, "gone": True} for name in names]})
+
+    def patch_spec(self, path, value):
+        change = {"op": "add", "path": f"/spec/{path}", "value": value}
+        self.play({"patch": [{"kind": JOB, "name": "j", "json": [change]}]})
+
+    def command(self, action, name="c"):
+        target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j"}
+        self.play(
+            {
+                "apply": [
+                    {
+                        "apiVersion": "bus.volcano.sh/v1alpha1",
+                        "kind": "Command",
+                        "metadata": {"name": name},
+                        "action": action,
+                        "target": target,
+                    }
+                ]
+            }
+        )
+
+    @property
+    def job(self):
+        return self.cluster.get(JOB, NAMESPACE, "j")
+
+    @property
+    def status(self):
+        return self.job["status"]
+
+    @property
+    def phase(self):
+        return phase_of(self.job)
+
+    @property
+    def podgroup(self):
+        found = self.cluster.list(PODGROUP, NAMESPACE)[0]
+        return found[0] if found else None
+
+    def pods(self):
+        return {pod["metadata"]["name"]: pod for pod in self.cluster.list("Pod", NAMESPACE)[0]}
+
+    def deleting(self):
+        pods = self.pods().items()
+        return {name for name, pod in pods if pod["metadata"].get("deletionTimestamp")}
+
+    def messages(self):
+        return {event["message"] for event in self.cluster.list("Event", NAMESPACE)[0]}

@@ -1,0 +1,134 @@
+"""The life of a job: PodGroup, pods, phases, counts."""
+
+import pytest
+
+from pumice.controllers.base import Key
+from tests.unit.controllers.job.stage import JOB, Stage, job, task
+
+
+def test_the_counts_of_a_finished_job_are_those_of_its_pods():
+    stage = Stage().start(job(minAvailable=1))
+    stage.put("j-w-0", "Succeeded")
+    stage.put("j-w-1", "Failed")
+    assert stage.phase == "Completed"
+    assert stage.status["succeeded"] == 1
+    assert stage.status["failed"] == 1
+    assert stage.status["taskStatusCount"] == {"w": {"phase": {"Succeeded": 1, "Failed": 1}}}
+    assert stage.podgroup is None
+
+
+def test_a_resting_job_is_left_alone():
+    stage = Stage().start(job(task(replicas=1)))
+    stage.put("j-w-0", "Succeeded")
+    before = stage.cluster.version
+    stage.loop.look_at("job", Key(JOB, "ns", "j"))
+    stage.settle()
+    assert stage.cluster.version == before
+
+
+def test_scaling_to_nothing_keeps_the_phase():
+    stage = Stage().start(job())
+    stage.patch_spec("tasks/0/replicas", 0)
+    stage.gone("j-w-0", "j-w-1")
+    assert stage.phase == "Running"
+    assert stage.pods() == {}
+
+
+def test_scaling_up_makes_the_missing_indices_and_tells_the_podgroup():
+    stage = Stage().start(job(task(requests={"cpu": "100m"})))
+    stage.patch_spec("minAvailable", 3)
+    stage.patch_spec("tasks/0/minAvailable", 3)
+    stage.patch_spec("tasks/0/replicas", 3)
+    assert set(stage.pods()) == {"j-w-0", "j-w-1", "j-w-2"}
+    assert stage.podgroup["spec"]["minMember"] == 3
+    assert stage.podgroup["spec"]["minTaskMember"] == {"w": 3}
+    assert stage.podgroup["spec"]["minResources"]["cpu"] == "300m"
+
+
+def test_why_the_podgroup_waits_is_told_on_the_job():
+    stage = Stage()
+    stage.play({"apply": [job()]})
+    waiting = {"type": "Unschedulable", "status": "True", "message": "0/3 nodes fit"}
+    stage.admit("Inqueue", conditions=[{**waiting, "lastTransitionTime": "2026-01-01T00:00:00Z"}])
+    assert "PodGroup ns:j unschedulable, reason: 0/3 nodes fit" in stage.messages()
+
+
+def test_a_pod_that_a_kill_pass_did_not_get_to_goes_at_the_next_look():
+    """A restart that was cut short after its status was written is finished later."""
+    stage = Stage().start(job(minAvailable=1))
+    broken = stage.job
+    stage.cluster.update_status({**broken, "status": {**broken["status"], "version": 5}})
+    stage.settle()
+    assert stage.deleting() == {"j-w-0", "j-w-1"}
+
+
+def test_partitions_are_labelled_and_become_sub_groups():
+    parts = {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1}
+    manifest = job(task("w", 4, partitionPolicy=parts), minAvailable=2)
+    del manifest["spec"]["tasks"][0]["minAvailable"]
+    stage = Stage().start(manifest, running=False)
+    labels = [pod["metadata"]["labels"]["volcano.sh/partition-id"] for pod in stage.pods().values()]
+    assert labels == ["0", "0", "1", "1"]
+    assert stage.podgroup["spec"]["minTaskMember"] == {"w": 2}
+    policy = stage.podgroup["spec"]["subGroupPolicy"][0]
+    assert (policy["name"], policy["subGroupSize"], policy["minSubGroups"]) == ("w", 2, 1)
+    assert policy["matchLabelKeys"] == ["volcano.sh/partition-id"]
+
+
+def test_a_job_waits_for_its_queue_however_much_else_happens():
+    """Only looks that were due count against the retry limit."""
+    stage = Stage(["--max-requeue-num=3"])
+    stage.cluster.create(job(queue="later") | {"metadata": {"name": "j", "namespace": "ns"}})
+    for number in range(10):
+        stage.loop.run_until_quiet()
+        stage.cluster.patch(JOB, "ns", "j", {"metadata": {"labels": {"n": str(number)}}})
+    assert "status" not in stage.job or not stage.phase
+    stage.settle()
+    assert stage.phase == "Terminated"
+
+
+def test_at_the_last_retry_ended_pods_are_kept():
+    given = job(maxRetry=1, policies=[{"event": "PodFailed", "action": "RestartJob"}])
+    stage = Stage().start(given)
+    stage.put("j-w-0", "Failed")
+    assert "j-w-0" in stage.pods()
+    stage.gone("j-w-1")
+    assert stage.phase == "Failed"
+    assert stage.status["failed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (
+            {"volcano.sh/jdb-min-available": "1", "volcano.sh/jdb-max-unavailable": "2"},
+            "min-available",
+        ),
+        ({"volcano.sh/jdb-max-unavailable": "2"}, "max-unavailable"),
+    ],
+)
+def test_a_pod_gets_one_disruption_budget(given, kept):
+    stage = Stage().start(job(annotations=given), running=False)
+    annotations = stage.pods()["j-w-0"]["metadata"]["annotations"]
+    assert [key for key in annotations if "jdb" in key] == [f"volcano.sh/jdb-{kept}"]
+
+
+def test_suspend_and_resume():
+    stage = Stage().start(job())
+    stage.command("AbortJob")
+    stage.gone("j-w-0", "j-w-1")
+    assert stage.phase == "Aborted"
+    stage.command("ResumeJob")
+    assert stage.phase == "Pending"
+    stage.admit()
+    stage.run("j-w-0", "j-w-1")
+    assert stage.phase == "Running"
+    assert stage.status["retryCount"] == 1
+
+
+def test_a_pod_volume_name_is_new_for_each_pod_and_the_claim_is_one():
+    volume = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
+    stage = Stage().start(job(volumes=[volume]), running=False)
+    volumes = [pod["spec"]["volumes"][0] for pod in stage.pods().values()]
+    assert len({one["name"] for one in volumes}) == 2
+    assert len({one["persistentVolumeClaim"]["claimName"] for one in volumes}) == 1

@@ -1,0 +1,156 @@
+"""Lifecycle policies: what happens to a job when something happens to its pods."""
+
+import pytest
+
+from pumice.controllers.base import Delete, Key, UpdateStatus
+from pumice.controllers.job import JobController
+from tests.unit.controllers.job.stage import JOB, Stage, job, task
+
+
+def policy(event, action, **more):
+    return {"event": event, "action": action, **more}
+
+
+def test_restart_pod_replaces_only_the_failed_pod():
+    stage = Stage().start(job(policies=[policy("PodFailed", "RestartPod")]))
+    before = stage.pods()
+    stage.put("j-w-0", "Failed")
+    after = stage.pods()
+    assert after["j-w-0"]["metadata"]["uid"] != before["j-w-0"]["metadata"]["uid"]
+    assert after["j-w-1"]["metadata"]["uid"] == before["j-w-1"]["metadata"]["uid"]
+    assert stage.status["retryCount"] == 1
+    assert "version" not in stage.status
+
+
+def test_an_evicted_pod_counts_one_restart_and_its_replacement_stays():
+    stage = Stage().start(job(policies=[policy("PodEvicted", "RestartPod")]))
+    stage.gone("j-w-0")
+    assert stage.status["retryCount"] == 1
+    assert not stage.deleting()
+    replacement = stage.pods()["j-w-0"]["metadata"]["uid"]
+    stage.run("j-w-0")
+    assert stage.pods()["j-w-0"]["metadata"]["uid"] == replacement
+    assert stage.status["retryCount"] == 1
+    assert stage.phase == "Running"
+
+
+def test_restart_task_leaves_other_tasks_alone():
+    tasks = task("a", 1), task("b", 2)
+    stage = Stage().start(job(*tasks, policies=[policy("PodFailed", "RestartTask")]))
+    stage.put("j-b-0", "Failed")
+    assert stage.deleting() == {"j-b-1"}
+    assert stage.podgroup is not None
+
+
+def test_restart_partition_kills_the_partition_of_the_pod():
+    parts = {"totalPartitions": 2, "partitionSize": 2}
+    given = job(
+        task("w", 4, partitionPolicy=parts), policies=[policy("PodFailed", "RestartPartition")]
+    )
+    stage = Stage().start(given)
+    stage.put("j-w-3", "Failed")
+    assert stage.deleting() == {"j-w-2"}
+    assert stage.status["retryCount"] == 1
+
+
+def test_container_restarts_of_a_task_add_up_to_task_failed():
+    given = job(task("w", 2, maxRetry=3), policies=[policy("TaskFailed", "AbortJob")])
+    stage = Stage().start(given)
+    stage.put("j-w-0", "Running", restartCount=2)
+    assert stage.phase == "Running"
+    stage.put("j-w-1", "Running", restartCount=1)
+    assert stage.phase == "Aborting"
+
+
+def test_a_task_with_max_retry_minus_one_never_fails():
+    given = job(task("w", 1, maxRetry=-1), policies=[policy("TaskFailed", "AbortJob")])
+    stage = Stage().start(given)
+    stage.put("j-w-0", "Running", restartCount=99)
+    assert stage.phase == "Running"
+
+
+def test_a_pod_that_stays_pending_too_long_ends_the_job():
+    stage = Stage()
+    given = job(policies=[policy("PodPending", "TerminateJob", timeout="1m30s")])
+    stage.start(given, running=False)
+    assert "Execute action TerminateJob after 1m30s" in stage.messages()
+    stage.play({"wait": 80})
+    assert stage.phase == "Pending"
+    stage.play({"wait": 10})
+    assert stage.phase == "Terminated"
+    assert "Start to execute action TerminateJob " not in stage.messages()
+
+
+def test_a_delayed_action_is_not_lost_when_the_job_changes_meanwhile():
+    stage = Stage().start(job(policies=[policy("PodFailed", "AbortJob", timeout="10s")]))
+    stage.put("j-w-0", "Failed")
+    stage.patch_spec("priorityClassName", "high")
+    stage.play({"wait": 10})
+    assert stage.phase == "Aborting"
+
+
+def test_a_delayed_answer_to_an_eviction_stops_when_the_pod_runs_again():
+    stage = Stage().start(job(policies=[policy("PodEvicted", "AbortJob", timeout="10s")]))
+    stage.gone("j-w-0")
+    stage.run("j-w-0")
+    stage.play({"wait": 20})
+    assert stage.phase == "Running"
+
+
+def test_a_delayed_answer_to_an_eviction_comes_when_the_pod_does_not_run_again():
+    stage = Stage().start(job(policies=[policy("PodEvicted", "AbortJob", timeout="10s")]))
+    stage.gone("j-w-0")
+    stage.play({"wait": 10})
+    assert stage.phase in {"Aborting", "Aborted"}
+
+
+def test_an_unknown_podgroup_is_answered_once():
+    stage = Stage().start(job(policies=[policy("Unknown", "RestartTask")]))
+    stage.admit("Unknown")
+    assert stage.status["retryCount"] == 1
+    stage.put("j-w-0", "Running", restartCount=1)
+    assert stage.status["retryCount"] == 1
+
+
+@pytest.mark.parametrize("action", ["SyncJob", "EnqueueJob", "Whatever"])
+def test_an_action_that_means_nothing_is_a_plain_look(action):
+    stage = Stage().start(job(policies=[policy("PodFailed", action)]))
+    stage.put("j-w-0", "Failed")
+    assert stage.phase == "Running"
+    assert stage.status["failed"] == 1
+
+
+def test_a_command_goes_only_after_what_it_asked_for_is_written():
+    """A refused status must not cost the command."""
+    stage = Stage().start(job())
+    stage.cluster.create(
+        {
+            "apiVersion": "bus.volcano.sh/v1alpha1",
+            "kind": "Command",
+            "metadata": {"name": "c", "namespace": "ns"},
+            "action": "AbortJob",
+            "target": {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j"},
+        }
+    )
+    list(stage.loop.view.refresh())
+    plan = JobController().reconcile(Key(JOB, "ns", "j"), stage.loop.view)
+    kinds = [type(effect) for effect in plan.effects]
+    assert plan.effects[-1] == Delete(Key("Command.bus.volcano.sh", "ns", "c"))
+    assert kinds.index(UpdateStatus) < kinds.index(Delete)
+
+
+def test_an_action_that_means_nothing_does_not_hide_another():
+    first = task("a", 1, policies=[policy("PodFailed", "EnqueueJob")])
+    stage = Stage().start(job(first, task("b", 1, policies=[policy("PodFailed", "AbortJob")])))
+    failed = [{"pod": name, "phase": "Failed"} for name in ("j-a-0", "j-b-0")]
+    stage.play({"set": failed})
+    assert stage.phase == "Aborted"
+
+
+def test_pods_of_an_earlier_job_of_the_same_name_do_not_speak_for_this_one():
+    given = job(policies=[policy("PodEvicted", "AbortJob")])
+    stage = Stage().start(given)
+    stage.play({"delete": [{"kind": JOB, "name": "j", "propagation": "Orphan"}]})
+    stage.play({"apply": [given]})
+    stage.gone("j-w-0")
+    assert stage.phase == "Pending"
