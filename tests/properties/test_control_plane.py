@@ -88,7 +88,7 @@ def fits(gang, nodes=3):
     return gang[1] <= nodes * (CPUS // gang[2])
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(GANGS)
 def test_gangs_start_whole_no_node_is_overcommitted_and_all_that_fit_end(gangs):
     """Safety after every event, liveness at the end."""
@@ -107,7 +107,7 @@ def test_gangs_start_whole_no_node_is_overcommitted_and_all_that_fit_end(gangs):
     assert control.clock.now() < 25 + sum(gang[3] + 2 for gang in gangs)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(GANGS, MISHAPS)
 def test_mishaps_never_overcommit_a_node_nor_leave_a_pod_on_a_lost_one(gangs, mishaps):
     control = stage(gangs)

@@ -34,7 +34,7 @@ _EVICTING = ("preempt", "reclaim")
 _PARTS = 8
 """Steps in which a limit is raised, to each request."""
 _TIMES = 4
-"""How many times the request a limit is raised at most."""
+"""How many times what the job asks for is tried at most, since others may take some of it."""
 _URGENT = "pumice-whatif-first"
 _BLOCKING = ("NoSchedule", "NoExecute")
 _PLAIN = ("cpu", "memory", "pods")
@@ -349,7 +349,7 @@ def _nodes(world: World, finding: Finding) -> Iterator[Remedy]:
         labels = dict(node["metadata"].get("labels") or {})
         labels.pop("kubernetes.io/hostname", None)
         kinds.setdefault(repr((offered, taints, labels)), node)
-    largest = max(1, finding.pending + finding.waiting)
+    largest = _TIMES * max(1, finding.pending + finding.waiting)
     for like in list(kinds.values())[:_KINDS_OF_NODES]:
         yield Remedy(_more_nodes(like, {}), largest, "nodes")
     lacking = _beyond_any_node(world, finding)

@@ -12,8 +12,8 @@ from pumice.answers.lab import Lab
 from pumice.answers.remedies import Remedy, remedies
 from pumice.answers.world import Manifest, World, group_of
 
-BUDGET = 80
-"""Cycles that one search may run."""
+_MOST, _LEAST, _OBJECTS = 80, 24, 400_000
+"""Cycles that a search may run: fewer in a large cluster, where each takes longer."""
 WANTED = 6
 """Remedies that are enough."""
 _STEPS = 3
@@ -41,9 +41,12 @@ class Search:
     job: str
     lab: Lab
     cycles: int = 1
-    left: int = BUDGET
+    left: int = _MOST
     tried: dict[str, Finding] = field(default_factory=dict)
     """What came of each change that was tried."""
+
+    def __post_init__(self) -> None:
+        self.left = max(_LEAST, min(_MOST, _OBJECTS // max(1, len(self.world.objects))))
 
     def starts_without(self, others: Sequence[str]) -> bool:
         """Say whether the job would start if some other jobs asked for nothing."""

@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import secrets
 import sys
 import threading
 from pathlib import Path
@@ -76,9 +75,8 @@ def up(
     scheduler_conf = _read_conf(conf)
     # The web package is no part of the command line's layer, so it is named, not imported.
     embedded = importlib.import_module("pumice.web.embedded")
-    token = secrets.token_urlsafe(24)
     try:
-        cluster = embedded.ServedCluster(scheduler_conf, port=port, token=token, speed=speed)
+        cluster = embedded.ServedCluster(scheduler_conf, port=port, speed=speed)
     except OSError as error:
         raise InputError(
             wanted=f"a free port, asked for {port}", found=error.strerror or str(error)
@@ -86,12 +84,12 @@ def up(
     cluster.add_nodes(count, resources)
     cluster.load(manifests)
     file = kubeconfig or endpoint_file()
-    _write_kubeconfig(file, cluster.url, token)
+    _write_kubeconfig(file, cluster.url)
     try:
         _serve(cluster, file)
     finally:
         cluster.stop()
-        _take_away(file, token)
+        _take_away(file, cluster.url)
         click.echo("stopped", err=True)
 
 
@@ -136,15 +134,15 @@ def _read_conf(file: Path | None) -> "SchedulerConf | None":
     return conf
 
 
-def _write_kubeconfig(file: Path, url: str, token: str) -> None:
-    """Write what clients need; nobody else may read it, since the token lets in."""
+def _write_kubeconfig(file: Path, url: str) -> None:
+    """Write what clients need, all at once."""
     import yaml  # noqa: PLC0415
 
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "pumice", "cluster": {"server": url}}],
-        "users": [{"name": "pumice", "user": {"token": token}}],
+        "users": [{"name": "pumice", "user": {}}],
         "contexts": [{"name": "pumice", "context": {"cluster": "pumice", "user": "pumice"}}],
         "current-context": "pumice",
     }
@@ -152,10 +150,7 @@ def _write_kubeconfig(file: Path, url: str, token: str) -> None:
     aside = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        aside.unlink(missing_ok=True)
-        handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text)
+        aside.write_text(text, encoding="utf-8")
         aside.replace(file)
     except OSError as error:
         raise InputError(
@@ -163,10 +158,10 @@ def _write_kubeconfig(file: Path, url: str, token: str) -> None:
         ) from None
 
 
-def _take_away(file: Path, token: str) -> None:
+def _take_away(file: Path, url: str) -> None:
     """Take the kubeconfig away if it is still this cluster's."""
     try:
-        if token in file.read_text(encoding="utf-8"):
+        if url in file.read_text(encoding="utf-8"):
             file.unlink()
     except OSError:  # someone was faster
         return

@@ -27,7 +27,6 @@ class ServedCluster:
         conf: SchedulerConf | None = None,
         *,
         port: int = 0,
-        token: str = "",
         speed: float = 1.0,
         period_s: float = 1.0,
         seed: int = 0,
@@ -43,7 +42,7 @@ class ServedCluster:
             period_s=period_s,
         )
         self._running = RunningPlane(plane, clock)
-        self._server = ApiServer(RestApi(self.cluster, self._running.wake), port=port, token=token)
+        self._server = ApiServer(RestApi(self.cluster, self._running.wake), port=port)
 
     @property
     def url(self) -> str:

@@ -15,7 +15,6 @@ from pumice.errors import (
 
 _REASONS = {
     400: "BadRequest",
-    401: "Unauthorized",
     404: "NotFound",
     405: "MethodNotAllowed",
     415: "UnsupportedMediaType",

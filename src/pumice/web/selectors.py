@@ -15,6 +15,8 @@ _PAIR: Final = re.compile(r"^([^\s!=]+)\s*(==|=|!=)\s*([^\s=!]*)$")
 _KEY: Final = re.compile(r"^(!?)\s*([^\s!=(),]+)$")
 _UNSAID: Final = {"spec.unschedulable": "false"}
 """What a field reads as if an object does not say."""
+_ABOUT: Final = "involvedObject.uid"
+"""Of an event; one that names its object without a uid is about any of that name."""
 _CALLED: Final = {"source": "source.component"}
 
 
@@ -68,7 +70,8 @@ def field_selector(text: str) -> Selector:
             raise RequestError(400, f"invalid selector: wanted field=value, found '{term}'")
         rules.append((found[1], found[2] != "!=", found[3]))
     return lambda manifest: all(
-        (_field(manifest, path) == value) is equal for path, equal, value in rules
+        (_field(manifest, path) in ({value, ""} if path == _ABOUT else {value})) is equal
+        for path, equal, value in rules
     )
 
 

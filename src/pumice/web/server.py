@@ -1,6 +1,9 @@
-"""The API on a socket: HTTP/1.1 on loopback, a thread for each connection, a token to get in."""
+"""The API on a socket: HTTP/1.1 on loopback, a thread for each connection.
 
-import hmac
+There is no token, since kubectl sends none without TLS: whoever may connect to the machine's own
+address is let in, but for web pages, which a browser tells by Origin or by a foreign Host.
+"""
+
 import select
 import socket
 import threading
@@ -16,21 +19,20 @@ from pumice.web.messages import JSON, Answer, Request
 from pumice.web.rest import RestApi
 
 LOOPBACK: Final = "127.0.0.1"
-_OPEN: Final = frozenset({"/healthz", "/livez", "/readyz", "/version"})
-"""What may be asked without a token."""
+_NAMES: Final = frozenset({LOOPBACK, "localhost", "[::1]"})
+"""What a client may call this machine."""
 _BIGGEST: Final = 16 << 20  # bytes of a request
 
 
 class ApiServer(ThreadingHTTPServer):
-    """Serves one API; port 0 takes a free one, an empty token lets everyone in."""
+    """Serves one API; port 0 takes a free one."""
 
     daemon_threads = True
     allow_reuse_address = True
     request_queue_size = 128
 
-    def __init__(self, api: RestApi, *, port: int = 0, token: str = "") -> None:
+    def __init__(self, api: RestApi, *, port: int = 0) -> None:
         self.api = api
-        self.token = token
         super().__init__((LOOPBACK, port), _Handler)
         self._thread: threading.Thread | None = None
 
@@ -76,7 +78,7 @@ class _Handler(BaseHTTPRequestHandler):
         request = self._read()
         if request is None:
             return
-        answer = self._let_in(request) or self._answer(request)
+        answer = self._refuse() or self._answer(request)
         if answer.stream is None:
             self._send(answer)
         else:
@@ -106,14 +108,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.rfile.read(length) if length else b"",
         )
 
-    def _let_in(self, request: Request) -> Answer | None:
-        """Check the token; gives the refusal."""
-        if not self.server.token or request.path in _OPEN:
+    def _refuse(self) -> Answer | None:
+        """Give the refusal of a request that a web page sent."""
+        host = (self.headers.get("Host") or LOOPBACK).rpartition(":")
+        name = host[0] if host[2].isdecimal() else "".join(host)
+        if name in _NAMES and not self.headers.get("Origin"):
             return None
-        given = self.headers.get("Authorization") or ""
-        if hmac.compare_digest(given.encode(), f"Bearer {self.server.token}".encode()):
-            return None
-        return Answer(401, status(401, "Unauthorized", "Unauthorized"))
+        return Answer(403, status(403, "Forbidden", "web pages are not served"))
 
     def _answer(self, request: Request) -> Answer:
         try:

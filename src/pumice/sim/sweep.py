@@ -1,0 +1,340 @@
+"""A grid of simulations: configurations x traces x seeds, here or on a Dask cluster, in one table.
+
+Used by `pumice sweep`.  A run that fails is a row with its error and stops no other; rows come out
+in the order of the grid, whoever finished first.
+"""
+
+import csv
+import json
+import math
+import os
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+
+from pumice.api.objects import PodSpec
+from pumice.cache.requests import pod_request
+from pumice.core.resources import Column
+from pumice.errors import PumiceError, ServiceError
+from pumice.sim.engine import Outcome
+from pumice.sim.log import What
+from pumice.sim.runs import Run
+from pumice.sim.workload import JobSpec
+
+BUILT_IN = "built-in"
+"""The name of the configuration that is used when none is given."""
+_SHORT = 10.0
+"""Seconds; a shorter job counts as this long, so that its slowdown means something."""
+DIED = "the process died during this run"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run of the grid; an empty configuration is the built-in one."""
+
+    conf: str
+    trace: str
+    seed: int
+    nodes: str = ""
+    format: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figures:
+    """What one simulation came to; times in seconds, None where nothing was there to measure."""
+
+    jobs: int
+    finished: int
+    makespan: float | None
+    wait_p50: float | None
+    wait_p90: float | None
+    wait_p99: float | None
+    utilisation: Mapping[str, float]
+    """Part of what the nodes offer that was in use, by resource, over the makespan."""
+    evictions: int
+    fairness: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """A line of the table: a run and its figures, or its error."""
+
+    point: Point
+    figures: Figures | None = None
+    error: str = ""
+    wall_seconds: float | None = None
+    cpu_seconds: float | None = None
+
+
+Simulate = Callable[[Point], Figures]
+"""Runs one point of the grid; must be picklable for several processes."""
+
+Indexed = tuple[int, Row]
+"""A row and its place in the grid."""
+
+
+def grid(
+    confs: Sequence[str],
+    traces: Sequence[str],
+    seeds: Sequence[int],
+    *,
+    nodes: str = "",
+    trace_format: str = "",
+) -> list[Point]:
+    """List all runs: by configuration, then trace, then seed; what is named twice runs once."""
+    return [
+        Point(conf, trace, seed, nodes, trace_format)
+        for conf in dict.fromkeys(confs or ("",))
+        for trace in dict.fromkeys(traces)
+        for seed in dict.fromkeys(seeds or (0,))
+    ]
+
+
+def run_point(point: Point, simulate: Simulate) -> Row:
+    """Run one point; whatever goes wrong becomes its row."""
+    wall, cpu = perf_counter(), process_time()
+    figures, error = None, ""
+    try:
+        figures = simulate(point)
+    except PumiceError as problem:
+        error = str(problem)
+    except Exception as problem:  # noqa: BLE001  (a crash is the result of this run alone)
+        error = _crash(problem)
+    return Row(
+        point=point,
+        figures=figures,
+        error=error,
+        wall_seconds=perf_counter() - wall,
+        cpu_seconds=process_time() - cpu,
+    )
+
+
+def _crash(error: BaseException) -> str:
+    """Name an unexpected error and the line it came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"
+
+
+def sweep_here(
+    points: Sequence[Point], simulate: Simulate, *, jobs: int | None = None
+) -> Iterator[Indexed]:
+    """Run a grid in processes of this machine and yield rows as they come.
+
+    Args:
+        points: What to run.
+        simulate: Called once for each point, in the process that runs it.
+        jobs: Number of processes; None takes the number of CPUs, one stays in this process.
+    """
+    workers = min(jobs or os.cpu_count() or 1, len(points))
+    if workers < 2:
+        for number, point in enumerate(points):
+            yield number, run_point(point, simulate)
+        return
+    left = dict(enumerate(points))
+    with _pool(workers) as pool:
+        running = {pool.submit(run_point, point, simulate): n for n, point in left.items()}
+        try:
+            for future in as_completed(running):
+                row = _row_of(future)
+                if row is not None:
+                    del left[running[future]]
+                    yield running[future], row
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    # A process that dies takes the whole pool along: the rest is run one by one, so that only the
+    # culprit pays.
+    for number, point in left.items():
+        yield number, _run_alone(point, simulate)
+
+
+def _pool(workers: int) -> ProcessPoolExecutor:
+    """Start processes from nothing, so that threads of this one (a progress bar) do no harm."""
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+
+
+def _row_of(future: "Future[Row]") -> Row | None:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return None
+
+
+def _run_alone(point: Point, simulate: Simulate) -> Row:
+    with _pool(1) as pool:
+        row = _row_of(pool.submit(run_point, point, simulate))
+    return Row(point=point, error=DIED) if row is None else row
+
+
+def sweep_dask(
+    points: Sequence[Point], simulate: Simulate, address: str, *, patience: float = 10.0
+) -> Iterator[Indexed]:
+    """Run a grid on the workers of a Dask cluster and yield rows as they come.
+
+    Args:
+        points: What to run; the workers open the files under the names given here.
+        simulate: Called once for each point, on a worker that has Pumice installed.
+        address: Of the Dask scheduler, such as ``tcp://10.0.0.5:8786``.
+        patience: Seconds to wait for the Dask scheduler to answer.
+
+    Raises:
+        ServiceError: Dask is not installed here, or nobody answers at the address.
+    """
+    try:
+        import distributed  # noqa: PLC0415  (an optional extra)
+    except ImportError as error:
+        hint = "dask.distributed is not installed here (install pumice[dask])"
+        raise ServiceError(address, hint) from error
+    try:
+        client = distributed.Client(address, timeout=patience, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ServiceError(address, f"no Dask scheduler answers: {error}") from error
+    with client:
+        # never twice the same task: two runs of one point are two measurements
+        futures = client.map(run_point, points, simulate=simulate, pure=False, retries=0)
+        numbers = {future.key: number for number, future in enumerate(futures)}
+        for future in distributed.as_completed(futures):
+            number = numbers[future.key]
+            yield number, _dask_row(points[number], future)
+
+
+def _dask_row(point: Point, future: Any) -> Row:
+    """Take the row of a Dask task; one whose worker died has none."""
+    if future.status == "finished":
+        row = future.result()
+        return row if isinstance(row, Row) else Row(point=point, error=f"no row: {row!r}")
+    error = future.exception() if future.status == "error" else None
+    return Row(point=point, error=_crash(error) if error else f"the run was {future.status}")
+
+
+def gather(rows: Iterator[Indexed], told: Callable[[Row], None] | None = None) -> list[Row]:
+    """Collect rows and put them in the order of the grid; ``told`` hears of each as it comes."""
+    found: dict[int, Row] = {}
+    for number, row in rows:
+        found[number] = row
+        if told is not None:
+            told(row)
+    return [found[number] for number in sorted(found)]
+
+
+def measure(outcome: Outcome) -> Figures:
+    """Work the figures of a row out of a finished simulation."""
+    runs = outcome.runs
+    ended = [run.ended for run in runs if not math.isnan(run.ended)]
+    waits = [run.started - run.spec.arrival for run in runs if not math.isnan(run.started)]
+    p50, p90, p99 = np.percentile(waits, (50, 90, 99)).tolist() if waits else (None, None, None)
+    makespan = max(ended, default=None)
+    return Figures(
+        jobs=len(runs),
+        finished=len(ended),
+        makespan=makespan,
+        wait_p50=p50,
+        wait_p90=p90,
+        wait_p99=p99,
+        utilisation=_utilisation(outcome, makespan) if makespan else {},
+        evictions=int((outcome.log.what == What.EVICT).sum()),
+        fairness=_fairness(runs),
+    )
+
+
+def _utilisation(outcome: Outcome, makespan: float) -> dict[str, float]:
+    """Add up request x seconds of every stay on a node, by resource."""
+    snapshot, log = outcome.snapshot, outcome.log
+    used = np.zeros(len(snapshot.resources))
+    since: dict[tuple[int, int], float] = {}
+    requests: dict[int, Column] = {}
+    columns = (each.tolist() for each in (log.time, log.what, log.job, log.task))
+    for time, what, job, task in zip(*columns, strict=True):
+        if what == What.BIND:
+            since[job, task] = time
+        elif what in (What.FINISH, What.EVICT):
+            spec = _spec(outcome.runs[job].spec, task)
+            if id(spec) not in requests:
+                requests[id(spec)] = pod_request(spec, snapshot.resources)
+            used += requests[id(spec)] * (time - since.pop((job, task)))
+    offered = snapshot.total() * makespan
+    names = snapshot.resources.names
+    return {name: float(used[i] / offered[i]) for i, name in enumerate(names) if offered[i] > 0}
+
+
+def _spec(job: JobSpec, task: int) -> PodSpec:
+    for each in job.tasks:
+        if task < each.count:
+            return each.spec
+        task -= each.count
+    raise IndexError(task)
+
+
+def _fairness(runs: Sequence[Run]) -> float | None:
+    """Give Jain's index over the mean slowdowns of the queues: 1 if all are slowed down alike."""
+    slow: dict[str, list[float]] = {}
+    for run in runs:
+        if not math.isnan(run.started):
+            length = max(run.spec.run_seconds, _SHORT)
+            slow.setdefault(run.spec.queue, []).append(
+                (run.started - run.spec.arrival + length) / length
+            )
+    means = np.array([np.mean(each) for each in slow.values()])
+    return float(means.sum() ** 2 / (len(means) * (means**2).sum())) if len(means) else None
+
+
+_FIGURES = (
+    *("jobs", "finished", "makespan", "wait_p50", "wait_p90", "wait_p99"),
+    *("utilisation", "evictions", "fairness"),
+)
+
+
+def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Give the rows as plain data."""
+    found = []
+    for row in rows:
+        figures = {} if row.figures is None else asdict(row.figures)
+        found.append(
+            {
+                "configuration": row.point.conf or BUILT_IN,
+                "trace": row.point.trace,
+                "seed": row.point.seed,
+                **{name: figures.get(name) for name in _FIGURES},
+                "wall_seconds": row.wall_seconds,
+                "cpu_seconds": row.cpu_seconds,
+                "error": row.error,
+            }
+        )
+    return found
+
+
+def write_summary(rows: Sequence[Row], folder: Path) -> tuple[Path, Path]:
+    """Write summary.csv and summary.json; in the first each resource has a column of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = records(rows)
+    as_json, as_csv = folder / "summary.json", folder / "summary.csv"
+    as_json.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
+    resources = sorted({name for one in plain for name in one["utilisation"] or ()})
+    with as_csv.open("w", encoding="utf-8", newline="") as file:
+        flat = [_flat(one, resources) for one in plain]
+        writer = csv.DictWriter(file, list(_flat(records([_NOTHING])[0], resources)))
+        writer.writeheader()
+        writer.writerows(flat)
+    return as_csv, as_json
+
+
+def _flat(record: Mapping[str, Any], resources: Sequence[str]) -> dict[str, Any]:
+    """Lay the utilisation out in columns."""
+    flat: dict[str, Any] = {}
+    for name, value in record.items():
+        if name == "utilisation":
+            flat |= {f"utilisation_{each}": (value or {}).get(each) for each in resources}
+        else:
+            flat[name] = value
+    return flat
+
+
+_NOTHING = Row(point=Point("", "", 0))

@@ -1,0 +1,197 @@
+"""A grid of simulations: what runs, in which order rows come out, and what a failure costs."""
+
+import csv
+import json
+import os
+from dataclasses import replace
+
+import pytest
+
+from pumice.api.conf import parse_conf
+from pumice.api.objects import from_manifest
+from pumice.errors import InputError, ServiceError
+from pumice.sim.bounds import Rules
+from pumice.sim.engine import Engine
+from pumice.sim.sweep import (
+    DIED,
+    Figures,
+    Point,
+    Row,
+    gather,
+    grid,
+    measure,
+    records,
+    run_point,
+    sweep_dask,
+    sweep_here,
+    write_summary,
+)
+from pumice.sim.workload import JobSpec, SpecBook, TaskSpec, Workload, in_order
+
+CONF = """
+actions: "enqueue, allocate"
+tiers:
+- plugins: [{name: gang}, {name: predicates}, {name: nodeorder}]
+"""
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "one"},
+    "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+}
+
+
+def figures(**changes):
+    plain = Figures(
+        jobs=1,
+        finished=1,
+        makespan=10.0,
+        wait_p50=0.0,
+        wait_p90=0.0,
+        wait_p99=0.0,
+        utilisation={"cpu": 0.5},
+        evictions=0,
+        fairness=1.0,
+    )
+    return replace(plain, **changes)
+
+
+def by_seed(point):
+    return figures(makespan=float(point.seed))
+
+
+def picky(point):
+    if point.trace == "bad":
+        raise InputError(wanted="a trace", found="bad")
+    if point.trace == "broken":
+        raise ZeroDivisionError("by nought")
+    return figures()
+
+
+def deadly(point):
+    if point.trace == "deadly":
+        os._exit(3)
+    return figures(makespan=float(point.seed))
+
+
+# The grid
+
+
+def test_the_grid_goes_by_configuration_then_trace_then_seed():
+    points = grid(["b", "a"], ["t", "s"], [2, 1])
+    assert [(p.conf, p.trace, p.seed) for p in points] == [
+        *(("b", "t", 2), ("b", "t", 1), ("b", "s", 2), ("b", "s", 1)),
+        *(("a", "t", 2), ("a", "t", 1), ("a", "s", 2), ("a", "s", 1)),
+    ]
+
+
+def test_what_is_named_twice_runs_once():
+    assert len(grid(["a", "a"], ["t", "t"], [1, 1])) == 1
+
+
+def test_without_configuration_and_seed_the_built_in_one_runs_with_seed_0():
+    assert grid([], ["t"], []) == [Point("", "t", 0)]
+
+
+# Running
+
+
+@pytest.mark.parametrize(
+    ("trace", "said"),
+    [("bad", "wanted a trace, found 'bad'"), ("broken", "ZeroDivisionError: by nought (test_")],
+)
+def test_a_run_that_fails_is_a_row_with_its_error_and_its_time(trace, said):
+    row = run_point(Point("", trace, 0), picky)
+    assert row.figures is None
+    assert row.error.startswith(said)
+    assert row.wall_seconds >= 0
+    assert row.cpu_seconds >= 0
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_failure_stops_no_other_run(jobs):
+    points = grid([], ["good", "bad", "fine"], [1, 2])
+    rows = gather(sweep_here(points, picky, jobs=jobs))
+    assert [row.point for row in rows] == points
+    assert [bool(row.error) for row in rows] == [False, False, True, True, False, False]
+
+
+def test_a_process_that_dies_costs_its_own_row_alone():
+    points = grid([], ["good", "deadly"], [1, 2])
+    rows = gather(sweep_here(points, deadly, jobs=2))
+    assert [row.error for row in rows] == ["", "", DIED, DIED]
+    assert [row.figures.makespan for row in rows[:2]] == [1.0, 2.0]
+
+
+def test_rows_are_in_the_order_of_the_grid_whoever_comes_first():
+    points = grid([], ["t"], [3, 1, 2])
+    done = [(n, run_point(point, by_seed)) for n, point in enumerate(points)]
+    heard = []
+    rows = gather(reversed(done), heard.append)
+    assert [row.figures.makespan for row in rows] == [3.0, 1.0, 2.0]
+    assert [row.figures.makespan for row in heard] == [2.0, 1.0, 3.0]
+
+
+def test_a_dask_address_where_nobody_listens_is_an_error_that_names_it():
+    pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    with pytest.raises(ServiceError, match=r"127\.0\.0\.1:9: no Dask scheduler answers"):
+        list(sweep_dask([Point("", "t", 0)], by_seed, "tcp://127.0.0.1:9", patience=0.2))
+
+
+# Figures
+
+
+def outcome(*jobs):
+    workload = Workload(name="tiny", format="test", jobs=in_order(jobs))
+    conf = parse_conf(CONF)
+    rules = replace(Rules.of(conf), shows_all=True)
+    return Engine(workload, [from_manifest(NODE)], conf, rules=rules).run()
+
+
+def job(name, arrival, seconds, cpu="4", queue="default"):
+    spec = SpecBook().spec({"cpu": cpu, "memory": "2Gi"})
+    return JobSpec(name, arrival, (TaskSpec(spec, 1, seconds),), 1, queue=queue)
+
+
+def test_a_job_alone_uses_what_it_asks_for_and_waits_for_nothing():
+    found = measure(outcome(job("a", 0.0, 100.0, cpu="2")))
+    assert (found.jobs, found.finished, found.evictions) == (1, 1, 0)
+    assert found.makespan == pytest.approx(100.0, abs=2.0)
+    assert found.wait_p99 == pytest.approx(0.0, abs=2.0)
+    assert found.utilisation["cpu"] == pytest.approx(0.5, abs=0.02)
+    assert found.utilisation["memory"] == pytest.approx(0.25, abs=0.02)
+    assert found.fairness == 1.0
+
+
+def test_a_queue_that_waits_while_another_runs_is_less_fair():
+    found = measure(outcome(job("a", 0.0, 100.0, queue="x"), job("b", 0.0, 100.0, queue="y")))
+    assert found.makespan == pytest.approx(200.0, abs=4.0)
+    assert found.wait_p99 == pytest.approx(100.0, abs=4.0)
+    assert found.fairness == pytest.approx(0.9, abs=0.01)  # slowdowns of 1 and 2
+
+
+def test_a_job_that_never_fits_leaves_nothing_to_measure():
+    found = measure(outcome(job("huge", 0.0, 10.0, cpu="64")))
+    assert (found.jobs, found.finished) == (1, 0)
+    assert (found.makespan, found.wait_p50, found.fairness) == (None, None, None)
+    assert found.utilisation == {}
+
+
+# Files
+
+
+def test_both_files_hold_every_row_failed_ones_too(tmp_path):
+    rows = [
+        Row(point=Point("a.conf", "t", 1), figures=figures(), wall_seconds=1.0, cpu_seconds=0.5),
+        Row(point=Point("", "t", 1), error="no such file", wall_seconds=0.1, cpu_seconds=0.1),
+    ]
+    as_csv, as_json = write_summary(rows, tmp_path / "new")
+    assert json.loads(as_json.read_text(encoding="utf-8")) == records(rows)
+    with as_csv.open(encoding="utf-8", newline="") as file:
+        first, second = csv.DictReader(file)
+    assert (first["configuration"], first["utilisation_cpu"], first["error"]) == (
+        *("a.conf", "0.5", ""),
+    )
+    assert (second["configuration"], second["makespan"], second["error"]) == (
+        *("built-in", "", "no such file"),
+    )
