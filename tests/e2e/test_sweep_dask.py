@@ -4,17 +4,15 @@ import os
 
 import pytest
 
-from pumice.sim.sweep import Figures, gather, grid, sweep_dask
+from pumice.api.objects import from_manifest
+from pumice.sim.sweep import Simulation, gather, grid, sweep_dask, sweep_here
+from pumice.sim.workload import JobSpec, SpecBook, TaskSpec, Workload
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
 
 pytestmark = [
     pytest.mark.timeout(40),
-    # Dask's own threads and sockets end when its processes do; what it deprecates is not ours
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:distributed"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:tornado"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:::(dask|distributed|tornado)"),  # of their code, not ours
 ]
 
 
@@ -30,39 +28,45 @@ def cluster():
         yield two
 
 
-def simulation():
-    """Make a run that tells its process; a function of a function travels whole to the workers."""
-    figures = Figures
+def simulation(*, tell_process=False):
+    """Make a simulation; functions made in a function travel whole, the workers need no tests."""
+    workload, job, task, book, node = Workload, JobSpec, TaskSpec, SpecBook, from_manifest
 
-    def simulate(point):
+    def load(point):
         if point.trace == "bad":
             raise ValueError("no such trace")
-        return figures(
-            jobs=1,
-            finished=1,
-            makespan=float(os.getpid()),
-            wait_p50=float(point.seed),
-            wait_p90=None,
-            wait_p99=None,
-            utilisation={},
-            evictions=0,
-            fairness=None,
-        )
+        length = float(os.getpid()) if tell_process else 60.0
+        gang = (task(book().spec({"cpu": "1", "memory": "1Gi"}), 2, length),)
+        jobs = tuple(job(f"job-{n}", 7.0 * n, gang, 2) for n in range(2 + point.seed))
+        status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
+        one = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "one"}, "status": status}
+        return workload(name=point.trace, format="test", jobs=jobs), [node(one)]
 
-    return simulate
+    return Simulation(load)
 
 
-def test_runs_happen_in_the_workers_and_rows_come_in_the_order_of_the_grid(cluster):
-    points = grid(["a", "b"], ["t"], range(4))
-    heard = []
+def test_a_cluster_gives_the_figures_that_one_process_gives_in_the_order_of_the_grid(
+    cluster, monkeypatch
+):
+    # in this process tables are checked, and a stand-in for jobs set aside has sums without tasks
+    monkeypatch.setattr(pytest, "unchecked", True)
+    points, heard = grid([""], ["s", "t"], range(4)), []
     rows = gather(sweep_dask(points, simulation(), cluster.scheduler_address), heard.append)
     assert [row.point for row in rows] == points
-    assert [row.figures.wait_p50 for row in rows] == [0.0, 1.0, 2.0, 3.0] * 2
-    pids = {int(row.figures.makespan) for row in rows}
-    workers = {worker.pid for worker in cluster.workers.values()}
-    assert pids == workers
-    assert os.getpid() not in pids
+    assert [row.error for row in rows] == [""] * len(points)
+    assert [row.figures.finished for row in rows] == [2, 3, 4, 5] * 2
+    here = gather(sweep_here(points, simulation(), jobs=1))
+    assert [row.error for row in here] == [""] * len(points)
+    assert [row.figures for row in rows] == [row.figures for row in here]
     assert len(heard) == len(points)
+
+
+def test_the_runs_happen_in_the_worker_processes(cluster):
+    points = grid([""], ["t"], range(-1, 1))
+    rows = gather(sweep_dask(points, simulation(tell_process=True), cluster.scheduler_address))
+    lengths = {round(row.figures.makespan) for row in rows[:1]}  # of one job: its process
+    assert lengths <= {worker.pid for worker in cluster.workers.values()}
+    assert os.getpid() not in lengths
 
 
 def test_a_run_that_fails_on_a_worker_is_a_row_and_stops_no_other(cluster):
@@ -71,3 +75,15 @@ def test_a_run_that_fails_on_a_worker_is_a_row_and_stops_no_other(cluster):
     assert [row.point for row in rows] == points
     assert all(row.error.startswith("ValueError: no such trace (") for row in rows[:2])
     assert [row.error for row in rows[2:]] == ["", ""]
+
+
+def test_a_worker_that_dies_costs_its_own_row_alone(cluster):
+    def deadly(point):
+        if point.trace == "deadly":
+            os._exit(3)
+        raise ValueError("alive")
+
+    points = grid([], ["deadly", "fine"], [0])
+    rows = gather(sweep_dask(points, deadly, cluster.scheduler_address))
+    assert rows[0].error.startswith("KilledWorker: ")
+    assert rows[1].error.startswith("ValueError: alive")

@@ -80,23 +80,33 @@ def with_spec(manifest: Manifest, **fields: Any) -> Manifest:
 # Nodes
 
 
-def add_nodes(n: int, like: Manifest, extra: Mapping[str, str] | None = None) -> Change:
-    """Add empty nodes like one, with more or other resources where ``extra`` says so."""
+def add_nodes(
+    n: int,
+    like: Manifest,
+    extra: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Change:
+    """Add empty nodes like one, with other amounts of some resources and with further labels."""
     name = like["metadata"]["name"]
-    offered = "".join(f" with {resource} {amount}" for resource, amount in (extra or {}).items())
+    terms = [f"{resource} {amount}" for resource, amount in (extra or {}).items()]
+    terms += [f"label {key}={value}" for key, value in (labels or {}).items()]
+    offered = f" with {', '.join(terms)}" if terms else ""
     what = "a node" if n == 1 else f"{n} nodes"
 
     def edit(world: World) -> World:
         taken = set(world.of_kind("Node"))
         names = (f"{name}-new-{number}" for number in range(1, n + len(taken) + 1))
         free = [each for each in names if each not in taken][:n]
-        return world.with_objects(_node_like(like, each, extra or {}) for each in free)
+        made = (_node_like(like, each, extra or {}, labels or {}) for each in free)
+        return world.with_objects(made)
 
     return Change(f"add {what} like {name}{offered}", edit)
 
 
-def _node_like(like: Manifest, name: str, extra: Mapping[str, str]) -> Manifest:
-    labels = dict(like["metadata"].get("labels") or {})
+def _node_like(
+    like: Manifest, name: str, extra: Mapping[str, str], more: Mapping[str, str]
+) -> Manifest:
+    labels = {**(like["metadata"].get("labels") or {}), **more}
     if _HOSTNAME in labels:
         labels[_HOSTNAME] = name
     kept = {key: like["metadata"][key] for key in ("annotations",) if key in like["metadata"]}

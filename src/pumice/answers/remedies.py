@@ -351,14 +351,27 @@ def _nodes(world: World, finding: Finding) -> Iterator[Remedy]:
         kinds.setdefault(repr((offered, taints, labels)), node)
     largest = _TIMES * max(1, finding.pending + finding.waiting)
     for like in list(kinds.values())[:_KINDS_OF_NODES]:
-        yield Remedy(_more_nodes(like, {}), largest, "nodes")
-    lacking = _beyond_any_node(world, finding)
-    for like in [one for one in kinds.values() if lacking][:1]:
-        yield Remedy(_more_nodes(like, lacking), largest, "nodes")
+        yield Remedy(_more_nodes(like, {}, {}), largest, "nodes")
+    lacking, labels = _beyond_any_node(world, finding), _unmet_selector(world, finding.job)
+    for like in [one for one in kinds.values() if lacking or labels][:1]:
+        yield Remedy(_more_nodes(like, lacking, labels), largest, "nodes")
 
 
-def _more_nodes(like: Manifest, extra: Mapping[str, str]) -> Callable[[int], Change]:
-    return lambda n: add_nodes(n, like, extra)
+def _more_nodes(
+    like: Manifest, extra: Mapping[str, str], labels: Mapping[str, str]
+) -> Callable[[int], Change]:
+    return lambda n: add_nodes(n, like, extra, labels)
+
+
+def _unmet_selector(world: World, job: str) -> dict[str, str]:
+    """Give the node selector of its pods, if no node has all those labels."""
+    pods = world.pods_by_group.get(job, [])
+    wanted: dict[str, str] = next((pod["spec"].get("nodeSelector") or {} for pod in pods), {})
+    for node in world.of_kind("Node").values():
+        labels = node["metadata"].get("labels") or {}
+        if all(labels.get(key) == value for key, value in wanted.items()):
+            return {}
+    return wanted
 
 
 def _beyond_any_node(world: World, finding: Finding) -> dict[str, str]:

@@ -3,6 +3,7 @@
 Trials are counted, so that an answer about a large cluster does not take forever.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -151,5 +152,19 @@ def _works(finding: Finding) -> bool:
     return finding.started or finding.makes_room
 
 
-def _progress(finding: Finding) -> tuple[bool, int, int]:
-    return finding.listed, finding.reached, finding.found_node + finding.waiting
+def _progress(finding: Finding) -> tuple[bool, int, int, float]:
+    """Measure how far a job came: stages, then pods with a place, then how little is missing."""
+    placed = finding.found_node + finding.waiting
+    return finding.listed, finding.reached, placed, -_missing(finding)
+
+
+def _missing(finding: Finding) -> float:
+    """Say what part of its request is missing where it stopped; infinite if no amount would do."""
+    numbers = finding.last.numbers if finding.last is not None else {}
+    if numbers.get("lacks"):
+        need, lacks = numbers["need"], numbers["lacks"]
+        return max(lacks[name] / need.get(name, lacks[name]) for name in lacks)
+    if numbers.get("request"):
+        over = numbers["used"] + numbers["request"] - numbers["limit"]
+        return float(over / numbers["request"])
+    return math.inf

@@ -110,6 +110,8 @@ class JobRows:
             row = queues.new_row()
             queues.row_of[name] = row
             queues.names[row] = name
+        known = queues.objects[row]
+        self.stale |= not isinstance(known, Queue) or known.spec.parent != spec.parent
         queues.objects[row] = queue
         queues.listed[row] = True
         queues.weight[row] = spec.weight or 0
@@ -123,7 +125,6 @@ class JobRows:
         queues.deserved_given[:, row] = resources.mask(spec.deserved)
         queues.guarantee[:, row] = resources.vector(spec.guarantee.resource)
         queues.guarantee_given[:, row] = resources.mask(spec.guarantee.resource)
-        self.stale = True
 
     def delete_queue(self, name: str) -> None:
         """Forget a queue; its jobs leave the session."""

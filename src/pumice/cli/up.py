@@ -172,13 +172,28 @@ def _serve(cluster: Any, file: Path) -> None:
     import signal  # noqa: PLC0415
 
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    cluster.start()
-    click.echo(f"cluster at {cluster.url}\nkubeconfig {file}\n")
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
+    try:
+        cluster.start()
+        _tell_how(cluster.url, file)
+        _wait(cluster, stop)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _tell_how(url: str, file: Path) -> None:
+    """Print where the cluster is and what to type."""
+    option = "" if file == endpoint_file() else f" --kubeconfig {file}"
+    click.echo(f"cluster at {url}\nkubeconfig {file}\n")
     click.echo(f"  kubectl --kubeconfig {file} get nodes")
     click.echo(f"  kubectl --kubeconfig {file} get vcjobs,podgroups,pods")
-    click.echo(f"  pumice job list{_option(file)}\n\nCtrl-C stops it.")
+    click.echo(f"  pumice job list{option}\n\nCtrl-C stops it.")
+
+
+def _wait(cluster: Any, stop: threading.Event) -> None:
+    """Wait until told to stop; tell on a terminal how things stand."""
     live = sys.stdout.isatty()
     while not stop.wait(_LOOK_S):
         if cluster.failure is not None:
@@ -187,7 +202,3 @@ def _serve(cluster: Any, file: Path) -> None:
             click.echo(f"\r\033[2K{cluster.summary()}", nl=False)
     if live:
         click.echo()
-
-
-def _option(file: Path) -> str:
-    return "" if file == endpoint_file() else f" --kubeconfig {file}"

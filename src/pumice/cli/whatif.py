@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from pumice.answers import Answer, Question, what_if
+from pumice.answers import Answer, Question, World, what_if
 from pumice.answers.changes import (
     Change,
     nodes_from_text,
@@ -100,6 +100,8 @@ def whatif(
         raise click.UsageError(
             "nothing is asked; give --job, --set, --add-nodes, --remove-node or --conf"
         )
+    if new_conf is not None and world.conf_source == World.conf_source:
+        click.echo("note: the files hold no configuration; the built-in one is compared", err=True)
     answer = what_if(world, _question(job, changes, default_runtime, world.now))
     if output == "table":
         _print(answer)

@@ -7,7 +7,7 @@ session opens and works on whole columns; only jobs with gated tasks are looked 
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import CPU, MEMORY, Column, is_empty, sum_by
+from pumice.core.resources import CPU, MEMORY, Column, fits, is_empty, sum_by
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, PHASE_CODE, Status
 from pumice.core.tables import JobTable
@@ -93,6 +93,37 @@ def real_capability(snapshot: Snapshot, total: Column) -> Column:
     basics = limit[[CPU, MEMORY]]
     limit[[CPU, MEMORY]] = np.where(basics <= 0, np.inf, basics)
     return np.minimum(free[:, None] + guarantee, limit)
+
+
+def divide_by_weight(snapshot: Snapshot, total: Column, limit: Column) -> Column:
+    """Pour the cluster out over the queues that have jobs, round by round (R, Q).
+
+    A part is never more than the queue asks for or its ``limit``, nor less than it is guaranteed;
+    what one queue leaves goes to the others.
+    """
+    queues, remaining, n_rounds = snapshot.queues, total, 0
+    rows = queues_with_jobs(snapshot)
+    deserved = np.zeros_like(limit)
+    request = queues.booked + queues.pending
+    while True:
+        weight = queues.weight[rows].sum()
+        if weight == 0:
+            return deserved
+        old = deserved[:, rows]
+        new = old + remaining[:, None] * (queues.weight[rows] / weight)
+        new = np.minimum(np.minimum(new, limit[:, rows]), request[:, rows])
+        new = np.maximum(new, queues.guarantee[:, rows])
+        deserved[:, rows] = new
+        met = fits(request[:, rows], new)
+        if n_rounds:  # Volcano: the first part is a change even if it is nothing
+            met |= (new == old).all(axis=0)
+        more, less = np.maximum(new - old, 0.0), np.maximum(old - new, 0.0)
+        before = remaining
+        remaining = np.maximum(before + less.sum(axis=1) - more.sum(axis=1), 0.0)
+        if is_empty(remaining) or np.array_equal(remaining, before):
+            return deserved
+        rows = rows[~met]
+        n_rounds += 1
 
 
 def queues_with_jobs(snapshot: Snapshot) -> NDArray[np.intp]:

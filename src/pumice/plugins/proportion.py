@@ -5,20 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import (
-    Column,
-    Mask,
-    dominant_share,
-    fits,
-    is_empty,
-    within_requested,
-)
+from pumice.core.resources import Column, Mask, dominant_share, fits, within_requested
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Queue, Task
 from pumice.framework.admission import (
     Reservations,
+    divide_by_weight,
     elastic_by_queue,
-    queues_with_jobs,
     real_capability,
 )
 from pumice.framework.columns import Queues
@@ -41,35 +34,10 @@ class Proportion(Plugin, name="proportion"):
         self._queues = snapshot.queues
         self._records = ssn.records
         self._limit = real_capability(snapshot, ssn.total)
-        self._deserved = np.zeros_like(self._limit)
-        self._divide(ssn.total, queues_with_jobs(snapshot))
+        self._deserved = divide_by_weight(snapshot, ssn.total, self._limit)
         self._reservations = Reservations(snapshot)
         self._inqueue = self._reservations.by_queue()
         self._elastic = elastic_by_queue(snapshot)
-
-    def _divide(self, total: Column, rows: NDArray[np.intp]) -> None:
-        """Pour the cluster out over the queues, round by round, until nothing moves."""
-        queues, remaining, n_rounds = self._queues, total, 0
-        request = queues.booked + queues.pending
-        while True:
-            weight = queues.weight[rows].sum()
-            if weight == 0:
-                return
-            old = self._deserved[:, rows]
-            new = old + remaining[:, None] * (queues.weight[rows] / weight)
-            new = np.minimum(np.minimum(new, self._limit[:, rows]), request[:, rows])
-            new = np.maximum(new, queues.guarantee[:, rows])
-            self._deserved[:, rows] = new
-            met = fits(request[:, rows], new)
-            if n_rounds:  # Volcano: the first part is a change even if it is nothing
-                met |= (new == old).all(axis=0)
-            more, less = np.maximum(new - old, 0.0), np.maximum(old - new, 0.0)
-            before = remaining
-            remaining = np.maximum(before + less.sum(axis=1) - more.sum(axis=1), 0.0)
-            if is_empty(remaining) or np.array_equal(remaining, before):
-                return
-            rows = rows[~met]
-            n_rounds += 1
 
     def order_queues(self, queues: Queues) -> Column:
         """Put high priority first, then the queue furthest below its part."""

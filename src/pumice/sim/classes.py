@@ -70,11 +70,14 @@ class JobClass:
     reserve: Column
     """What it asks for when it wants to be let in (R,): the pods it needs to start."""
     reserve_rows: NDArray[np.intp]
+    reserve_amounts: Column
+    """The same without resources that are not asked for."""
     to_start: int
     pod_shape: int
     """Number of the one distinct request of its pods; -1 if they differ."""
-    least: Column
-    """What it needs at least to start (R,)."""
+    least_rows: NDArray[np.intp]
+    least_amounts: Column
+    """What it needs at least to start, without resources that it does not need."""
     entered: Line
     """Waiting to be let in, and known to the scheduler."""
     admitted: Line
@@ -143,6 +146,7 @@ class ClassBook:
             min_resources=self._amounts(reserve),
         )
         to_start = max(job.min_member, 1)
+        least = np.minimum.reduce(requests) * to_start
         return JobClass(
             size=job.size,
             queue=job.queue,
@@ -150,9 +154,11 @@ class ClassBook:
             request=sum((r * n for r, n in zip(requests, counts, strict=True)), start=0.0 * reserve),
             reserve=reserve,
             reserve_rows=np.flatnonzero(reserve > 0),
+            reserve_amounts=reserve[reserve > 0],
             to_start=to_start,
             pod_shape=numbers.pop() if len(numbers) == 1 else -1,
-            least=np.minimum.reduce(requests) * to_start,
+            least_rows=np.flatnonzero(least > 0),
+            least_amounts=least[least > 0],
             entered=Line(self._park, admitted=False),
             admitted=Line(self._park, admitted=True),
         )

@@ -165,6 +165,7 @@ class Engine:
         self._last_change = self.now
         if self._ends and self._ends[0][0] <= self.now:
             end, _, run = heapq.heappop(self._ends)
+            self.room.has_gained = True
             self._finish(run, end)
         else:
             self._arrive()
@@ -245,7 +246,8 @@ class Engine:
         if self._apply(decisions):
             self._last_change = self.now
             self._pause = self._period
-            self._due = self.now + self._period
+            if not self._rules.settles:
+                self._due = self.now + self._period
         elif self._rules.ticks and self.now - self._last_change < _PATIENCE:
             self._due = self.now + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)

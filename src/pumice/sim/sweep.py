@@ -9,7 +9,7 @@ import json
 import math
 import os
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
@@ -20,14 +20,16 @@ from typing import Any
 
 import numpy as np
 
+from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
+from pumice.api.meta import KubeObject
 from pumice.api.objects import PodSpec
 from pumice.cache.requests import pod_request
 from pumice.core.resources import Column
-from pumice.errors import PumiceError, ServiceError
-from pumice.sim.engine import Outcome
+from pumice.errors import InputError, PumiceError, ServiceError
+from pumice.sim.engine import Engine, Outcome
 from pumice.sim.log import What
 from pumice.sim.runs import Run
-from pumice.sim.workload import JobSpec
+from pumice.sim.workload import JobSpec, Workload
 
 BUILT_IN = "built-in"
 """The name of the configuration that is used when none is given."""
@@ -79,6 +81,38 @@ Simulate = Callable[[Point], Figures]
 
 Indexed = tuple[int, Row]
 """A row and its place in the grid."""
+
+
+Load = Callable[[Point], tuple[Workload, Iterable[KubeObject]]]
+"""Reads the jobs of a point and the cluster they run on; must be picklable like the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """The run of a point: reads its files, lets the engine run to the end and measures."""
+
+    load: Load
+
+    def __call__(self, point: Point) -> Figures:
+        """Simulate one point.
+
+        Raises:
+            InputError: the configuration or the trace cannot be read or used.
+        """
+        conf = parse_conf(_text(point.conf), source=point.conf) if point.conf else _built_in()
+        workload, cluster = self.load(point)
+        return measure(Engine(workload, cluster, conf, seed=point.seed).run())
+
+
+def _built_in() -> SchedulerConf:
+    return parse_conf(DEFAULT_CONF, source=BUILT_IN)
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(wanted="a readable file", found=str(error), file=path) from error
 
 
 def grid(
@@ -201,7 +235,7 @@ def sweep_dask(
         # never twice the same task: two runs of one point are two measurements
         futures = client.map(run_point, points, simulate=simulate, pure=False, retries=0)
         numbers = {future.key: number for number, future in enumerate(futures)}
-        for future in distributed.as_completed(futures):
+        for future in distributed.as_completed(futures, loop=client.loop):
             number = numbers[future.key]
             yield number, _dask_row(points[number], future)
 

@@ -77,6 +77,12 @@ class WaitingRoom:
         self._partial: set[Run] = set()
         """Jobs that have started and still have pods without a node."""
         self._stand_ins: dict[str, StandIn] = {}
+        self._bounds: Bounds | None = None
+        self._grown: set[int] = set()
+        """Classes with jobs that no cycle has looked at."""
+        self.has_gained = True
+        """Whether something was given back since the last cycle: only then may a job that was
+        refused be luckier."""
 
     def __len__(self) -> int:
         lines = ((kind.fresh, kind.entered.runs, kind.admitted.runs) for kind in self.classes())
@@ -97,6 +103,7 @@ class WaitingRoom:
         """Let a new job wait."""
         kind = run.kind
         self._waiting[id(kind)] = kind
+        self._grown.add(id(kind))
         kind.hide(run)
         self._stand_in(kind.queue).count(1, kind.request, None)
 
@@ -105,7 +112,7 @@ class WaitingRoom:
         if run.line is not None:
             run.line.remove(run)
         if run.running or run.phase not in ("Pending", "Inqueue"):
-            self._partial.add(run)
+            self._partial.add(run)  # room for one pod is enough
             return
         self._partial.discard(run)
         self._waiting[id(run.kind)] = run.kind
@@ -121,14 +128,21 @@ class WaitingRoom:
         """Choose who takes part in the next cycle; say whether there is anybody."""
         anybody = bool(self._partial)
         if self._waiting:
-            snapshot = self._snapshot
-            bounds = None if self._rules.shows_all else Bounds(snapshot, self.book, self._rules)
+            if self._bounds is not None:
+                self._bounds.refresh()
+            elif not self._rules.shows_all:
+                self._bounds = Bounds(self._snapshot, self.book, self._rules)
             for kind in self.classes():
-                if kind.is_waiting:
-                    self._choose(kind, bounds)
+                if not kind.is_waiting:
+                    del self._waiting[id(kind)]
+                elif self.has_gained or id(kind) in self._grown:
+                    self._choose(kind, self._bounds)
                     anybody |= kind.admitted.shown > 0 or kind.entered.shown > 0
                 else:
-                    del self._waiting[id(kind)]
+                    kind.admitted.show(0)
+                    kind.entered.show(0)
+        self._grown.clear()
+        self.has_gained = not self._rules.settles
         return anybody
 
     def _choose(self, kind: JobClass, bounds: Bounds | None) -> None:

@@ -9,6 +9,7 @@ import yaml
 
 from pumice.cluster.base import Manifest
 from pumice.web.failures import RequestError
+from pumice.web.protobuf import read_object
 
 JSON = "application/json"
 
@@ -37,7 +38,7 @@ class Request:
         if not self.body.strip():
             return None
         if "protobuf" in self.content_type:
-            raise RequestError(415, "protobuf is not served: send application/json")
+            return read_object(self.body)
         try:
             if "yaml" not in self.content_type:
                 return json.loads(self.body)

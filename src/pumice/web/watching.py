@@ -79,11 +79,19 @@ class Watches:
             yield self._bookmark(ask, since)
 
     def _present(self, ask: Ask) -> set[str]:
-        """Give the uids that fit now: their going out of sight is to be told."""
-        if ask.fits is None or ask.since in ("", "0"):
+        """Give the uids that fitted at the start: their going out of sight is to be told."""
+        if ask.fits is None or not ask.since.isdecimal() or ask.since == "0":
             return set()
-        items, _ = self._cluster.list(ask.kind.name, ask.namespace)
-        return {item["metadata"]["uid"] for item in items if ask.fits(item)}
+        start, last = int(ask.since), dict[str, Manifest]()
+        try:
+            for event in self._cluster.watch(ask.kind.name, ask.namespace, "1"):
+                metadata = event.object["metadata"]
+                if int(metadata["resourceVersion"]) > start:
+                    break
+                last[metadata["uid"]] = event.object
+        except ClusterError:  # too long ago: what fits now is the best guess
+            last = {m["metadata"]["uid"]: m for m in self._cluster.list(ask.kind.name)[0]}
+        return {uid for uid, manifest in last.items() if ask.fits(manifest)}
 
     def _next(self, ask: Ask, since: str, patience_s: float) -> tuple[list[Event], str]:
         """Wait for events and give them with the version they reach up to."""

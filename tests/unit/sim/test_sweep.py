@@ -17,6 +17,7 @@ from pumice.sim.sweep import (
     Figures,
     Point,
     Row,
+    Simulation,
     gather,
     grid,
     measure,
@@ -175,6 +176,36 @@ def test_a_job_that_never_fits_leaves_nothing_to_measure():
     assert (found.jobs, found.finished) == (1, 0)
     assert (found.makespan, found.wait_p50, found.fairness) == (None, None, None)
     assert found.utilisation == {}
+
+
+# From files to figures
+
+
+def two_jobs(point):
+    jobs = in_order((job("a", 0.0, 100.0), job("b", 0.0, 50.0)))
+    workload = Workload(name=point.trace, format="test", jobs=jobs)
+    return workload, [from_manifest(NODE)]
+
+
+def test_a_point_runs_under_its_configuration_and_the_same_seed_gives_the_same_figures(tmp_path):
+    conf = tmp_path / "a.conf"
+    conf.write_text(CONF, encoding="utf-8")
+    points = grid([str(conf)], ["t"], [5])
+    first, second = (gather(sweep_here(points, Simulation(two_jobs), jobs=1)) for _ in range(2))
+    assert first[0].error == ""
+    assert first[0].figures.finished == 2
+    assert first[0].figures.makespan == pytest.approx(150.0, abs=4.0)
+    assert first[0].figures == second[0].figures
+
+
+def test_a_configuration_that_cannot_be_read_or_used_is_the_error_of_its_rows(tmp_path):
+    bad = tmp_path / "bad.conf"
+    bad.write_text("actions: [", encoding="utf-8")
+    points = grid([str(tmp_path / "absent.conf"), str(bad), ""], ["t"], [0])
+    absent, broken, fine = gather(sweep_here(points, Simulation(two_jobs), jobs=1))
+    assert "absent.conf: wanted a readable file" in absent.error
+    assert "bad.conf" in broken.error
+    assert (fine.error, fine.figures.jobs) == ("", 2)
 
 
 # Files

@@ -1,0 +1,168 @@
+"""`pumice sweep`: many simulations, in processes here or on a Dask cluster, in one table."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from pumice.sim.sweep import Row
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_COLUMNS = (
+    *("configuration", "trace", "seed", "makespan", "wait p50", "p90", "p99", "used"),
+    *("evictions", "fairness", "wall", "cpu", "error"),
+)
+
+
+class Seeds(click.ParamType):
+    """Seeds as people write them: ``7``, ``1,2,5`` or ``0-9``."""
+
+    name = "seeds"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
+        """Read numbers and ranges."""
+        if not isinstance(value, str):
+            return tuple(value)
+        found: list[int] = []
+        for part in value.split(","):
+            first, dash, last = part.strip().partition("-")
+            if not first.isdecimal() or (dash and not last.isdecimal()):
+                self.fail(f"wanted numbers such as 7, 1,2,5 or 0-9, found {value!r}", param, ctx)
+            found += range(int(first), int(last if dash else first) + 1)
+        if not found:
+            self.fail(f"wanted at least one seed, found {value!r}", param, ctx)
+        return tuple(found)
+
+
+@click.command()
+@click.option(
+    "--conf",
+    "confs",
+    metavar="FILE",
+    multiple=True,
+    type=_FILE,
+    help="A scheduler configuration; may be given several times.  [default: the built-in one]",
+)
+@click.option(
+    "--trace",
+    "traces",
+    metavar="FILE",
+    multiple=True,
+    required=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="A workload, as for 'pumice sim'; may be given several times.",
+)
+@click.option("--seeds", type=Seeds(), default="0", show_default=True, help="7, 1,2,5 or 0-9.")
+@click.option("--nodes", metavar="FILE", type=_FILE, help="The nodes, for all traces.")
+@click.option("--format", "trace_format", default="", help="The kind of the traces.")
+@click.option(
+    "-j",
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Number of processes.  [default: number of CPUs]",
+)
+@click.option(
+    "--dask",
+    "address",
+    metavar="ADDRESS",
+    help="Run on this Dask cluster, such as tcp://host:8786, instead of in processes here.",
+)
+@click.option(
+    "--output",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Also write summary.csv and summary.json here.",
+)
+@click.pass_context
+def sweep(
+    ctx: click.Context,
+    *,
+    confs: tuple[Path, ...],
+    traces: tuple[Path, ...],
+    seeds: tuple[int, ...],
+    nodes: Path | None,
+    trace_format: str,
+    jobs: int | None,
+    address: str | None,
+    output: Path | None,
+) -> None:
+    """Simulate every configuration on every trace with every seed."""
+    from pumice.sim.sweep import (  # noqa: PLC0415  (loads the deciding core)
+        grid,
+        simulate_point,
+        sweep_dask,
+        sweep_here,
+        write_summary,
+    )
+
+    if address and jobs:
+        raise click.UsageError("--jobs counts processes here; a Dask cluster has its own workers")
+    name = _full if address else str
+    points = grid(
+        [name(conf) for conf in confs],
+        [name(trace) for trace in traces],
+        seeds,
+        nodes=name(nodes) if nodes else "",
+        trace_format=trace_format,
+    )
+    coming = (
+        sweep_dask(points, simulate_point, address)
+        if address
+        else sweep_here(points, simulate_point, jobs=jobs)
+    )
+    rows = _with_progress(coming, len(points))
+    _print_table(rows)
+    if output is not None:
+        for path in write_summary(rows, output):
+            click.echo(f"written: {path}")
+    failed = sum(bool(row.error) for row in rows)
+    click.echo(f"{len(rows) - failed} runs done, {failed} failed")
+    ctx.exit(1 if failed else 0)
+
+
+def _full(path: Path) -> str:
+    """Give the whole name: the workers of a cluster stand in folders of their own."""
+    return str(path.resolve())
+
+
+def _with_progress(coming: Any, total: int) -> "list[Row]":
+    """Gather the rows under a bar on the error output, if that is a terminal."""
+    from rich.console import Console  # noqa: PLC0415  (slow to load)
+    from rich.progress import Progress  # noqa: PLC0415
+
+    from pumice.sim.sweep import gather  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("simulating", total=total)
+        return gather(coming, lambda _: progress.advance(task))
+
+
+def _print_table(rows: "Sequence[Row]") -> None:
+    from pumice.cli.tables import print_rows  # noqa: PLC0415
+    from pumice.sim.sweep import records  # noqa: PLC0415
+
+    print_rows(_COLUMNS, [_cells(record) for record in records(rows)])
+
+
+def _cells(record: dict[str, Any]) -> list[str]:
+    used = record["utilisation"] or {}
+    busiest = max((name for name in used if name != "pods"), key=used.__getitem__, default=None)
+    return [
+        record["configuration"],
+        record["trace"],
+        str(record["seed"]),
+        *(_number(record[name], 0) for name in ("makespan", "wait_p50", "wait_p90", "wait_p99")),
+        f"{used[busiest]:.0%} {busiest}" if busiest else "",
+        _number(record["evictions"], 0),
+        _number(record["fairness"], 3),
+        *(_number(record[name], 1, " s") for name in ("wall_seconds", "cpu_seconds")),
+        record["error"],
+    ]
+
+
+def _number(value: float | None, digits: int, unit: str = "") -> str:
+    return "" if value is None else f"{value:.{digits}f}{unit}"

@@ -1,0 +1,217 @@
+"""The real kubectl against `pumice up`: what a user types, and what comes back."""
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+KUBECTL = shutil.which("kubectl")
+pytestmark = [
+    pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on the PATH"),
+    pytest.mark.timeout(120),
+]
+JOB = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {{name: {name}}}
+spec:
+  minAvailable: 2
+  schedulerName: volcano
+  tasks:
+  - name: worker
+    replicas: 2
+    template:
+      metadata: {{annotations: {{pumice.dev/run-seconds: "{seconds}"}}}}
+      spec:
+        restartPolicy: Never
+        containers:
+        - {{name: main, image: busybox, resources: {{requests: {{cpu: "1", memory: 1Gi}}}}}}
+"""
+QUEUE = """
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: research}
+spec: {weight: 4, reclaimable: true, parent: root}
+"""
+GROUP = """
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: pair}
+spec: {minMember: 2, queue: default}
+"""
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, annotations: {{scheduling.k8s.io/group-name: pair}}}}
+spec:
+  schedulerName: volcano
+  containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: "1"}}}}}}]
+"""
+
+
+class Kubectl:
+    """Runs kubectl against one cluster."""
+
+    def __init__(self, home, kubeconfig):
+        self._env = {**os.environ, "HOME": str(home), "KUBECONFIG": str(kubeconfig)}
+
+    def start(self, *arguments):
+        return subprocess.Popen(  # noqa: S603  # a fixed program
+            [KUBECTL, *arguments], env=self._env, text=True, stdout=subprocess.PIPE
+        )
+
+    def run(self, *arguments, given=None):
+        return subprocess.run(  # noqa: S603  # a fixed program
+            [KUBECTL, *arguments],
+            env=self._env,
+            input=given,
+            text=True,
+            capture_output=True,
+            timeout=30,
+            check=False,
+        )
+
+    def __call__(self, *arguments, given=None):
+        done = self.run(*arguments, given=given)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def get(self, *arguments):
+        return json.loads(self("get", *arguments, "-o", "json"))
+
+    def wait(self, what, path, value):
+        self("wait", f"--for=jsonpath={{{path}}}={value}", what, "--timeout=20s")
+
+
+@pytest.fixture(scope="module")
+def kubectl(tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    kubeconfig = home / "kubeconfig"
+    command = [sys.executable, "-c", "from pumice.cli.main import main; main()", "up"]
+    up = subprocess.Popen(  # noqa: S603  # a fixed program
+        [*command, "--nodes", "2", "--speed", "5", "--kubeconfig", str(kubeconfig)],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert select.select([up.stdout], [], [], 60)[0], "pumice up says nothing"
+    assert up.stdout.readline().startswith("cluster at http://127.0.0.1:"), up.stderr.read()
+    yield Kubectl(home, kubeconfig)
+    up.send_signal(signal.SIGINT)
+    _, said = up.communicate(timeout=30)
+    assert (up.returncode, said) == (0, "stopped\n")
+    assert not kubeconfig.exists()
+
+
+def rows(text):
+    return [line.split() for line in text.splitlines()]
+
+
+def test_nodes_are_shown_described_and_cordoned(kubectl):
+    header, *nodes = rows(kubectl("get", "nodes"))
+    assert header == ["NAME", "STATUS", "ROLES", "AGE", "VERSION"]
+    assert [node[:2] for node in nodes] == [["node-1", "Ready"], ["node-2", "Ready"]]
+    assert "Allocatable:" in kubectl("describe", "node", "node-1")
+    kubectl("cordon", "node-2")
+    assert rows(kubectl("get", "no", "node-2"))[1][1] == "Ready,SchedulingDisabled"
+    kubectl("uncordon", "node-2")
+
+
+def test_a_job_is_applied_runs_and_completes(kubectl):
+    manifest = JOB.format(name="short", seconds=20)
+    assert kubectl("apply", "-f", "-", given=manifest) == "job.batch.volcano.sh/short created\n"
+    assert "unchanged" in kubectl("apply", "-f", "-", given=manifest)
+    kubectl.wait("vcjob/short", ".status.state.phase", "Running")
+    header, job = rows(kubectl("get", "vcjob", "short", "-o", "wide"))
+    assert header == ["NAME", "STATUS", "MINAVAILABLE", "RUNNINGS", "AGE", "QUEUE"]
+    assert [*job[:4], job[5]] == ["short", "Running", "2", "2", "default"]
+    assert [row[1] for row in rows(kubectl("get", "podgroups"))] == ["STATUS", "Running"]
+    pods = rows(kubectl("get", "pods", "-l", "volcano.sh/job-name=short"))
+    assert [row[:3] for row in pods[1:]] == [
+        ["short-worker-0", "1/1", "Running"],
+        ["short-worker-1", "1/1", "Running"],
+    ]
+    kubectl.wait("vcjob/short", ".status.state.phase", "Completed")
+    described = kubectl("describe", "vcjob", "short")
+    assert "Phase:                 Completed" in described
+    assert "Scheduled" in kubectl("describe", "pod", "short-worker-0")
+    kubectl("delete", "vcjob", "short")
+    assert kubectl.get("pods", "-l", "volcano.sh/job-name=short")["items"] == []
+
+
+def test_a_job_grows_when_it_is_patched(kubectl):
+    kubectl("create", "-f", "-", given=JOB.format(name="grow", seconds=6000))
+    step = {"op": "replace", "path": "/spec/tasks/0/replicas", "value": 3}
+    kubectl("patch", "vcjob", "grow", "--type=json", "-p", json.dumps([step]))
+    kubectl.wait("vcjob/grow", ".status.running", "3")
+    kubectl("patch", "vcjob", "grow", "--type=merge", "-p", '{"metadata":{"labels":{"a":"b"}}}')
+    assert kubectl.get("vcjob", "grow")["metadata"]["labels"] == {"a": "b"}
+    kubectl("delete", "vcjob", "grow")
+
+
+def test_a_watch_shows_pods_come_and_go(kubectl):
+    watch = kubectl.start("get", "pods", "-w", "--output-watch-events", "-o", "name")
+    kubectl("apply", "-f", "-", given=JOB.format(name="seen", seconds=1))
+    try:
+        first = watch.stdout.readline().split()
+        assert first[-1].startswith("pod/seen-worker-")
+    finally:
+        watch.kill()
+        watch.communicate()
+    kubectl.wait("vcjob/seen", ".status.state.phase", "Completed")
+    kubectl("delete", "vcjob", "seen")
+
+
+def test_queues_are_made_changed_and_deleted(kubectl):
+    kubectl("apply", "-f", "-", given=QUEUE)
+    kubectl.wait("queue/research", ".status.state", "Open")
+    changed = QUEUE.replace("weight: 4", "weight: 7")
+    assert "configured" in kubectl("apply", "-f", "-", given=changed)
+    queues = rows(kubectl("get", "queues", "-o", "wide"))
+    assert ["research", "root", "Open", "7"] in queues
+    assert "Weight:" in kubectl("describe", "queue", "research")
+    kubectl("delete", "queue", "research")
+    assert "NotFound" in kubectl.run("get", "queue", "research").stderr
+
+
+def test_pods_of_a_group_start_together_and_are_evicted_by_a_drain(kubectl):
+    kubectl("apply", "-f", "-", given=GROUP)
+    kubectl("apply", "-f", "-", given=POD.format(name="one"))
+    assert not kubectl.get("pod", "one")["spec"].get("nodeName")
+    kubectl("apply", "-f", "-", given=POD.format(name="two"))
+    kubectl.wait("pod/one", ".status.phase", "Running")
+    kubectl.wait("pg/pair", ".status.phase", "Running")
+    node = kubectl.get("pod", "one")["spec"]["nodeName"]
+    assert "evicted" in kubectl("drain", node, "--force", "--ignore-daemonsets", "--timeout=20s")
+    assert "NotFound" in kubectl.run("get", "pod", "one").stderr
+    kubectl("uncordon", node)
+    kubectl("delete", "pod", "two", "--ignore-not-found")
+    kubectl("delete", "pg", "pair")
+
+
+def test_server_side_apply_and_dry_runs_are_taken(kubectl):
+    assert "serverside-applied" in kubectl("apply", "--server-side", "-f", "-", given=QUEUE)
+    kubectl("delete", "queue", "research", "--dry-run=server")
+    assert kubectl.get("queue", "research")["spec"]["weight"] == 4
+    kubectl("delete", "queue", "research")
+    kubectl("apply", "--dry-run=server", "-f", "-", given=QUEUE)
+    assert kubectl.run("get", "queue", "research").returncode == 1
+
+
+def test_namespaces_hold_what_is_deleted_with_them(kubectl):
+    kubectl("create", "namespace", "team")
+    kubectl("create", "configmap", "notes", "-n", "team", "--from-literal=a=b")
+    assert kubectl.get("cm", "notes", "-n", "team")["data"] == {"a": "b"}
+    kubectl("delete", "namespace", "team")
+    assert kubectl.get("cm", "-n", "team")["items"] == []
+
+
+def test_what_a_simulated_pod_cannot_do_is_said(kubectl):
+    kubectl("apply", "-f", "-", given=POD.format(name="mute"))
+    assert "run nothing" in kubectl.run("logs", "mute").stderr
+    kubectl("delete", "pod", "mute")

@@ -1,0 +1,21 @@
+"""Small scenarios, each of which once went wrong: what Volcano decides, told in a few objects."""
+
+from pathlib import Path
+
+import pytest
+
+from pumice.testing import CompareOptions, check, find_scenarios, load_scenario
+from pumice.testing.runner import default_scheduler
+
+FOUND = [file.path for file in find_scenarios([Path(__file__).parent / "found"])]
+
+
+@pytest.mark.parametrize("path", FOUND, ids=[path.stem for path in FOUND])
+def test_decided_as_volcano_decides(path):
+    """The scenario ends as its file says."""
+    assert check(load_scenario(path), default_scheduler, CompareOptions()) == []
+
+
+def test_the_scenarios_are_there():
+    """An empty folder must not pass for success."""
+    assert FOUND

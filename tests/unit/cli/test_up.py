@@ -1,0 +1,82 @@
+"""`pumice up`: what it needs, what it leaves while it runs, how it ends."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from pumice.cli.main import main
+
+NODES = """
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Node
+  metadata: {name: big}
+  status: {allocatable: {cpu: "64", memory: 256Gi, pods: "110"}}
+"""
+
+
+def test_it_serves_until_it_is_told_to_stop(tmp_path):
+    file, nodes = tmp_path / "state" / "kubeconfig", tmp_path / "nodes.yaml"
+    nodes.write_text(NODES)
+    command = [sys.executable, "-c", "from pumice.cli.main import main; main()", "up"]
+    up = subprocess.Popen(  # noqa: S603  # a fixed program
+        [*command, "--nodes-file", str(nodes), "--kubeconfig", str(file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        url = up.stdout.readline().split()[-1]
+        assert yaml.safe_load(file.read_text())["clusters"][0]["cluster"]["server"] == url
+        with urllib.request.urlopen(f"{url}/api/v1/nodes", timeout=20) as answer:  # noqa: S310
+            items = json.load(answer)["items"]
+        assert [item["metadata"]["name"] for item in items] == ["big"]
+    finally:
+        up.send_signal(signal.SIGTERM)
+        _, said = up.communicate(timeout=30)
+    assert (up.returncode, said) == (0, "stopped\n")
+    assert not file.exists()
+
+
+@pytest.fixture
+def invoke(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return lambda *arguments: CliRunner().invoke(main, ["up", *map(str, arguments)])
+
+
+def test_a_port_that_is_taken_is_said(invoke):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = invoke("--port", taken.getsockname()[1])
+    assert result.exit_code == 2
+    assert "wanted a free port" in result.output
+
+
+def test_a_bad_amount_of_a_node_is_said(invoke):
+    result = invoke("--node-cpu", "many")
+    assert result.exit_code == 2
+    assert "many" in result.output
+
+
+def test_a_file_without_manifests_is_said(invoke, tmp_path):
+    file = tmp_path / "nodes.yaml"
+    file.write_text("a: b\n")
+    result = invoke("--nodes-file", file)
+    assert result.exit_code == 2
+    assert "apiVersion, kind and metadata" in result.output
+
+
+def test_a_configuration_that_cannot_be_meant_is_refused(invoke, tmp_path):
+    file = tmp_path / "conf.yaml"
+    file.write_text('actions: "enqueue, nothing"\n')
+    result = invoke("--conf", file)
+    assert result.exit_code == 2
+    assert "nothing" in result.output
