@@ -1,13 +1,17 @@
 """`pumice sweep`: many simulations, in processes here or on a Dask cluster, in one table."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pumice.errors import InputError
+
 if TYPE_CHECKING:
-    from pumice.sim.sweep import Row
+    from pumice.api.meta import KubeObject
+    from pumice.sim.sweep import Point, Row
+    from pumice.sim.workload import Workload
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _COLUMNS = (
@@ -91,8 +95,8 @@ def sweep(
 ) -> None:
     """Simulate every configuration on every trace with every seed."""
     from pumice.sim.sweep import (  # noqa: PLC0415  (loads the deciding core)
+        Simulation,
         grid,
-        simulate_point,
         sweep_dask,
         sweep_here,
         write_summary,
@@ -108,10 +112,11 @@ def sweep(
         nodes=name(nodes) if nodes else "",
         trace_format=trace_format,
     )
+    simulate = Simulation(load_point)
     coming = (
-        sweep_dask(points, simulate_point, address)
+        sweep_dask(points, simulate, address)
         if address
-        else sweep_here(points, simulate_point, jobs=jobs)
+        else sweep_here(points, simulate, jobs=jobs)
     )
     rows = _with_progress(coming, len(points))
     _print_table(rows)
@@ -121,6 +126,11 @@ def sweep(
     failed = sum(bool(row.error) for row in rows)
     click.echo(f"{len(rows) - failed} runs done, {failed} failed")
     ctx.exit(1 if failed else 0)
+
+
+def load_point(point: "Point") -> "tuple[Workload, Iterable[KubeObject]]":
+    """Read the jobs of a point and the cluster they run on."""
+    raise InputError(wanted="a trace of a known kind", found=point.format, file=point.trace)
 
 
 def _full(path: Path) -> str:

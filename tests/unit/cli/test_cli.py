@@ -69,7 +69,7 @@ def module(name, **attributes):
 @pytest.fixture(autouse=True)
 def fakes(monkeypatch):
     for fake in (
-        module("pumice.scheduler", Scheduler=FakeScheduler),
+        module("pumice.scheduler", Scheduler=FakeScheduler, Observer=object),
         module("pumice.plugins", builtin_plugins=lambda: {"binpack": Packing, "gang": Gangs}),
         module("pumice.actions", ACTIONS={"allocate": object}),
     ):

@@ -6,9 +6,11 @@ import os
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
 from pumice.api.conf import parse_conf
 from pumice.api.objects import from_manifest
+from pumice.cli import sweep as command
 from pumice.errors import InputError, ServiceError
 from pumice.sim.bounds import Rules
 from pumice.sim.engine import Engine
@@ -226,3 +228,50 @@ def test_both_files_hold_every_row_failed_ones_too(tmp_path):
     assert (second["configuration"], second["makespan"], second["error"]) == (
         *("built-in", "", "no such file"),
     )
+
+
+# The command
+
+
+@pytest.fixture
+def pumice_sweep(tmp_path, monkeypatch):
+    """Call the command in a folder with a trace; a trace named `bad` cannot be read."""
+
+    def load(point):
+        if point.trace == "bad":
+            raise InputError(wanted="a trace", file="bad")
+        return two_jobs(point)
+
+    monkeypatch.setattr(command, "load_point", load)
+    monkeypatch.chdir(tmp_path)
+    for name in ("good", "bad"):
+        (tmp_path / name).write_text("", encoding="utf-8")
+    return lambda *arguments: CliRunner().invoke(command.sweep, arguments)
+
+
+def test_the_command_prints_one_table_and_writes_both_files(pumice_sweep, tmp_path):
+    result = pumice_sweep("--trace", "good", "--seeds", "1,3-4", "-j", "1", "--output", "out")
+    assert result.exit_code == 0, result.output
+    assert "3 runs done, 0 failed" in result.output
+    assert "makespan" in result.output
+    rows = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
+    assert [row["seed"] for row in rows] == [1, 3, 4]
+    assert (tmp_path / "out" / "summary.csv").is_file()
+
+
+def test_the_command_shows_a_failed_run_beside_the_others_and_fails(pumice_sweep):
+    result = pumice_sweep("--trace", "bad", "--trace", "good", "-j", "1")
+    assert result.exit_code == 1
+    assert "1 runs done, 1 failed" in result.output
+    assert "wanted a trace" in result.output
+
+
+@pytest.mark.parametrize("seeds", ["", "x", "1-", "5-2"])
+def test_seeds_that_are_no_numbers_are_refused(pumice_sweep, seeds):
+    result = pumice_sweep("--trace", "good", "--seeds", seeds)
+    assert result.exit_code == 2
+    assert "found" in result.output
+
+
+def test_processes_and_a_dask_cluster_exclude_each_other(pumice_sweep):
+    assert pumice_sweep("--trace", "good", "-j", "2", "--dask", "tcp://x:1").exit_code == 2
