@@ -20,24 +20,17 @@ _COLUMNS = (
 )
 
 
-class Seeds(click.ParamType):
-    """Seeds as people write them: ``7``, ``1,2,5`` or ``0-9``."""
-
-    name = "seeds"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
-        """Read numbers and ranges."""
-        if not isinstance(value, str):
-            return tuple(value)
-        found: list[int] = []
-        for part in value.split(","):
-            first, dash, last = part.strip().partition("-")
-            if not first.isdecimal() or (dash and not last.isdecimal()):
-                self.fail(f"wanted numbers such as 7, 1,2,5 or 0-9, found {value!r}", param, ctx)
-            found += range(int(first), int(last if dash else first) + 1)
-        if not found:
-            self.fail(f"wanted at least one seed, found {value!r}", param, ctx)
-        return tuple(found)
+def _seeds(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int, ...]:
+    """Read seeds as people write them: ``7``, ``1,2,5`` or ``0-9``."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise click.BadParameter(f"wanted numbers such as 7, 1,2,5 or 0-9, found {text!r}")
+        found += range(int(first), int(last if dash else first) + 1)
+    if not found:
+        raise click.BadParameter(f"wanted at least one seed, found {text!r}")
+    return tuple(found)
 
 
 @click.command()
@@ -58,7 +51,13 @@ class Seeds(click.ParamType):
     type=click.Path(exists=True, path_type=Path),
     help="A workload, as for 'pumice sim'; may be given several times.",
 )
-@click.option("--seeds", type=Seeds(), default="0", show_default=True, help="7, 1,2,5 or 0-9.")
+@click.option(
+    "--seeds",
+    default="0",
+    show_default=True,
+    callback=_seeds,
+    help="Numbers and ranges, such as 7, 1,2,5 or 0-9.",
+)
 @click.option("--nodes", metavar="FILE", type=_FILE, help="The nodes, for all traces.")
 @click.option("--format", "trace_format", default="", help="The kind of the traces.")
 @click.option(

@@ -5,9 +5,11 @@ could possibly get something: the others need not be looked at.
 """
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -82,6 +84,8 @@ class JobClass:
     """Waiting to be let in, and known to the scheduler."""
     admitted: Line
     """Let in, and waiting for nodes."""
+    places: list[tuple[int, int]]
+    """For each pod, which of the job's tasks it belongs to and its number within its role."""
     fresh: list[Run] = field(default_factory=list)
     """Not known to the scheduler yet, newest first."""
 
@@ -119,7 +123,8 @@ class ClassBook:
             job.queue,
             job.priority_class,
             job.min_member,
-            tuple(sorted(job.annotations.items())),
+            *_marks(job.annotations),
+            b"" if job.group is None else msgspec.json.encode(job.group),
             *(
                 (id(task.spec), task.count, task.role, *_marks(task.labels, task.annotations))
                 for task in job.tasks
@@ -138,8 +143,10 @@ class ClassBook:
             reserve += request * min(left, count)
             left -= min(left, count)
         reserve[PODS] = 0.0
+        if job.group is not None:
+            reserve = self._snapshot.resources.vector(job.group.min_resources or {})
         numbers = {self._number(request) for request in requests}
-        group = PodGroupSpec(
+        group = job.group or PodGroupSpec(
             min_member=job.min_member,
             queue=job.queue,
             priority_class_name=job.priority_class,
@@ -151,7 +158,9 @@ class ClassBook:
             size=job.size,
             queue=job.queue,
             group=group,
-            request=sum((r * n for r, n in zip(requests, counts, strict=True)), start=0.0 * reserve),
+            request=sum(
+                (r * n for r, n in zip(requests, counts, strict=True)), start=0.0 * reserve
+            ),
             reserve=reserve,
             reserve_rows=np.flatnonzero(reserve > 0),
             reserve_amounts=reserve[reserve > 0],
@@ -159,6 +168,7 @@ class ClassBook:
             pod_shape=numbers.pop() if len(numbers) == 1 else -1,
             least_rows=np.flatnonzero(least > 0),
             least_amounts=least[least > 0],
+            places=_places(job),
             entered=Line(self._park, admitted=False),
             admitted=Line(self._park, admitted=True),
         )
@@ -185,6 +195,16 @@ class ClassBook:
             for row in (CPU, MEMORY, *range(PODS + 1, len(names)))
             if amounts[row] > 0
         }
+
+
+def _places(job: JobSpec) -> list[tuple[int, int]]:
+    n_of_role: Counter[str] = Counter()
+    places = []
+    for number, task in enumerate(job.tasks):
+        for _ in range(task.count):
+            places.append((number, n_of_role[task.role]))
+            n_of_role[task.role] += 1
+    return places
 
 
 def _marks(*mappings: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], ...]:

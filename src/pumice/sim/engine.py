@@ -23,7 +23,6 @@ from pumice.api.objects import (
     QueueStatus,
 )
 from pumice.cache.ingest import Ingest
-from pumice.cache.marks import key_of
 from pumice.core.snapshot import Snapshot
 from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Rules
@@ -113,9 +112,8 @@ class Engine:
         """Take the cluster in; queues that only the workload names get a share like any other."""
         things = list(cluster)
         known = {thing.metadata.name for thing in things if isinstance(thing, Queue)}
-        for name in dict.fromkeys(job.queue for job in self.workload.jobs):
-            if name not in known:
-                things.append(open_queue(name))
+        named = dict.fromkeys(job.queue for job in self.workload.jobs)
+        things += [open_queue(name) for name in named if name not in known]
         self._ingest.load([_opened(thing) for thing in things if not isinstance(thing, Pod)])
         specs = {id(task.spec): task.spec for job in self.workload.jobs for task in job.tasks}
         distinct: list[PodSpec] = list(specs.values())
@@ -192,7 +190,7 @@ class Engine:
         self._ingest.upsert(run.group())
         for number, pod in run.pods():
             self._ingest.upsert(pod)
-            self._owner[key_of(pod)] = (run, number)
+            self._owner[run.pod_key(number)] = (run, number)
         run.in_tables = True
 
     def _finish(self, run: Run, end: float) -> None:
@@ -208,7 +206,7 @@ class Engine:
             self._end(run)
             return
         for task in tasks:
-            self._ingest.upsert(self._bound.finished(self._pod(run, task)))
+            self._ingest.upsert(self._bound.finished(self._pod(run.pod_key(task))))
         self._ingest.upsert(run.group())
 
     def _end(self, run: Run) -> None:
@@ -216,16 +214,17 @@ class Engine:
         self.room.leave(run)
         run.ended = self.now
         self.n_over += 1
-        for _, pod in run.pods():
-            self._ingest.delete(pod)
-            self._owner.pop(key_of(pod), None)
+        for number in range(len(run.states)):
+            key = run.pod_key(number)
+            if self._owner.pop(key, None) is not None:
+                self._ingest.delete(self._pod(key))
         self._ingest.delete(run.group())
         run.in_tables = False
 
-    def _pod(self, run: Run, task: int) -> Pod:
+    def _pod(self, key: str) -> Pod:
         """Give a pod as the scheduler knows it."""
         tasks = self.snapshot.tasks
-        pod = tasks.pods[tasks.row_of[key_of(run.pod(task))]]
+        pod = tasks.pods[tasks.row_of[key]]
         assert isinstance(pod, Pod)  # noqa: S101
         return pod
 
@@ -299,18 +298,15 @@ class Engine:
         self, binds: Mapping[str, str], annotations: Mapping[str, dict[str, str]]
     ) -> dict[Run, None]:
         """Let pods run on their nodes until their time is over."""
-        rows, tasks = self.snapshot.nodes.row_of, self.snapshot.tasks
+        rows = self.snapshot.nodes.row_of
         runs: dict[Run, set[float]] = {}
         for name, node in binds.items():
             run, task = self._owner[name]
-            pod = tasks.pods[tasks.row_of[name]]
-            assert isinstance(pod, Pod)  # noqa: S101
-            self._ingest.upsert(
-                self._bound.running(pod, node, self.now, annotations.get(name))
-            )
+            marks = annotations.get(name)
+            self._ingest.upsert(self._bound.running(self._pod(name), node, self.now, marks))
             run.move(task, State.RUNNING)
             run.nodes[task] = rows[node]
-            end = run.ends[task] = self.now + _seconds(run, task)
+            end = run.ends[task] = self.now + run.seconds(task)
             runs.setdefault(run, set()).add(end)
             self.log.add(self.now, What.BIND, run.number, task, rows[node])
         for run, ends in runs.items():
@@ -324,14 +320,11 @@ class Engine:
 
     def _nominate(self, name: str, node: str) -> None:
         run, task = self._owner[name]
-        if run.states[task] == State.WAITING:
-            tasks = self.snapshot.tasks
-            pod = tasks.pods[tasks.row_of[name]]
-            if isinstance(pod, Pod) and pod.status.nominated_node_name != node:
-                self._ingest.upsert(nominated(pod, node))
-                self.log.add(
-                    self.now, What.NOMINATE, run.number, task, self.snapshot.nodes.row_of[node]
-                )
+        pod = self._pod(name)
+        if run.states[task] == State.WAITING and pod.status.nominated_node_name != node:
+            self._ingest.upsert(nominated(pod, node))
+            row = self.snapshot.nodes.row_of[node]
+            self.log.add(self.now, What.NOMINATE, run.number, task, row)
 
     def _evict(self, names: list[str]) -> dict[Run, None]:
         """Take pods off their nodes; new ones take their place in the queue, or nobody does."""
@@ -363,20 +356,11 @@ class Engine:
         for task in gone:
             run.move(task, State.LOST)
             self.log.add(self.now, What.LOSE, run.number, task)
-            pod = run.pod(task)
-            self._ingest.delete(pod)
-            del self._owner[key_of(pod)]
+            key = run.pod_key(task)
+            self._ingest.delete(self._pod(key))
+            del self._owner[key]
         if run.is_over:
             self._end(run)
-
-
-def _seconds(run: Run, task: int) -> float:
-    """Say how long a pod runs."""
-    for each in run.spec.tasks:
-        if task < each.count:
-            return each.run_seconds
-        task -= each.count
-    raise IndexError(task)
 
 
 def open_queue(name: str) -> Queue:

@@ -153,25 +153,33 @@ class Run:
 
     def pods(self) -> Iterator[tuple[int, Pod]]:
         """Give every pod as it arrives, with its number."""
-        number = 0
-        for task in self.spec.tasks:
-            marks = {GROUP_NAME: self.spec.name, TASK_SPEC: task.role, **task.annotations}
-            for i in range(task.count):
-                yield number, self._pod(task, i, marks, number)
-                number += 1
+        marks = [self._marks(task) for task in self.spec.tasks]
+        for number, (task, _) in enumerate(self.kind.places):
+            yield number, self._pod(number, marks[task])
 
     def pod(self, number: int) -> Pod:
         """Make one pod anew, as it is after an eviction."""
-        left = number
-        for task in self.spec.tasks:
-            if left < task.count:
-                marks = {GROUP_NAME: self.spec.name, TASK_SPEC: task.role, **task.annotations}
-                return self._pod(task, left, marks, number)
-            left -= task.count
-        raise IndexError(number)
+        return self._pod(number, self._marks(self.spec.tasks[self.kind.places[number][0]]))
 
-    def _pod(self, task: TaskSpec, i: int, marks: dict[str, str], number: int) -> Pod:
-        name = f"{self.spec.name}-{task.role}-{i}"
+    def pod_key(self, number: int) -> str:
+        """Name a pod as the scheduler does."""
+        return f"{self.spec.namespace}/{self.pod_name(number)}"
+
+    def pod_name(self, number: int) -> str:
+        """Name a pod."""
+        at, i = self.kind.places[number]
+        task = self.spec.tasks[at]
+        return task.pod_name or f"{self.spec.name}-{task.role}-{i}"
+
+    def seconds(self, number: int) -> float:
+        """Say how long a pod runs."""
+        return self.spec.tasks[self.kind.places[number][0]].run_seconds
+
+    def _marks(self, task: TaskSpec) -> dict[str, str]:
+        return {GROUP_NAME: self.spec.name, TASK_SPEC: task.role, **task.annotations}
+
+    def _pod(self, number: int, marks: dict[str, str]) -> Pod:
+        task, name = self.spec.tasks[self.kind.places[number][0]], self.pod_name(number)
         turn = self.turns[number]
         meta = ObjectMeta(
             name=name,

@@ -60,7 +60,7 @@ class StandIn:
     @property
     def _queue(self) -> str:
         group = self._snapshot.jobs.groups[self._row]
-        return group.spec.queue  # type: ignore[attr-defined, no-any-return]
+        return group.spec.queue  # type: ignore[attr-defined]
 
 
 class WaitingRoom:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pumice.api.meta import KubeObject
-from pumice.api.objects import Container, PodSpec, ResourceRequirements
+from pumice.api.objects import Container, PodGroupSpec, PodSpec, ResourceRequirements
 
 SCHEDULER_NAME = "volcano"
 
@@ -21,6 +21,8 @@ class TaskSpec:
     count: int
     run_seconds: float
     role: str = "task"
+    pod_name: str = ""
+    """The name of a single pod that has one of its own."""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
 
@@ -38,6 +40,8 @@ class JobSpec:
     priority_class: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Of its pod group."""
+    group: PodGroupSpec | None = None
+    """Its pod group where more is said of it than stands here."""
 
     @property
     def key(self) -> str:

@@ -178,9 +178,9 @@ def test_a_gang_without_its_pods_is_not_valid(world):
 
 
 def test_a_queue_that_does_not_exist_is_told_with_the_nearest_name(world, job):
-    found = explain_job(world([*WORLD, *job("j", cpu=1, queue="defualt")]), "j")
-    assert found.sentence == "not valid: queue defualt does not exist; did you mean default?"
-    assert changes(found) == ["name queue default instead of defualt", "create queue defualt"]
+    found = explain_job(world([*WORLD, *job("j", cpu=1, queue="defaultx")]), "j")
+    assert found.sentence == "not valid: queue defaultx does not exist; did you mean default?"
+    assert changes(found) == ["name queue default instead of defaultx", "create queue defaultx"]
 
 
 def test_a_closed_queue_is_offered_to_be_opened(world, job):
@@ -277,7 +277,7 @@ def test_a_volcano_job_is_found_by_the_owner_of_its_pod_group(world, job):
 
 def test_an_unknown_job_is_refused_with_the_nearest_names(world, job):
     with pytest.raises(InputError, match="did you mean 'default/train'"):
-        explain_job(world([*WORLD, *job("train", cpu=1)]), "trian")
+        explain_job(world([*WORLD, *job("train", cpu=1)]), "trayn")
 
 
 def test_a_name_that_stands_for_two_jobs_is_refused(world, job):

@@ -165,7 +165,7 @@ def test_settings_reach_every_field(world, job, text, field, value):
     ("text", "error", "hint"),
     [
         ("queue/bach.weight=1", InputError, "did you mean 'batch'"),
-        ("queue/batch.wieght=1", InputError, "did you mean 'weight'"),
+        ("queue/batch.weihgt=1", InputError, "did you mean 'weight'"),
         ("queue/batch.capability.cpu=many", ManifestError, "a quantity such as"),
         ("queue/batch.weight=heavy", ManifestError, "an integer"),
         ("service/x.y=1", InputError, "a setting such as queue/NAME.capability.cpu=20"),

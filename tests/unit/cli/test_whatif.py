@@ -94,7 +94,7 @@ def test_a_question_is_needed(cluster):
     ("arguments", "message"),
     [
         (("--job", "jj"), "did you mean 'default/j'"),
-        (("--set", "queue/defalt.weight=1"), "did you mean 'default'"),
+        (("--set", "queue/defaultx.weight=1"), "did you mean 'default'"),
         (("--remove-node", "n2"), "did you mean 'n1'"),
         (("--add-nodes", "many"), "a number of nodes"),
         (("--job", "j", "--default-runtime", "1 day"), "a duration such as"),

@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pumice.core.resources import Column, fits
+from pumice.core.resources import Column, Mask, fits
+from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.framework.action_arguments import GangEvictionArguments, arguments_of
+from pumice.framework.action_arguments import (
+    AllocateArguments,
+    GangEvictionArguments,
+    arguments_of,
+)
 from pumice.framework.eviction.bundles import (
     Bundle,
     GangEviction,
@@ -21,6 +26,7 @@ from pumice.framework.eviction.bundles import (
     make_bundles,
     sort_bundles,
 )
+from pumice.framework.placing import NO_ROOM
 from pumice.framework.statement import Statement
 from pumice.framework.topology.domains import Domain
 from pumice.framework.topology.search import Worksheet, make_worksheet
@@ -40,6 +46,8 @@ class GangEvictor:
         arguments = arguments_of(ssn, action, GangEvictionArguments)
         self._max_domains = arguments.max_domains
         self._take_whole = arguments.take_whole
+        # Volcano: placing here follows what allocate was told
+        self._remembers = arguments_of(ssn, "allocate", AllocateArguments).remember_errors
         self._found: dict[tuple[int, int, int], dict[int, list[int]]] = {}
 
     def run(self) -> None:
@@ -177,8 +185,9 @@ class GangEvictor:
         """Pipeline every task of a sub-group on the nodes of a domain, or none."""
         ssn = self._ssn
         start = stmt.checkpoint()
+        refused: dict[int, Mask] = {}
         for row in tasks:
-            node = self._choose(Task(ssn.snapshot, row), domain)
+            node = self._choose(Task(ssn.snapshot, row), domain, refused)
             if node is None:
                 stmt.rollback(start)
                 return False
@@ -188,16 +197,24 @@ class GangEvictor:
         stmt.rollback(start)
         return False
 
-    def _choose(self, task: Task, domain: Domain) -> int | None:
-        """Pick a node without a failure that evictions cannot cure, one with room now if any."""
+    def _choose(self, task: Task, domain: Domain, refused: dict[int, Mask]) -> int | None:
+        """Pick a node without a failure that evictions cannot cure, one with room now if any.
+
+        ``refused`` holds, by role, the nodes that said no to an earlier task of the attempt; they
+        are not asked again.
+        """
         ssn = self._ssn
         if not ssn.allocatable(task.queue, task) or ssn.filter_task(task) is not None:
             return None
         placing = ssn.placing
         fit = placing.fit(task)
-        allowed = domain.mask & ~placing.incurable(fit)
+        asked = domain.mask
         barred = ssn.records.barred.get(task.row)
         if barred is not None:
-            allowed &= ~np.asarray(barred)
-        chosen = placing.choose_curable(task, fit, allowed)
+            asked = asked & ~np.asarray(barred)
+        failing = asked & (placing.incurable(fit) | (fit.room == NO_ROOM))
+        role = int(ssn.snapshot.tasks.role[task.row])
+        if self._remembers and role != NOWHERE:
+            failing = refused[role] = failing | refused.get(role, False)
+        chosen = placing.choose_curable(task, fit, asked & ~failing)
         return None if chosen is None else chosen[0]
