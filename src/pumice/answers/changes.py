@@ -55,6 +55,21 @@ def chain(changes: Iterable[Change]) -> Change:
     return Change(" and ".join(step.text for step in steps), edit)
 
 
+@dataclass(frozen=True)
+class Remedy:
+    """A family of changes from small (1) to large; most have one size."""
+
+    make: Callable[[int], Change]
+    largest: int = 1
+    group: str = ""
+    """Of remedies with the same group the first that works is enough."""
+
+
+def fixed(text: str, edit: Callable[[World], World], group: str = "") -> Remedy:
+    """Make a remedy of one size."""
+    return Remedy(lambda _: Change(text, edit), group=group)
+
+
 def replaced(
     kind: str, key: str, make: Callable[[Manifest], Manifest | None]
 ) -> Callable[[World], World]:

@@ -169,8 +169,8 @@ def _reason(world: World, finding: Finding, *, is_behind: bool) -> _Reason:
     if is_behind:
         return _Reason(Why.QUEUE_POSITION.value, _who_is_before(finding))
     if finding.last is None:
-        why = Why.NOT_VALID if finding.gated else Why.NOT_ENQUEUED
-        return _Reason(why.value, finding.sentence)
+        why = Why.NOT_ENQUEUED if finding.phase == "Pending" else Why.NOT_TAKEN
+        return _Reason((Why.NOT_VALID if finding.gated else why).value, finding.sentence)
     late = finding.last.stage is not Stage.ENQUEUE
     why = finding.last.why if late else Why.NOT_ENQUEUED
     return _Reason(why.value, _no_node(finding) or _not_offered(world, finding) or finding.sentence)

@@ -6,7 +6,7 @@ size is tried at its largest first and then made as small as still works.
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,13 +14,16 @@ import yaml
 
 from pumice.answers.changes import (
     Change,
+    Remedy,
     add_nodes,
     biggest_first,
+    fixed,
     of_pods,
     replaced,
     with_spec,
 )
 from pumice.answers.finding import Finding, Stop
+from pumice.answers.own_terms import gates, own_terms
 from pumice.answers.world import Manifest, World, group_of, key_of
 from pumice.api.conf import nearest
 from pumice.api.quantity import format_quantity, parse_quantity
@@ -36,19 +39,8 @@ _PARTS = 8
 _TIMES = 4
 """How many times what the job asks for is tried at most, since others may take some of it."""
 _URGENT = "pumice-whatif-first"
-_BLOCKING = ("NoSchedule", "NoExecute")
 _PLAIN = ("cpu", "memory", "pods")
 """Resources whose rows are in the units that quantities are printed from."""
-
-
-@dataclass(frozen=True)
-class Remedy:
-    """A family of changes from small (1) to large; most have one size."""
-
-    make: Callable[[int], Change]
-    largest: int = 1
-    group: str = ""
-    """Of remedies with the same group the first that works is enough."""
 
 
 def remedies(world: World, finding: Finding) -> Iterator[Remedy]:
@@ -56,19 +48,16 @@ def remedies(world: World, finding: Finding) -> Iterator[Remedy]:
     if not finding.listed:
         yield from _missing_queue(world, finding)
         return
-    yield from _gates(world, finding)
+    yield from gates(world, finding)
+    yield from _placing(world, finding)
     yield from _queue_state(world, finding)
     yield from _limits(world, finding)
-    yield from _own_terms(world, finding)
+    yield from own_terms(world, finding)
     yield from _nodes(world, finding)
     yield from _gang(world, finding)
     yield from _go_first(world, finding)
     yield from _evictions(world)
     yield from _endings(world, finding)
-
-
-def _fixed(text: str, edit: Callable[[World], World], group: str = "") -> Remedy:
-    return Remedy(lambda _: Change(text, edit), group=group)
 
 
 # Queues and quotas
@@ -88,8 +77,8 @@ def _missing_queue(world: World, finding: Finding) -> Iterator[Remedy]:
     near = nearest(name, world.of_kind("Queue"))
     if near:
         move = replaced("PodGroup", finding.job, lambda one: with_spec(one, queue=near))
-        yield _fixed(f"name queue {near} instead of {name}", move)
-    yield _fixed(f"create queue {name}", lambda world: world.with_objects([queue]))
+        yield fixed(f"name queue {near} instead of {name}", move)
+    yield fixed(f"create queue {name}", lambda world: world.with_objects([queue]))
 
 
 def _queue_state(world: World, finding: Finding) -> Iterator[Remedy]:
@@ -98,7 +87,7 @@ def _queue_state(world: World, finding: Finding) -> Iterator[Remedy]:
     if queue is not None and state != "Open":
         status = {**(queue.get("status") or {}), "state": "Open"}
         edit = replaced("Queue", finding.queue, lambda one: {**one, "status": status})
-        yield _fixed(f"open queue {finding.queue} (it is {state or 'without a state'})", edit)
+        yield fixed(f"open queue {finding.queue} (it is {state or 'without a state'})", edit)
 
 
 def _limits(world: World, finding: Finding) -> Iterator[Remedy]:
@@ -177,106 +166,7 @@ def _exact(resource: str, amount: float) -> str:
     return format_quantity(resource, amount if name in _PLAIN else math.ceil(amount / 1000))
 
 
-# The job's own terms
-
-
-def _gates(world: World, finding: Finding) -> Iterator[Remedy]:
-    if finding.gated:
-        gates = sorted(
-            {
-                str(gate.get("name"))
-                for pod in world.pods_by_group.get(finding.job, [])
-                for gate in pod["spec"].get("schedulingGates") or ()
-            }
-        )
-        edit = of_pods(finding.job, lambda pod: with_spec(pod, schedulingGates=None))
-        yield _fixed(f"remove the scheduling gate {', '.join(gates)} from its pods", edit)
-
-
-def _own_terms(world: World, finding: Finding) -> Iterator[Remedy]:
-    """Take away what keeps its pods off nodes: selectors, affinities, taints, cordons."""
-    if Stage.NODES not in finding.stops:
-        return
-    job, pods = finding.job, world.pods_by_group.get(finding.job, [])
-    yield from _selectors(job, pods)
-    for kind, words in _AFFINITIES.items():
-        if any((pod["spec"].get("affinity") or {}).get(kind) for pod in pods):
-            yield _fixed(f"remove the {words} of its pods", of_pods(job, _without_affinity(kind)))
-    if any(pod["spec"].get("topologySpreadConstraints") for pod in pods):
-        edit = of_pods(job, lambda pod: with_spec(pod, topologySpreadConstraints=None))
-        yield _fixed("remove the topology spread constraints of its pods", edit)
-    yield from _taints(world, job)
-    yield from _cordons(world)
-    group = world.groups.get(job, {}).get("spec") or {}
-    if group.get("networkTopology"):
-        edit = replaced("PodGroup", job, lambda one: with_spec(one, networkTopology=None))
-        yield _fixed("drop its network topology limit", edit)
-
-
-_AFFINITIES = {
-    "nodeAffinity": "node affinity",
-    "podAffinity": "pod affinity",
-    "podAntiAffinity": "pod anti-affinity",
-}
-
-
-def _without_affinity(kind: str) -> Callable[[Manifest], Manifest]:
-    def edit(pod: Manifest) -> Manifest:
-        affinity = dict(pod["spec"].get("affinity") or {})
-        affinity.pop(kind, None)
-        return with_spec(pod, affinity=affinity or None)
-
-    return edit
-
-
-def _selectors(job: str, pods: list[Manifest]) -> Iterator[Remedy]:
-    terms = sorted(
-        {term for pod in pods for term in (pod["spec"].get("nodeSelector") or {}).items()}
-    )
-    for key, value in terms:
-        edit = of_pods(job, _without_selector(key))
-        yield _fixed(f"remove the node selector {key}={value} from its pods", edit, "selector")
-    if len(terms) > 1:
-        edit = of_pods(job, lambda pod: with_spec(pod, nodeSelector=None))
-        yield _fixed("remove all node selectors from its pods", edit, "selector")
-
-
-def _without_selector(key: str) -> Callable[[Manifest], Manifest]:
-    def edit(pod: Manifest) -> Manifest:
-        kept = {k: v for k, v in (pod["spec"].get("nodeSelector") or {}).items() if k != key}
-        return with_spec(pod, nodeSelector=kept or None)
-
-    return edit
-
-
-def _taints(world: World, job: str) -> Iterator[Remedy]:
-    found: dict[tuple[str, str, str], None] = {}
-    for node in world.of_kind("Node").values():
-        for taint in (node.get("spec") or {}).get("taints") or ():
-            if taint.get("effect") in _BLOCKING:
-                found[taint["key"], str(taint.get("value") or ""), taint["effect"]] = None
-    for key, value, effect in found:
-        toleration = {"key": key, "operator": "Equal", "value": value, "effect": effect}
-        shown = f"{key}={value}:{effect}" if value else f"{key}:{effect}"
-        edit = of_pods(job, _tolerating(toleration))
-        yield _fixed(f"let its pods tolerate the taint {shown}", edit)
-
-
-def _tolerating(toleration: Manifest) -> Callable[[Manifest], Manifest]:
-    return lambda pod: with_spec(
-        pod, tolerations=[*(pod["spec"].get("tolerations") or ()), toleration]
-    )
-
-
-def _cordons(world: World) -> Iterator[Remedy]:
-    closed = [
-        name
-        for name, node in world.of_kind("Node").items()
-        if (node.get("spec") or {}).get("unschedulable")
-    ]
-    for name in closed[:_KINDS_OF_NODES]:
-        edit = replaced("Node", name, lambda one: with_spec(one, unschedulable=None))
-        yield _fixed(f"uncordon node {name}", edit, "cordon")
+# The job in line
 
 
 def _gang(world: World, finding: Finding) -> Iterator[Remedy]:
@@ -330,7 +220,7 @@ def _go_first(world: World, finding: Finding) -> Iterator[Remedy]:
         changed: World = pods(first(world.with_objects([urgent])))
         return changed
 
-    yield _fixed(f"give it a priority above {top}, so that it goes first", edit)
+    yield fixed(f"give it a priority above {top}, so that it goes first", edit)
 
 
 # The cluster
@@ -393,19 +283,28 @@ def _beyond_any_node(world: World, finding: Finding) -> dict[str, str]:
     return out
 
 
+def _placing(world: World, finding: Finding) -> Iterator[Remedy]:
+    """Add the action that would place its pods, if none has looked at it."""
+    if finding.last is None:
+        for action in ("allocate", "backfill"):
+            if action not in world.scheduler_conf.actions:
+                yield fixed(f"add the action {action} to the configuration", _with_action(action))
+
+
 def _evictions(world: World) -> Iterator[Remedy]:
     """Add an action that makes room by eviction, if the configuration has none."""
     actions = world.scheduler_conf.actions
     for action in _EVICTING:
         if action not in actions and f"gang{action}" not in actions:
-            yield _fixed(f"add the action {action} to the configuration", _with_action(action))
+            yield fixed(f"add the action {action} to the configuration", _with_action(action))
 
 
 def _with_action(action: str) -> Callable[[World], World]:
     def edit(world: World) -> World:
         conf: dict[str, Any] = yaml.safe_load(world.conf)
         actions = list(world.scheduler_conf.actions)
-        at = actions.index("allocate") + 1 if "allocate" in actions else len(actions)
+        early = "allocate" in actions and action != "backfill"
+        at = actions.index("allocate") + 1 if early else len(actions)
         conf["actions"] = ", ".join([*actions[:at], action, *actions[at:]])
         return replace(world, conf=yaml.safe_dump(conf, sort_keys=False))
 
@@ -423,7 +322,7 @@ def _endings(world: World, finding: Finding) -> Iterator[Remedy]:
     smallest_first = sorted(running.items(), key=lambda entry: (len(entry[1]), entry[0]))
     for job, pods in smallest_first[:_RUNNING_JOBS]:
         text = f"wait for {job} to end ({len(pods)} running pod{'s' * (len(pods) != 1)})"
-        yield _fixed(text, _ended(set(pods)), "ending")
+        yield fixed(text, _ended(set(pods)), "ending")
 
 
 def _ended(pods: set[str]) -> Callable[[World], World]:

@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pumice.answers.changes import Change, chain
+from pumice.answers.changes import Change, Remedy, chain
 from pumice.answers.finding import Finding, look
 from pumice.answers.lab import Lab
-from pumice.answers.remedies import Remedy, remedies
+from pumice.answers.remedies import remedies
 from pumice.answers.world import Manifest, World, group_of
 
 _MOST, _LEAST, _OBJECTS = 80, 24, 400_000

@@ -32,6 +32,7 @@ class Why(Enum):
 
     NOT_VALID = "not valid"
     NOT_ENQUEUED = "not enqueued"
+    NOT_TAKEN = "no action places its pods"
     QUEUE_OVERUSED = "queue has its share"
     QUEUE_CLOSED = "queue is not open"
     QUEUE_MISPLACED = "queue has no valid place in the tree"
@@ -110,17 +111,21 @@ class Records:
             task: the task.
             nodes: nodes by reason.
             barred: those that no eviction could open (n,).
-            short: those that would do but for too little left; what is idle there is noted (n,).
+            short: those that would do but for too little left; the most that is idle on those
+                that lack a resource is noted (n,).
         """
         self.no_fit[task.row] = nodes
         self.barred[task.row] = barred
-        names = self._snapshot.resources.names
-        idle = self._snapshot.nodes.idle[:, [] if short is None else short]
-        asked = [row for row in np.flatnonzero(task.request[:, 0]).tolist() if row != PODS]
-        numbers: dict[str, Any] = {
-            "need": {names[row]: float(task.request[row, 0]) for row in asked},
-            "idle": {names[row]: float(idle[row].max()) for row in asked if idle.shape[1]},
-        }
+        names, request = self._snapshot.resources.names, task.request[:, 0]
+        asked = [row for row in np.flatnonzero(request).tolist() if row != PODS]
+        need = {names[row]: float(request[row]) for row in asked}
+        idle: dict[str, float] = {}
+        for row in asked if short is not None else ():
+            column = self._snapshot.nodes.idle[row]
+            tight = short & (request[row] - column >= STEP)
+            if tight.any():
+                idle[names[row]] = float(column[tight].max())
+        numbers: dict[str, Any] = {"need": need, "idle": idle}
         if task.job in self.watched and short is not None:
             numbers |= self._nearest(task, short)
         self.note(task.job, Stage.NODES, Why.NO_NODE_FITS, task=task.key, nodes=nodes, **numbers)

@@ -263,14 +263,15 @@ class Engine:
             if run is None:
                 continue
             run.hyper_node = state.hyper_node or run.hyper_node
-            if state.phase != run.phase or run in moved or run in started:
+            if run in started:
+                continue
+            if state.phase != run.phase or run in moved:
                 changed = True
                 self._to_phase(run, state.phase)
             else:
                 run.reason = decisions.explanations.get(key, run.reason)
         for run in (*moved, *started):
-            if run.key not in decisions.pod_groups and run.in_tables:
-                self._to_phase(run, run.phase)
+            self._to_phase(run, run.settled_phase())
         return changed
 
     def _run_of(self, key: str) -> Run | None:

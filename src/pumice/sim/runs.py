@@ -120,6 +120,13 @@ class Run:
         """Whether no pod waits or runs any more."""
         return not self.tally[State.WAITING] and not self.tally[State.RUNNING]
 
+    def settled_phase(self) -> str:
+        """Give the phase its group has as soon as the next cycle has seen its pods."""
+        enough = self.running + self.tally[State.DONE] >= self.spec.min_member
+        if enough:
+            return "Running"
+        return "Inqueue" if self.phase == "Inqueue" else "Pending"
+
     def move(self, task: int, state: State) -> None:
         """Change the state of one pod."""
         self.tally[self.states[task]] -= 1

@@ -154,6 +154,32 @@ def test_a_job_that_is_not_let_in_gets_no_further(world, job):
     )
 
 
+def test_a_resource_quota_is_raised_as_far_as_others_leave_room(world, job):
+    amounts = {"cpu": "2"}
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "team", "namespace": "default"},
+        "spec": {"hard": amounts},
+        "status": {"hard": amounts, "used": {"cpu": "1"}},
+    }
+    objects = [*WORLD, quota, *job("j", cpu=2, min_resources=amounts)]
+    found = explain_job(world(objects, "gang predicates resourcequota"), "j")
+    assert found.numbers["at"] == "resource quota team"
+    assert changes(found)[0] == "raise resource quota team to cpu 3"
+
+
+def test_a_job_whose_pods_have_ended_is_finished(world, job):
+    group, member = job("j", cpu=1, nodes=["n1"])
+    member["status"]["phase"] = "Succeeded"
+    assert explain_job(world([*WORLD, group, member]), "j").state == "finished"
+
+
+def test_further_pods_of_a_job_that_starts_are_told_why_they_wait(world, job):
+    found = explain_job(world([*WORLD, *job("j", cpu=3, pods=2, least=1)]), "j")
+    assert found.sentence.startswith("it starts now: 1 pod on 1 node; 1 more waits: 0 of 1 take")
+
+
 def test_a_job_behind_others_is_told_so_and_may_go_first(world, job):
     objects = [
         *WORLD,
@@ -216,6 +242,16 @@ def test_an_eviction_that_the_configuration_rules_out_is_offered(world, job):
     way = next(one for one in found.unblock if "action preempt" in one.change)
     assert way.result == "it starts once evicted pods are gone: default/low-0"
     assert "wait for default/low to end (1 running pod)" in changes(found)
+
+
+def test_an_action_that_is_missing_is_offered(world):
+    lone = [*WORLD, pod_group("j"), pod("j-0", group="j")]
+    found = explain_job(world(lone), "j")
+    assert (found.reason, found.sentence) == (
+        Why.NOT_TAKEN.value,
+        "no configured action places its pods",
+    )
+    assert changes(found)[0] == "add the action backfill to the configuration"
 
 
 def test_changes_are_joined_where_one_alone_does_not_help(world, job):
