@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.meta import ResourceList
 from pumice.api.objects import PodGroupSpec, PodSpec
 from pumice.cache.requests import learn, pod_request, resource_lists
 from pumice.core.resources import CPU, MEMORY, PODS, Column
@@ -187,7 +188,7 @@ class ClassBook:
             self.pod_requests.append(request)
         return self._numbers[key]
 
-    def _amounts(self, amounts: Column) -> dict[str, str]:
+    def _amounts(self, amounts: Column) -> ResourceList:
         """Write amounts as quantities."""
         names = self._snapshot.resources.names
         return {

@@ -288,12 +288,15 @@ class Engine:
         run.phase = phase
         self._ingest.upsert(run.group())
         if phase == "Inqueue" and before == "Pending":
-            self.effort.decisions += 1
-            self.log.add(self.now, What.ENQUEUE, run.number)
+            self._note_enqueued(run)
         if run.waiting:
             self.room.put_back(run)
         else:
             self.room.leave(run)
+
+    def _note_enqueued(self, run: Run) -> None:
+        self.effort.decisions += 1
+        self.log.add(self.now, What.ENQUEUE, run.number)
 
     def _bind(
         self, binds: Mapping[str, str], annotations: Mapping[str, dict[str, str]]
@@ -303,6 +306,8 @@ class Engine:
         runs: dict[Run, set[float]] = {}
         for name, node in binds.items():
             run, task = self._owner[name]
+            if run.phase == "Pending" and run not in runs:
+                self._note_enqueued(run)  # and given nodes in the same cycle
             marks = annotations.get(name)
             self._ingest.upsert(self._bound.running(self._pod(name), node, self.now, marks))
             run.move(task, State.RUNNING)

@@ -132,10 +132,12 @@ class WaitingRoom:
                 self._bounds.refresh()
             elif not self._rules.shows_all:
                 self._bounds = Bounds(self._snapshot, self.book, self._rules)
+            # proportion: what a queue deserves follows from what all queues ask for
+            anew = self.has_gained or self._rules.quota == "proportion"
             for kind in self.classes():
                 if not kind.is_waiting:
                     del self._waiting[id(kind)]
-                elif self.has_gained or id(kind) in self._grown:
+                elif anew or id(kind) in self._grown:
                     self._choose(kind, self._bounds)
                     anybody |= kind.admitted.shown > 0 or kind.entered.shown > 0
                 else:
