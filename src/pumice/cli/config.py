@@ -8,6 +8,7 @@ import click
 
 from pumice.api.conf import Problem, SchedulerConf, nearest, read_conf
 from pumice.cli.tables import print_rows
+from pumice.errors import InputError
 
 
 @click.group()
@@ -24,7 +25,10 @@ def check(ctx: click.Context, *, file: Path) -> None:
     """Tell what is wrong in FILE or, if nothing is, which plugins decide what."""
     from pumice.framework.registry import deciding_order  # noqa: PLC0415  (loads NumPy)
 
-    conf = read_conf(file.read_text(encoding="utf-8"))
+    try:
+        conf = read_conf(file.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise InputError(wanted="UTF-8 text", found=error.object[:20], file=str(file)) from None
     problems = conf_problems(conf)
     for problem in problems:
         click.echo(f"{file}: {problem}{_weight(problem)}")

@@ -50,8 +50,9 @@ def test(
 ) -> None:
     """Run scenario files, or all in a folder, and compare with their expectations."""
     results: list[CaseResult] = []
+    files = find_scenarios(paths, substring)
     for result in run_files(
-        find_scenarios(paths, substring),
+        files,
         options=CompareOptions(messages=messages, nominated=nominated),
         jobs=jobs,
         stop_early=stop_early,
@@ -65,6 +66,9 @@ def test(
     if not results:
         raise click.UsageError("no scenario found")
     print_summary(results)
+    skipped = len(files) - len(results)
+    if skipped and not stop_early:
+        click.echo(f"{skipped} other files in these folders are no scenarios", err=True)
     passed = sum(result.outcome == "passed" for result in results)
     click.echo(f"{passed} passed, {len(results) - passed} failed")
     ctx.exit(0 if passed == len(results) else 1)

@@ -188,7 +188,7 @@ def _tell_how(url: str, file: Path) -> None:
     option = "" if file == endpoint_file() else f" --kubeconfig {file}"
     click.echo(f"cluster at {url}\nkubeconfig {file}\n")
     click.echo(f"  kubectl --kubeconfig {file} get nodes")
-    click.echo(f"  kubectl --kubeconfig {file} get vcjobs,podgroups,pods")
+    click.echo(f"  kubectl --kubeconfig {file} get vcjob,podgroups,pods")
     click.echo(f"  pumice job list{option}\n\nCtrl-C stops it.")
 
 

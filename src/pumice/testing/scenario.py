@@ -28,7 +28,7 @@ _TOP_KEYS = (
     *("name", "family", "description", "seed", "now", "cycles", "stable", "negative"),
     *("conf", "confFrom", "nodeUsage", "objects", "objectsFrom", "expect"),
 )
-_MARKS = frozenset({"objects", "objectsFrom", "expect"})
+_MARKS = frozenset({"objects", "objectsFrom", "conf", "confFrom", "expect", "nodeUsage"})
 _NUMBER_KEYS = ("bindsNum", "evictNum", "evicted")
 _LIST_KEYS = ("bindOrder", "evictions", "bindNumsInHyperNode")
 _MAPPING_KEYS = (
