@@ -1,0 +1,338 @@
+"""Figures of a finished simulation: what it came to in all, and how it went over time.
+
+Everything is worked out from the log, so that it is the same for the same log.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.api.objects import Queue
+from pumice.cache.requests import pod_request
+from pumice.core.resources import PODS, Column
+from pumice.sim.engine import Effort, Outcome
+from pumice.sim.log import What
+from pumice.sim.runs import Run, State
+from pumice.sim.series import Spans, jain, water_fill
+
+N_SPANS = 240
+PERCENTILES = (50, 90, 95, 99)
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class QueueFacts:
+    """What is stated of the queues: columns in the order of their names (R, Q)."""
+
+    names: list[str]
+    weight: Column
+    deserved: Matrix
+    guarantee: Matrix
+    capability: Matrix
+
+
+class Measures:
+    """One simulation in figures."""
+
+    def __init__(self, name: str, outcome: Outcome, end: float | None = None) -> None:
+        self.name = name
+        self.outcome = outcome
+        self.end = outcome.end if end is None else end
+        self.spans = Spans.over(self.end, N_SPANS)
+        log = outcome.log
+        self.time, self.what, self.job = log.time, log.what, log.job
+        self.task, self.node = log.task, log.node
+        self.resources = outcome.snapshot.resources.names
+        self.total = outcome.snapshot.total()
+
+    # Tables behind the figures
+
+    @cached_property
+    def queues(self) -> QueueFacts:
+        """Queues with jobs, in the order of their names."""
+        table = self.outcome.snapshot.queues
+        names = sorted({run.spec.queue for run in self.outcome.runs})
+        rows = [table.row_of[name] for name in names]
+        weights = [
+            thing.spec.weight or 1 if isinstance(thing, Queue) else 1
+            for thing in (table.objects[row] for row in rows)
+        ]
+        return QueueFacts(
+            names=names,
+            weight=np.array(weights, dtype=float),
+            deserved=table.deserved[:, rows],
+            guarantee=table.guarantee[:, rows],
+            capability=table.capability[:, rows],
+        )
+
+    @cached_property
+    def queue_of_job(self) -> NDArray[np.int32]:
+        """The queue of each job, by its place among the names."""
+        place = {name: i for i, name in enumerate(self.queues.names)}
+        runs = self.outcome.runs
+        return np.fromiter((place[run.spec.queue] for run in runs), np.int32, len(runs))
+
+    @cached_property
+    def _pods(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Matrix]:
+        """Give the first pod of each job, the number of each pod's request, and the requests."""
+        known: dict[int, int] = {}
+        requests: list[Column] = []
+        numbers: list[int] = []
+        counts: list[int] = []
+        sizes: list[int] = []
+        for run in self.outcome.runs:
+            size = 0
+            for task in run.spec.tasks:
+                key = id(task.spec)
+                if key not in known:
+                    known[key] = len(requests)
+                    requests.append(pod_request(task.spec, self.outcome.snapshot.resources))
+                numbers.append(known[key])
+                counts.append(task.count)
+                size += task.count
+            sizes.append(size)
+        first = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
+        return first, np.repeat(numbers, counts).astype(np.intp), np.array(requests)
+
+    def amounts(self, rows: NDArray[np.intp]) -> Matrix:
+        """Give the requests of the pods of some rows of the log (n, R)."""
+        first, shape, requests = self._pods
+        return requests[shape[first[self.job[rows]] + self.task[rows]]]
+
+    @cached_property
+    def job_requests(self) -> Matrix:
+        """Give what each job asks for in all (jobs, R)."""
+        first, shape, requests = self._pods
+        return np.add.reduceat(requests[shape], first, axis=0)
+
+    def rows(self, *kinds: What) -> NDArray[np.intp]:
+        """Find the rows of the log of some kinds."""
+        return np.flatnonzero(np.isin(self.what, kinds))
+
+    @cached_property
+    def _held(self) -> tuple[NDArray[np.intp], Column]:
+        """Rows at which pods take or leave nodes, and +1 or -1."""
+        rows = self.rows(What.BIND, What.FINISH, What.EVICT)
+        return rows, np.where(self.what[rows] == What.BIND, 1.0, -1.0)
+
+    @cached_property
+    def shown(self) -> list[int]:
+        """Resources worth a figure: offered by the cluster and asked for by some job."""
+        asked = self.job_requests.sum(axis=0)
+        return [i for i in range(len(self.total)) if i != PODS and self.total[i] > 0 < asked[i]]
+
+    # Over time
+
+    @cached_property
+    def allocated(self) -> Matrix:
+        """Amounts in use by queue and resource (Q, R, spans)."""
+        rows, sign = self._held
+        return self._by_queue(rows, self.amounts(rows) * sign[:, None])
+
+    @cached_property
+    def waiting(self) -> Matrix:
+        """Amounts asked for by pods without a node, by queue and resource (Q, R, spans)."""
+        rows = self.rows(What.ARRIVE, What.BIND, What.EVICT, What.LOSE)
+        what = self.what[rows]
+        come = what == What.ARRIVE
+        changes = np.empty((len(rows), len(self.resources)))
+        changes[come] = self.job_requests[self.job[rows[come]]]
+        sign = np.where(what[~come] == What.EVICT, 1.0, -1.0)
+        changes[~come] = self.amounts(rows[~come]) * sign[:, None]
+        return self._by_queue(rows, changes)
+
+    def _by_queue(self, rows: NDArray[np.intp], changes: Matrix) -> Matrix:
+        owner, times = self.queue_of_job[self.job[rows]], self.time[rows]
+        n = len(self.queues.names)
+        columns = [
+            self.spans.means_by(owner, n, times, changes[:, i]) for i in range(changes.shape[1])
+        ]
+        return np.stack(columns, axis=1)
+
+    @cached_property
+    def utilisation(self) -> Matrix:
+        """Part of the cluster in use by resource (R, spans)."""
+        whole = np.where(self.total > 0, self.total, np.inf)
+        return np.asarray(self.allocated.sum(axis=0) / whole[:, None])
+
+    @cached_property
+    def queue_lengths(self) -> Matrix:
+        """Jobs that have not started by queue (Q, spans)."""
+        runs = self.outcome.runs
+        arrivals = np.array([run.spec.arrival for run in runs])
+        starts = np.array([run.started for run in runs])
+        began = ~np.isnan(starts)
+        times = np.concatenate([arrivals, starts[began]])
+        changes = np.concatenate([np.ones(len(runs)), -np.ones(int(began.sum()))])
+        owner = np.concatenate([self.queue_of_job, self.queue_of_job[began]])
+        order = np.argsort(times, kind="stable")
+        n = len(self.queues.names)
+        return self.spans.means_by(owner[order], n, times[order], changes[order])
+
+    @cached_property
+    def due(self) -> Matrix:
+        """What each queue deserves: stated, or else its part by weight of what is asked for.
+
+        By queue and resource (Q, R, spans).
+        """
+        facts, demand = self.queues, self.allocated + self.waiting
+        out = np.zeros_like(demand)
+        for i in self.shown:
+            if facts.deserved[i].any():
+                out[:, i] = facts.deserved[i][:, None]
+                continue
+            for at in range(len(self.spans)):
+                out[:, i, at] = water_fill(
+                    demand[:, i, at], facts.weight, facts.capability[i], float(self.total[i])
+                )
+        return out
+
+    @cached_property
+    def fairness(self) -> Column:
+        """Jain's index over what queues get of their due (spans,); NaN where fewer than two ask."""
+        whole = self.total[self.shown][None, :, None]
+        has = (self.allocated[:, self.shown] / whole).max(axis=1)
+        asks = ((self.allocated + self.waiting)[:, self.shown] / whole).max(axis=1)
+        n, out = len(self.queues.names), np.full(len(self.spans), np.nan)
+        for at in range(len(self.spans)):
+            asking = asks[:, at] > 1e-9
+            if asking.sum() > 1:
+                due = water_fill(asks[:, at], self.queues.weight, np.full(n, np.inf), 1.0)[asking]
+                out[at] = jain(has[asking, at] / np.maximum(due, 1e-12))
+        return out
+
+    def node_use(self, resource: int) -> Matrix:
+        """Part of each node in use of one resource (N, spans)."""
+        rows, sign = self._held
+        nodes = self.outcome.snapshot.nodes
+        changes = self.amounts(rows)[:, resource] * sign
+        used = self.spans.means_by(self.node[rows], nodes.n, self.time[rows], changes)
+        offered = nodes.allocatable[resource, : nodes.n]
+        return np.asarray(used / np.where(offered > 0, offered, np.inf)[:, None])
+
+    @cached_property
+    def main_resource(self) -> int:
+        """The resource of which most is in use."""
+        use = self.utilisation[self.shown].mean(axis=1)
+        return self.shown[int(np.argmax(use))]
+
+    # In all
+
+    def waits(self, queue: str | None = None) -> Column:
+        """Seconds from arrival to start of every job (of a queue) that started, sorted."""
+        found = [
+            run.started - run.spec.arrival
+            for run in self.outcome.runs
+            if not math.isnan(run.started) and queue in (None, run.spec.queue)
+        ]
+        return np.sort(np.array(found, dtype=float))
+
+    def summary(self) -> dict[str, Any]:
+        """Sum up as plain data; nothing in it depends on how fast this machine is."""
+        runs, effort = self.outcome.runs, self.outcome.effort
+        ended = [run.ended for run in runs if not math.isnan(run.ended)]
+        makespan = max(ended, default=0.0)
+        fair = self.fairness[~np.isnan(self.fairness)]
+        return {
+            "configuration": self.name,
+            "jobs": len(runs),
+            "pods": sum(run.kind.size for run in runs),
+            "finished": len(ended),
+            "unfinished": [
+                {"job": run.key, "queue": run.spec.queue, "reason": run.reason}
+                for run in runs
+                if math.isnan(run.ended)
+            ],
+            "makespan": _round(makespan),
+            "utilisation": self._mean_use(makespan),
+            "wait": spread(self.waits()),
+            "queues": {name: self._queue_summary(name) for name in self.queues.names},
+            "evictions": int((self.what == What.EVICT).sum()),
+            "lost": sum(run.tally[State.LOST] for run in runs),
+            "fairness": {
+                "mean": _round(float(fair.mean())) if len(fair) else None,
+                "least": _round(float(fair.min())) if len(fair) else None,
+            },
+            "cycles": effort.cycles,
+            "decisions": effort.decisions,
+            "events": effort.events,
+        }
+
+    def _mean_use(self, makespan: float) -> dict[str, float]:
+        """Give the part in use of each resource from the first arrival to the last end."""
+        rows, sign = self._held
+        left = np.maximum(makespan - self.time[rows], 0.0)
+        used = (self.amounts(rows) * (sign * left)[:, None]).sum(axis=0)
+        return {
+            self.resources[i]: _round(float(used[i] / (self.total[i] * makespan)))
+            for i in self.shown
+            if makespan > 0
+        }
+
+    def _queue_summary(self, name: str) -> dict[str, Any]:
+        at = self.queues.names.index(name)
+        share = self.allocated[at].mean(axis=1) / np.where(self.total > 0, self.total, np.inf)
+        return {
+            "jobs": int((self.queue_of_job == at).sum()),
+            "weight": float(self.queues.weight[at]),
+            "wait": spread(self.waits(name)),
+            "share": {self.resources[i]: _round(float(share[i])) for i in self.shown},
+            "evictions": sum(run.evictions for run in self.outcome.runs if run.spec.queue == name),
+        }
+
+
+def spread(values: Column) -> dict[str, float | None]:
+    """Describe how values are spread."""
+    if not len(values):
+        return {"mean": None, **{f"p{p}": None for p in PERCENTILES}, "max": None}
+    found = np.percentile(values, PERCENTILES).tolist()
+    return {
+        "mean": _round(float(values.mean())),
+        **{f"p{p}": _round(value) for p, value in zip(PERCENTILES, found, strict=True)},
+        "max": _round(float(values[-1])),
+    }
+
+
+def timing(effort: Effort) -> dict[str, float]:
+    """Say what a simulation cost on this machine."""
+    seconds = max(effort.seconds, 1e-9)
+    return {
+        "seconds": round(effort.seconds, 3),
+        "deciding_seconds": round(effort.deciding_seconds, 3),
+        "events_per_second": round(effort.events / seconds, 1),
+        "milliseconds_per_decision": round(
+            1000 * effort.deciding_seconds / max(effort.decisions, 1), 4
+        ),
+        "milliseconds_per_cycle": round(1000 * effort.deciding_seconds / max(effort.cycles, 1), 4),
+    }
+
+
+def stays(measures: Measures, runs: Sequence[Run]) -> Iterator[tuple[Run, list[list[float]]]]:
+    """Give, for some jobs, the times between which any of their pods ran."""
+    wanted = np.isin(measures.job, [run.number for run in runs])
+    rows, sign = measures._held  # noqa: SLF001
+    keep = wanted[rows]
+    rows, sign = rows[keep], sign[keep]
+    for run in runs:
+        mine = measures.job[rows] == run.number
+        times, level = measures.time[rows[mine]], sign[mine].cumsum()
+        spans: list[list[float]] = []
+        since: float | None = None
+        for time, n in zip(times.tolist(), level.tolist(), strict=True):
+            if n > 0 and since is None:
+                since = time
+            elif n <= 0 and since is not None:
+                spans.append([since, time])
+                since = None
+        if since is not None:
+            spans.append([since, measures.end])
+        yield run, spans
+
+
+def _round(value: float) -> float:
+    return round(value, 6)

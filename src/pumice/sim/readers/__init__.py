@@ -1,0 +1,1 @@
+"""Public traces, manifests and made-up workloads, each read into a Workload."""

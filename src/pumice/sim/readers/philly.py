@@ -1,0 +1,69 @@
+"""Lists of deep-learning jobs as CSV: when, how long, on how many GPUs, of which virtual cluster.
+
+Every GPU of a job is a pod of its own; all pods of a job start together.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pumice.errors import InputError
+from pumice.sim.readers.text import csv_rows, number, read_text
+from pumice.sim.workload import JobSpec, NodeHint, SpecBook, TaskSpec, Workload, in_order
+
+TIME_COLUMNS = ("timestamp", "submit_time", "submitted_time")
+QUEUE_COLUMNS = ("cluster", "vc", "queue")
+GPU = "nvidia.com/gpu"
+
+
+def is_header(columns: set[str]) -> bool:
+    """Tell such a list by its columns."""
+    return {"duration", "num_gpus"} <= columns and bool(columns & set(TIME_COLUMNS))
+
+
+def read(path: Path) -> Workload:
+    """Read a list of jobs; virtual clusters are queues."""
+    return Workload(
+        name=path.name,
+        format="philly",
+        jobs=in_order(_jobs(path)),
+        node_hint=NodeHint({"cpu": "64", "memory": "512Gi", "pods": "110", GPU: "8"}),
+        notes=("each GPU of a job is one pod that asks for nothing else",),
+    )
+
+
+def _jobs(path: Path) -> Iterator[JobSpec]:
+    spec, file = SpecBook().spec({GPU: "1"}), str(path)
+    for number_of_row, (line, row) in enumerate(csv_rows(read_text(path))):
+        gpus = int(number(row, "num_gpus", file, line))
+        if gpus < 1:
+            continue
+        seconds = number(row, "duration", file, line)
+        yield JobSpec(
+            name=_first(row, ("job_id", "jobid", "name")) or f"job-{number_of_row:06d}",
+            arrival=_moment(row, file, line),
+            tasks=(TaskSpec(spec, gpus, max(seconds, 0.0), role="worker"),),
+            min_member=gpus,
+            queue=_first(row, QUEUE_COLUMNS) or "default",
+        )
+
+
+def _first(row: Mapping[str, str], columns: tuple[str, ...]) -> str:
+    return next((row[column] for column in columns if row.get(column)), "")
+
+
+def _moment(row: Mapping[str, str], file: str, line: int) -> float:
+    """Read a time: seconds, or a date and time."""
+    column = next((name for name in TIME_COLUMNS if row.get(name)), TIME_COLUMNS[0])
+    text = row.get(column, "")
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            wanted="seconds or a date and time", found=text, field=column, file=f"{file}:{line}"
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

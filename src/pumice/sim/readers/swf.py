@@ -1,0 +1,97 @@
+"""Logs in the Standard Workload Format of the Parallel Workloads Archive.
+
+Every processor of a job is a pod of its own; all pods of a job start together.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from pumice.errors import InputError
+from pumice.sim.readers.text import read_text
+from pumice.sim.workload import JobSpec, NodeHint, SpecBook, TaskSpec, Workload, in_order
+
+_FIELDS = 18
+_SUBMIT, _RUN, _PROCS, _ASKED, _MEMORY = 1, 3, 4, 7, 9
+_GROUP, _QUEUE = 12, 14
+
+
+def looks_like(text: str) -> bool:
+    """Tell such a log by its comments, or by its eighteen numbers a line."""
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    if first.startswith(";"):
+        return True
+    parts = first.split()
+    return len(parts) == _FIELDS and all(re.fullmatch(r"-?[0-9.]+", part) for part in parts)
+
+
+def read(path: Path) -> Workload:
+    """Read a log; its queues, or else its user groups, are queues."""
+    text = read_text(path)
+    header = [line for line in text.splitlines() if line.startswith(";")]
+    skipped = [0]
+    jobs = in_order(_jobs(text, str(path), _queue_names(header), skipped))
+    notes = ["each processor of a job is one pod of one cpu"]
+    if skipped[0]:
+        notes.append(f"{skipped[0]} jobs without a run time or processors were left out")
+    return Workload(
+        name=path.name,
+        format="swf",
+        jobs=jobs,
+        node_hint=_node_hint(header, max((job.size for job in jobs), default=1)),
+        notes=tuple(notes),
+    )
+
+
+def _jobs(text: str, file: str, queues: dict[int, str], skipped: list[int]) -> Iterator[JobSpec]:
+    book = SpecBook()
+    for line, row in enumerate(text.splitlines(), start=1):
+        if not row.strip() or row.startswith(";"):
+            continue
+        parts = row.split()
+        try:
+            values = [float(part) for part in parts]
+        except ValueError:
+            values = []
+        if len(values) < _FIELDS:
+            raise InputError(wanted=f"{_FIELDS} numbers", found=row.strip(), file=f"{file}:{line}")
+        n = int(values[_ASKED] if values[_ASKED] > 0 else values[_PROCS])
+        if n < 1 or values[_RUN] < 0:
+            skipped[0] += 1
+            continue
+        requests = {"cpu": "1"}
+        if values[_MEMORY] > 0:
+            requests["memory"] = f"{int(values[_MEMORY])}Ki"
+        yield JobSpec(
+            name=f"job-{int(values[0]):07d}",
+            arrival=values[_SUBMIT],
+            tasks=(TaskSpec(book.spec(requests), n, values[_RUN], role="proc"),),
+            min_member=n,
+            queue=_queue(int(values[_QUEUE]), int(values[_GROUP]), queues),
+        )
+
+
+def _queue(queue: int, group: int, names: dict[int, str]) -> str:
+    if queue >= 0:
+        return names.get(queue, f"queue-{queue}")
+    return f"group-{group}" if group >= 0 else "default"
+
+
+def _queue_names(header: list[str]) -> dict[int, str]:
+    found = (re.match(r";\s*Queue:\s*(\d+)\s+(\S+)", line) for line in header)
+    names = {int(m[1]): re.sub(r"[^a-z0-9-]+", "-", m[2].lower()).strip("-") for m in found if m}
+    return {number: name or f"queue-{number}" for number, name in names.items()}
+
+
+def _node_hint(header: list[str], largest: int) -> NodeHint:
+    """Size the machine as the header tells, or as its largest job needs it."""
+    told: dict[str, int] = {}
+    for line in header:
+        match = re.match(r";\s*(MaxNodes|MaxProcs):\s*(\d+)", line)
+        if match:
+            told[match[1]] = int(match[2])
+    procs = max(told.get("MaxProcs", 0), told.get("MaxNodes", 0), largest)
+    nodes = min(told.get("MaxNodes", 0) or procs, procs)
+    cpus = -(-procs // nodes)
+    amounts = {"cpu": str(cpus), "memory": f"{4 * cpus}Gi", "pods": str(max(110, cpus))}
+    return NodeHint(amounts, count=nodes)

@@ -1,0 +1,194 @@
+"""Made-up workloads: arrivals, gang sizes and run times drawn at random, the same for one seed.
+
+A file of kind SyntheticWorkload says from which distributions.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import yaml
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from pumice.api.meta import KubeObject
+from pumice.api.objects import (
+    ObjectMeta,
+    PriorityClass,
+    Queue,
+    QueueSpec,
+    QueueStatus,
+)
+from pumice.errors import InputError
+from pumice.sim.readers.text import read_text
+from pumice.sim.workload import JobSpec, NodeHint, SpecBook, TaskSpec, Workload, in_order
+
+KIND = "SyntheticWorkload"
+
+
+class Arrivals(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """When jobs come: at random, evenly, or many at once."""
+
+    process: Literal["poisson", "uniform", "bursts"] = "poisson"
+    mean_seconds: float = 30.0
+    """Between two jobs, on average."""
+    burst: int = 20
+    """Jobs that come together, for bursts."""
+
+
+class Durations(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """How long pods run."""
+
+    distribution: Literal["lognormal", "exponential", "uniform", "constant"] = "lognormal"
+    median: float = 600.0
+    """Or the mean, for exponential; the middle, for uniform."""
+    sigma: float = 1.0
+    minimum: float = 1.0
+    maximum: float = 7 * 86400.0
+
+
+class QueueShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A queue: what part of the jobs is its own, and what it may have."""
+
+    name: str
+    share: float = 1.0
+    weight: int = 1
+    deserved: dict[str, str | int] = {}
+    guarantee: dict[str, str | int] = {}
+    capability: dict[str, str | int] = {}
+
+
+class Nodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The cluster: so many equal nodes."""
+
+    count: int
+    allocatable: dict[str, str | int]
+
+
+class Synthetic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A whole file."""
+
+    api_version: str
+    kind: Literal["SyntheticWorkload"]
+    jobs: int
+    pod: dict[str, str | int]
+    arrivals: Arrivals = Arrivals()
+    durations: Durations = Durations()
+    sizes: dict[int, float] = msgspec.field(default_factory=lambda: {1: 1.0})
+    """Pods of a job to how often."""
+    priorities: dict[str, float] = {}
+    """Priority class to how often; what is left has none."""
+    priority_values: dict[str, int] = {}
+    queues: list[QueueShare] = []
+    nodes: Nodes | None = None
+
+
+def read(path: Path, *, seed: int) -> Workload:
+    """Draw the workload that a file describes.
+
+    Raises:
+        InputError: The file is no such description.
+    """
+    try:
+        content: Any = yaml.safe_load(read_text(path))
+        spec = msgspec.convert(content, Synthetic, strict=False)
+    except (yaml.YAMLError, msgspec.ValidationError) as error:
+        found = str(error).replace("\n", " ")
+        raise InputError(wanted=f"a {KIND}", found=found, file=str(path)) from None
+    return generate(spec, name=path.name, seed=seed)
+
+
+def generate(spec: Synthetic, *, name: str, seed: int) -> Workload:
+    """Draw jobs; equal seeds give equal jobs."""
+    rng = np.random.default_rng(seed)
+    n = spec.jobs
+    queues = spec.queues or [QueueShare(name="default")]
+    arrivals = _arrivals(spec.arrivals, n, rng)
+    seconds = _durations(spec.durations, n, rng)
+    sizes = rng.choice(list(spec.sizes), n, p=_parts(list(spec.sizes.values())))
+    shares = rng.choice(len(queues), n, p=_parts([queue.share for queue in queues]))
+    classes = ["", *spec.priorities]
+    rest = max(0.0, 1.0 - sum(spec.priorities.values()))
+    ranks = rng.choice(len(classes), n, p=_parts([rest, *spec.priorities.values()]))
+    pod = SpecBook().spec({name: str(amount) for name, amount in spec.pod.items()})
+    jobs = [
+        JobSpec(
+            name=f"job-{i:06d}",
+            arrival=float(arrivals[i]),
+            tasks=(TaskSpec(pod, int(sizes[i]), float(seconds[i])),),
+            min_member=int(sizes[i]),
+            queue=queues[int(shares[i])].name,
+            priority_class=classes[int(ranks[i])],
+        )
+        for i in range(n)
+    ]
+    hint = None
+    if spec.nodes is not None:
+        amounts = {name: str(amount) for name, amount in spec.nodes.allocatable.items()}
+        hint = NodeHint({"pods": "110", **amounts}, spec.nodes.count)
+    return Workload(
+        name=name,
+        format="synthetic",
+        jobs=in_order(jobs),
+        objects=(*map(_queue, queues), *_classes(spec)),
+        node_hint=hint,
+    )
+
+
+def _parts(weights: list[float]) -> NDArray[np.float64]:
+    column = np.asarray(weights, dtype=float)
+    if (column < 0).any() or column.sum() <= 0:
+        raise InputError(wanted="parts from 0 up, not all 0", found=weights)
+    return column / column.sum()
+
+
+def _arrivals(spec: Arrivals, n: int, rng: Generator) -> NDArray[np.float64]:
+    """Give times in whole milliseconds, so that they print alike everywhere."""
+    if spec.process == "uniform":
+        times = np.arange(n) * spec.mean_seconds
+    elif spec.process == "bursts":
+        size = max(spec.burst, 1)
+        gaps = rng.exponential(spec.mean_seconds * size, -(-n // size))
+        times = np.repeat(gaps.cumsum(), size)[:n]
+    else:
+        times = rng.exponential(spec.mean_seconds, n).cumsum()
+    return np.asarray(np.round(times, 3), dtype=np.float64)
+
+
+def _durations(spec: Durations, n: int, rng: Generator) -> NDArray[np.float64]:
+    match spec.distribution:
+        case "lognormal":
+            drawn = rng.lognormal(np.log(spec.median), spec.sigma, n)
+        case "exponential":
+            drawn = rng.exponential(spec.median, n)
+        case "uniform":
+            drawn = rng.uniform(spec.minimum, 2 * spec.median - spec.minimum, n)
+        case _:
+            drawn = np.full(n, spec.median)
+    clipped = np.round(np.clip(drawn, spec.minimum, spec.maximum), 3)
+    return np.asarray(clipped, dtype=np.float64)
+
+
+def _queue(share: QueueShare) -> KubeObject:
+    spec: dict[str, Any] = {
+        "weight": share.weight,
+        "deserved": share.deserved,
+        "capability": share.capability,
+        "guarantee": {"resource": share.guarantee},
+    }
+    return Queue(
+        metadata=ObjectMeta(name=share.name),
+        spec=msgspec.convert(spec, QueueSpec),
+        status=QueueStatus(state="Open"),
+    )
+
+
+def _classes(spec: Synthetic) -> list[KubeObject]:
+    """Give every priority class a value: the one that is stated, or ten, twenty, …, as listed."""
+    return [
+        PriorityClass(
+            metadata=ObjectMeta(name=name), value=spec.priority_values.get(name, 10 * (i + 1))
+        )
+        for i, name in enumerate(spec.priorities)
+    ]

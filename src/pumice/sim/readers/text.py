@@ -1,0 +1,55 @@
+"""Trace files as text, packed or not, and numbers in their columns."""
+
+import csv
+import gzip
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pumice.errors import InputError
+
+_GZIP = b"\x1f\x8b"
+
+
+def read_text(path: Path) -> str:
+    """Read a file, unpacking it if it is packed by gzip.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    try:
+        content = path.read_bytes()
+        if content.startswith(_GZIP):
+            content = gzip.decompress(content)
+        return content.decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        found = getattr(error, "strerror", None) or str(error)
+        raise InputError(wanted="a readable text file", found=found, file=str(path)) from None
+
+
+def csv_rows(text: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Give the rows of a table with a header, each with its line number."""
+    reader = csv.DictReader(text.splitlines())
+    for row in reader:
+        yield reader.line_num, {name: value or "" for name, value in row.items() if name}
+
+
+def header_of(text: str) -> set[str]:
+    """Name the columns of a table, if it is one."""
+    first = text.partition("\n")[0]
+    return {name.strip() for name in first.split(",")} if "," in first else set()
+
+
+def number(row: Mapping[str, str], column: str, file: str, line: int) -> float:
+    """Read a number in a column.
+
+    Raises:
+        InputError: There is none, or something else.
+    """
+    text = row.get(column, "")
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(
+            wanted="a number", found=text, field=column, file=f"{file}:{line}"
+        ) from None
