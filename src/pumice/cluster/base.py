@@ -4,9 +4,12 @@ Objects are plain manifests.  The scheduler's binder, the controllers and the co
 this protocol only; which cluster stands behind it they cannot tell.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, Literal, Protocol
+
+from pumice.errors import ClusterError
 
 Manifest = dict[str, Any]
 PatchType = Literal["merge", "json", "strategic", "apply"]
@@ -92,3 +95,55 @@ class Cluster(Protocol):
         self, about: Manifest, event_type: str, reason: str, message: str, source: str
     ) -> None:
         """Write an event about an object."""
+
+
+class Lane(IntEnum):
+    """How urgent a write is: lower lanes go first when writes wait for their turn."""
+
+    BIND = 0
+    EVICT = 1
+    STATUS = 2
+    EVENT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write as data: a method of ``Cluster`` and its arguments."""
+
+    verb: Literal["bind", "evict", "patch", "create", "update", "update_status", "delete", "record"]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+Done = Callable[[ClusterError | None], None]
+"""Told what came of a write; not necessarily on the thread that asked for it."""
+
+
+class Writer(Protocol):
+    """Where writes are handed in; they may be carried out at once or later, side by side."""
+
+    def submit(self, write: Write, *, lane: Lane, done: Done | None = None) -> None:
+        """Take a write; two writes of one lane about the same object keep their order."""
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until everything handed in is done; says whether it is."""
+
+
+class DirectWriter:
+    """Carries each write out at once, on a cluster that answers at once."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def submit(self, write: Write, *, lane: Lane, done: Done | None = None) -> None:  # noqa: ARG002
+        """Do it now."""
+        error: ClusterError | None = None
+        try:
+            getattr(self._cluster, write.verb)(**write.arguments)
+        except ClusterError as found:
+            error = found
+        if done is not None:
+            done(error)
+
+    def flush(self, timeout_s: float) -> bool:  # noqa: ARG002
+        """Nothing is ever left to do."""
+        return True
