@@ -30,9 +30,11 @@ def preempt(ssn: Session) -> None:
     while len(queues):
         queue = queues.pop()
         heap = ssn.job_heap(starving[queue], live=True)
+        in_order = []
         while len(heap):
-            preemption.between_jobs(heap.pop())
-        for job in starving[queue]:
+            in_order.append(heap.pop())
+            preemption.between_jobs(in_order[-1])
+        for job in in_order:  # Volcano takes them in no order of its own
             preemption.within_job(job)
 
 

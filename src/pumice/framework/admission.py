@@ -103,7 +103,8 @@ def divide_by_weight(snapshot: Snapshot, total: Column, limit: Column) -> Column
     """
     queues, remaining, n_rounds = snapshot.queues, total, 0
     rows = queues_with_jobs(snapshot)
-    deserved = np.zeros_like(limit)
+    rows = rows[np.argsort(np.array([queues.names[row] for row in rows.tolist()]))]
+    deserved = np.zeros_like(limit)  # sums in one order, whatever queue came first
     request = queues.booked + queues.pending
     while True:
         weight = queues.weight[rows].sum()
