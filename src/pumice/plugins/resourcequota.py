@@ -37,7 +37,7 @@ class ResourceQuotas(Plugin, name="resourcequota"):
         admitted = self._admitted.get(namespace, Counter())
         for quota in self._quotas.get(namespace, ()):
             hard, used = _amounts(quota.status.hard), _amounts(quota.status.used)
-            for name in needs.keys() & hard.keys():
+            for name in sorted(needs.keys() & hard.keys()):
                 taken = used[name] + admitted[name]
                 if taken + needs[name] > hard[name]:
                     self._refuse(job, quota, name, taken)
