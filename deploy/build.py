@@ -1,0 +1,146 @@
+"""Writes the generated files of this folder: ``python -m deploy.build``.
+
+The definitions are Python (``crds.py``, ``rbac.py``, ``workloads.py``); what users apply is YAML.
+A test asserts that the files are up to date.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from deploy.crds import RESOURCES
+from deploy.rbac import ADMISSION, CONTROLLERS, FOR_PODGROUPS, SCHEDULER, rules, table
+from deploy.webhooks import WEBHOOKS
+from deploy.workloads import USERS, certificate_component, everything
+
+HERE: Final = Path(__file__).resolve().parent
+CHART: Final = HERE / "helm" / "pumice"
+_NOTE: Final = (
+    "# Written by `python -m deploy.build`; change the Python files of this folder instead.\n"
+)
+
+
+_RIGHTS: Final = "<!-- rights: written by python -m deploy.build -->"
+_BUILDERS: Final = (
+    "hatchling",
+    "packaging",
+    "pathspec",
+    "pluggy",
+    "tomlkit",
+    "trove-classifiers",
+)
+"""The build backend and what it needs."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes lists inside mappings indented, texts of several lines as blocks, and no aliases."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
+        """Indent lists too."""
+        super().increase_indent(flow, indentless=False)
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        """Write equal parts out each time."""
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
+    style = "|" if "\n" in value else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def to_yaml(documents: Iterable[Mapping[str, Any] | Sequence[Any]]) -> str:
+    """Write documents one after another."""
+    return "---\n".join(
+        yaml.dump(one, Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
+        for one in documents
+    )
+
+
+def _roles() -> dict[str, Any]:
+    """Give the rules of each component for the chart."""
+    found: dict[str, Any] = {
+        one.name: {
+            "everywhere": rules(one.everywhere),
+            "at_home": rules(one.at_home),
+            "in_job_namespaces": rules(one.in_job_namespaces),
+        }
+        for one in (SCHEDULER, CONTROLLERS, ADMISSION)
+    }
+    found["for_podgroups"] = rules(FOR_PODGROUPS)
+    found["users"] = {who: rules(may) for who, may in USERS.items()}
+    return found
+
+
+def _webhooks() -> list[dict[str, Any]]:
+    """Give the webhooks for the chart, which chooses among them."""
+    return [
+        {
+            "path": one.path,
+            "name": one.name,
+            "configuration": one.configuration,
+            "mutates": one.mutates,
+            "namespaced": one.namespaced,
+            "ours": one.ours,
+            "rules": one.rules(),
+        }
+        for one in WEBHOOKS
+    ]
+
+
+def _values() -> dict[str, list[str]]:
+    """Give the values the chart knows, so that its notes can name those it does not."""
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    return {section: sorted(keys) for section, keys in values.items()}
+
+
+def _build_requirements() -> str:
+    """Give the locked versions of what builds the package, out of those for development."""
+    locked = (HERE.parent / "requirements" / "dev.txt").read_text(encoding="utf-8")
+    entries = re.split(r"^(?=\S)", locked, flags=re.MULTILINE)
+    return "".join(one for one in entries if one.partition("==")[0] in _BUILDERS)
+
+
+def _page() -> str:
+    """Give the page about installing, with the rights as they are."""
+    text = (HERE.parent / "docs" / "install.md").read_text(encoding="utf-8")
+    before, start, rest = text.partition(_RIGHTS)
+    _, end, after = rest.partition("<!-- end of rights -->")
+    rights = table([SCHEDULER, CONTROLLERS, ADMISSION, certificate_component()])
+    return f"{before}{start}\n{rights}{end}{after}"
+
+
+def outputs() -> dict[Path, str]:
+    """Give every generated file and what must be in it."""
+    files: dict[Path, str] = {}
+    for resource in RESOURCES:
+        text = _NOTE + to_yaml([resource.manifest()])
+        name = f"{resource.group}_{resource.plural}.yaml"
+        files[HERE / "crds" / name] = text
+        files[CHART / "files" / "crds" / name] = text
+    for name, content in (("rbac", _roles()), ("webhooks", _webhooks()), ("values", _values())):
+        files[CHART / "files" / f"{name}.yaml"] = _NOTE + to_yaml([content])
+    files[HERE / "build-requirements.txt"] = _NOTE + _build_requirements()
+    files[HERE.parent / "docs" / "install.md"] = _page()
+    documents = [*(resource.manifest() for resource in RESOURCES), *everything()]
+    files[HERE / "pumice.yaml"] = _NOTE + to_yaml(documents)
+    return files
+
+
+def main() -> None:
+    """Write the files."""
+    for path, text in outputs().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        sys.stdout.write(f"{path.relative_to(HERE.parent)}\n")
+
+
+if __name__ == "__main__":
+    main()

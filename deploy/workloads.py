@@ -1,0 +1,383 @@
+"""The objects that run Pumice on a cluster: namespace, deployments, services, roles, webhooks.
+
+Names, labels, ports and mount points are Volcano's, so that what knows Volcano knows these.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from deploy.rbac import ADMISSION, CONTROLLERS, SCHEDULER, Component, Grant, admission_init, rules
+from deploy.webhooks import DEFAULT, SERVICE, WEBHOOKS
+
+Manifest = dict[str, Any]
+
+NAMESPACE: Final = "volcano-system"
+RELEASE: Final = "volcano"
+SECRET: Final = "volcano-admission-secret"  # noqa: S105  # the name of one
+JOB_NAMESPACES: Final = ("default",)
+"""Where jobs with the plugins ssh and mpi may be run, which need a Secret."""
+JOB_ROLE: Final = "volcano-job-secrets"
+IMAGE: Final = f"pumice:{version('pumice')}"
+USER: Final = 1000
+CONFIG: Final = Path(__file__).resolve().parent / "helm" / "pumice" / "config"
+CERTIFICATES: Final = "/admission.local.config/certificates"
+HEALTH_PORT: Final = 11251
+
+
+_LOOK: Final = ("get", "list", "watch")
+_WRITE: Final = (*_LOOK, "create", "update", "patch", "delete")
+_SHARED: Final = Grant("scheduling.volcano.sh", ("podgroups", "queues"), _LOOK)
+USERS: Final = {
+    "editor": (
+        Grant("batch.volcano.sh", ("cronjobs", "jobs"), _WRITE),
+        Grant("flow.volcano.sh", ("jobflows", "jobtemplates"), _WRITE),
+        Grant("bus.volcano.sh", ("commands",), ("get", "list", "create")),
+        _SHARED,
+    ),
+    "viewer": (
+        Grant("batch.volcano.sh", ("cronjobs", "jobs"), _LOOK),
+        Grant("flow.volcano.sh", ("jobflows", "jobtemplates"), _LOOK),
+        _SHARED,
+    ),
+}
+"""What people may be allowed: to write jobs, or to look at them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of the three processes."""
+
+    component: Component
+    app: str
+    """The label its pods carry."""
+    args: tuple[str, ...]
+    cpu: str
+    memory: str
+    most_memory: str
+    port: int
+    """What the service leads to."""
+    service: str
+    service_port: int
+
+    @property
+    def name(self) -> str:
+        """The deployment's name."""
+        return f"{RELEASE}-{self.component.name}"
+
+
+_ELECTION: Final = ("--leader-elect=true", f"--leader-elect-resource-namespace={NAMESPACE}")
+_WATCHED: Final = ("--enable-healthz=true", "--enable-metrics=true")
+
+PARTS: Final[tuple[Part, ...]] = (
+    Part(
+        SCHEDULER,
+        "volcano-scheduler",
+        (
+            "scheduler",
+            "--scheduler-conf=/volcano.scheduler/volcano-scheduler.conf",
+            *_WATCHED,
+            *_ELECTION,
+            "--kube-api-qps=2000",
+            "--kube-api-burst=2000",
+            "--schedule-period=1s",
+            "-v=3",
+        ),
+        cpu="500m",
+        memory="512Mi",
+        most_memory="4Gi",
+        port=8080,
+        service="volcano-scheduler-service",
+        service_port=8080,
+    ),
+    Part(
+        CONTROLLERS,
+        "volcano-controller",
+        (
+            "controllers",
+            *_WATCHED,
+            *_ELECTION,
+            "--kube-api-qps=50",
+            "--kube-api-burst=100",
+            "--worker-threads=3",
+            "--worker-threads-for-gc=5",
+            "--worker-threads-for-podgroup=5",
+            "-v=4",
+        ),
+        cpu="200m",
+        memory="256Mi",
+        most_memory="2Gi",
+        port=8081,
+        service="volcano-controllers-service",
+        service_port=8081,
+    ),
+    Part(
+        ADMISSION,
+        "volcano-admission",
+        (
+            "webhooks",
+            f"--enabled-admission={','.join(DEFAULT)}",
+            f"--tls-cert-file={CERTIFICATES}/tls.crt",
+            f"--tls-private-key-file={CERTIFICATES}/tls.key",
+            "--admission-conf=/admission.local.config/configmap/volcano-admission.conf",
+            f"--webhook-namespace={NAMESPACE}",
+            f"--webhook-service-name={SERVICE}",
+            "--enable-healthz=true",
+            "--port=8443",
+            "-v=4",
+        ),
+        cpu="100m",
+        memory="128Mi",
+        most_memory="512Mi",
+        port=8443,
+        service=SERVICE,
+        service_port=443,
+    ),
+)
+
+
+def _object(api: str, kind: str, name: str, namespace: str = "", **parts: Any) -> Manifest:
+    metadata: Manifest = {"name": name}
+    if namespace:
+        metadata["namespace"] = namespace
+    metadata |= parts.pop("metadata", {})
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, **parts}
+
+
+def _bound(
+    component: Component, kind: str, namespace: str, grants: Iterable[Grant], name: str = ""
+) -> list[Manifest]:
+    """Give a role and its binding to the component's account."""
+    api = "rbac.authorization.k8s.io/v1"
+    account_name = f"{RELEASE}-{component.name}"
+    account = {"kind": "ServiceAccount", "name": account_name, "namespace": NAMESPACE}
+    name = name or account_name
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+    binding = f"{name}-role"
+    return [
+        _object(api, kind, name, namespace, rules=rules(grants)),
+        _object(api, f"{kind}Binding", binding, namespace, roleRef=reference, subjects=[account]),
+    ]
+
+
+def permissions(component: Component) -> list[Manifest]:
+    """Give the account of a component and everything it is bound to."""
+    account = _object("v1", "ServiceAccount", f"{RELEASE}-{component.name}", NAMESPACE)
+    found = [{**account, "automountServiceAccountToken": False}]
+    if component.everywhere:
+        found += _bound(component, "ClusterRole", "", component.everywhere)
+    if component.at_home:
+        found += _bound(component, "Role", NAMESPACE, component.at_home)
+    for namespace in JOB_NAMESPACES if component.in_job_namespaces else ():
+        secrets = component.in_job_namespaces
+        found += _bound(component, "Role", namespace, secrets, JOB_ROLE)
+    return found
+
+
+def container(name: str, resources: Manifest, mounts: Sequence[Manifest], **more: Any) -> Manifest:
+    """Give a container that can do nothing but its work."""
+    return {
+        "name": name,
+        "image": IMAGE,
+        "imagePullPolicy": "IfNotPresent",
+        **more,
+        "resources": resources,
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+        },
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}, *mounts],  # noqa: S108
+    }
+
+
+def pod(account: str, one: Manifest, volumes: Sequence[Manifest], **more: Any) -> Manifest:
+    """Give the specification of a pod around one container."""
+    return {
+        "serviceAccountName": account,
+        "automountServiceAccountToken": True,
+        "priorityClassName": "system-cluster-critical",
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        **more,
+        "containers": [one],
+        "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "256Mi"}}, *volumes],
+    }
+
+
+def _mounted(part: Part) -> tuple[list[Manifest], list[Manifest]]:
+    """Give mounts and volumes of what a process reads from files."""
+    if part.component is SCHEDULER:
+        config = {"name": f"{RELEASE}-scheduler-configmap"}
+        return (
+            [{"name": "scheduler-config", "mountPath": "/volcano.scheduler", "readOnly": True}],
+            [{"name": "scheduler-config", "configMap": config}],
+        )
+    if part.component is ADMISSION:
+        config = {"name": f"{RELEASE}-admission-configmap"}
+        where = "/admission.local.config/configmap"
+        return (
+            [
+                {"name": "admission-certs", "mountPath": CERTIFICATES, "readOnly": True},
+                {"name": "admission-config", "mountPath": where, "readOnly": True},
+            ],
+            [
+                {"name": "admission-certs", "secret": {"secretName": SECRET, "defaultMode": 0o440}},
+                {"name": "admission-config", "configMap": config},
+            ],
+        )
+    return [], []
+
+
+def _probe(path: str, **timing: int) -> Manifest:
+    return {"httpGet": {"path": path, "port": "healthz"}, **timing}
+
+
+def deployment(part: Part) -> Manifest:
+    """Give the deployment of a process."""
+    mounts, volumes = _mounted(part)
+    served = "webhooks" if part.component is ADMISSION else "metrics"
+    one = container(
+        part.name if part.component is not ADMISSION else "admission",
+        {
+            "requests": {"cpu": part.cpu, "memory": part.memory},
+            "limits": {"memory": part.most_memory},
+        },
+        mounts,
+        args=["serve", *part.args],
+        ports=[
+            {"name": served, "containerPort": part.port},
+            {"name": "healthz", "containerPort": HEALTH_PORT},
+        ],
+        startupProbe=_probe("/healthz", periodSeconds=2, failureThreshold=60),
+        livenessProbe=_probe("/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=3),
+        readinessProbe=_probe("/readyz", periodSeconds=5, timeoutSeconds=5),
+    )
+    labels = {"app": part.app}
+    apart = {
+        "podAffinityTerm": {
+            "labelSelector": {"matchLabels": labels},
+            "topologyKey": "kubernetes.io/hostname",
+        },
+        "weight": 100,
+    }
+    affinity = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": pod(part.name, one, volumes, affinity=affinity),
+    }
+    return _object(
+        "apps/v1",
+        "Deployment",
+        part.name,
+        NAMESPACE,
+        metadata={"labels": labels},
+        spec={"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
+    )
+
+
+def service(part: Part) -> Manifest:
+    """Give the service in front of a process."""
+    port: Manifest = {"port": part.service_port, "protocol": "TCP", "targetPort": part.port}
+    metadata: Manifest = {"labels": {"app": part.app}}
+    if part.component is not ADMISSION:
+        port["name"] = "metrics"
+        metadata["annotations"] = {
+            "prometheus.io/path": "/metrics",
+            "prometheus.io/port": str(part.port),
+            "prometheus.io/scrape": "true",
+        }
+    return _object(
+        "v1",
+        "Service",
+        part.service,
+        NAMESPACE,
+        metadata=metadata,
+        spec={"ports": [port], "selector": {"app": part.app}, "type": "ClusterIP"},
+    )
+
+
+def config_map(component: Component) -> Manifest:
+    """Give the configuration file of a component."""
+    file = f"volcano-{component.name}.conf"
+    text = (CONFIG / file).read_text(encoding="utf-8")
+    return _object(
+        "v1",
+        "ConfigMap",
+        f"{RELEASE}-{component.name}-configmap",
+        NAMESPACE,
+        data={file: text},
+    )
+
+
+ENABLED: Final = tuple(one for one in WEBHOOKS if one.path in DEFAULT)
+
+
+def certificate_component() -> Component:
+    """Give the rights of what makes the webhooks' certificate."""
+    return admission_init(SECRET, (one.configuration for one in ENABLED))
+
+
+def certificate_job() -> list[Manifest]:
+    """Give the job that makes the webhooks' certificate, and what it may do."""
+    component = certificate_component()
+    name = f"{RELEASE}-{component.name}"
+    args = [f"--namespace={NAMESPACE}", f"--service={SERVICE}", f"--secret={SECRET}"]
+    args += [
+        f"--{'mutating' if one.mutates else 'validating'}={one.configuration}" for one in ENABLED
+    ]
+    main = container(
+        "main",
+        {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        [],
+        command=["pumice-certificates"],
+        args=args,
+    )
+    spec = {
+        "backoffLimit": 10,
+        "ttlSecondsAfterFinished": 3600,
+        "template": {
+            "metadata": {"labels": {"app": name}},
+            "spec": pod(name, main, [], restartPolicy="OnFailure"),
+        },
+    }
+    labels = {"labels": {"app": name}}
+    job = _object("batch/v1", "Job", name, NAMESPACE, metadata=labels, spec=spec)
+    return [*permissions(component), job]
+
+
+def user_roles() -> list[Manifest]:
+    """Give roles to bind users to, for writing jobs and for looking at them."""
+    api = "rbac.authorization.k8s.io/v1"
+    return [
+        _object(api, "ClusterRole", f"vcjob-{who}-role", rules=rules(may))
+        for who, may in USERS.items()
+    ]
+
+
+def namespace() -> Manifest:
+    """Give the namespace; its label lets no pod in that asks for more than ours do."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    return _object("v1", "Namespace", NAMESPACE, metadata={"labels": labels})
+
+
+def everything() -> list[Manifest]:
+    """Give all objects but the custom resource definitions, in the order to apply them."""
+    found = [namespace(), config_map(SCHEDULER), config_map(ADMISSION)]
+    for part in PARTS:
+        found += permissions(part.component)
+    found += user_roles()
+    for part in PARTS:
+        found += [service(part), deployment(part)]
+    found += certificate_job()
+    found += [one.manifest(NAMESPACE) for one in ENABLED]
+    return found

@@ -1,0 +1,131 @@
+"""Runs scheduler and controllers on an embedded cluster and notes every call they make.
+
+A call is noted as the API server would authorise it: verb, group, resource with subresource.
+"""
+
+from pumice.api.conf import parse_conf
+from pumice.cluster.base import kind_of
+from pumice.cluster.embedded.clock import VirtualClock
+from pumice.cluster.embedded.kinds import BUILT_IN
+from pumice.cluster.embedded.kubelet import Kubelet
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.controllers import all_controllers
+from pumice.controllers.asked import ASKED
+from pumice.controllers.live_loop import LiveControllerLoop
+from pumice.live import LiveScheduler, make_queues
+from pumice.scheduler import Scheduler
+
+_BY_NAME = {kind.name: kind for kind in BUILT_IN}
+
+CONF = """
+actions: "enqueue, allocate, preempt, reclaim, backfill"
+tiers:
+  - plugins:
+      - name: priority
+      - name: gang
+      - name: conformance
+  - plugins:
+      - name: drf
+      - name: predicates
+      - name: proportion
+      - name: nodeorder
+"""
+
+
+class RecordingCluster:
+    """A cluster that notes what it is asked for; ``followed`` kinds are answered from a cache."""
+
+    def __init__(self, cluster, followed):
+        self._cluster = cluster
+        self._followed = frozenset(followed)
+        self.calls = set()
+
+    def __getattr__(self, name):
+        return getattr(self._cluster, name)
+
+    def note(self, verb, kind, subresource=""):
+        known = _BY_NAME[kind]
+        resource = f"{known.plural}/{subresource}" if subresource else known.plural
+        self.calls.add((verb, known.group, resource))
+
+    def get(self, kind, namespace, name):
+        if kind not in self._followed:
+            self.note("get", kind)
+        return self._cluster.get(kind, namespace, name)
+
+    def list(self, kind, namespace="", labels=None):
+        self.note("list", kind)
+        return self._cluster.list(kind, namespace, labels)
+
+    def watch(self, kind, namespace="", since=""):
+        self.note("watch", kind)
+        return self._cluster.watch(kind, namespace, since)
+
+    def create(self, manifest):
+        self.note("create", kind_of(manifest))
+        return self._cluster.create(manifest)
+
+    def update(self, manifest):
+        self.note("update", kind_of(manifest))
+        return self._cluster.update(manifest)
+
+    def update_status(self, manifest):
+        self.note("update", kind_of(manifest), "status")
+        return self._cluster.update_status(manifest)
+
+    def patch(self, kind, namespace, name, patch, *, patch_type="merge", subresource=""):
+        self.note("patch", kind, subresource)
+        return self._cluster.patch(
+            kind, namespace, name, patch, patch_type=patch_type, subresource=subresource
+        )
+
+    def delete(self, kind, namespace, name, **options):
+        self.note("delete", kind)
+        return self._cluster.delete(kind, namespace, name, **options)
+
+    def bind(self, *arguments, **options):
+        self.note("create", "Pod", "binding")
+        return self._cluster.bind(*arguments, **options)
+
+    def evict(self, *arguments, **options):
+        """On a real cluster: a condition, then a deletion."""
+        self.note("patch", "Pod", "status")
+        self.note("delete", "Pod")
+        return self._cluster.evict(*arguments, **options)
+
+    def record(self, *arguments, **options):
+        self.note("create", "Event")
+        return self._cluster.record(*arguments, **options)
+
+
+class Stage:
+    """An embedded cluster with scheduler, controllers and kubelet, each with calls of its own."""
+
+    def __init__(self):
+        self.clock = VirtualClock()
+        self.cluster = EmbeddedCluster(self.clock)
+        self.kubelet = Kubelet(self.cluster)
+        controllers = all_controllers()
+        watched = {kind for one in controllers for kind in one.watches} - {*ASKED}
+        self.controllers = RecordingCluster(self.cluster, watched)
+        self.loop = LiveControllerLoop(self.controllers, controllers)
+        self.scheduler = RecordingCluster(self.cluster, ())
+        make_queues(self.scheduler)
+        self.live = LiveScheduler(self.scheduler, Scheduler(parse_conf(CONF)))
+
+    def run(self, cycles=3):
+        """Let everything react for a few cycles of a second."""
+        for _ in range(cycles):
+            self.settle()
+            self.live.cycle()
+            self.settle()
+            self.clock.advance_to(self.clock.now() + 1.0)
+
+    def settle(self):
+        """Let controllers and kubelet react until nothing changes."""
+        before = -1
+        while before != self.cluster.version:
+            before = self.cluster.version
+            self.kubelet.sync()
+            self.cluster.collect_garbage()
+            self.loop.run_until_quiet()

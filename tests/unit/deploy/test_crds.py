@@ -1,0 +1,271 @@
+"""The custom resource definitions: Volcano's names, every field that is used, mistakes refused."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+from deploy.crds import RESOURCES
+
+from pumice.api.groups import PodGroup, Queue
+from pumice.api.meta import Part
+from pumice.api.nodes import HyperNode, Numatopology
+from pumice.cluster.embedded.kinds import BUILT_IN
+from tests.unit.deploy.broad_run import broad_run, job_spec
+from tests.unit.deploy.structural import problems
+
+ROOT = Path(__file__).resolve().parents[3]
+DEFINITIONS = [resource.manifest() for resource in RESOURCES]
+OURS = {resource.group for resource in RESOURCES}
+KNOWN = [kind for kind in BUILT_IN if kind.group in OURS]
+
+
+def schema_of(kind):
+    resource = next(one for one in RESOURCES if one.kind == kind)
+    return resource.manifest()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+
+
+def job(**spec):
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "j"},
+        "spec": {**job_spec(), **spec},
+    }
+
+
+def queue(**spec):
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": "q"},
+        "spec": spec,
+    }
+
+
+@pytest.mark.parametrize("kind", KNOWN, ids=lambda kind: kind.name)
+def test_a_definition_agrees_with_the_kinds_the_clusters_know(kind):
+    resource = next(one for one in RESOURCES if (one.group, one.kind) == (kind.group, kind.kind))
+    assert (kind.version, kind.plural, kind.short_names) == (
+        resource.version,
+        resource.plural,
+        resource.short,
+    )
+    assert kind.namespaced == (resource.scope == "Namespaced")
+    assert kind.has_status == resource.status
+
+
+def test_everything_a_run_stores_is_accepted_and_nothing_of_it_dropped():
+    found = {
+        (manifest["kind"], problem)
+        for manifest in broad_run().seen
+        if manifest["apiVersion"].partition("/")[0] in OURS
+        for problem in problems(DEFINITIONS, manifest)
+    }
+    assert found == set()
+
+
+def test_the_run_stores_objects_of_most_kinds():
+    kinds = {m["kind"] for m in broad_run().seen if m["apiVersion"].partition("/")[0] in OURS}
+    assert {"Job", "CronJob", "JobFlow", "JobTemplate", "PodGroup", "Queue"} <= kinds
+
+
+def fields_of(struct):
+    for field in msgspec.structs.fields(struct):
+        yield field.encode_name, field.type
+
+
+def parts_in(annotation):
+    """Give the structs inside a type such as ``tuple[X, ...] | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, Part):
+        yield annotation
+    for inner in getattr(annotation, "__args__", ()):
+        yield from parts_in(inner)
+
+
+def missing(struct, schema, path):
+    """List the fields of a type that a schema would drop."""
+    while "items" in schema or "additionalProperties" in schema:
+        schema = schema.get("items") or schema["additionalProperties"]
+    known = schema.get("properties", {})
+    for name, annotation in fields_of(struct):
+        if name == "metadata":
+            continue
+        if name not in known:
+            if "x-kubernetes-preserve-unknown-fields" not in schema:
+                yield f"{path}.{name}"
+            continue
+        for part in parts_in(annotation):
+            yield from missing(part, known[name], f"{path}.{name}")
+
+
+@pytest.mark.parametrize("struct", [HyperNode, Numatopology, PodGroup, Queue])
+def test_every_field_the_scheduler_reads_is_kept(struct):
+    assert [*missing(struct, schema_of(struct.__name__), "")] == []
+
+
+def manifests_in(folder):
+    for path in sorted((ROOT / folder).rglob("*.yaml")):
+        for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+            group = str((document or {}).get("apiVersion", "")).partition("/")[0]
+            if group in OURS:
+                yield pytest.param(document, id=f"{path.name}-{document['metadata'].get('name')}")
+
+
+@pytest.mark.parametrize("manifest", [*manifests_in("examples")])
+def test_every_example_is_accepted(manifest):
+    assert problems(DEFINITIONS, manifest) == []
+
+
+ACCEPTED = {
+    "a pod template with fields of any version of Kubernetes": job(
+        tasks=[
+            {
+                "replicas": 1,
+                "template": {
+                    "metadata": {"creationTimestamp": None, "labels": {"app": "x"}},
+                    "spec": {
+                        "hostUsers": False,
+                        "containers": [
+                            {
+                                "name": "c",
+                                "ports": [{"containerPort": 80}],
+                                "resources": {"requests": {"cpu": 1, "memory": "1Gi"}},
+                                "fieldOfTomorrow": {"a": [1]},
+                            }
+                        ],
+                    },
+                },
+            }
+        ]
+    ),
+    "policies of every form": job(
+        policies=[
+            {"event": "*", "action": "RestartJob"},
+            {"events": ["PodFailed", "TaskFailed"], "action": "AbortJob", "timeout": "10m"},
+            {"exitCode": -1, "action": "CompleteJob"},
+        ]
+    ),
+    "a claim of a new kind": job(
+        volumes=[{"mountPath": "/d", "volumeClaim": {"dataSourceRef": {"kind": "X", "name": "y"}}}]
+    ),
+    "amounts as numbers and texts": queue(
+        weight=1,
+        capability={"cpu": 4, "memory": "8Gi", "nvidia.com/gpu": "2"},
+        deserved={"cpu": "500m"},
+        guarantee={"resource": {"cpu": "1e3", "memory": "0.5Gi"}},
+    ),
+    "a queue with everything": queue(
+        parent="root",
+        priority=3,
+        reclaimable=False,
+        dequeueStrategy="fifo",
+        type="batch",
+        extendClusters=[{"name": "far", "weight": 1, "capacity": {"cpu": 1}}],
+        affinity={
+            "nodeGroupAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": ["a"]},
+            "nodeGroupAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": ["b"]},
+        },
+    ),
+    "a part of the network": {
+        "apiVersion": "topology.volcano.sh/v1alpha1",
+        "kind": "HyperNode",
+        "metadata": {"name": "s1"},
+        "spec": {
+            "tier": 1,
+            "tierName": "rack",
+            "members": [
+                {"type": "Node", "selector": {"exactMatch": {"name": "node-1"}}},
+                {"type": "Node", "selector": {"regexMatch": {"pattern": "^rack-.*"}}},
+                {"type": "HyperNode", "selector": {"labelMatch": {"matchLabels": {"a": "b"}}}},
+            ],
+        },
+    },
+    "a flow with probes and a patch": {
+        "apiVersion": "flow.volcano.sh/v1alpha1",
+        "kind": "JobFlow",
+        "metadata": {"name": "f"},
+        "spec": {
+            "jobRetainPolicy": "retain",
+            "flows": [
+                {
+                    "name": "a",
+                    "patch": {"jobSpec": {"queue": "fast"}},
+                    "dependsOn": {
+                        "targets": ["b"],
+                        "probe": {
+                            "httpGetList": [{"path": "/", "port": 80, "taskName": "t"}],
+                            "tcpSocketList": [{"port": 22}],
+                            "taskStatusList": [{"taskName": "t", "phase": "Running"}],
+                        },
+                    },
+                }
+            ],
+        },
+    },
+}
+
+REFUSED = {
+    "a job without tasks": (job(tasks=[]), ".spec.tasks"),
+    "a negative minAvailable": (job(minAvailable=-1), ".spec.minAvailable"),
+    "a number as text": (job(minAvailable="two"), ".spec.minAvailable"),
+    "an unknown event": (
+        job(policies=[{"event": "PodVanished", "action": "AbortJob"}]),
+        ".spec.policies[0].event",
+    ),
+    "a task name with capitals": (job(tasks=[{"name": "Worker"}]), ".spec.tasks[0].name"),
+    "a nameless container": (
+        job(tasks=[{"template": {"spec": {"containers": [{"image": "x"}]}}}]),
+        ".spec.tasks[0].template.spec.containers[0].name",
+    ),
+    "an amount that is none": (
+        job(
+            tasks=[
+                {
+                    "template": {
+                        "spec": {
+                            "containers": [
+                                {"name": "c", "resources": {"requests": {"cpu": "many"}}}
+                            ]
+                        }
+                    }
+                }
+            ]
+        ),
+        ".spec.tasks[0].template.spec.containers[0].resources.requests.cpu",
+    ),
+    "a volume without a place": (
+        job(volumes=[{"volumeClaimName": "c"}]),
+        ".spec.volumes[0].mountPath",
+    ),
+    "a misspelt field": (job(minAvailabel=1), ".spec.minAvailabel"),
+    "a weight of nothing": (queue(weight=0), ".spec.weight"),
+    "a capability that is no amount": (queue(capability={"cpu": "lots"}), ".spec.capability.cpu"),
+    "a strategy of one's own": (queue(dequeueStrategy="lifo"), ".spec.dequeueStrategy"),
+}
+
+
+@pytest.mark.parametrize("case", ACCEPTED)
+def test_what_volcano_knows_is_accepted_whole(case):
+    assert problems(DEFINITIONS, ACCEPTED[case]) == []
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_mistake_is_refused_where_it_was_made(case):
+    manifest, path = REFUSED[case]
+    assert [place for place, _ in problems(DEFINITIONS, manifest)] == [path]
+
+
+def test_a_patch_of_a_flow_has_no_defaults():
+    """Else it would overwrite the template with values nobody wrote."""
+    flows = schema_of("JobFlow")["properties"]["spec"]["properties"]["flows"]["items"]
+    spec = flows["properties"]["patch"]["properties"]["jobSpec"]["properties"]
+    assert [name for name, part in spec.items() if "default" in part] == []
+
+
+def test_a_job_has_the_defaults_of_volcano():
+    spec = schema_of("Job")["properties"]["spec"]["properties"]
+    assert {name: part["default"] for name, part in spec.items() if "default" in part} == {
+        "maxRetry": 3,
+        "queue": "default",
+    }

@@ -1,0 +1,64 @@
+"""The Dockerfile: locked, small, and without root."""
+
+import json
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+STEPS = [
+    line.split(maxsplit=1)
+    for line in re.sub(r"\\\n", " ", re.sub(r"^#.*\n", "", TEXT, flags=re.MULTILINE)).splitlines()
+    if line.strip()
+]
+STAGES = [at for at, step in enumerate(STEPS) if step[0] == "FROM"]
+LAST = STEPS[STAGES[-1] :]
+
+
+def words(step):
+    return [argument for name, argument in LAST if name == step]
+
+
+def test_the_last_stage_runs_as_a_numbered_user_that_is_not_root():
+    """The kubelet can tell that a number is not root, of a name it cannot."""
+    assert words("USER") == ["1000:1000"]
+
+
+def test_it_starts_the_command_without_a_shell():
+    assert [json.loads(one) for one in words("ENTRYPOINT")] == [["pumice"]]
+
+
+def test_what_builds_is_not_in_the_image():
+    assert len(STAGES) == 2
+    assert [one for one in words("COPY") if not one.startswith("--from=build")] == []
+    assert "pip uninstall" in " ".join(words("RUN"))
+
+
+def test_packages_come_with_hashes_or_from_the_build_itself():
+    installs = re.findall(r"pip install (.*?)(?: && |$)", " ".join(step[1] for step in STEPS))
+    assert len(installs) == 3
+    for one in installs:
+        assert "--no-deps" in one
+        assert "--require-hashes" in one or "--no-index" in one
+
+
+def test_the_base_is_a_version_not_whatever_is_latest():
+    (base,) = [argument for name, argument in STEPS if name == "ARG"]
+    assert re.fullmatch(r"PYTHON=python:\d+\.\d+-slim-\w+", base)
+
+
+def test_all_that_is_copied_exists_and_is_let_in():
+    let_in = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    sources = [
+        source
+        for name, argument in STEPS
+        if name == "COPY" and not argument.startswith("--from")
+        for source in argument.split()[:-1]
+    ]
+    for source in sources:
+        assert (ROOT / source).exists()
+        assert f"!{source.rstrip('/')}" in let_in
+
+
+def test_it_exposes_the_ports_of_the_processes():
+    assert {*words("EXPOSE")[0].split()} == {"8080", "8081", "8443", "11251"}
