@@ -1,28 +1,20 @@
-"""The only part of the controllers that touches a cluster: watches in, effects out.
+"""Looks at what changed, one object after another: watches in, effects out.
 
-Keys are looked at one after another, each on a view that holds the effects of those before.  A
-controller that fails hurts only the object it failed on.
+Each look is on a view that holds the effects of those before, for clusters that answer at once.
+``live_loop`` has the loop for a cluster that is slow.  A controller that fails hurts only the
+object it failed on.
 """
 
 import heapq
-from collections import deque
-from collections.abc import Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
-from pumice.cluster.base import Cluster, Manifest, Propagation
+from pumice.cluster.base import Cluster, Manifest
 from pumice.cluster.embedded.clock import Clock
-from pumice.controllers.base import (
-    Controller,
-    Create,
-    Delete,
-    Effect,
-    Key,
-    Patch,
-    Record,
-    Update,
-    UpdateStatus,
-)
+from pumice.controllers.base import Controller, Key
+from pumice.controllers.effects import carry_out
 from pumice.controllers.view import Change, ClusterView
 from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError
 
@@ -30,7 +22,8 @@ _FIRST_DELAY_S: Final = 0.005
 _LONGEST_DELAY_S: Final = 1000.0
 _REMEMBERED: Final = 1000
 
-_Item = tuple[int, Key]
+Item = tuple[int, Key]
+"""A controller, by its place, and an object it is to look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +40,34 @@ class Failure:
 class ControllerLoop:
     """Runs controllers on a cluster.
 
-    With a ``clock`` virtual time stops where a controller wants to look again.
+    With a ``clock`` virtual time stops where a controller wants to look again.  Objects of the
+    kinds ``asked`` for are asked for one by one; their changes are not noticed.
     """
 
     def __init__(
-        self, cluster: Cluster, controllers: Sequence[Controller], clock: Clock | None = None
+        self,
+        cluster: Cluster,
+        controllers: Sequence[Controller],
+        clock: Clock | None = None,
+        *,
+        asked: Collection[str] = (),
     ) -> None:
         self._cluster = cluster
         self._controllers = tuple(controllers)
         self._clock = clock
         kinds = dict.fromkeys(kind for c in controllers for kind in c.watches)
-        self.view = ClusterView(cluster, kinds)
+        self.view = ClusterView(cluster, kinds, asked)
         self.failures: deque[Failure] = deque(maxlen=_REMEMBERED)
         """What went wrong lately, oldest first."""
         self._interested = {
             kind: [i for i, c in enumerate(controllers) if kind in c.watches] for kind in kinds
         }
-        self._queue: dict[_Item, None] = {}
-        self._later: list[tuple[float, int, _Item]] = []
-        self._due: dict[_Item, float] = {}
-        self._attempts: dict[_Item, int] = {}
+        self.on_change: list[Callable[[Change], None]] = []
+        """Called with each change, before controllers are asked whom it concerns."""
+        self._queue: OrderedDict[Item, None] = OrderedDict()
+        self._later: list[tuple[float, int, Item]] = []
+        self._due: dict[Item, float] = {}
+        self._attempts: dict[Item, int] = {}
         self._postponed = 0
 
     @property
@@ -90,7 +91,7 @@ class ControllerLoop:
         """Have a controller look at an object although nothing changed."""
         for index, known in enumerate(self._controllers):
             if known.name == controller:
-                self._queue[index, key] = None
+                self._enqueue((index, key))
 
     def run_until_quiet(self, limit: int = 100_000) -> int:
         """Look at whatever changed until nothing does; gives how many looks it took.
@@ -100,8 +101,7 @@ class ControllerLoop:
         looks = 0
         self._notice()
         while self._queue and looks < limit:
-            item = next(iter(self._queue))
-            del self._queue[item]
+            item, _ = self._queue.popitem(last=False)
             looks += 1
             if self._look(item):
                 self._notice()
@@ -110,13 +110,22 @@ class ControllerLoop:
     def _notice(self) -> None:
         """Queue what changed and what is due."""
         for change in [*self.view.refresh()]:  # all of it first: they ask the view
-            for index in self._interested[change[0]]:
-                self._ask(index, change)
+            self._spread(change)
         now = self._cluster.now()
         while (when := self.next_at()) is not None and when <= now:
             item = heapq.heappop(self._later)[2]
             del self._due[item]
-            self._queue[item] = None
+            self._enqueue(item)
+
+    def _spread(self, change: Change) -> None:
+        """Tell a change to whom it may concern."""
+        for listener in self.on_change:
+            listener(change)
+        for index in self._interested[change[0]]:
+            self._ask(index, change)
+
+    def _enqueue(self, item: Item) -> None:
+        self._queue[item] = None
 
     def _ask(self, index: int, change: Change) -> None:
         """Ask a controller which objects a change concerns."""
@@ -126,13 +135,13 @@ class ControllerLoop:
         for manifest in manifests:
             try:
                 for key in controller.concerns(kind, manifest, self.view):
-                    self._queue[index, key] = None
+                    self._enqueue((index, key))
             except Exception as error:  # noqa: BLE001  # one bad object must not stop the others
                 metadata = manifest["metadata"]
                 key = Key(kind, metadata.get("namespace", ""), metadata["name"])
                 self._report((index, key), error, 1)
 
-    def _look(self, item: _Item) -> bool:
+    def _look(self, item: Item) -> bool:
         """Let a controller look at one object; says whether anything may have changed."""
         index, key = item
         self._due.pop(item, None)
@@ -141,7 +150,7 @@ class ControllerLoop:
             plan = self._controllers[index].reconcile(key, self.view)
             for effect in plan.effects:
                 done += 1
-                self._apply(effect)
+                carry_out(self._cluster, effect)
         except Exception as error:  # noqa: BLE001  # hurts this object only
             self._failed(item, error)
             return done > 0
@@ -150,53 +159,23 @@ class ControllerLoop:
             self._postpone(item, plan.again_in_s)
         return done > 0
 
-    def _apply(self, effect: Effect) -> None:
-        cluster = self._cluster
-        match effect:
-            case Create(manifest):
-                cluster.create(manifest)
-            case Update(manifest):
-                cluster.update(manifest)
-            case UpdateStatus(manifest):
-                cluster.update_status(manifest)
-            case Patch(key, changes, subresource):
-                cluster.patch(key.kind, key.namespace, key.name, changes, subresource=subresource)
-            case Delete():
-                self._delete(effect)
-            case Record(about, event_type, reason, message, source):
-                cluster.record(about, event_type, reason, message, source)
-
-    def _delete(self, effect: Delete) -> None:
-        key = effect.key
-        try:
-            self._cluster.delete(
-                key.kind,
-                key.namespace,
-                key.name,
-                grace_s=effect.grace_s,
-                propagation=cast("Propagation", effect.propagation),
-                uid=effect.uid,
-            )
-        except NotFoundError:  # what was wanted
-            return
-
-    def _failed(self, item: _Item, error: Exception) -> None:
+    def _failed(self, item: Item, error: Exception) -> None:
         """Look again: at once after a first stale read, else later and later."""
         attempts = self._attempts.get(item, 0) + 1
         self._attempts[item] = attempts
         stale = isinstance(error, ConflictError | NotFoundError | AlreadyExistsError)
         if stale and attempts == 1:
-            self._queue[item] = None
+            self._enqueue(item)
             return
         self._report(item, error, attempts)
         self._postpone(item, min(_FIRST_DELAY_S * 2 ** min(attempts - 1, 30), _LONGEST_DELAY_S))
 
-    def _report(self, item: _Item, error: Exception, attempts: int) -> None:
+    def _report(self, item: Item, error: Exception, attempts: int) -> None:
         index, key = item
         name = self._controllers[index].name
         self.failures.append(Failure(name, key, error, attempts, self._cluster.now()))
 
-    def _postpone(self, item: _Item, delay_s: float) -> None:
+    def _postpone(self, item: Item, delay_s: float) -> None:
         when = self._cluster.now() + max(delay_s, 0.0)
         self._due[item] = when
         self._postponed += 1

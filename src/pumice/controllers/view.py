@@ -3,11 +3,15 @@
 Used by the controller loop.  Objects are shared with the cluster: nobody changes them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
 
-from pumice.cluster.base import Cluster, Event, Manifest
-from pumice.errors import GoneError
+from pumice.cluster.base import Cluster, Event, Manifest, kind_of
+from pumice.controllers.asked import Asked
+from pumice.errors import GoneError, NotFoundError
+
+_CONFIRMED_S: Final = 5.0
+"""A watch tells of a write by then, unless what was written is gone."""
 
 Change = tuple[str, Manifest | None, Manifest | None]
 """Kind, object before and object after; None where there is none."""
@@ -26,6 +30,11 @@ def _controller_of(manifest: Mapping[str, Any]) -> str:
     return ""
 
 
+def _number(version: str) -> int:
+    """Give a resourceVersion as a number to compare by, 0 if it is none."""
+    return int(version) if version.isdecimal() else 0
+
+
 class _Mirror:
     """Objects of one kind by namespace and name, and by the owner in charge."""
 
@@ -33,6 +42,9 @@ class _Mirror:
         self.version = ""
         self.spaces: dict[str, dict[str, Manifest]] = {}
         self.owned: dict[str, dict[tuple[str, str], Manifest]] = {}
+        self.ahead: dict[tuple[str, str], tuple[int, float]] = {}
+        """Objects known from the answer to a write, which the watch has not told of yet: their
+        version, and the time at which to look whether they are still there."""
 
     def put(self, manifest: Manifest) -> Manifest | None:
         """Take in an object; gives the one before."""
@@ -65,11 +77,15 @@ class _Mirror:
 
 
 class ClusterView:
-    """What controllers see; complete for the kinds given, as of the last ``refresh``."""
+    """What controllers see; complete for the kinds given, as of the last ``refresh``.
 
-    def __init__(self, cluster: Cluster, kinds: Iterable[str]) -> None:
+    Of the kinds ``asked`` for only ``get`` gives something; the cluster is asked each time.
+    """
+
+    def __init__(self, cluster: Cluster, kinds: Iterable[str], asked: Collection[str] = ()) -> None:
         self._cluster = cluster
-        self._mirrors = {kind: _Mirror() for kind in kinds}
+        self.asked = Asked(cluster, asked)
+        self._mirrors = {kind: _Mirror() for kind in kinds if kind not in self.asked.kinds}
 
     @property
     def now(self) -> float:
@@ -78,6 +94,8 @@ class ClusterView:
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Give one object, None if there is none."""
+        if kind in self.asked.kinds:
+            return self.asked.get(kind, namespace, name)
         return self._mirrors[kind].spaces.get(namespace, {}).get(name)
 
     def owned_by(self, kind: str, owner: Manifest) -> "list[Manifest]":
@@ -93,10 +111,30 @@ class ClusterView:
                     yield from self._relist(kind, mirror)
                 for event in self._cluster.watch(kind, since=mirror.version):
                     mirror.version = event.object["metadata"]["resourceVersion"]
-                    if event.type != "BOOKMARK":
+                    if event.type != "BOOKMARK" and not self._behind(mirror, event):
                         yield self._take(kind, mirror, event)
             except GoneError:
                 yield from self._relist(kind, mirror)
+            if mirror.ahead:
+                yield from self._vanished(kind, mirror)
+
+    def expect(self, manifest: Manifest) -> Change | None:
+        """Take in an object as a write gave it back, before the watch tells; gives the change.
+
+        Whoever looks next sees what was written, although the cluster tells late.
+        """
+        self.asked.put(manifest)
+        kind = kind_of(manifest)
+        mirror = self._mirrors.get(kind)
+        version = _number(manifest["metadata"].get("resourceVersion") or "")
+        if mirror is None or version <= _number(mirror.version):  # told already, or never will be
+            return None
+        place = _place(manifest)
+        known = mirror.spaces.get(place[0], {}).get(place[1])
+        if known is not None and version <= _number(known["metadata"]["resourceVersion"]):
+            return None
+        mirror.ahead[place] = version, self.now + _CONFIRMED_S
+        return kind, mirror.put(manifest), manifest
 
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
@@ -109,6 +147,41 @@ class ClusterView:
         return [m for m in found if wanted <= (m["metadata"].get("labels") or {}).items()]
 
     @staticmethod
+    def _behind(mirror: _Mirror, event: Event) -> bool:
+        """Say whether an event tells no more than a write did."""
+        place = _place(event.object)
+        known = mirror.ahead.get(place)
+        if known is None:
+            return False
+        ahead = known[0]
+        version = _number(event.object["metadata"]["resourceVersion"])
+        if version >= ahead:
+            del mirror.ahead[place]
+        return version < ahead or (version == ahead and event.type != "DELETED")
+
+    def _vanished(self, kind: str, mirror: _Mirror) -> Iterator[Change]:
+        """Forget what was written and then deleted before the watch told of it.
+
+        A cluster may leave out of a watch what came and went in between.
+        """
+        seen = _number(mirror.version)
+        for place, (version, look_at) in [*mirror.ahead.items()]:
+            if version > seen and self.now < look_at:
+                continue
+            del mirror.ahead[place]
+            known = mirror.spaces.get(place[0], {}).get(place[1])
+            if known is not None and (version <= seen or not self._exists(kind, place)):
+                mirror.remove(known)
+                yield kind, known, None
+
+    def _exists(self, kind: str, place: tuple[str, str]) -> bool:
+        try:
+            self._cluster.get(kind, *place)
+        except NotFoundError:
+            return False
+        return True
+
+    @staticmethod
     def _take(kind: str, mirror: _Mirror, event: Event) -> Change:
         if event.type == "DELETED":
             return kind, mirror.remove(event.object) or event.object, None
@@ -118,6 +191,7 @@ class ClusterView:
         """Start over from a list, telling only what differs from what was known."""
         items, version = self._cluster.list(kind)
         mirror.version = version
+        mirror.ahead.clear()
         present = {_place(manifest) for manifest in items}
         for known in [*mirror.all("")]:
             if _place(known) not in present:

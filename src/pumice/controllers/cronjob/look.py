@@ -3,9 +3,9 @@
 from copy import deepcopy
 from typing import Any, Final
 
+from pumice.api.cron_schedule import load_zone
 from pumice.api.meta import epoch
 from pumice.controllers.base import Create, Delete, Effect, Key, Manifest, Patch, Record, View
-from pumice.controllers.cron_schedule import load_zone
 from pumice.controllers.cronjob.timing import due, read_schedule, wait_s
 from pumice.controllers.garbage import FINISHED, JOB
 from pumice.controllers.ownership import SOURCE, controlled_by, controller_of, key_of, phase_of

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Final
 
+from pumice.api.cron_schedule import Schedule, latest, load_zone, parse_schedule
 from pumice.api.meta import epoch
 from pumice.controllers.base import Manifest
-from pumice.controllers.cron_schedule import Schedule, latest, load_zone, parse_schedule
 from pumice.errors import InputError
 
 _MANY: Final = 100

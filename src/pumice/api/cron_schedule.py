@@ -76,6 +76,8 @@ class Fields:
 
     def next(self, after: float) -> float | None:
         """Give the first matching full minute later than ``after``."""
+        if not (self.minutes and self.hours and self.month_days and self.months):
+            return None  # a field of nothing but commas lists nothing
         at = (int(after) // _MINUTE + 1) * _MINUTE
         last_year = datetime.fromtimestamp(at, self.zone).year + _HORIZON_YEARS
         while True:
@@ -176,8 +178,6 @@ def _field(
         found, star = _range(part, low, high, names)
         values |= found
         is_open = is_open or star
-    if not values:
-        raise InputError(wanted=f"values from {low} to {high}", found=text)
     return frozenset(values), is_open
 
 
@@ -200,7 +200,8 @@ def _number(text: str, low: int, high: int, names: tuple[str, ...] = ()) -> int:
     """Read a value by its name or as a number."""
     if text.lower() in names:
         return names.index(text.lower()) + low  # January is 1, Sunday is 0
-    readable = text.isascii() and text.isdigit() and len(text) <= 9
+    digits = text.removeprefix("+")  # Go reads a sign
+    readable = digits.isascii() and digits.isdigit() and len(digits) <= 9
     if not readable or not low <= int(text) <= high:
         raise InputError(wanted=f"a number from {low} to {high}", found=text)
     return int(text)

@@ -1,0 +1,157 @@
+"""One process and its parts: started together, watched, and stopped in the right order.
+
+A part that ends although nobody told it to, or a lease that is lost, ends the process: whoever
+started it starts it anew, from what the cluster has.
+"""
+
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Final
+
+from pumice import logs
+from pumice.cluster.lease import LeaseElector
+from pumice.metrics import Metrics
+
+_LOOK_S: Final = 0.25
+_PATIENCE_S: Final = 25.0
+"""Time for parts to end once told to; a pod is given 30 seconds by default."""
+
+_log = logs.get("serve")
+
+
+@dataclass
+class Part:
+    """Something that runs until it is told to stop."""
+
+    name: str
+    run: Callable[[threading.Event], None]
+    needs_lead: bool = False
+    """Whether it starts only once this process leads."""
+    error: BaseException | None = None
+    thread: threading.Thread | None = None
+
+    def start(self, stop: threading.Event) -> None:
+        """Run on a thread of its own."""
+        self.thread = threading.Thread(
+            target=self._guarded, args=(stop,), name=self.name, daemon=True
+        )
+        self.thread.start()
+
+    def _guarded(self, stop: threading.Event) -> None:
+        try:
+            self.run(stop)
+        except Exception as error:  # noqa: BLE001  # told by whoever watches
+            self.error = error
+
+    @property
+    def ended(self) -> bool:
+        """Whether it was started and runs no more."""
+        return self.thread is not None and not self.thread.is_alive()
+
+
+@dataclass
+class Process:
+    """Parts that live and end together."""
+
+    parts: list[Part]
+    metrics: Metrics
+    elector: LeaseElector | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+    dump: Callable[[], object] | None = None
+    """Writes down what is known, when a signal asks for it."""
+    patience_s: float = _PATIENCE_S
+    problem: str = ""
+    """Why the process ends although nobody told it to."""
+
+    def __post_init__(self) -> None:
+        self._dump_wanted = threading.Event()
+        self._step_down = threading.Event()
+
+    def run(self) -> int:
+        """Run until told to stop or until something breaks; gives the exit code."""
+        election = self._start_election()
+        for part in self.parts:
+            if not part.needs_lead or self.elector is None:
+                part.start(self.stop)
+        while not self.stop.wait(_LOOK_S):
+            self.watch()
+        self._end_parts()
+        self._step_down.set()  # only now: nothing of ours may write any more
+        if election is not None:
+            election.join(self.patience_s)
+        return 1 if self.problem else 0
+
+    def watch(self) -> None:
+        """Look after parts and lease once."""
+        if self.elector is not None:
+            self._watch_lead(self.elector)
+        else:
+            self.metrics.leading(leads=True)
+        for part in self.parts:
+            if part.ended and not self.stop.is_set():
+                self._fail(f"{part.name} ended", part.error)
+        if self._dump_wanted.is_set():
+            self._dump_wanted.clear()
+            self._write_dump()
+
+    def handle_signals(self) -> None:
+        """Stop on SIGTERM and SIGINT, at once on the second; dump on SIGUSR1 and SIGUSR2."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._told_to_stop)
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(number, lambda *_: self._dump_wanted.set())
+
+    def _told_to_stop(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if self.stop.is_set():
+            os._exit(1)
+        _log.info("told to stop", signal=signal.Signals(number).name)
+        self.stop.set()
+
+    def _start_election(self) -> threading.Thread | None:
+        if self.elector is None:
+            return None
+        thread = threading.Thread(
+            target=self.elector.run, args=(self._step_down,), name="election", daemon=True
+        )
+        thread.start()
+        return thread
+
+    def _watch_lead(self, elector: LeaseElector) -> None:
+        leads = elector.is_leader()
+        self.metrics.leading(leads=leads)
+        if elector.lost:
+            self._fail("the lease is lost", None)
+        for part in self.parts:
+            if leads and part.needs_lead and part.thread is None:
+                part.start(self.stop)
+
+    def _fail(self, problem: str, error: BaseException | None) -> None:
+        if self.problem:
+            return
+        self.problem = problem if error is None else f"{problem}: {error}"
+        _log.error(problem, error=error if error is not None else "")
+        if error is not None:
+            _log.v(1).info("where", trace="".join(traceback.format_exception(error)))
+        self.stop.set()
+
+    def _end_parts(self) -> None:
+        for part in self.parts:
+            if part.thread is not None:
+                part.thread.join(self.patience_s)
+                if part.thread.is_alive():
+                    _log.warning("does not end", part=part.name)
+                    self.problem = self.problem or f"{part.name} does not end"
+
+    def _write_dump(self) -> None:
+        if self.dump is None:
+            return
+        try:
+            self.dump()
+        except Exception as error:  # noqa: BLE001  # a dump is no reason to end
+            _log.error("cannot write down what is known", error=error)

@@ -1,0 +1,199 @@
+"""Election of the one process at work, by a Lease as all Kubernetes components do it.
+
+Used by serving processes; asks a cluster without a fence of its own.  Whether this process leads
+is a matter of its own steady clock: nobody's wall clock, and no answer that came late, can make
+it lead longer than it may.
+"""
+
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pumice import logs
+from pumice.cluster.base import Cluster, Manifest
+from pumice.errors import AlreadyExistsError, ClusterError, ConflictError, NotFoundError
+
+KIND: Final = "Lease.coordination.k8s.io"
+_JITTER: Final = 0.2  # of the retry period, so that candidates do not ask in step
+
+_log = logs.get("lease")
+
+
+class LeaseElector:
+    """One candidate for a lease.
+
+    A holder counts as gone once its lease was not renewed for ``lease_s`` as seen from here.
+    Others do the same, so this process leads only until ``renew_s``, which must be less, after it
+    asked for the renewal that was granted last.  ``clock`` is steady and need not tell the time.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        namespace: str,
+        name: str,
+        identity: str,
+        lease_s: float = 15.0,
+        renew_s: float = 10.0,
+        retry_s: float = 2.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._name = name
+        self.identity = identity
+        self._lease_s = lease_s
+        self._renew_s = renew_s
+        self._retry_s = retry_s
+        self._clock = clock
+        self._lease: Manifest | None = None
+        self._seen_at = 0.0
+        self._leads_until: float | None = None
+        self._tries = 0
+        self.led = threading.Event()
+        """Set once this process led."""
+
+    def is_leader(self) -> bool:
+        """Say whether this process may act now."""
+        until = self._leads_until
+        return until is not None and self._clock() < until
+
+    @property
+    def lost(self) -> bool:
+        """Whether this process led and does so no more; it never will again."""
+        return self.led.is_set() and not self.is_leader()
+
+    @property
+    def holder(self) -> str:
+        """Who holds the lease as far as is known; nobody if empty."""
+        return str(_spec(self._lease).get("holderIdentity") or "")
+
+    def run(self, stop: threading.Event) -> None:
+        """Try for the lease and keep it until told to stop, or until it is lost.
+
+        A lease still held when told to stop is given back.
+        """
+        while not stop.is_set() and not self.lost:
+            self.step()
+            stop.wait(self._pause())
+        if self.is_leader():
+            self.release()
+
+    def step(self) -> bool:
+        """Try once to get or to keep the lease; says whether this process leads."""
+        if not self.lost:
+            self._tries += 1
+            try:
+                self._try()
+            except (ConflictError, AlreadyExistsError):
+                _log.v(4).info("another candidate was faster", lease=self._name)
+                self._forget_if_taken()
+            except ClusterError as error:
+                _log.warning("cannot reach the lease", lease=self._name, error=error)
+        return self.is_leader()
+
+    def release(self) -> None:
+        """Give the lease back, so that another need not wait for it to run out."""
+        lease, self._leads_until = self._lease, None
+        if lease is None:
+            return
+        now = _timestamp(self._cluster.now())
+        given = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
+        try:
+            self._lease = self._cluster.update({**lease, "spec": {**_spec(lease), **given}})
+            _log.info("gave the lease back", lease=self._name)
+        except ClusterError as error:
+            _log.warning("cannot give the lease back", lease=self._name, error=error)
+
+    def _pause(self) -> float:
+        if self.is_leader():
+            return self._retry_s
+        draw = zlib.crc32(f"{self.identity} {self._tries}".encode()) / 2**32
+        return self._retry_s * (1.0 + _JITTER * draw)
+
+    def _try(self) -> None:
+        asked = self._clock()
+        try:
+            if self._lease is None or not self.is_leader():
+                self._observe(self._cluster.get(KIND, self._namespace, self._name))
+            if self._lease is not None and self._free():
+                self._won(self._cluster.update(self._renewed(self._lease)), asked)
+        except NotFoundError:  # never made, or deleted
+            self._won(self._cluster.create(self._first()), asked)
+
+    def _forget_if_taken(self) -> None:
+        """After a conflict: see who holds the lease; another than this process ends its lead."""
+        try:
+            self._observe(self._cluster.get(KIND, self._namespace, self._name))
+        except ClusterError as error:
+            _log.warning("cannot reach the lease", lease=self._name, error=error)
+
+    def _observe(self, lease: Manifest) -> None:
+        """Take in the lease; the time of a change is when it is seen here."""
+        known = self._lease
+        if known is None or _record(known) != _record(lease):
+            self._seen_at = self._clock()
+        self._lease = lease
+        if self.holder != self.identity:
+            self._leads_until = None
+
+    def _free(self) -> bool:
+        """Say whether the lease may be taken."""
+        if self.holder in ("", self.identity):
+            return True
+        lasts = float(_spec(self._lease).get("leaseDurationSeconds") or self._lease_s)
+        return self._clock() >= self._seen_at + lasts
+
+    def _won(self, lease: Manifest, asked: float) -> None:
+        self._lease = lease
+        self._seen_at = self._clock()
+        self._leads_until = asked + self._renew_s
+        if self.is_leader() and not self.led.is_set():
+            _log.info("leads", lease=f"{self._namespace}/{self._name}", identity=self.identity)
+            self.led.set()
+
+    def _first(self) -> Manifest:
+        """Make the lease that is not there yet."""
+        return {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": self._name, "namespace": self._namespace},
+            "spec": self._terms(acquired="", transitions=0),
+        }
+
+    def _renewed(self, lease: Manifest) -> Manifest:
+        """Make a lease ours, or ours for longer."""
+        spec = _spec(lease)
+        mine = spec.get("holderIdentity") == self.identity
+        transitions = int(spec.get("leaseTransitions") or 0) + (not mine)
+        acquired = str(spec.get("acquireTime") or "") if mine else ""
+        terms = self._terms(acquired=acquired, transitions=transitions)
+        return {**lease, "spec": {**spec, **terms}}
+
+    def _terms(self, *, acquired: str, transitions: int) -> Manifest:
+        now = _timestamp(self._cluster.now())
+        return {
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": max(int(self._lease_s), 1),
+            "acquireTime": acquired or now,
+            "renewTime": now,
+            "leaseTransitions": transitions,
+        }
+
+
+def _spec(lease: Manifest | None) -> dict[str, Any]:
+    return (lease or {}).get("spec") or {}
+
+
+def _record(lease: Manifest) -> tuple[object, ...]:
+    """Give what a holder changes when it renews."""
+    spec = _spec(lease)
+    return tuple(spec.get(name) for name in ("holderIdentity", "renewTime", "leaseTransitions"))
+
+
+def _timestamp(now: float) -> str:
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

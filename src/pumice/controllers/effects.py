@@ -1,0 +1,81 @@
+"""Effects carried out on a cluster: one by one, or those that do not depend on each other together.
+
+The only part of the controllers that writes.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from pumice.cluster.base import Cluster, Manifest, Propagation, kind_of
+from pumice.controllers.base import (
+    Create,
+    Delete,
+    Effect,
+    Patch,
+    Record,
+    Update,
+    UpdateStatus,
+)
+from pumice.errors import NotFoundError
+
+
+def carry_out(cluster: Cluster, effect: Effect) -> Manifest | None:
+    """Do what an effect says; gives the object as it is after it, where the cluster tells."""
+    match effect:
+        case Create(manifest):
+            return cluster.create(manifest)
+        case Update(manifest):
+            return cluster.update(manifest)
+        case UpdateStatus(manifest):
+            return cluster.update_status(manifest)
+        case Patch(key, changes, subresource):
+            return cluster.patch(
+                key.kind, key.namespace, key.name, changes, subresource=subresource
+            )
+        case Delete():
+            _delete(cluster, effect)
+        case Record(about, event_type, reason, message, source):
+            cluster.record(about, event_type, reason, message, source)
+    return None
+
+
+def _delete(cluster: Cluster, effect: Delete) -> None:
+    key = effect.key
+    try:
+        cluster.delete(
+            key.kind,
+            key.namespace,
+            key.name,
+            grace_s=effect.grace_s,
+            propagation=cast("Propagation", effect.propagation),
+            uid=effect.uid,
+        )
+    except NotFoundError:  # what was wanted
+        return
+
+
+def batches(effects: Sequence[Effect]) -> Iterator[list[Effect]]:
+    """Cut effects into runs, in order, whose members may be carried out side by side.
+
+    Such are creations of objects of one kind, deletions of objects of one kind, and events.
+    """
+    batch: list[Effect] = []
+    for effect in effects:
+        if batch and (_likeness(effect) is None or _likeness(effect) != _likeness(batch[-1])):
+            yield batch
+            batch = []
+        batch.append(effect)
+    if batch:
+        yield batch
+
+
+def _likeness(effect: Effect) -> tuple[type[Effect], str] | None:
+    """Give what effects have in common that may go side by side, None for one that may not."""
+    match effect:
+        case Create(manifest):
+            return Create, kind_of(manifest)
+        case Delete(key):
+            return Delete, key.kind
+        case Record():
+            return Record, ""
+    return None

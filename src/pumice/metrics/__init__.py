@@ -1,0 +1,18 @@
+"""Figures about a serving process for Prometheus: Volcano's by their exact names, and our own.
+
+Any layer from the cluster up may fill them; nothing decides by them.
+"""
+
+from pumice.metrics.catalogue import CATALOGUE, Figure, Group, exponential_buckets
+from pumice.metrics.exposition import CONTENT_TYPE, expose
+from pumice.metrics.facade import Metrics
+
+__all__ = [
+    "CATALOGUE",
+    "CONTENT_TYPE",
+    "Figure",
+    "Group",
+    "Metrics",
+    "exponential_buckets",
+    "expose",
+]

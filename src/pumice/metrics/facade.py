@@ -1,0 +1,280 @@
+"""What the running parts call to have something counted; times go in as seconds.
+
+One object a process, with a registry of its own.  Safe to call from several threads.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics_core import Metric
+from prometheus_client.process_collector import ProcessCollector
+
+from pumice import __version__
+from pumice.metrics.catalogue import CATALOGUE, QUEUE_AMOUNTS, Figure, Group
+from pumice.metrics.exposition import expose
+
+_MS: Final = 1000.0
+_JOB_FIGURES: Final = (
+    "volcano_e2e_job_scheduling_duration",
+    "volcano_e2e_job_scheduling_start_time",
+    "volcano_e2e_job_scheduling_last_time",
+)
+_QUEUE_STATES: Final = ("share", "weight", "overused")
+_PHASES: Final = ("inqueue", "pending", "running", "unknown", "completed")
+
+
+class _PlainCounter(Gauge):
+    """A counter that keeps its name; the library's own would add ``_total``."""
+
+    def collect(self) -> Iterable[Metric]:
+        """Tell the samples as those of a counter."""
+        for metric in super().collect():
+            metric.type = "counter"
+            yield metric
+
+
+def _make(figure: Figure, registry: CollectorRegistry | None) -> Any:
+    if figure.kind == "histogram":
+        return Histogram(
+            figure.name, figure.help, figure.labels, buckets=figure.buckets, registry=registry
+        )
+    kind: type[Gauge | Counter] = Gauge
+    if figure.kind == "counter":
+        kind = Counter if figure.name.endswith("_total") else _PlainCounter
+    return kind(figure.name, figure.help, figure.labels, registry=registry)
+
+
+class Metrics:
+    """All figures of one process; only those of the ``groups`` it serves are exposed."""
+
+    def __init__(
+        self,
+        registry: CollectorRegistry | None = None,
+        *,
+        groups: Collection[Group] = ("scheduler", "controllers"),
+    ) -> None:
+        self.registry = registry or CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        told = {"process", *groups}
+        self._figures = {
+            figure.name: _make(figure, self.registry if figure.group in told else None)
+            for figure in CATALOGUE
+        }
+        self._scalars: dict[str, set[str]] = {}
+        self._waiting: set[str] = set()
+        self._figures["pumice_build_info"].labels(__version__).set(1)
+
+    def text(self) -> str:
+        """Give all figures as Prometheus reads them."""
+        return expose(self.registry)
+
+    def _child(self, name: str, *labels: str) -> Any:
+        figure = self._figures[name]
+        return figure.labels(*labels) if labels else figure
+
+    def _observe(self, name: str, seconds: float, *labels: str) -> None:
+        self._child(f"volcano_{name}_milliseconds", *labels).observe(max(seconds, 0.0) * _MS)
+
+    def _drop(self, name: str, *labels: str) -> None:
+        try:
+            self._figures[name].remove(*labels)
+        except KeyError:  # older client libraries: there is no such series
+            return
+
+    # A scheduling cycle
+
+    def cycle_done(self, seconds: float) -> None:
+        """Count a whole cycle."""
+        self._observe("e2e_scheduling_latency", seconds)
+
+    def session_opened(self, seconds: float) -> None:
+        """Count the opening of a session."""
+        self._observe("open_session_duration", seconds)
+
+    def action_done(self, action: str, seconds: float) -> None:
+        """Count one action of a cycle."""
+        self._observe("action_scheduling_latency", seconds, action)
+
+    def plugin_done(self, plugin: str, on_session: str, seconds: float) -> None:
+        """Count a plugin's part in OnSessionOpen or OnSessionClose."""
+        self._observe("plugin_scheduling_latency", seconds, plugin, on_session)
+
+    def task_stage(self, stage: str, seconds: float) -> None:
+        """Count how long after its creation a task came to a stage."""
+        self._observe("task_scheduling_latency", seconds, stage)
+
+    def stage_took(self, stage: str, seconds: float) -> None:
+        """Count how long a stage of scheduling a task took."""
+        self._observe("scheduling_stage_duration", seconds, stage)
+
+    def attempts(self, result: str, count: int = 1) -> None:
+        """Count tasks by what came of them: scheduled, unschedulable, error."""
+        self._child("volcano_schedule_attempts_total", result).inc(count)
+
+    # Jobs
+
+    def job_seen(self, job: str, queue: str, namespace: str, *, now: float) -> None:
+        """Remember when a job was first seen."""
+        self._child(_JOB_FIGURES[1], job, queue, namespace).set(int(now))
+
+    def job_scheduled(
+        self, job: str, queue: str, namespace: str, *, created: float, now: float
+    ) -> None:
+        """Count a job whose tasks got nodes."""
+        waited = max(now - created, 0.0)
+        self._child(_JOB_FIGURES[0], job, queue, namespace).set(waited * _MS)
+        self._child(_JOB_FIGURES[2], job, queue, namespace).set(int(now))
+        self._observe("e2e_job_scheduling_latency", waited)
+
+    def unschedulable(self, tasks: Mapping[str, int]) -> None:
+        """Tell all jobs that found no place in this cycle, with the number of their tasks."""
+        for job in self._waiting - tasks.keys():
+            self._child("volcano_unschedule_task_count", job).set(0)
+        for job, count in tasks.items():
+            self._child("volcano_unschedule_task_count", job).set(count)
+            self._child("volcano_job_retry_counts", job).inc()
+        self._waiting = {*tasks}
+        self._child("volcano_unschedule_job_count").set(len(tasks))
+
+    def job_share(self, namespace: str, job: str, share: float) -> None:
+        """Tell a job's dominant share."""
+        self._child("volcano_job_share", namespace, job).set(share)
+
+    def forget_job(self, job: str, queue: str, namespace: str) -> None:
+        """Drop what was told of a job that is gone."""
+        for name in _JOB_FIGURES:
+            self._drop(name, job, queue, namespace)
+        self._drop("volcano_unschedule_task_count", job)
+        self._drop("volcano_job_retry_counts", job)
+        self._drop("volcano_job_share", namespace, job)
+        self._waiting.discard(job)
+
+    # Evictions
+
+    def preemption(self, victims: int) -> None:
+        """Count a preemption that was tried, and how many victims it chose."""
+        self._child("volcano_total_preemption_attempts").inc()
+        self._child("volcano_pod_preemption_victims").set(victims)
+
+    def eviction_transaction(self, action: str) -> None:
+        """Count a statement that evicted."""
+        self._child("volcano_eviction_transactions_total", action).inc()
+
+    # Queues and namespaces
+
+    def queue_amounts(
+        self, queue: str, amount: str, milli_cpu: float, memory: float, scalars: Mapping[str, float]
+    ) -> None:
+        """Tell one of the amounts of a queue; resources no longer named fall to zero."""
+        stem = f"volcano_queue_{amount}"
+        self._child(f"{stem}_milli_cpu", queue).set(milli_cpu)
+        self._child(f"{stem}_memory_bytes", queue).set(memory)
+        known = self._scalars.setdefault(queue, set())
+        known.update(scalars)
+        for resource in known:
+            value = scalars.get(resource, 0.0)
+            self._child(f"{stem}_scalar_resources", queue, resource).set(value)
+
+    def queue_state(
+        self,
+        queue: str,
+        *,
+        share: float | None = None,
+        weight: int | None = None,
+        overused: bool | None = None,
+    ) -> None:
+        """Tell what is known of a queue's standing."""
+        for name, value in zip(_QUEUE_STATES, (share, weight, overused), strict=True):
+            if value is not None:
+                self._child(f"volcano_queue_{name}", queue).set(float(value))
+
+    def queue_pod_groups(self, queue: str, counts: Mapping[str, int]) -> None:
+        """Tell how many pod groups of a queue are in each phase (lower case)."""
+        for phase in _PHASES:
+            self._child(f"volcano_queue_pod_group_{phase}_count", queue).set(counts.get(phase, 0))
+
+    def namespace_state(self, namespace: str, share: float, weight: int, weighted: float) -> None:
+        """Tell a namespace's standing."""
+        self._child("volcano_namespace_share", namespace).set(share)
+        self._child("volcano_namespace_weight", namespace).set(weight)
+        self._child("volcano_namespace_weighted_share", namespace).set(weighted)
+
+    def forget_queue(self, queue: str) -> None:
+        """Drop what was told of a queue that is gone."""
+        scalars = self._scalars.pop(queue, set())
+        for amount in QUEUE_AMOUNTS:
+            self._drop(f"volcano_queue_{amount}_milli_cpu", queue)
+            self._drop(f"volcano_queue_{amount}_memory_bytes", queue)
+            for resource in scalars:
+                self._drop(f"volcano_queue_{amount}_scalar_resources", queue, resource)
+        for name in _QUEUE_STATES:
+            self._drop(f"volcano_queue_{name}", queue)
+        for phase in _PHASES:
+            self._drop(f"volcano_queue_pod_group_{phase}_count", queue)
+
+    # Controllers
+
+    def pod_created(self, seconds: float) -> None:
+        """Count a pod by the time since its job was created."""
+        self._observe("controller_job_to_pod_creation_latency", seconds)
+
+    def job_ended(self, job: str, queue: str, *, completed: bool) -> None:
+        """Count a job (as "namespace/name") that completed or failed."""
+        result = "completed" if completed else "failed"
+        self._child(f"volcano_job_{result}_phase_count", job, queue).inc()
+
+    def forget_ended_job(self, job: str, queue: str) -> None:
+        """Drop what was told of the end of a job that is gone."""
+        for result in ("completed", "failed"):
+            self._drop(f"volcano_job_{result}_phase_count", job, queue)
+
+    def flow_ended(self, namespace: str, *, succeeded: bool) -> None:
+        """Count a job flow that succeeded or failed."""
+        result = "succeed" if succeeded else "failed"
+        self._child(f"volcano_jobflow_{result}_phase_count", namespace).inc()
+
+    def looked(self, controller: str, *, failed: bool = False) -> None:
+        """Count a look of a controller at an object."""
+        self._child("pumice_controller_looks_total", controller).inc()
+        if failed:
+            self._child("pumice_controller_failures_total", controller).inc()
+
+    def waiting_looks(self, count: int) -> None:
+        """Tell how many objects wait to be looked at."""
+        self._child("pumice_controller_queue_depth").set(count)
+
+    # The process
+
+    def leading(self, *, leads: bool) -> None:
+        """Tell whether this process is the one at work."""
+        self._child("pumice_leader").set(leads)
+
+    def ready(self, *, is_ready: bool) -> None:
+        """Tell whether all caches are complete."""
+        self._child("pumice_ready").set(is_ready)
+
+    def objects(self, kind: str, count: int) -> None:
+        """Tell how many objects of a kind are known."""
+        self._child("pumice_cache_objects", kind).set(count)
+
+    def bad_object(self, kind: str) -> None:
+        """Count an object that was skipped."""
+        self._child("pumice_bad_objects_total", kind).inc()
+
+    def write_done(self, verb: str, result: str = "ok") -> None:
+        """Count a write: "ok", or the reason the cluster gave."""
+        self._child("pumice_writes_total", verb, result).inc()
+
+    def write_failed(self, verb: str, reason: str) -> None:
+        """Count a write that the cluster refused or that did not reach it."""
+        self.write_done(verb, reason)
+
+    def conf_reloaded(self, *, good: bool) -> None:
+        """Count a configuration file that was read."""
+        self._child("pumice_conf_reloads_total", "good" if good else "bad").inc()
+        self.conf_good(is_good=good)
+
+    def conf_good(self, *, is_good: bool) -> None:
+        """Tell whether the configuration as it is can be used."""
+        self._child("pumice_conf_good").set(is_good)

@@ -1,0 +1,156 @@
+"""The scheduler configuration file while it may change: looked at often, read when it differs.
+
+Used by what runs the scheduler, which asks before each cycle.  A file that cannot be used is
+reported once and the last good one stays; so does it when the file is gone.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Generic, TypeVar
+
+from pumice import logs
+from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
+from pumice.errors import ConfError, InputError
+from pumice.metrics import Metrics
+
+_T = TypeVar("_T")
+_Look = tuple[int, int, int, int, int]
+
+_log = logs.get("reload")
+_NOTHING: Final[_Look] = (0, 0, 0, 0, 0)
+
+
+class ConfFile(Generic[_T]):
+    """A configuration file and what was last made of it.
+
+    ``build`` turns a configuration into what is wanted and may refuse it with ConfError.  Without a
+    path the built-in configuration is used; so it is if the first file is bad, unless ``strict``.
+
+    A ConfigMap is mounted as a link to a folder that is swapped as a whole: the file is looked at
+    through its links, so that a swap is seen as any other change.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        build: Callable[[SchedulerConf], _T],
+        *,
+        metrics: Metrics | None = None,
+        strict: bool = False,
+    ) -> None:
+        self._path = path
+        self._build = build
+        self._metrics = metrics
+        self._look = _NOTHING
+        self._digest = b""
+        self._refused: InputError | None = None
+        self.problem: InputError | None = None
+        """What is wrong with the file as it is now."""
+        self._current = self._first(strict=strict)
+
+    @property
+    def current(self) -> _T:
+        """What was made of the last good file."""
+        return self._current
+
+    def latest(self) -> _T:
+        """Look at the file, then give what was made of the last good one."""
+        self.poll()
+        return self._current
+
+    def poll(self) -> bool:
+        """Look at the file; says whether there is a new good one."""
+        if not self._path:
+            return False
+        look = self._seen()
+        if look == self._look:
+            return False
+        self._look = look
+        try:
+            made = self._read()
+        except InputError as error:
+            self._report(error)
+            return False
+        if made is None:
+            return False
+        self._current = made
+        self._good()
+        return True
+
+    def _first(self, *, strict: bool) -> _T:
+        default = parse_conf(DEFAULT_CONF, source="built-in configuration")
+        if not self._path:
+            if self._metrics is not None:
+                self._metrics.conf_good(is_good=True)
+            return self._build(default)
+        self._look = self._seen()
+        try:
+            made = self._read()
+        except InputError as error:
+            if strict:
+                raise
+            self._report(error)
+            _log.warning("uses the built-in configuration", file=self._path)
+            made = None
+        if made is None:
+            return self._build(default)
+        self._good()
+        return made
+
+    def _seen(self) -> _Look:
+        """Give what changes when the file does, nothing if there is none."""
+        try:
+            found = os.stat(self._path)  # noqa: PTH116  # the fields, at every cycle
+        except OSError:
+            return _NOTHING
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+    def _read(self) -> _T | None:
+        """Read the file and make of it what is wanted; None if it is as before.
+
+        Raises:
+            InputError: it is not there or not usable.
+        """
+        try:
+            content = Path(self._path).read_bytes()
+        except OSError as error:
+            found = error.strerror or str(error)
+            raise InputError(wanted="a readable file", found=found, file=self._path) from error
+        digest = hashlib.sha256(content).digest()
+        if digest == self._digest:
+            if self._refused is not None:
+                raise self._refused
+            self.problem = None  # it was gone, perhaps, and is back
+            return None
+        self._digest, self._refused = digest, None
+        try:
+            return self._build(parse_conf(_text(content), source=self._path))
+        except InputError as error:
+            self._refused = error
+            if isinstance(error, ConfError):
+                self._refused = ConfError(error.problems, file=self._path)
+            self._refused.file = self._path
+            raise self._refused from error
+
+    def _good(self) -> None:
+        self.problem = None
+        _log.info("configuration loaded", file=self._path)
+        if self._metrics is not None:
+            self._metrics.conf_reloaded(good=True)
+
+    def _report(self, error: InputError) -> None:
+        if str(error) == str(self.problem):
+            return
+        self.problem = error
+        _log.error("configuration not usable, the last good one stays", error=error)
+        if self._metrics is not None:
+            self._metrics.conf_reloaded(good=False)
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(wanted="text in UTF-8", found=f"a bad byte at {error.start}") from error

@@ -1,0 +1,203 @@
+"""Figures have Volcano's names, types, labels and buckets, and go when their object goes."""
+
+import re
+
+import pytest
+
+from pumice.metrics import CATALOGUE, Metrics, exponential_buckets
+
+VOLCANO = """
+e2e_scheduling_latency_milliseconds open_session_duration_milliseconds
+e2e_job_scheduling_latency_milliseconds plugin_scheduling_latency_milliseconds
+action_scheduling_latency_milliseconds task_scheduling_latency_milliseconds
+scheduling_stage_duration_milliseconds e2e_job_scheduling_duration e2e_job_scheduling_start_time
+e2e_job_scheduling_last_time pod_preemption_victims unschedule_task_count unschedule_job_count
+job_share namespace_share namespace_weight namespace_weighted_share schedule_attempts_total
+total_preemption_attempts eviction_transactions_total job_retry_counts
+queue_allocated_milli_cpu queue_allocated_memory_bytes queue_allocated_scalar_resources
+queue_request_milli_cpu queue_request_memory_bytes queue_request_scalar_resources
+queue_deserved_milli_cpu queue_deserved_memory_bytes queue_deserved_scalar_resources
+queue_capacity_milli_cpu queue_capacity_memory_bytes queue_capacity_scalar_resources
+queue_real_capacity_milli_cpu queue_real_capacity_memory_bytes queue_real_capacity_scalar_resources
+queue_inqueue_milli_cpu queue_inqueue_memory_bytes queue_inqueue_scalar_resources
+queue_share queue_weight queue_overused
+controller_job_to_pod_creation_latency_milliseconds
+queue_pod_group_inqueue_count queue_pod_group_pending_count queue_pod_group_running_count
+queue_pod_group_unknown_count queue_pod_group_completed_count
+job_completed_phase_count job_failed_phase_count
+jobflow_succeed_phase_count jobflow_failed_phase_count
+"""
+COUNTERS = {
+    "schedule_attempts_total",
+    "total_preemption_attempts",
+    "eviction_transactions_total",
+    "job_retry_counts",
+    "job_completed_phase_count",
+    "job_failed_phase_count",
+    "jobflow_succeed_phase_count",
+    "jobflow_failed_phase_count",
+}
+
+
+def filled():
+    """Give metrics in which every figure has a series."""
+    metrics = Metrics()
+    metrics.cycle_done(0.1)
+    metrics.session_opened(0.1)
+    metrics.action_done("allocate", 0.1)
+    metrics.plugin_done("gang", "OnSessionOpen", 0.1)
+    metrics.task_stage("Bound", 0.1)
+    metrics.stage_took("Bind", 0.1)
+    metrics.attempts("scheduled", 3)
+    metrics.job_seen("j", "q", "ns", now=5.0)
+    metrics.job_scheduled("j", "q", "ns", created=1.0, now=5.0)
+    metrics.unschedulable({"j": 2})
+    metrics.job_share("ns", "j", 0.5)
+    metrics.preemption(2)
+    metrics.eviction_transaction("preempt")
+    for amount in ("allocated", "request", "deserved", "capacity", "real_capacity", "inqueue"):
+        metrics.queue_amounts("q", amount, 1000, 2048, {"nvidia.com/gpu": 1000})
+    metrics.queue_state("q", share=0.5, weight=2, overused=True)
+    metrics.queue_pod_groups("q", {"running": 2})
+    metrics.namespace_state("ns", 0.5, 2, 0.25)
+    metrics.pod_created(0.1)
+    for good in (True, False):
+        metrics.job_ended("ns/j", "q", completed=good)
+        metrics.flow_ended("ns", succeeded=good)
+    metrics.looked("job", failed=True)
+    metrics.waiting_looks(3)
+    metrics.objects("Pod", 7)
+    metrics.bad_object("Pod")
+    metrics.write_done("bind")
+    metrics.conf_reloaded(good=True)
+    return metrics
+
+
+def types_in(text):
+    return dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+
+
+def series_in(text):
+    return {line.rpartition(" ")[0]: line.rpartition(" ")[2] for line in text.splitlines()}
+
+
+def test_all_names_of_volcano_are_exposed_and_no_other_begins_like_them():
+    names = {name for name in types_in(filled().text()) if name.startswith("volcano_")}
+    assert names == {f"volcano_{name}" for name in VOLCANO.split()}
+
+
+def test_all_of_the_catalogue_is_exposed_under_its_kind():
+    types = types_in(filled().text())
+    for figure in CATALOGUE:
+        assert types[figure.name] == figure.kind, figure.name
+
+
+@pytest.mark.parametrize("name", sorted(COUNTERS))
+def test_counters_keep_the_name_they_have_in_volcano(name):
+    text = filled().text()
+    assert types_in(text)[f"volcano_{name}"] == "counter"
+    assert any(line.split("{")[0].split()[0] == f"volcano_{name}" for line in text.splitlines())
+    assert f"volcano_{name}_total" not in text
+
+
+def test_times_of_creation_are_not_told():
+    assert "_created" not in filled().text()
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most", "count"),
+    [
+        ("e2e_scheduling_latency_milliseconds", 1, 5000, 20),
+        ("open_session_duration_milliseconds", 1, 5000, 20),
+        ("e2e_job_scheduling_latency_milliseconds", 100, 120000, 30),
+        ("plugin_scheduling_latency_milliseconds", 0.1, 100, 15),
+        ("action_scheduling_latency_milliseconds", 1, 2000, 20),
+        ("task_scheduling_latency_milliseconds", 50, 60000, 30),
+        ("scheduling_stage_duration_milliseconds", 0.1, 500, 20),
+        ("controller_job_to_pod_creation_latency_milliseconds", 50, 60000, 30),
+    ],
+)
+def test_buckets_grow_by_one_factor_from_least_to_most(name, least, most, count):
+    figure = next(figure for figure in CATALOGUE if figure.name == f"volcano_{name}")
+    assert len(figure.buckets) == count
+    assert figure.buckets[0] == least
+    assert figure.buckets[-1] == pytest.approx(most)
+    growth = [b / a for a, b in zip(figure.buckets, figure.buckets[1:], strict=False)]
+    assert growth == pytest.approx([growth[0]] * (count - 1))
+
+
+def test_bounds_are_those_the_go_library_gives():
+    assert exponential_buckets(1, 100, 10) == pytest.approx(
+        [1.0, 1.6681, 2.7825, 4.6415, 7.7426, 12.9154, 21.5443, 35.9381, 59.9484, 100.0], rel=1e-4
+    )
+
+
+def test_whole_bounds_are_written_without_a_fraction():
+    text = filled().text()
+    assert 'volcano_e2e_scheduling_latency_milliseconds_bucket{le="1"}' in text
+
+
+def test_times_go_in_as_seconds_and_come_out_as_milliseconds():
+    series = series_in(filled().text())
+    assert series["volcano_e2e_scheduling_latency_milliseconds_sum"] == "100"
+    where = '{job_name="j",job_namespace="ns",queue="q"}'
+    assert series[f"volcano_e2e_job_scheduling_duration{where}"] == "4000"
+
+
+def test_a_job_that_goes_takes_its_series_along():
+    metrics = filled()
+    metrics.forget_job("j", "q", "ns")
+    metrics.forget_ended_job("ns/j", "q")
+    assert '"j"' not in metrics.text()
+    assert '"ns/j"' not in metrics.text()
+    metrics.forget_job("j", "q", "ns")  # a second time is no harm
+
+
+def test_a_queue_that_goes_takes_its_series_along():
+    metrics = filled()
+    metrics.forget_queue("q")
+    assert not [
+        line
+        for line in metrics.text().splitlines()
+        if 'queue_name="q"' in line and "phase_count" not in line
+    ]
+    metrics.forget_queue("never-seen")
+
+
+def test_a_resource_that_a_queue_no_longer_has_falls_to_zero():
+    metrics = filled()
+    metrics.queue_amounts("q", "allocated", 0, 0, {})
+    where = '{queue_name="q",resource="nvidia.com/gpu"}'
+    assert series_in(metrics.text())[f"volcano_queue_allocated_scalar_resources{where}"] == "0"
+
+
+def test_a_job_that_found_a_place_counts_no_waiting_tasks():
+    metrics = Metrics()
+    metrics.unschedulable({"a": 2, "b": 1})
+    metrics.unschedulable({"b": 1})
+    series = series_in(metrics.text())
+    assert series['volcano_unschedule_task_count{job_id="a"}'] == "0"
+    assert series['volcano_unschedule_task_count{job_id="b"}'] == "1"
+    assert series["volcano_unschedule_job_count"] == "1"
+    assert series['volcano_job_retry_counts{job_id="b"}'] == "2"
+
+
+def test_label_values_are_escaped():
+    metrics = Metrics()
+    metrics.queue_state('a"b\\c\nd', weight=1)
+    assert 'queue_name="a\\"b\\\\c\\nd"' in metrics.text()
+
+
+def test_two_processes_in_one_do_not_share_figures():
+    one, two = Metrics(), Metrics()
+    one.preemption(5)
+    assert series_in(two.text())["volcano_total_preemption_attempts"] == "0"
+
+
+def test_a_process_tells_only_what_it_knows_of():
+    metrics = Metrics(groups=["controllers"])
+    metrics.cycle_done(1.0)  # no harm
+    names = types_in(metrics.text())
+    assert "volcano_controller_job_to_pod_creation_latency_milliseconds" in names
+    assert "volcano_e2e_scheduling_latency_milliseconds" not in names
+    assert "pumice_leader" in names
