@@ -1,122 +1,29 @@
-"""Wiring: a scheduler on a cluster, and a whole control plane on an embedded one.
+"""Wiring: a whole control plane on an embedded cluster.
 
-Used by the command line and the simulator.
+Used by the command line.
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
-from pumice.api.decisions import Decisions
-from pumice.binder import Applied, Binder
-from pumice.cache.follow import Follower
-from pumice.cache.ingest import Ingest
-from pumice.cluster.base import Cluster, Manifest
+from pumice.cluster.embedded.bookkeeping import Bookkeeper
 from pumice.cluster.embedded.clock import Clock, VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import all_controllers
 from pumice.controllers.base import Controller
 from pumice.controllers.loop import ControllerLoop
-from pumice.core.snapshot import Snapshot
-from pumice.core.status import Status
-from pumice.errors import AlreadyExistsError
-from pumice.scheduler import Observer, Scheduler
-
-Usage = Callable[[float], Mapping[str, Any]]
-"""Measured use of nodes at a time, as ``Scheduler.decide`` wants it."""
-_QUEUES: Final[tuple[Manifest, ...]] = (
-    {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "Queue",
-        "metadata": {"name": "root"},
-        "spec": {"weight": 1, "reclaimable": False},
-    },
-    {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "Queue",
-        "metadata": {"name": "default"},
-        "spec": {"weight": 1, "reclaimable": True, "parent": "root"},
-    },
-)
-
-
-@dataclass(slots=True)
-class Cycle:
-    """One scheduling cycle: when, what was decided, what came of it."""
-
-    at: float
-    decisions: Decisions
-    applied: Applied
-
-
-class LiveScheduler:
-    """Follows a cluster, decides, writes: one ``cycle`` at a time.
-
-    With ``assume`` a bound pod counts on its node before the cluster tells so, which a cluster
-    that tells late needs.
-    """
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        scheduler: Scheduler,
-        *,
-        names: Sequence[str] = ("volcano",),
-        usage: Usage | None = None,
-        write_conditions: bool = True,
-        assume: bool = False,
-    ) -> None:
-        self._cluster = cluster
-        self.scheduler = scheduler
-        self.follower = Follower(cluster, Ingest(Snapshot(), names))
-        self.binder = Binder(cluster, source=names[0], write_conditions=write_conditions)
-        self._usage = usage
-        self._assume = assume
-
-    def cycle(self, observer: Observer | None = None) -> Cycle:
-        """Take in what changed, decide, and write what was decided."""
-        self.follower.sync()
-        now = self._cluster.now()
-        usage = self._usage(now) if self._usage is not None else None
-        snapshot = self.follower.snapshot
-        decisions = self.scheduler.decide(
-            snapshot, now, usage, only_changes=True, observer=observer
-        )
-        waiting = {group: _waiting_pods(snapshot, group) for group in decisions.unschedulable}
-        if self._assume:
-            for pod, node in decisions.binds.items():
-                self.follower.assume(pod, node)
-        applied = self.binder.apply(decisions, waiting)
-        for pod in applied.failed:
-            self.follower.undo(pod)
-        return Cycle(now, decisions, applied)
-
-
-def _waiting_pods(snapshot: Snapshot, group: str) -> list[str]:
-    jobs, tasks = snapshot.jobs, snapshot.tasks
-    rows = np.asarray(jobs.tasks[jobs.row_of[group]], dtype=np.int64)
-    return [tasks.keys[row] for row in rows[tasks.status[rows] == Status.PENDING].tolist()]
+from pumice.live import Cycle, LiveScheduler, Usage, make_queues
+from pumice.scheduler import Scheduler
 
 
 def _seeded_bits(seed: int) -> Callable[[int], int]:
     """Give a source of random bits that is the same for the same seed."""
     generator = np.random.default_rng(seed)
     return lambda bits: int.from_bytes(generator.bytes(-(-bits // 8))) >> (-bits % 8)
-
-
-def make_queues(cluster: Cluster) -> None:
-    """Create the queues ``root`` and ``default`` unless they are there, as a scheduler does."""
-    for manifest in _QUEUES:
-        try:
-            queue = cluster.create(manifest)
-        except AlreadyExistsError:
-            continue
-        cluster.update_status({**queue, "status": {"state": "Open"}})
 
 
 class EmbeddedControlPlane:
@@ -147,6 +54,7 @@ class EmbeddedControlPlane:
         self.cluster = cluster
         self.clock = cluster.clock
         self.kubelet = kubelet or Kubelet(cluster)
+        self.books = Bookkeeper(cluster)
         if controllers is None:
             controllers = all_controllers(bits=_seeded_bits(seed))
         self.controllers = ControllerLoop(cluster, controllers, self.clock)
@@ -178,6 +86,7 @@ class EmbeddedControlPlane:
         while True:
             before = self.cluster.version
             self.kubelet.sync()
+            self.books.sync()
             self.cluster.collect_garbage()
             self.controllers.run_until_quiet()
             if self.cluster.version == before:

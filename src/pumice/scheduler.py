@@ -1,6 +1,7 @@
 """The loop: snapshot, session, actions, outcome.  The only place that sees both sides."""
 
 import importlib
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -21,6 +22,8 @@ from pumice.framework.registry import build_tiers, check_conf, installed_plugins
 from pumice.framework.session import Session
 from pumice.plugins import builtin_plugins
 
+log = logging.getLogger(__name__)
+
 
 def connect_extender(url_prefix: str, timeout_s: float) -> Any:
     """Make a client for an extender; what it needs is loaded only if one is configured."""
@@ -29,7 +32,10 @@ def connect_extender(url_prefix: str, timeout_s: float) -> Any:
 
 
 class Observer(Protocol):
-    """Looks at a session without touching it; what it wants to keep it must copy."""
+    """Looks at a session without touching it; what it wants to keep it must copy.
+
+    One that also has ``acted`` is told the name of each action when it is done.
+    """
 
     def opened(self, ssn: Session) -> None:
         """Look before the first action."""
@@ -62,6 +68,8 @@ class Scheduler:
         if errors:
             raise ConfError(errors)
         self.ignored: list[Problem] = problems
+        for problem in problems:
+            log.warning("configuration: %s", problem)
 
     def cycle(
         self,
@@ -104,8 +112,11 @@ class Scheduler:
                 )
                 if observer is not None:
                     observer.opened(session)
+                acted = getattr(observer, "acted", None)
                 for action in self.conf.actions:
                     ACTIONS[action](session)
+                    if acted is not None:
+                        acted(action)
                 decisions = outcome(session, only_changes=only_changes)
                 if observer is not None:
                     observer.decided(session, decisions)

@@ -6,13 +6,12 @@ from itertools import pairwise
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.app import EmbeddedControlPlane, LiveScheduler, make_queues
+from pumice.app import EmbeddedControlPlane
 from pumice.cluster.embedded.clock import RealClock, VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.nodes import add_node, lose
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import ConflictError
-from pumice.scheduler import Scheduler
+from pumice.live import make_queues
 from pumice.testing import pod, pod_group, priority_class
 
 GROUP = "PodGroup.scheduling.volcano.sh"
@@ -192,28 +191,6 @@ def test_real_time_is_served_until_told_to_stop():
     control.on_cycle.append(lambda _: stop.set() if running(control) else None)
     control.serve(stop)
     assert running(control) == {"a-0"}
-
-
-def test_a_failed_bind_frees_the_room_that_was_assumed():
-    class Refusing(EmbeddedCluster):
-        refuses = True
-
-        def bind(self, namespace, pod, node, annotations):
-            if self.refuses:
-                raise ConflictError("Pod", namespace, pod, "not now")
-            super().bind(namespace, pod, node, annotations)
-
-    cluster = Refusing(VirtualClock(0.0))
-    make_queues(cluster)
-    add_node(cluster, "n", {"cpu": "1", "memory": "8Gi"})
-    cluster.create(pod_group("g", phase=None))
-    cluster.create(pod("p", group="g", cpu=1))
-    live = LiveScheduler(cluster, Scheduler(parse_conf(PREEMPTING)), assume=True)
-    cycles = [live.cycle() for _ in range(2)]
-    assert [list(c.applied.failed) for c in cycles] == [["default/p"], ["default/p"]]
-    cluster.refuses = False
-    assert live.cycle().applied.bound == ["default/p"]
-    assert live.cycle().decisions.binds == {}
 
 
 def test_use_of_nodes_is_asked_for_each_cycle():

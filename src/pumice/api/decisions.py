@@ -82,6 +82,8 @@ class Decisions:
     """Pod to annotations that are to be written with its bind."""
     evictions: list[str] = field(default_factory=list)
     """Pods in the order of the evict calls."""
+    evicted_by: dict[str, str] = field(default_factory=dict)
+    """Evicted pod to the action that wants its room."""
     beneficiaries: dict[str, str] = field(default_factory=dict)
     """Evicted pod to the pod or job that its room is for; not there if it goes for nobody."""
     pipelined: dict[str, str] = field(default_factory=dict)

@@ -3,24 +3,32 @@
 Used by the scheduler's loop.  A bad object is reported and skipped; it never stops the others.
 """
 
-from collections import deque
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
+from pumice.api.groups import PodGroup, PodGroupStatus
 from pumice.api.meta import KubeObject
+from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest
 from pumice.api.pods import Pod
+from pumice.cache.assume import Assumptions
 from pumice.cache.ingest import Ingest
 from pumice.cache.marks import key_of
 from pumice.cluster.base import Cluster, Event, Manifest, kind_of
 from pumice.core.snapshot import Snapshot
 from pumice.errors import GoneError, InputError, NotFoundError
 
-FOLLOWED: Final = tuple(kind_of({"apiVersion": version, "kind": kind}) for version, kind in KINDS)
+_TYPES: Final[Mapping[str, type[KubeObject]]] = {
+    kind_of({"apiVersion": version, "kind": kind}): cls for (version, kind), cls in KINDS.items()
+}
+FOLLOWED: Final = tuple(_TYPES)
 """Every kind the scheduler reads."""
+_GROUP: Final = "PodGroup.scheduling.volcano.sh"
 _REMEMBERED: Final = 1000
 
 
@@ -41,14 +49,26 @@ class Follower:
         cluster: Cluster,
         ingest: Ingest,
         kinds: Iterable[str] = FOLLOWED,
+        *,
+        default_queue: str = "",
+        wants_node: Callable[[Node], bool] = lambda _: True,
     ) -> None:
+        """Make one.
+
+        Groups that name no queue count for ``default_queue``; other nodes than those wanted are
+        taken not to be there.
+        """
         self._cluster = cluster
         self._ingest = ingest
         self._since = dict.fromkeys(kinds, "")
         self._known: dict[str, dict[str, KubeObject]] = {kind: {} for kind in self._since}
-        self._assumed: dict[str, tuple[str, str]] = {}
+        self._assumed = Assumptions()
+        self._default_queue = default_queue
+        self._wants_node = wants_node
         self.problems: deque[BadObject] = deque(maxlen=_REMEMBERED)
         """Objects skipped lately, oldest first."""
+        self.skipped: Counter[str] = Counter()
+        """How many were skipped so far, by kind."""
         self._loaded = False
 
     def sync(self) -> int:
@@ -66,24 +86,85 @@ class Follower:
         self._ingest.settle()
         return changes
 
+    def settle(self) -> None:
+        """Bring links up to date after assumptions were made or undone."""
+        self._ingest.settle()
+
     @property
     def snapshot(self) -> Snapshot:
         """What is followed into."""
         return self._ingest.snapshot
 
+    def known(self, kind: str, key: str) -> KubeObject | None:
+        """Give an object as the cluster told it last."""
+        return self._known[kind].get(key)
+
+    def counts(self) -> dict[str, int]:
+        """Count the objects known by kind."""
+        return {kind: len(things) for kind, things in self._known.items()}
+
+    # What is thought before the cluster tells
+
     def assume(self, pod: str, node: str) -> None:
         """Count a pod ("namespace/name") on a node until the cluster says so or ``undo``."""
         known = self._known["Pod"].get(pod)
         if isinstance(known, Pod):
-            self._assumed[pod] = known.metadata.uid, node
-            self._ingest.upsert(self._as_assumed(pod, known))
+            self._assumed.bound(pod, known, node)
+            self._show(pod, known)
 
-    def undo(self, pod: str) -> None:
-        """Count a pod as the cluster has it: its bind failed."""
-        if self._assumed.pop(pod, None) is not None:
-            known = self._known["Pod"].get(pod)
-            if known is not None:
-                self._ingest.upsert(known)
+    def assume_evicted(self, pod: str) -> None:
+        """Count a pod as leaving until the cluster says so or ``undo``."""
+        known = self._known["Pod"].get(pod)
+        if isinstance(known, Pod):
+            self._assumed.evicted(pod, known)
+            self._show(pod, known)
+
+    def hold(self, pod: str) -> None:
+        """Keep a pod from being placed until it has a node or ``undo``."""
+        known = self._known["Pod"].get(pod)
+        if isinstance(known, Pod):
+            self._assumed.held(pod, known)
+            self._show(pod, known)
+
+    def undo(self, pod: str, what: str = "") -> None:
+        """Count a pod as the cluster has it; ``what`` names "bound", "evicted" or "held" alone."""
+        known = self._known["Pod"].get(pod)
+        if self._assumed.forget(pod, what) and isinstance(known, Pod):
+            self._show(pod, known)
+
+    def waits_for(self, pod: str, uid: str, what: str) -> bool:
+        """Say whether the cluster has yet to tell that a pod is "bound" or "evicted"."""
+        return self._assumed.waits_for(pod, uid, what)
+
+    def assume_group(
+        self, group: str, status: PodGroupStatus, annotations: dict[str, str] | None = None
+    ) -> None:
+        """Take a group to have a status until the cluster says so or ``undo_group``."""
+        known = self._known[_GROUP].get(group)
+        if isinstance(known, PodGroup):
+            self._assumed.stated(group, known, status, annotations or {})
+            self._ingest.upsert(self._as_thought(group, known))
+
+    def undo_group(self, group: str) -> None:
+        """Take a group as the cluster has it."""
+        known = self._known[_GROUP].get(group)
+        if self._assumed.forget_group(group) and known is not None:
+            self._ingest.upsert(self._as_thought(group, known))
+
+    def _show(self, key: str, pod: Pod) -> None:
+        self._ingest.upsert(self._assumed.show_pod(key, pod))
+
+    def _as_thought(self, key: str, thing: KubeObject) -> KubeObject:
+        """Give an object as the scheduler is to see it."""
+        if isinstance(thing, Pod):
+            return self._assumed.show_pod(key, thing)
+        if isinstance(thing, PodGroup):
+            if not thing.spec.queue and self._default_queue:
+                thing = replace(thing, spec=replace(thing.spec, queue=self._default_queue))
+            return self._assumed.show_group(key, thing)
+        return thing
+
+    # What the cluster tells
 
     def _load(self) -> int:
         """Take in everything there is."""
@@ -96,8 +177,9 @@ class Follower:
             for manifest in items:
                 thing = self._read(kind, manifest)
                 if thing is not None:
-                    self._known[kind][key_of(thing)] = thing
-                    things.append(thing)
+                    key = key_of(thing)
+                    self._known[kind][key] = thing
+                    things.append(self._as_thought(key, thing))
         self._ingest.load(things)
         self._loaded = True
         return len(things)
@@ -113,40 +195,25 @@ class Follower:
                     latest.pop(key, None)
                     self._drop(kind, key)
                 latest[key] = event
-        for event in latest.values():
-            self._take(kind, event)
+        for key, event in latest.items():
+            if event.type != "DELETED":
+                self._take(kind, key, event.object)
         return len(latest)
 
-    def _take(self, kind: str, event: Event) -> None:
-        if event.type == "DELETED":
-            self._drop(kind, _key(event.object))
-            return
-        thing = self._read(kind, event.object)
+    def _take(self, kind: str, key: str, manifest: Manifest) -> None:
+        thing = self._read(kind, manifest)
         if thing is not None:
-            key = key_of(thing)
             self._known[kind][key] = thing
-            if isinstance(thing, Pod):
-                thing = self._as_assumed(key, thing)
-            self._ingest.upsert(thing)
+            self._ingest.upsert(self._as_thought(key, thing))
 
     def _drop(self, kind: str, key: str) -> None:
         known = self._known[kind].pop(key, None)
         if known is not None:
             self._ingest.delete(known)
             if kind == "Pod":
-                self._assumed.pop(key, None)
-
-    def _as_assumed(self, key: str, pod: Pod) -> Pod:
-        """Give a pod as it is thought to be; the cluster's word ends an assumption."""
-        assumed = self._assumed.get(key)
-        if assumed is None:
-            return pod
-        uid, node = assumed
-        if pod.spec.node_name or pod.metadata.uid != uid:
-            del self._assumed[key]
-            return pod
-        spec = msgspec.structs.replace(pod.spec, node_name=node)
-        return msgspec.structs.replace(pod, spec=spec)
+                self._assumed.forget(key)
+            elif kind == _GROUP:
+                self._assumed.forget_group(key)
 
     def _relist(self, kind: str) -> int:
         items, self._since[kind] = self._cluster.list(kind)
@@ -156,7 +223,7 @@ class Follower:
             self._drop(kind, key)
         changed = [manifest for manifest in items if not self._is_known(kind, manifest)]
         for manifest in changed:
-            self._take(kind, Event("MODIFIED", manifest))
+            self._take(kind, _key(manifest), manifest)
         return len(missing) + len(changed)
 
     def _is_known(self, kind: str, manifest: Manifest) -> bool:
@@ -165,11 +232,25 @@ class Follower:
         return known is not None and known.metadata.resource_version == version
 
     def _read(self, kind: str, manifest: Manifest) -> KubeObject | None:
+        """Give an object; None for one that is bad or not wanted, which is then forgotten."""
         try:
-            return from_manifest(manifest)
+            thing = _typed(kind, manifest)
         except InputError as error:
             self.problems.append(BadObject(kind, _key(manifest), error))
+            self.skipped[kind] += 1
             return None
+        if isinstance(thing, Node) and not self._wants_node(thing):
+            self._drop(kind, key_of(thing))
+            return None
+        return thing
+
+
+def _typed(kind: str, manifest: Manifest) -> KubeObject:
+    """Read a manifest; only one that does not fit at once is looked at closely."""
+    try:
+        return msgspec.convert(manifest, _TYPES[kind])
+    except msgspec.ValidationError:
+        return from_manifest(manifest)
 
 
 def _key(manifest: Manifest) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterable
+from operator import attrgetter
 
 import msgspec
 import numpy as np
@@ -47,6 +48,18 @@ _SHARED = (
 )
 """Parts of a pod's specification that are equal within a shape."""
 
+_settled = attrgetter(
+    *_SHARED,
+    "scheduler_name",
+    "resources",
+    "priority",
+    "priority_class_name",
+    "preemption_policy",
+    "volumes",
+    "host_network",
+)
+"""Parts of a pod's specification that must be as before for its row to stay as it is."""
+
 _PHASE_STATUS = {
     "Succeeded": Status.SUCCEEDED,
     "Failed": Status.FAILED,
@@ -55,6 +68,7 @@ _PHASE_STATUS = {
 _ON_NODE = frozenset(
     int(s) for s in (Status.BOUND, Status.RUNNING, Status.RELEASING, Status.UNKNOWN)
 )
+_HOLDS = frozenset({int(Status.BOUND), int(Status.RUNNING)})
 _STEP = {
     int(Status.PENDING): "wait",
     int(Status.BOUND): "hold",
@@ -94,6 +108,9 @@ class TaskRows:
         row = tasks.row_of.get(key, NOWHERE)
         if row == NOWHERE:
             row = tasks.row_of[key] = tasks.new_row()
+        elif self._only_moved(row, pod):
+            self._move(row, pod)
+            return
         else:
             self._take_out(row)
         tasks.keys[row] = key
@@ -104,10 +121,54 @@ class TaskRows:
         tasks.best_effort[row] = self.snapshot.shapes[shape].best_effort
         tasks.label_class[row] = self._label_class(pod)
         self._set_marks(row, pod)
-        group = pod.metadata.annotations.get(GROUP_NAME, "") if ours else ""
-        tasks.job[row] = self._jobs.row(f"{pod.metadata.namespace}/{group}") if group else NOWHERE
+        job = self._job_key(pod) if ours else ""
+        tasks.job[row] = self._jobs.row(job) if job else NOWHERE
         tasks.status[row] = _status(pod)
         self._settle_in(row, pod.spec.node_name)
+        self._share(row, pod)
+
+    def _job_key(self, pod: Pod) -> str:
+        """Name the job of a pod, or nothing if it has none."""
+        group = pod.metadata.annotations.get(GROUP_NAME, "")
+        return f"{pod.metadata.namespace}/{group}" if group else ""
+
+    def _only_moved(self, row: int, pod: Pod) -> bool:
+        """Say whether a pod is known and differs in its node and its status at most."""
+        known = self.snapshot.tasks.pods[row]
+        if not isinstance(known, Pod) or self.counts_later:
+            return False
+        meta, old = pod.metadata, known.metadata
+        if meta.uid != old.uid or meta.labels != old.labels or meta.annotations != old.annotations:
+            return False
+        spec, like = pod.spec, known.spec
+        return spec is like or bool(_settled(spec) == _settled(like))
+
+    def _move(self, row: int, pod: Pod) -> None:
+        """Replace a pod that only moved; counts that stay are left alone."""
+        snapshot = self.snapshot
+        tasks, node_name = snapshot.tasks, pod.spec.node_name
+        status, known, new = int(tasks.status[row]), tasks.node[row], _status(pod)
+        stays = known != NOWHERE and snapshot.nodes.names[known] == node_name
+        if stays and status in _HOLDS and new in _HOLDS:
+            job = int(tasks.job[row])
+            if job != NOWHERE and status != new:
+                snapshot.jobs.counts[status, job] -= 1
+                snapshot.jobs.counts[new, job] += 1
+            tasks.status[row] = new
+            self._nominees.pop(row, None)
+            tasks.nominated[row] = NOWHERE
+        else:
+            job = int(tasks.job[row])
+            self._take_out(row)
+            if job != NOWHERE:  # may be forgotten with its last task
+                tasks.job[row] = self._jobs.row(self._job_key(pod))
+            tasks.status[row] = new
+            self._settle_in(row, node_name)
+        tasks.pods[row] = pod
+        tasks.gated[row] = bool(pod.spec.scheduling_gates)
+        tasks.started[row] = epoch(pod.status.start_time) if pod.status.start_time else np.nan
+        if pod.status.nominated_node_name:
+            self._nominees[row] = pod.status.nominated_node_name
         self._share(row, pod)
 
     def _share(self, row: int, pod: Pod) -> None:

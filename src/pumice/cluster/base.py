@@ -85,10 +85,18 @@ class Cluster(Protocol):
     ) -> None:
         """Ask for an object to go; finalizers and running pods may keep it for a while."""
 
-    def bind(self, namespace: str, pod: str, node: str, annotations: Mapping[str, str]) -> None:
-        """Give a pod its node."""
+    def bind(
+        self,
+        namespace: str,
+        pod: str,
+        node: str,
+        annotations: Mapping[str, str],
+        *,
+        uid: str = "",
+    ) -> None:
+        """Give a pod its node; with ``uid`` only if it is that very pod."""
 
-    def evict(self, namespace: str, pod: str, reason: str) -> None:
+    def evict(self, namespace: str, pod: str, reason: str, *, uid: str = "") -> None:
         """End a pod by the eviction of its choice, with a condition that says why."""
 
     def record(

@@ -84,6 +84,7 @@ def _moves(ssn: Session) -> Decisions:
             decisions.binds[intent.pod] = intent.node
         elif isinstance(intent, Evict):
             decisions.evictions.append(intent.pod)
+            decisions.evicted_by[intent.pod] = intent.action
             if intent.beneficiary:
                 decisions.beneficiaries[intent.pod] = intent.beneficiary
         else:

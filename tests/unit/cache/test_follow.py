@@ -2,14 +2,17 @@
 
 import pytest
 
+from pumice.api.groups import PodGroupStatus
 from pumice.api.objects import from_manifest
 from pumice.cache.follow import FOLLOWED, Follower
 from pumice.cache.ingest import Ingest
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.checks import check
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import Status
+from pumice.core.status import PHASES, Status
 from pumice.testing import node, pod, pod_group, queue
+
+GROUP = "PodGroup.scheduling.volcano.sh"
 
 
 @pytest.fixture
@@ -19,8 +22,8 @@ def cluster():
     return cluster
 
 
-def follow(cluster):
-    follower = Follower(cluster, Ingest(Snapshot()))
+def follow(cluster, **options):
+    follower = Follower(cluster, Ingest(Snapshot()), **options)
     follower.sync()
     return follower
 
@@ -117,3 +120,140 @@ def test_the_successor_of_an_assumed_pod_is_not_assumed(cluster):
     follower.assume("default/nothing", "n")
     follower.undo("default/nothing")
     assert list(placed(follower.snapshot)) == ["default/p"]
+
+
+def uid(cluster, name="p"):
+    return cluster.get("Pod", "default", name)["metadata"]["uid"]
+
+
+def test_an_evicted_pod_leaves_from_the_decision_on(cluster):
+    cluster.bind("default", "p", "n", {})
+    follower = follow(cluster)
+    follower.assume_evicted("default/p")
+    assert placed(follower.snapshot)["default/p"] == ("n", "RELEASING")
+    assert follower.waits_for("default/p", uid(cluster), "evicted")
+    follower.undo("default/p", "evicted")
+    assert placed(follower.snapshot)["default/p"] == ("n", "BOUND")
+    follower.assume_evicted("default/p")
+    cluster.evict("default", "p", "room")
+    follower.sync()
+    assert placed(follower.snapshot)["default/p"] == ("n", "RELEASING")
+    assert not follower.waits_for("default/p", uid(cluster), "evicted")
+
+
+def test_a_pod_may_be_evicted_before_its_bind_is_told(cluster):
+    follower = follow(cluster)
+    follower.assume("default/p", "n")
+    follower.assume_evicted("default/p")
+    assert placed(follower.snapshot)["default/p"] == ("n", "RELEASING")
+    follower.undo("default/p", "bound")
+    assert placed(follower.snapshot)["default/p"] == (None, "RELEASING")
+    follower.undo("default/p")
+    assert placed(follower.snapshot)["default/p"] == (None, "PENDING")
+
+
+def test_what_is_waited_for_is_of_one_pod_only(cluster):
+    follower = follow(cluster)
+    follower.assume("default/p", "n")
+    assert follower.waits_for("default/p", uid(cluster), "bound")
+    assert not follower.waits_for("default/p", uid(cluster), "evicted")
+    assert not follower.waits_for("default/p", "another", "bound")
+    assert not follower.waits_for("default/q", uid(cluster), "bound")
+
+
+def test_a_pod_held_back_is_not_to_be_placed(cluster):
+    follower = follow(cluster)
+    gated = follower.snapshot.tasks.gated
+    row = follower.snapshot.tasks.row_of["default/p"]
+    follower.hold("default/p")
+    assert gated[row]
+    follower.undo("default/p", "held")
+    assert not gated[row]
+    follower.hold("default/p")
+    cluster.bind("default", "p", "n", {})
+    follower.sync()
+    assert not gated[row]
+
+
+def test_a_group_has_the_status_that_was_written_until_that_fails(cluster):
+    follower = follow(cluster)
+    jobs = follower.snapshot.jobs
+    row = jobs.row_of["default/g"]
+    before = PHASES[jobs.phase[row]]
+    follower.assume_group("default/g", PodGroupStatus(phase="Running", running=3), {"a": "b"})
+    assert PHASES[jobs.phase[row]] == "Running"
+    assert jobs.groups[row].metadata.annotations["a"] == "b"
+    cluster.patch(GROUP, "default", "g", {"metadata": {"labels": {"x": "y"}}})
+    follower.sync()
+    assert PHASES[jobs.phase[row]] == "Running"
+    follower.undo_group("default/g")
+    assert PHASES[jobs.phase[row]] == before
+    follower.assume_group("default/none", PodGroupStatus(phase="Running"))
+    follower.undo_group("default/none")
+
+
+def test_what_the_cluster_says_of_a_group_ends_what_was_thought(cluster):
+    follower = follow(cluster)
+    jobs = follower.snapshot.jobs
+    row = jobs.row_of["default/g"]
+    follower.assume_group("default/g", PodGroupStatus(phase="Running"))
+    cluster.patch(GROUP, "default", "g", {"status": {"phase": "Running"}})
+    follower.sync()
+    cluster.patch(GROUP, "default", "g", {"status": {"phase": "Inqueue"}})
+    follower.sync()
+    assert PHASES[jobs.phase[row]] == "Inqueue"
+
+
+def test_a_group_of_the_same_name_is_another_one(cluster):
+    follower = follow(cluster)
+    follower.assume_group("default/g", PodGroupStatus(phase="Running"))
+    cluster.delete(GROUP, "default", "g")
+    cluster.create(pod_group("g", phase="Inqueue"))
+    follower.sync()
+    jobs = follower.snapshot.jobs
+    assert PHASES[jobs.phase[jobs.row_of["default/g"]]] == "Inqueue"
+
+
+def test_a_group_without_a_queue_counts_for_the_default_one(cluster):
+    cluster.create(queue("spare"))
+    bare = pod_group("bare")
+    bare["spec"].pop("queue", None)
+    cluster.restore([bare])  # an API server would write the default itself
+    snapshot = follow(cluster, default_queue="spare").snapshot
+    jobs = snapshot.jobs
+    assert snapshot.queues.names[jobs.queue[jobs.row_of["default/bare"]]] == "spare"
+
+
+def test_nodes_that_are_not_wanted_are_not_there(cluster):
+    cluster.create(node("m", labels={"pool": "batch"}))
+    follower = follow(cluster, wants_node=lambda n: n.metadata.labels.get("pool") == "batch")
+    assert list(follower.snapshot.nodes.row_of) == ["m"]
+    cluster.patch("Node", "", "m", {"metadata": {"labels": {"pool": "other"}}})
+    cluster.patch("Node", "", "n", {"metadata": {"labels": {"pool": "batch"}}})
+    follower.sync()
+    assert list(follower.snapshot.nodes.row_of) == ["n"]
+
+
+def test_what_is_known_can_be_asked_and_counted(cluster):
+    follower = follow(cluster)
+    assert follower.known("Pod", "default/p").metadata.name == "p"
+    assert follower.known("Pod", "default/none") is None
+    assert follower.counts()["Pod"] == 1
+
+
+def test_a_pod_that_only_moves_keeps_the_tables_right(cluster):
+    """Each step of a pod's life, with the tables as loaded anew after each."""
+    follower = follow(cluster)
+    cluster.create(node("m"))
+    for change in (
+        lambda: cluster.merge_status("Pod", "default", "p", {"nominatedNodeName": "n"}),
+        lambda: cluster.bind("default", "p", "n", {}),
+        lambda: cluster.merge_status("Pod", "default", "p", {"phase": "Running"}),
+        lambda: cluster.evict("default", "p", "room"),
+        lambda: cluster.merge_status("Pod", "default", "p", {"phase": "Failed"}),
+    ):
+        change()
+        follower.sync()
+        assert placed(follower.snapshot) == reloaded(cluster)
+    nominated = follower.snapshot.tasks.nominated[follower.snapshot.tasks.row_of["default/p"]]
+    assert nominated == -1

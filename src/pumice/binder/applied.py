@@ -1,0 +1,64 @@
+"""What came of writes, as plain data; told by the binder, read by the scheduler's loop."""
+
+from dataclasses import dataclass, field
+
+from pumice.errors import ClusterError, NotFoundError
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one write about one object."""
+
+    what: str
+    """"bind", "evict", "pod status", "group", "queue" or "event"."""
+    key: str
+    """ "namespace/name", or the name alone."""
+    uid: str = ""
+    error: ClusterError | None = None
+    node: str = ""
+    """Of a bind."""
+
+
+@dataclass(slots=True)
+class Applied:
+    """What was learned of writes since the last time; pods are named "namespace/name"."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    @property
+    def bound(self) -> list[str]:
+        """Name the pods that were bound."""
+        return [each.key for each in self.outcomes if each.what == "bind" and each.error is None]
+
+    @property
+    def failed(self) -> dict[str, ClusterError]:
+        """Name the pods whose bind failed."""
+        return self._errors("bind")
+
+    @property
+    def evicted(self) -> list[str]:
+        """Name the pods that were evicted."""
+        return [each.key for each in self.outcomes if each.what == "evict" and each.error is None]
+
+    @property
+    def not_evicted(self) -> dict[str, ClusterError]:
+        """Name the pods whose eviction failed."""
+        return self._errors("evict")
+
+    @property
+    def errors(self) -> list[ClusterError]:
+        """Give what went wrong but for binds; what is gone meanwhile is no error."""
+        return [
+            each.error
+            for each in self.outcomes
+            if each.what != "bind"
+            and each.error is not None
+            and not isinstance(each.error, NotFoundError)
+        ]
+
+    def _errors(self, what: str) -> dict[str, ClusterError]:
+        return {
+            each.key: each.error
+            for each in self.outcomes
+            if each.what == what and each.error is not None
+        }

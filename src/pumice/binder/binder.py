@@ -1,0 +1,347 @@
+"""Turns decisions into writes, hands them to a writer and gathers what came of them.
+
+Used by the scheduler's loop, always from one thread; the writer may report on any.  What the
+cluster has already, or was told a moment ago, is not written again.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pumice.api.annotations import GROUP_NAME
+from pumice.api.decisions import Decisions, PodGroupState
+from pumice.api.groups import PodGroup, PodGroupStatus, Queue
+from pumice.api.meta import KubeObject
+from pumice.api.objects import from_manifest
+from pumice.api.pods import Pod
+from pumice.binder.applied import Applied, Outcome
+from pumice.binder.patches import (
+    group_marks,
+    group_patch,
+    group_status,
+    queue_patch,
+    waiting_patch,
+)
+from pumice.binder.telling import Telling
+from pumice.cluster.base import Cluster, DirectWriter, Done, Lane, Manifest, Write, Writer
+from pumice.errors import (
+    ClusterError,
+    ConflictError,
+    FencedError,
+    InputError,
+    NotFoundError,
+    RejectedError,
+)
+
+_GROUP: Final = "PodGroup.scheduling.volcano.sh"
+_QUEUE: Final = "Queue.scheduling.volcano.sh"
+_PRUNED_EACH: Final = 64  # cycles
+
+Known = Callable[[str, str], KubeObject | None]
+"""Gives an object by kind and key as the cluster told it last."""
+
+
+@dataclass(slots=True)
+class _Sent:
+    """The last status written of an object: on top of which version, and what it said."""
+
+    version: str
+    said: Any
+    answered: bool = False
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """What a pod is to be told: why it waits, and for which node."""
+
+    reason: str = "Unschedulable"
+    message: str = ""
+    nominated: str | None = None
+
+
+class Binder:
+    """Writes what a scheduler decided."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        writer: Writer | None = None,
+        known: Known | None = None,
+        waits: Callable[[str], bool] | None = None,
+        source: str = "volcano",
+        write_conditions: bool = True,
+    ) -> None:
+        """Make one.
+
+        ``known`` gives objects without asking the cluster, ``waits`` says whether a pod still has
+        no place.  Without ``write_conditions`` pods are not told why they wait.
+        """
+        self._cluster = cluster
+        self._writer: Writer = writer or DirectWriter(cluster)
+        self._known = known or self._ask
+        self._waits = waits or self._has_no_node
+        self._source = source
+        self._write_conditions = write_conditions
+        self._reported: deque[Outcome] = deque()
+        self._sent: dict[tuple[str, str], _Sent] = {}
+        self._later: dict[str, _Waiting] = {}
+        self._evicted_by: dict[str, str] = {}
+        self.stated: dict[str, tuple[PodGroupStatus, dict[str, str]]] = {}
+        """Status and annotations of groups that the last ``apply`` handed in."""
+        self._telling = Telling(self._submit, source)
+        self._cycles = 0
+        self._time = ""
+
+    def apply(
+        self, decisions: Decisions, waiting: Mapping[str, Iterable[str]] | None = None
+    ) -> Applied:
+        """Hand all decisions in; ``waiting`` names the pods that wait by their pod group.
+
+        Gives what was learned of these and earlier writes so far.
+        """
+        self._cycles += 1
+        self._time = self._now()
+        self.stated = {}
+        for pod, node in decisions.binds.items():
+            self.bind(pod, node, decisions.annotations.get(pod, {}))
+        for pod in decisions.evictions:
+            self._evict(pod, decisions.evicted_by.get(pod, ""))
+        for group, state in decisions.pod_groups.items():
+            self._write_group(group, state)
+        for queue, amounts in decisions.queues.items():
+            self._write_queue(queue, amounts)
+        self._tell_pods(decisions, waiting or {})
+        self._tell_groups(decisions)
+        applied = self.drain()
+        if self._cycles % _PRUNED_EACH == 0:
+            self._prune()
+        return applied
+
+    def drain(self) -> Applied:
+        """Give what was learned of writes since the last time, and write what follows from it."""
+        applied = Applied()
+        while self._reported:
+            outcome = self._reported.popleft()
+            if outcome.what == "event":
+                self._telling.arrived()
+                continue
+            applied.outcomes.append(outcome)
+            self._follow_up(outcome)
+        return applied
+
+    def bind(self, pod: str, node: str, annotations: Mapping[str, str]) -> None:
+        """Hand a bind in; one of a pod that is not known is reported as failed."""
+        namespace, _, name = pod.partition("/")
+        known = self._known("Pod", pod)
+        if known is None:
+            error = NotFoundError("Pod", namespace, name)
+            self._reported.append(Outcome("bind", pod, "", error, node))
+            return
+        uid = known.metadata.uid
+        arguments = {
+            "namespace": namespace,
+            "pod": name,
+            "node": node,
+            "annotations": annotations,
+            "uid": uid,
+        }
+        self._submit("bind", arguments, Lane.BIND, Outcome("bind", pod, uid, None, node))
+
+    # Writes
+
+    def _submit(
+        self, verb: Any, arguments: Mapping[str, Any], lane: Lane, outcome: Outcome
+    ) -> None:
+        self._writer.submit(Write(verb, arguments), lane=lane, done=self._reporter(outcome))
+
+    def _reporter(self, outcome: Outcome) -> Done:
+        """Note what came of a write; may be called on any thread."""
+        append = self._reported.append
+
+        def report(error: ClusterError | None) -> None:
+            if error is not None:
+                append(Outcome(outcome.what, outcome.key, outcome.uid, error, outcome.node))
+            else:
+                append(outcome)
+
+        return report
+
+    def _evict(self, pod: str, action: str) -> None:
+        namespace, _, name = pod.partition("/")
+        known = self._known("Pod", pod)
+        if known is None:
+            return
+        reason = f"{self._source}: preempting to accommodate a higher priority pod"
+        self._evicted_by[pod] = action or "preempt"
+        arguments = {
+            "namespace": namespace,
+            "pod": name,
+            "reason": reason,
+            "uid": known.metadata.uid,
+        }
+        self._submit("evict", arguments, Lane.EVICT, Outcome("evict", pod, known.metadata.uid))
+
+    def _write_group(self, group: str, state: PodGroupState) -> None:
+        known = self._known(_GROUP, group)
+        if not isinstance(known, PodGroup):
+            return
+        marks = group_marks(known, state)
+        status = group_status(known, state, cycle=str(self._cycles), time=self._time)
+        if status is None and not marks:
+            return
+        if self._is_news("group", group, known, state):
+            status = status or known.status
+            patch = group_patch(known, status, marks)
+            self._patch("group", _GROUP, group, known, patch)
+            self.stated[group] = status, marks
+
+    def _write_queue(self, queue: str, amounts: Mapping[str, str]) -> None:
+        known = self._known(_QUEUE, queue)
+        if not isinstance(known, Queue):
+            return
+        patch = queue_patch(known, amounts)
+        if patch is not None and self._is_news("queue", queue, known, dict(amounts)):
+            self._patch("queue", _QUEUE, queue, known, patch, subresource="status")
+
+    def _patch(
+        self, what: str, kind: str, key: str, known: KubeObject, patch: Manifest, **more: str
+    ) -> None:
+        namespace, _, name = key.rpartition("/")
+        arguments = {"kind": kind, "namespace": namespace, "name": name, "patch": patch, **more}
+        self._submit("patch", arguments, Lane.STATUS, Outcome(what, key, known.metadata.uid))
+
+    def _is_news(self, what: str, key: str, known: KubeObject, said: Any) -> bool:
+        """Say whether a status is to be written now, and remember it.
+
+        It is not while one of the object is on its way, nor if the cluster was told just this and
+        has not spoken of the object since.
+        """
+        version = known.metadata.resource_version
+        sent = self._sent.get((what, key))
+        if sent is not None and not sent.answered:
+            return False
+        if sent is not None and sent.version == version and sent.said == said:
+            return False
+        self._sent[what, key] = _Sent(version, said)
+        return True
+
+    # Pods that wait
+
+    def _tell_pods(self, decisions: Decisions, waiting: Mapping[str, Iterable[str]]) -> None:
+        """Tell pods why they wait and for which node; what could not be told before comes first."""
+        told, self._later = self._later, {}
+        told = {pod: said for pod, said in told.items() if self._waits(pod)}
+        if self._write_conditions:
+            for group, message in decisions.unschedulable.items():
+                for pod in waiting.get(group, ()):
+                    known = self._known("Pod", pod)
+                    stale = isinstance(known, Pod) and known.status.nominated_node_name
+                    drops = stale and pod not in decisions.pipelined
+                    told[pod] = _Waiting(message=message, nominated="" if drops else None)
+        for pod, node in decisions.nominated.items():
+            told.setdefault(pod, _Waiting()).nominated = node
+        for pod, said in told.items():
+            self._tell_pod(pod, said)
+
+    def _tell_pod(self, pod: str, said: _Waiting) -> None:
+        known = self._known("Pod", pod)
+        if not isinstance(known, Pod) or known.spec.node_name:
+            return
+        patch = waiting_patch(
+            known,
+            reason=said.reason,
+            message=said.message,
+            nominated=said.nominated,
+            time=self._time,
+        )
+        if patch is None:
+            return
+        sent = self._sent.get(("pod status", pod))
+        if sent is not None and not sent.answered:
+            self._later[pod] = said
+        elif self._is_news("pod status", pod, known, said):
+            more = {"patch_type": "strategic", "subresource": "status"}
+            self._patch("pod status", "Pod", pod, known, patch, **more)
+            if said.message:
+                self._telling.failed_scheduling(known, said.message)
+
+    def _tell_groups(self, decisions: Decisions) -> None:
+        for group, state in decisions.pod_groups.items():
+            known = self._known(_GROUP, group)
+            if isinstance(known, PodGroup):
+                self._telling.group(
+                    known,
+                    state,
+                    decisions.task_statuses.get(group, {}),
+                    decisions.unschedulable.get(group),
+                )
+                self._telling.refused(known, decisions.records.get(group))
+
+    # What came of it
+
+    def _follow_up(self, outcome: Outcome) -> None:
+        error, key = outcome.error, outcome.key
+        if outcome.what == "bind":
+            self._after_bind(outcome)
+        elif outcome.what == "evict":
+            action = self._evicted_by.pop(key, "preempt")
+            pod = self._known("Pod", key)
+            if error is None and isinstance(pod, Pod):
+                group = f"{pod.metadata.namespace}/{pod.metadata.annotations.get(GROUP_NAME, '')}"
+                self._telling.evicted(pod, self._known(_GROUP, group), action)
+        else:
+            self._after_status(outcome)
+
+    def _after_bind(self, outcome: Outcome) -> None:
+        error, pod = outcome.error, self._known("Pod", outcome.key)
+        if not isinstance(pod, Pod) or pod.metadata.uid != outcome.uid:
+            return
+        if error is None:
+            self._telling.scheduled(pod, outcome.node)
+        elif not isinstance(error, NotFoundError | FencedError):
+            message = f"failed to bind to node {outcome.node}: {error}"
+            if isinstance(error, RejectedError) and self._write_conditions:
+                self._later[outcome.key] = _Waiting("SchedulerError", message)
+            else:
+                self._telling.failed_scheduling(pod, message)
+
+    def _after_status(self, outcome: Outcome) -> None:
+        mark = (outcome.what, outcome.key)
+        sent = self._sent.get(mark)
+        if sent is None:
+            return
+        if outcome.error is None:
+            sent.answered = True
+            return
+        del self._sent[mark]
+        if outcome.what == "pod status" and isinstance(outcome.error, ConflictError):
+            self._later[outcome.key] = sent.said  # it changed meanwhile: once more, if it waits
+
+    def _prune(self) -> None:
+        """Forget what was sent of objects that are gone or of which the cluster has spoken."""
+        kinds = {"pod status": "Pod", "group": _GROUP, "queue": _QUEUE}
+        for what, key in [mark for mark, sent in self._sent.items() if sent.answered]:
+            known = self._known(kinds[what], key)
+            version = None if known is None else known.metadata.resource_version
+            if version != self._sent[what, key].version:
+                del self._sent[what, key]
+        self._telling.prune(lambda group: self._known(_GROUP, group) is not None)
+
+    # Without a follower
+
+    def _ask(self, kind: str, key: str) -> KubeObject | None:
+        namespace, _, name = key.rpartition("/")
+        try:
+            return from_manifest(self._cluster.get(kind, namespace, name))
+        except (NotFoundError, InputError):
+            return None
+
+    def _has_no_node(self, pod: str) -> bool:
+        known = self._known("Pod", pod)
+        return isinstance(known, Pod) and not known.spec.node_name
+
+    def _now(self) -> str:
+        return datetime.fromtimestamp(int(self._cluster.now()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,143 @@
+"""What is thought of objects before the cluster tells so: pods bound, evicted or held back.
+
+Used by the follower, which shows pods and groups to the scheduler as they are thought to be.  The
+cluster's own word ends an assumption, and so does another object of the same name.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from msgspec.structs import replace
+
+from pumice.api.groups import PodGroup, PodGroupStatus
+from pumice.api.meta import ObjectMeta
+from pumice.api.pods import Pod, SchedulingGate
+
+_HELD: Final = (SchedulingGate(name="pumice.dev/held-back"),)
+_SOON: Final = "1970-01-01T00:00:00Z"
+"""The time at which an evicted pod is taken to leave; only that there is one matters."""
+_OVER: Final = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(slots=True)
+class _Thought:
+    """What is thought of one pod; without any of it there is no need for one."""
+
+    uid: str
+    node: str = ""
+    leaves: bool = False
+    held: bool = False
+
+    def is_idle(self) -> bool:
+        """Say whether nothing is thought any more."""
+        return not (self.node or self.leaves or self.held)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """What is thought of the status of one group."""
+
+    uid: str
+    status: PodGroupStatus
+    annotations: dict[str, str]
+
+
+class Assumptions:
+    """Everything that is thought, by "namespace/name"."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, _Thought] = {}
+        self._groups: dict[str, _Stated] = {}
+
+    def bound(self, key: str, pod: Pod, node: str) -> None:
+        """Take a pod to be on a node."""
+        self._of(key, pod.metadata.uid).node = node
+
+    def evicted(self, key: str, pod: Pod) -> None:
+        """Take a pod to be leaving."""
+        self._of(key, pod.metadata.uid).leaves = True
+
+    def held(self, key: str, pod: Pod) -> None:
+        """Take a pod to be one that must not be placed now."""
+        self._of(key, pod.metadata.uid).held = True
+
+    def stated(
+        self, key: str, group: PodGroup, status: PodGroupStatus, annotations: dict[str, str]
+    ) -> None:
+        """Take a group to have a status and more annotations."""
+        self._groups[key] = _Stated(group.metadata.uid, status, annotations)
+
+    def forget(self, key: str, what: str = "") -> bool:
+        """Think no more of a pod that it is "bound", "evicted" or "held", or none of it."""
+        thought = self._pods.get(key)
+        if thought is None:
+            return False
+        if what in ("", "bound"):
+            thought.node = ""
+        if what in ("", "evicted"):
+            thought.leaves = False
+        if what in ("", "held"):
+            thought.held = False
+        if thought.is_idle():
+            del self._pods[key]
+        return True
+
+    def forget_group(self, key: str) -> bool:
+        """Think no more of a group."""
+        return self._groups.pop(key, None) is not None
+
+    def waits_for(self, key: str, uid: str, what: str) -> bool:
+        """Say whether the cluster has not told yet that a pod is "bound" or "evicted"."""
+        thought = self._pods.get(key)
+        if thought is None or thought.uid != uid:
+            return False
+        return thought.leaves if what == "evicted" else bool(thought.node)
+
+    def show_pod(self, key: str, pod: Pod) -> Pod:
+        """Give a pod as it is thought to be; what the cluster tells now is no longer thought."""
+        thought = self._pods.get(key)
+        if thought is None:
+            return pod
+        metadata, spec = pod.metadata, pod.spec
+        if metadata.uid != thought.uid:
+            del self._pods[key]
+            return pod
+        if spec.node_name:
+            thought.node, thought.held = "", False
+        if metadata.deletion_timestamp or pod.status.phase in _OVER:
+            thought.leaves = thought.held = False
+        if thought.is_idle():
+            del self._pods[key]
+            return pod
+        if thought.node:
+            spec = replace(spec, node_name=thought.node)
+        elif thought.held:
+            spec = replace(spec, scheduling_gates=_HELD)
+        if thought.leaves:
+            metadata = replace(metadata, deletion_timestamp=_SOON)
+        return replace(pod, metadata=metadata, spec=spec)
+
+    def show_group(self, key: str, group: PodGroup) -> PodGroup:
+        """Give a group as it is thought to be."""
+        stated = self._groups.get(key)
+        if stated is None:
+            return group
+        metadata = group.metadata
+        marks = metadata.annotations
+        told = group.status == stated.status and stated.annotations.items() <= marks.items()
+        if metadata.uid != stated.uid or told:
+            del self._groups[key]
+            return group
+        if stated.annotations:
+            metadata = _marked(metadata, stated.annotations)
+        return replace(group, metadata=metadata, status=stated.status)
+
+    def _of(self, key: str, uid: str) -> _Thought:
+        thought = self._pods.get(key)
+        if thought is None or thought.uid != uid:
+            thought = self._pods[key] = _Thought(uid)
+        return thought
+
+
+def _marked(metadata: ObjectMeta, annotations: dict[str, str]) -> ObjectMeta:
+    return replace(metadata, annotations={**metadata.annotations, **annotations})

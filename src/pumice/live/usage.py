@@ -1,0 +1,53 @@
+"""Measured use of nodes, read in the background and never waited for.
+
+Used by the loop of a served scheduler when the configuration has a section ``metrics``.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from pumice.api.nodes import Node
+from pumice.cluster.usage import UsageCache, refresh_period, usage_source
+
+_LOOK_S: Final = 1.0
+"""How often it is seen to whether a reading is due."""
+
+
+class BackgroundUsage:
+    """Reads a source at its own pace in a thread; gives the latest readings at once."""
+
+    def __init__(self, metrics: Mapping[str, str], clock: Callable[[], float]) -> None:
+        """Make one.
+
+        Raises:
+            ConfError: the section is wrong.
+        """
+        self._cache = UsageCache(usage_source(metrics), refresh_period(metrics))
+        self._clock = clock
+        self._nodes: Sequence[Node] = ()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="node-usage", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Read no more; a reading under way ends in the background."""
+        self._stop.set()
+
+    def tell_nodes(self, nodes: Sequence[Node]) -> None:
+        """Say of which nodes the use is wanted."""
+        self._nodes = nodes
+
+    def latest(self) -> Mapping[str, Any]:
+        """Give the last reading of each node."""
+        return self._cache.latest()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            nodes = self._nodes
+            if nodes:
+                self._cache.refresh(self._clock(), nodes)
+            self._stop.wait(_LOOK_S)

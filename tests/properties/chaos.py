@@ -1,0 +1,152 @@
+"""A cluster that answers late, loses answers and tells late, around an embedded one.
+
+Whoever uses it sees what a scheduler sees of an API server on a bad day.
+"""
+
+from collections import defaultdict
+
+from pumice.cluster.base import DirectWriter
+from pumice.errors import ConflictError, RejectedError, UnavailableError
+
+
+class LateCluster:
+    """Shows a cluster whose watches lag behind; reads of single objects are true."""
+
+    def __init__(self, inner, random):
+        self._inner = inner
+        self._random = random
+        self._silent = {}
+        self.calm = False
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def watch(self, kind, namespace="", since=""):
+        events = list(self._inner.watch(kind, namespace, since))
+        if self.calm or not events:
+            return iter(events)
+        random = self._random
+        if random.random() < 0.05:
+            self._inner.compact()
+        if self._silent.get(kind, 0) > 0:
+            self._silent[kind] -= 1
+            return iter(())
+        self._silent[kind] = random.choice([0, 0, 1, 4])
+        return iter(events[: random.randint(0, len(events))])
+
+
+class BadWriter:
+    """Takes writes and does with them what networks and servers do.
+
+    Each is done now or later, or lost; the answer comes now or later, or says nothing for certain.
+    """
+
+    def __init__(self, cluster, random):
+        self._direct = DirectWriter(cluster)
+        self._random = random
+        self._count = 0
+        self.waiting = []
+        self.answers = []
+        self.stray = []
+        self.calm = False
+        self._open = set()
+
+    def submit(self, write, *, lane, done=None):
+        """Take a write; a second one of a kind about a pod must wait until the first has failed."""
+        done = done or (lambda error: None)
+        if write.verb in ("bind", "evict"):
+            mark = write.verb, write.arguments["uid"]
+            assert mark not in self._open, f"{write} again, and nothing says that it failed"
+            self._open.add(mark)
+            done = self._closing(mark, done)
+        self._count += 1
+        self.waiting.append((write, (lane, self._count), done))
+
+    def _closing(self, mark, done):
+        def close(error):
+            if error is not None:
+                self._open.discard(mark)
+            done(error)
+
+        return close
+
+    def flush(self, timeout_s):
+        return not self.waiting
+
+    def step(self):
+        """Let some time pass."""
+        random = self._random
+        answers, self.answers = self.answers, []
+        for done, error in answers:
+            done(error)
+        stray, self.stray = self.stray, []
+        for write in stray:
+            self._do(write)
+        waiting, self.waiting = self.waiting, []
+        blocked = set()
+        if not self.calm and random.random() < 0.5:
+            random.shuffle(waiting)
+        for each in _in_order(waiting):
+            place = _object(each)
+            if not self.calm and (place in blocked or random.random() < 0.3):
+                blocked.add(place)
+                self.waiting.append(each)
+            else:
+                self._handle(*each)
+
+    def kill(self):
+        """End the process that writes: some of what waits still goes out, nobody hears of it."""
+        for write, _, _ in self.waiting:
+            if self._random.random() < 0.3:
+                self._do(write)
+        for write in self.stray:
+            self._do(write)
+        self.waiting, self.answers, self.stray = [], [], []
+
+    def _handle(self, write, lane, done):
+        fate = "done" if self.calm else self._random.choice(["done"] * 6 + FATES)
+        lost = UnavailableError("Pod", problem="no answer")
+        if fate == "lost":
+            done(lost)
+        elif fate == "refused":
+            done(RejectedError("Pod", problem="an admission webhook said no"))
+        elif fate == "stray":
+            self.stray.append(write)
+            done(lost)
+        elif fate == "unheard":
+            self._do(write)
+            done(lost)
+        else:
+            error = self._do(write)
+            if fate == "answered later":
+                self.answers.append((done, error))
+            elif fate == "conflict" and error is None and write.verb in ("bind", "evict"):
+                done(ConflictError("Pod", problem="was done by an attempt whose answer was lost"))
+            else:
+                done(error)
+
+    def _do(self, write):
+        found = []
+        self._direct.submit(write, lane=0, done=found.append)
+        return found[0]
+
+
+FATES = ["lost", "refused", "unheard", "stray", "answered later", "conflict"]
+
+
+def _object(each):
+    arguments = each[0].arguments
+    if each[0].verb == "record":
+        return "event"
+    return arguments.get("namespace"), arguments.get("pod") or arguments.get("name")
+
+
+def _in_order(waiting):
+    """Put writes about one object back in the order of their lanes; others stay shuffled."""
+    places = defaultdict(list)
+    for each in waiting:
+        places[_object(each)].append(each)
+    for found in places.values():
+        found.sort(key=lambda each: each[1])
+        found.reverse()
+    return [places[_object(each)].pop() for each in waiting]

@@ -1,0 +1,203 @@
+"""A scheduler whose cluster answers late, wrongly or not at all: nothing twice, nothing lost."""
+
+from collections import defaultdict
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pumice.api.conf import parse_conf
+from pumice.cluster.embedded.clock import VirtualClock
+from pumice.cluster.embedded.kubelet import Kubelet
+from pumice.cluster.embedded.nodes import add_node
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.live import LiveScheduler, make_queues
+from pumice.scheduler import Scheduler
+from pumice.testing import pod, pod_group, priority_class
+from tests.properties.chaos import BadWriter, LateCluster
+
+GROUP = "PodGroup.scheduling.volcano.sh"
+CPUS = 4
+NODES = 2
+CONF = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: predicates}, {name: nodeorder}, {name: binpack}]
+"""
+PREEMPTING = CONF.replace("backfill", "preempt")
+GANGS = st.lists(
+    st.tuples(
+        st.integers(0, 25),  # arrives
+        st.integers(1, 3),  # pods
+        st.integers(1, 4),  # cpus of each
+        st.integers(2, 9),  # runs
+        st.booleans(),  # is important
+    ).filter(lambda gang: gang[1] <= NODES * (CPUS // gang[2])),
+    min_size=8,
+    max_size=16,
+)
+
+
+class Books:
+    """Counts what pods hold on nodes, event by event."""
+
+    def __init__(self, cluster):
+        self.held = {}
+        self.nodes = {}
+        cluster.listeners.append(self.hear)
+
+    def hear(self, kind, event):
+        if kind != "Pod":
+            return
+        manifest = event.object
+        uid, spec = manifest["metadata"]["uid"], manifest["spec"]
+        node = spec.get("nodeName")
+        if node:
+            assert self.nodes.setdefault(uid, node) == node, "bound twice"
+        over = manifest["status"]["phase"] in ("Succeeded", "Failed")
+        if event.type == "DELETED" or over or not node:
+            self.held.pop(uid, None)
+        else:
+            cpus = int(spec["containers"][0]["resources"]["requests"]["cpu"])
+            self.held[uid] = node, cpus
+        used = defaultdict(int)
+        for place, cpus in self.held.values():
+            used[place] += cpus
+        assert all(cpus <= CPUS for cpus in used.values()), used
+
+
+class World:
+    """A cluster, its kubelet, and a scheduler that may be killed and started again."""
+
+    def __init__(self, gangs, random, conf):
+        self.random = random
+        self.conf = parse_conf(conf)
+        self.cluster = EmbeddedCluster(VirtualClock(0.0))
+        self.kubelet = Kubelet(self.cluster, grace_s=2)
+        self.late = LateCluster(self.cluster, self.random)
+        self.books = Books(self.cluster)
+        make_queues(self.cluster)
+        self.cluster.create(priority_class("high", value=100))
+        for number in range(NODES):
+            add_node(self.cluster, f"n{number}", {"cpu": str(CPUS), "memory": "64Gi"})
+        for number, gang in enumerate(gangs):
+            self.cluster.clock.call_at(gang[0], lambda n=number, g=gang: self.arrive(f"g{n}", g))
+        self.start()
+
+    def start(self):
+        self.writer = BadWriter(self.cluster, self.random)
+        self.writer.calm = self.late.calm
+        scheduler = Scheduler(self.conf)
+        self.live = LiveScheduler(
+            self.late, scheduler, assume=True, writer=self.writer, confirm_s=5.0
+        )
+
+    def arrive(self, name, gang):
+        _, size, _, _, important = gang
+        rank = "high" if important else ""
+        self.cluster.create(
+            pod_group(name, min_member=size, phase=None, priority_class=rank or None)
+        )
+        for index in range(size):
+            self.create(f"{name}-{index}", name, gang)
+
+    def create(self, name, group, gang):
+        _, _, cpus, runs, important = gang
+        marks = {"pumice.dev/run-seconds": str(runs), "volcano.sh/preemptable": "true"}
+        rank = "high" if important else None
+        self.cluster.create(
+            pod(name, group=group, cpu=cpus, annotations=marks, priority_class=rank)
+        )
+
+    def tick(self):
+        self.kubelet.sync()
+        self.writer.step()
+        self.kubelet.sync()
+        self.live.cycle()
+        self.cluster.clock.advance(1.0)
+
+    def recreate(self, gangs):
+        """Let a pod that has not started go, and one of the same name come."""
+        waiting = [p for p in self.cluster.list("Pod")[0] if p["status"]["phase"] == "Pending"]
+        waiting = [p for p in waiting if not p["spec"].get("nodeName")]
+        if waiting:
+            name = self.random.choice(waiting)["metadata"]["name"]
+            group = name.partition("-")[0]
+            self.cluster.delete("Pod", "default", name)
+            self.create(name, group, gangs[int(group[1:])])
+
+    def upheaval(self, gangs):
+        for _ in range(35):
+            self.tick()
+            if self.random.random() < 0.2:
+                self.recreate(gangs)
+            if self.random.random() < 0.1:
+                self.writer.kill()
+                self.start()
+
+    def calm_down(self):
+        self.late.calm = self.writer.calm = True
+        for _ in range(200):
+            self.tick()
+            if self.is_over():
+                return
+
+    def is_over(self):
+        phases = {p["status"]["phase"] for p in self.cluster.list("Pod")[0]}
+        return phases <= {"Succeeded", "Failed"}
+
+    def restore_victims(self, gangs):
+        """Create pods anew that were evicted, as their controller would."""
+        there = {p["metadata"]["name"] for p in self.cluster.list("Pod")[0]}
+        for number, gang in enumerate(gangs):
+            if self.cluster.peek(GROUP, "default", f"g{number}") is None:
+                continue
+            for index in range(gang[1]):
+                if f"g{number}-{index}" not in there:
+                    self.create(f"g{number}-{index}", f"g{number}", gang)
+
+
+def tables(live):
+    """Give what is known of pods and nodes, by name."""
+    snapshot = live.follower.snapshot
+    tasks, nodes, jobs = snapshot.tasks, snapshot.nodes, snapshot.jobs
+    return (
+        {key: int(tasks.status[row]) for key, row in tasks.row_of.items()},
+        {name: nodes.books[:, :, row].tolist() for name, row in nodes.row_of.items()},
+        {key: int(jobs.phase[row]) for key, row in jobs.row_of.items()},
+    )
+
+
+def fresh(world):
+    live = LiveScheduler(world.cluster, Scheduler(world.conf))
+    live.follower.sync()
+    return live
+
+
+@settings(max_examples=10)
+@given(GANGS, st.randoms(use_true_random=True))
+def test_nothing_is_bound_twice_overcommitted_or_lost(gangs, random):
+    world = World(gangs, random, CONF)
+    world.upheaval(gangs)
+    world.calm_down()
+    assert world.is_over()
+    assert all(p["status"]["phase"] == "Succeeded" for p in world.cluster.list("Pod")[0])
+    for _ in range(10):
+        world.tick()
+    world.live.catch_up()
+    assert world.live.recovery.open == 0
+    assert tables(world.live) == tables(fresh(world))
+
+
+@settings(max_examples=10)
+@given(GANGS, st.randoms(use_true_random=True))
+def test_victims_go_once_and_the_winners_run(gangs, random):
+    world = World(gangs, random, PREEMPTING)
+    world.upheaval(gangs)
+    world.late.calm = world.writer.calm = True
+    for _ in range(300):
+        world.tick()
+        world.restore_victims(gangs)
+        if world.is_over():
+            break
+    assert world.is_over()

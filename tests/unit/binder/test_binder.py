@@ -1,0 +1,385 @@
+"""The binder: decisions become writes; one that fails leaves the others alone."""
+
+import pytest
+
+from pumice.api.decisions import Condition, Decisions, JobRecord, PodGroupState
+from pumice.binder import Binder
+from pumice.cluster.base import Lane
+from pumice.cluster.embedded.clock import VirtualClock
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import ConflictError, FencedError, RejectedError, UnavailableError
+from pumice.testing import pod, pod_group, queue
+
+GROUP = "PodGroup.scheduling.volcano.sh"
+QUEUE = "Queue.scheduling.volcano.sh"
+
+
+@pytest.fixture
+def cluster():
+    cluster = EmbeddedCluster(VirtualClock(0.0))
+    for name in ("p", "q"):
+        cluster.create(pod(name, group="g"))
+    cluster.create(pod_group("g"))
+    cluster.create(queue("default"))
+    return cluster
+
+
+class Held:
+    """Keeps writes until told to answer them; does none of them."""
+
+    def __init__(self):
+        self.writes = []
+        self.waiting = []
+
+    def submit(self, write, *, lane, done=None):
+        self.writes.append((lane, write))
+        self.waiting.append((write, done))
+
+    def go(self):
+        waiting, self.waiting = self.waiting, []
+        for write, done in waiting:
+            done(self.answer(write))
+
+    def answer(self, write):
+        return None
+
+    def verbs(self):
+        return [write.verb for _, write in self.writes]
+
+
+def reasons(cluster):
+    return {(e["involvedObject"]["name"], e["reason"]) for e in cluster.list("Event")[0]}
+
+
+def test_pods_are_bound_with_their_annotations_and_told(cluster):
+    decided = Decisions(binds={"default/p": "n"}, annotations={"default/p": {"k": "v"}})
+    applied = Binder(cluster).apply(decided)
+    bound = cluster.get("Pod", "default", "p")
+    assert applied.bound == ["default/p"]
+    assert bound["spec"]["nodeName"] == "n"
+    assert bound["metadata"]["annotations"]["k"] == "v"
+    assert reasons(cluster) == {("p", "Scheduled")}
+
+
+def test_a_bind_that_fails_is_reported_and_the_next_goes_on(cluster):
+    cluster.bind("default", "p", "elsewhere", {})
+    decided = Decisions(binds={"default/p": "n", "default/gone": "n", "default/q": "n"})
+    applied = Binder(cluster).apply(decided)
+    assert list(applied.failed) == ["default/p", "default/gone"]
+    assert applied.bound == ["default/q"]
+    assert ("p", "FailedScheduling") in reasons(cluster)
+
+
+def test_pods_are_bound_before_victims_are_evicted(cluster):
+    cluster.bind("default", "q", "n", {})
+    _, since = cluster.list("Pod")
+    decided = Decisions(binds={"default/p": "n"}, evictions=["default/q", "default/gone"])
+    applied = Binder(cluster).apply(decided)
+    assert applied.evicted == ["default/q"]
+    assert not applied.errors
+    told = [e.object["metadata"]["name"] for e in cluster.watch("Pod", since=since)]
+    assert told[0] == "p"
+    assert told[-1] == "q"
+    assert cluster.get("Pod", "default", "q")["metadata"]["deletionTimestamp"]
+
+
+def test_a_victim_and_its_group_are_told_which_action_wants_the_room(cluster):
+    cluster.bind("default", "q", "n", {})
+    decided = Decisions(evictions=["default/q"], evicted_by={"default/q": "reclaim"})
+    Binder(cluster).apply(decided)
+    told = {
+        (e["involvedObject"]["kind"], e["type"], e["reason"], e["message"])
+        for e in cluster.list("Event")[0]
+    }
+    assert told == {
+        ("Pod", "Warning", "Evict", "Pod is evicted, because of reclaim"),
+        ("PodGroup", "Normal", "Evict", "reclaim"),
+    }
+
+
+def test_an_eviction_that_fails_is_reported(cluster):
+    class Stubborn(Held):
+        def answer(self, write):
+            return RejectedError("Pod", problem="no") if write.verb == "evict" else None
+
+    writer = Stubborn()
+    binder = Binder(cluster, writer=writer)
+    binder.apply(Decisions(evictions=["default/q"]))
+    writer.go()
+    applied = binder.drain()
+    assert list(applied.not_evicted) == ["default/q"]
+    assert len(applied.errors) == 1
+    assert applied.evicted == []
+
+
+def test_a_nomination_is_written_to_the_status(cluster):
+    Binder(cluster).apply(Decisions(nominated={"default/p": "n"}))
+    assert cluster.get("Pod", "default", "p")["status"]["nominatedNodeName"] == "n"
+
+
+def test_a_group_gets_phase_counts_and_hyper_node(cluster):
+    state = PodGroupState(phase="Running", hyper_node="h", running=2, succeeded=1, failed=3)
+    Binder(cluster).apply(Decisions(pod_groups={"default/g": state, "default/gone": state}))
+    group = cluster.get(GROUP, "default", "g")
+    assert group["status"] == {
+        "phase": "Running",
+        "conditions": [],
+        "running": 2,
+        "succeeded": 1,
+        "failed": 3,
+    }
+    assert group["metadata"]["annotations"] == {"volcano.sh/job-allocated-hypernode": "h"}
+
+
+def test_a_condition_that_says_the_same_keeps_its_time(cluster):
+    binder = Binder(cluster)
+    waits = Condition("Unschedulable", "True", "NotEnoughResources", "m")
+    ready = Condition("Scheduled", "True", "r")
+    binder.apply(Decisions(pod_groups={"default/g": PodGroupState("Inqueue", [waits])}))
+    cluster.clock.advance(60)
+    binder.apply(Decisions(pod_groups={"default/g": PodGroupState("Running", [waits, ready])}))
+    conditions = cluster.get(GROUP, "default", "g")["status"]["conditions"]
+    times = {c["type"]: (c["lastTransitionTime"], c["transitionID"]) for c in conditions}
+    assert times == {
+        "Unschedulable": ("1970-01-01T00:00:00Z", "1"),
+        "Scheduled": ("1970-01-01T00:01:00Z", "2"),
+    }
+
+
+def test_a_queue_shows_what_is_allocated_and_nothing_more(cluster):
+    binder = Binder(cluster)
+    binder.apply(Decisions(queues={"default": {"cpu": "2", "memory": "1Gi"}}))
+    binder.apply(Decisions(queues={"default": {"cpu": "1"}}))
+    assert cluster.get(QUEUE, "", "default")["status"]["allocated"] == {"cpu": "1"}
+    before = cluster.version
+    binder.apply(Decisions(queues={"default": {"cpu": "1"}}))
+    assert cluster.version == before
+
+
+def test_waiting_pods_are_told_why_once(cluster):
+    binder = Binder(cluster)
+    decided = Decisions(unschedulable={"default/g": "too small"})
+    waiting = {"default/g": ["default/p", "default/gone"]}
+    binder.apply(decided, waiting)
+    (condition,) = cluster.get("Pod", "default", "p")["status"]["conditions"]
+    assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
+    assert condition["message"] == "too small"
+    assert ("p", "FailedScheduling") in reasons(cluster)
+    before = cluster.version
+    binder.apply(decided, waiting)
+    assert cluster.version == before
+    cluster.clock.advance(60)
+    binder.apply(Decisions(unschedulable={"default/g": "still"}), waiting)
+    (condition,) = cluster.get("Pod", "default", "p")["status"]["conditions"]
+    assert condition["message"] == "still"
+    assert condition["lastTransitionTime"] == "1970-01-01T00:00:00Z"
+
+
+def test_a_pod_that_was_bound_meanwhile_does_not_wait(cluster):
+    cluster.bind("default", "p", "n", {})
+    decided = Decisions(unschedulable={"default/g": "too small"})
+    Binder(cluster).apply(decided, {"default/g": ["default/p"]})
+    (condition,) = cluster.get("Pod", "default", "p")["status"]["conditions"]
+    assert condition["status"] == "True"
+
+
+def test_conditions_may_be_left_out(cluster):
+    decided = Decisions(unschedulable={"default/g": "too small"})
+    Binder(cluster, write_conditions=False).apply(decided, {"default/g": ["default/p"]})
+    assert "conditions" not in cluster.get("Pod", "default", "p")["status"]
+
+
+def test_urgent_writes_are_handed_in_by_their_lanes(cluster):
+    cluster.bind("default", "q", "n", {})
+    writer = Held()
+    decided = Decisions(
+        binds={"default/p": "n"},
+        evictions=["default/q"],
+        pod_groups={"default/g": PodGroupState("Running")},
+        queues={"default": {"cpu": "1"}},
+    )
+    Binder(cluster, writer=writer).apply(decided)
+    assert [lane for lane, _ in writer.writes] == [
+        Lane.BIND,
+        Lane.EVICT,
+        Lane.STATUS,
+        Lane.STATUS,
+    ]
+
+
+def test_a_bind_is_for_the_very_pod_that_was_seen(cluster):
+    writer = Held()
+    binder = Binder(cluster, writer=writer)
+    binder.apply(Decisions(binds={"default/p": "n"}))
+    cluster.delete("Pod", "default", "p")
+    cluster.create(pod("p", group="g"))
+    (write,) = (write for _, write in writer.writes)
+    with pytest.raises(ConflictError):
+        cluster.bind(**write.arguments)
+    assert "nodeName" not in cluster.get("Pod", "default", "p")["spec"]
+
+
+def test_what_came_of_a_write_is_learned_when_it_is_known(cluster):
+    writer = Held()
+    binder = Binder(cluster, writer=writer)
+    assert binder.apply(Decisions(binds={"default/p": "n"})).outcomes == []
+    writer.go()
+    assert binder.drain().bound == ["default/p"]
+    assert binder.drain().outcomes == []
+    assert writer.verbs() == ["bind", "record"]
+
+
+def test_a_status_on_its_way_is_not_written_again(cluster):
+    writer = Held()
+    binder = Binder(cluster, writer=writer)
+    decided = Decisions(
+        pod_groups={"default/g": PodGroupState("Inqueue")}, queues={"default": {"cpu": "1"}}
+    )
+    for _ in range(2):
+        binder.apply(decided)
+    assert writer.verbs() == ["patch", "patch"]
+    assert binder.stated == {}
+    writer.go()  # done, but the cluster does not show it yet
+    binder.apply(decided)
+    assert writer.verbs() == ["patch", "patch"]
+
+
+def test_a_status_that_failed_is_written_again(cluster):
+    class Down(Held):
+        def answer(self, write):
+            return UnavailableError(problem="no answer")
+
+    writer = Down()
+    binder = Binder(cluster, writer=writer)
+    decided = Decisions(pod_groups={"default/g": PodGroupState("Inqueue")})
+    for _ in range(2):
+        binder.apply(decided)
+        writer.go()
+        assert len(binder.drain().errors) == 1
+    assert writer.verbs() == ["patch", "patch"]
+
+
+def test_a_pod_that_changed_meanwhile_is_told_next_time(cluster):
+    writer = Held()
+    binder = Binder(cluster, writer=writer)
+    binder.apply(Decisions(unschedulable={"default/g": "m"}), {"default/g": ["default/p"]})
+    cluster.patch("Pod", "default", "p", {"metadata": {"labels": {"a": "b"}}})
+    (patch, _), *_ = ((write, lane) for lane, write in writer.writes)
+    with pytest.raises(ConflictError):
+        cluster.patch(**patch.arguments)
+    writer.answer = lambda write: ConflictError() if write.verb == "patch" else None
+    writer.go()
+    binder.drain()
+    binder.apply(Decisions())
+    again = writer.writes[-2][1]
+    cluster.patch(**again.arguments)
+    (condition,) = cluster.get("Pod", "default", "p")["status"]["conditions"]
+    assert condition["message"] == "m"
+
+
+def test_what_a_pod_is_told_waits_for_what_it_was_told_before(cluster):
+    writer = Held()
+    binder = Binder(cluster, writer=writer)
+    waiting = {"default/g": ["default/p"]}
+    binder.apply(Decisions(unschedulable={"default/g": "one"}), waiting)
+    binder.apply(Decisions(unschedulable={"default/g": "two"}), waiting)
+    assert writer.verbs().count("patch") == 1
+    writer.go()
+    binder.drain()
+    binder.apply(Decisions())
+    assert writer.verbs().count("patch") == 2
+
+
+def test_a_nomination_that_no_longer_holds_is_taken_back(cluster):
+    binder = Binder(cluster)
+    binder.apply(Decisions(nominated={"default/p": "n"}, pipelined={"default/p": "n"}))
+    waiting = {"default/g": ["default/p"]}
+    still = Decisions(unschedulable={"default/g": "m"}, pipelined={"default/p": "n"})
+    binder.apply(still, waiting)
+    assert cluster.get("Pod", "default", "p")["status"]["nominatedNodeName"] == "n"
+    binder.apply(Decisions(unschedulable={"default/g": "m"}), waiting)
+    assert "nominatedNodeName" not in cluster.get("Pod", "default", "p")["status"]
+
+
+def test_a_refused_bind_is_told_in_a_condition(cluster):
+    class Refusing(Held):
+        def answer(self, write):
+            return RejectedError("Pod", problem="no") if write.verb == "bind" else None
+
+    writer = Refusing()
+    binder = Binder(cluster, writer=writer)
+    binder.apply(Decisions(binds={"default/p": "n"}))
+    writer.go()
+    binder.drain()
+    binder.apply(Decisions())
+    patch = next(write for _, write in writer.writes if write.verb == "patch")
+    (condition,) = patch.arguments["patch"]["status"]["conditions"]
+    assert condition["reason"] == "SchedulerError"
+    assert condition["message"].startswith("failed to bind to node n: ")
+
+
+def test_nobody_is_told_of_writes_that_were_held_back(cluster):
+    class Fenced(Held):
+        def answer(self, write):
+            return FencedError()
+
+    writer = Fenced()
+    binder = Binder(cluster, writer=writer)
+    binder.apply(Decisions(binds={"default/p": "n"}))
+    writer.go()
+    assert list(binder.drain().failed) == ["default/p"]
+    assert writer.verbs() == ["bind"]
+
+
+def test_a_group_hears_once_that_it_waits_and_once_that_it_can_start(cluster):
+    binder = Binder(cluster)
+    waits = Decisions(
+        pod_groups={"default/g": PodGroupState("Inqueue")},
+        unschedulable={"default/g": "why"},
+        task_statuses={"default/g": {"Pending": 2, "Running": 1}},
+    )
+    ready = PodGroupState("Running", [Condition("Scheduled", "True", "r")])
+    for _ in range(2):
+        binder.apply(waits)
+    for running in (0, 1):
+        ready.running = running
+        binder.apply(Decisions(pod_groups={"default/g": ready}))
+    told = [(e["reason"], e["message"], e.get("count", 1)) for e in cluster.list("Event")[0]]
+    assert told == [
+        ("Unschedulable", "2/3 tasks in gang unschedulable: why", 1),
+        ("Scheduled", "tasks in gang are ready to be scheduled", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [
+        ("cluster", "resource in cluster is overused: overused cpu"),
+        ("queue", "queue resource quota insufficient: insufficient cpu"),
+    ],
+)
+def test_a_group_kept_out_of_its_queue_hears_of_the_resource(cluster, at, message):
+    record = JobRecord("enqueue", "over quota", {"resource": "cpu", "at": at})
+    other = JobRecord("nodes", "no node fits")
+    binder = Binder(cluster)
+    for phase, why in (("Pending", record), ("Inqueue", other), ("Pending", record)):
+        state = PodGroupState(phase)
+        binder.apply(Decisions(pod_groups={"default/g": state}, records={"default/g": why}))
+    told = [(e["reason"], e["message"], e["type"]) for e in cluster.list("Event")[0]]
+    assert told == [("Unschedulable", message, "Normal")]
+
+
+def test_events_are_about_the_very_object(cluster):
+    Binder(cluster).apply(Decisions(binds={"default/p": "n"}))
+    (event,) = cluster.list("Event")[0]
+    uid = cluster.get("Pod", "default", "p")["metadata"]["uid"]
+    assert event["involvedObject"]["uid"] == uid
+
+
+def test_what_was_sent_is_forgotten_with_its_object(cluster):
+    binder = Binder(cluster)
+    binder.apply(Decisions(pod_groups={"default/g": PodGroupState("Inqueue")}))
+    cluster.delete(GROUP, "default", "g")
+    for _ in range(64):
+        binder.apply(Decisions())
+    assert not binder._sent

@@ -1,0 +1,16 @@
+"""Queues that are made sure of."""
+
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.live import make_queues
+
+QUEUE = "Queue.scheduling.volcano.sh"
+
+
+def test_root_and_the_default_queue_are_made_once_and_are_open():
+    cluster = EmbeddedCluster()
+    for _ in range(2):
+        make_queues(cluster, "mine")
+    queues = {m["metadata"]["name"]: m for m in cluster.list(QUEUE)[0]}
+    assert sorted(queues) == ["mine", "root"]
+    assert {m["status"]["state"] for m in queues.values()} == {"Open"}
+    assert queues["mine"]["spec"]["parent"] == "root"

@@ -1,0 +1,34 @@
+"""Use of nodes, read in the background."""
+
+import threading
+
+import pytest
+
+from pumice.api.objects import from_manifest
+from pumice.errors import ConfError
+from pumice.live.usage import BackgroundUsage
+from pumice.testing import node
+
+
+def test_readings_come_without_waiting(monkeypatch):
+    asked = threading.Event()
+
+    class Source:
+        def read(self, nodes, now):
+            asked.set()
+            return {each.metadata.name: {"cpu": 1.0, "memory": 2.0} for each in nodes}
+
+    monkeypatch.setattr("pumice.live.usage.usage_source", lambda metrics: Source())
+    usage = BackgroundUsage({"type": "prometheus"}, lambda: 0.0)
+    assert usage.latest() == {}
+    usage.tell_nodes([from_manifest(node("n"))])
+    usage.start()
+    assert asked.wait(10)
+    usage.stop()
+    usage._thread.join(10)
+    assert usage.latest() == {"n": {"cpu": 1.0, "memory": 2.0}}
+
+
+def test_a_wrong_section_is_refused():
+    with pytest.raises(ConfError):
+        BackgroundUsage({"type": "sundial", "address": "http://x"}, lambda: 0.0)
