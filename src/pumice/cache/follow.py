@@ -30,6 +30,8 @@ FOLLOWED: Final = tuple(_TYPES)
 """Every kind the scheduler reads."""
 _GROUP: Final = "PodGroup.scheduling.volcano.sh"
 _REMEMBERED: Final = 1000
+_LITTER: Final = 20_000
+"""How much may be kept of pods gone by, and three times as much as of those that are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ class Follower:
                 changes += self._relist(kind)
             except NotFoundError:  # a cluster without this kind
                 continue
+        if self._ingest.litter > max(_LITTER, 3 * len(self.snapshot.tasks.row_of)):
+            self._start_anew()
         self._ingest.settle()
         return changes
 
@@ -183,6 +187,15 @@ class Follower:
         self._ingest.load(things)
         self._loaded = True
         return len(things)
+
+    def _start_anew(self) -> None:
+        """Take in all that is known into an empty snapshot, so that memory follows the cluster."""
+        self._ingest = self._ingest.anew()
+        self._ingest.load(
+            self._as_thought(key, thing)
+            for things in self._known.values()
+            for key, thing in things.items()
+        )
 
     def _watch(self, kind: str, since: str) -> int:
         """Take in what happened to objects of a kind; of each only what happened last."""

@@ -23,9 +23,24 @@ class Ingest:
 
     def __init__(self, snapshot: Snapshot, scheduler_names: Iterable[str] = ("volcano",)) -> None:
         self.snapshot = snapshot
+        self._scheduler_names = tuple(scheduler_names)
         self._jobs = JobRows(snapshot)
-        self._tasks = TaskRows(snapshot, self._jobs, scheduler_names)
+        self._tasks = TaskRows(snapshot, self._jobs, self._scheduler_names)
         self._nodes = NodeRows(snapshot, self._tasks)
+
+    @property
+    def litter(self) -> int:
+        """How many shapes, label sets or annotation sets are kept that no pod has any more.
+
+        At least: pods may share one.  They are known by number, so none can go alone.
+        """
+        snapshot = self.snapshot
+        kept = max(len(snapshot.shapes), len(snapshot.label_classes), self._tasks.n_marks)
+        return kept - len(snapshot.tasks.row_of)
+
+    def anew(self) -> "Ingest":
+        """Give one like this with an empty snapshot."""
+        return Ingest(Snapshot(), self._scheduler_names)
 
     def load(self, objects: Iterable[KubeObject]) -> Snapshot:
         """Take in many objects and settle; an empty snapshot is counted once at the end."""

@@ -96,6 +96,11 @@ class TaskRows:
         self._nominees: dict[int, str] = {}
         """Tasks with a nominated node, by its name: the node may come, go and move."""
 
+    @property
+    def n_marks(self) -> int:
+        """How many sets of annotations are kept."""
+        return len(self._marks)
+
     def upsert(self, pod: Pod) -> None:
         """Add a pod or replace it."""
         key = key_of(pod)

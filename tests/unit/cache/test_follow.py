@@ -257,3 +257,16 @@ def test_a_pod_that_only_moves_keeps_the_tables_right(cluster):
         assert placed(follower.snapshot) == reloaded(cluster)
     nominated = follower.snapshot.tasks.nominated[follower.snapshot.tasks.row_of["default/p"]]
     assert nominated == -1
+
+
+def test_what_is_kept_of_pods_gone_by_does_not_grow_for_ever(cluster, monkeypatch):
+    monkeypatch.setattr("pumice.cache.follow._LITTER", 20)
+    follower = follow(cluster)
+    follower.assume("default/p", "n")
+    for i in range(200):
+        cluster.create(pod(f"q{i}", group="g", cpu=1, labels={"index": str(i)}))
+        follower.sync()
+        cluster.delete("Pod", "default", f"q{i}", grace_s=0)
+        follower.sync()
+    assert len(follower.snapshot.label_classes) < 30
+    assert placed(follower.snapshot) == {"default/p": ("n", "BOUND")}
