@@ -17,7 +17,10 @@
     │   ├── AlreadyExistsError           the name is taken
     │   ├── ConflictError                the object is not as it was when it was read
     │   ├── GoneError                    a watch from before what is still remembered
-    │   └── RejectedError                an object or a change that the cluster refuses
+    │   ├── RejectedError                an object or a change that the cluster refuses
+    │   │   └── DeniedError              one that admission refuses, in its own words
+    │   ├── UnavailableError             out of reach, overloaded or too slow; try again later
+    │   └── FencedError                  a write held back: this process may not write now
     └── InvariantError                   Pumice itself is wrong; carries its story
 
 The text of an error is made from its attributes, so an error survives pickling between processes.
@@ -274,6 +277,54 @@ class RejectedError(ClusterError):
 
     code = 422
     reason = "Invalid"
+
+
+class DeniedError(RejectedError):
+    """A write that admission refuses; ``problem`` is the whole message, ready for the user."""
+
+    code = 400
+    reason = ""
+
+
+class UnavailableError(ClusterError):
+    """A cluster that gave no usable answer.
+
+    A write without an answer may or may not have been done, unless ``sent`` is False.  The cluster
+    may have asked to be left alone for ``retry_after_s``.
+    """
+
+    code = 503
+    reason = "ServiceUnavailable"
+
+    def __init__(
+        self,
+        kind: str = "",
+        namespace: str = "",
+        name: str = "",
+        problem: str = "",
+        *,
+        sent: bool = True,
+        retry_after_s: float = 0.0,
+    ) -> None:
+        super().__init__(kind, namespace, name, problem)
+        self.sent = sent
+        self.retry_after_s = retry_after_s
+
+
+class FencedError(ClusterError):
+    """A write that was not sent because its sender no longer leads, or does not yet."""
+
+    code = 403
+    reason = "Forbidden"
+
+    def __init__(
+        self,
+        kind: str = "",
+        namespace: str = "",
+        name: str = "",
+        problem: str = "not sent: this process does not lead",
+    ) -> None:
+        super().__init__(kind, namespace, name, problem)
 
 
 class InvariantError(PumiceError):

@@ -71,7 +71,8 @@ class HttpClient:
     """One service; keeps its connection between calls.  Not for several threads at once.
 
     Deadlines are moments of ``clock``.  They bound all but the lookup of a name, which is left to
-    the system.  Certificates are verified unless a ``tls`` context says otherwise.
+    the system.  Certificates are verified unless a ``tls`` context says otherwise; they must carry
+    ``tls_name``, without one the host of the address.
     """
 
     def __init__(
@@ -79,11 +80,13 @@ class HttpClient:
         base: str,
         *,
         tls: ssl.SSLContext | None = None,
+        tls_name: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.base = base.rstrip("/")
         self.clock = clock
         self._tls = tls
+        self._tls_name = tls_name
         self._connection: HTTPConnection | None = None
 
     def request(
@@ -156,7 +159,8 @@ class HttpClient:
             connection = HTTPConnection(parts.hostname, parts.port)
         sock = self._dial(parts.hostname, connection.port, call.deadline)
         if parts.scheme == "https" and self._tls:
-            sock = _encrypt(sock, self._tls, parts.hostname, self._left(call.deadline))
+            name = self._tls_name or parts.hostname
+            sock = _encrypt(sock, self._tls, name, self._left(call.deadline))
         connection.sock = _TimedSocket(sock, self._left, call.deadline)
         return connection
 

@@ -9,35 +9,22 @@ import ssl
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
-from pumice.cluster.base import Event, Manifest, PatchType, Propagation, kind_of
-from pumice.cluster.embedded.kinds import BUILT_IN, Kind
+from pumice.cluster.base import Event, Manifest, PatchType, Propagation
 from pumice.cluster.http import Answer, HttpClient
-from pumice.errors import (
-    AlreadyExistsError,
-    ClusterError,
-    ConflictError,
-    GoneError,
-    HttpError,
-    NotFoundError,
-    RejectedError,
+from pumice.cluster.kube.addresses import (
+    PATCH_TYPES,
+    binding,
+    delete_options,
+    identity_of,
+    kind_named,
+    path_of,
+    refusal,
+    selector_of,
 )
+from pumice.errors import HttpError
 
-_KINDS: Final = {kind.name: kind for kind in BUILT_IN}
-_PATCHES: Final[Mapping[str, str]] = {
-    "merge": "application/merge-patch+json",
-    "json": "application/json-patch+json",
-    "strategic": "application/strategic-merge-patch+json",
-    "apply": "application/apply-patch+yaml",
-}
-_REASONS: Final[Mapping[str, type[ClusterError]]] = {
-    "AlreadyExists": AlreadyExistsError,
-    "Conflict": ConflictError,
-    "Expired": GoneError,
-    "Gone": GoneError,
-    "NotFound": NotFoundError,
-}
 _BIGGEST: Final = 1 << 30  # bytes of an answer: all pods of a large cluster
 _PAGE: Final = 500
 
@@ -50,13 +37,15 @@ class KubeHttpCluster:
         server: str,
         *,
         token: str = "",
+        authorization: str = "",
         tls: ssl.SSLContext | None = None,
+        tls_name: str = "",
         timeout_s: float = 30.0,
     ) -> None:
-        self._client = HttpClient(server, tls=tls)
+        self._client = HttpClient(server, tls=tls, tls_name=tls_name)
         self._headers = {"Accept": "application/json"}
-        if token:
-            self._headers["Authorization"] = f"Bearer {token}"
+        if token or authorization:
+            self._headers["Authorization"] = authorization or f"Bearer {token}"
         self._timeout_s = timeout_s
 
     def close(self) -> None:
@@ -69,7 +58,7 @@ class KubeHttpCluster:
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest:
         """Give one object."""
-        return self._ask("GET", _path(kind, namespace, name)).json_object()
+        return self._ask("GET", path_of(kind, namespace, name)).json_object()
 
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
@@ -77,11 +66,11 @@ class KubeHttpCluster:
         """Give all objects of a kind and the resourceVersion from which to watch."""
         query = {"limit": str(_PAGE)}
         if labels:
-            query["labelSelector"] = ",".join(f"{key}={value}" for key, value in labels.items())
+            query["labelSelector"] = selector_of(labels)
         found: list[Manifest] = []
-        known = _kind(kind)
+        known = kind_named(kind)
         while True:
-            page = self._ask("GET", _path(kind, namespace), query=query).json_object()
+            page = self._ask("GET", path_of(kind, namespace), query=query).json_object()
             found += [
                 {"apiVersion": known.api_version, "kind": known.kind, **item}
                 for item in page.get("items") or ()
@@ -96,25 +85,25 @@ class KubeHttpCluster:
         query = {"watch": "true", "timeoutSeconds": "1", "allowWatchBookmarks": "true"}
         if since:
             query["resourceVersion"] = since
-        answer = self._ask("GET", _path(kind, namespace), query=query)
+        answer = self._ask("GET", path_of(kind, namespace), query=query)
         for line in answer.content.splitlines():
             step = json.loads(line)
             if step["type"] == "ERROR":
-                raise _refusal(step["object"], kind)
+                raise refusal(step["object"], (kind, namespace, ""))
             yield Event(step["type"], step["object"])
 
     def create(self, manifest: Manifest) -> Manifest:
         """Add an object; gives it back as stored."""
-        kind, namespace, _ = _identity(manifest)
-        return self._ask("POST", _path(kind, namespace), manifest).json_object()
+        kind, namespace, _ = identity_of(manifest)
+        return self._ask("POST", path_of(kind, namespace), manifest).json_object()
 
     def update(self, manifest: Manifest) -> Manifest:
         """Replace an object."""
-        return self._ask("PUT", _path(*_identity(manifest)), manifest).json_object()
+        return self._ask("PUT", path_of(*identity_of(manifest)), manifest).json_object()
 
     def update_status(self, manifest: Manifest) -> Manifest:
         """Replace the status of an object."""
-        path = f"{_path(*_identity(manifest))}/status"
+        path = path_of(*identity_of(manifest), "status")
         return self._ask("PUT", path, manifest).json_object()
 
     def patch(
@@ -128,9 +117,9 @@ class KubeHttpCluster:
         subresource: str = "",
     ) -> Manifest:
         """Change parts of an object."""
-        path = _path(kind, namespace, name) + (f"/{subresource}" if subresource else "")
+        path = path_of(kind, namespace, name, subresource)
         query = {"fieldManager": "pumice", "force": "true"} if patch_type == "apply" else None
-        answer = self._ask("PATCH", path, patch, query=query, content_type=_PATCHES[patch_type])
+        answer = self._ask("PATCH", path, patch, query=query, content_type=PATCH_TYPES[patch_type])
         return answer.json_object()
 
     def delete(
@@ -144,28 +133,23 @@ class KubeHttpCluster:
         uid: str = "",
     ) -> None:
         """Ask for an object to go."""
-        options: Manifest = {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "propagationPolicy": propagation,
-        }
-        if grace_s is not None:
-            options["gracePeriodSeconds"] = grace_s
-        if uid:
-            options["preconditions"] = {"uid": uid}
-        self._ask("DELETE", _path(kind, namespace, name), options)
+        options = delete_options(grace_s, propagation, uid)
+        self._ask("DELETE", path_of(kind, namespace, name), options)
 
-    def bind(self, namespace: str, pod: str, node: str, annotations: Mapping[str, str]) -> None:
-        """Give a pod its node."""
-        binding = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": pod, "namespace": namespace, "annotations": dict(annotations)},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-        }
-        self._ask("POST", f"{_path('Pod', namespace, pod)}/binding", binding)
+    def bind(
+        self,
+        namespace: str,
+        pod: str,
+        node: str,
+        annotations: Mapping[str, str],
+        *,
+        uid: str = "",
+    ) -> None:
+        """Give a pod its node; with ``uid`` only if it is that very pod."""
+        path = path_of("Pod", namespace, pod, "binding")
+        self._ask("POST", path, binding(namespace, pod, node, annotations, uid))
 
-    def evict(self, namespace: str, pod: str, reason: str) -> None:
+    def evict(self, namespace: str, pod: str, reason: str, *, uid: str = "") -> None:
         """Tell in a condition why a pod is ended, then end it."""
         condition = {
             "type": "Ready",
@@ -181,7 +165,7 @@ class KubeHttpCluster:
             patch_type="strategic",
             subresource="status",
         )
-        self.delete("Pod", namespace, pod)
+        self.delete("Pod", namespace, pod, uid=uid)
 
     def record(
         self, about: Manifest, event_type: str, reason: str, message: str, source: str
@@ -237,7 +221,7 @@ class KubeHttpCluster:
         except HttpError as error:
             raise HttpError(error.url, self._unreachable(method, path, error)) from error
         if answer.status >= 400:
-            raise _refusal(_status(answer), path)
+            raise refusal(_status(answer), ("", "", ""), answer.status)
         return answer
 
     def _unreachable(self, method: str, path: str, error: HttpError) -> str:
@@ -250,34 +234,9 @@ class KubeHttpCluster:
         return f'{method.capitalize()} "{self._client.base}{path}": {problem}'
 
 
-def _kind(name: str) -> Kind:
-    found = _KINDS.get(name)
-    if found is None:
-        raise RejectedError(name, problem="wanted a kind that is known here")
-    return found
-
-
-def _identity(manifest: Manifest) -> tuple[str, str, str]:
-    metadata = manifest["metadata"]
-    return kind_of(manifest), metadata.get("namespace", ""), metadata.get("name", "")
-
-
-def _path(kind: str, namespace: str = "", name: str = "") -> str:
-    known = _kind(kind)
-    root = f"/apis/{known.api_version}" if known.group else f"/api/{known.version}"
-    inside = f"/namespaces/{quote(namespace)}" if namespace and known.namespaced else ""
-    return f"{root}{inside}/{known.plural}" + (f"/{quote(name, safe='')}" if name else "")
-
-
 def _status(answer: Answer) -> Manifest:
     try:
         return answer.json_object()
     except HttpError:
         text = answer.content[:200].decode("utf-8", "replace").strip()
         return {"message": text or f"the server answered with {answer.status}"}
-
-
-def _refusal(status: Manifest, asked: str) -> ClusterError:
-    """Make the error for a Status object; its message is the server's, word for word."""
-    make = _REASONS.get(str(status.get("reason")), RejectedError)
-    return make(problem=str(status.get("message") or f"{asked}: refused without a message"))

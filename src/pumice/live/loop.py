@@ -48,6 +48,8 @@ class LiveOptions:
     node_selector: tuple[str, ...] = ()
     is_leader: Callable[[], bool] = lambda: True
     on_ready: Callable[[bool], None] = lambda _: None
+    on_turn: Callable[[], None] = lambda: None
+    """Told before each turn, also when it is not on us: whoever is not told any more may worry."""
     on_cycle: Callable[[Cycle], None] = lambda _: None
     sync_timeout_s: float = 60.0
     confirm_s: float = 30.0
@@ -110,6 +112,7 @@ class SchedulerLoop:
         try:
             while not stop.is_set():
                 started = self._clock()
+                self._options.on_turn()
                 pause = self._turn()
                 stop.wait(max(0.0, pause - (self._clock() - started)))
         finally:
@@ -131,7 +134,8 @@ class SchedulerLoop:
     def _broken(self, error: Exception) -> float:
         self._failures += 1
         pause = min(self._options.period_s * 2.0**self._failures, _LONGEST_PAUSE_S)
-        _log.error("cycle failed", error=repr(error), failures=self._failures, pause_s=pause)
+        what = f"{type(error).__name__}: {error}"
+        _log.error("cycle failed", error=what, failures=self._failures, pause_s=pause)
         _log.v(2).info("where it failed", trace="".join(traceback.format_exception(error)))
         self._meter.failed()
         if self._live is not None and self._live.torn:

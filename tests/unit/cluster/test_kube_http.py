@@ -15,6 +15,7 @@ from pumice.errors import (
     HttpError,
     NotFoundError,
     RejectedError,
+    UnavailableError,
 )
 
 TOKEN = {"token": "t0p"}
@@ -147,7 +148,7 @@ def test_a_refusal_keeps_the_words_of_the_server(code, reason, error):
 
 
 def test_a_refusal_that_is_no_status_is_told_as_far_as_it_goes():
-    with serving((502, b"bad gateway")) as (cluster, _), pytest.raises(RejectedError) as caught:
+    with serving((502, b"bad gateway")) as (cluster, _), pytest.raises(UnavailableError) as caught:
         cluster.get(JOB, "lab", "j")
     assert caught.value.problem == "bad gateway"
 

@@ -7,6 +7,7 @@ started it starts it anew, from what the cluster has.
 import os
 import signal
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from pumice.metrics import Metrics
 _LOOK_S: Final = 0.25
 _PATIENCE_S: Final = 25.0
 """Time for parts to end once told to; a pod is given 30 seconds by default."""
+_STUCK_S: Final = 120.0
+"""A cycle of 100,000 pods takes seconds; one that takes this long is stuck."""
 
 _log = logs.get("serve")
 
@@ -55,6 +58,24 @@ class Part:
 
 
 @dataclass
+class Pulse:
+    """Notices when something that should beat does not any more; silent before the first beat."""
+
+    limit_s: float
+    clock: Callable[[], float] = time.monotonic
+    _last: float | None = None
+
+    def beat(self) -> None:
+        """Tell that all is well."""
+        self._last = self.clock()
+
+    def problem(self) -> str:
+        """Say what is wrong, nothing if nothing is."""
+        silent_s = 0.0 if self._last is None else self.clock() - self._last
+        return f"no cycle began for {silent_s:.0f} s" if silent_s > self.limit_s else ""
+
+
+@dataclass
 class Process:
     """Parts that live and end together."""
 
@@ -65,6 +86,8 @@ class Process:
     dump: Callable[[], object] | None = None
     """Writes down what is known, when a signal asks for it."""
     patience_s: float = _PATIENCE_S
+    pulse: Pulse = field(default_factory=lambda: Pulse(_STUCK_S))
+    """Of the scheduler's loop."""
     problem: str = ""
     """Why the process ends although nobody told it to."""
 

@@ -112,7 +112,8 @@ def _elector(
     """Take part in the election, on a connection that neither fence nor rate limit holds up."""
     if not options.leader_elect:
         return None
-    own = stack.enter_context(KubeCluster(_connection(told.common)))
+    patience_s = options.leader_elect_renew_deadline_s / 2
+    own = stack.enter_context(KubeCluster(_connection(told.common), timeout_s=patience_s))
     elector = LeaseElector(
         own,
         namespace=options.leader_elect_resource_namespace,
@@ -160,6 +161,7 @@ def _scheduler(
         default_queue=options.default_queue,
         node_selector=options.node_selector,
         is_leader=elector.is_leader if elector is not None else lambda: True,
+        on_turn=process.pulse.beat,
         sync_timeout_s=options.resource_sync_timeout_s,
         seed=options.seed,
     )
@@ -191,15 +193,18 @@ def _sites(told: Told, cluster: KubeCluster | None, process: Process) -> list[Si
             absent = [*absent, "webhooks"]
         return absent
 
+    def problem() -> str:
+        return process.problem or process.pulse.problem()
+
     common, leader = told.common, told.leader
     wanted: dict[tuple[str, int], dict[str, Any]] = {}
     if common.enable_healthz:
         tls = tls_context(common.ca_cert_file, common.tls_cert_file, common.tls_private_key_file)
         place = split_address(common.healthz_address, "healthz-address")
-        wanted[place] = {"app": health_app(missing, lambda: process.problem), "tls": tls}
+        wanted[place] = {"app": health_app(missing, problem), "tls": tls}
     if leader is not None and leader.enable_metrics:
         place = split_address(leader.listen_address, "listen-address")
-        site = wanted.setdefault(place, {"app": health_app(missing, lambda: process.problem)})
+        site = wanted.setdefault(place, {"app": health_app(missing, problem)})
         metrics_app(process.metrics.text, site["app"])
     return [Site(host, port, **what) for (host, port), what in wanted.items()]
 

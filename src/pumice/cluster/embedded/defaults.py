@@ -76,6 +76,35 @@ def _namespace(namespace: Manifest) -> None:
     namespace.setdefault("status", {}).setdefault("phase", "Active")
 
 
+def _service(service: Manifest) -> None:
+    spec = service.setdefault("spec", {})
+    _fill(spec, {"type": "ClusterIP", "sessionAffinity": "None"})
+    for port in spec.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+        if spec["type"] != "ExternalName" and "port" in port:
+            port.setdefault("targetPort", port["port"])
+    if spec["type"] != "ExternalName":
+        _fill(spec, {"internalTrafficPolicy": "Cluster", "ipFamilyPolicy": "SingleStack"})
+        spec.setdefault("ipFamilies", ["IPv4"])
+    service["status"] = {"loadBalancer": {}}
+
+
+def with_address(service: Manifest, number: int) -> None:
+    """Give a new service its address, in place, and ports of nodes where it asks for them."""
+    spec = service["spec"]
+    if spec["type"] == "ExternalName":
+        return
+    spec.setdefault("clusterIP", f"10.96.{number // 254 % 256}.{number % 254 + 1}")
+    spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        for index, port in enumerate(spec.get("ports") or ()):
+            port.setdefault("nodePort", 30000 + (7 * number + index) % 2768)
+
+
+def _replicated(owner: Manifest) -> None:
+    owner.setdefault("spec", {}).setdefault("replicas", 1)
+
+
 def _claim(claim: Manifest) -> None:
     claim["status"] = {"phase": "Pending"}
 
@@ -85,6 +114,8 @@ _BY_KIND: Final[Mapping[str, Callable[[Manifest], None]]] = MappingProxyType(
         "Pod": _pod,
         "Namespace": _namespace,
         "PersistentVolumeClaim": _claim,
+        "Service": _service,
+        **dict.fromkeys(("Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps"), _replicated),
         "Job.batch.volcano.sh": _job,
         "CronJob.batch.volcano.sh": _cron_job,
         "PodGroup.scheduling.volcano.sh": _pod_group,

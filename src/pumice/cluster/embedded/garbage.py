@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pumice.cluster.base import Manifest, Propagation
 from pumice.cluster.embedded.shelf import Ref, Shelf
+from pumice.errors import RejectedError
 
 FOREGROUND: Final = "foregroundDeletion"
 _OVER: Final = frozenset({"Succeeded", "Failed"})
@@ -17,6 +18,20 @@ _OVER: Final = frozenset({"Succeeded", "Failed"})
 def _ref(kind: str, manifest: Mapping[str, Any]) -> Ref:
     metadata = manifest["metadata"]
     return Ref(kind, metadata.get("namespace", ""), metadata["name"])
+
+
+def check_owners(kind: str, manifest: Manifest) -> None:
+    """Refuse references to owners that say too little.
+
+    Raises:
+        RejectedError: one lacks its apiVersion, kind, name or uid.
+    """
+    metadata = manifest["metadata"]
+    for owner in metadata.get("ownerReferences") or ():
+        missing = [key for key in ("apiVersion", "kind", "name", "uid") if not owner.get(key)]
+        if missing:
+            problem = f"metadata.ownerReferences: wanted {', '.join(missing)}, found nothing"
+            raise RejectedError(kind, metadata.get("namespace", ""), metadata["name"], problem)
 
 
 class Remover:

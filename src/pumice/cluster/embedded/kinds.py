@@ -56,6 +56,7 @@ def _cluster_wide(
     )
 
 
+_ADMISSION: Final = "admissionregistration.k8s.io"
 _BATCH: Final = "batch.volcano.sh/v1alpha1"
 _FLOW: Final = "flow.volcano.sh/v1alpha1"
 _SCHEDULING: Final = "scheduling.volcano.sh/v1beta1"
@@ -72,6 +73,12 @@ BUILT_IN: Final[tuple[Kind, ...]] = (
     _in_namespace("v1", "Secret", "secrets"),
     _in_namespace("v1", "Service", "services", "svc", status=True),
     _in_namespace("v1", "ServiceAccount", "serviceaccounts", "sa"),
+    _cluster_wide(
+        f"{_ADMISSION}/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"
+    ),
+    _cluster_wide(
+        f"{_ADMISSION}/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"
+    ),
     _in_namespace("apps/v1", "DaemonSet", "daemonsets", "ds", status=True),
     _in_namespace("apps/v1", "Deployment", "deployments", "deploy", status=True),
     _in_namespace("apps/v1", "ReplicaSet", "replicasets", "rs", status=True),

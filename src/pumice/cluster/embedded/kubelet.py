@@ -18,11 +18,15 @@ from pumice.errors import GoneError, NotFoundError, RejectedError
 
 RUN_SECONDS: Final = "pumice.dev/run-seconds"
 FAIL_AFTER_SECONDS: Final = "pumice.dev/fail-after-seconds"
+FAIL_TIMES: Final = "pumice.dev/fail-times"
 EXIT_CODE: Final = "pumice.dev/exit-code"
 
 Durations = Callable[[Manifest], float | None]
 """How long a pod without annotation runs; None for ever."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
+_BACK_OFF_S: Final = 10.0
+_BACK_OFF_MOST_S: Final = 300.0
+"""How long a container that failed waits before it starts again: at first, and at most."""
 
 
 def _for_ever(_: Manifest) -> float | None:
@@ -181,6 +185,9 @@ class Kubelet:
         marks = metadata.get("annotations") or {}
         place = metadata["namespace"], metadata["name"]
         fails = _seconds(marks.get(FAIL_AFTER_SECONDS))
+        times = _seconds(marks.get(FAIL_TIMES))
+        if times is not None and _restarts(pod) >= times:
+            fails = None
         lasts = _seconds(marks.get(RUN_SECONDS))
         if lasts is None:
             lasts = self._durations(pod)
@@ -191,14 +198,51 @@ class Kubelet:
             self._after(lasts, life, self._end_now, place, 0)
 
     def _end_now(self, life: _Life, place: tuple[str, str], exit_code: int) -> None:
+        """Let the containers of a pod end; those that failed start again if its policy says so."""
         pod = self._mine(life, place)
-        if pod is not None and (pod.get("status") or {}).get("phase") == "Running":
+        if pod is None or (pod.get("status") or {}).get("phase") != "Running":
+            return
+        policy = pod["spec"].get("restartPolicy", "Always")
+        if exit_code and policy != "Never" and not pod["metadata"].get("deletionTimestamp"):
+            self._back_off(pod, life, place, exit_code)
+        else:
             self._end(pod, exit_code)
+
+    def _back_off(self, pod: Manifest, life: _Life, place: tuple[str, str], exit_code: int) -> None:
+        """Let the containers of a pod wait before they start again, longer each time."""
+        now = timestamp(self._cluster.now())
+        ended = {"exitCode": exit_code, "reason": "Error", **_span(pod, now)}
+        wait_s = min(_BACK_OFF_S * 2.0 ** min(_restarts(pod), 10), _BACK_OFF_MOST_S)
+        waiting = {
+            "reason": "CrashLoopBackOff",
+            "message": f"back-off {wait_s:g}s restarting failed container",
+        }
+        statuses = _containers(pod, {"waiting": waiting}, ready=False)
+        status = {
+            "conditions": _ready(pod, now, ready=False),
+            "containerStatuses": [{**one, "lastState": {"terminated": ended}} for one in statuses],
+        }
+        self._cluster.merge_status("Pod", *place, status)
+        self._after(wait_s, life, self._start_again, place)
+
+    def _start_again(self, life: _Life, place: tuple[str, str]) -> None:
+        """Start the containers of a pod that waited for it."""
+        pod = self._mine(life, place)
+        if pod is None or pod["metadata"].get("deletionTimestamp"):
+            return
+        now = timestamp(self._cluster.now())
+        running = _containers(pod, {"running": {"startedAt": now}}, ready=True)
+        again = [{**one, "restartCount": one["restartCount"] + 1} for one in running]
+        status = {"conditions": _ready(pod, now, ready=True), "containerStatuses": again}
+        self._cluster.merge_status("Pod", *place, status)
+        fresh = self._mine(life, place)
+        if fresh is not None:
+            self._let_run(fresh, life)
 
     def _end(self, pod: Manifest, exit_code: int, reason: str = "", message: str = "") -> None:
         now = timestamp(self._cluster.now())
         said = "Error" if exit_code else "Completed"
-        ended = {"exitCode": exit_code, "reason": said, "finishedAt": now}
+        ended = {"exitCode": exit_code, "reason": said, **_span(pod, now)}
         status: dict[str, Any] = {
             "phase": "Failed" if exit_code else "Succeeded",
             "conditions": _ready(pod, now, ready=False),
@@ -258,14 +302,30 @@ def _ready(pod: Manifest, now: str, *, ready: bool) -> list[Any]:
 
 def _containers(pod: Manifest, state: Manifest, *, ready: bool) -> list[Manifest]:
     known = (pod.get("status") or {}).get("containerStatuses") or ()
-    restarts = {status["name"]: status.get("restartCount", 0) for status in known}
-    return [
-        {
+    before = {status["name"]: status for status in known}
+    out = []
+    for container in pod["spec"].get("containers") or ():
+        old = before.get(container["name"], {})
+        made = {
             "name": container["name"],
             "image": container.get("image", ""),
             "ready": ready,
-            "restartCount": restarts.get(container["name"], 0),
+            "restartCount": old.get("restartCount", 0),
             "state": state,
         }
-        for container in pod["spec"].get("containers") or ()
-    ]
+        out.append({**made, **({"lastState": old["lastState"]} if "lastState" in old else {})})
+    return out
+
+
+def _span(pod: Manifest, now: str) -> Manifest:
+    """Say from when to when the containers of a pod ran, as far as it is known."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    starts = [((one.get("state") or {}).get("running") or {}).get("startedAt") for one in statuses]
+    start = next((each for each in starts if each), None)
+    return {**({"startedAt": start} if start else {}), "finishedAt": now}
+
+
+def _restarts(pod: Manifest) -> int:
+    """Count how often the containers of a pod have started again."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return max((status.get("restartCount", 0) for status in statuses), default=0)

@@ -10,9 +10,9 @@ from typing import Any
 
 from pumice.cluster.base import Event, Manifest, PatchType, Propagation
 from pumice.cluster.embedded.clock import Clock, VirtualClock
-from pumice.cluster.embedded.defaults import fill_in
+from pumice.cluster.embedded.defaults import fill_in, with_address
 from pumice.cluster.embedded.events import EventBook
-from pumice.cluster.embedded.garbage import Remover
+from pumice.cluster.embedded.garbage import Remover, check_owners
 from pumice.cluster.embedded.history import told
 from pumice.cluster.embedded.identity import Identity, timestamp
 from pumice.cluster.embedded.kinds import Kind, Kinds
@@ -61,6 +61,8 @@ class EmbeddedCluster:
         self.admission = admission
         self._shelf = Shelf(history)
         self._identity = Identity(seed)
+        self._services = 0
+        """Services made so far; each has another address."""
         self._remover = Remover(self._shelf, lambda s: timestamp(self.now() + s))
         self._events = EventBook(self) if record_events else None
         for namespace in ("default", "kube-system"):
@@ -138,11 +140,15 @@ class EmbeddedCluster:
             table = self._shelf.table(kind.name)
             new: Manifest = clone(manifest)
             metadata = self._name(kind, new)
+            check_owners(kind.name, new)
             if table.find(metadata.get("namespace", ""), metadata["name"]) is not None:
                 raise AlreadyExistsError(kind.name, metadata.get("namespace", ""), metadata["name"])
             fill_in(kind.name, new, has_status=kind.has_status)
             if kind.name == "Pod":
                 prioritised(new, self._shelf.table("PriorityClass.scheduling.k8s.io").all())
+            elif kind.name == "Service":
+                self._services += 1
+                with_address(new, self._services)
             if self.admission is not None:
                 new = self.admission("CREATE", new, None)
             self._identity.stamp(new["metadata"], self.now())
@@ -241,10 +247,7 @@ class EmbeddedCluster:
         """Ask for an object to go; finalizers and running pods may keep it for a while."""
         with self.lock:
             ref = Ref(kind, namespace, name)
-            old = self._need(ref)
-            if uid and uid != old["metadata"]["uid"]:
-                found = old["metadata"]["uid"]
-                raise ConflictError(kind, namespace, name, f"wanted uid {uid}, found {found}")
+            old = self._need_same(ref, uid)
             if self.admission is not None:
                 self.admission("DELETE", old, old)
             self._remover.delete(ref, grace_s=grace_s, propagation=propagation)
@@ -254,18 +257,26 @@ class EmbeddedCluster:
         with self.lock:
             return self._remover.collect()
 
-    def bind(self, namespace: str, pod: str, node: str, annotations: Mapping[str, str]) -> None:
-        """Give a pod its node."""
+    def bind(
+        self,
+        namespace: str,
+        pod: str,
+        node: str,
+        annotations: Mapping[str, str],
+        *,
+        uid: str = "",
+    ) -> None:
+        """Give a pod its node; with ``uid`` only if it is that very pod."""
         with self.lock:
-            old = self._need(Ref("Pod", namespace, pod))
+            old = self._need_same(Ref("Pod", namespace, pod), uid)
             new = bound(old, node, annotations, timestamp(self.now()))
             self._shelf.put(self._shelf.table("Pod"), new, old)
 
-    def evict(self, namespace: str, pod: str, reason: str) -> None:
+    def evict(self, namespace: str, pod: str, reason: str, *, uid: str = "") -> None:
         """Mark a pod as disrupted and delete it with its own grace."""
         with self.lock:
             ref = Ref("Pod", namespace, pod)
-            old = self._need(ref)
+            old = self._need_same(ref, uid)
             new = disrupted(old, reason, timestamp(self.now()))
             self._shelf.put(self._shelf.table("Pod"), new, old)
             self._remover.delete(ref)
@@ -282,6 +293,14 @@ class EmbeddedCluster:
         manifest = self._shelf.find(ref)
         if manifest is None:
             raise NotFoundError(*ref)
+        return manifest
+
+    def _need_same(self, ref: Ref, uid: str) -> Manifest:
+        """Give an object if it is the very one, or if no uid is named."""
+        manifest = self._need(ref)
+        found = manifest["metadata"]["uid"]
+        if uid and uid != found:
+            raise ConflictError(*ref, f"wanted uid {uid}, found {found}")
         return manifest
 
     def _name(self, kind: Kind, manifest: Manifest) -> Manifest:
@@ -344,6 +363,7 @@ class EmbeddedCluster:
             new.pop("status", None)
             if "status" in old:
                 new["status"] = old["status"]
+        check_owners(kind.name, new)
         if self.admission is not None:
             new = self.admission("UPDATE", new, old)
         copied: Manifest = clone(self._write(self._shelf.table(kind.name), old, new))

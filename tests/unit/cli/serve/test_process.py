@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pumice.cli.serve.process import Part, Process
+from pumice.cli.serve.process import Part, Process, Pulse
 from pumice.metrics import Metrics
 
 
@@ -150,3 +150,15 @@ def test_a_dump_that_fails_is_no_harm(story):
     os.kill(os.getpid(), signal.SIGUSR1)
     made.watch()
     assert not made.problem
+
+
+def test_a_scheduler_that_is_stuck_is_noticed():
+    now = [0.0]
+    pulse = Pulse(120.0, clock=lambda: now[0])
+    now[0] = 500.0
+    assert pulse.problem() == ""  # it waits for its caches
+    pulse.beat()
+    now[0] = 620.0
+    assert pulse.problem() == ""
+    now[0] = 621.0
+    assert pulse.problem() == "no cycle began for 121 s"

@@ -177,3 +177,12 @@ def test_a_namespace_goes_with_and_after_everything_in_it(cluster):
     cluster.delete("Pod", "ns", "q", grace_s=0)
     with pytest.raises(NotFoundError):
         cluster.get("Namespace", "", "ns")
+
+
+@pytest.mark.parametrize("key", ["apiVersion", "kind", "name", "uid"])
+def test_a_reference_to_an_owner_that_says_too_little_is_refused(cluster, key):
+    child = config("child", cluster.create(config("owner")))
+    del child["metadata"]["ownerReferences"][0][key]
+    with pytest.raises(RejectedError, match=f"wanted {key}"):
+        cluster.create(child)
+    assert names(cluster) == ["owner"]

@@ -17,9 +17,9 @@ def cluster():
     return cluster
 
 
-def bind(cluster, name="p", **annotations):
+def bind(cluster, name="p", policy="Never", **annotations):
     marks = {f"pumice.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
-    cluster.create(pod(name, annotations=marks))
+    cluster.create(pod(name, annotations=marks, spec={"restartPolicy": policy}))
     cluster.bind("default", name, "n", {})
 
 
@@ -85,6 +85,60 @@ def test_a_pod_fails_when_its_annotation_says_so(cluster):
     status = cluster.get("Pod", "default", "p")["status"]
     assert status["phase"] == "Failed"
     assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 137
+
+
+def container(cluster, name="p"):
+    return cluster.get("Pod", "default", name)["status"]["containerStatuses"][0]
+
+
+@pytest.mark.parametrize("policy", ["OnFailure", "Always"])
+def test_a_container_that_failed_starts_again_if_the_policy_says_so(cluster, policy):
+    kubelet = Kubelet(cluster)
+    bind(cluster, policy=policy, fail_after_seconds="2", exit_code="3")
+    kubelet.sync()
+    cluster.clock.advance(2)
+    kubelet.sync()
+    found = container(cluster)
+    assert (phase(cluster), found["ready"], found["restartCount"]) == ("Running", False, 0)
+    assert found["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    assert found["lastState"]["terminated"]["exitCode"] == 3
+    cluster.clock.advance(10)
+    kubelet.sync()
+    found = container(cluster)
+    assert (found["ready"], found["restartCount"]) == (True, 1)
+    assert "running" in found["state"]
+
+
+def test_each_wait_is_longer_than_the_last_up_to_five_minutes(cluster):
+    kubelet = Kubelet(cluster)
+    bind(cluster, policy="OnFailure", fail_after_seconds="0.5")
+    kubelet.sync()
+    times = []
+    while len(times) < 8:
+        cluster.clock.advance(0.5)
+        if container(cluster)["restartCount"] > len(times):
+            times.append(cluster.now())
+    waits = [b - a - 0.5 for a, b in zip(times, times[1:], strict=False)]
+    assert waits == [20, 40, 80, 160, 300, 300, 300]
+
+
+def test_a_pod_may_fail_a_few_times_and_then_succeed(cluster):
+    kubelet = Kubelet(cluster)
+    bind(cluster, policy="OnFailure", fail_after_seconds="1", fail_times="2", run_seconds="5")
+    kubelet.sync()
+    cluster.clock.advance(100)
+    assert (phase(cluster), container(cluster)["restartCount"]) == ("Succeeded", 2)
+
+
+def test_a_pod_that_waits_to_start_again_may_be_deleted(cluster):
+    kubelet = Kubelet(cluster)
+    bind(cluster, policy="OnFailure", fail_after_seconds="1")
+    kubelet.sync()
+    cluster.clock.advance(2)
+    cluster.delete("Pod", "default", "p", grace_s=1)
+    kubelet.sync()
+    cluster.clock.advance(60)
+    assert phase(cluster) is None
 
 
 def test_a_pod_that_ends_before_it_would_fail_succeeds(cluster):

@@ -1,0 +1,100 @@
+"""Pod disruption budgets: which pods one speaks of, how many may go, and its status.
+
+Pure functions on manifests, as a cluster's disruption controller works them out.  The expected
+number of pods is that of the pods there are: scales of their owners are not looked at.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pumice.cluster.base import Manifest
+from pumice.cluster.embedded.pods import with_condition
+
+BUDGETS = "PodDisruptionBudget.policy"
+
+
+def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
+    """Say whether a label selector selects; none selects nothing, an empty one everything."""
+    if selector is None:
+        return False
+    wanted = selector.get("matchLabels") or {}
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    return all(_fits(term, labels) for term in selector.get("matchExpressions") or ())
+
+
+def _fits(term: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    key, values = term.get("key", ""), term.get("values") or ()
+    operator = term.get("operator")
+    if operator == "In":
+        return labels.get(key) in values
+    if operator == "NotIn":
+        return labels.get(key) not in values
+    return (key in labels) == (operator == "Exists")
+
+
+def covers(budget: Manifest, pod: Manifest) -> bool:
+    """Say whether a budget speaks of a pod."""
+    meta = pod["metadata"]
+    if meta.get("namespace") != budget["metadata"].get("namespace"):
+        return False
+    return selects((budget.get("spec") or {}).get("selector"), meta.get("labels") or {})
+
+
+def budget_status(budget: Manifest, pods: Iterable[Manifest], now: str) -> Manifest:
+    """Work out the status of a budget from the pods of its namespace."""
+    mine = [pod for pod in pods if covers(budget, pod)]
+    expected, healthy = len(mine), sum(map(_is_healthy, mine))
+    spec, old = budget.get("spec") or {}, budget.get("status") or {}
+    if spec.get("maxUnavailable") is not None:
+        desired = max(0, expected - _scaled(spec["maxUnavailable"], expected))
+    else:
+        desired = _scaled(spec.get("minAvailable", 0), expected)
+    allowed = max(0, healthy - desired) if expected else 0
+    condition = {
+        "type": "DisruptionAllowed",
+        "status": "True" if allowed else "False",
+        "reason": "SufficientPods" if allowed else "InsufficientPods",
+        "observedGeneration": budget["metadata"].get("generation", 1),
+    }
+    return {
+        "observedGeneration": budget["metadata"].get("generation", 1),
+        "disruptionsAllowed": allowed,
+        "currentHealthy": healthy,
+        "desiredHealthy": desired,
+        "expectedPods": expected,
+        "conditions": list(with_condition(old.get("conditions"), condition, now)),
+    }
+
+
+def _is_healthy(pod: Manifest) -> bool:
+    if pod["metadata"].get("deletionTimestamp"):
+        return False
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one.get("status") == "True" for one in conditions)
+
+
+def _scaled(bound: Any, expected: int) -> int:
+    """Read a number, or a percentage of the expected pods, rounded up."""
+    text = str(bound)
+    if text.endswith("%") and text[:-1].isdecimal():
+        return -(-expected * int(text[:-1]) // 100)
+    return int(text) if text.isdecimal() else 0
+
+
+def refusal(pod: Manifest, budgets: Iterable[Manifest]) -> str:
+    """Say why a pod may not be evicted now, in an API server's words; empty if it may.
+
+    A pod that does not run takes nothing from a budget.
+    """
+    if (pod.get("status") or {}).get("phase") != "Running":
+        return ""
+    mine = [budget for budget in budgets if covers(budget, pod)]
+    if len(mine) > 1:
+        return (
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does "
+            "not support."
+        )
+    if mine and (mine[0].get("status") or {}).get("disruptionsAllowed", 0) <= 0:
+        return "Cannot evict pod as it would violate the pod's disruption budget."
+    return ""

@@ -1,0 +1,287 @@
+"""A real cluster behind the Cluster protocol, and a Writer that writes side by side.
+
+Used by the scheduler and the controllers.  All traffic runs on an event loop in a thread of its
+own; what is read of the kinds given is answered from memory.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+from pumice.cluster.base import Done, Event, Lane, Manifest, PatchType, Propagation, Write
+from pumice.cluster.embedded.shelf import clone
+from pumice.cluster.kube.addresses import kind_named
+from pumice.cluster.kube.client import KubeClient
+from pumice.cluster.kube.collector import FirstLoad
+from pumice.cluster.kube.connection import Connection
+from pumice.cluster.kube.lanes import Lanes
+from pumice.cluster.kube.loop_thread import LoopThread
+from pumice.cluster.kube.pace import Pace
+from pumice.cluster.kube.reflector import Reflector
+from pumice.cluster.kube.store import Store
+from pumice.cluster.kube.watching import watch_steps
+from pumice.errors import NotFoundError, UnavailableError
+
+_Events = list[Event]
+_Manifests = list[Manifest]
+_Names = list[str]
+
+_FIRST_LIST_S: Final = 60.0
+_GLANCE_S: Final = 1
+
+
+class KubeCluster:
+    """A real cluster; use it as a context manager.
+
+    ``get``, ``list`` and ``watch`` of a kind in ``kinds`` are answered from memory; ``get`` and
+    ``list`` wait for the first complete list if there is none yet.  What ``list``, ``watch`` and
+    ``peek`` give is shared with the store: the reader changes nothing.  ``watch`` never waits and
+    tells of each object only what happened last.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        kinds: Sequence[str] = (),
+        qps: float = 50.0,
+        burst: int = 100,
+        workers: int = 64,
+        timeout_s: float = 30.0,
+        pace: Pace | None = None,
+    ) -> None:
+        self.wake = threading.Event()
+        """Set when an object came or changed; whoever waits clears it before it looks."""
+        self._wakes = [self.wake]
+        self._pace = pace or Pace()
+        self._client = KubeClient(
+            connection,
+            qps=qps,
+            burst=burst,
+            timeout_s=timeout_s,
+            known=self.peek,
+            pace=self._pace,
+        )
+        self._stores = {kind_named(kind).name: Store(kind) for kind in kinds}
+        self._reflectors = {
+            kind: Reflector(self._client, store, self._changed)
+            for kind, store in self._stores.items()
+        }
+        self._lanes = Lanes(
+            self._carry_out,
+            bucket=self._client.bucket,
+            workers=workers,
+            is_open=lambda: self._client.fence(),  # noqa: PLW0108  # it may be another one later
+        )
+        self._thread = LoopThread("kube-cluster")
+        self._following: list[asyncio.Task[None]] = []
+        self._sync = threading.Condition()
+        self._first_load = FirstLoad()
+
+    def __enter__(self) -> Self:
+        """Connect, and begin to follow the kinds."""
+        if self._stores:
+            self._first_load.begin()
+        self._lanes.open(self._thread.start())
+        self._thread.run(self._follow())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Break off whatever is under way; ``flush`` before to wait for writes."""
+        try:
+            self._thread.run(self._stop())
+        finally:
+            self._thread.stop()
+            self._first_load.undo()
+
+    @property
+    def fence(self) -> Callable[[], bool]:
+        """Asked immediately before each write; False holds it back with a FencedError."""
+        return self._client.fence
+
+    @fence.setter
+    def fence(self, fence: Callable[[], bool]) -> None:
+        self._client.fence = fence
+
+    def new_wake(self) -> threading.Event:
+        """Give one more event like ``wake``, for one more loop; it is set to begin with."""
+        wake = threading.Event()
+        wake.set()
+        self._wakes = [*self._wakes, wake]
+        return wake
+
+    def wait_synced(self, timeout_s: float) -> _Names:
+        """Wait for the first complete list of all kinds; gives those without one."""
+        with self._sync:
+            self._sync.wait_for(lambda: not self._incomplete(), timeout_s)
+        return self._incomplete()
+
+    def troubles(self) -> dict[str, str]:
+        """Tell by kind why it is not followed just now; empty when all is well."""
+        return {kind: r.trouble for kind, r in self._reflectors.items() if r.trouble}
+
+    def now(self) -> float:
+        """Give the machine's time in seconds since 1970."""
+        return self._pace.wall()
+
+    def get(self, kind: str, namespace: str, name: str) -> Manifest:
+        """Give one object, as a copy."""
+        store = self._complete(kind)
+        if store is None:
+            return self._thread.run(self._client.get(kind, namespace, name))
+        found = store.get(namespace, name)
+        if found is None:
+            raise NotFoundError(kind, namespace, name)
+        copied: Manifest = clone(found)
+        return copied
+
+    def read(self, kind: str, namespace: str, name: str) -> Manifest:
+        """Give one object as the server has it now, whatever is in memory."""
+        return self._thread.run(self._client.get(kind, namespace, name))
+
+    def peek(self, kind: str, namespace: str, name: str) -> Manifest | None:
+        """Give one object as far as it is in memory; never asks the server."""
+        store = self._stores.get(kind)
+        return None if store is None else store.get(namespace, name)
+
+    def list(
+        self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
+    ) -> tuple[_Manifests, str]:
+        """Give all objects of a kind and the resourceVersion from which to watch."""
+        store = self._complete(kind)
+        if store is None:
+            return self._thread.run(self._client.list(kind, namespace, labels))
+        return store.list(namespace, labels)
+
+    def watch(self, kind: str, namespace: str = "", since: str = "") -> Iterator[Event]:
+        """Give what happened after a resourceVersion; of a kind not followed, within a second."""
+        store = self._stores.get(kind)
+        if store is None:
+            return iter(self._thread.run(self._glance(kind, namespace, since)))
+        return iter(store.since(since, namespace))
+
+    def create(self, manifest: Manifest) -> Manifest:
+        """Add an object; gives it back as stored."""
+        return self._thread.run(self._client.create(manifest))
+
+    def update(self, manifest: Manifest) -> Manifest:
+        """Replace an object."""
+        return self._thread.run(self._client.update(manifest))
+
+    def update_status(self, manifest: Manifest) -> Manifest:
+        """Replace the status of an object."""
+        return self._thread.run(self._client.update_status(manifest))
+
+    def patch(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        patch: Any,
+        *,
+        patch_type: PatchType = "merge",
+        subresource: str = "",
+    ) -> Manifest:
+        """Change parts of an object."""
+        return self._thread.run(
+            self._client.patch(
+                kind, namespace, name, patch, patch_type=patch_type, subresource=subresource
+            )
+        )
+
+    def delete(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        *,
+        grace_s: int | None = None,
+        propagation: Propagation = "Background",
+        uid: str = "",
+    ) -> None:
+        """Ask for an object to go."""
+        self._thread.run(
+            self._client.delete(
+                kind, namespace, name, grace_s=grace_s, propagation=propagation, uid=uid
+            )
+        )
+
+    def bind(
+        self,
+        namespace: str,
+        pod: str,
+        node: str,
+        annotations: Mapping[str, str],
+        *,
+        uid: str = "",
+    ) -> None:
+        """Give a pod its node; with ``uid`` only if it is that very pod."""
+        self._thread.run(self._client.bind(namespace, pod, node, annotations, uid=uid))
+
+    def evict(self, namespace: str, pod: str, reason: str, *, uid: str = "") -> None:
+        """Tell in conditions why a pod is ended, then delete it."""
+        self._thread.run(self._client.evict(namespace, pod, reason, uid=uid))
+
+    def record(
+        self, about: Manifest, event_type: str, reason: str, message: str, source: str
+    ) -> None:
+        """Write an event about an object."""
+        self._thread.run(self._client.record(about, event_type, reason, message, source))
+
+    def submit(self, write: Write, *, lane: Lane, done: Done | None = None) -> None:
+        """Take a write; ``done`` is called on the thread of the event loop and must not block."""
+        self._lanes.submit(write, lane, done)
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until everything handed in is done; says whether it is."""
+        return self._lanes.flush(timeout_s)
+
+    def _carry_out(self, write: Write) -> Coroutine[Any, Any, Any]:
+        carried: Coroutine[Any, Any, Any] = getattr(self._client, write.verb)(**write.arguments)
+        return carried
+
+    async def _follow(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._following = [loop.create_task(r.run()) for r in self._reflectors.values()]
+        loop.call_later(_FIRST_LIST_S, self._first_load.end)
+
+    async def _stop(self) -> None:
+        for task in self._following:
+            task.cancel()
+        await asyncio.gather(*self._following, return_exceptions=True)
+        await self._lanes.close()
+        await self._client.close()
+
+    async def _glance(self, kind: str, namespace: str, since: str) -> _Events:
+        steps = watch_steps(self._client, kind, namespace, since, _GLANCE_S)
+        return [event async for events in steps for event in events]
+
+    def _changed(self) -> None:
+        """Tell all who wait; called on the event loop."""
+        if not self._first_load.ended and not self._incomplete():
+            self._first_load.end()
+        with self._sync:
+            self._sync.notify_all()
+        for wake in self._wakes:
+            wake.set()
+
+    def _incomplete(self) -> _Names:
+        return [kind for kind, store in self._stores.items() if not store.synced]
+
+    def _complete(self, kind: str) -> Store | None:
+        """Give the store of a kind once it is complete; None if the kind is not followed."""
+        store = self._stores.get(kind)
+        if store is not None and not store.synced:
+            with self._sync:
+                self._sync.wait_for(lambda: store.synced, _FIRST_LIST_S)
+            if not store.synced:
+                trouble = self._reflectors[kind].trouble or "no complete list yet"
+                raise UnavailableError(kind, problem=trouble)
+        return store

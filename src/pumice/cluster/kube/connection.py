@@ -1,0 +1,267 @@
+"""Where a cluster is and how one proves who one is; from a kubeconfig or from inside a pod.
+
+Used by all clients of a real cluster.  Nothing is sent here; an exec plugin is run when asked.
+"""
+
+import base64
+import binascii
+import logging
+import os
+import ssl
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pumice.cluster.http import tls_context
+from pumice.cluster.kube.credentials import (
+    Credentials,
+    Fixed,
+    Login,
+    LoginProgram,
+    TokenFile,
+)
+from pumice.cluster.kube.kubeconfig import Chosen, Stanza, named_files, read_kubeconfig
+from pumice.errors import InputError, ServiceError
+
+log = logging.getLogger(__name__)
+
+SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where a pod finds its own identity."""
+
+_UNSUPPORTED: Final = ("auth-provider", "as", "as-uid", "as-groups", "as-user-extra")
+_NOTHING: Final = (
+    "no cluster to talk to: name one with --kubeconfig, --master or KUBECONFIG, or run in a pod"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One API server and one identity."""
+
+    server: str
+    """Address without a trailing slash: ``https://10.0.0.1:6443``."""
+    tls: ssl.SSLContext | None = None
+    """Rules for TLS; None for plain HTTP."""
+    tls_name: str = ""
+    """Name the server's certificate must carry, if not the host of its address."""
+    namespace: str = "default"
+    """Namespace of the context, or of the pod this runs in."""
+    credentials: Credentials = field(default_factory=Fixed, repr=False)
+
+    def authorization(self) -> str:
+        """Give the value of the Authorization header, or nothing; may read a file or log in."""
+        return self.credentials.header()
+
+
+def load_connection(
+    kubeconfig: str | None = None,
+    master: str = "",
+    context: str = "",
+    *,
+    env: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT,
+) -> Connection:
+    """Find the cluster: the file named, $KUBECONFIG, the pod this runs in, ~/.kube/config.
+
+    ``master`` replaces the address only.
+
+    Raises:
+        InputError: a file that cannot be used; names the file and the field.
+        ServiceError: no cluster is named at all.
+    """
+    files = _files(kubeconfig, env)
+    if files:
+        return from_files(files, master, context)
+    if env.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").exists():
+        return _in_pod(env, service_account, master)
+    if master:
+        return from_master(master)
+    home = Path(env.get("HOME") or "~").expanduser() / ".kube" / "config"
+    if home.is_file():
+        return from_files([home], master, context)
+    raise ServiceError("", _NOTHING)
+
+
+def from_files(files: Sequence[Path], master: str = "", context: str = "") -> Connection:
+    """Make a connection of the chosen context of kubeconfig files.
+
+    Raises:
+        InputError: it cannot be used; names the file and the field.
+    """
+    chosen = read_kubeconfig(files, context)
+    cluster, user = chosen.cluster, chosen.user
+    for key in _UNSUPPORTED:
+        if user.content.get(key):
+            hint = "make a kubeconfig with a token, for example by 'kubectl create token'"
+            raise user.wrong(key, "a token, a client certificate or exec", key, hint)
+    if cluster.content.get("proxy-url"):
+        raise cluster.wrong("proxy-url", "a server that is reached directly", "a proxy")
+    server = _address(master or cluster.text("server"))
+    if not server:
+        raise cluster.wrong("server", "the address of an API server")
+    tls = _tls(server, cluster, user)
+    return Connection(
+        server,
+        tls,
+        cluster.text("tls-server-name"),
+        chosen.context.text("namespace") or "default",
+        _credentials(chosen, tls, server),
+    )
+
+
+def from_master(master: str) -> Connection:
+    """Make a connection of an address alone, without an identity."""
+    server = _address(master)
+    return Connection(server, tls_context() if server.startswith("https://") else None)
+
+
+def _files(kubeconfig: str | None, env: Mapping[str, str]) -> list[Path]:
+    """Give the files that were named; a name never leads to another cluster."""
+    if kubeconfig:
+        file = Path(kubeconfig)
+        if not file.is_file():
+            raise InputError(wanted="a kubeconfig", found="no such file", file=kubeconfig)
+        return [file]
+    named = named_files(env)
+    found = [file for file in named if file.is_file()]
+    if named and not found:
+        files = os.pathsep.join(map(str, named))
+        raise InputError(
+            wanted="a kubeconfig", found="no such file", field="KUBECONFIG", file=files
+        )
+    return found
+
+
+def _address(server: str) -> str:
+    if server and "://" not in server:
+        server = f"http://{server}"
+    return server.rstrip("/")
+
+
+def _in_pod(env: Mapping[str, str], account: Path, master: str) -> Connection:
+    """Make a connection with the service account of the pod this runs in."""
+    host, port = env["KUBERNETES_SERVICE_HOST"], env.get("KUBERNETES_SERVICE_PORT") or "443"
+    server = _address(master) or f"https://{f'[{host}]' if ':' in host else host}:{port}"
+    authority = account / "ca.crt"
+    try:
+        tls = _lenient(tls_context(str(authority))) if server.startswith("https://") else None
+    except OSError as error:
+        raise InputError(wanted="certificates", found=str(error), file=str(authority)) from None
+    try:
+        namespace = (account / "namespace").read_text(encoding="utf-8").strip()
+    except OSError:
+        namespace = ""
+    credentials = TokenFile(account / "token")
+    credentials.header()  # a token that cannot be read is told now, not by the first request
+    return Connection(server, tls, "", namespace or "default", credentials)
+
+
+def _credentials(chosen: Chosen, tls: ssl.SSLContext | None, server: str) -> Credentials:
+    """Choose what is said in the Authorization header, in kubectl's order."""
+    user = chosen.user
+    if user.text("token"):
+        return Fixed(f"Bearer {user.text('token')}")
+    if user.text("tokenFile"):
+        found = TokenFile(user.folder / user.text("tokenFile"))
+        try:
+            found.header()
+        except InputError as error:
+            raise user.wrong("tokenFile", "a file with a token", error.found) from None
+        return found
+    if user.text("username"):
+        pair = f"{user.text('username')}:{user.text('password')}".encode()
+        return Fixed(f"Basic {base64.b64encode(pair).decode('ascii')}")
+    program = user.mapping("exec")
+    if not program:
+        return Fixed()
+    about = _cluster_info(chosen.cluster, server)
+    login = Login.from_kubeconfig(program, user.folder, user.file, about)
+
+    def take(pem: bytes) -> None:
+        if tls is not None:
+            _load_client(tls, pem)
+
+    return LoginProgram(login, take)
+
+
+def _cluster_info(cluster: Stanza, server: str) -> dict[str, Any]:
+    """Tell a program that logs in about the cluster, in the words agreed on for that."""
+    keys = ("tls-server-name", "insecure-skip-tls-verify")
+    about = {key: cluster.content[key] for key in keys if cluster.content.get(key)}
+    authority = _pem(cluster, "certificate-authority")
+    if authority:
+        about["certificate-authority-data"] = base64.b64encode(authority).decode("ascii")
+    for extension in cluster.content.get("extensions") or ():
+        if extension.get("name") == "client.authentication.k8s.io/exec":
+            about["config"] = extension.get("extension")
+    return {**about, "server": server}
+
+
+def _tls(server: str, cluster: Stanza, user: Stanza) -> ssl.SSLContext | None:
+    """Make the rules for TLS; None for plain HTTP."""
+    insecure = bool(cluster.content.get("insecure-skip-tls-verify"))
+    if not server.startswith("https://"):
+        return None
+    authority = _pem(cluster, "certificate-authority")
+    if insecure and authority:
+        raise cluster.wrong(
+            "insecure-skip-tls-verify", "false beside a certificate-authority", found=True
+        )
+    if insecure:
+        log.warning("%s: %s: insecure-skip-tls-verify is set", cluster.file, server)
+        tls = tls_context(verify=False)
+    elif authority:
+        tls = _trusting(cluster, authority)
+    else:
+        tls = tls_context()
+    _lenient(tls)
+    certificate, key = _pem(user, "client-certificate"), _pem(user, "client-key")
+    if bool(certificate) != bool(key):
+        missing = "client-key" if certificate else "client-certificate"
+        raise user.wrong(missing, "a certificate and its key")
+    if certificate:
+        try:
+            _load_client(tls, certificate + b"\n" + key)
+        except (OSError, ValueError) as error:
+            raise user.wrong(
+                "client-certificate", "a certificate and its key", str(error)
+            ) from None
+    return tls
+
+
+def _lenient(tls: ssl.SSLContext) -> ssl.SSLContext:
+    """Accept authorities that lack fields newer Pythons ask for, as those of many clusters do."""
+    tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return tls
+
+
+def _trusting(cluster: Stanza, authority: bytes) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cadata=authority.decode("ascii"))
+    except (OSError, ValueError) as error:
+        raise cluster.wrong("certificate-authority", "PEM certificates", str(error)) from None
+
+
+def _pem(part: Stanza, key: str) -> bytes:
+    """Give what a field holds, or the file it names; the data counts if both are there."""
+    data = part.text(f"{key}-data")
+    if data:
+        try:
+            return base64.b64decode("".join(data.split()), validate=True)
+        except binascii.Error as error:
+            raise part.wrong(f"{key}-data", "base64", str(error)) from None
+    file = part.text(key)
+    try:
+        return (part.folder / file).read_bytes() if file else b""
+    except OSError as error:
+        raise part.wrong(key, "a file that can be read", str(error)) from None
+
+
+def _load_client(tls: ssl.SSLContext, pem: bytes) -> None:
+    """Give a context its client certificate; the library takes it from a file only."""
+    with tempfile.NamedTemporaryFile(suffix=".pem") as file:  # readable by its owner alone
+        file.write(pem)
+        file.flush()
+        tls.load_cert_chain(file.name)

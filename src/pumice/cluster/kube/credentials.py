@@ -1,0 +1,255 @@
+"""How one proves to an API server who one is: fixed words, a token file, a program that logs in.
+
+Used by connections, from any thread.  Secrets appear in no message and no log.
+"""
+
+import json
+import logging
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from pumice.errors import InputError, ServiceError
+
+log = logging.getLogger(__name__)
+
+_REREAD_S: Final = 60.0
+_MARGIN_S: Final = 10.0
+_LOGIN_S: Final = 60.0
+_API_VERSIONS: Final = tuple(
+    f"client.authentication.k8s.io/{version}" for version in ("v1", "v1beta1")
+)
+
+
+class Credentials(Protocol):
+    """What the Authorization header says."""
+
+    def fresh(self) -> bool:
+        """Say whether ``header`` answers at once."""
+
+    def header(self) -> str:
+        """Give the header, or nothing; reads a file or logs in where needed."""
+
+    def refused(self) -> None:
+        """Note that the server did not accept it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """The same words for ever; none at all for anonymous and for client certificates."""
+
+    words: str = field(default="", repr=False)
+
+    def fresh(self) -> bool:
+        """There is nothing to wait for."""
+        return True
+
+    def header(self) -> str:
+        """Give it."""
+        return self.words
+
+    def refused(self) -> None:
+        """There is nothing else to offer."""
+
+
+class TokenFile:
+    """A token in a file that someone else renews; read again every minute."""
+
+    def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._file = file
+        self._clock = clock
+        self._words = ""
+        self._until = 0.0
+        self._lock = threading.Lock()
+
+    def fresh(self) -> bool:
+        """Say whether the token was read less than a minute ago."""
+        return bool(self._words) and self._clock() < self._until
+
+    def header(self) -> str:
+        """Give the token; the one before if the file cannot be read just now.
+
+        Raises:
+            InputError: the file cannot be read and never could.
+        """
+        with self._lock:
+            if not self.fresh():
+                self._read()
+            return self._words
+
+    def refused(self) -> None:
+        """Read again the next time."""
+        self._until = 0.0
+
+    def _read(self) -> None:
+        try:
+            token = self._file.read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            token, found = "", str(error)
+        else:
+            found = "an empty file"
+        if token:
+            self._words = f"Bearer {token}"
+        elif self._words:
+            log.warning("%s: %s; the token read before is used", self._file, found)
+        else:
+            raise InputError(wanted="a token", found=found, field="tokenFile", file=str(self._file))
+        self._until = self._clock() + _REREAD_S
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A program that logs in, as a kubeconfig names it under ``users[].user.exec``."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    api_version: str = _API_VERSIONS[0]
+    hint: str = ""
+    cluster: Mapping[str, Any] | None = None
+    """What it is told about the cluster, if it wants to know."""
+
+    @classmethod
+    def from_kubeconfig(
+        cls, content: Mapping[str, Any], folder: Path, file: str, cluster: Mapping[str, Any]
+    ) -> "Login":
+        """Read the description of a program.
+
+        Raises:
+            InputError: one that cannot be run from here.
+        """
+        place = "users[].user.exec"
+        command = content.get("command")
+        if not isinstance(command, str) or not command:
+            raise InputError(wanted="a program", found=command, field=f"{place}.command", file=file)
+        version = content.get("apiVersion")
+        if version not in _API_VERSIONS:
+            wanted = " or ".join(_API_VERSIONS)
+            raise InputError(wanted=wanted, found=version, field=f"{place}.apiVersion", file=file)
+        if content.get("interactiveMode") == "Always":
+            raise InputError(
+                wanted="a program that asks nobody anything",
+                found="Always",
+                field=f"{place}.interactiveMode",
+                file=file,
+            )
+        if "/" in command:
+            command = str(folder / command)
+        return cls(
+            command,
+            tuple(str(part) for part in content.get("args") or ()),
+            {str(pair["name"]): str(pair["value"]) for pair in content.get("env") or ()},
+            str(version),
+            str(content.get("installHint") or ""),
+            cluster if content.get("provideClusterInfo") else None,
+        )
+
+
+class LoginProgram:
+    """Credentials from a program, kept until they expire or are refused."""
+
+    def __init__(
+        self,
+        login: Login,
+        take_certificate: Callable[[bytes], None],
+        *,
+        wall: Callable[[], float] = lambda: datetime.now(UTC).timestamp(),
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._login = login
+        self._take_certificate = take_certificate
+        self._wall = wall
+        self._environment = environment
+        self._words: str | None = None
+        self._until: float | None = None
+        self._lock = threading.Lock()
+
+    def fresh(self) -> bool:
+        """Say whether there are credentials that still hold for a while."""
+        if self._words is None:
+            return False
+        return self._until is None or self._wall() < self._until - _MARGIN_S
+
+    def header(self) -> str:
+        """Give the header; logs in if there is none that holds.
+
+        Raises:
+            ServiceError: the program failed, or said something that is no credential.
+        """
+        with self._lock:
+            if not self.fresh():
+                self._take(self._run())
+            return self._words or ""
+
+    def refused(self) -> None:
+        """Log in again the next time."""
+        self._words = None
+
+    def _run(self) -> Any:
+        login = self._login
+        spec: dict[str, Any] = {"interactive": False}
+        if login.cluster is not None:
+            spec["cluster"] = login.cluster
+        told = {"apiVersion": login.api_version, "kind": "ExecCredential", "spec": spec}
+        environment = {
+            **self._environment,
+            **login.env,
+            "KUBERNETES_EXEC_INFO": json.dumps(told),
+        }
+        try:
+            done = subprocess.run(  # noqa: S603  # the kubeconfig's owner chose the program
+                [login.command, *login.args],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_LOGIN_S,
+                check=False,
+            )
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            late = isinstance(error, subprocess.TimeoutExpired)
+            problem = "it was not ready in time" if late else str(error)
+            hint = f" ({login.hint.strip()})" if login.hint else ""
+            raise ServiceError(login.command, f"cannot log in: {problem}{hint}") from None
+        if done.returncode != 0:
+            said = done.stderr.decode("utf-8", "replace").strip()[-400:]
+            raise ServiceError(
+                login.command, f"cannot log in: it ended with {done.returncode}: {said}"
+            )
+        try:
+            return json.loads(done.stdout)
+        except ValueError:
+            raise ServiceError(login.command, "cannot log in: it printed no JSON") from None
+
+    def _take(self, said: Any) -> None:
+        """Keep what a program said."""
+        wanted = {"apiVersion": self._login.api_version, "kind": "ExecCredential"}
+        status = said.get("status") if isinstance(said, dict) else None
+        if not isinstance(status, dict) or any(said.get(k) != v for k, v in wanted.items()):
+            problem = f"wanted an ExecCredential of {self._login.api_version} with a status"
+            raise ServiceError(self._login.command, f"cannot log in: {problem}")
+        token = status.get("token") or ""
+        certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
+        if not token and not (certificate and key):
+            raise ServiceError(
+                self._login.command, "cannot log in: wanted a token or a certificate and its key"
+            )
+        if certificate and key:
+            self._take_certificate(f"{certificate}\n{key}\n".encode())
+        self._until = self._expiry(status.get("expirationTimestamp"))
+        self._words = f"Bearer {token}" if token else ""
+
+    def _expiry(self, text: Any) -> float | None:
+        if not text:
+            return None
+        try:
+            moment = datetime.fromisoformat(str(text))
+        except ValueError:
+            log.warning("%s: an expiry that is no time: %s", self._login.command, text)
+            return None
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,137 @@
+"""Kubeconfig files: read, merged as kubectl does, one context chosen.
+
+Used to make connections.  What is wrong is told with its file and field.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pumice.errors import ABSENT, InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Stanza:
+    """A named part of a kubeconfig: the context, the cluster or the user."""
+
+    place: str = ""
+    """Where it stands, for messages: ``clusters[prod].cluster``."""
+    file: str = ""
+    content: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def folder(self) -> Path:
+        """Where relative paths begin."""
+        return Path(self.file).resolve().parent if self.file else Path()
+
+    def wrong(self, key: str, wanted: str, found: object = ABSENT, hint: str = "") -> InputError:
+        """Make the error about one of its fields."""
+        place = f"{self.place}.{key}" if self.place else key
+        return InputError(wanted=wanted, found=found, field=place, file=self.file, hint=hint)
+
+    def text(self, key: str) -> str:
+        """Give a field that holds text, or nothing.
+
+        Raises:
+            InputError: it holds something else.
+        """
+        found = self.content.get(key)
+        if found is None:
+            return ""
+        if not isinstance(found, str):
+            raise self.wrong(key, "text", found)
+        return found
+
+    def mapping(self, key: str) -> Mapping[str, Any]:
+        """Give a field that holds fields, or nothing.
+
+        Raises:
+            InputError: it holds something else.
+        """
+        found = self.content.get(key)
+        if found is None:
+            return {}
+        if not isinstance(found, dict):
+            raise self.wrong(key, "a mapping", type(found).__name__)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The context that counts, with its cluster and its user."""
+
+    context: Stanza
+    cluster: Stanza
+    user: Stanza
+
+
+def named_files(env: Mapping[str, str]) -> list[Path]:
+    """Give the files of $KUBECONFIG, whether they exist or not."""
+    return [Path(name) for name in env.get("KUBECONFIG", "").split(os.pathsep) if name]
+
+
+def read_kubeconfig(files: Iterable[Path], context: str = "") -> Chosen:
+    """Read files as one: of two parts with the same name the first counts.
+
+    Raises:
+        InputError: a file that cannot be used, or no such context.
+    """
+    parts: dict[str, dict[str, Stanza]] = {"contexts": {}, "clusters": {}, "users": {}}
+    current, last = context, ""
+    for file in files:
+        content, last = _load(file), str(file)
+        for plural, known in parts.items():
+            for name, stanza in _named(content, plural, last).items():
+                known.setdefault(name, stanza)
+        current = current or Stanza("", last, content).text("current-context")
+    return _choose(parts, current, last, asked=bool(context))
+
+
+def _choose(
+    parts: Mapping[str, Mapping[str, Stanza]], current: str, file: str, *, asked: bool
+) -> Chosen:
+    where = Stanza("", file)
+    if not current:
+        raise where.wrong("current-context", "the name of a context")
+    chosen = parts["contexts"].get(current)
+    if chosen is None:
+        hint = f"there are: {', '.join(parts['contexts']) or 'none'}"
+        raise where.wrong("context" if asked else "current-context", "a context", current, hint)
+    cluster = parts["clusters"].get(chosen.text("cluster"))
+    if cluster is None:
+        raise chosen.wrong("cluster", "the name of a cluster", chosen.text("cluster"))
+    user = parts["users"].get(chosen.text("user"))
+    if user is None and chosen.text("user"):
+        raise chosen.wrong("user", "the name of a user", chosen.text("user"))
+    return Chosen(chosen, cluster, user or Stanza("", file))
+
+
+def _load(file: Path) -> dict[str, Any]:
+    import yaml  # noqa: PLC0415  (loading takes longer than most commands)
+
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        problem = getattr(error, "problem", None) or getattr(error, "strerror", None) or error
+        raise InputError(wanted="a kubeconfig", found=str(problem), file=str(file)) from None
+    if not isinstance(content, dict):
+        raise InputError(wanted="a kubeconfig", found=content, file=str(file))
+    return content
+
+
+def _named(content: Mapping[str, Any], plural: str, file: str) -> dict[str, Stanza]:
+    """Give the parts of one kind by their names."""
+    found: dict[str, Stanza] = {}
+    singular = plural[:-1]
+    items = content.get(plural) or ()
+    if not isinstance(items, list | tuple):
+        raise InputError(wanted="a list", found=items, field=plural, file=file)
+    for index, item in enumerate(items):
+        place = f"{plural}[{index}]"
+        if not isinstance(item, dict) or not isinstance(item.get("name"), str):
+            raise InputError(wanted="a name", found=ABSENT, field=f"{place}.name", file=file)
+        inner = Stanza(place, file, item).mapping(singular)
+        found.setdefault(item["name"], Stanza(f"{plural}[{item['name']}].{singular}", file, inner))
+    return found

@@ -1,0 +1,80 @@
+"""An event loop in a thread of its own, for programs that are not written around one."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+from pumice.errors import InvariantError, UnavailableError
+
+_T = TypeVar("_T")
+
+
+class LoopThread:
+    """Runs coroutines for other threads; uses uvloop where it is installed."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._thread: threading.Thread | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> asyncio.AbstractEventLoop:
+        """Start the loop."""
+        loop: asyncio.AbstractEventLoop
+        if find_spec("uvloop"):
+            loop = import_module("uvloop").new_event_loop()
+        else:
+            loop = asyncio.new_event_loop()
+        self.loop = loop
+        self._thread = threading.Thread(
+            target=self._run, args=(loop,), name=self._name, daemon=True
+        )
+        self._thread.start()
+        return loop
+
+    def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        """Run a coroutine to its end while the calling thread waits.
+
+        Raises:
+            UnavailableError: the loop does not run.
+            InvariantError: the calling thread is the loop's own, and would wait for itself.
+        """
+        loop = self.loop
+        if loop is None:
+            coroutine.close()
+            raise UnavailableError(problem="not sent: not connected", sent=False)
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise InvariantError("a callback of a write never waits for another request")
+        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def stop(self) -> None:
+        """End the loop and its thread; whoever still waits gets a cancellation."""
+        loop, thread = self.loop, self._thread
+        if loop is None or thread is None:
+            return
+        self.loop = None
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        self._thread = None
+
+    @staticmethod
+    def _run(loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_forever()
+            left = asyncio.all_tasks(loop)
+            for task in left:
+                task.cancel()
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
+        finally:
+            loop.close()

@@ -1,0 +1,120 @@
+"""Keeps a store in step with one kind of object on a server: list, watch, resume, start over.
+
+Run by KubeCluster, one for each kind.  Never gives up; what is wrong is told in ``trouble``.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from pumice.cluster.base import Manifest
+from pumice.cluster.kube.client import KubeClient
+from pumice.cluster.kube.pace import Backoff
+from pumice.cluster.kube.store import Store
+from pumice.cluster.kube.watching import watch_steps
+from pumice.errors import ClusterError, GoneError, NotFoundError, UnavailableError
+
+log = logging.getLogger(__name__)
+
+_FIRST_S: Final = 0.8
+_LONGEST_S: Final = 30.0
+_ABSENT_S: Final = 60.0
+_WATCH_S: Final = (300, 600)
+_SHORT_S: Final = 1.0
+_PATIENCE: Final = 5
+
+
+class Reflector:
+    """Follows one kind; ``changed`` is called after the store has changed."""
+
+    def __init__(self, client: KubeClient, store: Store, changed: Callable[[], None]) -> None:
+        self._client = client
+        self._store = store
+        self._changed = changed
+        self._pace = client.pace
+        self._backoff = Backoff(_FIRST_S, _LONGEST_S, self._pace)
+        self._listed = False
+        self._started_over = False
+        self.trouble = ""
+        """Why the kind is not followed just now; empty when it is."""
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        while True:
+            try:
+                if not self._listed:
+                    await self.list_once()
+                await self.watch_once()
+            except GoneError as error:  # too far back: start over, the second time in a row later
+                log.info("%s: %s; listing again", self._store.kind, error.problem)
+                self._listed = False
+                if self._started_over:
+                    await self._backoff.wait()
+                self._started_over = True
+            except NotFoundError as error:
+                await self._absent(error)
+            except ClusterError as error:
+                asked = error.retry_after_s if isinstance(error, UnavailableError) else 0.0
+                await self._failed(error.problem, asked)
+            except Exception as error:  # whatever it is, the other kinds go on
+                log.exception("%s: cannot be followed", self._store.kind)
+                self._listed = False
+                await self._failed(repr(error))
+
+    async def list_once(self) -> None:
+        """Start over from a complete list."""
+        items: list[Manifest] = []
+        version = ""
+        async for page in self._client.pages(self._store.kind):
+            if page is None:
+                items.clear()
+                continue
+            for item in page.items or ():
+                item["metadata"].pop("managedFields", None)
+                items.append(item)
+            version = str(page.metadata.get("resourceVersion") or "")
+        if self._store.replace(items, version):
+            self._changed()
+        self._listed = True
+        self.trouble = ""
+
+    async def watch_once(self) -> None:
+        """Take in one watch from where the store is, until the server ends it."""
+        low, high = _WATCH_S
+        timeout_s = low + int(self._pace.jitter() * (high - low))
+        begun, steps = self._pace.clock(), 0
+        since = str(self._store.version)
+        async for events in watch_steps(self._client, self._store.kind, "", since, timeout_s):
+            self.trouble = ""
+            steps += len(events)
+            if steps:
+                self._progress()
+            if self._store.apply(events):
+                self._changed()
+        if steps or self._pace.clock() - begun >= _SHORT_S:
+            self._progress()
+        else:
+            await self._backoff.wait()  # a server that ends each watch at once
+
+    def _progress(self) -> None:
+        self._backoff.reset()
+        self._started_over = False
+
+    async def _absent(self, error: NotFoundError) -> None:
+        """Take a kind the server does not have for empty, and ask again later."""
+        if not self.trouble:
+            log.info("%s: the server does not have it", self._store.kind)
+        self.trouble = str(error)
+        self._listed = False
+        if self._store.replace((), "0"):
+            self._changed()
+        await self._pace.sleep(_ABSENT_S * (0.9 + 0.2 * self._pace.jitter()))
+
+    async def _failed(self, problem: str, at_least_s: float = 0.0) -> None:
+        """Wait, then resume; after many failures in a row the version itself may be at fault."""
+        if problem != self.trouble:
+            log.warning("%s: %s; trying again", self._store.kind, problem)
+        self.trouble = problem
+        await self._backoff.wait(min(at_least_s, _LONGEST_S))
+        if self._backoff.failures >= _PATIENCE:
+            self._listed = False

@@ -1,0 +1,217 @@
+"""An API server on loopback that answers as it is told, and time that does not pass by itself."""
+
+import asyncio
+import json
+from collections import defaultdict
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from pumice.cluster.kube.client import KubeClient
+from pumice.cluster.kube.connection import Connection
+from pumice.cluster.kube.pace import Pace
+
+TestServer.__test__ = False
+CLOSING = web.AppKey("closing", asyncio.Event)
+PODS = "/api/v1/pods"
+LAB = "/api/v1/namespaces/lab/pods"
+
+
+def pod(name="p", version=1, node="", uid="", **metadata):
+    spec = {"nodeName": node} if node else {}
+    metadata = {
+        "name": name,
+        "namespace": "lab",
+        "uid": uid or f"u-{name}",
+        "resourceVersion": str(version),
+        **metadata,
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def page(*items, version=10, more=""):
+    """Give an answer to a list; items of built-in kinds carry no kind of their own."""
+    bare = [{k: v for k, v in item.items() if k not in ("apiVersion", "kind")} for item in items]
+    metadata = {"resourceVersion": str(version)}
+    if more:
+        metadata["continue"] = more
+    return {"kind": "List", "metadata": metadata, "items": bare}
+
+
+def line(kind, thing):
+    return json.dumps({"type": kind, "object": thing}).encode() + b"\n"
+
+
+def bookmark(version):
+    thing = {"apiVersion": "v1", "kind": "Pod", "metadata": {"resourceVersion": str(version)}}
+    return line("BOOKMARK", thing)
+
+
+def gone_line():
+    status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+    return line("ERROR", status)
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """An answer with a Status, or with bare words."""
+
+    code: int
+    reason: str = ""
+    message: str = "no, because"
+    headers: Any = None
+    bare: bool = False
+
+    async def answer(self, _):
+        if self.bare:
+            return web.Response(status=self.code, text=self.message, headers=self.headers)
+        status = {"kind": "Status", "code": self.code, "message": self.message}
+        if self.reason:
+            status["reason"] = self.reason
+        return web.json_response(status, status=self.code, headers=self.headers)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The pieces of a watch, then its end: "clean", "reset", or "hang" until the client leaves."""
+
+    pieces: tuple[bytes, ...] = ()
+    end: str = "clean"
+
+    async def answer(self, request):
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        for piece in self.pieces:
+            await response.write(piece)
+        if self.end == "reset":
+            request.transport.abort()
+        elif self.end == "hang":
+            await request.app[CLOSING].wait()
+        return response
+
+
+def stream(*pieces, end="clean"):
+    return Stream(pieces, end)
+
+
+class Lost:
+    """A connection that ends without an answer."""
+
+    async def answer(self, request):
+        request.transport.abort()
+        return web.Response()
+
+
+class Silence:
+    """No answer at all."""
+
+    async def answer(self, request):
+        await request.app[CLOSING].wait()
+        return web.Response()
+
+
+@dataclass(frozen=True)
+class Asked:
+    method: str
+    path: str
+    query: dict
+    body: Any
+    headers: dict
+
+
+class FakeServer:
+    """Answers by "METHOD path": a list is used up one by one, its last stays."""
+
+    def __init__(self, answers):
+        self.asked = []
+        self.answers = {
+            key: list(value) if isinstance(value, list | tuple) else [value]
+            for key, value in answers.items()
+        }
+        self.arrived = defaultdict(asyncio.Event)
+        """Set when a "METHOD path" is asked for."""
+        self.most_at_once = self._at_once = 0
+
+    async def handle(self, request):
+        content = await request.read()
+        body = json.loads(content) if content else None
+        query = dict(request.query)
+        self.asked.append(Asked(request.method, request.path, query, body, dict(request.headers)))
+        verb = "WATCH" if "watch" in query else request.method
+        key = f"{verb} {request.path}"
+        self.arrived[key].set()
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            return await self._answer(key, request)
+        finally:
+            self._at_once -= 1
+
+    async def _answer(self, key, request):
+        known = self.answers.get(key)
+        if known is None:
+            return await Refuse(404, "NotFound", f"nothing for {key}").answer(request)
+        said = known.pop(0) if len(known) > 1 else known[0]
+        if callable(said):
+            said = await said(request)
+        if hasattr(said, "answer"):
+            return await said.answer(request)
+        return said if isinstance(said, web.StreamResponse) else web.json_response(said)
+
+    def calls(self):
+        return [f"{one.method} {one.path}" for one in self.asked]
+
+
+@asynccontextmanager
+async def serving(answers):
+    """Run a fake server on the running loop; gives it with its address in ``url``."""
+    fake = FakeServer(answers)
+    app = web.Application()
+    app[CLOSING] = asyncio.Event()
+    app.router.add_route("*", "/{tail:.*}", fake.handle)
+    server = TestServer(app)
+    await server.start_server()
+    fake.url = str(server.make_url("")).rstrip("/")
+    try:
+        yield fake
+    finally:
+        app[CLOSING].set()
+        handlers = server.runner.server
+        await server.close()
+        for _ in range(5):  # connections that were made meanwhile
+            for handler in handlers.connections:
+                handler.force_close()
+            await asyncio.sleep(0)
+
+
+class FakeTime:
+    """A clock that only sleeping moves."""
+
+    def __init__(self):
+        self.now = 1_700_000_000.0
+        self.slept = []
+        self.pace = Pace(
+            clock=lambda: self.now, wall=lambda: self.now, sleep=self.sleep, jitter=lambda: 1.0
+        )
+
+    async def sleep(self, seconds):
+        self.slept.append(round(seconds, 3))
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def client_of(answers, **options):
+    """Give a client, the server it talks to and its time."""
+    async with serving(answers) as fake:
+        time = FakeTime()
+        options.setdefault("qps", 0)
+        client = KubeClient(Connection(fake.url), pace=time.pace, **options)
+        try:
+            yield client, fake, time
+        finally:
+            await client.close()

@@ -1,0 +1,320 @@
+"""KubeCluster: memory for reading, lanes for writing, one thread for all traffic."""
+
+import asyncio
+import gc
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from pumice.cluster.base import Lane, Write
+from pumice.cluster.kube.cluster import KubeCluster
+from pumice.cluster.kube.connection import Connection
+from pumice.cluster.kube.loop_thread import LoopThread
+from pumice.errors import (
+    ConflictError,
+    FencedError,
+    GoneError,
+    InvariantError,
+    NotFoundError,
+    RejectedError,
+    UnavailableError,
+)
+from tests.unit.cluster.kube.fakes import (
+    LAB,
+    PODS,
+    FakeTime,
+    Refuse,
+    line,
+    page,
+    pod,
+    serving,
+    stream,
+)
+
+LIST, WATCH = f"GET {PODS}", f"WATCH {PODS}"
+QUEUES = "GET /apis/scheduling.volcano.sh/v1beta1/queues"
+NO_WATCH = stream(end="hang")
+
+
+class Gate:
+    """Holds answers back until it is opened; tells when one arrived."""
+
+    def __init__(self, said):
+        self.said = said
+        self.arrived = threading.Semaphore(0)
+        self.open = threading.Event()
+
+    async def __call__(self, request):
+        self.arrived.release()
+        await asyncio.to_thread(self.open.wait)
+        return self.said
+
+
+@contextmanager
+def server(answers):
+    """Run a fake server in a thread of its own."""
+    thread = LoopThread("fake-server")
+    thread.start()
+    context = serving(answers)
+    fake = thread.run(context.__aenter__())
+    try:
+        yield fake
+    finally:
+        thread.run(context.__aexit__(None, None, None))
+        thread.stop()
+
+
+@contextmanager
+def cluster_of(answers, **options):
+    """Give a cluster and the server behind it."""
+    options.setdefault("qps", 0)
+    with (
+        server(answers) as fake,
+        KubeCluster(Connection(fake.url), pace=FakeTime().pace, **options) as cluster,
+    ):
+        yield cluster, fake
+
+
+def bind(name, node="n1"):
+    arguments = {"namespace": "lab", "pod": name, "node": node, "annotations": {}}
+    return Write("bind", arguments)
+
+
+def patch(name, value):
+    return Write(
+        "patch", {"kind": "Pod", "namespace": "lab", "name": name, "patch": {"value": value}}
+    )
+
+
+def test_what_is_followed_is_read_without_a_request():
+    answers = {LIST: page(pod("a", 3)), WATCH: NO_WATCH}
+    with cluster_of(answers, kinds=["Pod"]) as (cluster, fake):
+        assert cluster.wait_synced(10) == []
+        asked = len(fake.asked)
+        copy = cluster.get("Pod", "lab", "a")
+        copy["spec"]["changed"] = True
+        assert cluster.peek("Pod", "lab", "a") == pod("a", 3)
+        assert cluster.list("Pod") == ([pod("a", 3)], "10")
+        assert list(cluster.watch("Pod", since="10")) == []
+        with pytest.raises(GoneError):
+            cluster.watch("Pod", since="9")
+        with pytest.raises(NotFoundError):
+            cluster.get("Pod", "lab", "b")
+        others = [one for one in fake.asked[asked:] if "watch" not in one.query]
+        assert others == []
+
+
+def test_what_is_not_followed_is_asked_for():
+    steps = stream(line("ADDED", pod("b", 12)))
+    answers = {LIST: page(pod("a", 3)), WATCH: steps, f"GET {LAB}/a": pod("a", 3)}
+    with cluster_of(answers) as (cluster, _):
+        assert cluster.wait_synced(0) == []
+        assert cluster.peek("Pod", "lab", "a") is None
+        assert cluster.get("Pod", "lab", "a") == pod("a", 3)
+        assert cluster.list("Pod") == ([pod("a", 3)], "10")
+        assert [event.object for event in cluster.watch("Pod", since="10")] == [pod("b", 12)]
+
+
+def test_news_wake_those_who_wait():
+    gate = Gate(stream(line("ADDED", pod("b", 12)), end="hang"))
+    with cluster_of({LIST: page(), WATCH: [gate, NO_WATCH]}, kinds=["Pod"]) as (cluster, _):
+        cluster.wait_synced(10)
+        other = cluster.new_wake()
+        cluster.wake.clear()
+        other.clear()
+        gate.open.set()
+        assert cluster.wake.wait(10)
+        assert other.wait(10)
+        assert [event.type for event in cluster.watch("Pod", since="10")] == ["ADDED"]
+
+
+def test_kinds_without_a_complete_list_are_named_and_those_without_a_definition_are_empty():
+    gate = Gate(page())
+    answers = {LIST: gate, WATCH: NO_WATCH, QUEUES: Refuse(404, bare=True)}
+    kinds = ["Pod", "Queue.scheduling.volcano.sh"]
+    with cluster_of(answers, kinds=kinds) as (cluster, _):
+        gate.arrived.acquire()
+        assert cluster.list(kinds[1]) == ([], "0")
+        assert cluster.wait_synced(0) == ["Pod"]
+        assert list(cluster.troubles()) == [kinds[1]]
+        gate.open.set()
+        assert cluster.wait_synced(10) == []
+
+
+def test_a_kind_that_never_comes_is_told_as_out_of_reach(monkeypatch):
+    monkeypatch.setattr("pumice.cluster.kube.cluster._FIRST_LIST_S", 0.01)
+    gate = Gate(page())
+    with cluster_of({LIST: gate, WATCH: NO_WATCH}, kinds=["Pod"]) as (cluster, _):
+        gate.arrived.acquire()
+        with pytest.raises(UnavailableError, match="no complete list yet"):
+            cluster.list("Pod")
+        gate.open.set()
+
+
+def test_the_collector_rests_during_the_first_list_and_is_as_before_in_the_end():
+    before = gc.get_threshold()
+    gate = Gate(page())
+    with cluster_of({LIST: gate, WATCH: NO_WATCH}, kinds=["Pod"]) as (cluster, _):
+        gate.arrived.acquire()
+        assert not gc.isenabled()
+        gate.open.set()
+        cluster.wait_synced(10)
+        assert gc.isenabled()
+        assert gc.get_freeze_count() > 0
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+    assert gc.get_threshold() == before
+
+
+def test_writes_are_carried_out_and_each_is_told_what_came_of_it():
+    answers = {
+        f"POST {LAB}/a/binding": {},
+        f"POST {LAB}/b/binding": Refuse(409, "Conflict"),
+        f"GET {LAB}/b": pod("b", node="n7"),
+    }
+    told = {}
+    with cluster_of(answers) as (cluster, _):
+        for name in "ab":
+            cluster.submit(bind(name), lane=Lane.BIND, done=lambda e, n=name: told.update({n: e}))
+        assert cluster.flush(10)
+        assert told["a"] is None
+        assert isinstance(told["b"], ConflictError)
+
+
+def test_no_more_writes_than_workers_are_under_way_and_the_urgent_go_first():
+    gate = Gate({})
+    answers = {f"POST {LAB}/{name}/binding": gate for name in "abcd"}
+    answers |= {f"PATCH {LAB}/{name}": pod(name) for name in "xy"}
+    with cluster_of(answers, workers=2) as (cluster, fake):
+        for name in "ab":
+            cluster.submit(bind(name), lane=Lane.BIND)
+            gate.arrived.acquire()
+        cluster.submit(patch("x", 1), lane=Lane.STATUS)
+        cluster.submit(bind("c"), lane=Lane.BIND)
+        cluster.submit(patch("y", 1), lane=Lane.STATUS)
+        cluster.submit(bind("d"), lane=Lane.BIND)
+        assert not cluster.flush(0)
+        gate.open.set()
+        assert cluster.flush(10)
+        assert fake.most_at_once == 2
+        paths = [one.path.removeprefix(f"{LAB}/").partition("/")[0] for one in fake.asked]
+        assert set(paths[2:4]) == {"c", "d"}
+        assert set(paths[4:]) == {"x", "y"}
+
+
+def test_two_writes_of_a_lane_about_one_object_keep_their_order():
+    gate = Gate(pod("x"))
+    answers = {f"PATCH {LAB}/x": gate, f"PATCH {LAB}/y": pod("y")}
+    with cluster_of(answers) as (cluster, fake):
+        for value in range(3):
+            cluster.submit(patch("x", value), lane=Lane.STATUS)
+        gate.arrived.acquire()
+        done = threading.Event()
+        cluster.submit(patch("y", 9), lane=Lane.STATUS, done=lambda _: done.set())
+        assert done.wait(10)
+        assert [one.body["value"] for one in fake.asked] == [0, 9]
+        gate.open.set()
+        assert cluster.flush(10)
+        assert [one.body["value"] for one in fake.asked] == [0, 9, 1, 2]
+
+
+def test_a_closed_fence_fails_what_waits_at_once_whatever_the_rate():
+    told = []
+    with cluster_of({}, qps=1, burst=1) as (cluster, fake):
+        cluster.fence = lambda: False
+        for n in range(100):
+            cluster.submit(bind(f"p{n}"), lane=Lane.BIND, done=told.append)
+        assert cluster.flush(10)
+        assert cluster._pace.clock() == FakeTime().now
+        assert {type(error) for error in told} == {FencedError}
+        assert fake.asked == []
+
+
+def test_a_write_that_makes_no_sense_and_a_listener_that_fails_stop_nobody():
+    told = []
+
+    def fail(_):
+        raise ZeroDivisionError
+
+    with cluster_of({f"POST {LAB}/a/binding": {}}) as (cluster, _):
+        cluster.submit(patch("x", {1, 2}), lane=Lane.BIND, done=told.append)
+        cluster.submit(Write("bind", {**bind("z").arguments, "odd": 1}), lane=Lane.BIND, done=fail)
+        cluster.submit(bind("a"), lane=Lane.BIND, done=told.append)
+        assert cluster.flush(10)
+        assert [error is None for error in told].count(True) == 1
+
+
+def test_the_end_tells_everybody_whose_write_was_not_done():
+    told = []
+    gate = Gate(pod("x"))
+    with server({f"PATCH {LAB}/x": gate}) as fake:
+        with KubeCluster(Connection(fake.url), workers=1) as cluster:
+            for value in range(3):
+                cluster.submit(patch("x", value), lane=Lane.STATUS, done=told.append)
+            cluster.submit(patch("y", 1), lane=Lane.STATUS, done=told.append)
+            gate.arrived.acquire()
+        gate.open.set()
+        cluster.submit(patch("x", 4), lane=Lane.STATUS, done=told.append)
+        assert [type(error) for error in told] == [UnavailableError] * 5
+        assert cluster.flush(0)
+        with pytest.raises(UnavailableError):
+            cluster.get("Pod", "lab", "x")
+
+
+def test_writes_can_also_be_waited_for():
+    events = "/api/v1/namespaces/lab/events"
+    answers = {
+        f"POST {LAB}": pod(),
+        f"PUT {LAB}/p": pod(),
+        f"PUT {LAB}/p/status": pod(),
+        f"PATCH {LAB}/p": pod(),
+        f"DELETE {LAB}/p": {},
+        f"POST {LAB}/p/binding": {},
+        f"PATCH {LAB}/p/status": pod(),
+        f"POST {events}": {},
+    }
+    with cluster_of(answers) as (cluster, fake):
+        assert cluster.create(pod()) == pod()
+        assert cluster.update(pod()) == pod()
+        assert cluster.update_status(pod()) == pod()
+        assert cluster.patch("Pod", "lab", "p", {}) == pod()
+        cluster.delete("Pod", "lab", "p")
+        cluster.bind("lab", "p", "n1", {}, uid="u")
+        cluster.evict("lab", "p", "room", uid="u")
+        cluster.record(pod(), "Normal", "R", "m", "s")
+        assert set(fake.calls()) == set(answers)
+        assert cluster.now() == FakeTime().now
+
+
+def test_a_listener_that_would_wait_for_its_own_thread_is_told_so():
+    found = []
+    with cluster_of({f"POST {LAB}/a/binding": {}}) as (cluster, _):
+
+        def ask(_):
+            try:
+                cluster.get("Pod", "lab", "a")
+            except InvariantError as error:
+                found.append(error)
+
+        cluster.submit(bind("a"), lane=Lane.BIND, done=ask)
+        assert cluster.flush(10)
+    assert len(found) == 1
+
+
+def test_new_objects_without_a_name_do_not_wait_for_each_other():
+    gate = Gate(pod())
+    nameless = {**pod(), "metadata": {"generateName": "p-", "namespace": "lab"}}
+    with cluster_of({f"POST {LAB}": gate}) as (cluster, fake):
+        for _ in range(3):
+            cluster.submit(Write("create", {"manifest": nameless}), lane=Lane.STATUS)
+        for _ in range(3):
+            gate.arrived.acquire()
+        gate.open.set()
+        assert cluster.flush(10)
+        assert fake.most_at_once == 3
+
+
+def test_a_kind_nobody_knows_cannot_be_followed():
+    with pytest.raises(RejectedError):
+        KubeCluster(Connection("http://127.0.0.1:1"), kinds=["Strange.example.com"])

@@ -1,0 +1,365 @@
+"""Connections: which cluster is meant, who we are, and what is said when that is unclear."""
+
+import asyncio
+import base64
+import json
+import logging
+import ssl
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from pumice.cluster.kube.client import KubeClient
+from pumice.cluster.kube.connection import Connection, load_connection
+from pumice.cluster.kube.credentials import Login, LoginProgram, TokenFile
+from pumice.errors import InputError, ServiceError, UnavailableError
+from tests.unit.cluster.kube.fakes import FakeTime, pod
+
+TLS = Path(__file__).parents[3] / "data" / "tls"
+CERT, KEY = TLS / "cert.pem", TLS / "key.pem"
+V1 = "client.authentication.k8s.io/v1"
+TOKEN = {"token": "t"}
+
+
+def packed(file):
+    return base64.b64encode(file.read_bytes()).decode()
+
+
+def config(server="https://127.0.0.1:6443", cluster=None, context=None, name="c", **user):
+    return {
+        "current-context": name,
+        "contexts": [{"name": name, "context": {"cluster": "k", "user": "u", **(context or {})}}],
+        "clusters": [{"name": "k", "cluster": {"server": server, **(cluster or {})}}],
+        "users": [{"name": "u", "user": user}],
+    }
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(content, name="config"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        text = content if isinstance(content, str) else yaml.safe_dump(content)
+        file.write_text(text, encoding="utf-8")
+        return str(file)
+
+    return write
+
+
+@pytest.fixture
+def account(tmp_path):
+    """Give the folder in which a pod finds its identity."""
+    folder = tmp_path / "account"
+    folder.mkdir()
+    (folder / "token").write_text("from-pod\n")
+    (folder / "ca.crt").write_bytes(CERT.read_bytes())
+    (folder / "namespace").write_text("system")
+    return folder
+
+
+POD_ENV = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+
+
+def test_the_file_named_comes_first_then_the_environment_the_pod_and_the_home(
+    written, account, tmp_path
+):
+    named, listed = written(config("http://named")), written(config("http://listed"), "listed")
+    written(config("http://home"), ".kube/config")
+    env = {"KUBECONFIG": listed, "HOME": str(tmp_path), **POD_ENV}
+
+    def server(kubeconfig=None):
+        return load_connection(kubeconfig, env=env, service_account=account).server
+
+    assert server(named) == "http://named"
+    assert server() == "http://listed"
+    del env["KUBECONFIG"]
+    assert server() == "https://10.0.0.1:443"
+    del env["KUBERNETES_SERVICE_HOST"]
+    assert server() == "http://home"
+    (tmp_path / ".kube/config").unlink()
+    with pytest.raises(ServiceError, match="no cluster to talk to"):
+        server()
+
+
+def test_a_pod_uses_its_own_account(account):
+    env = {"KUBERNETES_SERVICE_HOST": "fd00::1"}
+    found = load_connection(env=env, service_account=account)
+    assert found.server == "https://[fd00::1]:443"
+    assert found.namespace == "system"
+    assert found.authorization() == "Bearer from-pod"
+    assert len(found.tls.get_ca_certs()) == 1
+    (account / "ca.crt").unlink()
+    with pytest.raises(InputError, match=r"ca\.crt"):
+        load_connection(env=env, service_account=account)
+
+
+def test_an_address_replaces_only_the_address(written):
+    found = load_connection(written(config(**TOKEN)), "http://other:1/", env={})
+    assert found.server == "http://other:1"
+    assert found.authorization() == "Bearer t"
+    alone = load_connection(None, "other:1", env={})
+    assert (alone.server, alone.authorization()) == ("http://other:1", "")
+    assert load_connection(None, "https://other", env={}).tls.verify_mode == ssl.CERT_REQUIRED
+
+
+def test_a_named_file_that_is_missing_never_leads_to_another_cluster(tmp_path, account):
+    env = {"KUBECONFIG": str(tmp_path / "absent"), **POD_ENV}
+    with pytest.raises(InputError, match="KUBECONFIG"):
+        load_connection(env=env, service_account=account)
+    with pytest.raises(InputError, match="nowhere"):
+        load_connection("nowhere", env=env, service_account=account)
+
+
+def test_listed_files_are_read_as_one_and_the_first_word_counts(written, tmp_path):
+    users = {"users": [{"name": "u", "user": {"tokenFile": "near"}}]}
+    first = written(users, "one/config")
+    (tmp_path / "one" / "near").write_text("near-token")
+    second = written(config(context={"namespace": "lab"}, **TOKEN), "two/config")
+    env = {"KUBECONFIG": f"{first}:{tmp_path / 'absent'}:{second}"}
+    found = load_connection(env=env)
+    assert found.authorization() == "Bearer near-token"
+    assert found.namespace == "lab"
+
+
+def test_another_context_can_be_chosen(written):
+    content = config()
+    content["contexts"].append({"name": "d", "context": {"cluster": "k", "namespace": "other"}})
+    file = written(content)
+    assert load_connection(file, context="d", env={}).namespace == "other"
+    with pytest.raises(
+        InputError, match=r"context: wanted a context, found 'x' \(there are: c, d\)"
+    ):
+        load_connection(file, context="x", env={})
+
+
+def test_certificates_come_from_data_or_files_beside_the_kubeconfig(written, tmp_path):
+    (tmp_path / "ca.pem").write_bytes(CERT.read_bytes())
+    cluster = {"certificate-authority": "ca.pem", "tls-server-name": "localhost"}
+    user = {"client-certificate-data": packed(CERT), "client-key-data": packed(KEY)}
+    found = load_connection(written(config(cluster=cluster, **user)), env={})
+    assert len(found.tls.get_ca_certs()) == 1
+    assert found.tls.check_hostname
+    assert found.tls_name == "localhost"
+
+
+def test_unverified_certificates_are_warned_of_loudly(written, caplog):
+    with caplog.at_level(logging.WARNING):
+        found = load_connection(written(config(cluster={"insecure-skip-tls-verify": True})), env={})
+    assert found.tls.verify_mode == ssl.CERT_NONE
+    assert "NOT verified" in caplog.text
+
+
+def test_a_name_and_a_password_are_sent_as_such(written):
+    found = load_connection(written(config(username="me", password="p")), env={})  # noqa: S106
+    assert found.authorization() == f"Basic {base64.b64encode(b'me:p').decode()}"
+
+
+@pytest.mark.parametrize(
+    ("content", "where"),
+    [
+        ("[", "config: wanted a kubeconfig"),
+        ("", "config: wanted a kubeconfig"),
+        ({"clusters": {}}, "current-context"),
+        ({"clusters": "k"}, "clusters: wanted a list"),
+        ({"users": [{"user": {}}]}, "users[0].name"),
+        ({"contexts": [{"name": "c", "context": []}]}, "contexts[0].context"),
+        ({**config(), "current-context": "x"}, "current-context: wanted a context, found 'x'"),
+        ({**config(), "clusters": []}, "contexts[c].context.cluster"),
+        ({**config(), "users": []}, "contexts[c].context.user"),
+        (config(""), "clusters[k].cluster.server"),
+        (config(7), "clusters[k].cluster.server"),
+        (config(cluster={"proxy-url": "http://p"}), "clusters[k].cluster.proxy-url"),
+        (config(cluster={"certificate-authority-data": "?"}), "certificate-authority-data"),
+        (config(cluster={"certificate-authority-data": "bm8="}), "certificate-authority"),
+        (config(cluster={"certificate-authority": "absent"}), "certificate-authority"),
+        (
+            config(cluster={"insecure-skip-tls-verify": True, "certificate-authority": str(CERT)}),
+            "insecure-skip-tls-verify",
+        ),
+        (config(**{"client-certificate": str(CERT)}), "users[u].user.client-key"),
+        (config(**{"client-certificate": str(KEY), "client-key": str(KEY)}), "client-certificate"),
+        (config(tokenFile="absent"), "users[u].user.tokenFile"),
+        (config(**{"auth-provider": {"name": "x"}}), "users[u].user.auth-provider"),
+        (config(**{"as": "admin"}), "users[u].user.as"),
+        (config(exec=[]), "users[u].user.exec"),
+        (config(exec={"apiVersion": V1}), "exec.command"),
+        (config(exec={"command": "x", "apiVersion": "v1"}), "exec.apiVersion"),
+        (
+            config(exec={"command": "x", "apiVersion": V1, "interactiveMode": "Always"}),
+            "exec.interactiveMode",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_file_and_field(written, content, where):
+    file = written(content)
+    with pytest.raises(InputError) as caught:
+        load_connection(file, env={})
+    assert where in str(caught.value)
+    assert file in str(caught.value)
+
+
+def test_secrets_are_not_shown(written):
+    found = load_connection(written(config(token="hidden")), env={})  # noqa: S106
+    assert "hidden" not in repr(found)
+
+
+def test_a_token_file_is_read_again_after_a_while_and_when_refused(tmp_path):
+    file, time = tmp_path / "token", FakeTime()
+    file.write_text("one")
+    tokens = TokenFile(file, time.pace.clock)
+    assert tokens.header() == "Bearer one"
+    file.write_text("two")
+    assert tokens.header() == "Bearer one"
+    time.now += 61
+    assert not tokens.fresh()
+    assert tokens.header() == "Bearer two"
+    file.write_text("three")
+    tokens.refused()
+    assert tokens.header() == "Bearer three"
+    file.unlink()
+    time.now += 61
+    assert tokens.header() == "Bearer three"
+
+
+PROGRAM = """
+import json, os, pathlib, sys
+count = pathlib.Path(sys.argv[1])
+n = int(count.read_text()) + 1 if count.exists() else 1
+count.write_text(str(n))
+told = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
+pathlib.Path(sys.argv[1] + ".told").write_text(json.dumps([told, os.environ["WHO"]]))
+status = {"token": f"token-{n}", "expirationTimestamp": "2023-11-14T22:20:00Z"}
+print(json.dumps({"apiVersion": told["apiVersion"], "kind": "ExecCredential", "status": status}))
+"""
+
+
+def program(tmp_path, text=PROGRAM, **more):
+    file = tmp_path / "login.py"
+    file.write_text(text)
+    return {
+        "apiVersion": V1,
+        "command": sys.executable,
+        "args": [str(file), str(tmp_path / "count")],
+        "env": [{"name": "WHO", "value": "me"}],
+        **more,
+    }
+
+
+def login(tmp_path, time=None, text=PROGRAM, take=None):
+    described = Login.from_kubeconfig(program(tmp_path, text), tmp_path, "f", {})
+    wall = {} if time is None else {"wall": lambda: time.now}
+    return LoginProgram(described, take or (lambda _: None), **wall)
+
+
+def test_a_program_logs_in_once_until_its_credential_expires(tmp_path):
+    time = FakeTime()  # 22:13:20
+    found = login(tmp_path, time)
+    assert not found.fresh()
+    assert found.header() == found.header() == "Bearer token-1"
+    time.now += 380
+    assert found.header() == "Bearer token-1"
+    time.now += 15
+    assert found.header() == "Bearer token-2"
+
+
+def test_a_credential_that_is_refused_is_asked_for_again(tmp_path):
+    found = login(tmp_path, FakeTime())
+    found.header()
+    found.refused()
+    assert found.header() == "Bearer token-2"
+
+
+def test_a_program_is_told_about_the_cluster_if_it_wants_to_know(written, tmp_path):
+    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
+    cluster = {"certificate-authority": str(CERT), "extensions": [extension]}
+    content = config(cluster=cluster, exec=program(tmp_path, provideClusterInfo=True))
+    load_connection(written(content), env={}).authorization()
+    told, who = json.loads((tmp_path / "count.told").read_text())
+    assert who == "me"
+    assert told["spec"] == {
+        "interactive": False,
+        "cluster": {
+            "server": "https://127.0.0.1:6443",
+            "certificate-authority-data": packed(CERT),
+            "config": {"audience": "x"},
+        },
+    }
+
+
+def test_a_program_may_give_a_certificate_instead_of_a_token(tmp_path):
+    taken = []
+    status = {"clientCertificateData": CERT.read_text(), "clientKeyData": KEY.read_text()}
+    said = {"apiVersion": V1, "kind": "ExecCredential", "status": status}
+    found = login(tmp_path, text=f"print({json.dumps(json.dumps(said))})", take=taken.append)
+    assert found.header() == ""
+    assert found.fresh()
+    assert CERT.read_bytes().strip() in taken[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("import sys; sys.exit('who are you?')", "ended with 1: who are you?"),
+        ("print('hello')", "printed no JSON"),
+        ("print('{}')", "wanted an ExecCredential"),
+        (
+            f"print('{json.dumps({'apiVersion': V1, 'kind': 'ExecCredential', 'status': {}})}')",
+            "wanted a token or a certificate",
+        ),
+    ],
+)
+def test_a_program_that_fails_is_told_with_its_own_words(tmp_path, text, problem):
+    with pytest.raises(ServiceError) as caught:
+        login(tmp_path, text=text).header()
+    assert problem in str(caught.value)
+
+
+def test_a_program_that_is_not_there_is_told_with_the_hint_of_the_kubeconfig():
+    described = Login("/nowhere/login", hint="install it")
+    with pytest.raises(ServiceError, match="install it"):
+        LoginProgram(described, lambda _: None).header()
+
+
+def test_a_login_that_fails_is_a_cluster_out_of_reach():
+    async def main():
+        credentials = LoginProgram(Login("/nowhere/login"), lambda _: None)
+        connection = Connection("http://127.0.0.1:1", credentials=credentials)
+        client = KubeClient(connection, pace=FakeTime().pace)
+        with pytest.raises(UnavailableError, match="cannot log in"):
+            await client.get("Pod", "lab", "p")
+        await client.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("name", "works"), [("localhost", True), ("elsewhere", False)])
+def test_the_server_must_carry_the_name_that_is_wanted(written, name, works):
+    async def main():
+        app = web.Application()
+        app.router.add_get("/{tail:.*}", _answer)
+        serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        serving.load_cert_chain(CERT, KEY)
+        server = TestServer(app, scheme="https")
+        await server.start_server(ssl=serving)
+        cluster = {"certificate-authority": str(CERT), "tls-server-name": name}
+        file = written(config(str(server.make_url("")), cluster))
+        client = KubeClient(load_connection(file, env={}), pace=FakeTime().pace)
+        try:
+            if works:
+                assert await client.get("Pod", "lab", "p") == pod()
+            else:
+                with pytest.raises(UnavailableError, match="elsewhere"):
+                    await client.get("Pod", "lab", "p")
+        finally:
+            await client.close()
+            await server.close()
+
+    asyncio.run(main())
+
+
+async def _answer(_):
+    return web.json_response(pod())

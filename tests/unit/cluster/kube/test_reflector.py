@@ -1,0 +1,280 @@
+"""Reflectors: whatever a server does to a watch, the store ends up as the server has it."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from pumice.cluster.kube.reflector import Reflector
+from pumice.cluster.kube.store import Store
+from tests.unit.cluster.kube.fakes import (
+    PODS,
+    Refuse,
+    bookmark,
+    client_of,
+    gone_line,
+    line,
+    page,
+    pod,
+    stream,
+)
+
+LIST, WATCH = f"GET {PODS}", f"WATCH {PODS}"
+
+
+class Last:
+    """A watch that tells when it is asked for and then stays open."""
+
+    def __init__(self):
+        self.reached = asyncio.Event()
+
+    async def answer(self, request):
+        self.reached.set()
+        return await stream(end="hang").answer(request)
+
+
+@asynccontextmanager
+async def following(lists, watches):
+    """Follow pods until the server has said all it has to say."""
+    last = Last()
+    store = Store("Pod")
+    answers = {LIST: lists, WATCH: [*watches, last]}
+    async with client_of(answers) as (client, fake, time):
+        reflector = Reflector(client, store, lambda: None)
+        task = asyncio.create_task(reflector.run())
+        await asyncio.wait_for(last.reached.wait(), 10)
+        yield store, fake, time, reflector
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def names(store):
+    return [item["metadata"]["name"] for item in store.list()[0]]
+
+
+def asked(fake):
+    """Give for each request "list" or the version a watch began at."""
+    return [one.query.get("resourceVersion", "list") for one in fake.asked]
+
+
+def run(scenario):
+    asyncio.run(scenario())
+
+
+def test_a_kind_is_listed_once_and_then_watched_from_the_version_of_the_list():
+    async def scenario():
+        watch = stream(line("ADDED", pod("b", 11)), line("DELETED", pod("a", 12)))
+        async with following([page(pod("a", 3))], [watch]) as (store, fake, _, _):
+            assert names(store) == ["b"]
+            assert asked(fake) == ["list", "10", "12"]
+            assert fake.asked[1].query["allowWatchBookmarks"] == "true"
+            assert 300 <= int(fake.asked[1].query["timeoutSeconds"]) <= 600
+
+    run(scenario)
+
+
+def test_a_clean_end_is_resumed_from_the_last_step_without_a_list():
+    async def scenario():
+        watches = [stream(line("MODIFIED", pod("a", 11 + n, node=f"n{n}"))) for n in range(3)]
+        async with following([page(pod("a", 3))], watches) as (store, fake, _, _):
+            assert asked(fake) == ["list", "10", "11", "12", "13"]
+            assert store.get("lab", "a")["spec"] == {"nodeName": "n2"}
+
+    run(scenario)
+
+
+def test_a_bookmark_moves_the_point_to_resume_from():
+    async def scenario():
+        async with following([page()], [stream(bookmark(40))]) as (_, fake, _, _):
+            assert asked(fake) == ["list", "10", "40"]
+
+    run(scenario)
+
+
+def test_a_reset_in_the_middle_of_a_line_loses_nothing():
+    async def scenario():
+        whole, cut = line("ADDED", pod("a", 11)), line("ADDED", pod("b", 12))
+        watches = [stream(whole, cut[:30], end="reset"), stream(cut)]
+        async with following([page()], watches) as (store, fake, _, reflector):
+            assert asked(fake) == ["list", "10", "11", "12"]
+            assert names(store) == ["a", "b"]
+            assert not reflector.trouble
+
+    run(scenario)
+
+
+def test_a_stream_that_ends_in_the_middle_of_a_line_is_resumed_before_it():
+    async def scenario():
+        cut = line("ADDED", pod("b", 12))
+        watches = [stream(line("ADDED", pod("a", 11)), cut[:-20]), stream(cut)]
+        async with following([page()], watches) as (store, fake, _, _):
+            assert asked(fake) == ["list", "10", "11", "12"]
+            assert names(store) == ["a", "b"]
+
+    run(scenario)
+
+
+def test_lines_may_come_in_any_pieces():
+    async def scenario():
+        text = line("ADDED", pod("a", 11)) + line("ADDED", pod("b", 12)) + bookmark(13)
+        pieces = [text[i : i + 7] for i in range(0, len(text), 7)]
+        async with following([page()], [stream(*pieces)]) as (store, fake, _, _):
+            assert names(store) == ["a", "b"]
+            assert asked(fake)[-1] == "13"
+
+    run(scenario)
+
+
+def test_steps_told_twice_count_once():
+    async def scenario():
+        first = stream(line("ADDED", pod("a", 11)), line("MODIFIED", pod("a", 12, node="n")))
+        second = stream(line("ADDED", pod("a", 11)), line("MODIFIED", pod("a", 12, node="n")))
+        async with following([page()], [first, second]) as (store, _, _, _):
+            assert store.get("lab", "a")["spec"] == {"nodeName": "n"}
+            assert store.version == 12
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("gone", [Refuse(410, "Expired"), stream(gone_line())])
+def test_a_version_too_far_back_leads_to_a_new_list(gone):
+    async def scenario():
+        lists = [page(pod("a", 3), pod("b", 4)), page(pod("b", 4), pod("c", 20), version=30)]
+        async with following(lists, [gone]) as (store, fake, time, _):
+            assert asked(fake) == ["list", "10", "list", "30"]
+            assert names(store) == ["b", "c"]
+            assert time.slept == []
+
+    run(scenario)
+
+
+def test_what_came_before_an_error_in_the_stream_is_kept():
+    async def scenario():
+        overloaded = line("ERROR", {"kind": "Status", "code": 500, "message": "no"})
+        watch = stream(line("ADDED", pod("a", 11)) + overloaded)
+        async with following([page()], [watch]) as (store, fake, time, _):
+            assert names(store) == ["a"]
+            assert asked(fake) == ["list", "10", "11"]
+            assert time.slept == [0.8]
+
+    run(scenario)
+
+
+def test_versions_that_are_always_too_old_do_not_make_a_storm_of_lists():
+    async def scenario():
+        async with following([page()], [Refuse(410)] * 4) as (_, fake, time, _):
+            assert asked(fake).count("list") == 5
+            assert time.slept == [0.8, 1.6, 3.2]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("nonsense", [b"{]\n", b'{"type":"ODD","object":{}}\n', b"[]\n"])
+def test_a_line_that_makes_no_sense_leads_to_a_new_list(nonsense):
+    async def scenario():
+        watch = stream(line("ADDED", pod("a", 11)), nonsense)
+        lists = [page(), page(pod("a", 11), version=12)]
+        async with following(lists, [watch]) as (store, fake, _, _):
+            assert asked(fake) == ["list", "10", "list", "12"]
+            assert names(store) == ["a"]
+
+    run(scenario)
+
+
+def test_an_object_without_a_version_leads_to_a_new_list():
+    async def scenario():
+        watch = stream(line("ADDED", {"metadata": {"name": "x"}}))
+        async with following([page()], [watch]) as (_, fake, time, _):
+            assert asked(fake) == ["list", "10", "list", "10"]
+            assert time.slept
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("busy", [Refuse(429), Refuse(500), Refuse(503, bare=True)])
+def test_a_busy_server_is_asked_again_later_from_the_same_place(busy):
+    async def scenario():
+        async with following([page()], [busy, busy]) as (_, fake, time, _):
+            assert asked(fake) == ["list", "10", "10", "10"]
+            assert time.slept == [0.8, 1.6]
+
+    run(scenario)
+
+
+def test_a_server_that_asks_to_be_left_alone_is():
+    async def scenario():
+        busy = Refuse(429, headers={"Retry-After": "9"})
+        async with following([page()], [busy]) as (_, _, time, _):
+            assert len(time.slept) == 1
+            assert time.slept[0] >= 9
+
+    run(scenario)
+
+
+def test_a_list_whose_next_page_has_expired_starts_over():
+    async def scenario():
+        lists = [page(pod("a", 3), more="n"), Refuse(410, "Expired"), page(pod("b", 4))]
+        async with following(lists, []) as (store, _, _, _):
+            assert names(store) == ["b"]
+
+    run(scenario)
+
+
+def test_a_version_the_server_never_accepts_is_given_up_for_a_new_list():
+    async def scenario():
+        too_large = Refuse(504, "Timeout", "Too large resource version")
+        lists = [page(version=900), page(version=5)]
+        async with following(lists, [too_large] * 5) as (_, fake, _, _):
+            assert asked(fake) == ["list", *["900"] * 5, "list", "5"]
+
+    run(scenario)
+
+
+def test_watches_that_end_at_once_are_asked_for_later_and_later():
+    async def scenario():
+        async with following([page()], [stream()] * 3) as (_, fake, time, _):
+            assert asked(fake) == ["list"] + ["10"] * 4
+            assert time.slept == [0.8, 1.6, 3.2]
+
+    run(scenario)
+
+
+def test_a_list_that_fails_is_tried_again():
+    async def scenario():
+        lists = [Refuse(403), Refuse(403), page(pod("a", 2))]
+        async with following(lists, []) as (store, _, time, reflector):
+            assert names(store) == ["a"]
+            assert time.slept == [0.8, 1.6]
+            assert not reflector.trouble
+
+    run(scenario)
+
+
+def test_a_kind_the_server_does_not_have_is_empty_until_it_does():
+    async def scenario():
+        lists = [Refuse(404, bare=True), page(pod("a", 3))]
+        async with following(lists, []) as (store, _, time, _):
+            assert time.slept == [66.0]
+            assert names(store) == ["a"]
+            assert [event.type for event in store.since("0")] == ["ADDED"]
+
+    run(scenario)
+
+
+def test_a_kind_that_is_taken_away_becomes_empty():
+    async def scenario():
+        lists = [page(pod("a", 3)), Refuse(404, "NotFound"), page(version=50)]
+        async with following(lists, [Refuse(404, "NotFound")]) as (store, _, _, _):
+            assert names(store) == []
+
+    run(scenario)
+
+
+def test_who_wrote_which_field_is_not_kept():
+    async def scenario():
+        listed = pod("a", 3, managedFields=[{"manager": "m"}])
+        watch = stream(line("ADDED", pod("b", 11, managedFields=[{"manager": "m"}])))
+        async with following([page(listed)], [watch]) as (store, _, _, _):
+            assert store.list()[0] == [pod("a", 3), pod("b", 11)]
+
+    run(scenario)
