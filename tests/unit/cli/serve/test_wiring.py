@@ -27,9 +27,10 @@ class Kube(DirectWriter):
     stored: EmbeddedCluster
     made: "list[Kube]"
 
-    def __init__(self, connection, *, kinds=(), qps=50.0, burst=100):
+    def __init__(self, connection, *, kinds=(), qps=50.0, burst=100, timeout_s=30.0):
         super().__init__(self.stored)
         self.connection, self.kinds, self.qps, self.burst = connection, kinds, qps, burst
+        self.timeout_s = timeout_s
         self.fence = lambda: True
         self.made.append(self)
 
