@@ -125,7 +125,7 @@ def test_nodes_are_shown_described_and_cordoned(kubectl):
 def test_a_job_is_applied_runs_and_completes(kubectl):
     manifest = JOB.format(name="short", seconds=20)
     assert kubectl("apply", "-f", "-", given=manifest) == "job.batch.volcano.sh/short created\n"
-    assert "unchanged" in kubectl("apply", "-f", "-", given=manifest)
+    assert kubectl("apply", "-f", "-", given=manifest) == "job.batch.volcano.sh/short configured\n"
     kubectl.wait("vcjob/short", ".status.state.phase", "Running")
     header, job = rows(kubectl("get", "vcjob", "short", "-o", "wide"))
     assert header == ["NAME", "STATUS", "MINAVAILABLE", "RUNNINGS", "AGE", "QUEUE"]
@@ -209,6 +209,66 @@ def test_namespaces_hold_what_is_deleted_with_them(kubectl):
     assert kubectl.get("cm", "notes", "-n", "team")["data"] == {"a": "b"}
     kubectl("delete", "namespace", "team")
     assert kubectl.get("cm", "-n", "team")["items"] == []
+
+
+BOOKS = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: books}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: front, namespace: books}
+spec: {selector: {app: front}, ports: [{port: 80}]}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: keep, namespace: books}
+spec: {minAvailable: 1, selector: {matchLabels: {app: front}}}
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: most, namespace: books}
+spec: {hard: {requests.cpu: "4", pods: "9"}}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: front
+  namespace: books
+  labels: {app: front}
+  annotations: {pumice.dev/fail-after-seconds: "5", pumice.dev/fail-times: "1"}
+spec:
+  schedulerName: volcano
+  restartPolicy: OnFailure
+  containers: [{name: main, image: busybox, resources: {requests: {cpu: "1"}}}]
+"""
+
+
+def test_services_budgets_quotas_and_restarts_are_kept_as_users_know_them(kubectl):
+    kubectl("apply", "-f", "-", given=BOOKS)
+    kubectl("wait", "-n", "books", "--for=jsonpath={.status.disruptionsAllowed}=0", "pdb/keep")
+    (_, front) = rows(kubectl("get", "service", "front", "-n", "books"))
+    assert (front[1], front[4]) == ("ClusterIP", "80/TCP")
+    told = "jsonpath={.status.containerStatuses[0].restartCount}=1"
+    kubectl("wait", "-n", "books", f"--for={told}", "pod/front", "--timeout=20s")
+    kubectl("wait", "-n", "books", "--for=condition=Ready", "pod/front", "--timeout=20s")
+    assert "pods: 1/9, requests.cpu: 1/4" in kubectl("get", "quota", "-n", "books")
+    node = kubectl.get("pod", "front", "-n", "books")["spec"]["nodeName"]
+    refused = kubectl.run("drain", node, "--force", "--ignore-daemonsets", "--timeout=1s")
+    assert "violate the pod's disruption budget" in refused.stderr
+    kubectl("uncordon", node)
+    kubectl("delete", "namespace", "books", "--wait=false")
+
+
+def test_the_configuration_is_a_config_map_that_can_be_edited(kubectl):
+    place = ("configmap", "volcano-scheduler-configmap", "-n", "volcano-system")
+    before = kubectl.get(*place)["data"]["volcano-scheduler.conf"]
+    assert before.startswith('actions: "enqueue, allocate, backfill"')
+    patch = {"data": {"volcano-scheduler.conf": before.replace("enqueue, ", "")}}
+    kubectl("patch", *place, "--type=merge", "-p", json.dumps(patch))
+    reason = ("--for=jsonpath={.reason}=Reloaded", "event", "--all", "--timeout=20s")
+    kubectl("wait", "-n", "volcano-system", *reason)
 
 
 def test_what_a_simulated_pod_cannot_do_is_said(kubectl):

@@ -206,13 +206,22 @@ class _PlayedCluster:
         del grace_s, propagation, uid
         self._ask("DELETE", kind, namespace, name, None)
 
-    def bind(self, namespace: str, pod: str, node: str, annotations: Mapping[str, str]) -> None:
+    def bind(
+        self,
+        namespace: str,
+        pod: str,
+        node: str,
+        annotations: Mapping[str, str],
+        *,
+        uid: str = "",
+    ) -> None:
         """Refuse: no recorded command binds."""
-        del node, annotations
+        del node, annotations, uid
         raise RejectedError("Pod", namespace, pod, "not recorded")
 
-    def evict(self, namespace: str, pod: str, reason: str) -> None:
+    def evict(self, namespace: str, pod: str, reason: str, *, uid: str = "") -> None:
         """Refuse: no recorded command evicts."""
+        del uid
         raise RejectedError("Pod", namespace, pod, f"not recorded: {reason}")
 
     def record(

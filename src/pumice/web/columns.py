@@ -112,6 +112,37 @@ def _replicas(name: str, path: str) -> Column:
     return Column(name, lambda manifest, _: dig(manifest, path) or 0, "integer")
 
 
+def _limit(name: str, path: str) -> Column:
+    """Make a column of a number or a percentage, which may be 0 or not there at all."""
+
+    def cell(manifest: Manifest, _: float) -> str:
+        found = dig(manifest, path)
+        return "N/A" if found is None else str(found)
+
+    return Column(name, cell)
+
+
+def _service_ports(service: Manifest, _: float) -> str:
+    ports = dig(service, "spec.ports") or ()
+    told = []
+    for port in ports:
+        on_node = f":{port['nodePort']}" if port.get("nodePort") else ""
+        told.append(f"{port.get('port')}{on_node}/{port.get('protocol', 'TCP')}")
+    return ",".join(told) or "<none>"
+
+
+def _deployment_ready(owner: Manifest, _: float) -> str:
+    ready = dig(owner, "status.readyReplicas") or 0
+    return f"{ready}/{dig(owner, 'spec.replicas') or 0}"
+
+
+def _used(quota: Manifest, *, limits: bool) -> str:
+    """Write what is used of what is allowed, requests or limits."""
+    hard, used = dig(quota, "status.hard") or {}, dig(quota, "status.used") or {}
+    names = sorted(name for name in hard if name.startswith("limits.") == limits)
+    return ", ".join(f"{name}: {used.get(name, '0')}/{hard[name]}" for name in names)
+
+
 _VOLCANO_JOB: Final = (
     NAME,
     _at("STATUS", "status.state.phase"),
@@ -176,9 +207,30 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
             NAME,
             _said("Type", "spec.type"),
             _said("Cluster-IP", "spec.clusterIP"),
+            _said("External-IP", "spec.externalName"),
+            Column("Port(s)", _service_ports),
             AGE,
         ),
-        "Deployment.apps": _REPLICATED,
+        "PodDisruptionBudget.policy": (
+            NAME,
+            _limit("Min Available", "spec.minAvailable"),
+            _limit("Max Unavailable", "spec.maxUnavailable"),
+            _replicas("Allowed Disruptions", "status.disruptionsAllowed"),
+            AGE,
+        ),
+        "ResourceQuota": (
+            NAME,
+            Column("Request", lambda quota, _: _used(quota, limits=False)),
+            Column("Limit", lambda quota, _: _used(quota, limits=True)),
+            AGE,
+        ),
+        "Deployment.apps": (
+            NAME,
+            Column("Ready", _deployment_ready),
+            _replicas("Up-to-date", "status.updatedReplicas"),
+            _replicas("Available", "status.availableReplicas"),
+            AGE,
+        ),
         "ReplicaSet.apps": _REPLICATED,
         "StatefulSet.apps": _REPLICATED,
         "PriorityClass.scheduling.k8s.io": (

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from pumice.api.conf import SchedulerConf
+from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.app import EmbeddedControlPlane
 from pumice.cluster.base import Manifest, kind_of
 from pumice.cluster.embedded.kubelet import Kubelet
@@ -11,9 +11,11 @@ from pumice.cluster.embedded.nodes import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import all_controllers
 from pumice.errors import AlreadyExistsError
+from pumice.web.conf_map import ConfMap
 from pumice.web.rest import RestApi
 from pumice.web.running import FastClock, RunningPlane
 from pumice.web.server import ApiServer
+from pumice.webhooks.embedded import EmbeddedAdmission
 
 _GRACE_S = 1.0
 """How long simulated pods take to end."""
@@ -24,23 +26,27 @@ class ServedCluster:
 
     def __init__(
         self,
-        conf: SchedulerConf | None = None,
+        conf: str = DEFAULT_CONF,
         *,
         port: int = 0,
         speed: float = 1.0,
         period_s: float = 1.0,
         seed: int = 0,
     ) -> None:
+        """Make one; ``conf`` is the text of the scheduler configuration."""
         clock = FastClock(speed)
         self.cluster = EmbeddedCluster(clock, seed=seed)
         plane = EmbeddedControlPlane(
-            conf,
+            parse_conf(conf),
             all_controllers(),
             cluster=self.cluster,
             kubelet=Kubelet(self.cluster, grace_s=_GRACE_S),
             seed=seed,
             period_s=period_s,
         )
+        self._conf = ConfMap(self.cluster, plane, conf)
+        plane.on_cycle.append(self._conf.follow)
+        self.cluster.admission = EmbeddedAdmission(self.cluster)
         self._running = RunningPlane(plane, clock)
         self._server = ApiServer(RestApi(self.cluster, self._running.wake), port=port)
 
@@ -73,6 +79,7 @@ class ServedCluster:
 
     def start(self) -> None:
         """Let time run and clients in."""
+        self._conf.publish()
         self._running.start()
         self._server.start()
 

@@ -8,6 +8,7 @@ from pumice.errors import (
     AlreadyExistsError,
     ClusterError,
     ConflictError,
+    DeniedError,
     GoneError,
     NotFoundError,
     PumiceError,
@@ -18,6 +19,7 @@ _REASONS = {
     404: "NotFound",
     405: "MethodNotAllowed",
     415: "UnsupportedMediaType",
+    429: "TooManyRequests",
     500: "InternalError",
     501: "NotImplemented",
 }
@@ -83,8 +85,9 @@ def _details(kind: Kind | None, name: str) -> Manifest:
 def _message(error: ClusterError, kind: Kind | None) -> str:
     if isinstance(error, GoneError):
         return f"too old resource version: {error.problem}"
-    if kind is None:
-        return str(error) if error.kind else error.problem
+    if kind is None or isinstance(error, DeniedError):
+        plain = isinstance(error, DeniedError) or not error.kind
+        return error.problem if plain else str(error)
     what = f'{resource_of(kind)} "{error.name}"'
     if isinstance(error, NotFoundError):
         return f"{what} not found" if error.name and error.problem == "not found" else str(error)

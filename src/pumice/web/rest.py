@@ -180,6 +180,7 @@ class RestApi:
         if place.kind.name == "Pod" and place.part == "binding":
             verbs.bind(cluster, place, content)
         elif place.kind.name == "Pod" and place.part == "eviction":
+            verbs.check_budgets(self._cluster, place)
             verbs.delete(cluster, place, content.get("deleteOptions") or {})
         elif place.part:
             raise verbs.no_part(place)

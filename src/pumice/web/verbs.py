@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 
 from pumice.cluster.base import Manifest, PatchType, Propagation
+from pumice.cluster.embedded.budgets import BUDGETS, refusal
 from pumice.cluster.embedded.kinds import Kind
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.store import EmbeddedCluster
@@ -132,8 +133,17 @@ def bind(cluster: EmbeddedCluster, place: Place, binding: Manifest) -> None:
     node = (binding.get("target") or {}).get("name")
     if not node:
         raise RequestError(400, "wanted a binding with the name of a node as target, found none")
-    annotations = (binding.get("metadata") or {}).get("annotations") or {}
-    cluster.bind(place.namespace, place.name, node, annotations)
+    metadata = binding.get("metadata") or {}
+    annotations, uid = metadata.get("annotations") or {}, metadata.get("uid") or ""
+    cluster.bind(place.namespace, place.name, node, annotations, uid=uid)
+
+
+def check_budgets(cluster: EmbeddedCluster, place: Place) -> None:
+    """Refuse an eviction for which disruption budgets leave no room."""
+    pod = cluster.get("Pod", place.namespace, place.name)
+    problem = refusal(pod, cluster.list(BUDGETS, place.namespace)[0])
+    if problem:
+        raise RequestError(429 if problem.startswith("Cannot") else 500, problem)
 
 
 def scale_of(cluster: EmbeddedCluster, place: Place) -> Manifest:

@@ -24,7 +24,13 @@ JOB = {
                     "metadata": {"annotations": {"pumice.dev/run-seconds": "10"}},
                     "spec": {
                         "restartPolicy": "Never",
-                        "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}],
+                        "containers": [
+                            {
+                                "name": "c",
+                                "image": "busybox",
+                                "resources": {"requests": {"cpu": "1"}},
+                            }
+                        ],
                     },
                 },
             }

@@ -193,6 +193,53 @@ def test_a_pod_is_bound_once_and_evicted(client):
     assert client.get(f"{PODS}/a")[1]["metadata"]["deletionTimestamp"]
 
 
+def test_an_eviction_asks_disruption_budgets(client):
+    add_node(client.cluster, "n", {"cpu": "4"})
+    client.ask("POST", PODS, pod("a", cpu=1, labels={"app": "x"}))
+    client.cluster.bind("default", "a", "n", {})
+    client.cluster.merge_status("Pod", "default", "a", {"phase": "Running"})
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}
+    made = client.cluster.create(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "b"},
+            "spec": spec,
+        }
+    )
+    for path in (f"{PODS}/a/eviction", f"{PODS}/a/eviction?dryRun=All"):
+        code, told = client.ask("POST", path, {"metadata": {"name": "a"}})
+        assert (code, told["reason"]) == (429, "TooManyRequests")
+    client.cluster.update_status({**made, "status": {"disruptionsAllowed": 1}})
+    assert client.ask("POST", f"{PODS}/a/eviction", {"metadata": {"name": "a"}})[0] == 201
+    assert client.get(f"{PODS}/a")[1]["metadata"]["deletionTimestamp"]
+
+
+def test_a_service_has_a_type_an_address_and_whole_ports(client):
+    path = "/api/v1/namespaces/default/services"
+    specs = {
+        "plain": {"ports": [{"port": 80}]},
+        "headless": {"clusterIP": "None", "ports": [{"port": 80, "targetPort": 8080}]},
+        "outside": {"type": "NodePort", "ports": [{"port": 1, "protocol": "UDP"}]},
+        "named": {"type": "ExternalName", "externalName": "example.com"},
+    }
+    made = {
+        name: client.ask("POST", path, {"metadata": {"name": name}, "spec": spec})[1]["spec"]
+        for name, spec in specs.items()
+    }
+    assert made["plain"]["type"] == "ClusterIP"
+    assert made["plain"]["clusterIP"] == "10.96.0.2"
+    assert made["plain"]["ports"] == [{"port": 80, "protocol": "TCP", "targetPort": 80}]
+    assert (made["headless"]["clusterIP"], made["headless"]["clusterIPs"]) == ("None", ["None"])
+    assert made["headless"]["ports"][0]["targetPort"] == 8080
+    assert made["outside"]["ports"][0]["nodePort"] >= 30000
+    assert made["outside"]["clusterIP"] != made["plain"]["clusterIP"]
+    assert "clusterIP" not in made["named"]
+    rows = {row["cells"][0]: row["cells"][1:5] for row in client.get(path, accept=TABLE)[1]["rows"]}
+    assert rows["outside"] == ["NodePort", "10.96.0.4", "<none>", "1:30021/UDP"]
+    assert rows["named"] == ["ExternalName", "<none>", "example.com", "<none>"]
+
+
 def test_replicas_are_read_and_written_as_a_scale(client):
     client.ask("POST", DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": {"replicas": 2}})
     code, scale = client.get(f"{DEPLOYMENTS}/d/scale")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pumice.errors import InputError
+from pumice.testing.recorded.admission import is_admission_case, run_admission_case
 from pumice.testing.recorded.controllers import is_controller_case, run_controller_case
 from pumice.testing.recorded_vcctl import is_vcctl_case, run_vcctl_case
 from pumice.testing.runner import CaseResult
@@ -32,6 +33,7 @@ class Format:
 FORMATS: Final = (
     Format("controllers", is_controller_case, run_controller_case),
     Format("vcctl", is_vcctl_case, run_vcctl_case),
+    Format("admission", is_admission_case, run_admission_case),
 )
 
 

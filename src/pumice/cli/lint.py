@@ -1,0 +1,170 @@
+"""`pumice lint`: what a cluster would refuse in files, told without a cluster."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+_SUFFIXES: Final = (".yaml", ".yml", ".json")
+_STDIN: Final = "-"
+_SHOWN: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One finding as it is printed."""
+
+    file: str
+    line: int
+    object: str
+    field: str
+    found: Any
+    wanted: str
+    message: str
+    """What an API server or a webhook would say about it."""
+
+    def __str__(self) -> str:
+        said = f"found {_shown(self.found)}, " if self.found is not None else ""
+        where = "".join(f"{part}: " for part in (self.object, self.field) if part)
+        return f"{self.file}:{self.line}: {where}{said}wanted {self.wanted}"
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) and value else json.dumps(value, default=str)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+@click.command()
+@click.argument("paths", metavar="FILE|DIR|-...", nargs=-1, required=True)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Form of findings."
+)
+@click.option(
+    "--queue",
+    "queues",
+    metavar="NAME",
+    multiple=True,
+    help="A queue that the cluster has; those in the files count anyway.",
+)
+@click.pass_context
+def lint(
+    ctx: click.Context, *, paths: tuple[str, ...], output: str, queues: tuple[str, ...]
+) -> None:
+    """Check jobs, queues and the like before a cluster does; - reads standard input."""
+    lines, checked = _lint(paths, queues)
+    if output == "json":
+        click.echo(json.dumps([asdict(line) for line in lines], indent=2, default=str))
+    else:
+        for line in lines:
+            click.echo(str(line))
+        number = f"{len(lines)} problem{'s' * (len(lines) != 1)}" if lines else "no problems"
+        click.echo(f"{number} in {checked} object{'s' * (checked != 1)}")
+    ctx.exit(1 if lines else 0)
+
+
+def _lint(paths: Iterable[str], queues: tuple[str, ...]) -> tuple[list[Line], int]:
+    from pumice.webhooks.linting import Files, is_checked, lint_object  # noqa: PLC0415
+
+    read = list(_documents(paths))
+    lines = [one for one in read if isinstance(one, Line)]
+    documents = [one for one in read if not isinstance(one, Line)]
+    files = Files((one.content for one in documents if is_checked(one.content)), queues)
+    checked, seen = 0, dict[tuple[str, ...], str]()
+    for document in documents:
+        if not is_checked(document.content):
+            continue
+        checked += 1
+        found = [_line(document, finding) for finding in lint_object(document.content, files)]
+        lines += sorted([*_twice(document, seen), *found], key=lambda line: line.line)
+    return lines, checked
+
+
+def _documents(paths: Iterable[str]) -> Iterator[Any]:
+    """Read all documents; a file that cannot be read gives a finding instead."""
+    from pumice.api.manifests import load_documents  # noqa: PLC0415
+    from pumice.errors import ManifestError  # noqa: PLC0415
+
+    for path in _files(paths):
+        try:
+            if path == _STDIN:
+                yield from load_documents(f"{sys.stdin.read()}\n")
+            else:
+                yield from load_documents(Path(path))
+        except ManifestError as error:
+            file, _, line = error.file.rpartition(":")
+            at = (file, int(line)) if line.isdigit() and file else (error.file or path, 1)
+            yield Line(*at, "", "", error.found, error.wanted, str(error))
+
+
+def _files(paths: Iterable[str]) -> Iterator[str]:
+    for path in paths:
+        if path != _STDIN and Path(path).is_dir():
+            inside = (one for one in Path(path).rglob("*") if one.suffix in _SUFFIXES)
+            yield from sorted(str(one) for one in inside if one.is_file())
+        else:
+            yield path
+
+
+def _twice(document: Any, seen: dict[tuple[str, ...], str]) -> Iterator[Line]:
+    """Tell an object that stands in the files twice."""
+    from pumice.webhooks.linting import resource_name  # noqa: PLC0415
+
+    manifest = document.content
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict) or not metadata.get("name"):
+        return
+    key = (str(manifest["apiVersion"]), resource_name(manifest))
+    if key in seen:
+        wanted = f"each object once (the first is at {seen[key]})"
+        place = ("metadata", "name")
+        yield Line(
+            _file(document), _at(document, place), key[1], "metadata.name", metadata["name"],
+            wanted, "already exists",
+        )  # fmt: skip
+    seen.setdefault(key, f"{_file(document)}:{document.line}")
+
+
+def _line(document: Any, finding: Any) -> Line:
+    from pumice.webhooks.fields import OMITTED, Key, Shown, path_text  # noqa: PLC0415
+    from pumice.webhooks.linting import resource_name  # noqa: PLC0415
+
+    steps = tuple(step.name if isinstance(step, Key) else step for step in finding.path)
+    found = finding.found
+    if isinstance(found, Shown):
+        found = found.text
+    elif found is OMITTED or found == "":
+        found = None
+    return Line(
+        _file(document),
+        _at(document, steps),
+        resource_name(document.content),
+        path_text(finding.path) if finding.path else "",
+        found,
+        finding.wanted or finding.text.strip(),
+        finding.text.strip(),
+    )
+
+
+def _file(document: Any) -> str:
+    return "<stdin>" if document.file == "<text>" else str(document.file)
+
+
+def _at(document: Any, steps: tuple[str | int, ...]) -> int:
+    """Give the line of a field, or of the nearest thing around it."""
+    from pumice.api.yaml_text import compose_all, line_at  # noqa: PLC0415
+
+    node = document.node
+    if node is not None:
+        return line_at(node, steps)
+    if document.file == "<text>":
+        return int(document.line)
+    # JSON is YAML too; only lists of objects would have to be looked into.
+    text = Path(document.file).read_text(encoding="utf-8-sig")
+    roots = list(compose_all(text, document.file))
+    if len(roots) != 1:
+        return int(document.line)
+    return line_at(roots[0], steps)

@@ -1,0 +1,202 @@
+"""Recorded decisions of Volcano's webhooks and of an API server with its schemas, run on ours.
+
+A case holds what exists, what is written, and what came of it: decision, message, who decided,
+which webhooks were asked with which answers, and the object that results.
+"""
+
+import copy
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import yaml
+
+from pumice.cluster.base import Manifest, kind_of
+from pumice.testing.recorded.admission_base import BASE
+from pumice.webhooks.chain import KINDS, Chain, Verdict
+from pumice.webhooks.configuration import read_groups
+from pumice.webhooks.patching import applied
+from pumice.webhooks.reviewing import Options
+from pumice.webhooks.schema.building import schema_of
+from pumice.webhooks.schema.filling import fill_in
+from pumice.webhooks.types.go_numbers import parse_int
+
+Case = Mapping[str, Any]
+_STORED: Final = "10"
+_LISTS: Final = re.compile(r"(valid (?:events|actions) are \[)([^\]]*)\]")
+_SERVER_MADE: Final = frozenset(
+    {"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"}
+)
+
+
+def is_admission_case(case: Case) -> bool:
+    """Tell the cases of this kind from other recorded ones."""
+    return "operation" in case and "allowed" in (case.get("result") or {})
+
+
+def run_admission_case(case: Case) -> list[str]:
+    """Judge the write of a case and list how that differs from what was recorded."""
+    world = _World(case.get("given") or ())
+    options = _options(case.get("webhookFlags") or ())
+    sent = copy.deepcopy(case["object"])
+    old = None
+    if case.get("oldObject") is not None:
+        old = world.put(case["oldObject"])
+        if "without-resource-version" not in case["name"]:
+            sent["metadata"].setdefault("resourceVersion", _STORED)
+    elif case["operation"] == "UPDATE":
+        old = world.find_like(sent)
+        if old is not None:
+            sent["metadata"].setdefault("resourceVersion", _STORED)
+    verdict = Chain(world, options).judge(case["operation"], sent, old)
+    return [*_compare_result(case["result"], verdict), *_compare_rest(case, verdict)]
+
+
+def _compare_result(wanted: Case, verdict: Verdict) -> Iterable[str]:
+    found = {
+        "allowed": verdict.allowed,
+        "source": verdict.source or None,
+        "webhook": verdict.webhook or None,
+        "code": verdict.code or None,
+        "reason": verdict.reason,
+    }
+    for key, value in found.items():
+        if value != wanted.get(key):
+            yield f"{key}: {value!r}, expected {wanted.get(key)!r}"
+    texts = [wanted["message"], *wanted.get("messageVariants", ())]
+    comparable = _without_order if "messageVariants" in wanted else _sorted_lists
+    if comparable(verdict.message) not in [comparable(text) for text in texts]:
+        yield f"message: {verdict.message!r}, expected {wanted['message']!r}"
+
+
+def _sorted_lists(message: str) -> str:
+    return _LISTS.sub(lambda m: f"{m[1]}{' '.join(sorted(m[2].split()))}]", message)
+
+
+def _without_order(message: str) -> tuple[str, ...]:
+    """Take a message apart where its parts have no fixed order."""
+    return tuple(sorted(re.split(r", |; |[\[\];] ?|: \[|request: ", _sorted_lists(message))))
+
+
+def _compare_rest(case: Case, verdict: Verdict) -> Iterable[str]:
+    calls = []
+    for call in verdict.calls:
+        told: dict[str, Any] = {"path": call.service.path, "allowed": call.answer.allowed}
+        if call.answer.patch:
+            told["patch"] = call.answer.patch
+        calls.append(told)
+    wanted = [
+        {key: value for key, value in call.items() if key in ("path", "allowed", "patch")}
+        for call in case.get("calls") or ()
+    ]
+    if calls != wanted:
+        yield f"calls: {calls}, expected {wanted}"
+    warnings = [f'"{text.replace(chr(34), chr(92) + chr(34))}"' for text in verdict.warnings]
+    if warnings != list(case.get("warnings") or ()):
+        yield f"warnings: {warnings}, expected {case.get('warnings')}"
+    if case.get("mutated") is not None and verdict.allowed:
+        yield from _compare_objects(case, verdict)
+
+
+def _compare_objects(case: Case, verdict: Verdict) -> Iterable[str]:
+    if case["object"].get("kind") == "Pod":
+        patch = [change for call in verdict.calls for change in call.answer.patch or ()]
+        if patch != case["mutated"]:
+            yield f"mutated: {patch}, expected {case['mutated']}"
+        return
+    wanted = _bare(_patched(case["object"], case["mutated"]))
+    found = _bare(verdict.object)
+    if "generateName" in case["object"]["metadata"]:
+        found["metadata"].pop("name", None)
+        wanted["metadata"].pop("name", None)
+    if found != wanted:
+        yield f"object: {found}, expected {wanted}"
+
+
+def _patched(document: Any, patch: list[dict[str, Any]]) -> Any:
+    """Apply a recorded patch, which may also remove."""
+    changed = copy.deepcopy(document)
+    for change in patch:
+        if change["op"] != "remove":
+            changed = applied(changed, [change])
+            continue
+        steps = [s.replace("~1", "/").replace("~0", "~") for s in change["path"].split("/")[1:]]
+        holder = changed
+        for step in steps[:-1]:
+            holder = holder[parse_int(step) if isinstance(holder, list) else step]
+        del holder[parse_int(steps[-1]) if isinstance(holder, list) else steps[-1]]
+    return changed
+
+
+def _bare(manifest: Manifest) -> Manifest:
+    metadata = {k: v for k, v in manifest["metadata"].items() if k not in _SERVER_MADE}
+    return {**manifest, "metadata": metadata}
+
+
+def _options(flags: Iterable[str]) -> Options:
+    given: dict[str, list[str]] = {}
+    for flag in flags:
+        name, _, value = flag.removeprefix("--").partition("=")
+        given.setdefault(name, []).append(value)
+    gates = ",".join(given.get("feature-gates", ()))
+
+    def said(name: str, default: str) -> bool:
+        return given.get(name, [default])[-1] == "true"
+
+    return Options(
+        scheduler_names=tuple(given.get("scheduler-name", ("volcano",))),
+        resource_groups=read_groups(yaml.safe_load(BASE["admissionConf"])),
+        max_queue_depth=int(given.get("max-queue-depth", ["5"])[-1]),
+        check_allocated_pods=given.get("enable-queue-allocated-pods-check", ["false"])[-1]
+        == "true",
+        protect_root_queue=given.get("enable-root-queue-protection", ["true"])[-1] == "true",
+        gate_pods="SchedulingGatesQueueAdmission=true" in gates,
+    )
+
+
+class _World:
+    """What exists before a case."""
+
+    def __init__(self, given: Iterable[Manifest]) -> None:
+        self._objects: dict[tuple[str, str, str], Manifest] = {}
+        for name in BASE["namespaces"]:
+            self.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        for queue in BASE["queues"]:
+            self.put(queue)
+        for manifest in given:
+            self.put(manifest)
+
+    def put(self, manifest: Manifest) -> Manifest:
+        """Store an object as written, with the defaults of its schema."""
+        stored = copy.deepcopy(manifest)
+        fill_in(stored, schema_of(kind_of(stored)))
+        stored["metadata"]["resourceVersion"] = _STORED
+        self._objects[self._key(stored)] = stored
+        return stored
+
+    def _key(self, manifest: Manifest) -> tuple[str, str, str]:
+        kind = kind_of(manifest)
+        known = KINDS.get(kind)
+        metadata = manifest["metadata"]
+        namespaced = known is None or known.namespaced
+        return kind, metadata.get("namespace", "") if namespaced else "", metadata.get("name", "")
+
+    def find_like(self, manifest: Manifest) -> Manifest | None:
+        """Give the object with the name of another one."""
+        return self._objects.get(self._key(manifest))
+
+    def find(self, kind: str, namespace: str, name: str) -> Manifest | None:
+        """Give an object."""
+        return self._objects.get((kind, namespace, name))
+
+    def queue(self, name: str) -> Manifest | None:
+        """Give a queue."""
+        return self.find("Queue.scheduling.volcano.sh", "", name)
+
+    def queues(self) -> Iterable[Manifest]:
+        """Give all queues."""
+        return [one for key, one in self._objects.items() if key[0].startswith("Queue.")]
+
+    def namespace(self, name: str) -> Manifest | None:
+        """Give a namespace."""
+        return self.find("Namespace", "", name)

@@ -1,0 +1,4 @@
+"""Admission: defaults and checks for the objects users write, as Volcano's webhooks apply them.
+
+Pure functions of the object and of what else exists; only the server module talks to anybody.
+"""

@@ -1,0 +1,93 @@
+"""Admission for the embedded cluster: schemas and webhooks before an object is stored.
+
+Set as ``EmbeddedCluster.admission``; what it refuses is refused with the message that a real API
+server with Volcano's webhooks gives.
+"""
+
+from collections.abc import Iterable
+from typing import Final, cast
+
+from pumice.cluster.base import Manifest, kind_of
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import DeniedError, RejectedError
+from pumice.webhooks.chain import Chain
+from pumice.webhooks.job import mutate_job
+from pumice.webhooks.patching import applied
+from pumice.webhooks.reviewing import Operation, Options, Request
+from pumice.webhooks.schema.building import ROOTS
+from pumice.webhooks.services import CHART_PATHS, SERVICES
+
+_JOB: Final = "Job.batch.volcano.sh"
+_QUEUE: Final = "Queue.scheduling.volcano.sh"
+_INVALID: Final = " is invalid: "
+
+
+class EmbeddedAdmission:
+    """Judges what is written to an embedded cluster."""
+
+    def __init__(
+        self,
+        cluster: EmbeddedCluster,
+        options: Options | None = None,
+        paths: Iterable[str] = CHART_PATHS,
+    ) -> None:
+        listed = tuple(paths)
+        self._world, self._options = _World(cluster), options or Options()
+        self._chain = Chain(self._world, self._options, listed)
+        self._kinds = frozenset({*ROOTS, *(SERVICES[path].kind for path in listed)})
+
+    def __call__(self, operation: str, manifest: Manifest, old: Manifest | None) -> Manifest:
+        """Give the object to store.
+
+        Raises:
+            RejectedError: it does not fit its schema.
+            DeniedError: a webhook refuses it.
+        """
+        kind = kind_of(manifest)
+        if kind not in self._kinds:
+            return manifest
+        if operation == "UPDATE" and kind == _JOB:
+            manifest = self._filled(manifest)
+        verdict = self._chain.judge(cast("Operation", operation), manifest, old)
+        if verdict.allowed:
+            judged: Manifest = verdict.object
+            return judged
+        metadata = manifest.get("metadata") or {}
+        place = (kind, str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
+        if verdict.reason == "Invalid" and _INVALID in verdict.message:
+            raise RejectedError(*place, verdict.message.partition(_INVALID)[2])
+        raise DeniedError(*place, verdict.message)
+
+    def _filled(self, job: Manifest) -> Manifest:
+        """Fill in a changed job as a new one, so that a file can be applied twice.
+
+        Volcano fills in new jobs only: there, a file that leaves defaults out is refused the
+        second time, because it seems to take them back.
+        """
+        request = Request(operation="CREATE", object=job)
+        patch = mutate_job(request, self._world, self._options).patch
+        filled: Manifest = applied(job, patch) if patch else job
+        return filled
+
+
+class _World:
+    """What is in the cluster; a queue that was just made counts as open, which it soon will be."""
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._cluster = cluster
+
+    def queue(self, name: str) -> Manifest | None:
+        found = self._cluster.peek(_QUEUE, "", name)
+        if found is None or (found.get("status") or {}).get("state"):
+            return found
+        return {**found, "status": {**(found.get("status") or {}), "state": "Open"}}
+
+    def queues(self) -> Iterable[Manifest]:
+        return self._cluster.list(_QUEUE)[0]
+
+    def namespace(self, name: str) -> Manifest | None:
+        return self._cluster.peek("Namespace", "", name)
+
+    def find(self, kind: str, namespace: str, name: str) -> Manifest | None:
+        """Give an object that is to be deleted; the store itself refuses a name that is taken."""
+        return self._cluster.peek(kind, namespace, name)

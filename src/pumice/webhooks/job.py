@@ -1,0 +1,182 @@
+"""Jobs: the defaults of the mutating webhook, and who checks what on creation and on update."""
+
+import copy
+from typing import Any, Final
+
+from pumice.webhooks.job_checks import check_new_job, check_partition, check_topology
+from pumice.webhooks.reviewing import (
+    Answer,
+    Existing,
+    Finding,
+    Options,
+    Patch,
+    Request,
+    denied,
+    unreadable,
+    wrap32,
+)
+from pumice.webhooks.types.decoding import DecodeError, decode
+from pumice.webhooks.types.equality import same
+
+KIND: Final = "batch.Job"
+_RETRIES: Final = 3
+_NEEDS_SERVICE: Final = frozenset({"tensorflow", "mpi", "pytorch", "ray"})
+_FIXED: Final = (
+    "job updates may not change fields other than `minAvailable`, "
+    "`tasks[*].replicas under spec` and `PriorityClassName`"
+)
+
+
+def mutate_job(request: Request, existing: Existing, options: Options) -> Answer:
+    """Fill in what a new job does not say."""
+    del existing
+    try:
+        job = decode(request.object, KIND)
+    except DecodeError as error:
+        return unreadable(error)
+    if request.operation != "CREATE":
+        return denied([Finding("expect operation to be 'CREATE' ")])
+    # An empty mapping of plugins is one, which the decoded job does not show.
+    spec = (request.object or {}).get("spec") or {}
+    plugins = None if spec.get("plugins") is None else job["spec"].get("plugins") or {}
+    return Answer(patch=_patch(job["spec"], plugins, options) or None)
+
+
+def _patch(spec: dict[str, Any], plugins: dict[str, Any] | None, options: Options) -> Patch:
+    patch: Patch = []
+    if not spec.get("queue"):
+        patch.append(_add("/spec/queue", "default"))
+    if not spec.get("schedulerName"):
+        names = options.scheduler_names
+        patch.append(_add("/spec/schedulerName", names[0] if names else "volcano"))
+    if not spec.get("maxRetry"):
+        patch.append(_add("/spec/maxRetry", _RETRIES))
+    tasks = spec.get("tasks") or []
+    filled = [_filled(task, index) for index, task in enumerate(tasks)]
+    if filled != tasks:
+        patch.append({"op": "replace", "path": "/spec/tasks", "value": filled})
+    if not spec.get("minAvailable"):
+        total = sum(task["minAvailable"] for task in filled)
+        patch.append(_add("/spec/minAvailable", wrap32(total)))
+    if plugins is not None:
+        patch.append({"op": "replace", "path": "/spec/plugins", "value": _with_needed(plugins)})
+    return patch
+
+
+def _add(path: str, value: Any) -> dict[str, Any]:
+    return {"op": "add", "path": path, "value": value}
+
+
+def _filled(task: dict[str, Any], index: int) -> dict[str, Any]:
+    """Fill in a task; fields stay in the order in which Go writes them."""
+    new = copy.deepcopy(task)
+    new.setdefault("name", f"default{index}")
+    pod = new["template"]["spec"]
+    if pod.get("hostNetwork") and not pod.get("dnsPolicy"):
+        pod["dnsPolicy"] = "ClusterFirstWithHostNet"
+    if new.get("minAvailable") is None:
+        policy = new.get("partitionPolicy") or {}
+        fewest = new.get("replicas", 0)
+        if policy.get("minPartitions", 0) > 0:
+            fewest = wrap32(policy["minPartitions"] * policy["partitionSize"])
+        new["minAvailable"] = fewest
+    new.setdefault("maxRetry", _RETRIES)
+    return decode({"tasks": [new]}, "batch.JobSpec")["tasks"][0] if new != task else task
+
+
+def _with_needed(plugins: dict[str, Any]) -> dict[str, Any]:
+    """Add the plugins that others need."""
+    needed = dict(plugins)
+    if _NEEDS_SERVICE & set(plugins):
+        needed.setdefault("svc", [])
+    if "mpi" in plugins:
+        needed.setdefault("ssh", [])
+    return dict(sorted(needed.items()))
+
+
+def validate_job(request: Request, existing: Existing, options: Options) -> Answer:
+    """Check a new or a changed job."""
+    del options
+    try:
+        job = decode(request.object, KIND)
+        if request.operation == "CREATE":
+            return denied(check_new_job(job, existing))
+        if request.operation != "UPDATE":
+            return denied([Finding("expect operation to be 'CREATE' or 'UPDATE'")])
+        found = _check_update(decode(request.old, KIND)["spec"], job)
+        return denied(found, found[0].text if found else "")
+    except DecodeError as error:
+        return unreadable(error)
+
+
+def _check_update(old: dict[str, Any], job: dict[str, Any]) -> list[Finding]:
+    """Find the first thing an update may not do."""
+    new = job["spec"]
+    total = 0
+    for index, task in enumerate(new.get("tasks") or ()):
+        found = _check_numbers(task, index, job)
+        if found:
+            return found
+        total = wrap32(total + task.get("replicas", 0))
+    found = _check_least(new, total) or [
+        *check_topology(new.get("networkTopology"), ("spec", "networkTopology"))
+    ]
+    if found:
+        return found
+    tasks = len(new.get("tasks") or ())
+    if len(old.get("tasks") or ()) != tasks:
+        text = "job updates may not add or remove tasks"
+        return [Finding(text, ("spec", "tasks"), tasks, "as many as before")]
+    if not same(_fixed_part(new), _fixed_part(old), "batch.JobSpec"):
+        return [Finding(_FIXED, ("spec",), wanted="no other change")]
+    return []
+
+
+def _check_least(spec: dict[str, Any], total: int) -> list[Finding]:
+    least, path = spec.get("minAvailable", 0), ("spec", "minAvailable")
+    if least > total:
+        text = "job 'minAvailable' must not be greater than total replicas"
+        return [Finding(text, path, least, f"at most {total}, the replicas of all tasks")]
+    if least < 0:
+        return [Finding("job 'minAvailable' must be >= 0", path, least, "at least 0")]
+    return []
+
+
+def _check_numbers(task: dict[str, Any], index: int, job: dict[str, Any]) -> list[Finding]:
+    name, replicas, least = task.get("name", ""), task.get("replicas", 0), task.get("minAvailable")
+    path = ("spec", "tasks", index)
+    if replicas < 0:
+        text = f"'replicas' must be >= 0 in task: {name}"
+        return [Finding(text, (*path, "replicas"), replicas, "at least 0")]
+    if least is not None and least < 0:
+        text = f"'minAvailable' must be >= 0 in task: {name}"
+        return [Finding(text, (*path, "minAvailable"), least, "at least 0")]
+    if least is not None and least > replicas:
+        text = f"'minAvailable' must be <= 'replicas' in task: {name}"
+        wanted = f"at most {replicas}, the replicas"
+        return [Finding(text, (*path, "minAvailable"), least, wanted)]
+    found = check_partition(task, job, (*path, "partitionPolicy"))
+    text = "".join(one.text for one in found)
+    return [Finding(text, found[0].path, found[0].found, found[0].wanted)] if found else []
+
+
+def _fixed_part(spec: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what an update may change."""
+    kept = {
+        key: value
+        for key, value in spec.items()
+        if key not in ("minAvailable", "priorityClassName")
+    }
+    kept["tasks"] = [
+        {key: value for key, value in task.items() if key not in ("replicas", "minAvailable")}
+        for task in spec.get("tasks") or ()
+    ]
+    kept["volumes"] = [
+        {
+            key: value
+            for key, value in volume.items()
+            if not (key == "volumeClaimName" and volume.get("volumeClaim") is not None)
+        }
+        for volume in spec.get("volumes") or ()
+    ]
+    return kept

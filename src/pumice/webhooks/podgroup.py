@@ -1,0 +1,95 @@
+"""PodGroups: the queue of their namespace, and whether that queue takes work."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pumice.webhooks.fields import quoted
+from pumice.webhooks.reviewing import (
+    Answer,
+    Existing,
+    Finding,
+    Options,
+    Request,
+    denied,
+    unreadable,
+)
+from pumice.webhooks.types.decoding import DecodeError, decode
+
+KIND: Final = "scheduling.PodGroup"
+_DEFAULT: Final = "default"
+_QUEUE_OF_NAMESPACE: Final = "scheduling.volcano.sh/queue-name"
+_TOPOLOGY: Final = (
+    "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously."
+)
+
+
+def mutate_podgroup(request: Request, existing: Existing, options: Options) -> Answer:
+    """Let a group without a queue of its own have that of its namespace."""
+    del options
+    try:
+        group = decode(request.object, KIND)
+    except DecodeError as error:
+        return unreadable(error)
+    if request.operation != "CREATE":
+        text = f"invalid operation `{request.operation}`, expect operation to be `CREATE`"
+        return denied([Finding(text)])
+    if group["spec"].get("queue", "") != _DEFAULT:
+        return Answer()
+    namespace = existing.namespace(group["metadata"].get("namespace", "")) or {}
+    annotations = (namespace.get("metadata") or {}).get("annotations") or {}
+    if _QUEUE_OF_NAMESPACE not in annotations:
+        return Answer()
+    queue = annotations[_QUEUE_OF_NAMESPACE]
+    return Answer(patch=[{"op": "add", "path": "/spec/queue", "value": queue}])
+
+
+def validate_podgroup(request: Request, existing: Existing, options: Options) -> Answer:
+    """Check a new group."""
+    del options
+    try:
+        group = decode(request.object, KIND)
+    except DecodeError as error:
+        return unreadable(error)
+    if request.operation != "CREATE":
+        return denied([Finding(f"unsupported operation {request.operation}")])
+    queue = list(_queue(group["spec"].get("queue", ""), existing))
+    topology = list(_topology(group["spec"]))
+    parts = [one.text for one in queue]
+    if topology:
+        parts.append(" ".join(one.text for one in topology))
+    return denied([*queue, *topology], "; ".join(parts))
+
+
+def _queue(name: str, existing: Existing) -> Iterator[Finding]:
+    if not name:
+        return
+    queue = existing.queue(name)
+    if queue is None:
+        text = f"unable to find queue: queue.scheduling.volcano.sh {quoted(name)} not found"
+        yield Finding(text, ("spec", "queue"), name, "a queue that exists")
+        return
+    state = (queue.get("status") or {}).get("state", "")
+    if state != "Open":
+        text = (
+            "can only submit PodGroup to queue with state `Open`, "
+            f"queue `{name}` status is `{state}`."
+        )
+        wanted = f"an open queue (this one is {state or 'in no state'})"
+        yield Finding(text, ("spec", "queue"), name, wanted)
+
+
+def _topology(spec: dict[str, Any]) -> Iterator[Finding]:
+    wanted = "highestTierAllowed or highestTierName"
+    if _says_both(spec):
+        yield Finding(_TOPOLOGY, ("spec", "networkTopology"), spec["networkTopology"], wanted)
+    for index, policy in enumerate(spec.get("subGroupPolicy") or ()):
+        if _says_both(policy):
+            text = f"in subGroupPolicy '{policy.get('name', '')}': {_TOPOLOGY}"
+            path = ("spec", "subGroupPolicy", index, "networkTopology")
+            yield Finding(text, path, policy["networkTopology"], wanted)
+            return
+
+
+def _says_both(holder: dict[str, Any]) -> bool:
+    given = holder.get("networkTopology") or {}
+    return given.get("highestTierAllowed") is not None and bool(given.get("highestTierName"))

@@ -1,0 +1,182 @@
+"""Requests and limits of containers and pods."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from pumice.webhooks.fields import (
+    FieldError,
+    Key,
+    Path,
+    duplicate,
+    forbidden,
+    invalid,
+    not_found,
+    required,
+    unsupported,
+)
+from pumice.webhooks.names import Messages, Steps, dns_label, each, qualified_name
+from pumice.webhooks.types.quantities import Amount, QuantityFormError, amount, amounts
+
+NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+NOT_WHOLE: Final = "must be an integer"
+_HUGE: Final = "hugepages-"
+_COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
+_COUNTED: Final = frozenset(
+    {
+        "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
+        "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
+    }
+)  # fmt: skip
+_STANDARD: Final = frozenset(
+    {
+        *_COMPUTE, *(f"{kind}.{name}" for kind in ("requests", "limits") for name in _COMPUTE),
+        *_COUNTED, "storage", "requests.storage",
+    }
+)  # fmt: skip
+_OF_PODS: Final = ("cpu", "hugepages-", "memory")
+
+
+def is_native(name: str) -> bool:
+    """Say whether a resource is Kubernetes' own."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def is_extended(name: str) -> bool:
+    """Say whether a resource is somebody else's, a device for example."""
+    if is_native(name) or name.startswith("requests."):
+        return False
+    return not qualified_name(f"requests.{name}")
+
+
+def check_amount(name: str, given: Amount, path: Steps) -> Iterator[FieldError]:
+    """Check one amount: not negative, and whole where that is counted."""
+    if given.nano < 0:
+        yield invalid(path, str(given), NOT_NEGATIVE)
+    if (name in _COUNTED or is_extended(name)) and given.milli % 1000:
+        yield invalid(path, str(given), NOT_WHOLE)
+
+
+def check_resources(
+    given: Mapping[str, Any],
+    path: Path,
+    claims: frozenset[str],
+    name_rule: Callable[[str, Steps], list[FieldError]] | None = None,
+) -> Iterator[FieldError]:
+    """Check the requests, limits and claims of a container."""
+    rule = name_rule or container_resource
+    limits, requests = amounts(given.get("limits")), amounts(given.get("requests"))
+    for name in sorted(limits):
+        yield from _named_amount(name, limits[name], (*path, "limits", Key(name)), rule)
+    for name in sorted(requests):
+        place = (*path, "requests", Key(name))
+        yield from rule(name, place)
+        yield from check_amount(name, requests[name], place)
+        yield from _against_limit(name, requests[name], limits.get(name), path)
+        yield from _huge(name, requests[name], place)
+    names = {*limits, *requests}
+    if any(name.startswith(_HUGE) for name in names) and not names & {"cpu", "memory"}:
+        yield forbidden(path, "HugePages require cpu or memory")
+    yield from _claims(given.get("claims") or [], (*path, "claims"), claims)
+
+
+def _named_amount(
+    name: str, given: Amount, path: Steps, rule: Callable[[str, Steps], list[FieldError]]
+) -> Iterator[FieldError]:
+    yield from rule(name, path)
+    yield from check_amount(name, given, path)
+    yield from _huge(name, given, path)
+
+
+def _against_limit(
+    name: str, request: Amount, limit: Amount | None, path: Path
+) -> Iterator[FieldError]:
+    place = (*path, "requests")
+    shared = is_native(name) and not name.startswith(_HUGE)
+    if limit is None:
+        if not shared:
+            text = "Limit must be set for non overcommitable resources"
+            yield required((*path, "limits"), text)
+    elif request.nano != limit.nano and not shared:
+        yield invalid(place, str(request), f"must be equal to {name} limit of {limit}")
+    elif request.nano > limit.nano:
+        text = f"must be less than or equal to {name} limit of {limit}"
+        yield invalid(place, str(request), text)
+
+
+def _huge(name: str, given: Amount, path: Steps) -> Iterator[FieldError]:
+    if not name.startswith(_HUGE):
+        return
+    try:
+        page = amount(name.removeprefix(_HUGE))
+    except QuantityFormError:
+        page = Amount(0)
+    if page.nano <= 0 or page.milli % 1000 or given.value % page.value:
+        text = f"{given} is not positive integer multiple of {name}"
+        yield invalid(path, str(given), text)
+
+
+def _standard(name: str, path: Steps) -> list[FieldError]:
+    found = list(each(qualified_name(name), path, name))
+    if not found and "/" not in name:
+        quota = name.startswith((_HUGE, f"requests.{_HUGE}"))
+        if name not in _STANDARD and not quota:
+            text = "must be a standard resource type or fully qualified"
+            found.append(invalid(path, name, text))
+    return found
+
+
+def container_resource(name: str, path: Steps) -> list[FieldError]:
+    """Check the name of a resource of a container."""
+    found = _standard(name, path)
+    if "/" not in name:
+        if name not in _COMPUTE and not name.startswith(_HUGE):
+            found.append(invalid(path, name, "must be a standard resource for containers"))
+    elif not is_native(name) and not is_extended(name):
+        found.append(invalid(path, name, "doesn't follow extended resource name standard"))
+    return found
+
+
+def pod_resource(name: str, path: Steps) -> list[FieldError]:
+    """Check the name of a resource of a whole pod."""
+    found = _standard(name, path)
+    if not found and name not in ("cpu", "memory") and not name.startswith(_HUGE):
+        found.append(unsupported(path, name, _OF_PODS))  # type: ignore[arg-type]
+    return found
+
+
+def _claims(
+    given: list[Mapping[str, Any]], path: Path, known: frozenset[str]
+) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, claim in enumerate(given):
+        name, place = claim["name"], (*path, index)
+        if not name:
+            yield required(place)
+            continue
+        yield from _repeated_claim(claim, place, seen)
+        if name not in known:
+            listed = f": {', '.join(sorted(known))}" if known else " which is empty"
+            text = f"must be one of the names in pod.spec.resourceClaims{listed}"
+            error = not_found(place, name)
+            yield FieldError(error.fault, error.path, error.value, text)
+
+
+def _repeated_claim(claim: Mapping[str, Any], place: Path, seen: set[str]) -> Iterator[FieldError]:
+    name, request = claim["name"], claim.get("request", "")
+    if name in seen:
+        yield duplicate(place, name)
+        return
+    key = f"{name}/{request}" if request else name
+    if request:
+        yield from each(_label(request), (*place, "request"), request)
+    if key in seen:
+        yield duplicate(place, key)
+    elif not request:
+        for other in sorted(seen):
+            if other.startswith(f"{name}/"):
+                yield duplicate(place, name)
+    seen.add(key)
+
+
+def _label(value: str) -> Messages:
+    return dns_label(value)

@@ -1,0 +1,166 @@
+"""Whole pod templates and pods: metadata, annotations that mean something, and the spec."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from pumice.webhooks.fields import FieldError, Key, Path, forbidden, invalid, quoted
+from pumice.webhooks.metadata import check_annotations, check_metadata
+from pumice.webhooks.names import labels
+from pumice.webhooks.pods.affinity import check_tolerations
+from pumice.webhooks.pods.containers import check_image
+from pumice.webhooks.pods.filling import all_containers, filled_pod, filled_template
+from pumice.webhooks.pods.paths import descending
+from pumice.webhooks.pods.spec import check_spec
+from pumice.webhooks.types.decoding import DecodeError, decode
+
+_MIRROR: Final = "kubernetes.io/config.mirror"
+_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+_TOLERATIONS: Final = "scheduler.alpha.kubernetes.io/tolerations"
+_SECCOMP: Final = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_OF: Final = "container.seccomp.security.alpha.kubernetes.io/"
+_APPARMOR_OF: Final = "container.apparmor.security.beta.kubernetes.io/"
+
+
+def check_template(template: dict[str, Any], *, name: str, namespace: str) -> Iterator[FieldError]:
+    """Check a decoded pod template; ``name`` and ``namespace`` are those its pods would have."""
+    metadata = {"name": name, "namespace": namespace}
+    yield from check_metadata(metadata, namespaced=True)
+    filled = filled_template(template)
+    path: Path = ("template",)
+    own = filled["metadata"]
+    annotations = own.get("annotations") or {}
+    yield from labels(own.get("labels"), (*path, "labels"))
+    yield from check_annotations(annotations, (*path, "annotations"))
+    yield from _annotations(annotations, filled["spec"], (*path, "annotations"))
+    yield from check_spec(filled["spec"], (*path, "spec"), of_pod=False)
+    yield from _profiles(annotations, filled["spec"], (*path, "spec"))
+    if filled["spec"].get("ephemeralContainers"):
+        text = "ephemeral containers not allowed in pod template"
+        yield forbidden((*path, "spec", "ephemeralContainers"), text)
+
+
+def check_pod(pod: dict[str, Any]) -> Iterator[FieldError]:
+    """Check a decoded new pod."""
+    filled = filled_pod(pod)
+    metadata, spec = filled["metadata"], filled["spec"]
+    annotations = metadata.get("annotations") or {}
+    yield from check_metadata(metadata, namespaced=True)
+    yield from _annotations(annotations, spec, ("metadata", "annotations"))
+    yield from check_spec(spec, ("spec",), of_pod=True)
+    for name in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(name) or ()):
+            yield from check_image(container, ("spec", name, index))
+    if spec.get("ephemeralContainers"):
+        yield forbidden(("spec", "ephemeralContainers"), "cannot be set on create")
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        text = "cannot be set until all schedulingGates have been cleared"
+        yield forbidden(("spec", "nodeName"), text)
+    yield from _profiles(annotations, spec, ("spec",))
+
+
+def _annotations(
+    given: Mapping[str, str], spec: Mapping[str, Any], path: Path
+) -> Iterator[FieldError]:
+    if _MIRROR in given and not spec.get("nodeName"):
+        text = "must set spec.nodeName if mirror pod annotation is set"
+        yield invalid((*path, Key(_MIRROR)), given[_MIRROR], text)
+    if given.get(_TOLERATIONS):
+        yield from _annotated_tolerations(given[_TOLERATIONS], path)
+    if _COST in given and not _is_cost(given[_COST]):
+        yield invalid((*path, Key(_COST)), given[_COST], "must be a 32bit integer")
+    if _SECCOMP in given:
+        yield from _seccomp(given[_SECCOMP], (*path, _SECCOMP))
+    for key in sorted(given):
+        if key.startswith(_SECCOMP_OF):
+            yield from _seccomp(given[key], (*path, key))
+    names = {container["name"] for _, _, container in all_containers(dict(spec))}
+    for key in sorted(given):
+        if key.startswith(_APPARMOR_OF):
+            yield from _apparmor(key, given[key], names, path)
+
+
+def _apparmor(key: str, profile: str, names: set[str], path: Path) -> Iterator[FieldError]:
+    container, place = key.removeprefix(_APPARMOR_OF), (*path, Key(key))
+    if container not in names:
+        yield invalid(place, container, "container not found")
+    known = ("", "runtime/default", "unconfined")
+    if profile not in known and not profile.startswith("localhost/"):
+        text = f"invalid AppArmor profile name: {quoted(profile)}"
+        yield invalid(place, profile, text)
+
+
+def _is_cost(text: str) -> bool:
+    plain = text.removeprefix("-")
+    if not plain.isascii() or not plain.isdigit() or len(plain) > 10:
+        return False
+    leading = plain[0] == "0" and text != "0"
+    return not leading and -(2**31) <= int(text) < 2**31
+
+
+def _annotated_tolerations(text: str, path: Path) -> Iterator[FieldError]:
+    try:
+        given = json.loads(text)
+        read = decode({"tolerations": given}, "v1.PodSpec").get("tolerations") or []
+    except json.JSONDecodeError:
+        yield invalid(path, _TOLERATIONS, "invalid character in the annotation")
+        return
+    except DecodeError as error:
+        yield invalid(path, _TOLERATIONS, str(error))
+        return
+    yield from check_tolerations(read, (*path, _TOLERATIONS))
+
+
+def _seccomp(profile: str, path: Path) -> Iterator[FieldError]:
+    if profile in ("runtime/default", "docker/default", "unconfined"):
+        return
+    if profile.startswith("localhost/"):
+        yield from descending(profile.removeprefix("localhost/"), path)
+    else:
+        yield invalid(path, profile, "must be a valid seccomp profile")
+
+
+def _profiles(
+    annotations: Mapping[str, str], spec: dict[str, Any], path: Path
+) -> Iterator[FieldError]:
+    """Compare profiles in fields with those in the annotations that came before the fields."""
+    context = spec["securityContext"]
+    profile = context.get("seccompProfile")
+    if profile is not None and _SECCOMP in annotations:
+        place = (*path, "securityContext", "seccompProfile")
+        yield from _match(annotations[_SECCOMP], profile, place, "seccomp")
+    for name, index, container in all_containers(spec):
+        profile = (container.get("securityContext") or {}).get("seccompProfile")
+        key = f"{_SECCOMP_OF}{container['name']}"
+        if profile is not None and key in annotations:
+            place = (*path, name, index, "securityContext", "seccompProfile")
+            yield from _match(annotations[key], profile, place, "seccomp")
+    if (spec.get("os") or {}).get("name") == "windows":
+        return
+    for name, index, container in all_containers(spec):
+        own = (container.get("securityContext") or {}).get("appArmorProfile")
+        profile = own if own is not None else context.get("appArmorProfile")
+        key = f"{_APPARMOR_OF}{container['name']}"
+        if profile is not None and key in annotations:
+            place = (*path, name, index, "securityContext", "appArmorProfile")
+            yield from _match(annotations[key], profile, place, "apparmor")
+
+
+def _match(
+    annotation: str, profile: Mapping[str, Any], path: Path, what: str
+) -> Iterator[FieldError]:
+    accepted = {
+        "Unconfined": ("unconfined",),
+        "RuntimeDefault": ("runtime/default", *(("docker/default",) if what == "seccomp" else ())),
+    }
+    kind = profile["type"]
+    wrong = f"{what} type in annotation and field must match"
+    if kind in accepted:
+        if annotation not in accepted[kind]:
+            yield forbidden((*path, "type"), wrong)
+    elif kind == "Localhost":
+        if not annotation.startswith("localhost/"):
+            yield forbidden((*path, "type"), wrong)
+        elif annotation.removeprefix("localhost/") != profile.get("localhostProfile"):
+            text = f"{what} profile in annotation and field must match"
+            yield forbidden((*path, "localhostProfile"), text)

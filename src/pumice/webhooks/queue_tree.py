@@ -1,0 +1,224 @@
+"""Queues in a tree: where a queue may hang, and whether what it gets fits above and below."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from pumice.cluster.base import Manifest
+from pumice.webhooks.fields import quoted
+from pumice.webhooks.pods.resources import is_extended
+from pumice.webhooks.reviewing import Existing, Finding, Options
+from pumice.webhooks.types.quantities import Amount, amounts
+
+Bundle = dict[str, float]
+"""Amounts as Volcano counts them: cpu and extended resources in thousandths."""
+_SMALLEST: Final = 0.1
+_PARENT: Final = ("spec", "parent")
+_KINDS: Final = ("guarantee", "deserved")
+
+
+def check_place(queue: Manifest, existing: Existing, options: Options) -> Finding | None:
+    """Find what speaks against the parent of a queue."""
+    name, parent = queue["metadata"].get("name", ""), queue["spec"].get("parent", "")
+    if parent in ("", "root"):
+        return None
+    if parent == name:
+        text = f"queue {name} cannot use itself as parent"
+        return Finding(text, _PARENT, parent, "another queue")
+    found = _check_depth(name, parent, existing, options.max_queue_depth)
+    above = existing.queue(parent)
+    if found is not None or above is None:
+        return found
+    pods = amounts((above.get("status") or {}).get("allocated")).get("pods")
+    if not children_of(parent, existing) and pods is not None and pods.nano:
+        text = (
+            f"queue {parent} cannot be the parent queue of queue {name} "
+            f"because it has allocated Pods: {pods.value}"
+        )
+        return Finding(text, _PARENT, parent, "a queue without pods")
+    return None
+
+
+def _check_depth(name: str, parent: str, existing: Existing, most: int) -> Finding | None:
+    depth, at = 1, parent
+    while at not in ("", "root"):
+        depth += 1
+        if depth > most:
+            text = f"queue {name} exceeds the maximum allowed depth of {most}"
+            return Finding(text, _PARENT, parent, f"at most {most} levels")
+        above = existing.queue(at)
+        if above is None:
+            text = (
+                f"failed to get parent queue {at} of queue {name}: "
+                f"queue.scheduling.volcano.sh {quoted(at)} not found"
+            )
+            return Finding(text, _PARENT, at, "a queue that exists")
+        at = (above.get("spec") or {}).get("parent", "")
+    return None
+
+
+def children_of(name: str, existing: Existing) -> list[Manifest]:
+    """Give the queues directly below one."""
+    return [one for one in existing.queues() if (one.get("spec") or {}).get("parent") == name]
+
+
+def check_tree(queue: Manifest, existing: Existing) -> Finding | None:
+    """Find what does not fit the queues above and below."""
+    name, parent = queue["metadata"].get("name", ""), queue["spec"].get("parent", "")
+    if parent not in ("", "root"):
+        above = existing.queue(parent)
+        if above is None:
+            missing = f"queue.scheduling.volcano.sh {quoted(parent)} not found"
+            text = f"parent queue {parent} not found: {missing}"
+            return Finding(text, _PARENT, parent, "a queue that exists")
+        found = _check_above(queue, existing)
+        if found is not None:
+            return found
+        others = [one for one in children_of(parent, existing) if _name(one) != name]
+        found = _check_sums([*others, queue], above, f"parent queue {parent}")
+        if found is not None:
+            return found
+    children = children_of(name, existing)
+    if not children:
+        return None
+    return _check_below(queue, children, existing) or _check_sums(children, queue, f"queue {name}")
+
+
+def _name(queue: Manifest) -> str:
+    return str(queue["metadata"].get("name", ""))
+
+
+def _check_above(queue: Manifest, existing: Existing) -> Finding | None:
+    own = bundle(queue["spec"].get("capability"))
+    for resource in _names(own):
+        limit = _nearest(queue, resource, existing)
+        if limit is not None and own[resource] > limit:
+            text = (
+                f"queue {_name(queue)} capability[{resource}]={_shown(resource, own[resource])} "
+                f"exceeds its ancestor's capability={_shown(resource, limit)}"
+            )
+            path = ("spec", "capability", resource)
+            wanted = f"at most {_shown(resource, limit)}, as the queues above"
+            return Finding(text, path, _shown(resource, own[resource]), wanted)
+    return None
+
+
+def _nearest(queue: Manifest, resource: str, existing: Existing) -> float | None:
+    """Give the capability of the nearest queue above that has one."""
+    at = queue["spec"].get("parent", "")
+    seen: set[str] = set()
+    while at not in ("", "root") and at not in seen:
+        seen.add(at)
+        above = existing.queue(at)
+        if above is None:
+            return None
+        spec = above.get("spec") or {}
+        value = bundle(spec.get("capability")).get(resource, 0.0)
+        if value > 0:
+            return value
+        at = spec.get("parent", "")
+    return None
+
+
+def _check_below(queue: Manifest, children: list[Manifest], existing: Existing) -> Finding | None:
+    own = bundle(queue["spec"].get("capability"))
+    for resource in _names(own):
+        highest = max(_highest(child, resource, existing, frozenset()) for child in children)
+        if own[resource] < highest:
+            text = (
+                f"queue {_name(queue)} capability[{resource}]={_shown(resource, own[resource])} "
+                f"is smaller than its descendants' max capability={_shown(resource, highest)}"
+            )
+            path = ("spec", "capability", resource)
+            wanted = f"at least {_shown(resource, highest)}, as the queues below"
+            return Finding(text, path, _shown(resource, own[resource]), wanted)
+    return None
+
+
+def _highest(queue: Manifest, resource: str, existing: Existing, seen: frozenset[str]) -> float:
+    """Give the largest capability of a queue or, where it has none, of those below."""
+    own = bundle((queue.get("spec") or {}).get("capability")).get(resource, 0.0)
+    name = _name(queue)
+    if own > 0 or name in seen:
+        return own
+    below = (
+        _highest(child, resource, existing, seen | {name}) for child in children_of(name, existing)
+    )
+    return max(below, default=0.0)
+
+
+def _check_sums(children: Iterable[Manifest], above: Manifest, told: str) -> Finding | None:
+    """Add up what children get, until it is more than there is."""
+    limits = {kind: bundle(_READ[kind](above.get("spec") or {})) for kind in _KINDS}
+    totals: dict[str, Bundle] = {kind: {} for kind in _KINDS}
+    for child in children:
+        for kind in _KINDS:
+            own = bundle(_READ[kind](child.get("spec") or {}))
+            totals[kind] = _sum(totals[kind], own)
+            if _exceeds(totals[kind], limits[kind]):
+                text = (
+                    f"{told} validation failed: sum of children's {kind} "
+                    f"({_listed(totals[kind])}) exceeds parent's {kind} limit "
+                    f"({_listed(limits[kind])})"
+                )
+                wanted = f"sums within ({_listed(limits[kind])})"
+                return Finding(text, ("spec", kind), _listed(totals[kind]), wanted)
+    return None
+
+
+_READ: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
+    "guarantee": lambda spec: (spec.get("guarantee") or {}).get("resource"),
+    "deserved": lambda spec: spec.get("deserved"),
+}
+
+
+def bundle(given: Any) -> Bundle:
+    """Count amounts as Volcano does."""
+    counted: Bundle = {}
+    for name, one in amounts(given).items():
+        if name == "cpu":
+            counted[name] = float(one.milli)
+        elif name in ("memory", "pods"):
+            counted[name] = float(one.value)
+        elif name == "ephemeral-storage" or _is_scalar(name):
+            counted[name] = float(one.milli)
+    return counted
+
+
+def _is_scalar(name: str) -> bool:
+    if name.startswith("count/"):
+        return False
+    prefixed = name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name
+    return is_extended(name) or prefixed
+
+
+def _names(counted: Bundle) -> list[str]:
+    first = [name for name in ("cpu", "memory") if counted.get(name, 0.0) >= _SMALLEST]
+    others = (name for name in sorted(counted) if name not in ("cpu", "memory"))
+    return [*first, *(name for name in others if counted[name] >= _SMALLEST)]
+
+
+def _sum(one: Bundle, other: Bundle) -> Bundle:
+    return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in {*one, *other}}
+
+
+def _exceeds(total: Bundle, limit: Bundle) -> bool:
+    for name, value in total.items():
+        if name in ("cpu", "memory"):
+            if value > limit.get(name, 0.0):
+                return True
+        elif name not in limit or value > limit[name]:
+            return True
+    return False
+
+
+def _listed(counted: Bundle) -> str:
+    others = sorted(name for name in counted if name not in ("cpu", "memory"))
+    return ", ".join(f"{name} {counted.get(name, 0.0):.2f}" for name in ("cpu", "memory", *others))
+
+
+def _shown(resource: str, value: float) -> str:
+    if resource == "cpu":
+        return str(Amount(int(value) * 10**6))
+    if resource == "memory":
+        return str(Amount(int(value) * 10**9, "binary"))
+    return f"{value:.2f}"

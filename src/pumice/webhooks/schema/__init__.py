@@ -1,0 +1,1 @@
+"""The schemas of Volcano's custom resources: defaults, unknown fields, and checks."""

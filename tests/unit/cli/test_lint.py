@@ -1,0 +1,144 @@
+"""`pumice lint`: file, line, object, field, what was found and what was wanted."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from pumice.cli.main import main
+
+QUEUE = """\
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: research}
+spec: {weight: 1}
+"""
+JOB = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: train
+spec:
+  queue: research
+  minAvailable: 5
+  tasks:
+  - name: worker
+    replicas: 2
+    template:
+      spec:
+        containers:
+        - name: main
+          image: busybox
+"""
+
+
+@pytest.fixture
+def lint(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments, files=(), given=None):
+        for name, text in dict(files).items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        result = CliRunner().invoke(main, ["lint", *arguments], input=given)
+        return result.exit_code, result.output.splitlines()
+
+    return run
+
+
+def test_a_finding_names_line_object_field_found_and_wanted(lint):
+    code, lines = lint("a.yaml", files={"a.yaml": f"{QUEUE}---\n{JOB}"})
+    assert (code, lines) == (
+        1,
+        [
+            (
+                "a.yaml:12: Job default/train: spec.minAvailable: found 5, "
+                "wanted at most 2, the replicas of all tasks"
+            ),
+            "1 problem in 2 objects",
+        ],
+    )
+
+
+def test_files_without_a_fault_are_fine(lint):
+    good = JOB.replace("minAvailable: 5", "minAvailable: 2")
+    files = {"d/queue.yaml": QUEUE, "d/deep/job.yml": good, "d/notes.txt": "no: yaml: at all"}
+    assert lint("d", files=files) == (0, ["no problems in 2 objects"])
+
+
+def test_a_queue_in_another_file_counts_and_so_does_one_that_is_named(lint):
+    good = JOB.replace("minAvailable: 5", "minAvailable: 2")
+    code, lines = lint("job.yaml", files={"job.yaml": good, "queue.yaml": QUEUE})
+    assert (code, lines[0]) == (
+        1,
+        "job.yaml:6: Job default/train: spec.queue: found research, wanted a queue that exists",
+    )
+    assert lint("job.yaml", "queue.yaml")[0] == 0
+    assert lint("job.yaml", "--queue", "research")[0] == 0
+
+
+def test_all_faults_of_an_object_are_told_at_once_in_the_order_of_lines(lint):
+    bad = JOB.replace("replicas: 2", "replicas: -1").replace("image: busybox", "image: 5")
+    _, lines = lint("-", "--queue", "research", given=bad)
+    assert [line.partition(": found")[0] for line in lines[:-1]] == [
+        "<stdin>:7: Job default/train: spec.minAvailable",
+        "<stdin>:9: Job default/train: spec.tasks[0].minAvailable",
+        "<stdin>:10: Job default/train: spec.tasks[0].replicas",
+        "<stdin>:15: Job default/train: spec.tasks[0].template.spec.containers[0].image",
+    ]
+    assert lines[3].endswith("image: found number, wanted a text (quote it)")
+
+
+def test_an_unknown_field_is_told_with_the_one_probably_meant(lint):
+    code, lines = lint("-", given=JOB.replace("queue: research", "quue: default"))
+    assert code == 1
+    assert lines[0] == (
+        "<stdin>:6: Job default/train: spec.quue: wanted a field that exists, such as queue"
+    )
+
+
+def test_json_files_have_lines_too(lint):
+    content = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+        "metadata": {"name": "q"}, "spec": {"weight": -1},
+    }  # fmt: skip
+    _, lines = lint("q.json", files={"q.json": json.dumps(content, indent=1)})
+    assert lines[0] == "q.json:8: Queue q: spec.weight: found -1, wanted greater than or equal to 1"
+
+
+def test_json_output_has_the_message_of_the_cluster(lint):
+    code, lines = lint("-o", "json", "a.yaml", files={"a.yaml": f"{QUEUE}---\n{JOB}"})
+    assert code == 1
+    assert json.loads("\n".join(lines)) == [
+        {
+            "file": "a.yaml",
+            "line": 12,
+            "object": "Job default/train",
+            "field": "spec.minAvailable",
+            "found": 5,
+            "wanted": "at most 2, the replicas of all tasks",
+            "message": "job 'minAvailable' should not be greater than total replicas in tasks;",
+        }
+    ]
+
+
+def test_a_file_that_cannot_be_read_is_a_finding(lint):
+    code, lines = lint("a.yaml", "missing.yaml", files={"a.yaml": "a: [\n"})
+    assert code == 1
+    assert [line.split(":")[0] for line in lines] == [
+        "a.yaml", "missing.yaml", "2 problems in 0 objects",
+    ]  # fmt: skip
+
+
+def test_an_object_that_stands_there_twice_is_a_finding(lint):
+    _, lines = lint("a.yaml", files={"a.yaml": f"{QUEUE}---\n{QUEUE}"})
+    assert lines[0] == (
+        "a.yaml:8: Queue research: metadata.name: found research, "
+        "wanted each object once (the first is at a.yaml:1)"
+    )
+
+
+def test_kinds_without_rules_are_passed_over(lint):
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\njust: values\n"
+    assert lint("-", given=text) == (0, ["no problems in 0 objects"])

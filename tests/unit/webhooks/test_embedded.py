@@ -1,0 +1,140 @@
+"""Admission in front of the embedded cluster, and what kubectl is told."""
+
+import http.client
+import json
+
+import pytest
+
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import DeniedError, RejectedError
+from pumice.web.embedded import ServedCluster
+from pumice.webhooks.embedded import EmbeddedAdmission
+
+QUEUES = "Queue.scheduling.volcano.sh"
+JOBS = "Job.batch.volcano.sh"
+
+
+def queue(name, **spec):
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+            "metadata": {"name": name}, "spec": {"weight": 1, **spec}}  # fmt: skip
+
+
+def job(name="j", **spec):
+    task = {"name": "w", "replicas": 2, "template": {"spec": {"containers": [
+        {"name": "c", "image": "i"},
+    ]}}}  # fmt: skip
+    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"queue": "default", "tasks": [task], **spec}}  # fmt: skip
+
+
+@pytest.fixture
+def cluster():
+    made = EmbeddedCluster()
+    for name in ("root", "default"):
+        made.create(queue(name))
+        made.merge_status(QUEUES, "", name, {"state": "Open"})
+    made.admission = EmbeddedAdmission(made)
+    return made
+
+
+def test_a_new_job_is_stored_with_the_defaults_of_the_webhook(cluster):
+    spec = cluster.create(job())["spec"]
+    assert (spec["schedulerName"], spec["minAvailable"], spec["maxRetry"]) == ("volcano", 2, 3)
+    assert spec["tasks"][0]["minAvailable"] == 2
+
+
+def test_a_job_that_a_webhook_denies_is_not_stored(cluster):
+    with pytest.raises(DeniedError) as caught:
+        cluster.create(job(queue="nowhere"))
+    assert caught.value.problem == (
+        'admission webhook "validatejob.volcano.sh" denied the request: unable to find job queue: '
+        'queue.scheduling.volcano.sh "nowhere" not found;'
+    )
+    assert cluster.list(JOBS)[0] == []
+
+
+def test_a_job_that_does_not_fit_its_schema_is_rejected(cluster):
+    with pytest.raises(RejectedError) as caught:
+        cluster.create(job(minSuccess=0))
+    assert (caught.value.code, caught.value.problem) == (
+        422,
+        (
+            "spec.minSuccess: Invalid value: 0: "
+            "spec.minSuccess in body should be greater than or equal to 1"
+        ),
+    )
+
+
+def test_an_update_may_scale_but_not_change_the_queue(cluster):
+    made = cluster.create(job())
+    made["spec"]["tasks"][0]["replicas"] = 3
+    made = cluster.update(made)
+    with pytest.raises(DeniedError, match="may not change fields other than"):
+        cluster.update({**made, "spec": {**made["spec"], "queue": "root"}})
+
+
+def test_a_file_that_leaves_defaults_out_can_be_applied_twice(cluster):
+    cluster.create(job())
+    again = cluster.patch(JOBS, "default", "j", {"spec": job()["spec"]})
+    assert again["spec"]["tasks"][0]["maxRetry"] == 3
+
+
+def test_a_queue_that_was_just_made_takes_jobs_although_nobody_opened_it_yet(cluster):
+    cluster.create(queue("fresh"))
+    assert cluster.create(job(queue="fresh"))["spec"]["queue"] == "fresh"
+    cluster.merge_status(QUEUES, "", "fresh", {"state": "Closed"})
+    with pytest.raises(DeniedError, match="status is `Closed`"):
+        cluster.create(job("k", queue="fresh"))
+
+
+def test_queues_are_protected(cluster):
+    with pytest.raises(DeniedError, match="`default` queue can not be deleted"):
+        cluster.delete(QUEUES, "", "default")
+    cluster.create(queue("gone"))
+    cluster.delete(QUEUES, "", "gone")
+    assert cluster.peek(QUEUES, "", "gone") is None
+
+
+def test_other_kinds_are_let_through(cluster):
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "a"},
+        "data": {"b": 1},
+    }
+    assert cluster.create(manifest)["data"] == {"b": 1}
+
+
+def test_a_client_is_told_in_volcanos_words():
+    served = ServedCluster()
+    served.start()
+    try:
+        connection = http.client.HTTPConnection(served.url.removeprefix("http://"), timeout=30)
+        path = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+        answers = []
+        for bad in (job(queue="nowhere"), job(minSuccess=0)):
+            connection.request("POST", path, json.dumps(bad))
+            answer = json.loads(connection.getresponse().read())
+            answers.append((answer["code"], answer.get("reason"), answer["message"]))
+        connection.close()
+    finally:
+        served.stop()
+    assert answers == [
+        (
+            400,
+            None,
+            (
+                'admission webhook "validatejob.volcano.sh" denied the request: unable to find job '
+                'queue: queue.scheduling.volcano.sh "nowhere" not found;'
+            ),
+        ),
+        (
+            422,
+            "Invalid",
+            (
+                'Job.batch.volcano.sh "j" is invalid: spec.minSuccess: Invalid value: 0: '
+                "spec.minSuccess in body should be greater than or equal to 1"
+            ),
+        ),
+    ]
