@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Final, Protocol
@@ -19,10 +20,14 @@ from pumice.controllers.asked import ASKED
 from pumice.controllers.base import Controller, Delete, Effect, Plan
 from pumice.controllers.effects import batches, carry_out
 from pumice.controllers.loop import ControllerLoop, Item
+from pumice.controllers.ownership import SOURCE
+from pumice.errors import ClusterError
 
 _HANDS: Final = 32
 """How many effects of all plans together are carried out side by side."""
 _LONGEST_PAUSE_S: Final = 1.0
+_TOLD_AFTER: Final = 8
+"""Failures in a row, about a second's, after which an object is told of them."""
 
 _log = logs.get("controllers")
 
@@ -211,3 +216,12 @@ class LiveControllerLoop(ControllerLoop):
             attempts=attempts,
             error=error,
         )
+        about = self.view.get(key.kind, key.namespace, key.name)
+        if attempts == _TOLD_AFTER and about is not None:
+            self._hands.submit(self._tell, about, error)
+
+    def _tell(self, about: Manifest, error: Exception) -> None:
+        """Tell whoever looks at the object: they cannot read our log."""
+        message = f"tried {_TOLD_AFTER} times, still trying: {error}"
+        with suppress(ClusterError):  # the log has it
+            self._cluster.record(about, "Warning", "FailedSync", message, SOURCE)

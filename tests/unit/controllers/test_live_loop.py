@@ -217,6 +217,28 @@ def test_a_failure_is_reported_and_tried_later_while_others_go_on(loop_of):
         loop.close()
 
 
+def test_an_object_that_keeps_failing_is_told_why():
+    cluster = EmbeddedCluster(VirtualClock())
+
+    class Broken(Owner):
+        def reconcile(self, key, view):
+            raise ClusterError("Secret", "default", "keys", "may not be created")
+
+    cluster.create(queue("bad"))
+    loop = LiveControllerLoop(cluster, [Broken()])
+    try:
+        for _ in range(12):
+            loop.run_until_quiet()
+            cluster.clock.advance(20)
+    finally:
+        loop.close()
+    [event] = [e for e in cluster.list("Event")[0] if e["reason"] == "FailedSync"]
+    assert event["involvedObject"]["name"] == "bad"
+    assert event["message"] == (
+        "tried 8 times, still trying: Secret default/keys: may not be created"
+    )
+
+
 def test_all_creations_are_tried_though_one_fails(cluster, loop_of):
     failures, tried = [ClusterError("Pod", problem="refused")], []
 
