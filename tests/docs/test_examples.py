@@ -170,6 +170,29 @@ def test_a_command_of_the_console_succeeds(block, tmp_path, monkeypatch):
         assert result.exit_code == 0, f"{shlex.join(arguments)}\n{result.output}"
 
 
+def outputs():
+    """Pair each block of output with the last command before it."""
+    for page in PAGES:
+        last = []
+        for block in blocks_of(page):
+            last = commands(block)[-1:] if block.words[:1] == ("console",) else last
+            if block.words[:2] == ("text", "output"):
+                yield block, last
+
+
+@pytest.mark.parametrize(
+    ("block", "command"), list(outputs()), ids=lambda each: getattr(each, "id", "")
+)
+def test_output_that_is_shown_is_what_the_command_prints(block, command, tmp_path, monkeypatch):
+    """Lines may be wrapped; an ellipsis stands for anything, and so does a line left out."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    printed = " ".join(CliRunner().invoke(main, command[0]).output.split())
+    for line in block.text.splitlines():
+        for part in line.split("…"):
+            assert " ".join(part.split()) in printed
+
+
 # Pages and tables
 
 

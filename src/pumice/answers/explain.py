@@ -4,11 +4,12 @@ All of it comes from the records of the code that decided, and from running that
 copies of the cluster.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pumice.answers.finding import Finding, look
+from pumice.answers.job_manifests import is_expected
 from pumice.answers.lab import Lab
 from pumice.answers.ladder import FAILED, Gate, climb, count_nodes
 from pumice.answers.search import Search
@@ -43,9 +44,12 @@ class Victim:
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """One job in one cycle; ``state`` is starts, waits, runs, finished or unknown."""
+    """One job in one cycle; ``state`` is starts, waits, evicted, runs or finished."""
 
     job: str
+    """Its pod group."""
+    name: str
+    """The Volcano job that the pod group was made for, else the pod group."""
     state: str
     reason: str
     """From the closed list of reasons; empty if it waits for nothing."""
@@ -55,6 +59,8 @@ class Explanation:
     min_member: int = 0
     pods: Mapping[str, int] = field(default_factory=dict)
     """Number of pods by status."""
+    expected: int = 0
+    """How many of them are not there yet: a controller makes them once the job is let in."""
     numbers: Mapping[str, Any] = field(default_factory=dict)
     """What the decision compared, in the units of the tables."""
     gates: list[Gate] = field(default_factory=list)
@@ -85,7 +91,8 @@ def explain_job(world: World, name: str, *, cycles: int = 1, unblock: bool = Tru
         return _explanation(world, finding, state, _Reason("", _settled(finding, state)))
     search = Search(world, job, lab, cycles)
     reason = _reason(world, finding, is_behind=_is_behind(search, finding))
-    ways = search.ways(finding) if unblock and not finding.makes_room else []
+    settled = finding.makes_room or finding.is_let_in
+    ways = search.ways(finding) if unblock and not settled else []
     return replace(
         _explanation(world, finding, state, reason),
         unblock=[Unblock(change=way.text, result=_result(way.finding)) for way in ways],
@@ -111,6 +118,8 @@ def _state(finding: Finding) -> str:
         return "starts"
     if finding.pending or finding.waiting or not finding.listed or not finding.counts:
         return "waits"
+    if finding.evicted or finding.leaving:
+        return "evicted"
     return "runs" if finding.ready > finding.counts.get("Succeeded", 0) else "finished"
 
 
@@ -118,6 +127,7 @@ def _explanation(world: World, finding: Finding, state: str, reason: _Reason) ->
     stop = finding.last
     return Explanation(
         job=finding.job,
+        name=world.title(finding.job),
         state=state,
         reason=reason.value,
         sentence=reason.sentence,
@@ -125,6 +135,7 @@ def _explanation(world: World, finding: Finding, state: str, reason: _Reason) ->
         phase=finding.phase,
         min_member=finding.min_member,
         pods=finding.counts,
+        expected=sum(map(is_expected, world.pods_by_group.get(finding.job, ()))),
         numbers=dict(stop.numbers) if stop is not None and state == "waits" else {},
         gates=climb(finding, behind=reason.value == Why.QUEUE_POSITION.value),
         victims=_victims(world, finding),
@@ -140,9 +151,36 @@ def _settled(finding: Finding, state: str) -> str:
         more = f"; {finding.pending} more {'waits' if finding.pending == 1 else 'wait'}"
         more = f"{more}: {_rest(finding)}" if finding.pending else ""
         return f"it starts {when}: {_count(n, 'pod')} on {_count(nodes, 'node')}{more}"
+    if state == "evicted":
+        return _going(finding)
     if state == "runs":
         return f"it runs: {_count(finding.ready, 'pod')} of at least {finding.min_member}"
     return "all its pods have ended"
+
+
+def _going(finding: Finding) -> str:
+    """Say which of its pods leave, for whom and by which action; empty if none does."""
+    told = []
+    n = sum(finding.counts.values())
+    if finding.evicted:
+        whom = sorted({each for each in finding.evicted.values() if each})
+        for_whom = f" for {_some(whom)}" if whom else ""
+        by = f" by {' and '.join(finding.evicted_by)}" if finding.evicted_by else ""
+        told.append(
+            f"{_part(finding.evicted, n)} evicted{for_whom}{by}: {_some(list(finding.evicted))}"
+        )
+    if finding.leaving:
+        told.append(f"{_part(finding.leaving, n)} leaving: {_some(finding.leaving)}")
+    return "; ".join(told)
+
+
+def _part(pods: Collection[str], n: int) -> str:
+    return f"{len(pods)} of its {n} pods {'is' if len(pods) == 1 else 'are'}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def _rest(finding: Finding) -> str:
@@ -160,12 +198,9 @@ def _is_behind(search: Search, finding: Finding) -> bool:
 
 def _reason(world: World, finding: Finding, *, is_behind: bool) -> _Reason:
     """Choose the first reason of the list that holds, and say it."""
-    if not finding.listed:
-        return _Reason(Why.NOT_VALID.value, _unlisted(world, finding))
-    if not finding.counts:
-        return _Reason(Why.NOT_VALID.value, "it has no pods yet")
-    if finding.invalid:
-        return _Reason(Why.NOT_VALID.value, f"not valid: {finding.invalid}")
+    early = _before_any_node(world, finding)
+    if early is not None:
+        return early
     if is_behind:
         return _Reason(Why.QUEUE_POSITION.value, _who_is_before(finding))
     if finding.last is None:
@@ -173,16 +208,39 @@ def _reason(world: World, finding: Finding, *, is_behind: bool) -> _Reason:
         return _Reason((Why.NOT_VALID if finding.gated else why).value, finding.sentence)
     late = finding.last.stage is not Stage.ENQUEUE
     why = finding.last.why if late else Why.NOT_ENQUEUED
-    return _Reason(why.value, _no_node(finding) or _not_offered(world, finding) or finding.sentence)
+    said = _no_node(finding) or _not_offered(world, finding) or finding.sentence
+    if finding.makes_room and not finding.victims and finding.makes_way:
+        said = f"{said}: {_some(finding.makes_way)}"
+    going = _going(finding)
+    return _Reason(why.value, f"{said}; {going}" if going else said)
+
+
+def _before_any_node(world: World, finding: Finding) -> _Reason | None:
+    """Say why nodes are not even looked at: no queue, not let in, no pods, not valid."""
+    if not finding.listed:
+        return _Reason(Why.NOT_VALID.value, _unlisted(world, finding))
+    if finding.awaits_entry:
+        told = _not_offered(world, finding) or finding.sentence
+        return _Reason(Why.NOT_ENQUEUED.value, f"{told}; its pods are made once it is let in")
+    if not finding.counts:
+        return _Reason(Why.NOT_VALID.value, _no_pods(finding))
+    if finding.invalid:
+        return _Reason(Why.NOT_VALID.value, f"not valid: {finding.invalid}")
+    return None
+
+
+def _no_pods(finding: Finding) -> str:
+    if finding.phase_before in ("Pending", ""):
+        return "it is let into its queue now; its pods are not made yet"
+    return "it has no pods"
 
 
 def _who_is_before(finding: Finding) -> str:
     names = finding.place.before
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     go, take = ("goes", "takes") if len(names) == 1 else ("go", "take")
     return (
         f"{_count(len(names), 'job')} {go} before it and {take} the room it would start in: "
-        f"{', '.join(names[:_NAMED])}{more}"
+        f"{_some(names)}"
     )
 
 
@@ -229,11 +287,11 @@ def _result(finding: Finding) -> str:
         later = f" in cycle {finding.cycle}" if finding.cycle > 1 else ""
         n = len(finding.binds)
         return f"{_count(n, 'pod')} {'starts' if n == 1 else 'start'}{later}"
+    if finding.is_let_in:
+        return "it is let into its queue, and its pods are made"
     if not finding.victims:
         return "it keeps its place until pods that leave are gone"
-    names = list(finding.victims)
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"it starts once evicted pods are gone: {', '.join(names[:_NAMED])}{more}"
+    return f"it starts once evicted pods are gone: {_some(list(finding.victims))}"
 
 
 def _victims(world: World, finding: Finding) -> list[Victim]:

@@ -3,7 +3,7 @@
 Used by explain and by every trial that asks whether a change helps.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,6 +67,7 @@ class Finding:
     stops: Mapping[Stage, Stop] = field(default_factory=dict)
     last: Stop | None = None
     sentence: str = ""
+    """Why it waits, as the cycle puts it."""
     place: Place = field(default_factory=Place)
     found_node: int = 0
     """Tasks that found a node and gave it back, because the gang was not complete."""
@@ -77,6 +78,14 @@ class Finding:
     victims: Mapping[str, str] = field(default_factory=dict)
     """Pods evicted for its sake, and their nodes."""
     promised: Mapping[str, str] = field(default_factory=dict)
+    evicted: Mapping[str, str] = field(default_factory=dict)
+    """Its own pods that this cycle evicts, and for which pod or job; empty: for none."""
+    evicted_by: tuple[str, ...] = ()
+    """The actions that evict them."""
+    leaving: tuple[str, ...] = ()
+    """Its own pods that are on their way out already."""
+    makes_way: tuple[str, ...] = ()
+    """Pods on their way out on nodes that its own pods are promised."""
     evicting: tuple[str, ...] = ()
     """Actions that may evict for it."""
     cycle: int = 1
@@ -90,6 +99,17 @@ class Finding:
     def makes_room(self) -> bool:
         """Whether it only waits for pods that are on their way out."""
         return self.last is not None and self.last.why is Why.WAITING_FOR_EVICTION
+
+    @property
+    def is_let_in(self) -> bool:
+        """Whether it has no pods yet and this cycle lets it into its queue."""
+        entered = self.phase_before in ("Pending", "") and self.phase == "Inqueue"
+        return self.listed and not self.counts and entered
+
+    @property
+    def awaits_entry(self) -> bool:
+        """Whether it has no pods because they are made only once it is let into its queue."""
+        return self.listed and not self.counts and self.phase in ("Pending", "")
 
     @property
     def reached(self) -> int:
@@ -133,6 +153,7 @@ class _Watcher:
         stated = PHASES[snapshot.jobs.stated_phase[row]] or "Pending"
         own = {snapshot.tasks.keys[each] for each in job.tasks}
         last = records.by_job.get(row)
+        gone = {snapshot.tasks.row_of[pod] for pod in decisions.evictions}
         self.finding = Finding(
             job=self._key,
             listed=listed,
@@ -156,6 +177,12 @@ class _Watcher:
             binds={pod: node for pod, node in decisions.binds.items() if pod in own},
             victims=_victims(ssn, decisions, own | {self._key}),
             promised={pod: node for pod, node in decisions.pipelined.items() if pod in own},
+            evicted={
+                p: decisions.beneficiaries.get(p, "") for p in decisions.evictions if p in own
+            },
+            evicted_by=_distinct(decisions.evicted_by.get(p, "") for p in own),
+            leaving=_leaving(ssn, [each for each in job.tasks if each not in gone]),
+            makes_way=_making_way(ssn, decisions, own),
             evicting=tuple(action for action in ssn.actions if action in _EVICTING),
             cycle=self._cycle,
         )
@@ -218,3 +245,25 @@ def _victims(ssn: Session, decisions: Decisions, own: set[str]) -> dict[str, str
         for pod in decisions.evictions
         if decisions.beneficiaries.get(pod, "") in own
     }
+
+
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({name for name in names if name}))
+
+
+def _leaving(ssn: Session, rows: Iterable[int]) -> tuple[str, ...]:
+    """Name those of some tasks that are on their way out."""
+    tasks = ssn.snapshot.tasks
+    return tuple(tasks.keys[row] for row in rows if tasks.status[row] == Status.RELEASING)
+
+
+def _making_way(ssn: Session, decisions: Decisions, own: set[str]) -> tuple[str, ...]:
+    """Name the pods that leave the nodes promised to a job's pods, evicted now or earlier."""
+    nodes = {node for pod, node in decisions.pipelined.items() if pod in own}
+    table = ssn.snapshot.nodes
+    return tuple(
+        pod
+        for node in sorted(nodes)
+        for pod in _leaving(ssn, table.tasks[table.row_of[node]])
+        if pod not in own
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pumice.answers.world import Manifest, group_of, stamp
+from pumice.answers.world import Manifest, group_of, key_of, stamp
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
 from pumice.api.objects import from_manifest
 from pumice.api.pods import Pod
@@ -16,6 +16,10 @@ from pumice.cache.requests import pod_request, resource_lists
 from pumice.core.resources import Resources
 from pumice.errors import ManifestError
 
+EXPECTED = "pumice.dev/expected"
+"""Annotation of pods that a controller has still to make."""
+_NOT_BEGUN = ("", "Pending")
+"""Phases of a job whose pods may still have to be made."""
 _GROUP = "scheduling.volcano.sh/v1beta1"
 _OPEN_QUEUE: Manifest = {
     "apiVersion": _GROUP,
@@ -27,21 +31,39 @@ _OPEN_QUEUE: Manifest = {
 
 
 def expand_jobs(jobs: Sequence[Manifest], objects: Iterable[Manifest]) -> list[Manifest]:
-    """Make what the controllers would make for Volcano jobs that have no pod group yet.
+    """Make what the controllers would make for Volcano jobs that are not begun yet.
 
-    The queue ``default`` is made if a job names it and there is none: every Volcano cluster has it.
+    A job without a pod group gets one and its pods; one whose pod group waits for its pods, which
+    come once it is let in, gets the pods, marked as expected.  The queue ``default`` is made if a
+    job names it and there is none: every Volcano cluster has it.
     """
     known = list(objects)
     groups = [one for one in known if one["kind"] == "PodGroup"]
+    begun = {group_of(one) for one in known if one["kind"] == "Pod"}
     made: list[Manifest] = []
     for job in jobs:
-        if not any(_is_of(group, job) for group in groups):
+        if _phase(job) not in _NOT_BEGUN:
+            continue
+        group = next((one for one in groups if _is_of(one, job)), None)
+        if group is None:
             made += _expand(job)
+        elif key_of(group) not in begun:
+            marks = {GROUP_NAME: group["metadata"]["name"], EXPECTED: "true"}
+            made += _all_pods(job, marks)
     queues = {one["metadata"]["name"] for one in known if one["kind"] == "Queue"}
     wanted = {one["spec"].get("queue") for one in made if one["kind"] == "PodGroup"}
     if "default" in wanted - queues:
         made.insert(0, _OPEN_QUEUE)
     return made
+
+
+def is_expected(pod: Manifest) -> bool:
+    """Say whether a pod is not there yet and only expected of its controller."""
+    return EXPECTED in (pod["metadata"].get("annotations") or {})
+
+
+def _phase(job: Manifest) -> str:
+    return str(((job.get("status") or {}).get("state") or {}).get("phase") or "")
 
 
 def created(manifest: Manifest, now: float) -> Manifest:
@@ -69,11 +91,7 @@ def _expand(job: Manifest) -> list[Manifest]:
         raise ManifestError(
             wanted="at least one task", field="spec.tasks", subject=f"Job {space}/{name}"
         )
-    pods = [
-        pod
-        for number, task in enumerate(tasks)
-        for pod in _pods(job, task, str(task.get("name") or f"default{number}"))
-    ]
+    pods = _all_pods(job, {GROUP_NAME: name})
     least = spec.get("minAvailable")
     least = len(pods) if least is None else int(least)
     group: Manifest = {
@@ -105,11 +123,22 @@ def _expand(job: Manifest) -> list[Manifest]:
     return [group, *pods]
 
 
-def _pods(job: Manifest, task: Mapping[str, Any], role: str) -> list[Manifest]:
+def _all_pods(job: Manifest, marks: Mapping[str, str]) -> list[Manifest]:
+    """Make the pods of all tasks, with some annotations."""
+    return [
+        pod
+        for number, task in enumerate((job.get("spec") or {}).get("tasks") or [])
+        for pod in _pods(job, task, str(task.get("name") or f"default{number}"), marks)
+    ]
+
+
+def _pods(
+    job: Manifest, task: Mapping[str, Any], role: str, more: Mapping[str, str]
+) -> list[Manifest]:
     meta, spec = job["metadata"], job["spec"]
     template = task.get("template") or {}
     given = template.get("metadata") or {}
-    marks = {**(given.get("annotations") or {}), GROUP_NAME: meta["name"], TASK_SPEC: role}
+    marks = {**(given.get("annotations") or {}), **more, TASK_SPEC: role}
     for mark in ("volcano.sh/preemptable", "pumice.dev/run-seconds"):
         if mark in (meta.get("annotations") or {}):
             marks.setdefault(mark, meta["annotations"][mark])

@@ -53,10 +53,12 @@ def _valid(finding: Finding) -> tuple[str, str]:
     if not finding.listed:
         queue = finding.queue or "(none)"
         return FAILED, f"queue {queue} does not exist, so no cycle looks at the job"
-    if finding.invalid:
-        return FAILED, finding.invalid
+    if finding.awaits_entry:
+        return PASSED, f"at least {finding.min_member} pods needed, made once it is let in"
     if not n:
         return FAILED, "its pod group has no pods"
+    if finding.invalid:
+        return FAILED, finding.invalid
     if finding.gated and finding.gated >= finding.pending:
         return FAILED, f"scheduling gates hold back {finding.gated} of {n} pods"
     held = f", {finding.gated} held back by scheduling gates" if finding.gated else ""
@@ -166,13 +168,13 @@ def _gang(finding: Finding) -> tuple[str, str]:
 
 def _eviction(finding: Finding) -> tuple[str, str]:
     if finding.makes_room:
-        if not finding.victims:
-            return FAILED, "waits for pods that are on their way out"
-        names = list(finding.victims)
+        names = list(finding.victims) or list(finding.makes_way)
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        return FAILED, f"waits for evicted pods to leave: {', '.join(names[:_SHOWN])}{more}"
+        named = f": {', '.join(names[:_SHOWN])}{more}" if names else ""
+        return FAILED, f"waits for evicted pods to leave{named}"
     if finding.started or not (finding.pending or finding.waiting):
-        return PASSED, "nobody has to leave"
+        own = finding.evicted or finding.leaving
+        return PASSED, "its own pods leave" if own else "nobody has to leave for it"
     if finding.evicting and _got_to(finding, Stage.QUOTA):
         return FAILED, f"{' and '.join(finding.evicting)} found no pods to evict for it"
     if not finding.evicting:

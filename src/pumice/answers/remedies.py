@@ -239,7 +239,8 @@ def _nodes(world: World, finding: Finding) -> Iterator[Remedy]:
         labels = dict(node["metadata"].get("labels") or {})
         labels.pop("kubernetes.io/hostname", None)
         kinds.setdefault(repr((offered, taints, labels)), node)
-    largest = _TIMES * max(1, finding.pending + finding.waiting)
+    pods = finding.pending + finding.waiting or finding.min_member  # some may still be to be made
+    largest = _TIMES * max(1, pods)
     for like in list(kinds.values())[:_KINDS_OF_NODES]:
         yield Remedy(_more_nodes(like, {}, {}), largest, "nodes")
     lacking, labels = _beyond_any_node(world, finding), _unmet_selector(world, finding.job)

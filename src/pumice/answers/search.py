@@ -149,7 +149,7 @@ def _has_node(pod: Manifest) -> bool:
 
 
 def _works(finding: Finding) -> bool:
-    return finding.started or finding.makes_room
+    return finding.started or finding.makes_room or finding.is_let_in
 
 
 def _progress(finding: Finding) -> tuple[bool, int, int, float]:

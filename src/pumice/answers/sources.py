@@ -6,17 +6,19 @@ scheduling does not look at are counted and left out.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 from pumice.answers.job_manifests import adopt_pods, created, expand_jobs
+from pumice.answers.live import CONF_SUFFIX, measured_use, read_cluster
 from pumice.answers.world import Manifest, World
 from pumice.api.conf import DEFAULT_CONF
 from pumice.api.manifests import Document, load_documents
 from pumice.api.meta import epoch
+from pumice.api.object_lines import object_lines
 from pumice.api.objects import KINDS, from_manifest, in_namespace
 from pumice.cluster.base import Cluster
 from pumice.errors import InputError, ManifestError
@@ -42,6 +44,8 @@ class _Pile:
     now: float | None = None
     usage: dict[str, dict[str, float]] = field(default_factory=dict)
     seed: int = 0
+    is_live: bool = False
+    notes: list[str] = field(default_factory=list)
 
 
 def load_world(
@@ -49,8 +53,9 @@ def load_world(
 ) -> World:
     """Join sources into one world; of two objects with the same name the later one counts.
 
-    Without a stated time it is the latest that any object speaks of.  A configuration comes from
-    ``conf``, else from a scenario or a ConfigMap of a scheduler among the sources.
+    Without a stated time it is the latest that any object speaks of, in a cluster not before its
+    own.  A configuration comes from ``conf``, else from a scenario or a ConfigMap of a scheduler
+    among the sources.
 
     Raises:
         InputError: a source cannot be read or used.
@@ -78,9 +83,17 @@ def load_world(
         node_usage={node: {"metricsTime": now, **one} for node, one in pile.usage.items()},
         seed=pile.seed,
         left_out=dict(pile.left_out),
+        notes=tuple(pile.notes),
     )
     _ = world.scheduler_conf  # a bad configuration is told before anything else
-    return world
+    return _measured(world) if pile.is_live else world
+
+
+def _measured(world: World) -> World:
+    """Add what nodes really use, as far as the configuration says where to ask."""
+    notes: list[str] = []
+    usage = measured_use(world.scheduler_conf, world.objects, world.now, notes)
+    return replace(world, node_usage={**usage, **world.node_usage}, notes=(*world.notes, *notes))
 
 
 def load_job(path: Path, now: float) -> list[Manifest]:
@@ -131,17 +144,27 @@ def _items(content: Any) -> list[Any]:
     return [content]
 
 
-def _take_scenario(pile: _Pile, content: dict[str, Any], path: Path) -> None:
-    """Take a scenario or a saved snapshot: its objects are the whole truth, nothing is added."""
+def _take_objects(pile: _Pile, content: dict[str, Any], path: Path) -> None:
+    """Take the objects of a scenario; an error names the line on which the object stands."""
     given = content.get("objects") or []
     if isinstance(given, str):
         given = [document.content for document in load_documents(f"{given}\n")]
-    for item in given:
-        for one in _items(item):
+    for number, one in enumerate(one for item in given for one in _items(item)):
+        try:
             _take(pile, one, str(path))
+        except ManifestError as error:
+            lines = object_lines(path)
+            if number < len(lines):
+                error.file = lines[number].at(error.path)
+            raise
     for name in content.get("objectsFrom") or []:
         for document in load_documents(path.parent / name):
             _take(pile, document.content, document.source)
+
+
+def _take_scenario(pile: _Pile, content: dict[str, Any], path: Path) -> None:
+    """Take a scenario or a saved snapshot: its objects are the whole truth, nothing is added."""
+    _take_objects(pile, content, path)
     if "confFrom" in content:
         conf = path.parent / str(content["confFrom"])
         pile.conf = (_text(conf), str(conf))
@@ -184,29 +207,37 @@ def _take(pile: _Pile, item: Any, source: str, *, fresh: bool = False) -> None:
 def _take_conf(pile: _Pile, item: Mapping[str, Any], source: str) -> None:
     """Use the configuration that Volcano's own ConfigMap holds."""
     for name, text in (item.get("data") or {}).items():
-        if str(name).endswith("scheduler.conf") and pile.conf is None:
+        if str(name).endswith(CONF_SUFFIX) and pile.conf is None:
             pile.conf = (str(text), f"{source}: ConfigMap {item['metadata'].get('name')}")
 
 
 def _take_cluster(pile: _Pile, cluster: Cluster) -> None:
-    for version, kind in KINDS:
-        group, slash, _ = version.partition("/")
-        for one in cluster.list(f"{kind}.{group}" if slash else kind)[0]:
+    found = read_cluster(cluster)
+    for one in found.objects:
+        try:
             _take(pile, one, "cluster")
-    pile.now = cluster.now()
+        except ManifestError as error:  # one odd object must not hide all others
+            pile.notes.append(f"left out: {error}")
+    pile.jobs += found.jobs
+    pile.conf = pile.conf or found.conf
+    pile.notes += found.notes
+    # a cluster whose time runs fast is ahead of this machine
+    pile.now = max(found.now, _latest(found.objects, started=True))
+    pile.is_live = True
 
 
-def _latest(objects: Sequence[Manifest]) -> float:
-    """Give the latest instant that objects speak of."""
-    stamps = [stamp for one in objects for stamp in _stamps(one)]
-    return max((epoch(stamp) for stamp in stamps), default=DEFAULT_NOW)
+def _latest(objects: Sequence[Manifest], *, started: bool = False) -> float:
+    """Give the latest instant that objects speak of; ``started`` leaves out ends to come."""
+    names = _STAMPS[:-1] if started else _STAMPS
+    stamps = [stamp for one in objects for stamp in _stamps(one, names)]
+    return max((epoch(stamp) for stamp in stamps), default=0.0 if started else DEFAULT_NOW)
 
 
-def _stamps(manifest: Manifest) -> Iterator[str]:
+def _stamps(manifest: Manifest, names: Sequence[str]) -> Iterator[str]:
     status = manifest.get("status") or {}
     conditions = [one for one in status.get("conditions") or [] if isinstance(one, Mapping)]
     for part in (manifest["metadata"], status, *conditions):
-        for name in _STAMPS:
+        for name in names:
             stamp = part.get(name)
             if isinstance(stamp, str) and stamp:
                 yield stamp

@@ -3,6 +3,7 @@
 A world is a value: changing it makes another one, so an answer can try things out on copies.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,6 +18,8 @@ from pumice.api.objects import from_manifest
 from pumice.errors import InputError
 
 Manifest = dict[str, Any]
+_KEY = re.compile(r"[^\s/,;:()']+/[^\s/,;:()']+")
+"""What may be the key of a pod group in a text."""
 _SHOWN = 3
 """Names that are suggested for one that is not known."""
 
@@ -53,6 +56,8 @@ class World:
     seed: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Kinds that scheduling does not read, with how many there were."""
+    notes: tuple[str, ...] = ()
+    """What a cluster did not show."""
     _typed: dict[int, tuple[Manifest, KubeObject]] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -96,6 +101,18 @@ class World:
             if one["kind"] == "Pod":
                 found.setdefault(group_of(one), []).append(one)
         return found
+
+    def title(self, key: str) -> str:
+        """Name a pod group for people: by the Volcano job that it was made for, if there is one."""
+        group = self.groups.get(key)
+        for owner in (group or {}).get("metadata", {}).get("ownerReferences") or ():
+            if owner.get("kind") == "Job":
+                return f"{key.partition('/')[0]}/{owner.get('name')}"
+        return key
+
+    def plain(self, text: str) -> str:
+        """Write a text about pod groups with the names of the jobs that they were made for."""
+        return _KEY.sub(lambda match: self.title(match[0]), text)
 
     # Other worlds
 

@@ -2,7 +2,7 @@
 
 Used by whatever starts sessions and by ``pumice config check``. Key names and defaults are
 Volcano's, but a mistake is told, all of them at once, instead of passed over in silence. Knows
-no action and no plugin: ``check_names`` is handed their names.
+no action and no plugin: ``api.conf_checks`` is handed their names.
 """
 
 import difflib
@@ -24,7 +24,7 @@ __all__ = [
     "Severity",
     "Switch",
     "Tier",
-    "check_names",
+    "name_hint",
     "nearest",
     "parse_conf",
     "read_conf",
@@ -99,6 +99,8 @@ class PluginConf:
     arguments: Mapping[str, Any]
     line: int = field(default=0, compare=False)
     argument_lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    path: str = field(default="", compare=False)
+    """Where it stands, as in ``tiers[0].plugins[1]``; entries that cannot be read count, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ class SchedulerConf:
     tiers: tuple[Tier, ...]
     configurations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
+    metrics_lines: Mapping[str, int] = field(default_factory=dict, compare=False)
     problems: tuple[Problem, ...] = field(default=(), compare=False)
     actions_line: int = field(default=0, compare=False)
     configuration_lines: Mapping[str, int] = field(default_factory=dict, compare=False)
@@ -142,45 +145,6 @@ def read_conf(text: str) -> SchedulerConf:
     return _ConfReader().read(text)
 
 
-def check_names(
-    conf: SchedulerConf, actions: Collection[str], plugins: Collection[str]
-) -> list[Problem]:
-    """List the actions and plugins of a configuration that do not exist.
-
-    Arguments for an action that does not exist are only ignored: nothing would run otherwise.
-    """
-    problems = [
-        _unknown("an action", name, actions, line=conf.actions_line, path="actions")
-        for name in conf.actions
-        if name not in actions
-    ]
-    problems += [
-        _unknown(
-            "a plugin",
-            plugin.name,
-            plugins,
-            line=plugin.line,
-            path=f"tiers[{place}].plugins[{index}]",
-        )
-        for place, tier in enumerate(conf.tiers)
-        for index, plugin in enumerate(tier.plugins)
-        if plugin.name not in plugins
-    ]
-    problems += [
-        _unknown(
-            "an action",
-            name,
-            actions,
-            line=conf.configuration_lines.get(name, 0),
-            path="configurations",
-            severity="ignored",
-        )
-        for name in conf.configurations
-        if name not in actions
-    ]
-    return problems
-
-
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the name probably meant, or None when nothing comes close."""
     by_lower = {known.lower(): known for known in sorted(names, reverse=True)}
@@ -188,21 +152,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return by_lower[close[0]] if close else None
 
 
-def _unknown(
-    wanted: str,
-    name: str,
-    names: Collection[str],
-    *,
-    line: int,
-    path: str,
-    severity: Severity = "error",
-) -> Problem:
-    return Problem(
-        line=line, field=path, wanted=wanted, found=name, hint=_hint(name, names), severity=severity
-    )
-
-
-def _hint(name: str, names: Collection[str]) -> str:
+def name_hint(name: str, names: Collection[str]) -> str:
     """Suggest the nearest name, else list all there are when they are few."""
     close = nearest(name, names)
     if close is not None:
@@ -225,12 +175,13 @@ class _ConfReader(YamlReader):
         actions, actions_line = self.actions(root, top.get("actions"))
         tiers = self.tiers(top.get("tiers"))
         arguments, lines, argument_lines = self.configurations(top.get("configurations"))
-        metrics = self.metrics(top.get("metrics"))
+        metrics, metrics_lines = self.metrics(top.get("metrics"))
         return SchedulerConf(
             actions=actions,
             tiers=tiers,
             configurations=arguments,
             metrics=metrics,
+            metrics_lines=metrics_lines,
             problems=tuple(sorted(self.problems, key=lambda problem: problem.line)),
             actions_line=actions_line,
             configuration_lines=lines,
@@ -244,7 +195,7 @@ class _ConfReader(YamlReader):
         entries = self.entries(node, path)
         for key, entry in entries.items():
             if key not in known:
-                self.note(entry.line, path, kind, found=key, hint=_hint(key, known))
+                self.note(entry.line, path, kind, found=key, hint=name_hint(key, known))
         return entries
 
     def actions(self, root: yaml.Node, entry: Entry | None) -> tuple[tuple[str, ...], int]:
@@ -300,7 +251,9 @@ class _ConfReader(YamlReader):
         name = self.name(node, entries, path)
         switches = self.switches(entries, path)
         arguments, lines = self.arguments(entries.get("arguments"), f"{path}.arguments")
-        return PluginConf(name, switches, arguments, line_of(node), lines) if name else None
+        if not name:
+            return None
+        return PluginConf(name, switches, arguments, line_of(node), lines, path)
 
     def name(self, node: yaml.Node, entries: Mapping[str, Entry], path: str) -> str:
         entry = entries.get("name")
@@ -365,10 +318,9 @@ class _ConfReader(YamlReader):
                 argument_lines[name] = value_lines
         return arguments, lines, argument_lines
 
-    def metrics(self, entry: Entry | None) -> dict[str, str]:
+    def metrics(self, entry: Entry | None) -> tuple[dict[str, str], dict[str, int]]:
         if entry is None:
-            return {}
-        return {
-            key: self.text(each.node, f"metrics.{key}") or ""
-            for key, each in self.entries(entry.node, "metrics").items()
-        }
+            return {}, {}
+        entries = self.entries(entry.node, "metrics")
+        texts = {key: self.text(each.node, f"metrics.{key}") or "" for key, each in entries.items()}
+        return texts, {"": entry.line, **{key: each.line for key, each in entries.items()}}

@@ -15,7 +15,7 @@ import yaml
 from pumice.errors import ABSENT
 from pumice.errors import Problem as BaseProblem
 
-Severity = Literal["error", "ignored"]
+Severity = Literal["error", "ignored", "odd"]
 
 _TAG: Final = "tag:yaml.org,2002:"
 _PLAIN: Final = "!plain"  # a scalar without quotes and without a tag: its text decides
@@ -48,7 +48,8 @@ class Problem(BaseProblem):
     """One fault of a configuration.
 
     An ``error`` stops the load. What is ``ignored`` leaves the configuration usable without the
-    faulty part: a scenario run warns of it, a check or a live start refuses it.
+    faulty part: a scenario run warns of it, a check or a live start refuses it. What is ``odd``
+    works as it stands and is probably not meant; a check tells it.
     """
 
     severity: Severity = "error"

@@ -29,7 +29,7 @@ def check(ctx: click.Context, *, file: Path) -> None:
         conf = read_conf(file.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise InputError(wanted="UTF-8 text", found=error.object[:20], file=str(file)) from None
-    problems = conf_problems(conf)
+    problems = sorted([*conf_problems(conf), *_metrics_problems(conf)], key=_line)
     for problem in problems:
         click.echo(f"{file}: {problem}{_weight(problem)}")
     if problems:
@@ -91,7 +91,37 @@ def conf_problems(conf: SchedulerConf) -> list[Problem]:
     from pumice.framework.registry import check_conf  # noqa: PLC0415  (loads NumPy)
 
     problems = check_conf(conf, _plugins(), _actions())
-    return sorted(problems, key=lambda problem: problem.line)
+    return sorted(problems, key=_line)
+
+
+def _metrics_problems(conf: SchedulerConf) -> list[Problem]:
+    """List what is wrong in the section that says where the use of nodes is measured."""
+    from pumice.cluster.usage import usage_source  # noqa: PLC0415
+    from pumice.errors import ConfError  # noqa: PLC0415
+
+    try:
+        usage_source(conf.metrics)
+    except ConfError as error:
+        found = error.problems
+    else:
+        return []
+    lines, out = conf.metrics_lines, []
+    for each in found:
+        key = each.field.removeprefix("metrics.").removeprefix("metrics")
+        key = key or str(each.found)
+        if key.startswith("tls.") and key not in lines:
+            continue  # a file that is there in the pod of a scheduler only
+        line = lines.get(key, lines.get("", 0))
+        out.append(
+            Problem(
+                line=line, field=each.field, wanted=each.wanted, found=each.found, hint=each.hint
+            )
+        )
+    return out
+
+
+def _line(problem: Problem) -> int:
+    return problem.line
 
 
 def _plugins() -> dict[str, Any]:
@@ -109,7 +139,7 @@ def _actions() -> dict[str, Any]:
 
 
 def _weight(problem: Problem) -> str:
-    return "; ignored" if problem.severity == "ignored" else ""
+    return "; it has no effect" if problem.severity == "ignored" else ""
 
 
 def _summary(cls: type[Any]) -> str:

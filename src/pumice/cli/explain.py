@@ -1,5 +1,6 @@
 """`pumice explain`: why a job waits, gate by gate, and what would get it started."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -38,57 +39,62 @@ def explain(
     files: tuple[Path, ...],
     conf: Path | None,
     now: str | None,
+    kubeconfig: str,
+    master: str,
     cycles: int,
     no_unblock: bool,
     output: str,
 ) -> None:
     """Say why JOB waits: a pod group, a Volcano job or a pod; without JOB, all that wait."""
-    world = read_world(files, conf, now)
+    world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master)
     if job is None:
-        _print_all(explain_waiting(world), output)
+        _print_all(explain_waiting(world), output, world.plain)
         return
     found = explain_job(world, job, cycles=cycles, unblock=not no_unblock)
     if output == "table":
-        _print(found)
+        _print(found, world.plain)
     else:
         print_data(found.to_dict(), output)
 
 
-def _print_all(reasons: dict[str, str], output: str) -> None:
+def _print_all(reasons: dict[str, str], output: str, say: Callable[[str], str]) -> None:
     if output != "table":
         print_data(reasons, output)
     elif reasons:
-        print_rows(("job", "why it waits"), list(reasons.items()))
+        rows = [(say(job), say(why)) for job, why in reasons.items()]
+        print_rows(("job", "why it waits"), rows)
     else:
         click.echo("no job waits")
 
 
-def _print(found: Explanation) -> None:
+def _print(found: Explanation, say: Callable[[str], str]) -> None:
     pods = ", ".join(f"{n} {status.lower()}" for status, n in found.pods.items()) or "no pods"
+    if found.expected:
+        pods = f"{found.expected} pods, not made yet"
     place = f"queue {found.queue or '(none)'}, phase {found.phase or '(none)'}"
-    print_text(f"{found.job}  {place}, minMember {found.min_member}; {pods}")
+    print_text(f"{found.name}  {place}, minMember {found.min_member}; {pods}")
     click.echo()
-    print_text(sentence(found.sentence), bold=True)
+    print_text(sentence(say(found.sentence)), bold=True)
     click.echo()
     for gate in found.gates:
         mark, colour = _MARKS[gate.mark]
         first = f"  {click.style(mark, fg=colour)} {gate.name:<9} "
-        print_text(gate.text or gate.mark, indent=" " * 14, first=first)
+        print_text(say(gate.text) or gate.mark, indent=" " * 14, first=first)
     if found.victims:
         print_heading("Pods that leave for it")
-        rows = [(v.pod, v.node, v.job, v.queue, str(v.priority)) for v in found.victims]
+        rows = [(v.pod, v.node, say(v.job), v.queue, str(v.priority)) for v in found.victims]
         print_rows(("pod", "node", "job", "queue", "priority"), rows)
     if found.state != "waits":
         return
-    _print_unblock(found)
+    _print_unblock(found, say)
 
 
-def _print_unblock(found: Explanation) -> None:
+def _print_unblock(found: Explanation, say: Callable[[str], str]) -> None:
     if found.unblock:
         print_heading("What would unblock it (each tried on a copy)")
         for way in found.unblock:
             text = f"{sentence(way.change)[:-1]}: {way.result}"
-            print_text(text, indent="    ", first="  • ")
+            print_text(say(text), indent="    ", first="  • ")
     elif found.tried:
         print_heading("What would unblock it")
         print_text(

@@ -5,6 +5,7 @@ anything it imports may load NumPy, rich or YAML.
 """
 
 import importlib
+import logging
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -33,9 +34,13 @@ class LazyCommand:
 
 COMMANDS = {
     "config": LazyCommand("pumice.cli.config:config", "Check a scheduler configuration."),
+    "demo": LazyCommand("pumice.cli.demo.command:demo", "Play a short story and tell it."),
     "explain": LazyCommand("pumice.cli.explain:explain", "Say why a job waits, and what helps."),
+    "lint": LazyCommand("pumice.cli.lint:lint", "Check files as a cluster's admission would."),
     "plugin": LazyCommand("pumice.cli.config:plugin", "List and describe plugins."),
     "run": LazyCommand("pumice.cli.run:run", "Run one scenario and print what is decided."),
+    "sim": LazyCommand("pumice.cli.sim:sim", "Run a workload on a virtual clock, with a report."),
+    "serve": LazyCommand("pumice.cli.serve.command:serve", "Run on a real cluster, as processes."),
     "snapshot": LazyCommand("pumice.cli.snapshot:snapshot", "Save, show and compare clusters."),
     "test": LazyCommand("pumice.cli.test:test", "Run scenario files and compare expectations."),
     "up": LazyCommand("pumice.cli.up:up", "Start a cluster here that kubectl can talk to."),
@@ -92,3 +97,6 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="pumice", message="%(prog)s %(version)s")
 def main() -> None:
     """Batch scheduling for Kubernetes with Volcano's behaviour."""
+    log = logging.getLogger("pumice")
+    if not log.handlers:  # what goes wrong is told by the commands; those that serve add a log
+        log.addHandler(logging.NullHandler())

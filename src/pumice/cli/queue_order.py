@@ -1,5 +1,6 @@
 """`pumice queue order`: who goes first, and which plugin says so."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,18 +23,27 @@ if TYPE_CHECKING:
 @click.command("order")
 @world_options
 @output_option
-def order(*, files: tuple[Path, ...], conf: Path | None, now: str | None, output: str) -> None:
+def order(
+    *,
+    files: tuple[Path, ...],
+    conf: Path | None,
+    now: str | None,
+    kubeconfig: str,
+    master: str,
+    output: str,
+) -> None:
     """Show the order in which queues and jobs are considered, and why."""
     from pumice.answers import queue_order  # noqa: PLC0415  (loads NumPy)
 
-    found = queue_order(read_world(files, conf, now))
+    world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master)
+    found = queue_order(world)
     if output == "table":
-        _print(found)
+        _print(found, world.plain)
     else:
         print_data(found.to_dict(), output)
 
 
-def _print(found: "QueueOrder") -> None:
+def _print(found: "QueueOrder", say: Callable[[str], str]) -> None:
     if not found.queues:
         click.echo("no job waits in any queue")
         return
@@ -50,11 +60,11 @@ def _print(found: "QueueOrder") -> None:
         jobs = [
             (
                 str(n),
-                line.name,
+                say(line.name),
                 *(line.keys[each] for each in plugins),
                 line.after,
                 "" if line.turn is None else str(line.turn),
-                line.outcome,
+                say(line.outcome),
             )
             for n, line in enumerate(lines, start=1)
         ]

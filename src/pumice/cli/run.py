@@ -7,6 +7,7 @@ import click
 from pumice.api.conf import parse_conf
 from pumice.cli.tables import print_decisions
 from pumice.errors import ConfError
+from pumice.testing.doubts import doubts
 from pumice.testing.runner import default_scheduler, play
 from pumice.testing.scenario import Scenario, load_scenario
 from pumice.testing.writeback import expectations, loses_comments, write_expectations
@@ -25,8 +26,12 @@ from pumice.testing.writeback import expectations, loses_comments, write_expecta
     help="How to print the decisions.",
 )
 @click.option("--write", is_flag=True, help="Put the decisions into FILE as its expectations.")
-def run(*, file: Path, output: str, write: bool) -> None:
-    """Run the scenario in FILE and print what is decided."""
+@click.pass_context
+def run(ctx: click.Context, *, file: Path, output: str, write: bool) -> None:
+    """Run the scenario in FILE and print what is decided.
+
+    Exits with 1 if a plugin failed; what the others say is decided all the same.
+    """
     scenario = load_scenario(file)
     _warn(scenario)
     played = play(scenario, default_scheduler)
@@ -41,12 +46,19 @@ def run(*, file: Path, output: str, write: bool) -> None:
         click.echo(yaml.safe_dump(expect, sort_keys=False, allow_unicode=True), nl=False)
     else:
         print_decisions([cycle.decisions for cycle in played])
-    if write:
+    failures = dict.fromkeys(line for cycle in played for line in cycle.decisions.failures)
+    for line in failures:
+        click.echo(f"error: {line}", err=True)
+    if write and not failures:
         _write(file, expect)
+    elif write:
+        click.echo(f"did not write {file}: a plugin failed", err=True)
+    if failures:
+        ctx.exit(1)
 
 
 def _warn(scenario: Scenario) -> None:
-    """Tell on stderr what the configuration says in vain; refuse what cannot be meant."""
+    """Tell on stderr what is said in vain and what looks odd; refuse what cannot be meant."""
     from pumice.cli.config import conf_problems  # noqa: PLC0415  (loads all plugins)
 
     problems = conf_problems(parse_conf(scenario.conf, source=scenario.conf_source))
@@ -55,6 +67,8 @@ def _warn(scenario: Scenario) -> None:
         raise ConfError(errors, file=scenario.conf_source)
     for problem in problems:
         click.echo(f"warning: {scenario.conf_source}: {problem}", err=True)
+    for number, doubt in doubts(scenario.objects):
+        click.echo(f"warning: {scenario.line(number)}: {doubt}", err=True)
 
 
 def _write(file: Path, expect: dict[str, object]) -> None:

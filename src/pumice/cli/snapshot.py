@@ -10,6 +10,7 @@ from pumice.answers.snapshots import Difference, Summary
 from pumice.answers.whatif import span
 from pumice.cli.tables import print_rows
 from pumice.cli.worlds import (
+    cluster_options,
     conf_option,
     output_option,
     print_data,
@@ -29,7 +30,7 @@ def snapshot() -> None:
 
 
 @snapshot.command("save")
-@click.argument("sources", metavar="FROM...", nargs=-1, required=True, type=_SOURCE)
+@click.argument("sources", metavar="[FROM]...", nargs=-1, type=_SOURCE)
 @click.option(
     "-o",
     "--output",
@@ -41,13 +42,23 @@ def snapshot() -> None:
 )
 @_CONF
 @click.option("--now", metavar="TIME", help="The time it was taken at, RFC 3339.")
-def save(*, sources: tuple[Path, ...], target: Path, conf: Path | None, now: str | None) -> None:
-    """Put FROM (manifests, 'kubectl get -o yaml' output, scenarios) into one file.
+@cluster_options
+def save(
+    *,
+    sources: tuple[Path, ...],
+    target: Path,
+    conf: Path | None,
+    now: str | None,
+    kubeconfig: str,
+    master: str,
+) -> None:
+    """Put a cluster into one file: the running one, or FROM.
 
-    Environment variables, commands and arguments of containers are left out.  The file is a
-    scenario: 'pumice run' plays it, and 'pumice run --write' makes a test of it.
+    FROM are manifests, 'kubectl get -o yaml' output or scenarios.  Environment variables, commands
+    and arguments of containers are left out.  The file is a scenario: 'pumice run' plays it, and
+    'pumice run --write' makes a test of it.
     """
-    world = read_world(sources, conf, now)
+    world = read_world(sources, conf, now, kubeconfig=kubeconfig, master=master)
     as_json = target.suffix == ".json"
     target.write_text(save_world(world, name=target.stem, as_json=as_json), encoding="utf-8")
     left = ", ".join(f"{n} {kind}" for kind, n in sorted(world.left_out.items()))
@@ -56,12 +67,15 @@ def save(*, sources: tuple[Path, ...], target: Path, conf: Path | None, now: str
 
 
 @snapshot.command("show")
-@click.argument("sources", metavar="FILE...", nargs=-1, required=True, type=_SOURCE)
+@click.argument("sources", metavar="[FILE]...", nargs=-1, type=_SOURCE)
 @_CONF
+@cluster_options
 @output_option
-def show(*, sources: tuple[Path, ...], conf: Path | None, output: str) -> None:
-    """Sum up a snapshot: nodes and what is free, queues, jobs by phase."""
-    found = summarise(read_world(sources, conf))
+def show(
+    *, sources: tuple[Path, ...], conf: Path | None, kubeconfig: str, master: str, output: str
+) -> None:
+    """Sum up a snapshot or the running cluster: nodes, what is free, queues, jobs by phase."""
+    found = summarise(read_world(sources, conf, kubeconfig=kubeconfig, master=master))
     if output == "table":
         _print_summary(found)
     else:
@@ -70,16 +84,27 @@ def show(*, sources: tuple[Path, ...], conf: Path | None, output: str) -> None:
 
 @snapshot.command("diff")
 @click.argument("left", metavar="OLD", type=_SOURCE)
-@click.argument("right", metavar="NEW", type=_SOURCE)
+@click.argument("right", metavar="[NEW]", type=_SOURCE, required=False)
 @_CONF
+@cluster_options
 @output_option
 @click.pass_context
-def diff(ctx: click.Context, *, left: Path, right: Path, conf: Path | None, output: str) -> None:
+def diff(
+    ctx: click.Context,
+    *,
+    left: Path,
+    right: Path | None,
+    conf: Path | None,
+    kubeconfig: str,
+    master: str,
+    output: str,
+) -> None:
     """Compare two snapshots: objects, and what the next cycle decides on them.
 
-    Exits with 1 if they differ.
+    Without NEW the running cluster is compared.  Exits with 1 if they differ.
     """
-    found = diff_worlds(read_world((left,), conf), read_world((right,), conf))
+    new = read_world((right,) if right else (), conf, kubeconfig=kubeconfig, master=master)
+    found = diff_worlds(read_world((left,), conf), new)
     if output == "table":
         _print_difference(found)
     else:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.testing.runner import CaseResult
 
-_PIPE_WIDTH = 160  # columns when the output is no terminal: wide, so that lines stay whole
+_PIPE_WIDTH = 1_000_000  # columns when the output is no terminal: lines stay whole
 
 
 def print_summary(results: Sequence[CaseResult]) -> None:
@@ -83,6 +85,10 @@ def _print(what: Any) -> None:
     from rich.console import Console  # noqa: PLC0415
 
     console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:
-        console.width = _PIPE_WIDTH
-    console.print(what)
+    if console.is_terminal:
+        console.print(what)
+        return
+    console.width = _PIPE_WIDTH
+    with console.capture() as caught:
+        console.print(what)
+    click.echo("\n".join(line.rstrip() for line in caught.get().splitlines()))

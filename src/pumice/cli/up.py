@@ -1,6 +1,7 @@
 """`pumice up`: an embedded cluster on the real clock that kubectl can talk to."""
 
 import importlib
+import logging
 import os
 import sys
 import threading
@@ -13,7 +14,6 @@ from pumice.cli.connect import endpoint_file
 from pumice.errors import ConfError, InputError
 
 if TYPE_CHECKING:
-    from pumice.api.conf import SchedulerConf
     from pumice.cluster.base import Manifest
 
 _LOOK_S = 0.5
@@ -72,11 +72,11 @@ def up(
     if count is None:
         count = 0 if nodes_file else 3
     manifests = _read_manifests(nodes_file) if nodes_file else []
-    scheduler_conf = _read_conf(conf)
+    given = {} if conf is None else {"conf": _read_conf(conf)}
     # The web package is no part of the command line's layer, so it is named, not imported.
     embedded = importlib.import_module("pumice.web.embedded")
     try:
-        cluster = embedded.ServedCluster(scheduler_conf, port=port, speed=speed)
+        cluster = embedded.ServedCluster(**given, port=port, speed=speed)
     except OSError as error:
         raise InputError(
             wanted=f"a free port, asked for {port}", found=error.strerror or str(error)
@@ -113,10 +113,8 @@ def _read_manifests(file: Path) -> "list[Manifest]":
     return found
 
 
-def _read_conf(file: Path | None) -> "SchedulerConf | None":
+def _read_conf(file: Path) -> str:
     """Read the configuration; tell what it says in vain, refuse what cannot be meant."""
-    if file is None:
-        return None
     from pumice.api.conf import parse_conf  # noqa: PLC0415
     from pumice.cli.config import conf_problems  # noqa: PLC0415
 
@@ -124,14 +122,13 @@ def _read_conf(file: Path | None) -> "SchedulerConf | None":
         text = file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise InputError(wanted="a readable file", found=str(error), file=str(file)) from None
-    conf = parse_conf(text, source=str(file))
-    problems = conf_problems(conf)
+    problems = conf_problems(parse_conf(text, source=str(file)))
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:
         raise ConfError(errors, file=str(file))
     for problem in problems:
         click.echo(f"warning: {file}: {problem}", err=True)
-    return conf
+    return text
 
 
 def _write_kubeconfig(file: Path, url: str) -> None:
@@ -175,6 +172,7 @@ def _serve(cluster: Any, file: Path) -> None:
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
     try:
+        _tell_failures()
         cluster.start()
         _tell_how(cluster.url, file)
         _wait(cluster, stop)
@@ -183,13 +181,32 @@ def _serve(cluster: Any, file: Path) -> None:
             signal.signal(number, handler)
 
 
+class _OneLine(logging.Formatter):
+    """Writes a failure without its traceback."""
+
+    def formatException(self, _: Any) -> str:  # noqa: N802  # the name of the base class
+        return ""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return f"error: {super().format(record)}".rstrip()
+
+
+def _tell_failures() -> None:
+    """Print what fails while the cluster runs, such as a plugin."""
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.ERROR)
+    handler.setFormatter(_OneLine())
+    logging.getLogger("pumice").addHandler(handler)
+
+
 def _tell_how(url: str, file: Path) -> None:
     """Print where the cluster is and what to type."""
     option = "" if file == endpoint_file() else f" --kubeconfig {file}"
     click.echo(f"cluster at {url}\nkubeconfig {file}\n")
     click.echo(f"  kubectl --kubeconfig {file} get nodes")
     click.echo(f"  kubectl --kubeconfig {file} get vcjob,podgroups,pods")
-    click.echo(f"  pumice job list{option}\n\nCtrl-C stops it.")
+    click.echo(f"  pumice job list{option}")
+    click.echo(f"  pumice explain{option}\n\nCtrl-C stops it.")
 
 
 def _wait(cluster: Any, stop: threading.Event) -> None:

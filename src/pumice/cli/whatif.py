@@ -1,6 +1,6 @@
 """`pumice whatif`: would a job start, when, at whose cost, and what does a change change."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -76,6 +76,8 @@ def whatif(
     files: tuple[Path, ...],
     conf: Path | None,
     now: str | None,
+    kubeconfig: str,
+    master: str,
     job: str,
     new_conf: Path | None,
     settings: tuple[str, ...],
@@ -89,7 +91,7 @@ def whatif(
     The time at which pods end is read from the annotation pumice.dev/run-seconds of pods or pod
     groups.
     """
-    world = read_world(files, conf, now)
+    world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master)
     changes = [
         *([] if new_conf is None else [_conf(new_conf)]),
         *(setting_from_text(world, text) for text in settings),
@@ -101,10 +103,10 @@ def whatif(
             "nothing is asked; give --job, --set, --add-nodes, --remove-node or --conf"
         )
     if new_conf is not None and world.conf_source == World.conf_source:
-        click.echo("note: the files hold no configuration; the built-in one is compared", err=True)
+        click.echo("note: no configuration was found; the built-in one is compared", err=True)
     answer = what_if(world, _question(job, changes, default_runtime, world.now))
     if output == "table":
-        _print(answer)
+        _print(answer, world.plain)
     else:
         print_data(answer.to_dict(), output)
 
@@ -123,11 +125,11 @@ def _question(job: str, changes: list[Change], default_runtime: str | None, now:
     return Question(job=job, changes=changes, default_runtime_s=runtime)
 
 
-def _print(answer: Answer) -> None:
+def _print(answer: Answer, say: Callable[[str], str]) -> None:
     if answer.changes:
-        print_text(f"If you {', '.join(answer.changes)}:", bold=True)
+        print_text(say(f"If you {', '.join(answer.changes)}:"), bold=True)
     if answer.job is not None:
-        _print_job(answer.job)
+        _print_job(answer.job, say)
     if not answer.changes:
         return
     if not (answer.jobs or answer.binds or answer.evictions):
@@ -135,7 +137,7 @@ def _print(answer: Answer) -> None:
         return
     if answer.jobs:
         print_heading("Jobs, once nothing moves any more")
-        _rows(("job", "before", "after"), [(e.job, e.before, e.after) for e in answer.jobs])
+        _rows(("job", "before", "after"), [(say(e.job), e.before, e.after) for e in answer.jobs])
     if answer.binds:
         print_heading("Pods on other nodes")
         rows = [(pod, a or "none", b or "none") for pod, (a, b) in answer.binds.items()]
@@ -155,13 +157,13 @@ def _print(answer: Answer) -> None:
         _rows(("queue", "before", "after"), rows)
 
 
-def _print_job(job: JobAnswer) -> None:
+def _print_job(job: JobAnswer, say: Callable[[str], str]) -> None:
     click.echo()
-    print_text(sentence(job.sentence), bold=True)
+    print_text(sentence(say(job.sentence)), bold=True)
     if job.at:
         print_text(f"That is at {job.at}.", indent="  ")
     if job.after:
-        print_text(f"Jobs that end before: {_some(job.after)}", indent="  ")
+        print_text(f"Jobs that end before: {say(_some(job.after))}", indent="  ")
     if job.victims:
         print_text(f"Evicted on the way: {_some(job.victims)}", indent="  ")
     for pod, node in list(job.places.items())[:_SHOWN]:

@@ -14,6 +14,7 @@ import click
 
 if TYPE_CHECKING:
     from pumice.answers import World
+    from pumice.cluster.base import Cluster
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _EXISTING = click.Path(exists=True, allow_dash=True, path_type=Path)
@@ -25,16 +26,24 @@ _FILES = click.option(
     "files",
     metavar="FILE",
     multiple=True,
-    required=True,
     type=_EXISTING,
     help="Output of 'kubectl get … -o yaml', manifests, a scenario or a snapshot; a file or a "
-    "folder, may be given several times; - reads the input.",
+    "folder, may be given several times; - reads the input.  [default: the cluster is asked]",
 )
 _NOW = click.option(
     "--now",
     metavar="TIME",
-    help="The time to decide at, RFC 3339.  [default: the latest that the files speak of]",
+    help="The time to decide at, RFC 3339.  [default: that of the cluster, or the latest that "
+    "the files speak of]",
 )
+_KUBECONFIG = click.option(
+    "-k",
+    "--kubeconfig",
+    metavar="FILE",
+    default="",
+    help="Which cluster to ask.  [default: $KUBECONFIG, a running 'pumice up', ~/.kube/config]",
+)
+_MASTER = click.option("-s", "--master", metavar="URL", default="", help="Its address.")
 
 
 def conf_option(
@@ -46,18 +55,23 @@ def conf_option(
         "conf",
         metavar="FILE",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help=f"{text}  [default: that of the files, else the built-in one]",
+        help=f"{text}  [default: that of the cluster or the files, else the built-in one]",
     )
+
+
+def cluster_options(command: _F) -> _F:
+    """Add the options that name a running cluster."""
+    return _KUBECONFIG(_MASTER(command))
 
 
 def world_options(command: _F) -> _F:
     """Add the options that name the sources of a cluster."""
-    return _FILES(conf_option()(_NOW(command)))
+    return _FILES(cluster_options(conf_option()(_NOW(command))))
 
 
 def source_options(command: _F) -> _F:
     """Add the options that name the sources of a cluster, but for its configuration."""
-    return _FILES(_NOW(command))
+    return _FILES(cluster_options(_NOW(command)))
 
 
 output_option = click.option(
@@ -71,23 +85,50 @@ output_option = click.option(
 
 
 def read_world(
-    files: tuple[Path, ...], conf: Path | None = None, now: str | None = None
+    files: tuple[Path, ...],
+    conf: Path | None = None,
+    now: str | None = None,
+    *,
+    kubeconfig: str = "",
+    master: str = "",
 ) -> "World":
-    """Read the cluster that a command speaks of; tell what its configuration says in vain."""
+    """Read the cluster that a command speaks of: files, else the one that runs.
+
+    What its configuration says in vain, and what a cluster did not show, is told.
+    """
     from pumice.answers import load_world  # noqa: PLC0415
     from pumice.api.meta import epoch  # noqa: PLC0415
     from pumice.cli.config import conf_problems  # noqa: PLC0415  (loads all plugins)
     from pumice.errors import ConfError  # noqa: PLC0415
 
-    sources = [sys.stdin.read() + "\n" if str(file) == "-" else file for file in files]
-    world = load_world(sources, conf, epoch(now) if now else None)
+    at = epoch(now) if now else None
+    if files:
+        texts = [sys.stdin.read() + "\n" if str(file) == "-" else file for file in files]
+        world = load_world(texts, conf, at)
+    else:
+        world = _ask_cluster(kubeconfig, master, lambda cluster: load_world([cluster], conf, at))
+        click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)
     problems = conf_problems(world.scheduler_conf)
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:
         raise ConfError(errors, file=world.conf_source)
     for problem in problems:
         click.echo(f"warning: {world.conf_source}: {problem}", err=True)
+    for note in world.notes:
+        click.echo(f"note: {note}", err=True)
     return world
+
+
+def _ask_cluster(kubeconfig: str, master: str, read: "Callable[[Cluster], World]") -> "World":
+    """Read a running cluster; without one, or if it does not answer, end with one line."""
+    from pumice.cli.connect import ConnectOptions, connect, trouble  # noqa: PLC0415
+    from pumice.errors import ClusterError, ServiceError  # noqa: PLC0415
+
+    make = click.get_current_context().obj or connect
+    try:
+        return read(make(ConnectOptions(kubeconfig, master)))
+    except (ServiceError, ClusterError) as error:
+        raise click.ClickException(f"{trouble(error)}; or give files") from error
 
 
 def print_data(data: Any, output: str) -> None:

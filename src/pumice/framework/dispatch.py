@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from pumice.core.views import ALL
-from pumice.errors import BadHookResultError
+from pumice.errors import BadHookResultError, PluginError
+from pumice.framework.contracts import contract_of
 from pumice.framework.hooks import BY_NAME, HOOKS
 from pumice.framework.plugin import Plugin, implements
 
@@ -45,7 +43,7 @@ class Failures:
     def lines(self) -> list[str]:
         """Write each down in one line."""
         return [
-            f"plugin {plugin} failed in {hook}: {type(error).__name__}: {error}"
+            f"plugin {plugin} failed in {hook}: {_told(error)}"
             for (plugin, hook), error in self.errors.items()
         ]
 
@@ -54,6 +52,11 @@ class Failures:
         if (plugin, hook) not in self.errors:
             self.errors[plugin, hook] = error
             log.error("plugin %s failed in %s: %s", plugin, hook, error, exc_info=error)
+
+
+def _told(error: Exception) -> str:
+    """Say what went wrong; a broken contract is told without naming plugin and hook again."""
+    return error.problem if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
 
 
 @dataclass(frozen=True)
@@ -103,12 +106,12 @@ def guard(plugin: Plugin, hook: str, failures: Failures) -> Method:
     """Wrap a method of a plugin: what it raises is noted, and a safe answer is given instead."""
     method = getattr(plugin, hook)
     answer = _SAFE_ANSWERS.get(hook)
-    lacks = _CONTRACTS.get(hook)
+    lacks = contract_of(plugin, hook)
 
     def call(*args: Any) -> Any:
         try:
             found = method(*args)
-            wanted = lacks(found, args) if lacks is not None else ""
+            wanted = lacks(found, args, plugin) if lacks is not None else ""
             if wanted:
                 raise BadHookResultError(plugin.name, hook, wanted=wanted, found=found)  # noqa: TRY301
             return found  # noqa: TRY300
@@ -118,51 +121,6 @@ def guard(plugin: Plugin, hook: str, failures: Failures) -> Method:
 
     call.plugin = plugin  # type: ignore[attr-defined]
     return call
-
-
-def _lacks_codes(found: Any, args: tuple[Any, ...]) -> str:
-    """Say what a filter should have answered, nothing if it did."""
-    if found is None:
-        return ""
-    n = len(args[1])
-    return "" if getattr(found, "shape", None) == (n,) else f"{n} answers"
-
-
-def _lacks_scores(found: Any, args: tuple[Any, ...]) -> str:
-    """Say what a score should have been; numbers are looked at where all nodes are asked."""
-    if found is None:
-        return ""
-    n = len(args[1])
-    if getattr(found, "shape", None) != (n,):
-        return f"{n} scores"
-    odd = args[1].rows is ALL and not np.isfinite(found).all()
-    return f"{n} finite numbers" if odd else ""
-
-
-def _lacks_keys(found: Any, args: tuple[Any, ...]) -> str:
-    n = len(args[0])
-    return "" if np.shape(found)[-1:] == (n,) else f"{n} keys"
-
-
-def _lacks_mask(found: Any, args: tuple[Any, ...]) -> str:
-    n = len(args[1])
-    return "" if found is None or len(found) == n else f"a mask of {n}"
-
-
-_CONTRACTS: dict[str, Callable[[Any, tuple[Any, ...]], str]] = {
-    "filter_shape": _lacks_codes,
-    "filter_nodes": _lacks_codes,
-    "score_shape": _lacks_scores,
-    "score_nodes": _lacks_scores,
-    "rank_nodes": _lacks_scores,
-    "order_queues": _lacks_keys,
-    "order_jobs": _lacks_keys,
-    "order_tasks": _lacks_keys,
-    "preemptable": _lacks_mask,
-    "reclaimable": _lacks_mask,
-    "gang_evictable": _lacks_mask,
-}
-"""Answers that would stop the session if they had the wrong size; they count as raised."""
 
 
 def _empty_answer(hook: str, args: tuple[Any, ...], answer: Any) -> Any:

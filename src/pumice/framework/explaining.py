@@ -25,9 +25,10 @@ _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 def explain(ssn: "Session", job: Job) -> str:
-    """Say why a job still waits; empty if it has nothing pending."""
+    """Say why a job still waits; empty if it has nothing pending and its pods are all made."""
     pending = job.counts[Status.PENDING]
-    if not pending and not job.waiting:
+    unmade = not len(job.tasks) and ssn.is_pending(job.row)
+    if not pending and not job.waiting and not unmade:
         return ""
     record = ssn.records.by_job.get(job.row)
     if record is None:
@@ -35,9 +36,9 @@ def explain(ssn: "Session", job: Job) -> str:
     sentence = _SENTENCES[record.why](ssn, record.numbers)
     if record.stage is Stage.ENQUEUE and record.why is not Why.NOT_ENQUEUED:
         return f"not enqueued: {sentence}"
-    short = job.min_member - job.ready - job.pending_best_effort
-    if job.min_member > 1 and short > 0 and record.why in _FOR_WANT_OF_ROOM:
-        sentence += f"; the gang is short of {short} of {job.min_member}"
+    found = job.ready + job.waiting + len(ssn.records.given_up.intersection(job.tasks))
+    if 1 < job.min_member > found and record.why in _FOR_WANT_OF_ROOM:
+        sentence += f"; the gang of {job.min_member} is short by {job.min_member - found}"
     return sentence
 
 

@@ -53,6 +53,8 @@ class Plugin:
     reasons: ClassVar[tuple[Reason, ...]] = ()
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {}
     """Hooks that are asked only with (True) or only without (False) ``enableHierarchy``."""
+    trouble: ClassVar[str] = ""
+    """Why the plugin cannot be used at all; set by the registry for one that cannot be loaded."""
     by_row: ClassVar[bool] = True
     """Whether node hooks read nothing that placements change but the columns of their own rows."""
     hierarchy: bool = field(default=False, repr=False)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
-from pumice.api.conf import PluginConf, Problem, SchedulerConf, check_names
+from pumice.api.conf import PluginConf, Problem, SchedulerConf
+from pumice.api.conf_checks import check_names, check_repeats
 from pumice.api.conf_lines import summary
 from pumice.framework.action_arguments import ACTION_ARGUMENTS, NoArguments
 from pumice.framework.arguments import bind_arguments
@@ -19,8 +20,29 @@ GROUP = "pumice.plugins"
 
 
 def installed_plugins() -> dict[str, type[Plugin]]:
-    """Load plugins that other distributions offer under the entry-point group."""
-    return {entry.name: entry.load() for entry in metadata.entry_points(group=GROUP)}
+    """Load plugins that other distributions offer under the entry-point group.
+
+    One that cannot be loaded is stood in for by a class that says so when it is configured.
+    """
+    return {entry.name: _load(entry) for entry in metadata.entry_points(group=GROUP)}
+
+
+def _load(entry: metadata.EntryPoint) -> type[Plugin]:
+    try:
+        cls = entry.load()
+    except Exception as error:  # noqa: BLE001  # a plugin is foreign code
+        return _broken(entry, f"{type(error).__name__}: {error}")
+    if isinstance(cls, type) and issubclass(cls, Plugin):
+        return cls
+    return _broken(entry, "it is no subclass of pumice.framework.plugin.Plugin")
+
+
+def _broken(entry: metadata.EntryPoint, why: str) -> type[Plugin]:
+    class Broken(Plugin, name=entry.name):
+        __doc__ = f"Of no use: {entry.value} cannot be loaded: {why}."
+        trouble = f"{entry.value} cannot be loaded: {why}"
+
+    return Broken
 
 
 def build_tiers(
@@ -46,6 +68,7 @@ def check_conf(
 ) -> list[Problem]:
     """List everything wrong or ignored in a configuration."""
     problems = [*conf.problems, *check_names(conf, list(actions), list(plugins))]
+    problems += check_repeats(conf)
     for tier in conf.tiers:
         for entry in tier.plugins:
             if entry.name in plugins:
@@ -60,6 +83,15 @@ def check_conf(
 
 def _check_arguments(entry: PluginConf, cls: type[Plugin]) -> Iterator[Problem]:
     """List what is wrong with the arguments of a plugin, by their types and by its own word."""
+    if cls.trouble:
+        yield Problem(
+            line=entry.line,
+            field=entry.path,
+            wanted="a plugin that can be loaded",
+            found=entry.name,
+            hint=cls.trouble,
+        )
+        return
     fields, problems = bind_arguments(cls, entry.arguments, entry.argument_lines)
     yield from problems
     for fault in cls(**fields).faults():

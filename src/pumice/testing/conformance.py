@@ -6,6 +6,9 @@ One line in the tests of whoever writes a plugin:
         check_plugin(MyPolicy, weight=5)
 """
 
+import ast
+import inspect
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +21,8 @@ from pumice.core.views import Task
 from pumice.errors import PluginError
 from pumice.framework.arguments import bind_arguments, describe_arguments, dump_arguments
 from pumice.framework.dispatch import Enabled
-from pumice.framework.plugin import Plugin
+from pumice.framework.hooks import HOOKS
+from pumice.framework.plugin import Plugin, implements
 from pumice.framework.runs import ImaginedNodes, is_plain
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -41,7 +45,8 @@ _N_TASKS, _N_MOVES = 8, 6
 def check_plugin(cls: type[Plugin], **arguments: Any) -> None:
     """Test a plugin class; ``arguments`` are fields to construct it with.
 
-    Docs: the class and every argument say what they are.  Arguments: what is written is read back,
+    Docs: the class and every argument say what they are.  Hooks: each that is to answer has a
+    ``return`` with a value.  Arguments: what is written is read back,
     an unknown one is reported.  Node hooks: each row is answered by itself, so that one row, some
     rows and all rows in any order get the very same answers; tasks of one shape are alike; answers
     to a shape outlive every move; a move changes only the rows it touches; a node with the task on
@@ -53,6 +58,7 @@ def check_plugin(cls: type[Plugin], **arguments: Any) -> None:
         PluginError: The first promise that is broken.
     """
     _check_documentation(cls)
+    _check_returns(cls)
     _check_arguments(cls, cls(**arguments))
     trees = (False, True) if cls.hierarchy_hooks else (False,)
     for seed in SEEDS:
@@ -68,6 +74,32 @@ def _check_documentation(cls: type[Plugin]) -> None:
     silent = [row.key for row in describe_arguments(cls) if not row.doc]
     if silent:
         raise PluginError(cls.name, "", f"arguments without a doc: {', '.join(silent)}")
+
+
+def _check_returns(cls: type[Plugin]) -> None:
+    """Refuse a hook that can only answer None: where that means "no opinion", it can be left out.
+
+    What has no source to look at, as a lambda, is not judged.
+    """
+    for hook in HOOKS:
+        if hook.name.startswith("on_") or not implements(cls, hook.name):
+            continue
+        try:
+            source = textwrap.dedent(inspect.getsource(inspect.unwrap(getattr(cls, hook.name))))
+            (method,) = ast.parse(source).body
+        except (OSError, TypeError, ValueError, SyntaxError):
+            continue
+        if isinstance(method, ast.FunctionDef) and not any(map(_gives, ast.walk(method))):
+            raise PluginError(cls.name, hook.name, "never returns anything; is a return missing?")
+
+
+def _gives(node: ast.AST) -> bool:
+    if isinstance(node, ast.Yield | ast.YieldFrom | ast.Raise):
+        return True
+    nothing = isinstance(node, ast.Return) and (
+        node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)
+    )
+    return isinstance(node, ast.Return) and not nothing
 
 
 def _check_arguments(cls: type[Plugin], plugin: Plugin) -> None:

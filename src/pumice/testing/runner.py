@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.api.decisions import Decisions
-from pumice.errors import PumiceError, ScenarioError
+from pumice.errors import ManifestError, PumiceError, ScenarioError
 from pumice.testing.compare import CompareOptions, compare
 from pumice.testing.scenario import (
     SUFFIXES,
@@ -105,6 +105,7 @@ def play(scenario: Scenario, make_scheduler: SchedulerFactory) -> list[PlayedCyc
 
     Raises:
         ConfError: The configuration of the scenario cannot be used.
+        ManifestError: An object cannot be used; names its file and line.
     """
     conf = parse_conf(scenario.conf, source=scenario.conf_source)
     scheduler = make_scheduler(conf, scenario.seed)
@@ -113,7 +114,10 @@ def play(scenario: Scenario, make_scheduler: SchedulerFactory) -> list[PlayedCyc
     for number in range(scenario.cycles):
         now = scenario.now + number
         usage = {name: {"metricsTime": now, **one} for name, one in scenario.node_usage.items()}
-        decisions = scheduler.cycle(objects, now, usage)
+        try:
+            decisions = scheduler.cycle(objects, now, usage)
+        except ManifestError as error:
+            raise scenario.placed(error) from error
         played.append(PlayedCycle(objects, decisions))
         objects = advance(objects, decisions)
     return played
@@ -140,7 +144,7 @@ def check(
     ):
         place = f"cycle {number}: " if scenario.cycles > 1 else ""
         found = compare(cycle.objects, record, cycle.decisions, options)
-        differences += [f"{place}{difference}" for difference in found]
+        differences += [f"{place}{line}" for line in (*found, *cycle.decisions.failures)]
     return differences
 
 

@@ -5,18 +5,21 @@ A scenario is data: nothing here runs a scheduler.
 """
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF
-from pumice.api.objects import in_namespace
-from pumice.errors import ABSENT, ScenarioError
+from pumice.api.object_lines import ObjectLine, object_lines
+from pumice.api.objects import from_manifest, in_namespace
+from pumice.errors import ABSENT, ManifestError, ScenarioError
 
 Manifest = dict[str, Any]
 Record = dict[str, Any]
@@ -28,6 +31,7 @@ _TOP_KEYS = (
     *("name", "family", "description", "seed", "now", "cycles", "stable", "negative"),
     *("conf", "confFrom", "nodeUsage", "objects", "objectsFrom", "expect"),
 )
+_OBJECT = re.compile(r"objects\[(\d+)\]")
 _MARKS = frozenset({"objects", "objectsFrom", "conf", "confFrom", "expect", "nodeUsage"})
 _NUMBER_KEYS = ("bindsNum", "evictNum", "evicted")
 _LIST_KEYS = ("bindOrder", "evictions", "bindNumsInHyperNode")
@@ -64,6 +68,26 @@ class Scenario:
     """Node to cpu and memory percent, and `metricsTime` in epoch seconds where it is stated."""
     expect: list[Record] = field(default_factory=list)
 
+    @cached_property
+    def _lines(self) -> list[ObjectLine]:
+        return object_lines(self.path)
+
+    def line(self, index: int, path: Sequence[str | int] = ()) -> str:
+        """Give file and line of an object, or of a field of it; the file alone if unknown."""
+        known = len(self._lines) == len(self.objects)
+        return self._lines[index].at(path) if known else str(self.path)
+
+    def placed(self, error: ManifestError) -> ManifestError:
+        """Give an error about one of the objects the place where that one stands."""
+        for index, manifest in enumerate(self.objects):
+            try:
+                from_manifest(manifest)
+            except ManifestError as found:
+                if (found.subject, found.path) == (error.subject, error.path):
+                    error.file = self.line(index, error.path)
+                    break
+        return error
+
 
 def load_scenario(path: Path) -> Scenario:
     """Read the scenario in a JSON or YAML file.
@@ -71,7 +95,15 @@ def load_scenario(path: Path) -> Scenario:
     Raises:
         ScenarioError: The file cannot be read, is no scenario or breaks the format.
     """
-    return scenario_from(read_document(path), path)
+    document = read_document(path)
+    try:
+        return scenario_from(document, path)
+    except ScenarioError as error:
+        found = _OBJECT.match(error.field)
+        lines = object_lines(path) if found else []
+        if found and int(found[1]) < len(lines):
+            error.file = lines[int(found[1])].at()
+        raise
 
 
 def read_document(path: Path) -> Any:

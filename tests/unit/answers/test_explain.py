@@ -328,3 +328,90 @@ def test_a_name_that_stands_for_two_jobs_is_refused(world, job):
 def test_an_explanation_is_plain_data(world, job):
     found = explain_job(world([*WORLD, *job("j", cpu=3, pods=2)]), "j")
     assert json.loads(json.dumps(found.to_dict()))["job"] == "default/j"
+
+
+# Jobs whose pods are still to be made
+
+
+def unmade(cpu, phase="Pending"):
+    group = pod_group("j", min_member=4, phase=phase)
+    group["spec"]["minResources"] = {"cpu": str(cpu)}
+    return group
+
+
+def test_a_job_whose_pods_come_later_is_not_enqueued_rather_than_not_valid(world):
+    here = world([*WORLD, unmade(40)], "gang overcommit predicates")
+    found = explain_job(here, "j")
+    assert found.reason == "not enqueued"
+    assert found.sentence == (
+        "not enqueued: over quota at cluster: cpu 0 in use + 40 asked for is more than 4.8; "
+        "its pods are made once it is let in"
+    )
+    assert (marks(found)["valid"], marks(found)["enqueued"]) == ("passed", "failed")
+    assert "add 8 nodes like n1" in changes(found)
+    assert list(explain_waiting(here)) == ["default/j"]
+
+
+def test_a_job_that_is_let_in_now_waits_for_its_pods(world):
+    found = explain_job(world([*WORLD, unmade(2)], "gang overcommit predicates"), "j")
+    assert found.sentence == "it is let into its queue now; its pods are not made yet"
+    assert (marks(found)["valid"], marks(found)["enqueued"]) == ("failed", "passed")
+    assert found.unblock == []
+
+
+def test_a_job_that_was_let_in_and_has_no_pods_is_not_valid(world):
+    found = explain_job(world([*WORLD, unmade(2, "Inqueue")]), "j")
+    assert (found.reason, found.sentence) == ("not valid", "it has no pods")
+
+
+# Evictions
+
+
+def preempting(leaving=()):
+    low = [pod(f"low-{i}", group="low", cpu=2, node="n1") for i in range(2)]
+    for i in leaving:
+        low[i]["metadata"]["deletionTimestamp"] = "2026-01-15T10:00:30Z"
+    return [
+        *WORLD,
+        priority_class("high", value=10),
+        pod_group("low", phase="Running"),
+        *low,
+        pod_group("urgent", priority_class="high"),
+        pod("urgent-0", group="urgent", cpu=2, priority=10),
+    ]
+
+
+def explained(world, name, leaving=()):
+    tiers = ("priority gang conformance", "predicates")
+    here = world(preempting(leaving), *tiers, actions="enqueue, allocate, preempt")
+    return explain_job(here, name)
+
+
+def test_a_job_that_loses_pods_is_told_for_whom(world):
+    found = explained(world, "low")
+    assert found.state == "evicted"
+    assert found.sentence == (
+        "1 of its 2 pods is evicted for default/urgent-0 by preempt: default/low-1"
+    )
+    assert text_of(found, "eviction") == "its own pods leave"
+
+
+def test_a_job_whose_pods_are_on_their_way_out_is_told_so(world):
+    found = explained(world, "low", leaving=[1])
+    assert (found.state, found.sentence) == ("evicted", "1 of its 2 pods is leaving: default/low-1")
+
+
+@pytest.mark.parametrize("leaving", [(), (1,)])
+def test_a_job_that_waits_for_an_eviction_names_who_leaves(world, leaving):
+    found = explained(world, "urgent", leaving)
+    assert found.reason == "waiting for evicted pods to leave"
+    assert found.sentence == "waiting for pods that leave to make room: default/low-1"
+    assert text_of(found, "eviction") == "waits for evicted pods to leave: default/low-1"
+
+
+def test_all_sentences_count_the_gang_alike(world, job):
+    here = world([*WORLD, *job("j", cpu=3, pods=4)])
+    found = explain_job(here, "j")
+    assert "the gang of 4 is short by 3" in found.sentence
+    assert "the gang of 4 is short by 3" in explain_waiting(here)["default/j"]
+    assert text_of(found, "gang").startswith("short by 3:")

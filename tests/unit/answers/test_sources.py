@@ -7,7 +7,7 @@ import yaml
 
 from pumice.answers import load_world
 from pumice.answers.sources import DEFAULT_NOW, load_job
-from pumice.errors import ConfError, InputError, ManifestError
+from pumice.errors import ConfError, InputError, ManifestError, NotFoundError
 from pumice.testing import node, pod, pod_group, queue
 
 OBJECTS = [
@@ -213,8 +213,11 @@ class Fake:
         group = kind.partition(".")[0]
         return [one for one in OBJECTS if one["kind"] == group], "1"
 
+    def get(self, kind, namespace, name):
+        raise NotFoundError(kind, namespace, name)
+
 
 def test_anything_that_speaks_the_cluster_protocol_is_a_source():
     world = load_world([Fake()])
     assert sorted(keys(world)) == ["Node n1", "Pod j-0", "PodGroup j", "Queue default"]
-    assert world.now == 42.0
+    assert world.now == 1_768_471_200.0  # not before what its objects speak of

@@ -5,7 +5,8 @@ from textwrap import dedent
 
 import pytest
 
-from pumice.api.conf import DEFAULT_CONF, SWITCHES, check_names, nearest, parse_conf, read_conf
+from pumice.api.conf import DEFAULT_CONF, SWITCHES, nearest, parse_conf, read_conf
+from pumice.api.conf_checks import check_names
 from pumice.errors import ConfError
 
 REPRESENTATIVE = {

@@ -205,6 +205,51 @@ def test_run_warns_of_arguments_said_in_vain(tmp_path, pumice_command):
     assert json.loads(result.stdout)["binds"] == {"ns/a": "n1"}
 
 
+def test_run_warns_of_names_of_nothing_and_of_objects_told_twice(tmp_path, pumice_command):
+    odd = [*OBJECTS, node("n1"), pod("b", namespace="ns", group="pq")]
+    path = save(tmp_path / "1.json", objects=odd)
+    result = pumice_command("run", path)
+    assert result.exit_code == 0
+    lines = result.stderr.splitlines()
+    assert [line.partition(" Node")[2] for line in lines[:1]] == [
+        " n1 is there 2 times; the last counts"
+    ]
+    assert "PodGroup ns/pg names queue 'default', which is not there" in lines[1]
+    assert "Pod ns/b names pod group 'ns/pq', which is not there" in lines[2]
+    assert "(did you mean 'ns/pg'?)" in lines[2]
+    line = path.read_text().splitlines().index('    "name": "b",')
+    assert line - 4 <= int(lines[2].split(":")[2]) <= line + 1
+
+
+def test_run_names_a_plugin_that_failed_and_exits_1(tmp_path, pumice_command, monkeypatch):
+    line = "plugin binpack failed in score_nodes: ValueError: oops"
+    cycle = FakeScheduler.cycle
+
+    def failing(self, *args):
+        decisions = cycle(self, *args)
+        decisions.failures = [line]
+        return decisions
+
+    monkeypatch.setattr(FakeScheduler, "cycle", failing)
+    path = save(tmp_path / "1.json")
+    before = path.read_text()
+    result = pumice_command("run", path, "--write")
+    assert result.exit_code == 1
+    assert f"error: {line}" in result.stderr.splitlines()
+    assert "bound" in result.stdout
+    assert path.read_text() == before
+    path = save(tmp_path / "2.json", expect={"binds": {"ns/a": "n1"}})
+    result = pumice_command("test", path)
+    assert result.exit_code == 1
+    assert line in result.output
+
+
+def test_tables_are_not_padded_when_nobody_looks(tmp_path, pumice_command):
+    result = pumice_command("run", save(tmp_path / "1.json"))
+    assert all(line == line.rstrip() for line in result.stdout.splitlines())
+    assert max(map(len, result.stdout.splitlines())) < 60
+
+
 def test_an_error_of_pumice_is_one_message(tmp_path, pumice_command, monkeypatch):
     path = tmp_path / "1.json"
     path.write_text("{}")
@@ -246,7 +291,23 @@ def test_config_check_refuses_what_a_run_only_warns_of(tmp_path, pumice_command)
     result = pumice_command("config", "check", path)
     assert result.exit_code == 1
     assert "line 6: " in result.stdout
-    assert result.stdout.endswith("; ignored\n")
+    assert result.stdout.endswith("; it has no effect\n")
+
+
+def test_config_check_looks_at_the_section_of_measurements(tmp_path, pumice_command):
+    path = tmp_path / "my.conf"
+    path.write_text(f"{CONF}metrics:\n  type: prometeus\n  interval: soon\n")
+    lines = pumice_command("config", "check", path).stdout.splitlines()
+    assert [line.split(": ")[1:3] for line in lines] == [
+        ["line 6", "metrics.type"],
+        ["line 7", "metrics.interval"],
+    ]
+
+
+def test_config_check_does_not_ask_for_files_of_the_pod(tmp_path, pumice_command):
+    path = tmp_path / "my.conf"
+    path.write_text(f"{CONF}metrics:\n  type: metrics-server\n")
+    assert pumice_command("config", "check", path).exit_code == 0
 
 
 def test_run_refuses_a_plugin_that_does_not_exist(tmp_path, pumice_command):

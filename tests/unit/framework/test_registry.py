@@ -105,7 +105,47 @@ def test_what_a_plugin_says_of_its_own_arguments_is_told_with_the_line():
 
 
 def test_a_good_configuration_has_no_problems():
-    assert check_conf(conf(TWO_TIERS), PLUGINS, ACTIONS) == []
+    text = TWO_TIERS.replace("  - name: first\n  - name: second", "  - name: second")
+    assert check_conf(conf(text), PLUGINS, ACTIONS) == []
+
+
+def test_what_stands_there_twice_is_odd():
+    text = TWO_TIERS.replace('"allocate"', '"allocate, allocate"')
+    action, plugin = check_conf(conf(text), PLUGINS, ACTIONS)
+    assert {action.severity, plugin.severity} == {"odd"}
+    assert str(action).startswith("line 2: actions: wanted each action once, found 'allocate 2")
+    assert str(plugin) == (
+        "line 9: tiers[1].plugins[0]: wanted each plugin once, found 'first' "
+        "(also on line 5; it is asked twice)"
+    )
+
+
+def test_the_place_of_a_plugin_counts_entries_that_cannot_be_read():
+    text = TWO_TIERS.replace("  - name: first\n  - name: second", "  - oops\n  - name: secund")
+    problems = check_conf(read_conf(text), PLUGINS, ACTIONS)
+    assert [problem.field for problem in problems] == ["tiers[1].plugins[0]", "tiers[1].plugins[1]"]
+
+
+def no_plugin():
+    raise ImportError("half a distribution")
+
+
+def test_an_installed_plugin_that_cannot_be_loaded_hurts_only_itself(monkeypatch):
+    entries = [
+        SimpleNamespace(name="good", value="a:Good", load=lambda: First),
+        SimpleNamespace(name="bad", value="b:Bad", load=no_plugin),
+        SimpleNamespace(name="odd", value="c:odd", load=lambda: "a text"),
+    ]
+    monkeypatch.setattr(registry.metadata, "entry_points", lambda group: entries)
+    found = installed_plugins()
+    assert found["good"] is First
+    text = "actions: allocate\ntiers:\n- plugins:\n  - name: {}\n"
+    assert check_conf(conf(text.format("good")), found, ACTIONS) == []
+    (problem,) = check_conf(conf(text.format("bad")), found, ACTIONS)
+    assert problem.severity == "error"
+    assert "b:Bad cannot be loaded: ImportError: half a distribution" in problem.hint
+    (problem,) = check_conf(conf(text.format("odd")), found, ACTIONS)
+    assert "no subclass" in problem.hint
 
 
 def test_the_deciding_order_names_plugins_tier_by_tier():

@@ -172,6 +172,7 @@ def test_a_hook_of_facts_must_not_follow_moves():
 def test_a_hook_must_not_write_into_what_it_reads():
     def spoil(_, task, nodes):
         nodes.idle[CPU] += 1.0
+        return nodes.idle[CPU] > 0
 
     error = problem_of(broken(filter_nodes=spoil))
     assert "nodes.books" in str(error)
@@ -289,3 +290,25 @@ def test_a_hook_that_reads_tables_instead_of_rows_is_found_out():
 def test_votes_may_follow_moves_as_long_as_they_are_taken_back():
     cls = broken(job_ready=lambda _, job: job.counts[Status.PENDING] == 0)
     check_plugin(cls)
+
+
+def test_a_hook_that_can_only_answer_none_lacks_a_return():
+    def forgot(_, shape, facts):
+        facts.labelled("a")
+
+    def pointless(_, shape, facts):
+        return None
+
+    for method in (forgot, pointless):
+        error = problem_of(broken(score_shape=method))
+        assert error.hook == "score_shape"
+        assert "is a return missing?" in str(error)
+
+
+def test_a_hook_may_answer_none_now_and_then():
+    def sometimes(_, shape, facts):
+        if shape.request[CPU, 0] >= 0:
+            return None
+        return np.zeros(len(facts))
+
+    check_plugin(broken(score_shape=sometimes))

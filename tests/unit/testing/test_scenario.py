@@ -5,8 +5,9 @@ import json
 import pytest
 
 from pumice.api.conf import DEFAULT_CONF
-from pumice.errors import ScenarioError
+from pumice.errors import ManifestError, ScenarioError
 from pumice.testing.builders import node, pod
+from pumice.testing.runner import default_scheduler, play
 from pumice.testing.scenario import is_scenario, load_scenario, scenario_from
 
 OBJECTS = [node("n1"), pod("p1")]
@@ -180,3 +181,36 @@ def test_manifests_and_configurations_are_no_scenarios():
     assert not is_scenario({"kind": "Node", "objects": []})
     assert not is_scenario({"actions": "allocate"})
     assert not is_scenario([{"objects": []}])
+
+
+BAD = """\
+objects:
+- apiVersion: v1
+  kind: Node
+  metadata: {name: n1}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: p}
+  spec:
+    containers:
+    - name: c
+      resources:
+        requests:
+          cpu: 1x
+"""
+
+
+def test_an_object_that_cannot_be_used_is_told_with_its_line(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text(BAD)
+    with pytest.raises(ManifestError) as caught:
+        play(load_scenario(path), default_scheduler)
+    assert caught.value.file == f"{path}:13"
+
+
+def test_an_object_without_a_kind_is_told_with_its_line(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text(BAD.replace("kind: Pod", "kin: Pod"))
+    with pytest.raises(ScenarioError) as caught:
+        load_scenario(path)
+    assert caught.value.file == f"{path}:5"

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from pumice.cli.connect import ConnectOptions
+from pumice.cli.connect import ConnectOptions, trouble
 from pumice.cluster.base import Cluster, Manifest
 from pumice.cluster.embedded.kinds import BUILT_IN
 from pumice.errors import (
@@ -126,12 +126,18 @@ def verb(
 
 
 def perform(group: VerbGroup, verb: Verb, connect: Connect, **call: Any) -> int:
-    """Run a verb and give the exit code; a failure is told where results are told."""
+    """Run a verb and give the exit code; a failure is told where results are told.
+
+    Raises:
+        ClickException: no cluster answers, and not the original's ways are asked for.
+    """
     options = call["options"]
     try:
         cluster = connect(ConnectOptions(options["kubeconfig"], options["master"]))
         verb.run(Call(cluster=cluster, **call))
     except (VerbError, PumiceError) as error:
+        if isinstance(error, ServiceError) and not call.get("exact"):
+            raise click.ClickException(trouble(error)) from error
         call["echo"](f"Failed to {verb.name} {group.name}: {message_of(error)}\n")
         return FAILED
     return 0

@@ -1,0 +1,59 @@
+"""`pumice demo`: three queues, gangs, a preemption, a reclaim, a rescheduling, in a few seconds."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pumice.cli.worlds import print_text
+from pumice.errors import InputError
+
+if TYPE_CHECKING:
+    from pumice.cli.demo.telling import Told
+
+
+@click.command()
+@click.option(
+    "--report",
+    metavar="FILE",
+    default="pumice-demo.html",
+    show_default=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write the report with charts.",
+)
+def demo(*, report: Path) -> None:
+    """Play a short story on an embedded cluster and tell what was decided, and why.
+
+    Scheduler, controllers and binder are those of a real cluster, on a virtual clock.
+    """
+    from pumice.cli.demo.charts import write_report  # noqa: PLC0415  (loads NumPy)
+    from pumice.cli.demo.script import load_script  # noqa: PLC0415
+    from pumice.cli.demo.stage import Stage  # noqa: PLC0415
+    from pumice.cli.demo.telling import tell  # noqa: PLC0415
+
+    script = load_script()
+    played = Stage(script).play()
+    chapters = tell(played)
+    print_text(
+        f"{script.title}: {len(script.jobs)} jobs in {len(script.deserved)} queues", bold=True
+    )
+    _print(chapters)
+    try:
+        report.parent.mkdir(parents=True, exist_ok=True)
+        page, table = write_report(played, chapters, report)
+    except OSError as error:
+        raise InputError(
+            wanted="a place for the report", found=error.strerror, file=str(report)
+        ) from None
+    ended = sum(phase == "Completed" for phase in played.phases.values())
+    click.echo(f"\nAll {ended} jobs completed after {played.cycles} cycles.")
+    click.echo(f"report: {page.resolve()}\ndecisions: {table.resolve()}")
+
+
+def _print(chapters: "Sequence[Told]") -> None:
+    for number, chapter in enumerate(chapters, start=1):
+        click.secho(f"\n{number}. {chapter.title}", bold=True)
+        print_text(chapter.text, indent="   ")
+        for line in chapter.lines:
+            print_text(line, indent="     ", first="   • ")

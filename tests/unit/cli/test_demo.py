@@ -1,0 +1,158 @@
+"""`pumice demo`: every chapter shows what it promises, from what was really decided."""
+
+import csv
+
+import pytest
+from click.testing import CliRunner
+
+from pumice.cli.demo.script import load_script
+from pumice.cli.demo.stage import Stage
+from pumice.cli.demo.telling import clock, tell
+from pumice.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def script():
+    return load_script()
+
+
+@pytest.fixture(scope="module")
+def played(script):
+    return Stage(script).play()
+
+
+@pytest.fixture(scope="module")
+def chapters(script, played):
+    told = tell(played)
+    return {chapter.kind: one for chapter, one in zip(script.chapters, told, strict=True)}
+
+
+def job(script, name):
+    return script.jobs[name][1]
+
+
+def first_binds(played, name):
+    binds = played.of("bind", job=name)
+    return [one for one in binds if one.at == binds[0].at]
+
+
+def test_the_story_has_three_queues_and_all_chapters(script):
+    assert len(script.deserved) == 3
+    assert [one.kind for one in script.chapters] == [
+        "gangs",
+        "waiting",
+        "preempt",
+        "reclaim",
+        "shuffle",
+    ]
+
+
+def test_every_gang_starts_whole(script, played):
+    for name, (_, facts) in script.jobs.items():
+        assert len(first_binds(played, name)) >= facts["gang"], name
+
+
+def test_every_job_completes(script, played):
+    assert played.phases == dict.fromkeys(sorted(script.jobs), "Completed")
+
+
+def test_no_node_and_no_cluster_is_overcommitted(script, played):
+    held: dict[str, int] = {}
+    for one in played.happenings:
+        cpus = job(script, one.job)["cpu"]
+        held[one.node] = held.get(one.node, 0) + (cpus if one.what == "bind" else -cpus)
+        assert 0 <= held[one.node] <= 8
+
+
+def test_one_queue_borrows_what_another_leaves(played, chapters):
+    at = played.of("bind", job="etl")[0].at
+    held = next(held for when, held in played.held if when == at)
+    assert (held["analytics"], held["serving"]) == (16, 0)
+    assert "analytics 16 cpus of 8 deserved, 8 of them borrowed" in chapters["gangs"].lines[-1]
+
+
+def test_a_gang_that_does_not_fit_waits_without_a_single_pod(script, played, chapters):
+    assert len(first_binds(played, "sweep")) == job(script, "sweep")["pods"]
+    assert played.of("bind", job="sweep")[0].at > 100
+    assert "no node fits" in chapters["waiting"].lines[0]
+    assert "the gang of 6 is short by 6" in chapters["waiting"].lines[0]
+
+
+def test_preempt_evicts_less_important_pods_of_the_same_queue(script, played, chapters):
+    evicted = played.of("evict", whom="hotfix")
+    assert {(one.by, one.job) for one in evicted} == {("preempt", "notebooks")}
+    assert played.queues["notebooks"] == played.queues["hotfix"]
+    assert played.priorities["notebooks"] < played.priorities["hotfix"]
+    left = job(script, "notebooks")["pods"] - len(evicted)
+    assert left >= job(script, "notebooks")["gang"]
+    assert "has priority 0, the other 1000" in chapters["preempt"].lines[1]
+
+
+def test_reclaim_evicts_pods_of_a_queue_that_holds_more_than_it_deserves(script, played, chapters):
+    evicted = played.of("evict", whom="api")
+    assert {(one.by, one.job) for one in evicted} == {("reclaim", "etl")}
+    assert played.queues["etl"] != played.queues["api"]
+    before = [held for when, held in played.held if when < evicted[0].at][-1]
+    after = next(held for when, held in played.held if when == played.of("bind", job="api")[0].at)
+    assert before["analytics"] > script.deserved["analytics"] == after["analytics"]
+    assert after["serving"] == script.deserved["serving"]
+    assert any("reclaim evicts for api" in line for line in chapters["reclaim"].lines)
+
+
+def test_shuffle_moves_pods_from_the_hot_node_to_an_idle_one(played, chapters):
+    evicted = played.of("evict", job="render")
+    assert {(one.by, one.whom) for one in evicted} == {("shuffle", "")}
+    hot = {one.node for one in evicted}
+    assert len(hot) == 1
+    again = [one for one in played.of("bind", job="render") if one.at > evicted[0].at]
+    assert not hot & {one.node for one in again}
+    before = [load for when, load in played.measured if when <= evicted[0].at][-1]
+    after = next(load for when, load in played.measured if when > again[-1].at)
+    assert max(before.values()) == 100.0
+    assert max(after.values()) <= 80.0
+    assert chapters["shuffle"].lines[-1].startswith("afterwards: ")
+
+
+def test_evicted_pods_run_again(played):
+    for one in played.of("evict"):
+        assert any(bind.at > one.at for bind in played.of("bind", pod=one.pod))
+
+
+def test_the_same_story_is_played_each_time(script, played):
+    assert Stage(script).play() == played
+
+
+def test_times_are_minutes_and_seconds():
+    assert (clock(0), clock(61.9), clock(600)) == ("0:00", "1:01", "10:00")
+
+
+def test_the_command_tells_the_chapters_and_writes_the_report(tmp_path, script):
+    file = tmp_path / "new" / "demo.html"
+    result = CliRunner().invoke(main, ["demo", "--report", str(file)])
+    assert result.exit_code == 0
+    for number, chapter in enumerate(script.chapters, start=1):
+        assert f"{number}. {chapter.title}\n" in result.output
+    assert f"report: {file.resolve()}\n" in result.output
+    page = file.read_text()
+    assert "<h2>The story</h2>" in page
+    assert 'id="gantt"' in page
+    with (tmp_path / "new" / "demo-decisions.csv").open(newline="") as table:
+        kinds = [row["decision"] for row in csv.DictReader(table)]
+    assert kinds.count("evict") == 11
+
+
+def test_the_report_is_the_same_each_time(tmp_path):
+    pages = []
+    for name in ("a", "b"):
+        folder = tmp_path / name
+        folder.mkdir()
+        CliRunner().invoke(main, ["demo", "--report", str(folder / "demo.html")])
+        pages.append((folder / "demo.html").read_bytes())
+    assert pages[0] == pages[1]
+
+
+def test_a_report_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(main, ["demo", "--report", str(tmp_path / "file" / "x.html")])
+    assert result.exit_code == 2
+    assert "wanted a place for the report" in result.output

@@ -1,0 +1,90 @@
+"""explain, whatif, snapshot and queue order without files: on the cluster that runs."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from pumice.cli.main import main
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.testing import node, pod, pod_group, queue
+
+NOTE = "note: scheduler configuration: the built-in configuration\n"
+OPEN = {"status": {"state": "Open"}}
+
+
+@pytest.fixture
+def cluster():
+    made = EmbeddedCluster()
+    for manifest in (node("n1", cpu=4), queue("default"), pod_group("j")):
+        made.create(manifest)
+    made.update_status({**made.get("Queue.scheduling.volcano.sh", "", "default"), **OPEN})
+    made.create(pod("j-0", group="j", cpu=6))
+    return made
+
+
+@pytest.fixture
+def ask(cluster):
+    return lambda *words: CliRunner().invoke(main, list(words), obj=lambda _: cluster)
+
+
+def test_explain_asks_the_cluster_and_tells_which_configuration_holds(ask):
+    result = ask("explain", "j")
+    assert result.exit_code == 0
+    assert result.stderr == NOTE
+    assert "cpu 0 in use + 6 asked for is more than 4" in result.stdout
+
+
+def test_data_for_programs_is_alone_on_the_output(ask):
+    assert set(json.loads(ask("explain", "-o", "json").stdout)) == {"default/j"}
+
+
+def test_whatif_asks_the_cluster(ask):
+    result = ask("whatif", "--job", "j", "--set", "node/n1.allocatable.cpu=8")
+    assert "default/j starts now: 1 pod on 1 node." in result.stdout
+
+
+def test_queue_order_asks_the_cluster(ask):
+    assert "default/j" in ask("queue", "order").stdout
+
+
+def test_a_snapshot_is_taken_shown_and_compared(ask, cluster, tmp_path):
+    file = str(tmp_path / "s.yaml")
+    assert ask("snapshot", "save", "-o", file).exit_code == 0
+    assert "1 nodes" in ask("snapshot", "show").stdout
+    same = ask("snapshot", "diff", file)
+    assert (same.exit_code, same.stdout) == (0, "no differences\n")
+    cluster.create(node("n2", cpu=8))
+    changed = ask("snapshot", "diff", file)
+    assert changed.exit_code == 1
+    assert "Node n2" in changed.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("explain",),
+        ("explain", "j"),
+        ("whatif", "--job", "j"),
+        ("queue", "order"),
+        ("snapshot", "show"),
+        ("queue", "list"),
+        ("job", "list"),
+    ],
+)
+def test_without_a_cluster_one_line_says_what_to_do(words, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    result = CliRunner().invoke(main, list(words))
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: no cluster to talk to: start one with 'pumice up', or name one")
+
+
+def test_a_cluster_that_does_not_answer_is_told_in_one_line(tmp_path):
+    result = CliRunner().invoke(main, ["explain", "--master", "127.0.0.1:1"])
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    assert "connection refused" in line

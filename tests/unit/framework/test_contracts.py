@@ -1,0 +1,112 @@
+"""Wrong answers of a plugin are told and never stop a cycle."""
+
+import logging
+
+import numpy as np
+import pytest
+
+from pumice.api.conf import parse_conf
+from pumice.framework.contracts import contract_of
+from pumice.framework.hooks import HOOKS
+from pumice.framework.plugin import Plugin
+from pumice.plugins.binpack import Binpack
+from pumice.scheduler import Scheduler
+from pumice.testing.samples import sample_cluster
+
+CONF = """
+actions: "enqueue, allocate, preempt, reclaim, gangpreempt, gangreclaim, shuffle, backfill"
+tiers:
+- plugins:
+  - name: odd
+  - name: priority
+  - name: gang
+  - name: conformance
+  - name: network-topology-aware
+- plugins:
+  - name: drf
+  - name: predicates
+  - name: proportion
+"""
+NOW = 1_767_229_200.0
+ANSWERING = [hook.name for hook in HOOKS if not hook.name.startswith("on_")]
+
+
+def asked_about(hook, args):
+    """Count the rows a hook is asked about, where it is asked about several."""
+    if hook.startswith("order_") and hook != "order_subgroups":
+        return len(args[0])
+    return next((len(one) for one in reversed(args) if hasattr(one, "__len__")), 1)
+
+
+WRONG = {
+    "nothing": lambda n: None,
+    "a text": lambda n: "x",
+    "an object": lambda n: object(),
+    "not a number": lambda n: float("nan"),
+    "too large": lambda n: 10**9,
+    "too few": lambda n: np.zeros(n + 1),
+    "texts": lambda n: np.array(["a"] * n),
+    "objects": lambda n: np.array([object()] * n),
+    "not numbers": lambda n: np.full(n, np.nan),
+    "unknown codes": lambda n: np.full(n, 99),
+}
+
+
+@pytest.fixture
+def quiet(monkeypatch):
+    monkeypatch.setattr(logging.getLogger("pumice"), "disabled", True)
+    monkeypatch.setattr(logging.getLogger("pumice.framework.dispatch"), "disabled", True)
+
+
+@pytest.mark.parametrize("hook", ANSWERING)
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_answer_stops_nothing(hook, wrong, quiet):
+    def answer(_, *args):
+        return WRONG[wrong](asked_about(hook, args))
+
+    cls = type(Plugin)("Odd", (Plugin,), {"__doc__": "Odd.", hook: answer}, name="odd")
+    decisions = Scheduler(parse_conf(CONF), plugins={"odd": cls}).cycle(sample_cluster(0), NOW)
+    for line in decisions.failures:
+        assert line.startswith(f"plugin odd failed in {hook}: ")
+
+
+@pytest.mark.parametrize(
+    ("hook", "answer", "wanted"),
+    [
+        ("filter_task", "no", "a Reason or None"),
+        ("job_enqueueable", None, "a number"),
+        ("job_ready", None, "true or false"),
+        ("job_valid", 7, "a text, empty if all is well"),
+        ("victims", None, "a list of some of the tasks"),
+        ("victims", [77], "a list of some of the tasks"),
+        ("domain_levels", [3], "lists of domains, level by level"),
+        ("compare_queues", "left", "a number"),
+    ],
+)
+def test_what_was_wanted_is_told(hook, answer, wanted):
+    assert contract_of(Plugin(), hook)(answer, ([1, 2], [1, 2]), Plugin()) == wanted
+
+
+@pytest.mark.parametrize(
+    ("hook", "answer"),
+    [
+        ("filter_task", None),
+        ("job_enqueueable", 1),
+        ("job_ready", np.bool_(1)),
+        ("job_valid", ""),
+        ("victims", [2]),
+        ("victims", np.array([1, 2])),
+        ("domain_levels", []),
+        ("compare_queues", -0.5),
+        ("preemptable", [True, False]),
+        ("preemptable", None),
+        ("order_jobs", [0.0, 1.0]),
+    ],
+)
+def test_right_answers_pass(hook, answer):
+    assert contract_of(Plugin(), hook)(answer, ([1, 2], [1, 2]), Plugin()) == ""
+
+
+def test_plugins_of_pumice_are_held_to_what_is_cheap():
+    assert contract_of(Binpack(), "job_ready") is None
+    assert contract_of(Binpack(), "score_nodes") is not contract_of(Plugin(), "score_nodes")
