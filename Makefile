@@ -5,18 +5,22 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench
+.PHONY: help setup demo test check e2e bench
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make the virtual environment
 
-demo: $(STAMP) ## schedule a small cluster and show what was decided
-	$(BIN)/pumice run examples/first-cluster.yaml
+demo: $(STAMP) ## play a story on an embedded cluster and write a report
+	$(BIN)/pumice demo --report build/demo.html
 
 test: $(STAMP) ## run all tests
 	$(BIN)/pytest -q -n 2
+
+e2e: $(STAMP) ## run the tests on a real control plane, built on the first run
+	$(BIN)/python -m tests.e2e_kube.controlplane.build
+	$(BIN)/pytest -q -p no:randomly tests/e2e_kube
 
 check: $(STAMP) ## format, lint, types, layers
 	$(BIN)/ruff format --check .

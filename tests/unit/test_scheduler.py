@@ -33,10 +33,11 @@ def test_a_name_that_does_not_exist_refuses_the_configuration():
         Scheduler(parse_conf(CONF.replace("allocate", "alocate")))
 
 
-def test_an_argument_that_cannot_be_used_is_told_and_passed_over():
+def test_an_argument_that_cannot_be_used_is_told_and_passed_over(caplog):
     scheduler = Scheduler(parse_conf(CONF.replace("gang", "sla\n    arguments: {x: 1}")))
     (problem,) = scheduler.ignored
     assert (problem.line, problem.severity) == (5, "ignored")
+    assert caplog.messages == [f"configuration: {problem}"]
 
 
 def test_plugins_find_again_what_they_kept():

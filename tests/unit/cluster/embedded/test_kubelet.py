@@ -1,5 +1,7 @@
 """The simulated kubelet: pods start, last, end, and go, all by the clock."""
 
+from itertools import pairwise
+
 import pytest
 
 from pumice.cluster.embedded.clock import VirtualClock
@@ -118,7 +120,7 @@ def test_each_wait_is_longer_than_the_last_up_to_five_minutes(cluster):
         cluster.clock.advance(0.5)
         if container(cluster)["restartCount"] > len(times):
             times.append(cluster.now())
-    waits = [b - a - 0.5 for a, b in zip(times, times[1:], strict=False)]
+    waits = [b - a - 0.5 for a, b in pairwise(times)]
     assert waits == [20, 40, 80, 160, 300, 300, 300]
 
 

@@ -1,0 +1,149 @@
+"""Fixtures of the tests on a real control plane: one plane a session, one space a test."""
+
+import re
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e_kube.controlplane.audit import AuditLog
+from tests.e2e_kube.controlplane.build import MissingToolError, Programs
+from tests.e2e_kube.controlplane.plane import ControlPlane
+from tests.e2e_kube.controlplane.processes import free_ports
+from tests.e2e_kube.install import install, webhook_configurations, webhook_flags
+from tests.e2e_kube.kubectl import Kubectl, documents
+from tests.e2e_kube.servers import Scheduling, Server, Servers
+from tests.e2e_kube.space import Space, job
+from tests.e2e_kube.waiting import until
+
+_HOW = (["-o", "wide"], ["--sort-by=.lastTimestamp"])
+_numbers = count()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark everything here, with a time that includes starting a scheduler on a busy machine."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.e2e)
+            item.add_marker(pytest.mark.timeout(150))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    """Show the state of the cluster and the logs of Pumice below what failed."""
+    report = yield
+    if report.failed and hasattr(item, "funcargs"):
+        servers, kubectl = (item.funcargs.get(name) for name in ("servers", "kubectl"))
+        for server in servers.running if servers else ():
+            report.sections.append((f"log of {server.process.name}", server.process.tail(60)))
+        if kubectl is not None:
+            for kind in ("pods", "podgroups", "jobs.batch.volcano.sh", "queues", "nodes", "events"):
+                shown = kubectl.run("get", kind, "--all-namespaces", *_HOW[kind == "events"])
+                report.sections.append((kind, "\n".join(shown.stdout.splitlines()[-30:])))
+    return report
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Run a control plane; what it needs is built on the first run."""
+    try:
+        plane = ControlPlane(
+            tmp_path_factory.mktemp("plane") / "plane", Programs.from_environment()
+        )
+    except MissingToolError as missing:
+        pytest.skip(str(missing))
+    plane.start()
+    yield plane
+    plane.stop()
+
+
+@pytest.fixture(scope="session")
+def kubectl(plane: ControlPlane) -> Kubectl:
+    """Install Pumice; gives kubectl with all rights."""
+    kubectl = Kubectl(plane.programs["kubectl"], plane.admin_kubeconfig)
+    install(kubectl)
+    return kubectl
+
+
+@pytest.fixture(scope="session")
+def servers(plane: ControlPlane, kubectl: Kubectl) -> Iterator[Servers]:
+    """Give what starts processes of Pumice; in the end none of them may have lacked a right."""
+    servers = Servers(plane, plane.directory / "logs")
+    yield servers
+    assert not servers.running
+    refused = AuditLog(plane.audit_log, from_start=True).refused()
+    assert not refused, "rights that the deployment does not give:\n" + "\n".join(refused)
+
+
+@pytest.fixture(scope="module")
+def controllers(servers: Servers) -> Iterator[Server]:
+    """Run the controllers."""
+    flags = {"kube-api-qps": 500, "kube-api-burst": 1000}
+    with servers.serving("controllers", flags) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def webhooks(plane: ControlPlane, servers: Servers, kubectl: Kubectl) -> Iterator[Server]:
+    """Run admission and register it."""
+    pair = plane.authority.server("webhooks")
+    port = free_ports(1)[0]
+    flags = {
+        "listen-address": "127.0.0.1",
+        "port": port,
+        "tls-cert-file": pair.certificate,
+        "tls-private-key-file": pair.key,
+        **webhook_flags(),
+    }
+    with servers.serving("webhooks", flags) as server:
+        registered = webhook_configurations(port, plane.authority.own.certificate)
+        kubectl.apply(*registered)
+        bad = job("bad", replicas=1, min_available=2)
+        until(
+            "a bad job refused",
+            lambda: (
+                kubectl.run("create", "--dry-run=server", "-f", "-", given=documents([bad])).stderr
+            ),
+            lambda said: "denied the request" in said,
+        )
+        try:
+            yield server
+        finally:
+            for each in registered:
+                kubectl("delete", each["kind"], each["metadata"]["name"])
+
+
+@pytest.fixture
+def space(plane: ControlPlane, kubectl: Kubectl, request: pytest.FixtureRequest) -> Iterator[Space]:
+    """Give a namespace of its own; what is in it, all nodes and queues are removed afterwards."""
+    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).removeprefix("test-")
+    name = f"{words[:40].strip('-')}-{next(_numbers)}"
+    kubectl("create", "namespace", name)
+    space = Space(kubectl, plane.api, name)
+    yield space
+    space.clear()
+
+
+@pytest.fixture(scope="module")
+def default_scheduler(
+    servers: Servers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    """Run one scheduler with the usual configuration for all tests of a module."""
+    conf = tmp_path_factory.mktemp("conf") / "volcano-scheduler.conf"
+    with Scheduling(servers, conf)() as server:
+        yield server
+
+
+@pytest.fixture
+def scheduler(servers: Servers, tmp_path: Path) -> Scheduling:
+    """Give what runs a scheduler with a configuration, as a context."""
+    (tmp_path / "conf").mkdir()
+    return Scheduling(servers, tmp_path / "conf" / "volcano-scheduler.conf")
+
+
+@pytest.fixture
+def audit(plane: ControlPlane) -> AuditLog:
+    """Give the audit log from the start of the test."""
+    return AuditLog(plane.audit_log)

@@ -1,0 +1,194 @@
+"""What goes wrong on real clusters: leaders that die or freeze, kills, closed watches, restarts.
+
+Each pod must be bound exactly once: the API server's own audit log is counted.
+"""
+
+import re
+import signal
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from pumice.testing.builders import pod, pod_group
+from tests.e2e_kube.install import HOME
+from tests.e2e_kube.waiting import stays, until
+
+GANGS = 12
+SIZE = 10
+ELECTION = {
+    "leader-elect": "true",
+    "leader-elect-resource-namespace": HOME,
+    "leader-elect-lease-duration": "3s",
+    "leader-elect-renew-deadline": "2s",
+    "leader-elect-retry-period": "500ms",
+}
+
+
+def gangs(space, count=GANGS, *, first=0, notes=None):
+    """Build gangs of pods, as other tools than Jobs make them."""
+    made = []
+    for number in range(first, first + count):
+        made.append(pod_group(f"gang-{number}", namespace=space.namespace, min_member=SIZE))
+        made += [
+            pod(
+                f"gang-{number}-{index}",
+                namespace=space.namespace,
+                group=f"gang-{number}",
+                cpu="100m",
+                annotations=notes,
+            )
+            for index in range(SIZE)
+        ]
+    for each in made:
+        each.pop("status")
+        each["metadata"].pop("uid")
+    return made
+
+
+def wait_all_bound(space, count, timeout_s=60):
+    return until(
+        f"{count} pods placed",
+        space.placed,
+        lambda placed: len(placed) == count,
+        timeout_s=timeout_s,
+    )
+
+
+def bound_once(audit, space, count, *, killed=False):
+    """Check that each pod was bound exactly once, to the node on which it still is.
+
+    What a killed process had just asked may have been done without anybody to answer to.
+    """
+    binds = audit.binds(space.namespace)
+    assert len(binds) == count or (killed and len(binds) < count)
+    assert set(binds.values()) == {1}
+    placed = space.placed()
+    targets = {
+        (request.name, request.sent["target"]["name"])
+        for request in audit.requests()
+        if request.resource == "pods/binding" and request.status < 300
+    }
+    assert targets <= set(placed.items())
+    assert max(Counter(placed.values()).values()) <= 40  # 4 CPUs by 100m
+
+
+def holder(kubectl):
+    done = kubectl.run(
+        "get", "lease", "volcano", "-n", HOME, "-o", "jsonpath={.spec.holderIdentity}"
+    )
+    return done.stdout
+
+
+@pytest.fixture
+def two_schedulers(space, servers, scheduler):
+    """Run two candidates; gives the leader, then the other."""
+    with scheduler(**ELECTION) as first:
+        until("a leader", lambda: holder(space.kubectl))
+        with scheduler(**ELECTION) as second:
+            yield first, second
+    space.kubectl.inside(HOME)("delete", "lease", "volcano")
+
+
+def test_the_second_scheduler_takes_over_when_the_leader_is_killed(
+    space, servers, two_schedulers, audit
+):
+    first, _ = two_schedulers
+    led = holder(space.kubectl)
+    space.nodes(4, cpu=4)
+    space.kubectl.create(*gangs(space))
+    until("work begun", lambda: audit.binds(space.namespace))
+    servers.kill(first)
+    space.kubectl.create(*gangs(space, 4, first=GANGS))
+    wait_all_bound(space, (GANGS + 4) * SIZE)
+    assert holder(space.kubectl) != led
+    bound_once(audit, space, (GANGS + 4) * SIZE, killed=True)
+
+
+def test_a_leader_that_froze_binds_nothing_when_it_wakes(space, servers, two_schedulers, audit):
+    first, _ = two_schedulers
+    space.nodes(4, cpu=4)
+    led = holder(space.kubectl)
+    first.process.send(signal.SIGSTOP)
+    space.kubectl.create(*gangs(space, 4))
+    until("another leader", lambda: holder(space.kubectl), lambda now: now not in ("", led))
+    wait_all_bound(space, 4 * SIZE)
+    first.process.send(signal.SIGCONT)
+    assert servers.wait_end(first) == 1, "it goes, to be started afresh"
+    now = holder(space.kubectl)
+    space.kubectl.create(*gangs(space, 4, first=4))
+    wait_all_bound(space, 8 * SIZE)
+    assert holder(space.kubectl) == now
+    bound_once(audit, space, 8 * SIZE)
+    refused = [r for r in audit.requests() if r.resource == "pods/binding" and r.status >= 300]
+    assert not refused, "the one that woke up tried to bind"
+
+
+def test_a_leader_that_ends_hands_over_at_once(space, servers, two_schedulers):
+    first, second = two_schedulers
+    led = holder(space.kubectl)
+    servers.stop(first)
+    until(
+        "handed over", lambda: holder(space.kubectl), lambda now: now not in ("", led), timeout_s=15
+    )
+    until("the second ready", second.ready)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_killed_scheduler_loses_nothing(space, servers, scheduler, audit, seed):
+    space.nodes(4, cpu=4)
+    space.kubectl.create(*gangs(space))
+    total = GANGS * SIZE
+    moment = int(np.random.default_rng(seed).integers(1, total * 3 // 4))
+    with scheduler() as first:
+        until(
+            f"{moment} pods bound",
+            lambda: audit.binds(space.namespace).total(),
+            lambda bound: bound >= moment,
+        )
+        servers.kill(first)
+    with scheduler():
+        wait_all_bound(space, total)
+        until("all running", space.running, lambda seen: seen == total)
+    bound_once(audit, space, total, killed=True)
+
+
+def closed_watches(plane):
+    """Count the watches of pods that the API server has ended because they were too slow."""
+    lines = re.findall(
+        r'(?m)^apiserver_terminated_watchers_total\{.*resource="pods".*\} (\S+)$',
+        plane.api.request("GET", "/metrics")[1],
+    )
+    return sum(map(float, lines))
+
+
+def test_a_watch_that_the_server_closes_in_a_burst_is_taken_up_again(
+    space, scheduler, plane, audit
+):
+    space.nodes(4, cpu=4)
+    closed = closed_watches(plane)
+    with scheduler() as server:
+        server.process.send(signal.SIGSTOP)
+        # Far more than sockets hold: the server must give up on who does not read.
+        space.kubectl.create(*gangs(space, notes={"example.com/padding": "x" * 200_000}))
+        until(
+            "a watch closed by the server",
+            lambda: closed_watches(plane),
+            lambda now: now > closed,
+            timeout_s=60,
+        )
+        server.process.send(signal.SIGCONT)
+        wait_all_bound(space, GANGS * SIZE)
+    bound_once(audit, space, GANGS * SIZE)
+
+
+def test_a_restarted_api_server_is_found_again(space, scheduler, plane, audit):
+    space.nodes(4, cpu=4)
+    with scheduler() as server:
+        space.kubectl.create(*gangs(space, 4))
+        wait_all_bound(space, 4 * SIZE)
+        plane.restart_api_server()
+        space.kubectl.create(*gangs(space, 4, first=4))
+        wait_all_bound(space, 8 * SIZE)
+        stays("ready", server.ready, for_s=1)
+    bound_once(audit, space, 8 * SIZE)

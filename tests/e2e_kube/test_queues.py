@@ -1,0 +1,125 @@
+"""Queues on a real API server: shares, reclaim, preemption, hierarchy, closing."""
+
+import pytest
+
+from pumice.testing.builders import priority_class, queue
+from tests.e2e_kube.space import command, job
+from tests.e2e_kube.waiting import until
+
+pytestmark = pytest.mark.usefixtures("controllers", "webhooks")
+
+CONF = """
+actions: "enqueue, allocate, {action}, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+- plugins:
+  - name: predicates
+  - name: {sharing}
+  - name: nodeorder
+"""
+HIERARCHY = """
+actions: "enqueue, allocate, reclaim, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+- plugins:
+  - name: predicates
+  - name: capacity
+    enableHierarchy: true
+  - name: nodeorder
+"""
+
+
+def fresh(manifest):
+    """Leave out what the API server fills in."""
+    metadata = {key: value for key, value in manifest["metadata"].items() if key != "uid"}
+    return {key: value for key, value in manifest.items() if key != "status"} | {
+        "metadata": metadata
+    }
+
+
+def running(space, *jobs):
+    return [space.running(each) for each in jobs]
+
+
+def test_two_queues_share_and_the_second_reclaims_its_part(space, scheduler):
+    space.nodes(2, cpu=4)
+    space.kubectl.create(fresh(queue("left", weight=1)), fresh(queue("right", weight=1)))
+    with scheduler(CONF.format(action="reclaim", sharing="proportion")):
+        space.kubectl.create(job("first", replicas=8, min_available=1, queue="left"))
+        space.wait_running("first", 8)
+        space.kubectl.create(job("second", replicas=8, min_available=4, queue="right"))
+        until(
+            "four pods each",
+            lambda: running(space, "first", "second"),
+            lambda seen: seen == [4, 4],
+        )
+    evicted = space.events("Evict")
+    assert evicted, "nobody was told of the eviction"
+
+
+def test_a_more_important_job_preempts_in_its_queue(space, scheduler):
+    space.nodes(1, cpu=4)
+    space.kubectl.create(
+        fresh(priority_class("low", value=10)), fresh(priority_class("high", value=1000))
+    )
+    with scheduler(CONF.format(action="preempt", sharing="proportion")):
+        small = job("small", replicas=4, min_available=1, priority_class="low")
+        space.kubectl.create(small)
+        space.wait_running("small", 4)
+        space.kubectl.create(job("urgent", replicas=2, priority_class="high"))
+        until(
+            "two urgent pods, two others",
+            lambda: running(space, "small", "urgent"),
+            lambda seen: seen == [2, 2],
+        )
+
+
+def test_capacity_holds_on_every_level_of_the_hierarchy(space, scheduler):
+    """The department may use 6 of 8 CPUs; of these each team deserves 3, and one may borrow 1."""
+    space.nodes(2, cpu=4)
+    department = queue("dept", capability={"cpu": 6}, deserved={"cpu": 6}, parent="root")
+    team = {"capability": {"cpu": 4}, "deserved": {"cpu": 3}, "parent": "dept"}
+    with scheduler(HIERARCHY):
+        space.kubectl.create(fresh(department))
+        space.kubectl.create(fresh(queue("team-a", **team)), fresh(queue("team-b", **team)))
+        space.kubectl.create(job("first", replicas=6, min_available=1, queue="team-a"))
+        space.wait_running("first", 4)
+        space.kubectl.create(job("second", replicas=6, min_available=3, queue="team-b"))
+        until(
+            "three pods each",
+            lambda: running(space, "first", "second"),
+            lambda seen: seen == [3, 3],
+        )
+        until(
+            "six CPUs allocated in the department",
+            lambda: space.queue("dept")["status"].get("allocated", {}).get("cpu"),
+            lambda cpu: cpu == "6",
+        )
+
+
+def test_a_closed_queue_finishes_its_work_and_takes_no_more(space, scheduler):
+    space.nodes(1, cpu=4)
+    space.kubectl.create(fresh(queue("night")))
+    space.kubectl.wait("queue/night", ".status.state", "Open")
+    with scheduler():
+        space.kubectl.create(job("train", replicas=1, queue="night"))
+        space.wait_running("train", 1)
+        night = space.kubectl.get("queue/night")
+        space.kubectl.create(command("close-night", "CloseQueue", "Queue", night))
+        space.kubectl.wait("queue/night", ".status.state", "Closing")
+        said = space.kubectl.refuses(job("late", queue="night"))
+        assert "night" in said
+        assert "Closing" in said or "Open" in said
+        assert space.running("train") == 1
+        space.kubectl("delete", "vcjob/train")
+        space.kubectl("delete", "podgroups,pods", "--all", "--grace-period=0", "--force")
+        space.kubectl.wait("queue/night", ".status.state", "Closed")
+        space.kubectl.create(command("open-night", "OpenQueue", "Queue", night))
+        space.kubectl.wait("queue/night", ".status.state", "Open")
+        space.kubectl.create(job("late", queue="night"))
+        space.wait_running("late", 1)
