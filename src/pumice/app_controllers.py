@@ -1,7 +1,7 @@
 """Wiring: the controllers on a real cluster, until told to stop."""
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from pumice import logs
@@ -68,9 +68,18 @@ def controller_kinds(controllers: Collection[Controller]) -> tuple[str, ...]:
 
 
 def run_controllers(
-    cluster: Cluster, options: ControllerOptions, metrics: Metrics, stop: threading.Event
+    cluster: Cluster,
+    options: ControllerOptions,
+    metrics: Metrics,
+    stop: threading.Event,
+    *,
+    on_look: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run the controllers that are wanted; gives back once told to stop and all is done."""
+    """Run the controllers that are wanted; gives back once told to stop and all is done.
+
+    ``on_look`` is called before each look, and every second when there is nothing to look at:
+    whoever is not told any more may worry.
+    """
     for name in unknown_controllers(options.controllers):
         _log.warning("there is no such controller", controller=name)
     if not _wait_synced(cluster, stop):
@@ -79,7 +88,12 @@ def run_controllers(
     controllers = chosen_controllers(options)
     new_wake: Any = getattr(cluster, "new_wake", threading.Event)
     loop = LiveControllerLoop(
-        cluster, controllers, workers=_workers(options), wake=new_wake(), metrics=metrics
+        cluster,
+        controllers,
+        workers=_workers(options),
+        wake=new_wake(),
+        metrics=metrics,
+        on_look=on_look,
     )
     loop.on_change.append(ControllerFigures(metrics, loop.view).notice)
     names = ",".join(controller.name for controller in controllers)

@@ -22,6 +22,18 @@ def kind_of(manifest: Mapping[str, Any]) -> str:
     return f"{manifest['kind']}.{group}" if slash else str(manifest["kind"])
 
 
+def clone(value: Any) -> Any:
+    """Copy plain data all the way down."""
+    if type(value) is dict:
+        return {
+            key: clone(part) if type(part) is dict or type(part) is list else part
+            for key, part in value.items()
+        }
+    if type(value) is list:
+        return [clone(part) if type(part) is dict or type(part) is list else part for part in value]
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One step of a watch: what happened to an object, and the object after it."""

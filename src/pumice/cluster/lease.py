@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pumice import logs
 from pumice.cluster.base import Cluster, Manifest
-from pumice.errors import AlreadyExistsError, ClusterError, ConflictError, NotFoundError
+from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError
 
 KIND: Final = "Lease.coordination.k8s.io"
 _JITTER: Final = 0.2  # of the retry period, so that candidates do not ask in step
@@ -26,8 +26,9 @@ class LeaseElector:
     """One candidate for a lease.
 
     A holder counts as gone once its lease was not renewed for ``lease_s`` as seen from here.
-    Others do the same, so this process leads only until ``renew_s``, which must be less, after it
-    asked for the renewal that was granted last.  ``clock`` is steady and need not tell the time.
+    Others do the same, for the whole seconds of it that a lease can tell; so this process leads
+    only until ``renew_s``, which must be less, after it asked for the renewal granted last.
+    ``clock`` is steady and need not tell the time.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class LeaseElector:
             except (ConflictError, AlreadyExistsError):
                 _log.v(4).info("another candidate was faster", lease=self._name)
                 self._forget_if_taken()
-            except ClusterError as error:
+            except Exception as error:  # noqa: BLE001  # whatever it is, the next try may do better
                 _log.warning("cannot reach the lease", lease=self._name, error=error)
         return self.is_leader()
 
@@ -106,7 +107,7 @@ class LeaseElector:
         try:
             self._lease = self._cluster.update({**lease, "spec": {**_spec(lease), **given}})
             _log.info("gave the lease back", lease=self._name)
-        except ClusterError as error:
+        except Exception as error:  # noqa: BLE001  # it runs out by itself
             _log.warning("cannot give the lease back", lease=self._name, error=error)
 
     def _pause(self) -> float:
@@ -129,7 +130,7 @@ class LeaseElector:
         """After a conflict: see who holds the lease; another than this process ends its lead."""
         try:
             self._observe(self._cluster.get(KIND, self._namespace, self._name))
-        except ClusterError as error:
+        except Exception as error:  # noqa: BLE001  # the lead runs out by itself
             _log.warning("cannot reach the lease", lease=self._name, error=error)
 
     def _observe(self, lease: Manifest) -> None:

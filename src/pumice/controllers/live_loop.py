@@ -7,7 +7,7 @@ An object is not looked at again while something is being done about it.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -56,7 +56,8 @@ class LiveControllerLoop(ControllerLoop):
     """Runs controllers on a cluster whose answers take time.
 
     ``workers`` says by controller name how many of its objects are worked on side by side.
-    ``wake`` is set by the cluster when something changed there.
+    ``wake`` is set by the cluster when something changed there.  ``on_look`` is called before each
+    turn and each look.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class LiveControllerLoop(ControllerLoop):
         workers: Mapping[str, int] | None = None,
         wake: threading.Event | None = None,
         metrics: LookMetrics | None = None,
+        on_look: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(cluster, controllers, asked=ASKED)
         given = workers or {}
@@ -76,6 +78,7 @@ class LiveControllerLoop(ControllerLoop):
         self._done: SimpleQueue[_Done] = SimpleQueue()
         self._wake = wake or threading.Event()
         self._metrics = metrics
+        self._on_look = on_look
         self._workers = ThreadPoolExecutor(
             max(sum(self._limits), 1), thread_name_prefix="controllers"
         )
@@ -98,6 +101,7 @@ class LiveControllerLoop(ControllerLoop):
 
     def turn(self) -> None:
         """Take in what changed and what was done, and start what there is room for."""
+        self._on_look()
         self._notice()
         while not self._done.empty():
             self._take(self._done.get())
@@ -143,6 +147,7 @@ class LiveControllerLoop(ControllerLoop):
     def _start(self, item: Item) -> None:
         """Look at an object, and have done what is to be done about it."""
         index, key = item
+        self._on_look()
         self._due.pop(item, None)
         try:
             plan = self._controllers[index].reconcile(key, self.view)

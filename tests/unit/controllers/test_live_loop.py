@@ -109,6 +109,18 @@ def test_what_is_wanted_gets_done(cluster, loop_of):
     assert not loop.failures
 
 
+def test_turns_and_looks_are_told_before_they_are_made(cluster, loop_of):
+    owner, beats = Owner(), []
+    cluster.create(queue("a"))
+    loop = loop_of(owner, on_look=lambda: beats.append(len(owner.looks)))
+    loop.turn()
+    assert beats == [0, 0]
+    loop.run_until_quiet()
+    looks = len(owner.looks)
+    loop.turn()
+    assert beats[-1] == looks
+
+
 def test_what_was_written_is_seen_before_the_cluster_tells(cluster, loop_of):
     cluster.create(queue("a"))
     owner = Owner()

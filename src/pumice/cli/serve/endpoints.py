@@ -19,13 +19,17 @@ from pumice.metrics import CONTENT_TYPE
 
 Missing = Callable[[], Sequence[str]]
 """Names what is still missing for a process to be ready; nothing if it is."""
+Details = Callable[[], Sequence[str]]
+"""Gives lines for whoever wants to know more."""
 Figures = Callable[[], str]
 
 _SLOWEST_S: Final = 10.0
 _log = logs.get("endpoints")
 
 
-def health_app(missing: Missing, problem: Callable[[], str]) -> web.Application:
+def health_app(
+    missing: Missing, problem: Callable[[], str], details: Details = tuple
+) -> web.Application:
     """Serve health; ``problem`` says why the process should be started anew, if it should."""
 
     async def healthz(request: web.Request) -> web.Response:
@@ -34,11 +38,13 @@ def health_app(missing: Missing, problem: Callable[[], str]) -> web.Application:
         return web.Response(status=500 if found else 200, text=f"{found}\n" if found else "ok")
 
     async def readyz(request: web.Request) -> web.Response:
-        del request
-        absent = await asyncio.get_running_loop().run_in_executor(None, missing)
-        if absent:
-            return web.Response(status=503, text=f"not ready: waits for {', '.join(absent)}\n")
-        return web.Response(text="ok")
+        loop = asyncio.get_running_loop()
+        absent = await loop.run_in_executor(None, missing)
+        told = f"not ready: waits for {', '.join(absent)}\n" if absent else "ok"
+        if "verbose" in request.query:
+            lines = await loop.run_in_executor(None, details)
+            told = "".join(f"{line}\n" for line in (*lines, told.rstrip()))
+        return web.Response(status=503 if absent else 200, text=told)
 
     app = web.Application(client_max_size=1024)
     app.router.add_get("/healthz", healthz)

@@ -23,6 +23,8 @@ _PATIENCE_S: Final = 25.0
 """Time for parts to end once told to; a pod is given 30 seconds by default."""
 _STUCK_S: Final = 120.0
 """A cycle of 100,000 pods takes seconds; one that takes this long is stuck."""
+_BLIND_S: Final = 600.0
+"""A look asks for a few objects, and each time waits minutes for a server that does not answer."""
 
 _log = logs.get("serve")
 
@@ -62,6 +64,7 @@ class Pulse:
     """Notices when something that should beat does not any more; silent before the first beat."""
 
     limit_s: float
+    what: str = "no cycle began"
     clock: Callable[[], float] = time.monotonic
     _last: float | None = None
 
@@ -72,7 +75,7 @@ class Pulse:
     def problem(self) -> str:
         """Say what is wrong, nothing if nothing is."""
         silent_s = 0.0 if self._last is None else self.clock() - self._last
-        return f"no cycle began for {silent_s:.0f} s" if silent_s > self.limit_s else ""
+        return f"{self.what} for {silent_s:.0f} s" if silent_s > self.limit_s else ""
 
 
 @dataclass
@@ -88,16 +91,21 @@ class Process:
     patience_s: float = _PATIENCE_S
     pulse: Pulse = field(default_factory=lambda: Pulse(_STUCK_S))
     """Of the scheduler's loop."""
+    looks: Pulse = field(default_factory=lambda: Pulse(_BLIND_S, "no controller looked"))
+    """Of the controllers' loop."""
     problem: str = ""
     """Why the process ends although nobody told it to."""
 
     def __post_init__(self) -> None:
         self._dump_wanted = threading.Event()
+        self._election: Part | None = None
         self._step_down = threading.Event()
 
     def run(self) -> int:
         """Run until told to stop or until something breaks; gives the exit code."""
-        election = self._start_election()
+        if self.elector is not None:
+            self._election = Part("election", self.elector.run)
+            self._election.start(self._step_down)
         for part in self.parts:
             if not part.needs_lead or self.elector is None:
                 part.start(self.stop)
@@ -105,9 +113,13 @@ class Process:
             self.watch()
         self._end_parts()
         self._step_down.set()  # only now: nothing of ours may write any more
-        if election is not None:
-            election.join(self.patience_s)
+        if self._election is not None and self._election.thread is not None:
+            self._election.thread.join(self.patience_s)
         return 1 if self.problem else 0
+
+    def unwell(self) -> str:
+        """Say why the process should be started anew, nothing if it should not."""
+        return self.problem or self.pulse.problem() or self.looks.problem()
 
     def watch(self) -> None:
         """Look after parts and lease once."""
@@ -115,7 +127,8 @@ class Process:
             self._watch_lead(self.elector)
         else:
             self.metrics.leading(leads=True)
-        for part in self.parts:
+        watched = self.parts if self._election is None else [self._election, *self.parts]
+        for part in watched:
             if part.ended and not self.stop.is_set():
                 self._fail(f"{part.name} ended", part.error)
         if self._dump_wanted.is_set():
@@ -135,15 +148,6 @@ class Process:
             os._exit(1)
         _log.info("told to stop", signal=signal.Signals(number).name)
         self.stop.set()
-
-    def _start_election(self) -> threading.Thread | None:
-        if self.elector is None:
-            return None
-        thread = threading.Thread(
-            target=self.elector.run, args=(self._step_down,), name="election", daemon=True
-        )
-        thread.start()
-        return thread
 
     def _watch_lead(self, elector: LeaseElector) -> None:
         leads = elector.is_leader()

@@ -1,5 +1,6 @@
 """A command line as the options of a process, checked as a whole."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, TypeVar
@@ -87,8 +88,11 @@ def _check_election(options: LeaderOptions) -> None:
         return
     lease, renew = options.leader_elect_lease_duration_s, options.leader_elect_renew_deadline_s
     retry = options.leader_elect_retry_period_s
-    if not lease > renew:
-        _refuse("renew-deadline", f"less than the lease duration of {lease:g}s", f"{renew:g}s")
+    told = math.floor(lease)  # a lease tells others whole seconds
+    if not told > renew:
+        rounded = "" if told == lease else f", in whole seconds {told}s"
+        wanted = f"less than the lease duration of {lease:g}s{rounded}"
+        _refuse("renew-deadline", wanted, f"{renew:g}s")
     if not retry > 0:
         _refuse("retry-period", "more than nothing", f"{retry:g}s")
     if not renew > _JITTER * retry:

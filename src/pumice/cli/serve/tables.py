@@ -99,7 +99,7 @@ SCHEDULER: Final = (
     Flag(
         name="resource-sync-timeout",
         kind="duration",
-        help="how long to wait for all objects before the first cycle; 0: not at all",
+        help="after this time the log names the kinds still waited for; 0: it does not",
         least=0,
     ),
     Flag(
@@ -107,7 +107,9 @@ SCHEDULER: Final = (
         kind="bool",
         help="end if the configuration file is bad at the start, instead of using the built-in one",
     ),
-    Flag(name="cache-dumper", kind="bool", help="on SIGUSR2 write what is known to a file"),
+    Flag(
+        name="cache-dumper", kind="bool", help="on SIGUSR1 or SIGUSR2 write what is known to a file"
+    ),
     Flag(name="cache-dump-dir", help="folder of that file"),
     Flag(name="seed", kind="int", help="seed of choices among equals", least=0),
     Flag(name="resync-period", kind="duration", default=0.0, ignored="watches are complete"),

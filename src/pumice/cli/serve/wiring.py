@@ -6,7 +6,9 @@ Imported when a process is really started; until then the command line needs non
 import socket
 import threading
 import uuid
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from pumice import logs
@@ -56,8 +58,7 @@ def serve(told: Told) -> int:
             process.elector = _elector(told, told.leader, cluster, stack)
         process.parts = _parts(told, cluster, process, metrics)
         if told.scheduler is not None and told.scheduler.cache_dumper and cluster is not None:
-            folder, known = told.scheduler.cache_dump_dir, _kinds(told)
-            process.dump = lambda: write_dump(cluster, known, folder, "pumice-cache")
+            process.dump = _dump(cluster, told.scheduler.cache_dump_dir)
         stack.enter_context(Endpoints(_sites(told, cluster, process)))
         process.handle_signals()
         return process.run()
@@ -134,7 +135,7 @@ def _parts(
     if told.scheduler is not None and cluster is not None:
         parts.append(_scheduler(cluster, told.scheduler, process, metrics))
     if told.controllers is not None and cluster is not None:
-        parts.append(_controllers(cluster, told.controllers, metrics))
+        parts.append(_controllers(cluster, told.controllers, process))
     if told.webhooks is not None:
         parts.append(_webhooks(told.webhooks))
     return parts
@@ -168,11 +169,11 @@ def _scheduler(
     return Part("scheduler", lambda stop: run_scheduler(cluster, live, metrics, stop))
 
 
-def _controllers(cluster: KubeCluster, options: ControllerOptions, metrics: Metrics) -> Part:
+def _controllers(cluster: KubeCluster, options: ControllerOptions, process: Process) -> Part:
     from pumice.app_controllers import run_controllers  # noqa: PLC0415
 
     def run(stop: threading.Event) -> None:
-        run_controllers(cluster, options, metrics, stop)
+        run_controllers(cluster, options, process.metrics, stop, on_look=process.looks.beat)
 
     return Part("controllers", run, needs_lead=True)
 
@@ -181,6 +182,18 @@ def _webhooks(options: WebhookOptions) -> Part:
     from pumice.webhooks.server import serve_webhooks  # noqa: PLC0415
 
     return Part("webhooks", lambda stop: serve_webhooks(options, stop))
+
+
+def _dump(cluster: KubeCluster, folder: str) -> Callable[[], Path]:
+    """Give what writes down all that the scheduler knows just now."""
+    from pumice.live import KINDS  # noqa: PLC0415
+
+    def dump() -> Path:
+        missing = cluster.wait_synced(0)  # to be listed they would have to be waited for
+        kinds = [kind for kind in KINDS if kind not in missing]
+        return write_dump(cluster, kinds, folder, "pumice-cache")
+
+    return dump
 
 
 def _sites(told: Told, cluster: KubeCluster | None, process: Process) -> list[Site]:
@@ -193,20 +206,34 @@ def _sites(told: Told, cluster: KubeCluster | None, process: Process) -> list[Si
             absent = [*absent, "webhooks"]
         return absent
 
-    def problem() -> str:
-        return process.problem or process.pulse.problem()
+    def details() -> list[str]:
+        return [] if cluster is None else _watches(cluster, _kinds(told))
+
+    def figures() -> str:
+        if cluster is not None:
+            troubles = cluster.troubles()
+            for kind in _kinds(told):
+                process.metrics.watching(kind, is_well=kind not in troubles)
+        return process.metrics.text()
 
     common, leader = told.common, told.leader
     wanted: dict[tuple[str, int], dict[str, Any]] = {}
     if common.enable_healthz:
         tls = tls_context(common.ca_cert_file, common.tls_cert_file, common.tls_private_key_file)
         place = split_address(common.healthz_address, "healthz-address")
-        wanted[place] = {"app": health_app(missing, problem), "tls": tls}
+        wanted[place] = {"app": health_app(missing, process.unwell, details), "tls": tls}
     if leader is not None and leader.enable_metrics:
         place = split_address(leader.listen_address, "listen-address")
-        site = wanted.setdefault(place, {"app": health_app(missing, problem)})
-        metrics_app(process.metrics.text, site["app"])
+        site = wanted.setdefault(place, {"app": health_app(missing, process.unwell, details)})
+        metrics_app(figures, site["app"])
     return [Site(host, port, **what) for (host, port), what in wanted.items()]
+
+
+def _watches(cluster: KubeCluster, kinds: Iterable[str]) -> list[str]:
+    """Tell of each kind whether it is followed, and if not, why."""
+    told = {kind: f"[-]{kind}: {trouble}" for kind, trouble in cluster.troubles().items()}
+    told |= {kind: f"[ ]{kind}: the server does not have it" for kind in cluster.absent()}
+    return [told.get(kind, f"[+]{kind} ok") for kind in kinds]
 
 
 def _answers(options: WebhookOptions) -> bool:

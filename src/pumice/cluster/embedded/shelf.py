@@ -6,7 +6,7 @@ place: a change puts down a new one that may share parts with the old.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pumice.cluster.base import Event, Manifest
 from pumice.cluster.embedded.history import History
@@ -22,18 +22,6 @@ class Ref(NamedTuple):
     kind: str
     namespace: str
     name: str
-
-
-def clone(value: Any) -> Any:
-    """Copy plain data all the way down."""
-    if type(value) is dict:
-        return {
-            key: clone(part) if type(part) is dict or type(part) is list else part
-            for key, part in value.items()
-        }
-    if type(value) is list:
-        return [clone(part) if type(part) is dict or type(part) is list else part for part in value]
-    return value
 
 
 class Table:

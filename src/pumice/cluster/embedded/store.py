@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from pumice.cluster.base import Event, Manifest, PatchType, Propagation
+from pumice.cluster.base import Event, Manifest, PatchType, Propagation, clone
 from pumice.cluster.embedded.clock import Clock, VirtualClock
 from pumice.cluster.embedded.defaults import fill_in, with_address
 from pumice.cluster.embedded.events import EventBook
@@ -18,7 +18,7 @@ from pumice.cluster.embedded.identity import Identity, timestamp
 from pumice.cluster.embedded.kinds import Kind, Kinds
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.pods import bound, disrupted, prioritised
-from pumice.cluster.embedded.shelf import Listener, Ref, Shelf, Table, clone
+from pumice.cluster.embedded.shelf import Listener, Ref, Shelf, Table
 from pumice.errors import (
     AlreadyExistsError,
     ConflictError,

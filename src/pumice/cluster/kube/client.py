@@ -5,7 +5,6 @@ the fence is closed.  Keeps no objects.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -20,32 +19,21 @@ from pumice.cluster.kube.addresses import (
     identity_of,
     kind_named,
     path_of,
-    refusal,
     selector_of,
 )
+from pumice.cluster.kube.asking import ATTEMPTS, Asker, Call, Place, in_doubt
 from pumice.cluster.kube.connection import Connection
 from pumice.cluster.kube.event_book import Count, EventBook, Story, story_of
-from pumice.cluster.kube.pace import Backoff, Pace, TokenBucket
-from pumice.cluster.kube.transport import Transport
-from pumice.cluster.kube.wire import Reply
+from pumice.cluster.kube.pace import Pace, TokenBucket
 from pumice.errors import (
     ClusterError,
     ConflictError,
-    FencedError,
     GoneError,
     NotFoundError,
     UnavailableError,
 )
 
-Place = tuple[str, str, str]
-"""Kind, namespace and name."""
-
-_LEASE: Final = "Lease.coordination.k8s.io"
 _PAGE: Final = 500
-_ATTEMPTS: Final = 6
-_FIRST_S: Final = 0.1
-_LONGEST_S: Final = 10.0
-_LONGEST_ASKED_S: Final = 60.0
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -61,28 +49,7 @@ _decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_page: Final = msgspec.json.Decoder(Page).decode
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """One request; ``repeatable`` if sending it twice does no more than sending it once."""
-
-    method: str
-    place: Place
-    target: str
-    body: bytes = b""
-    content_type: str = "application/json"
-    repeatable: bool = True
-
-    @property
-    def is_write(self) -> bool:
-        return self.method != "GET"
-
-    @property
-    def is_free(self) -> bool:
-        """Whether it is neither fenced, nor limited, nor repeated."""
-        return self.place[0] == _LEASE
-
-
-class KubeClient:
+class KubeClient(Asker):
     """One API server; ``fence`` is asked immediately before each write goes out.
 
     Leases are neither fenced, nor limited, nor asked for twice: by them it is decided who leads, in
@@ -101,22 +68,22 @@ class KubeClient:
         known: Callable[[str, str, str], Manifest | None] = lambda *_: None,
         pace: Pace | None = None,
     ) -> None:
-        self.fence = fence
-        self.pace = pace or Pace()
-        self.bucket = TokenBucket(qps, burst, self.pace)
-        self.transport = Transport(connection, timeout_s)
+        pace = pace or Pace()
+        bucket = TokenBucket(qps, burst, pace)
+        super().__init__(connection, bucket=bucket, timeout_s=timeout_s, fence=fence, pace=pace)
         self._known = known
         self._events = EventBook(self.pace.wall)
-
-    async def close(self) -> None:
-        """Give up all connections."""
-        await self.transport.close()
 
     async def get(self, kind: str, namespace: str, name: str) -> Manifest:
         """Give one object."""
         return await self._object(
-            _Call("GET", (kind, namespace, name), path_of(kind, namespace, name))
+            Call("GET", (kind, namespace, name), path_of(kind, namespace, name))
         )
+
+    async def look(self, kind: str, namespace: str, name: str, *, timeout_s: float) -> Manifest:
+        """Give one object by a single attempt of limited time, for who cannot wait."""
+        place = (kind, namespace, name)
+        return _object(await self.ask_once(Call("GET", place, path_of(*place)), timeout_s), place)
 
     async def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
@@ -144,7 +111,7 @@ class KubeClient:
         while True:
             target = f"{path}?{urlencode(query)}" if query else path
             try:
-                page = await self._page(_Call("GET", (kind, namespace, ""), target))
+                page = await self._page(Call("GET", (kind, namespace, ""), target))
             except GoneError:
                 if "continue" not in query:
                     raise
@@ -162,17 +129,17 @@ class KubeClient:
         """Add an object; gives it back as stored."""
         place = identity_of(manifest)
         target = path_of(place[0], place[1])
-        return await self._object(_Call("POST", place, target, _encode(manifest), repeatable=False))
+        return await self._object(Call("POST", place, target, _encode(manifest), repeatable=False))
 
     async def update(self, manifest: Manifest) -> Manifest:
         """Replace an object."""
         place = identity_of(manifest)
-        return await self._object(_Call("PUT", place, path_of(*place), _encode(manifest)))
+        return await self._object(Call("PUT", place, path_of(*place), _encode(manifest)))
 
     async def update_status(self, manifest: Manifest) -> Manifest:
         """Replace the status of an object."""
         place = identity_of(manifest)
-        return await self._object(_Call("PUT", place, path_of(*place, "status"), _encode(manifest)))
+        return await self._object(Call("PUT", place, path_of(*place, "status"), _encode(manifest)))
 
     async def patch(
         self,
@@ -188,7 +155,7 @@ class KubeClient:
         target = path_of(kind, namespace, name, subresource)
         if patch_type == "apply":
             target += "?fieldManager=pumice&force=true"
-        call = _Call(
+        call = Call(
             "PATCH",
             (kind, namespace, name),
             target,
@@ -211,7 +178,7 @@ class KubeClient:
         """Ask for an object to go."""
         body = _encode(delete_options(grace_s, propagation, uid))
         place = (kind, namespace, name)
-        await self._ask(_Call("DELETE", place, path_of(*place), body))
+        await self.ask(Call("DELETE", place, path_of(*place), body))
 
     async def bind(
         self,
@@ -226,16 +193,23 @@ class KubeClient:
         place = ("Pod", namespace, pod)
         uid = uid or self._uid(place)
         body = binding(namespace, pod, node, annotations, uid)
-        call = _Call("POST", place, path_of(*place, "binding"), _encode(body), repeatable=False)
-        backoff = Backoff(_FIRST_S, _LONGEST_S, self.pace)
+        call = Call("POST", place, path_of(*place, "binding"), _encode(body), repeatable=False)
+        backoff, doubt = self.backoff(), False
         while True:
             try:
-                await self._ask(call)
-            except (ConflictError, UnavailableError) as error:
-                if await self._is_bound(call.place, uid, node, error):
+                await self.ask(call)
+            except NotFoundError:
+                raise
+            except ClusterError as error:
+                lost = isinstance(error, UnavailableError) and error.sent
+                doubt = doubt or lost
+                told = in_doubt(error) if doubt else error
+                if not lost and not isinstance(error, ConflictError):
+                    raise told from None
+                if await self._is_bound(call.place, uid, node, told):
                     return
-                if backoff.failures >= _ATTEMPTS - 1:
-                    raise
+                if not lost or backoff.failures >= ATTEMPTS - 1:
+                    raise told from None
                 await backoff.wait()
             else:
                 return
@@ -301,14 +275,18 @@ class KubeClient:
         return {**about, "metadata": {**metadata, **more}}
 
     async def _is_bound(self, place: Place, uid: str, node: str, error: ClusterError) -> bool:
-        """Settle a doubt about a bind by looking at the pod.
+        """Settle a doubt about a bind by looking at the pod; ``error`` is raised if that fails.
 
         Raises:
-            ClusterError: the bind has failed, and there is no use in trying again.
+            NotFoundError: the pod is gone.
+            ConflictError: it is on another node, or another pod.
         """
-        if isinstance(error, UnavailableError) and not error.sent:
-            raise error
-        pod = await self.get(*place)
+        try:
+            pod = await self.get(*place)
+        except NotFoundError:
+            raise
+        except ClusterError:
+            raise error from None
         found = (pod.get("spec") or {}).get("nodeName") or ""
         same = not uid or pod["metadata"].get("uid") == uid
         if found == node and same:
@@ -320,80 +298,19 @@ class KubeClient:
             raise ConflictError(*place, problem=problem) from error
         return False
 
-    async def _object(self, call: _Call) -> Manifest:
-        content = await self._ask(call)
-        try:
-            return _decode_object(content)
-        except msgspec.MsgspecError as error:
-            raise UnavailableError(*call.place, problem=f"no object came back: {error}") from error
+    async def _object(self, call: Call) -> Manifest:
+        return _object(await self.ask(call), call.place)
 
-    async def _page(self, call: _Call) -> Page:
-        content = await self._ask(call)
+    async def _page(self, call: Call) -> Page:
+        content = await self.ask(call)
         try:
             return _decode_page(content)
         except msgspec.MsgspecError as error:
             raise UnavailableError(*call.place, problem=f"no list came back: {error}") from error
 
-    async def _ask(self, call: _Call) -> bytes:
-        """Send a request until there is an answer, as long as sending it again does no harm."""
-        backoff = Backoff(_FIRST_S, _LONGEST_S, self.pace)
-        doubt = refused = False
-        while True:
-            try:
-                reply = await self._send(call)
-            except UnavailableError as lost:
-                error: ClusterError = lost
-                again, doubt, wait_s = call.repeatable or not lost.sent, doubt or lost.sent, 0.0
-            else:
-                if reply.status < 300:
-                    return reply.content
-                if reply.status == 401 and not refused:
-                    refused = True
-                    self.transport.refused()
-                    continue
-                if reply.status == 404 and doubt and call.method == "DELETE":
-                    return b""  # our own doing
-                error = refusal(_status(reply.content), call.place, reply.status)
-                again, wait_s = self._may_repeat(call, reply), reply.retry_after_s
-                doubt = doubt or reply.status >= 500
-            if not again or call.is_free or backoff.failures >= _ATTEMPTS - 1:
-                raise _about(error, call.place)
-            await backoff.wait(min(wait_s, _LONGEST_ASKED_S))
 
-    async def _send(self, call: _Call) -> Reply:
-        """Send a request once, when it is its turn and if the fence is open."""
-        transport = self.transport
-        if not call.is_write:
-            if not call.is_free:
-                await self.bucket.take()
-            return await transport.read(call.target)
-        if call.is_free:
-            return await transport.write(call.method, call.target, call.body, call.content_type)
-
-        def guard() -> None:
-            if not self.fence():
-                raise FencedError(*call.place)
-
-        guard()  # what is held back needs no turn; but the fence may close while it waits
-        await self.bucket.take()
-        return await transport.write(call.method, call.target, call.body, call.content_type, guard)
-
-    @staticmethod
-    def _may_repeat(call: _Call, reply: Reply) -> bool:
-        """Say whether a refusal is worth another try; with 429 a server has done nothing yet."""
-        return reply.status == 429 or (reply.status >= 500 and call.repeatable)
-
-
-def _about(error: ClusterError, place: Place) -> ClusterError:
-    """Name the object in an error that knows none."""
-    if not error.kind:
-        error.kind, error.namespace, error.name = place
-    return error
-
-
-def _status(content: bytes) -> Any:
+def _object(content: bytes, place: Place) -> Manifest:
     try:
-        return msgspec.json.decode(content)
-    except msgspec.MsgspecError:
-        text = content[:200].decode("utf-8", "replace").strip()
-        return {"message": text}
+        return _decode_object(content)
+    except msgspec.MsgspecError as error:
+        raise UnavailableError(*place, problem=f"no object came back: {error}") from error

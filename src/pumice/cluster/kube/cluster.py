@@ -10,8 +10,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
-from pumice.cluster.base import Done, Event, Lane, Manifest, PatchType, Propagation, Write
-from pumice.cluster.embedded.shelf import clone
+from pumice.cluster.base import Done, Event, Lane, Manifest, PatchType, Propagation, Write, clone
 from pumice.cluster.kube.addresses import kind_named
 from pumice.cluster.kube.client import KubeClient
 from pumice.cluster.kube.collector import FirstLoad
@@ -125,7 +124,12 @@ class KubeCluster:
 
     def troubles(self) -> dict[str, str]:
         """Tell by kind why it is not followed just now; empty when all is well."""
-        return {kind: r.trouble for kind, r in self._reflectors.items() if r.trouble}
+        found = self._reflectors.items()
+        return {kind: one.trouble for kind, one in found if one.trouble and not one.absent}
+
+    def absent(self) -> _Names:
+        """List the kinds that the server does not have; they are taken for empty."""
+        return [kind for kind, reflector in self._reflectors.items() if reflector.absent]
 
     def now(self) -> float:
         """Give the machine's time in seconds since 1970."""
@@ -142,9 +146,9 @@ class KubeCluster:
         copied: Manifest = clone(found)
         return copied
 
-    def read(self, kind: str, namespace: str, name: str) -> Manifest:
-        """Give one object as the server has it now, whatever is in memory."""
-        return self._thread.run(self._client.get(kind, namespace, name))
+    def read(self, kind: str, namespace: str, name: str, *, timeout_s: float = 2.0) -> Manifest:
+        """Give one object as the server has it now, whatever is in memory; by one attempt only."""
+        return self._thread.run(self._client.look(kind, namespace, name, timeout_s=timeout_s))
 
     def peek(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Give one object as far as it is in memory; never asks the server."""

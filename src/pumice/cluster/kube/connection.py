@@ -65,7 +65,7 @@ def load_connection(
 ) -> Connection:
     """Find the cluster: the file named, $KUBECONFIG, the pod this runs in, ~/.kube/config.
 
-    ``master`` replaces the address only.
+    ``master`` replaces the address only; the token of a pod is not sent to it over plain HTTP.
 
     Raises:
         InputError: a file that cannot be used; names the file and the field.
@@ -102,12 +102,15 @@ def from_files(files: Sequence[Path], master: str = "", context: str = "") -> Co
     if not server:
         raise cluster.wrong("server", "the address of an API server")
     tls = _tls(server, cluster, user)
+    credentials = _credentials(chosen, tls, server)
+    if tls is None and credentials != Fixed():
+        log.warning("%s: %s: a secret is sent over plain HTTP: use https://", user.file, server)
     return Connection(
         server,
         tls,
         cluster.text("tls-server-name"),
         chosen.context.text("namespace") or "default",
-        _credentials(chosen, tls, server),
+        credentials,
     )
 
 
@@ -153,6 +156,9 @@ def _in_pod(env: Mapping[str, str], account: Path, master: str) -> Connection:
         namespace = (account / "namespace").read_text(encoding="utf-8").strip()
     except OSError:
         namespace = ""
+    if tls is None:  # an address of --master; whoever listens on the way would have the token
+        log.warning("%s: plain HTTP, so the token of this pod is not sent: use https://", server)
+        return Connection(server, None, "", namespace or "default")
     credentials = TokenFile(account / "token")
     credentials.header()  # a token that cannot be read is told now, not by the first request
     return Connection(server, tls, "", namespace or "default", credentials)

@@ -96,15 +96,20 @@ class Lanes:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        parked = [item for items in self._parked.values() for item in items]
-        waiting = [item for items in self._waiting.values() for item in items]
-        for item in [*waiting, *parked, *self._inbox]:
+        with self._state:
+            queues = [*self._waiting.values(), *self._parked.values(), self._inbox]
+            left = [item for queue in queues for item in queue]
+            for queue in queues:
+                queue.clear()
+        for item in left:
             self._finish(item, UnavailableError(*item.target, problem="not sent", sent=False))
 
     def _collect(self) -> None:
         """Sort what was handed in into its lanes, and put more workers on it."""
         with self._state:
             self._called = False
+            if self._loop is None:  # the end has begun, and tells whoever is in here
+                return
             items = [*self._inbox]
             self._inbox.clear()
         for item in items:

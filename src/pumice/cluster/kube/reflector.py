@@ -37,6 +37,8 @@ class Reflector:
         self._started_over = False
         self.trouble = ""
         """Why the kind is not followed just now; empty when it is."""
+        self.absent = False
+        """Whether the server does not have the kind, so that there is nothing to follow."""
 
     async def run(self) -> None:
         """Follow until cancelled."""
@@ -76,7 +78,7 @@ class Reflector:
         if self._store.replace(items, version):
             self._changed()
         self._listed = True
-        self.trouble = ""
+        self.trouble, self.absent = "", False
 
     async def watch_once(self) -> None:
         """Take in one watch from where the store is, until the server ends it."""
@@ -104,7 +106,7 @@ class Reflector:
         """Take a kind the server does not have for empty, and ask again later."""
         if not self.trouble:
             log.info("%s: the server does not have it", self._store.kind)
-        self.trouble = str(error)
+        self.trouble, self.absent = str(error), True
         self._listed = False
         if self._store.replace((), "0"):
             self._changed()
@@ -114,7 +116,7 @@ class Reflector:
         """Wait, then resume; after many failures in a row the version itself may be at fault."""
         if problem != self.trouble:
             log.warning("%s: %s; trying again", self._store.kind, problem)
-        self.trouble = problem
+        self.trouble, self.absent = problem, False
         await self._backoff.wait(min(at_least_s, _LONGEST_S))
         if self._backoff.failures >= _PATIENCE:
             self._listed = False

@@ -108,7 +108,11 @@ class Transport:
 
     @asynccontextmanager
     async def stream(self, target: str, longest_s: float) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Open an answer that comes bit by bit; wrap reading it in ``reading``."""
+        """Open an answer that comes bit by bit; what is lost while it is read is told as well.
+
+        Raises:
+            UnavailableError: no answer, or its end was lost.
+        """
         timeout = aiohttp.ClientTimeout(
             total=longest_s, connect=_CONNECT_S, sock_read=min(longest_s, _SILENCE_S)
         )

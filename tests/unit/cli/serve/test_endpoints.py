@@ -20,13 +20,13 @@ def get(port, path):
 
 @pytest.fixture
 def state():
-    return {"missing": ["Pod", "Node"], "problem": ""}
+    return {"missing": ["Pod", "Node"], "problem": "", "details": ["[+]Queue", "[-]Pod: no"]}
 
 
 @pytest.fixture
 def port(state):
     metrics = Metrics()
-    app = health_app(lambda: state["missing"], lambda: state["problem"])
+    app = health_app(lambda: state["missing"], lambda: state["problem"], lambda: state["details"])
     with Endpoints([Site("127.0.0.1", 0, metrics_app(metrics.text, app))]) as endpoints:
         yield endpoints.ports[0]
 
@@ -41,6 +41,14 @@ def test_readyz_waits_until_nothing_is_missing(port, state):
     assert get(port, "/readyz")[:2] == (503, "not ready: waits for Pod, Node\n")
     state["missing"] = []
     assert get(port, "/readyz")[:2] == (200, "ok")
+
+
+def test_readyz_tells_more_if_asked(port, state):
+    told = "[+]Queue\n[-]Pod: no\n"
+    waits = "not ready: waits for Pod, Node\n"
+    assert get(port, "/readyz?verbose")[:2] == (503, told + waits)
+    state["missing"] = []
+    assert get(port, "/readyz?verbose")[:2] == (200, f"{told}ok\n")
 
 
 def test_metrics_are_served_as_prometheus_wants_them(port):

@@ -231,6 +231,14 @@ def test_all_in_one_gives_each_part_its_options():
             ["--leader-elect-retry-period=9s"],
             "--leader-elect-renew-deadline: wanted more than 1.2 times the retry period of 9s",
         ),
+        (
+            [
+                "--leader-elect-lease-duration=2900ms",
+                "--leader-elect-renew-deadline=2500ms",
+                "--leader-elect-retry-period=1s",
+            ],
+            "wanted less than the lease duration of 2.9s, in whole seconds 2s, found '2.5s'",
+        ),
         (["--leader-elect-retry-period=0"], "--leader-elect-retry-period: wanted more than"),
         (["--leader-elect-resource-name="], "--leader-elect-resource-name: wanted the name"),
     ],

@@ -103,6 +103,16 @@ def test_a_lost_lease_ends_the_process(story):
     assert made.problem == "the lease is lost"
 
 
+def test_an_election_that_breaks_ends_the_process(story):
+    class Broken(Elector):
+        def run(self, stop):
+            raise ValueError("odd")
+
+    made = process([Part("a", until_stopped(story, "a"))], Broken(story))
+    assert made.run() == 1
+    assert made.problem == "election ended: odd"
+
+
 def test_a_part_that_does_not_end_is_not_waited_for_for_ever():
     never = threading.Event()
     made = process([Part("stuck", lambda stop: never.wait(60))])
@@ -162,3 +172,14 @@ def test_a_scheduler_that_is_stuck_is_noticed():
     assert pulse.problem() == ""
     now[0] = 621.0
     assert pulse.problem() == "no cycle began for 121 s"
+
+
+def test_controllers_that_are_stuck_are_noticed():
+    made = process([])
+    made.looks.beat()
+    assert made.unwell() == ""
+    at = made.looks.clock()
+    made.looks.clock = lambda: at + 700.0
+    assert made.unwell() == "no controller looked for 700 s"
+    made.problem = "controllers ended"
+    assert made.unwell() == "controllers ended"

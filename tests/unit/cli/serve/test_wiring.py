@@ -1,5 +1,6 @@
 """From a command line to running parts: what is started, with what, in which order it ends."""
 
+import json
 import logging
 import os
 import signal
@@ -19,6 +20,7 @@ from pumice.errors import InputError
 from pumice.testing import node, pod, pod_group
 
 QUEUE = "Queue.scheduling.volcano.sh"
+HYPER_NODE = "HyperNode.topology.volcano.sh"
 
 
 class Kube(DirectWriter):
@@ -45,6 +47,12 @@ class Kube(DirectWriter):
 
     def wait_synced(self, timeout_s):
         return []
+
+    def troubles(self):
+        return {QUEUE: "no, because"}
+
+    def absent(self):
+        return [HYPER_NODE]
 
     def new_wake(self):
         return threading.Event()
@@ -125,7 +133,7 @@ def test_controllers_run_once_they_lead(kube):
 
 
 def test_health_and_metrics_are_served_while_it_runs(kube, monkeypatch):
-    answers = {}
+    answers, texts = {}, {}
 
     def look(kind, found):
         return kind == QUEUE
@@ -133,6 +141,9 @@ def test_health_and_metrics_are_served_while_it_runs(kube, monkeypatch):
     class Endpoints(wiring.Endpoints):
         def __enter__(self):
             entered = super().__enter__()
+            for path in ("/metrics", "/readyz?verbose"):
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[1]}{path}") as answer:
+                    texts[path] = answer.read().decode().splitlines()
             for name, port in zip(("health", "figures"), self.ports, strict=True):
                 for path in ("/healthz", "/readyz", "/metrics"):
                     answers[name, path] = status(port, path)
@@ -158,6 +169,23 @@ def test_health_and_metrics_are_served_while_it_runs(kube, monkeypatch):
         ("figures", "/readyz"): 200,
         ("figures", "/metrics"): 200,
     }
+    assert f'pumice_watch_ok{{kind="{QUEUE}"}} 0' in texts["/metrics"]
+    assert 'pumice_watch_ok{kind="Pod"} 1' in texts["/metrics"]
+    assert f'pumice_watch_ok{{kind="{HYPER_NODE}"}} 1' in texts["/metrics"]
+    more = texts["/readyz?verbose"]
+    absent = f"[ ]{HYPER_NODE}: the server does not have it"
+    assert {"[+]Pod ok", f"[-]{QUEUE}: no, because", absent} <= {*more}
+    assert more[-1] == "ok"
+
+
+def test_a_dump_holds_what_the_scheduler_follows_and_waits_for_nothing(kube, tmp_path, monkeypatch):
+    monkeypatch.setattr(Kube, "wait_synced", lambda *_: ["Node"])
+    kube.stored.create(pod("a"))
+    path = wiring._dump(Kube(None), str(tmp_path))()
+    objects = json.loads(path.read_text())["objects"]
+    assert [one["metadata"]["name"] for one in objects["Pod"]] == ["a"]
+    assert "Node" not in objects
+    assert {"Job.batch.volcano.sh", "ReplicaSet.apps"}.isdisjoint(objects)
 
 
 def test_a_bad_configuration_ends_it_at_the_start_if_it_must_be_good(kube, tmp_path):

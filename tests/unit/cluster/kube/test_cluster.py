@@ -116,6 +116,17 @@ def test_what_is_not_followed_is_asked_for():
         assert [event.object for event in cluster.watch("Pod", since="10")] == [pod("b", 12)]
 
 
+def test_a_look_past_the_memory_is_one_attempt():
+    answers = {LIST: page(pod("a", 3)), WATCH: NO_WATCH}
+    answers[f"GET {LAB}/a"] = [pod("a", 4), Refuse(503), pod("a", 5)]
+    with cluster_of(answers, kinds=["Pod"]) as (cluster, fake):
+        assert cluster.wait_synced(10) == []
+        assert cluster.read("Pod", "lab", "a") == pod("a", 4)
+        with pytest.raises(UnavailableError):
+            cluster.read("Pod", "lab", "a", timeout_s=5.0)
+        assert fake.calls().count(f"GET {LAB}/a") == 2
+
+
 def test_news_wake_those_who_wait():
     gate = Gate(stream(line("ADDED", pod("b", 12)), end="hang"))
     with cluster_of({LIST: page(), WATCH: [gate, NO_WATCH]}, kinds=["Pod"]) as (cluster, _):
@@ -137,9 +148,21 @@ def test_kinds_without_a_complete_list_are_named_and_those_without_a_definition_
         gate.arrived.acquire()
         assert cluster.list(kinds[1]) == ([], "0")
         assert cluster.wait_synced(0) == ["Pod"]
-        assert list(cluster.troubles()) == [kinds[1]]
+        assert kinds[1] not in cluster.troubles()
+        assert cluster.absent() == [kinds[1]]
         gate.open.set()
         assert cluster.wait_synced(10) == []
+
+
+def test_a_kind_that_cannot_be_followed_is_told_with_the_reason():
+    gate = Gate(page())
+    with cluster_of({LIST: [Refuse(403), gate], WATCH: NO_WATCH}, kinds=["Pod"]) as (cluster, _):
+        gate.arrived.acquire()
+        assert cluster.troubles() == {"Pod": "no, because"}
+        assert cluster.absent() == []
+        gate.open.set()
+        assert cluster.wait_synced(10) == []
+        assert cluster.troubles() == {}
 
 
 def test_a_kind_that_never_comes_is_told_as_out_of_reach(monkeypatch):

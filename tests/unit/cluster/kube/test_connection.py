@@ -97,6 +97,30 @@ def test_a_pod_uses_its_own_account(account):
         load_connection(env=env, service_account=account)
 
 
+@pytest.mark.parametrize("master", ["10.0.0.9:8080", "http://10.0.0.9:8080/"])
+def test_a_pod_never_sends_its_token_over_plain_http(account, caplog, master):
+    found = load_connection(None, master, env=POD_ENV, service_account=account)
+    assert found.server == "http://10.0.0.9:8080"
+    assert found.authorization() == ""
+    assert found.namespace == "system"
+    assert "the token of this pod is not sent" in caplog.text
+
+
+def test_a_pod_sends_its_token_to_an_address_its_authority_vouches_for(account):
+    found = load_connection(None, "https://10.0.0.9", env=POD_ENV, service_account=account)
+    assert found.authorization() == "Bearer from-pod"
+    assert found.tls.verify_mode == ssl.CERT_REQUIRED
+
+
+def test_a_secret_over_plain_http_is_warned_of(written, caplog):
+    load_connection(written(config("http://a:1")), env={})
+    load_connection(written(config(**TOKEN)), env={})
+    assert caplog.text == ""
+    found = load_connection(written(config("http://a:1", **TOKEN)), env={})
+    assert "http://a:1: a secret is sent over plain HTTP" in caplog.text
+    assert found.authorization() == "Bearer t"
+
+
 def test_an_address_replaces_only_the_address(written):
     found = load_connection(written(config(**TOKEN)), "http://other:1/", env={})
     assert found.server == "http://other:1"
