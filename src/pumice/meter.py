@@ -42,6 +42,7 @@ class SessionMeter:
         self._told_at: float | None = None
         self._queues: set[str] = set()
         self._jobs: dict[str, tuple[str, str, str]] = {}
+        self._namespaces: set[str] = set()
 
     def opened(self, ssn: Session) -> None:
         """Look before the first action: nothing to tell."""
@@ -55,6 +56,7 @@ class SessionMeter:
         self._told_at = ssn.now
         self._tell_queues(ssn)
         self._tell_jobs(ssn)
+        self._tell_namespaces(ssn)
 
     def _tell_waiting(self, ssn: Session) -> None:
         jobs = ssn.snapshot.jobs
@@ -117,9 +119,27 @@ class SessionMeter:
             namespace, _, name = jobs.keys[row].partition("/")
             queue = ssn.snapshot.queues.names[int(jobs.queue[row])]
             present[jobs.keys[row]] = (name, queue, namespace)
-        for key in self._jobs.keys() - present.keys():
-            self._metrics.forget_job(*self._jobs[key])
+        for key, job in self._jobs.items():
+            if present.get(key) != job:
+                self._metrics.forget_job(*job)
+        for key, job in present.items():
+            if self._jobs.get(key) != job:
+                self._metrics.job_seen(*job, now=ssn.now)
         self._jobs = present
+
+    # Namespaces
+
+    def _tell_namespaces(self, ssn: Session) -> None:
+        """Tell the shares of namespaces that have jobs; there are no weights, so each counts 1."""
+        namespaces = ssn.snapshot.namespaces
+        shares = dominant_share(namespaces.booked, ssn.total[:, None]).tolist()
+        present = {namespace for _, _, namespace in self._jobs.values()}
+        for row, name in enumerate(namespaces.names):
+            if name in present:
+                self._metrics.namespace_state(name, shares[row], 1, shares[row])
+        for name in self._namespaces - present:
+            self._metrics.forget_namespace(name)
+        self._namespaces = present
 
 
 def _by_weight(ssn: Session) -> _QueueFigures:

@@ -34,7 +34,9 @@ def connect_extender(url_prefix: str, timeout_s: float) -> Any:
 class Observer(Protocol):
     """Looks at a session without touching it; what it wants to keep it must copy.
 
-    One that also has ``acted`` is told the name of each action when it is done.
+    One that also has ``acted`` is told the name of each action when it is done; one that has
+    ``plugged``, each plugin's name when it is done with "OnSessionOpen" or "OnSessionClose", and no
+    name when they begin.
     """
 
     def opened(self, ssn: Session) -> None:
@@ -109,6 +111,7 @@ class Scheduler:
                     metrics=self.conf.metrics,
                     services=self._services,
                     placing=self.placing,
+                    plugged=getattr(observer, "plugged", None),
                 )
                 if observer is not None:
                     observer.opened(session)

@@ -50,6 +50,9 @@ class BadWriter:
         self.stray = []
         self.calm = False
         self._open = set()
+        self.refuses = lambda write: False
+        """Says of writes whether the cluster refuses them, also when all is calm."""
+        self.refused = []
 
     def submit(self, write, *, lane, done=None):
         """Take a write; a second one of a kind about a pod must wait until the first has failed."""
@@ -106,7 +109,12 @@ class BadWriter:
     def _handle(self, write, lane, done):
         fate = "done" if self.calm else self._random.choice(["done"] * 6 + FATES)
         lost = UnavailableError("Pod", problem="no answer")
-        if fate == "lost":
+        if self.refuses(write):
+            self.refused.append(_object((write,)))
+            done(RejectedError(problem="never"))
+        elif fate == "unsent":
+            done(UnavailableError("Pod", problem="not sent", sent=False))
+        elif fate == "lost":
             done(lost)
         elif fate == "refused":
             done(RejectedError("Pod", problem="an admission webhook said no"))
@@ -131,7 +139,41 @@ class BadWriter:
         return found[0]
 
 
-FATES = ["lost", "refused", "unheard", "stray", "answered later", "conflict"]
+FATES = ["lost", "unsent", "refused", "unheard", "stray", "answered later", "conflict"]
+
+
+class TornError(Exception):
+    """What a scheduler did not expect."""
+
+
+def tear(live, random):
+    """Let a scheduler break off in the middle of what it does, now and then, until mended."""
+    places = [
+        (live.binder, "_follow_up"),
+        (live.binder, "_write_group"),
+        (live.recovery, "_learn"),
+        (live.recovery, "assume_groups"),
+        (live.recovery, "_settle_bind"),
+    ]
+    for owner, name in places:
+        setattr(owner, name, _tearing(getattr(owner, name), random))
+
+    def mend():
+        for owner, name in places:
+            delattr(owner, name)
+
+    return mend
+
+
+def _tearing(method, random):
+    def call(*args):
+        if random.random() < 0.03:
+            raise TornError
+        method(*args)
+        if random.random() < 0.03:
+            raise TornError
+
+    return call
 
 
 def _object(each):

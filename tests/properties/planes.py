@@ -1,14 +1,16 @@
 """One workload on two machines: the simulator's engine, and a whole control plane.
 
-The control plane has an API server, all controllers, a kubelet and the scheduler's loop; jobs come
-to it as Volcano jobs.  What both give is when each pod took which node, and when all was over.
+The control plane has an API server, all controllers, a kubelet and the scheduler's loop.  What both
+tell is when each pod took which node, who was evicted when, and when each pod ended.
 """
 
 from collections import Counter
 from dataclasses import dataclass, field
 
 import msgspec
+from hypothesis import strategies as st
 
+from pumice.api.objects import from_manifest, in_namespace
 from pumice.app import EmbeddedControlPlane
 from pumice.cluster.embedded.clock import VirtualClock
 from pumice.cluster.embedded.kubelet import RUN_SECONDS, Kubelet
@@ -19,11 +21,60 @@ from pumice.scheduler import Scheduler
 from pumice.sim.engine import Engine
 from pumice.sim.log import What
 from pumice.sim.runs import EPOCH
-from pumice.testing import pod, pod_group
-
+from pumice.sim.workload import JobSpec, SpecBook, TaskSpec, Workload, in_order
+from pumice.testing import node, pod, pod_group, priority_class, queue
 
 HORIZON = 300.0
 """Seconds after which a story is broken off: evictions may go in circles."""
+
+CONFS = {
+    "default": """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins:
+  - name: overcommit
+  - name: drf
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+""",
+    "no enqueue": """
+actions: "allocate"
+tiers:
+- plugins: [{name: gang}, {name: predicates}, {name: binpack}]
+""",
+    "capacity": """
+actions: "enqueue, allocate, preempt, reclaim, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - {name: gang, enablePreemptable: false, enableReclaimable: false}
+  - name: conformance
+- plugins: [{name: predicates}, {name: capacity}, {name: nodeorder}, {name: binpack}]
+""",
+    "proportion": """
+actions: "enqueue, allocate, preempt, reclaim, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins:
+  - name: overcommit
+  - name: drf
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+""",
+    "tree": """
+actions: "enqueue, allocate, reclaim, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins:
+  - name: predicates
+  - {name: capacity, enableHierarchy: true}
+  - name: nodeorder
+  - name: binpack
+""",
+}
 
 
 class _FirstOfEquals(Placing):
@@ -41,83 +92,87 @@ class PlainScheduler(Scheduler):
 
 @dataclass
 class Story:
-    """Who took which node when, in order, and when the last pod ended."""
+    """Who took which node when, who was evicted when, when each pod ended."""
 
     binds: list = field(default_factory=list)
     evictions: list = field(default_factory=list)
     ends: dict = field(default_factory=dict)
-    makespan: float = 0.0
+
+    def sorted(self):
+        """Put what happened up to the horizon in order."""
+        return Story(
+            sorted(each for each in self.binds if each[0] <= HORIZON),
+            sorted(each for each in self.evictions if each[0] <= HORIZON),
+            {pod: time for pod, time in sorted(self.ends.items()) if time <= HORIZON},
+        )
+
+
+# The engine
+
+
+def things(cluster):
+    return [from_manifest(in_namespace(manifest)) for manifest in cluster]
 
 
 def by_engine(workload, cluster, conf, **options):
-    scheduler = PlainScheduler(conf)
-    engine = Engine(workload, [*map(thing, cluster)], conf, scheduler=scheduler, **options)
+    """Run a workload in the simulator."""
+    engine = Engine(workload, things(cluster), conf, scheduler=PlainScheduler(conf), **options)
     while engine.now <= HORIZON and engine.step():
         pass
-    return told(engine)
-
-
-def thing(manifest):
-    from pumice.api.objects import from_manifest, in_namespace
-
-    return from_manifest(in_namespace(manifest))
-
-
-def told(outcome):
-    """Tell the story of a simulation."""
-    story, log, runs = Story(), outcome.log, outcome.runs
-    names = outcome.snapshot.nodes.names
+    story, runs, names = Story(), engine.runs, engine.snapshot.nodes.names
+    log = engine.log
     columns = (each.tolist() for each in (log.time, log.what, log.job, log.task, log.node))
-    for time, what, job, task, node in zip(*columns, strict=True):
+    for time, what, job, task, row in zip(*columns, strict=True):
         if what == What.BIND:
-            story.binds.append((time, runs[job].pod_name(task), names[node]))
+            story.binds.append((time, runs[job].pod_name(task), names[row]))
         elif what == What.EVICT:
             story.evictions.append((time, runs[job].pod_name(task)))
         elif what == What.FINISH:
             story.ends[runs[job].pod_name(task)] = time
-    return finished(story)
+    return story.sorted()
 
 
-def finished(story):
-    story.binds = sorted(bind for bind in story.binds if bind[0] <= HORIZON)
-    story.evictions = sorted(each for each in story.evictions if each[0] <= HORIZON)
-    story.ends = {pod: time for pod, time in story.ends.items() if time <= HORIZON}
-    story.makespan = max(story.ends.values(), default=0.0)
-    return story
+# The control plane
 
 
-def by_plane(workload, cluster, conf, *, seed=0, evicted="requeue"):
-    """Run a workload on a whole control plane."""
-    store = EmbeddedCluster(VirtualClock(EPOCH), seed=seed)
-    plane = EmbeddedControlPlane(
-        conf,
-        cluster=store,
-        kubelet=Kubelet(store, grace_s=0),
-        scheduler=PlainScheduler(conf),
-        seed=seed,
-    )
-    story = Story()
-    held: dict[str, str] = {}
+class Listener:
+    """Hears of pods in a store, writes their story and replaces those that are evicted."""
 
-    def hear(kind, event):
+    def __init__(self, store, pods):
+        self.story = Story()
+        self._store = store
+        self._pods = pods
+        self._held = set()
+        store.listeners.append(self.hear)
+
+    def hear(self, kind, event):
         if kind != "Pod":
             return
-        meta, now = event.object["metadata"], store.now() - EPOCH
-        name, uid, node = meta["name"], meta["uid"], event.object["spec"].get("nodeName")
+        meta, now = event.object["metadata"], self._store.now() - EPOCH
+        name, uid, home = meta["name"], meta["uid"], event.object["spec"].get("nodeName")
         phase = event.object["status"]["phase"]
         if event.type == "DELETED":
-            if held.pop(uid, None) is not None and phase not in ("Succeeded", "Failed"):
-                story.evictions.append((now, name))
-                if name in pods and evicted == "requeue":
-                    again = pods[name]
-                    store.clock.call_at(store.now(), lambda: store.create(again))
-        elif node and uid not in held:
-            held[uid] = node
-            story.binds.append((now, name, node))
+            if uid in self._held and phase not in ("Succeeded", "Failed"):
+                self.story.evictions.append((now, name))
+                self._replace(name)
+        elif home and uid not in self._held:
+            self._held.add(uid)
+            self.story.binds.append((now, name, home))
         elif phase == "Succeeded":
-            story.ends.setdefault(name, now)
+            self.story.ends.setdefault(name, now)
 
-    store.listeners.append(hear)
+    def _replace(self, name):
+        if name in self._pods:  # else the job controller does
+            store, again = self._store, self._pods[name]
+            store.clock.call_at(store.now(), lambda: store.create(again))
+
+
+def by_plane(workload, cluster, conf):
+    """Run a workload on a whole control plane."""
+    store = EmbeddedCluster(VirtualClock(EPOCH))
+    kubelet = Kubelet(store, grace_s=0)
+    scheduler = PlainScheduler(conf)
+    plane = EmbeddedControlPlane(conf, cluster=store, kubelet=kubelet, scheduler=scheduler)
     for manifest in cluster:
         try:
             made = store.create(manifest)
@@ -127,16 +182,17 @@ def by_plane(workload, cluster, conf, *, seed=0, evicted="requeue"):
             store.update_status({**made, "status": {"state": "Open"}})
     pods = {}
     for job in workload.jobs:
-        manifests = [volcano_job(job)] if job.late_pods else manifests_of(job)
+        manifests = [volcano_job(job)] if job.late_pods else group_and_pods(job)
         pods |= {each["metadata"]["name"]: each for each in manifests if each["kind"] == "Pod"}
         for manifest in manifests:
             store.clock.call_at(EPOCH + job.arrival, lambda each=manifest: store.create(each))
+    listener = Listener(store, pods)
     store.clock.run_due()
     plane.run(until=EPOCH + HORIZON)
-    return finished(story)
+    return listener.story.sorted()
 
 
-def manifests_of(job):
+def group_and_pods(job):
     """Write a job of a workload as a pod group and pods."""
     members, needs = [], Counter()
     for task in job.tasks:
@@ -153,13 +209,12 @@ def manifests_of(job):
                     annotations={RUN_SECONDS: repr(task.run_seconds)},
                 )
             )
-    least = {name: f"{n}Gi" if name == "memory" else str(n) for name, n in needs.items()}
     group = pod_group(
         job.name,
         min_member=job.min_member,
         queue=job.queue,
         phase=None,
-        min_resources=least,
+        min_resources={"cpu": needs["cpu"], "memory": f"{needs['memory']}Gi"},
         priority_class=job.priority_class or None,
     )
     return [group, *members]
@@ -192,3 +247,59 @@ def volcano_job(job):
         "metadata": {"name": job.name, "namespace": job.namespace},
         "spec": spec,
     }
+
+
+# Small workloads
+
+
+@st.composite
+def tasks(draw, book):
+    found = []
+    for role in ("a", "b")[: draw(st.sampled_from([1, 1, 2]))]:
+        cpus, gigabytes = draw(st.integers(1, 2)), draw(st.integers(1, 2))
+        spec = book.spec({"cpu": str(cpus), "memory": f"{gigabytes}Gi"})
+        seconds = float(draw(st.integers(2, 19)))
+        found.append(TaskSpec(spec, draw(st.integers(1, 4)), seconds, role=role))
+    return tuple(found)
+
+
+@st.composite
+def workloads(draw, *, max_jobs=10):
+    """Draw jobs that come within a minute or so."""
+    book, second, jobs = SpecBook(), 0, []
+    late = draw(st.booleans())
+    for number in range(draw(st.integers(2, max_jobs))):
+        second += draw(st.integers(0, 5))
+        parts = draw(tasks(book))
+        size = sum(task.count for task in parts)
+        jobs.append(
+            JobSpec(
+                f"job-{number:03d}",
+                float(second),
+                parts,
+                min_member=draw(st.sampled_from([size, size, draw(st.integers(1, size))])),
+                queue=draw(st.sampled_from(["default", "blue", "red"])),
+                priority_class=draw(st.sampled_from(["", "", "", "high"])),
+                late_pods=late,
+            )
+        )
+    return Workload(name="drawn", format="drawn", jobs=in_order(jobs))
+
+
+@st.composite
+def clusters(draw, *, tree):
+    """Draw nodes of four cpus, and queues side by side or under one of their own."""
+    n = draw(st.integers(1, 3))
+    cpus = 4 * n
+    team = {"parent": "team"} if tree else {}
+    limit = draw(st.sampled_from([None, {"cpu": cpus * 3 // 4}]))
+    found = [
+        queue("blue", weight=2, deserved={"cpu": cpus // 2, "memory": f"{cpus}Gi"}, **team),
+        queue("red", deserved={"cpu": n, "memory": f"{2 * n}Gi"}, capability=limit, **team),
+        priority_class("high", value=1000),
+    ]
+    if tree:
+        most = {"cpu": cpus * 3 // 4 + 1, "memory": f"{2 * cpus}Gi"}
+        due = {"cpu": cpus * 3 // 4, "memory": f"{cpus * 3 // 2}Gi"}
+        found.append(queue("team", deserved=due, capability=most))
+    return [*(node(f"n{i}", cpu=4, memory="8Gi") for i in range(n)), *found]

@@ -1,6 +1,7 @@
 """A scheduler whose cluster answers late, wrongly or not at all: nothing twice, nothing lost."""
 
 from collections import defaultdict
+from contextlib import suppress
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.live import LiveScheduler, make_queues
 from pumice.scheduler import Scheduler
 from pumice.testing import pod, pod_group, priority_class
-from tests.properties.chaos import BadWriter, LateCluster
+from tests.properties.chaos import BadWriter, LateCluster, TornError, tear
 
 GROUP = "PodGroup.scheduling.volcano.sh"
 CPUS = 4
@@ -69,8 +70,11 @@ class Books:
 class World:
     """A cluster, its kubelet, and a scheduler that may be killed and started again."""
 
-    def __init__(self, gangs, random, conf):
+    def __init__(self, gangs, random, conf, *, torn=False, refuses=lambda write: False):
         self.random = random
+        self.torn = torn
+        self.refuses = refuses
+        self.mend = lambda: None
         self.conf = parse_conf(conf)
         self.cluster = EmbeddedCluster(VirtualClock(0.0))
         self.kubelet = Kubelet(self.cluster, grace_s=2)
@@ -87,10 +91,13 @@ class World:
     def start(self):
         self.writer = BadWriter(self.cluster, self.random)
         self.writer.calm = self.late.calm
+        self.writer.refuses = self.refuses
         scheduler = Scheduler(self.conf)
         self.live = LiveScheduler(
             self.late, scheduler, assume=True, writer=self.writer, confirm_s=5.0
         )
+        if self.torn:
+            self.mend = tear(self.live, self.random)
 
     def arrive(self, name, gang):
         _, size, _, _, important = gang
@@ -113,7 +120,8 @@ class World:
         self.kubelet.sync()
         self.writer.step()
         self.kubelet.sync()
-        self.live.cycle()
+        with suppress(TornError):
+            self.live.cycle()
         self.cluster.clock.advance(1.0)
 
     def recreate(self, gangs):
@@ -136,6 +144,7 @@ class World:
                 self.start()
 
     def calm_down(self):
+        self.mend()
         self.late.calm = self.writer.calm = True
         for _ in range(200):
             self.tick()
@@ -187,6 +196,41 @@ def test_nothing_is_bound_twice_overcommitted_or_lost(gangs, random):
     world.live.catch_up()
     assert world.live.recovery.open == 0
     assert tables(world.live) == tables(fresh(world))
+
+
+@settings(max_examples=10)
+@given(GANGS, st.randoms(use_true_random=True))
+def test_a_scheduler_that_breaks_off_again_and_again_does_no_harm(gangs, random):
+    """Reports that cannot be taken in, writes that stop half-way: nothing twice, nothing lost."""
+    world = World(gangs, random, CONF, torn=True)
+    world.upheaval(gangs)
+    world.calm_down()
+    assert all(p["status"]["phase"] == "Succeeded" for p in world.cluster.list("Pod")[0])
+    for _ in range(10):
+        world.tick()
+    world.live.catch_up()
+    assert world.live.recovery.open == 0
+    assert tables(world.live) == tables(fresh(world))
+
+
+@settings(max_examples=3)
+@given(GANGS, st.randoms(use_true_random=True))
+def test_a_status_that_is_refused_for_ever_costs_little_and_stops_nothing(gangs, random):
+    about = ("default", "g0"), ("default", "g1-0")
+
+    def refuses(write):
+        arguments = write.arguments
+        if write.verb != "patch":
+            return False
+        return (arguments["namespace"], arguments["name"]) in about
+
+    world = World(gangs, random, CONF, refuses=refuses)
+    world.calm_down()
+    assert world.is_over()
+    for _ in range(150):
+        world.tick()
+    for place in about:
+        assert world.writer.refused.count(place) < 20
 
 
 @settings(max_examples=10)

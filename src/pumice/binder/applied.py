@@ -17,6 +17,8 @@ class Outcome:
     error: ClusterError | None = None
     node: str = ""
     """Of a bind."""
+    took_s: float = 0.0
+    """From handing it in to its answer."""
 
 
 @dataclass(slots=True)

@@ -6,10 +6,11 @@ cluster has already, or was told a moment ago, is not written again.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from pumice import logs
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.groups import PodGroup, PodGroupStatus, Queue
@@ -24,6 +25,7 @@ from pumice.binder.patches import (
     queue_patch,
     waiting_patch,
 )
+from pumice.binder.statuses import Statuses
 from pumice.binder.telling import Telling
 from pumice.cluster.base import Cluster, DirectWriter, Done, Lane, Manifest, Write, Writer
 from pumice.errors import (
@@ -33,23 +35,17 @@ from pumice.errors import (
     InputError,
     NotFoundError,
     RejectedError,
+    UnavailableError,
 )
 
 _GROUP: Final = "PodGroup.scheduling.volcano.sh"
 _QUEUE: Final = "Queue.scheduling.volcano.sh"
+_STATUS_OF: Final = {"pod status": "Pod", "group": _GROUP, "queue": _QUEUE}
 _PRUNED_EACH: Final = 64  # cycles
+_log = logs.get("binder")
 
 Known = Callable[[str, str], KubeObject | None]
 """Gives an object by kind and key as the cluster told it last."""
-
-
-@dataclass(slots=True)
-class _Sent:
-    """The last status written of an object: on top of which version, and what it said."""
-
-    version: str
-    said: Any
-    answered: bool = False
 
 
 @dataclass(slots=True)
@@ -73,11 +69,13 @@ class Binder:
         waits: Callable[[str], bool] | None = None,
         source: str = "volcano",
         write_conditions: bool = True,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """Make one.
 
         ``known`` gives objects without asking the cluster, ``waits`` says whether a pod still has
-        no place.  Without ``write_conditions`` pods are not told why they wait.
+        no place.  Without ``write_conditions`` pods are not told why they wait.  ``clock``
+        measures how long answers take.
         """
         self._cluster = cluster
         self._writer: Writer = writer or DirectWriter(cluster)
@@ -85,8 +83,10 @@ class Binder:
         self._waits = waits or self._has_no_node
         self._source = source
         self._write_conditions = write_conditions
+        self._clock = clock or cluster.now
         self._reported: deque[Outcome] = deque()
-        self._sent: dict[tuple[str, str], _Sent] = {}
+        self._underway: set[tuple[str, str, str]] = set()
+        self._statuses = Statuses(self._clock)
         self._later: dict[str, _Waiting] = {}
         self._evicted_by: dict[str, str] = {}
         self.stated: dict[str, tuple[PodGroupStatus, dict[str, str]]] = {}
@@ -125,12 +125,26 @@ class Binder:
         applied = Applied()
         while self._reported:
             outcome = self._reported.popleft()
+            self._underway.discard((outcome.what, outcome.key, outcome.uid))
             if outcome.what == "event":
-                self._telling.arrived()
-                continue
-            applied.outcomes.append(outcome)
-            self._follow_up(outcome)
+                self._telling.arrived(failed=outcome.error is not None)
+            else:
+                applied.outcomes.append(outcome)
+        for outcome in applied.outcomes:  # all are told, whatever becomes of what follows
+            try:
+                self._follow_up(outcome)
+            except Exception as error:  # noqa: BLE001
+                _log.error("what follows a write failed", of=outcome.key, error=repr(error))
         return applied
+
+    def is_underway(self, what: str, pod: str, uid: str) -> bool:
+        """Say whether a "bind" or "evict" was handed in of which nothing is known yet."""
+        return (what, pod, uid) in self._underway
+
+    @property
+    def events_lost(self) -> int:
+        """Count the events that were left out or that the cluster did not take."""
+        return self._telling.lost
 
     def bind(self, pod: str, node: str, annotations: Mapping[str, str]) -> None:
         """Hand a bind in; one of a pod that is not known is reported as failed."""
@@ -148,6 +162,7 @@ class Binder:
             "annotations": annotations,
             "uid": uid,
         }
+        self._underway.add(("bind", pod, uid))
         self._submit("bind", arguments, Lane.BIND, Outcome("bind", pod, uid, None, node))
 
     # Writes
@@ -159,13 +174,10 @@ class Binder:
 
     def _reporter(self, outcome: Outcome) -> Done:
         """Note what came of a write; may be called on any thread."""
-        append = self._reported.append
+        append, clock, started = self._reported.append, self._clock, self._clock()
 
         def report(error: ClusterError | None) -> None:
-            if error is not None:
-                append(Outcome(outcome.what, outcome.key, outcome.uid, error, outcome.node))
-            else:
-                append(outcome)
+            append(replace(outcome, error=error, took_s=clock() - started))
 
         return report
 
@@ -182,6 +194,7 @@ class Binder:
             "reason": reason,
             "uid": known.metadata.uid,
         }
+        self._underway.add(("evict", pod, known.metadata.uid))
         self._submit("evict", arguments, Lane.EVICT, Outcome("evict", pod, known.metadata.uid))
 
     def _write_group(self, group: str, state: PodGroupState) -> None:
@@ -192,7 +205,7 @@ class Binder:
         status = group_status(known, state, cycle=str(self._cycles), time=self._time)
         if status is None and not marks:
             return
-        if self._is_news("group", group, known, state):
+        if self._statuses.take("group", group, known, state):
             status = status or known.status
             patch = group_patch(known, status, marks)
             self._patch("group", _GROUP, group, known, patch)
@@ -203,7 +216,7 @@ class Binder:
         if not isinstance(known, Queue):
             return
         patch = queue_patch(known, amounts)
-        if patch is not None and self._is_news("queue", queue, known, dict(amounts)):
+        if patch is not None and self._statuses.take("queue", queue, known, dict(amounts)):
             self._patch("queue", _QUEUE, queue, known, patch, subresource="status")
 
     def _patch(
@@ -212,21 +225,6 @@ class Binder:
         namespace, _, name = key.rpartition("/")
         arguments = {"kind": kind, "namespace": namespace, "name": name, "patch": patch, **more}
         self._submit("patch", arguments, Lane.STATUS, Outcome(what, key, known.metadata.uid))
-
-    def _is_news(self, what: str, key: str, known: KubeObject, said: Any) -> bool:
-        """Say whether a status is to be written now, and remember it.
-
-        It is not while one of the object is on its way, nor if the cluster was told just this and
-        has not spoken of the object since.
-        """
-        version = known.metadata.resource_version
-        sent = self._sent.get((what, key))
-        if sent is not None and not sent.answered:
-            return False
-        if sent is not None and sent.version == version and sent.said == said:
-            return False
-        self._sent[what, key] = _Sent(version, said)
-        return True
 
     # Pods that wait
 
@@ -259,10 +257,9 @@ class Binder:
         )
         if patch is None:
             return
-        sent = self._sent.get(("pod status", pod))
-        if sent is not None and not sent.answered:
+        if self._statuses.is_underway("pod status", pod):
             self._later[pod] = said
-        elif self._is_news("pod status", pod, known, said):
+        elif self._statuses.take("pod status", pod, known, said):
             more = {"patch_type": "strategic", "subresource": "status"}
             self._patch("pod status", "Pod", pod, known, patch, **more)
             if said.message:
@@ -301,7 +298,7 @@ class Binder:
             return
         if error is None:
             self._telling.scheduled(pod, outcome.node)
-        elif not isinstance(error, NotFoundError | FencedError):
+        elif not (isinstance(error, NotFoundError | FencedError) or _is_unsent(error)):
             message = f"failed to bind to node {outcome.node}: {error}"
             if isinstance(error, RejectedError) and self._write_conditions:
                 self._later[outcome.key] = _Waiting("SchedulerError", message)
@@ -309,25 +306,13 @@ class Binder:
                 self._telling.failed_scheduling(pod, message)
 
     def _after_status(self, outcome: Outcome) -> None:
-        mark = (outcome.what, outcome.key)
-        sent = self._sent.get(mark)
-        if sent is None:
-            return
-        if outcome.error is None:
-            sent.answered = True
-            return
-        del self._sent[mark]
-        if outcome.what == "pod status" and isinstance(outcome.error, ConflictError):
-            self._later[outcome.key] = sent.said  # it changed meanwhile: once more, if it waits
+        said = self._statuses.learn(outcome)
+        if isinstance(said, _Waiting) and isinstance(outcome.error, ConflictError):
+            self._later[outcome.key] = said  # it changed meanwhile: once more, if it waits
 
     def _prune(self) -> None:
-        """Forget what was sent of objects that are gone or of which the cluster has spoken."""
-        kinds = {"pod status": "Pod", "group": _GROUP, "queue": _QUEUE}
-        for what, key in [mark for mark, sent in self._sent.items() if sent.answered]:
-            known = self._known(kinds[what], key)
-            version = None if known is None else known.metadata.resource_version
-            if version != self._sent[what, key].version:
-                del self._sent[what, key]
+        """Forget objects that are gone."""
+        self._statuses.prune(lambda what, key: self._known(_STATUS_OF[what], key))
         self._telling.prune(lambda group: self._known(_GROUP, group) is not None)
 
     # Without a follower
@@ -345,3 +330,8 @@ class Binder:
 
     def _now(self) -> str:
         return datetime.fromtimestamp(int(self._cluster.now()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _is_unsent(error: ClusterError) -> bool:
+    """Say whether a write did not even leave: an event about it would not either."""
+    return isinstance(error, UnavailableError) and not error.sent

@@ -31,8 +31,8 @@ class Telling:
         self._source = source
         self._told: dict[str, str] = {}
         self._underway = 0
-        self.left_out = 0
-        """Events that were not written because too many were on their way."""
+        self.lost = 0
+        """Events left out because too many were on their way, or that were not taken."""
 
     def scheduled(self, pod: Pod, node: str) -> None:
         """Tell that a pod has a node."""
@@ -85,9 +85,10 @@ class Telling:
             self._told[key] = message
             self._tell(group, "Normal", "Unschedulable", message)
 
-    def arrived(self) -> None:
+    def arrived(self, *, failed: bool = False) -> None:
         """Note that an event is no longer on its way."""
         self._underway -= 1
+        self.lost += failed
 
     def prune(self, is_there: Callable[[str], bool]) -> None:
         """Forget what was told to groups that are gone."""
@@ -96,7 +97,7 @@ class Telling:
 
     def _tell(self, about: KubeObject, event_type: str, reason: str, message: str) -> None:
         if self._underway >= _MOST:
-            self.left_out += 1
+            self.lost += 1
             return
         self._underway += 1
         meta = about.metadata

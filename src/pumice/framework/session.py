@@ -3,7 +3,7 @@
 Actions ask the session; the session asks the plugins by the rules in ``hooks``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ class Session:
         metrics: Mapping[str, str] | None = None,
         services: Mapping[str, Any] | None = None,
         placing: type[Placing] = Placing,
+        plugged: Callable[[str, str], None] | None = None,
     ) -> None:
         self.snapshot = snapshot
         self.journal = snapshot.journal
@@ -84,9 +85,8 @@ class Session:
         self.plugins: list[Plugin] = [entry.plugin for entry in entries]
         self.hooks = bind_hooks(self.tiers, self.failures)
         self.placing = placing(self)
-        for tier in self.hooks["on_open"]:
-            for method in tier:
-                method(self)
+        self._plugged = plugged
+        self._call_all("on_open", "OnSessionOpen")
         self.ordering = Ordering(snapshot, self.hooks)
         self.placing.bind()
 
@@ -379,6 +379,15 @@ class Session:
 
     def close(self) -> None:
         """Let plugins look at the outcome."""
-        for tier in self.hooks["on_close"]:
+        self._call_all("on_close", "OnSessionClose")
+
+    def _call_all(self, hook: str, when: str) -> None:
+        """Let each plugin in turn do something, and whoever wants to know that it is done."""
+        plugged = self._plugged
+        if plugged is not None:
+            plugged("", when)
+        for tier in self.hooks[hook]:
             for method in tier:
                 method(self)
+                if plugged is not None:
+                    plugged(method.plugin.name, when)  # type: ignore[attr-defined]

@@ -6,7 +6,6 @@ lost; the loop then decides nothing, and starts from what the cluster has when i
 
 import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -14,12 +13,13 @@ from typing import Any, Final, Protocol
 from pumice import logs
 from pumice.api.conf import SchedulerConf
 from pumice.api.nodes import Node
-from pumice.cluster.base import Cluster, Writer
+from pumice.cluster.base import Cluster, Manifest, Writer
 from pumice.errors import ConfError
 from pumice.live.metering import Meter
 from pumice.live.queues import make_queues
 from pumice.live.scheduler import Cycle, LiveScheduler
 from pumice.live.usage import BackgroundUsage
+from pumice.live.words import Words
 from pumice.meter import SessionMeter
 from pumice.metrics import Metrics
 from pumice.scheduler import Scheduler
@@ -35,6 +35,12 @@ class LiveCluster(Cluster, Writer, Protocol):
 
     def wait_synced(self, timeout_s: float) -> list[str]:
         """Wait until caches are complete; name those that are not."""
+
+    def read(self, kind: str, namespace: str, name: str, *, timeout_s: float) -> Manifest:
+        """Give one object as it is now, whatever is in memory; one attempt, in time or not."""
+
+    def troubles(self) -> dict[str, str]:
+        """Tell by kind why it is not followed just now; empty when all is well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +97,9 @@ class SchedulerLoop:
         self._scheduler: Scheduler | None = None
         self._live: LiveScheduler | None = None
         self._usage: BackgroundUsage | None = None
+        self._leads = False
         self._failures = 0
+        self._words = Words()
 
     def wait_until_complete(self, stop: threading.Event) -> bool:
         """Wait for complete caches; says whether there is still something to do then."""
@@ -133,59 +141,71 @@ class SchedulerLoop:
 
     def _broken(self, error: Exception) -> float:
         self._failures += 1
-        pause = min(self._options.period_s * 2.0**self._failures, _LONGEST_PAUSE_S)
-        what = f"{type(error).__name__}: {error}"
-        _log.error("cycle failed", error=what, failures=self._failures, pause_s=pause)
-        _log.v(2).info("where it failed", trace="".join(traceback.format_exception(error)))
+        pause = min(self._options.period_s * 2.0 ** min(self._failures, 10), _LONGEST_PAUSE_S)
+        self._words.broken(error, self._failures, pause)
         self._meter.failed()
-        if self._live is not None and self._live.torn:
-            self._live = None
+        if self._live is not None:
+            self._words.skipped(self._live.follower.problems)
         return pause
 
     def _cycle(self) -> None:
         scheduler = self._configured()
-        live = self._live or self._take_over(scheduler)
+        if self._live is None or not self._leads:
+            self._live = self._take_over(scheduler)
+        live = self._live
         live.scheduler = scheduler
         if self._usage is not None:
             nodes = live.follower.snapshot.nodes.objects
             self._usage.tell_nodes([each for each in nodes if isinstance(each, Node)])
         with self._meter.cycle() as observer:
             cycle = live.cycle(observer)
-        self._meter.count(cycle, live)
+        troubles = self._cluster.troubles()
+        self._meter.count(cycle, live, troubles)
         if cycle.dropped:
             _log.warning("lost the lease while deciding, dropped what was decided")
             self._stand_down()
-        self._tell(cycle)
+        self._words.cycle(cycle)
+        self._words.skipped(live.follower.problems)
+        self._words.troubles(troubles)
         self._options.on_cycle(cycle)
 
     def _take_over(self, scheduler: Scheduler) -> LiveScheduler:
-        """Start from what the cluster has."""
-        if not self._cluster.flush(_FLUSH_S):
-            _log.warning("writes of before are still under way")
+        """Start from what the cluster has, and from what this process itself has sent before."""
         make_queues(self._cluster, self._options.default_queue)
-        options = self._options
-        self._live = LiveScheduler(
-            self._cluster,
+        live = self._live or self._new_live(scheduler)
+        self._leads = True
+        self._meter.leading(leads=True)
+        _log.info("leads", names=",".join(self._options.names))
+        return live
+
+    def _new_live(self, scheduler: Scheduler) -> LiveScheduler:
+        options, cluster = self._options, self._cluster
+
+        def read(kind: str, namespace: str, name: str, timeout_s: float) -> Manifest:
+            return cluster.read(kind, namespace, name, timeout_s=timeout_s)
+
+        return LiveScheduler(
+            cluster,
             scheduler,
             names=options.names,
             usage=self._node_usage,
             assume=True,
-            writer=self._cluster,
+            writer=cluster,
             default_queue=options.default_queue,
             node_selector=options.node_selector,
             may_write=options.is_leader,
             clock=self._clock,
+            read=read,
             confirm_s=options.confirm_s,
+            look_s=options.period_s,
         )
-        self._meter.leading(leads=True)
-        _log.info("leads", names=",".join(options.names))
-        return self._live
 
     def _stand_down(self) -> None:
-        """Forget all that was assumed: the next to lead starts from the cluster."""
-        if self._live is not None:
+        """Leave the cluster to others: who leads again starts from what it has then."""
+        if self._leads and self._live is not None:
             _log.info("leads no more")
-            self._live = None
+            self._leads = False
+            self._live.stale = True
             self._meter.leading(leads=False)
 
     # Configuration
@@ -224,22 +244,3 @@ class SchedulerLoop:
     def _node_usage(self, now: float) -> Mapping[str, Any]:
         del now
         return {} if self._usage is None else self._usage.latest()
-
-    # Words
-
-    def _tell(self, cycle: Cycle) -> None:
-        decided, applied = cycle.decisions, cycle.applied
-        for line in decided.failures:
-            _log.warning("plugin passed over", problem=line)
-        for outcome in applied.outcomes:
-            if outcome.error is not None:
-                _log.v(2).info("write failed", what=outcome.what, of=outcome.key, why=outcome.error)
-        if decided.binds or decided.evictions or applied.outcomes:
-            _log.v(2).info(
-                "cycle",
-                binds=len(decided.binds),
-                evictions=len(decided.evictions),
-                waiting=len(decided.unschedulable),
-                answers=len(applied.outcomes),
-                failed=sum(each.error is not None for each in applied.outcomes),
-            )

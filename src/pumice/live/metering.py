@@ -4,7 +4,7 @@ Used by the loop.  Times are measured on the clock that is handed in.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -32,6 +32,7 @@ class Stopwatch:
         self._clock = clock
         self._inner = inner
         self._mark = clock()
+        self._plugin_mark = self._mark
 
     def synced(self) -> None:
         """Note that the session is about to open."""
@@ -43,6 +44,12 @@ class Stopwatch:
         if self._inner is not None:
             self._inner.opened(ssn)
             self._mark = self._clock()
+
+    def plugged(self, plugin: str, when: str) -> None:
+        """Count a plugin at the opening or closing of a session; without a name, begin to."""
+        before, self._plugin_mark = self._plugin_mark, self._clock()
+        if plugin:
+            self._metrics.plugin_done(plugin, when, self._plugin_mark - before)
 
     def acted(self, action: str) -> None:
         """Count an action."""
@@ -73,6 +80,7 @@ class Meter:
         self._inner = inner
         self._jobs: dict[str, str] = {}
         self._bad: Counter[str] = Counter()
+        self._events_lost = 0
         self._cycles = 0
 
     @contextmanager
@@ -85,8 +93,10 @@ class Meter:
         yield Stopwatch(self._metrics, self._clock, self._inner)
         self._metrics.cycle_done(self._clock() - started)
 
-    def count(self, cycle: Cycle, live: LiveScheduler) -> None:
-        """Count what a cycle decided and what came of writes."""
+    def count(
+        self, cycle: Cycle, live: LiveScheduler, troubles: Mapping[str, str] | None = None
+    ) -> None:
+        """Count what a cycle decided, what came of writes, and kinds that are not followed."""
         metrics, decided, follower = self._metrics, cycle.decisions, live.follower
         if metrics is None:
             return
@@ -102,10 +112,16 @@ class Meter:
             metrics.preemption(len(decided.evictions))
             for action in set(decided.evicted_by.values()):
                 metrics.eviction_transaction(action)
+        if not cycle.dropped:
+            for pod in decided.binds:
+                self._count_stage(metrics, "Assumed", follower, pod, cycle.at)
         for outcome in cycle.applied.outcomes:
             self._count_write(metrics, outcome, follower, cycle.at)
         self._count_jobs(metrics, cycle, follower)
-        self._count_objects(metrics, follower)
+        self._count_objects(metrics, follower, troubles or {})
+        lost = live.binder.events_lost
+        metrics.events_lost(lost - self._events_lost)
+        self._events_lost = lost
 
     def failed(self) -> None:
         """Count a cycle that broke off."""
@@ -130,9 +146,16 @@ class Meter:
             return
         metrics.write_done(outcome.what)
         if outcome.what == "bind":
-            pod = follower.known("Pod", outcome.key)
-            if pod is not None and pod.metadata.creation_timestamp:
-                metrics.task_stage("Bound", now - epoch(pod.metadata.creation_timestamp))
+            metrics.stage_took("Bind", outcome.took_s)
+            self._count_stage(metrics, "Bound", follower, outcome.key, now)
+
+    @staticmethod
+    def _count_stage(
+        metrics: Metrics, stage: str, follower: Follower, pod: str, now: float
+    ) -> None:
+        known = follower.known("Pod", pod)
+        if known is not None and known.metadata.creation_timestamp:
+            metrics.task_stage(stage, now - epoch(known.metadata.creation_timestamp))
 
     def _count_jobs(self, metrics: Metrics, cycle: Cycle, follower: Follower) -> None:
         """Count gangs that can start, and forget those that are gone."""
@@ -158,10 +181,14 @@ class Meter:
                 namespace, _, name = key.partition("/")
                 metrics.forget_job(name, self._jobs.pop(key), namespace)
 
-    def _count_objects(self, metrics: Metrics, follower: Follower) -> None:
+    def _count_objects(
+        self, metrics: Metrics, follower: Follower, troubles: Mapping[str, str]
+    ) -> None:
         for kind, count in follower.counts().items():
             metrics.objects(kind, count)
+            metrics.watching(kind, is_well=kind not in troubles)
         for kind, count in follower.skipped.items():
-            for _ in range(count - self._bad[kind]):
+            before = self._bad[kind] if self._bad[kind] <= count else 0  # it may have begun anew
+            for _ in range(count - before):
                 metrics.bad_object(kind)
             self._bad[kind] = count

@@ -3,7 +3,7 @@
 from typing import Final
 
 from pumice.cluster.base import Cluster, Manifest
-from pumice.errors import AlreadyExistsError
+from pumice.errors import AlreadyExistsError, NotFoundError
 
 QUEUE: Final = "Queue.scheduling.volcano.sh"
 
@@ -18,16 +18,31 @@ def _queue(name: str, **spec: object) -> Manifest:
 
 
 def make_queues(cluster: Cluster, default_queue: str = "default") -> None:
-    """Create the queue ``root`` and the default one unless they are there."""
+    """Create the queue ``root`` and the default one unless they are there.
+
+    What is there is not created again: admission may be away, and scheduling goes on without it.
+    """
     wanted = (
         _queue("root", reclaimable=False),
         _queue(default_queue, reclaimable=True, parent="root"),
     )
+    there = _names(cluster)
     for manifest in wanted:
+        name = manifest["metadata"]["name"]
+        if name in there:
+            continue
         try:
             cluster.create(manifest)
         except AlreadyExistsError:
             continue
         status = {"status": {"state": "Open"}}
-        name = manifest["metadata"]["name"]
         cluster.patch(QUEUE, "", name, status, subresource="status")
+
+
+def _names(cluster: Cluster) -> set[str]:
+    """Name the queues that are known; a list needs no rights that a scheduler has not anyway."""
+    try:
+        queues, _ = cluster.list(QUEUE)
+    except NotFoundError:  # a cluster without this kind
+        return set()
+    return {queue["metadata"]["name"] for queue in queues}

@@ -17,7 +17,7 @@ from pumice.cache.ingest import Ingest
 from pumice.cluster.base import Cluster, Writer
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
-from pumice.live.recovery import Recovery
+from pumice.live.recovery import Read, Recovery
 from pumice.scheduler import Observer, Scheduler
 
 Usage = Callable[[float], Mapping[str, Any]]
@@ -58,43 +58,67 @@ class LiveScheduler:
         node_selector: Sequence[str] = (),
         may_write: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] | None = None,
+        read: Read | None = None,
         confirm_s: float = 30.0,
+        look_s: float = 1.0,
     ) -> None:
         """Make one.
 
         ``node_selector`` are labels ("name:value") of which a node must have one to count;
-        ``may_write`` is asked once all is decided; ``clock`` measures how long answers take.
+        ``may_write`` is asked once all is decided; ``clock`` measures how long answers take;
+        ``read`` gives objects as they are now, ``get`` unless told otherwise.
         """
         self._cluster = cluster
         self.scheduler = scheduler
-        self.follower = Follower(
-            cluster,
-            Ingest(Snapshot(), names),
-            default_queue=default_queue,
-            wants_node=_selected(node_selector),
-        )
-        self.binder = Binder(
-            cluster,
-            writer=writer,
-            known=self.follower.known,
-            waits=self._waits,
-            source=names[0] if len(names) == 1 else _ONE_OF_MANY,
-            write_conditions=write_conditions,
-        )
-        read = getattr(cluster, "read", cluster.get)
-        self.recovery = Recovery(self.follower, self.binder, read, confirm_s=confirm_s)
+        self._names = names
+        self._default_queue = default_queue
+        self._wants_node = _selected(node_selector)
         self._usage = usage
         self._assume = assume
         self._may_write = may_write
         self._clock = clock or cluster.now
-        self.torn = False
-        """Whether a cycle broke off while it wrote; what is assumed may then be wrong."""
+        self.follower = self._new_follower()
+        self.binder = self._new_binder(writer, write_conditions=write_conditions)
+        read = read or (lambda kind, namespace, name, _: cluster.get(kind, namespace, name))
+        self.recovery = Recovery(
+            self.follower,
+            self.binder,
+            read,
+            clock=self._clock,
+            confirm_s=confirm_s,
+            look_s=look_s,
+        )
+        self.stale = False
+        """Whether the tables are to be made anew before the next cycle: the last one broke off, or
+        another scheduler was at work meanwhile.  Writes under way are not forgotten by that."""
+
+    def _new_follower(self) -> Follower:
+        return Follower(
+            self._cluster,
+            Ingest(Snapshot(), self._names),
+            default_queue=self._default_queue,
+            wants_node=self._wants_node,
+        )
+
+    def _new_binder(self, writer: Writer | None, *, write_conditions: bool) -> Binder:
+        return Binder(
+            self._cluster,
+            writer=writer,
+            known=lambda kind, key: self.follower.known(kind, key),  # noqa: PLW0108  # of today
+            waits=self._waits,
+            source=self._names[0] if len(self._names) == 1 else _ONE_OF_MANY,
+            write_conditions=write_conditions,
+            clock=self._clock,
+        )
 
     def cycle(self, observer: Observer | None = None) -> Cycle:
         """Take in what changed, decide, and write what was decided.
 
         An observer that has ``synced`` is told when the first is done.
         """
+        if self.stale:
+            self._start_over()
+        self.stale = True
         applied = self.catch_up()
         now = self._cluster.now()
         usage = self._usage(now) if self._usage is not None else None
@@ -104,12 +128,11 @@ class LiveScheduler:
         decisions = self.scheduler.decide(
             self.follower.snapshot, now, usage, only_changes=True, observer=observer
         )
-        if not self._may_write():
-            return Cycle(now, decisions, applied, dropped=True)
-        self.torn = True
-        applied.outcomes += self._write(decisions).outcomes
-        self.torn = False
-        return Cycle(now, decisions, applied)
+        dropped = not self._may_write()
+        if not dropped:
+            applied.outcomes += self._write(decisions).outcomes
+        self.stale = False
+        return Cycle(now, decisions, applied, dropped)
 
     def catch_up(self) -> Applied:
         """Take in what changed and what came of writes; gives the latter."""
@@ -122,15 +145,22 @@ class LiveScheduler:
             self.follower.settle()
         return applied
 
+    def _start_over(self) -> None:
+        """Make the tables anew from what the cluster has and what is still on its way."""
+        self.follower = self._new_follower()
+        self.follower.sync()
+        self.recovery.move_to(self.follower, self._clock())
+
     def _write(self, decisions: Decisions) -> Applied:
         snapshot = self.follower.snapshot
         waiting = {group: _waiting_pods(snapshot, group) for group in decisions.unschedulable}
         if self._assume:
-            self.recovery.assume(decisions)
+            self.recovery.assume(decisions, self._clock())
         applied = self.binder.apply(decisions, waiting)
         if self._assume:
-            self.recovery.assume_groups()
-            self.recovery.learn(applied.outcomes, self._clock())
+            now = self._clock()
+            self.recovery.assume_groups(now)
+            self.recovery.learn(applied.outcomes, now)
         return applied
 
     def _waits(self, pod: str) -> bool:

@@ -7,9 +7,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from pumice import logs
 from pumice.api.nodes import Node
 from pumice.cluster.usage import UsageCache, refresh_period, usage_source
 
+_log = logs.get("usage")
 _LOOK_S: Final = 1.0
 """How often it is seen to whether a reading is due."""
 
@@ -49,5 +51,8 @@ class BackgroundUsage:
         while not self._stop.is_set():
             nodes = self._nodes
             if nodes:
-                self._cache.refresh(self._clock(), nodes)
+                try:
+                    self._cache.refresh(self._clock(), nodes)
+                except Exception as error:  # noqa: BLE001  # the next reading may do better
+                    _log.error("use of nodes is not read", error=f"{type(error).__name__}: {error}")
             self._stop.wait(_LOOK_S)

@@ -200,6 +200,11 @@ class Metrics:
         self._child("volcano_namespace_weight", namespace).set(weight)
         self._child("volcano_namespace_weighted_share", namespace).set(weighted)
 
+    def forget_namespace(self, namespace: str) -> None:
+        """Drop what was told of a namespace without jobs."""
+        for name in ("share", "weight", "weighted_share"):
+            self._drop(f"volcano_namespace_{name}", namespace)
+
     def forget_queue(self, queue: str) -> None:
         """Drop what was told of a queue that is gone."""
         scalars = self._scalars.pop(queue, set())
@@ -261,6 +266,14 @@ class Metrics:
     def bad_object(self, kind: str) -> None:
         """Count an object that was skipped."""
         self._child("pumice_bad_objects_total", kind).inc()
+
+    def watching(self, kind: str, *, is_well: bool) -> None:
+        """Tell whether changes of a kind come in."""
+        self._child("pumice_watch_ok", kind).set(is_well)
+
+    def events_lost(self, count: int) -> None:
+        """Count events that were left out or not taken."""
+        self._child("pumice_events_dropped_total").inc(count)
 
     def write_done(self, verb: str, result: str = "ok") -> None:
         """Count a write: "ok", or the reason the cluster gave."""

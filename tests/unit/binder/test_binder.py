@@ -382,4 +382,92 @@ def test_what_was_sent_is_forgotten_with_its_object(cluster):
     cluster.delete(GROUP, "default", "g")
     for _ in range(64):
         binder.apply(Decisions())
-    assert not binder._sent
+    assert not len(binder._statuses)
+
+
+class Refusing(Held):
+    """Says no to every status."""
+
+    def answer(self, write):
+        return RejectedError("Queue", problem="no") if write.verb == "patch" else None
+
+
+def test_a_refused_status_is_offered_ever_more_rarely_and_told_once(cluster, caplog):
+    writer = Refusing()
+    binder = Binder(cluster, writer=writer)
+    decided = Decisions(
+        pod_groups={"default/g": PodGroupState("Inqueue")},
+        queues={"default": {"cpu": "1"}},
+        unschedulable={"default/g": "m"},
+    )
+    tried = []
+    for second in range(200):
+        before = writer.verbs().count("patch")
+        binder.apply(decided, {"default/g": ["default/p"]})
+        writer.go()
+        binder.drain()
+        if writer.verbs().count("patch") > before:
+            assert writer.verbs().count("patch") == before + 3
+            tried.append(second)
+        cluster.clock.advance(1)
+    assert tried == [0, 1, 3, 7, 15, 31, 63, 123, 183]
+    assert sum("status refused" in record.message for record in caplog.records) == 3
+
+
+def test_a_refusal_is_forgotten_with_its_object_and_when_it_ends(cluster):
+    writer = Refusing()
+    binder = Binder(cluster, writer=writer)
+    decided = Decisions(pod_groups={"default/g": PodGroupState("Inqueue")})
+    for _ in range(3):
+        binder.apply(decided)
+        writer.go()
+    cluster.delete(GROUP, "default", "g")
+    cluster.create(pod_group("g"))
+    binder.apply(decided)
+    assert writer.verbs().count("patch") == 2  # another object is offered its status at once
+    cluster.delete(GROUP, "default", "g")
+    writer.go()
+    for _ in range(64):
+        binder.apply(Decisions())
+    assert not len(binder._statuses)
+
+
+def test_a_status_whose_report_is_lost_is_written_again_in_the_end(cluster):
+    writer = Held()
+    binder = Binder(cluster, writer=writer)
+    decided = Decisions(pod_groups={"default/g": PodGroupState("Inqueue")})
+    for seconds, writes in ((0, 1), (599, 1), (1, 2)):
+        cluster.clock.advance(seconds)
+        binder.apply(decided)
+        assert len(writer.writes) == writes
+
+
+def test_a_report_that_cannot_be_followed_up_does_not_cost_the_others(cluster, monkeypatch):
+    writer = Held()
+    binder = Binder(cluster, writer=writer)
+    binder.apply(Decisions(binds={"default/p": "n", "default/q": "n"}))
+    writer.go()
+    follow_up = binder._follow_up
+
+    def fails(outcome):
+        if outcome.key == "default/p":
+            raise RuntimeError("no")
+        follow_up(outcome)
+
+    monkeypatch.setattr(binder, "_follow_up", fails)
+    assert binder.drain().bound == ["default/p", "default/q"]
+    assert writer.verbs() == ["bind", "bind", "record"]
+
+
+def test_events_that_are_not_taken_are_counted(cluster):
+    class Full(Held):
+        def answer(self, write):
+            return UnavailableError(sent=False) if write.verb == "record" else None
+
+    writer = Full()
+    binder = Binder(cluster, writer=writer)
+    binder.apply(Decisions(binds={"default/p": "n"}))
+    for _ in range(2):
+        writer.go()
+        binder.drain()
+    assert binder.events_lost == 1

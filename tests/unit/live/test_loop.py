@@ -1,5 +1,6 @@
 """The loop of a served scheduler: ready before it decides, fenced, and not stopped by failures."""
 
+import itertools
 import threading
 
 import pytest
@@ -9,8 +10,14 @@ from pumice.cluster.base import DirectWriter
 from pumice.cluster.embedded.clock import VirtualClock
 from pumice.cluster.embedded.nodes import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import ConfError, FencedError, UnavailableError
-from pumice.live import LiveOptions, run_scheduler
+from pumice.errors import (
+    ConfError,
+    ConflictError,
+    FencedError,
+    RejectedError,
+    UnavailableError,
+)
+from pumice.live import LiveOptions, make_queues, run_scheduler
 from pumice.live.loop import SchedulerLoop
 from pumice.metrics import Metrics
 from pumice.testing import pod, pod_group
@@ -29,6 +36,12 @@ class Cluster(EmbeddedCluster):
 
     def wait_synced(self, timeout_s):
         return self.missing.pop() if self.missing else []
+
+    def read(self, kind, namespace, name, *, timeout_s):
+        return self.get(kind, namespace, name)
+
+    def troubles(self):
+        return {}
 
     def submit(self, write, *, lane, done=None):
         if not self.fence():
@@ -104,7 +117,7 @@ def test_a_stop_ends_the_wait_for_caches(cluster):
 
 def test_late_caches_are_told_once_and_waited_for(cluster, caplog):
     cluster.missing = [["Pod"]] * 3
-    times = iter(range(0, 1000, 50))
+    times = itertools.count(0, 50)
     options, stop, _ = ended_after(1)
     run_scheduler(cluster, options, None, stop, clock=lambda: next(times))
     assert sum("caches are not complete" in r.message for r in caplog.records) == 1
@@ -163,16 +176,116 @@ def test_after_each_failed_cycle_the_pause_is_longer(cluster, monkeypatch):
     assert loop._turn() == 1.0
 
 
-def test_a_cycle_broken_while_writing_starts_over(cluster):
+def torn(loop, monkeypatch, name="_write"):
+    """Let a cycle break off in one of its parts."""
+
+    def raises(*_):
+        raise RuntimeError("torn")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loop._live, name, raises)
+        loop._turn()
+
+
+@pytest.mark.parametrize("part", ["_write", "catch_up"])
+def test_a_cycle_that_broke_off_starts_over(cluster, monkeypatch, part):
     job(cluster)
     loop = looping(cluster)
     loop._turn()
-    first = loop._live
-    first._write = None
-    assert loop._turn() == 2.0
-    assert loop._live is None
+    first = loop._live.follower
+    torn(loop, monkeypatch, part)
     loop._turn()
-    assert loop._live is not first
+    assert loop._live.follower is not first
+    assert loop._failures == 0
+
+
+class Slow(Cluster):
+    """Takes writes, and does them when told to."""
+
+    def __init__(self):
+        super().__init__()
+        self.waiting = []
+
+    def submit(self, write, *, lane, done=None):
+        self.waiting.append((write, lane, done))
+
+    def flush(self, timeout_s):
+        return not self.waiting
+
+    def go(self, *verbs):
+        waiting, self.waiting = self.waiting, []
+        for write, lane, done in waiting:
+            if write.verb in verbs:
+                DirectWriter(self).submit(write, lane=lane, done=done)
+
+
+@pytest.fixture
+def slow():
+    cluster = Slow()
+    add_node(cluster, "n", {"cpu": "1", "memory": "8Gi"})
+    job(cluster)
+    return cluster
+
+
+def binds(cluster):
+    return [write.arguments["pod"] for write, _, _ in cluster.waiting if write.verb == "bind"]
+
+
+def test_binds_still_queued_keep_their_room_after_a_cycle_broke_off(slow, monkeypatch):
+    """Neither are they decided twice nor is their room given to others."""
+    loop = looping(slow)
+    loop._turn()
+    assert binds(slow) == ["g-0"]
+    torn(loop, monkeypatch)
+    job(slow, "h")
+    for _ in range(3):
+        slow.clock.advance(60)
+        loop._turn()
+        assert binds(slow) == ["g-0"]
+    slow.go("bind", "patch")
+    loop._turn()
+    assert node_of(slow) == "n"
+    assert loop._live.recovery.open == 0
+
+
+def test_a_bind_decided_but_never_handed_in_is_decided_again(slow, monkeypatch):
+    loop = looping(slow)
+    loop._turn()
+    slow.waiting = []
+    loop._live.binder._underway.clear()
+    torn(loop, monkeypatch)
+    for _ in range(4):
+        slow.clock.advance(3)
+        loop._turn()
+    assert binds(slow) == ["g-0"]
+
+
+def test_who_leads_again_remembers_what_it_has_sent(slow):
+    leads = [True]
+    loop = looping(slow, is_leader=lambda: leads[0])
+    loop._turn()
+    leads[0] = False
+    loop._turn()
+    job(slow, "h")
+    leads[0] = True
+    loop._turn()
+    assert binds(slow) == ["g-0"]
+
+
+def test_an_old_bind_without_an_answer_is_looked_up_and_not_sent_again(slow, monkeypatch):
+    """Its decision rests on tables that are no more: others may have taken the room."""
+    loop = looping(slow)
+    loop._turn()
+    torn(loop, monkeypatch)
+    for write, _, done in slow.waiting:
+        if write.verb == "bind":
+            done(UnavailableError(problem="no answer"))
+    slow.waiting = []
+    loop._turn()
+    assert binds(slow) == []
+    slow.clock.advance(6)
+    loop._turn()
+    assert loop._live.recovery.undone == 1
 
 
 def test_a_new_configuration_is_used_from_the_next_cycle(cluster):
@@ -261,3 +374,113 @@ def test_figures_are_counted(cluster):
         'volcano_e2e_job_scheduling_duration{job_name="g"',
     ):
         assert line in text
+
+
+def lines(caplog, message):
+    return [record for record in caplog.records if record.message == message]
+
+
+@pytest.fixture
+def talkative(caplog):
+    caplog.set_level("INFO", logger="pumice")
+    return caplog
+
+
+def test_where_a_cycle_failed_is_told_once_for_each_failure(cluster, monkeypatch, talkative):
+    loop = looping(cluster)
+    loop._turn()
+    for _ in range(3):
+        torn(loop, monkeypatch)
+    (line,) = lines(talkative, "where it failed")
+    assert "RuntimeError: torn" in line.values["trace"]
+    assert len(lines(talkative, "cycle failed")) == 3
+
+
+def test_a_failed_write_is_told_at_once_and_then_now_and_then(cluster, talkative):
+    for name in ("a", "b", "c"):
+        job(cluster, name)
+    cluster.submit = lambda write, *, lane, done: done(RejectedError("Pod", problem="no"))
+    loop = looping(cluster)
+    loop._turn()
+    told = [line for line in lines(talkative, "write failed") if line.values["what"] == "bind"]
+    assert len(told) == 1
+    cluster.clock.advance(61)
+    loop._turn()
+    told = [line for line in lines(talkative, "write failed") if line.values["what"] == "bind"]
+    assert [line.values.get("more") for line in told] == [None, 2]
+
+
+def test_a_plugin_that_is_passed_over_is_told_when_that_begins(cluster, talkative, monkeypatch):
+    def fails(self, ssn):
+        raise RuntimeError("no")
+
+    loop = looping(cluster)
+    loop._turn()
+    with monkeypatch.context() as patched:
+        patched.setattr("pumice.plugins.gang.Gang.on_close", fails)
+        for _ in range(3):
+            loop._turn()
+    assert len(lines(talkative, "plugin passed over")) == 1
+    loop._turn()
+    assert len(lines(talkative, "all plugins answer again")) == 1
+
+
+def test_a_bad_object_is_told_once_by_name(cluster, talkative):
+    bad = pod("bad", cpu=1)
+    bad["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "much"}}
+    cluster.create(bad)
+    loop = looping(cluster)
+    for _ in range(2):
+        loop._turn()
+        change = {"metadata": {"labels": {"at": str(cluster.version)}}}
+        cluster.patch("Pod", "default", "bad", change)
+    (line,) = lines(talkative, "object skipped")
+    assert (line.values["kind"], line.values["object"]) == ("Pod", "default/bad")
+
+
+def test_a_kind_that_is_not_followed_is_told_and_counted(cluster, talkative):
+    troubles, metrics = {"Pod": "403"}, Metrics()
+    cluster.troubles = lambda: dict(troubles)
+    loop = SchedulerLoop(cluster, LiveOptions(conf=default()), metrics, cluster.now)
+    for _ in range(2):
+        loop._turn()
+    assert len(lines(talkative, "not followed just now")) == 1
+    assert 'pumice_watch_ok{kind="Pod"} 0' in metrics.text()
+    troubles.clear()
+    loop._turn()
+    assert len(lines(talkative, "followed again")) == 1
+    assert 'pumice_watch_ok{kind="Pod"} 1' in metrics.text()
+
+
+def test_a_scheduler_starts_while_admission_is_away(cluster, monkeypatch):
+    """Queues that are there are not created: a refusing webhook would stop all."""
+    make_queues(cluster)
+    job(cluster)
+
+    def refuses(manifest):
+        raise UnavailableError(problem="no endpoints for webhook")
+
+    monkeypatch.setattr(cluster, "create", refuses)
+    looping(cluster)._turn()
+    assert node_of(cluster) == "n"
+
+
+def test_each_look_up_has_its_time_and_all_have_a_period(slow):
+    add_node(slow, "big", {"cpu": "90", "memory": "80Gi"})
+    for number in range(9):
+        job(slow, f"j{number}")
+    loop = looping(slow, period_s=3.0)
+    loop._turn()
+    for write, _, done in slow.waiting:
+        if write.verb == "bind":
+            done(ConflictError("Pod", problem="?"))
+    asked = []
+
+    def read(kind, namespace, name, *, timeout_s):
+        asked.append(timeout_s)
+        slow.clock.advance(1.25)
+        return slow.get(kind, namespace, name)
+
+    slow.read = read
+    loop._turn()
+    assert asked == [2.0, 1.75, 0.5]

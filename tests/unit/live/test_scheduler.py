@@ -3,6 +3,7 @@
 import pytest
 
 from pumice.api.conf import parse_conf
+from pumice.api.groups import PodGroupStatus
 from pumice.cluster.base import DirectWriter
 from pumice.cluster.embedded.clock import VirtualClock
 from pumice.cluster.embedded.nodes import add_node
@@ -157,10 +158,93 @@ def test_a_refusal_after_a_lost_answer_proves_nothing(cluster, writer, live):
     assert live.recovery.undone == 0
 
 
-def test_a_write_that_was_not_sent_is_taken_back_at_once(cluster, writer, live):
+def test_a_write_that_was_not_sent_gives_its_room_back_at_once(cluster, writer, live):
     live.cycle()
     writer.go(UnavailableError(problem="not sent", sent=False))
+    rival(cluster)
+    assert live.cycle().decisions.binds == {"default/r": "n"}
+
+
+def test_while_nothing_can_be_sent_a_pod_is_tried_ever_more_rarely(cluster, writer, live):
+    tried = []
+    for second in range(32):
+        if live.cycle().decisions.binds:
+            tried.append(second)
+        writer.go(UnavailableError(problem="not sent", sent=False))
+        cluster.clock.advance(1)
+    assert tried == [0, 2, 5, 10, 19, 28]
+    assert not [e for e in cluster.list("Event")[0] if e["reason"] == "FailedScheduling"]
+
+
+def test_a_bind_whose_report_is_lost_is_looked_up_in_the_end(cluster, writer, live):
+    live.cycle()
+    writer.waiting = []
+    for seconds in (1, 500):
+        cluster.clock.advance(seconds)
+        assert live.cycle().decisions.binds == {}
+    cluster.clock.advance(100)
+    live.cycle()
+    assert live.recovery.undone == 1
+    cluster.clock.advance(2)
     assert live.cycle().decisions.binds == {"default/p": "n"}
+
+
+def test_a_bind_that_waits_for_its_turn_is_not_taken_for_lost(cluster, writer, live):
+    """Answers to earlier binds say that the queue moves, however slowly."""
+    add_node(cluster, "m", {"cpu": "1", "memory": "8Gi"})
+    live.cycle()
+    rival(cluster)
+    live.cycle()
+    cluster.clock.advance(500)
+    first = next(each for each in writer.waiting if each[0].verb == "bind")
+    writer.waiting.remove(first)
+    DirectWriter(cluster).submit(first[0], lane=first[1], done=first[2])
+    live.cycle()
+    cluster.clock.advance(200)
+    live.cycle()
+    assert live.recovery.undone == 0
+    cluster.clock.advance(500)
+    live.cycle()
+    assert live.recovery.undone == 1
+
+
+def test_one_answer_that_cannot_be_taken_in_does_not_cost_the_others(cluster, writer, live):
+    add_node(cluster, "m", {"cpu": "1", "memory": "8Gi"})
+    rival(cluster)
+    assert len(live.cycle().decisions.binds) == 2
+    learn = live.recovery._learn_bind
+
+    def fails(outcome, now):
+        if outcome.key == "default/p":
+            raise RuntimeError("no")
+        learn(outcome, now)
+
+    live.recovery._learn_bind = fails
+    writer.go(RejectedError("Pod", problem="no"))
+    with pytest.raises(RuntimeError):
+        live.cycle()
+    assert list(live.recovery._binds) == ["default/p"]
+    live.recovery._learn_bind = learn
+    for _ in range(3):
+        cluster.clock.advance(6)
+        live.cycle()
+        writer.go()
+    assert node_of(cluster)
+    assert node_of(cluster, "r")
+
+
+def test_a_newer_status_of_a_group_is_not_taken_back_when_an_older_one_is_due(
+    cluster, writer, live
+):
+    live.cycle()
+    answer_patches(writer)
+    live.catch_up()
+    cluster.clock.advance(9)
+    live.binder.stated = {"default/g": (PodGroupStatus(phase="Running"), {})}
+    live.recovery.assume_groups(cluster.now())
+    cluster.clock.advance(2)
+    live.catch_up()
+    assert phase(live) == "Running"
 
 
 def test_a_conflict_over_a_pod_that_is_not_bound_gives_the_room_back(cluster, writer, live):
@@ -365,7 +449,7 @@ def test_a_cycle_that_breaks_off_while_writing_is_marked(cluster, live):
     live.binder._writer = Broken()
     with pytest.raises(RuntimeError):
         live.cycle()
-    assert live.torn
+    assert live.stale
 
 
 def test_only_nodes_with_one_of_the_labels_count(cluster, writer):

@@ -29,6 +29,30 @@ def test_readings_come_without_waiting(monkeypatch):
     assert usage.latest() == {"n": {"cpu": 1.0, "memory": 2.0}}
 
 
+def test_a_reading_that_breaks_is_not_the_last(monkeypatch):
+    asked, now = threading.Event(), iter(range(0, 10**6, 1000))
+
+    class Source:
+        broken = True
+
+        def read(self, nodes, now):
+            if self.broken:
+                self.broken = False
+                raise ZeroDivisionError
+            asked.set()
+            return {"n": {"cpu": 1.0, "memory": 2.0}}
+
+    monkeypatch.setattr("pumice.live.usage.usage_source", lambda metrics: Source())
+    monkeypatch.setattr("pumice.live.usage._LOOK_S", 0.001)
+    usage = BackgroundUsage({"type": "prometheus"}, lambda: float(next(now)))
+    usage.tell_nodes([from_manifest(node("n"))])
+    usage.start()
+    assert asked.wait(10)
+    usage.stop()
+    usage._thread.join(10)
+    assert usage.latest() == {"n": {"cpu": 1.0, "memory": 2.0}}
+
+
 def test_a_wrong_section_is_refused():
     with pytest.raises(ConfError):
         BackgroundUsage({"type": "sundial", "address": "http://x"}, lambda: 0.0)

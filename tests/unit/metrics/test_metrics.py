@@ -68,6 +68,8 @@ def filled():
     metrics.waiting_looks(3)
     metrics.objects("Pod", 7)
     metrics.bad_object("Pod")
+    metrics.watching("Pod", is_well=True)
+    metrics.events_lost(1)
     metrics.write_done("bind")
     metrics.conf_reloaded(good=True)
     return metrics

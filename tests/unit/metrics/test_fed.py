@@ -1,0 +1,186 @@
+"""Every figure that is offered is fed by a control plane at work; none is there for show."""
+
+import threading
+
+import pytest
+
+from pumice.cluster.base import DirectWriter
+from pumice.cluster.embedded.clock import VirtualClock
+from pumice.cluster.embedded.kubelet import Kubelet
+from pumice.cluster.embedded.nodes import add_node
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.controllers import all_controllers
+from pumice.controllers.base import Key
+from pumice.controllers.figures import ControllerFigures
+from pumice.controllers.live_loop import LiveControllerLoop
+from pumice.errors import UnavailableError
+from pumice.live import LiveOptions
+from pumice.live.loop import SchedulerLoop
+from pumice.metrics import CATALOGUE, Metrics
+from pumice.reload import ConfFile
+from pumice.testing import pod, pod_group, priority_class, queue
+
+GPU = "nvidia.com/gpu"
+QUEUE = "Queue.scheduling.volcano.sh"
+CONF = """
+actions: "enqueue, allocate, preempt"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: drf}, {name: predicates}, {name: proportion}, {name: nodeorder}]
+"""
+
+
+class Cluster(EmbeddedCluster):
+    """An embedded cluster with what a served scheduler asks of a real one; takes no events."""
+
+    def __init__(self):
+        super().__init__(VirtualClock(0.0))
+
+    def wait_synced(self, timeout_s):
+        return []
+
+    def read(self, kind, namespace, name, *, timeout_s):
+        return self.get(kind, namespace, name)
+
+    def troubles(self):
+        return {}
+
+    def submit(self, write, *, lane, done=None):
+        if write.verb == "record":
+            done(UnavailableError(sent=False))
+        else:
+            DirectWriter(self).submit(write, lane=lane, done=done)
+
+    def flush(self, timeout_s):
+        return True
+
+
+FLOW_API = "flow.volcano.sh/v1alpha1"
+
+
+def job_spec(*, fails):
+    end = "fail-after-seconds" if fails else "run-seconds"
+    marks = {f"pumice.dev/{end}": "1"}
+    template = {
+        "metadata": {"annotations": marks},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}],
+        },
+    }
+    return {
+        "minAvailable": 1,
+        "queue": "default",
+        "schedulerName": "volcano",
+        "maxRetry": 1,
+        "tasks": [{"name": "t", "replicas": 1, "template": template}],
+    }
+
+
+def made(api, kind, name, spec):
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def workload():
+    """Give jobs and flows that end well and badly, a queue with limits, and victims."""
+    yield priority_class("high", value=9)
+    yield queue("q", capability={"cpu": 6, "memory": "4Gi", GPU: 2})
+    for name, fails in (("good", False), ("bad", True)):
+        yield made(FLOW_API, "JobTemplate", name, job_spec(fails=fails))
+        flow = {"jobRetainPolicy": "retain", "flows": [{"name": name}]}
+        yield made(FLOW_API, "JobFlow", f"flow-{name}", flow)
+    yield pod_group("low", queue="q", min_member=1, phase=None)
+    for index in range(4):
+        marks = {"volcano.sh/preemptable": "true"}
+        yield pod(f"low-{index}", group="low", cpu=1, annotations=marks)
+    yield pod_group("huge", queue="q", min_member=1, phase="Inqueue")
+    yield pod("huge-0", group="huge", cpu=9)
+    bad = pod("unreadable", cpu=1)
+    bad["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "much"}}
+    yield bad
+
+
+def urgent():
+    """Give a job for which others must go."""
+    yield pod_group("high", queue="q", min_member=1, phase="Inqueue", priority_class="high")
+    yield pod("high-0", group="high", cpu=4, priority_class="high")
+
+
+class Broken:
+    """A controller that fails on everything."""
+
+    name = "broken"
+    watches = (QUEUE,)
+
+    def concerns(self, kind, manifest, view):
+        return [Key(kind, "", manifest["metadata"]["name"])]
+
+    def reconcile(self, key, view):
+        raise RuntimeError("no")
+
+
+class Plane:
+    """Scheduler, controllers and kubelet on one cluster, all telling one set of figures."""
+
+    def __init__(self, folder):
+        self.metrics = Metrics()
+        self.cluster = cluster = Cluster()
+        self.kubelet = Kubelet(cluster)
+        path = folder / "conf.yaml"
+        path.write_text(CONF)
+        conf = ConfFile(str(path), lambda conf: conf, metrics=self.metrics)
+        options = LiveOptions(conf=conf.latest)
+        self.scheduler = SchedulerLoop(cluster, options, self.metrics, cluster.now)
+        self.controllers = LiveControllerLoop(
+            cluster, [*all_controllers(), Broken()], wake=threading.Event(), metrics=self.metrics
+        )
+        figures = ControllerFigures(self.metrics, self.controllers.view)
+        self.controllers.on_change.append(figures.notice)
+
+    def run(self, seconds):
+        for _ in range(seconds):
+            self.controllers.run_until_quiet()
+            self.scheduler._turn()
+            self.kubelet.sync()
+            self.cluster.clock.advance(1.0)
+        self.controllers.run_until_quiet()
+
+
+@pytest.fixture
+def plane(tmp_path):
+    plane = Plane(tmp_path)
+    yield plane
+    plane.controllers.close()
+
+
+def samples(text):
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            name, _, value = line.rpartition(" ")
+            found.setdefault(name.partition("{")[0], []).append(float(value))
+    return found
+
+
+def test_every_figure_moves_in_a_run(plane):
+    plane.scheduler.wait_until_complete(threading.Event())
+    plane.run(1)
+    add_node(plane.cluster, "n", {"cpu": "6", "memory": "8Gi", GPU: "2"})
+    for manifest in workload():
+        plane.cluster.create(manifest)
+    plane.run(12)
+    for manifest in urgent():
+        plane.cluster.create(manifest)
+    plane.run(12)
+    for number in range(40):
+        plane.cluster.create(queue(f"late-{number}"))
+    plane.controllers.turn()  # more than it can look at at once
+    found = samples(plane.metrics.text())
+    still = []
+    for figure in CATALOGUE:
+        name = f"{figure.name}_count" if figure.kind == "histogram" else figure.name
+        values = found.get(name, [])
+        if not (values if figure.kind == "gauge" and figure.labels else any(values)):
+            still.append(figure.name)
+    assert still == []
