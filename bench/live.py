@@ -47,6 +47,7 @@ class Sizes:
     gangs: int = 50
     size: int = 100
     connections: int = 64
+    rounds: int = 2
 
     @property
     def pods(self) -> int:
@@ -55,43 +56,57 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Result:
-    """What was measured."""
+class Run:
+    """One run of the scheduler."""
 
-    sizes: Sizes
-    ceilings: tuple[float, float]
-    """Bindings a second, before and after the scheduler ran."""
     seconds: float
-    """From the start of the scheduler's process until every pod was bound."""
+    """From the start of its process until every pod was bound."""
     cpu_s: float
-    """Processor time of the scheduler until then."""
+    """Its processor time until then."""
     settled_cpu_s: float
     """The same when events and the phases of groups were written too."""
     peak_mb: float
 
+
+@dataclass(frozen=True)
+class Result:
+    """What was measured; a busy machine only makes things slower, so the best of each counts."""
+
+    sizes: Sizes
+    ceilings: list[float]
+    """Bindings a second, before the first run of the scheduler and after each."""
+    runs: list[Run]
+
+    @property
+    def best(self) -> Run:
+        """The fastest run."""
+        return min(self.runs, key=lambda run: run.seconds)
+
     @property
     def rate(self) -> float:
         """Pods a second."""
-        return self.sizes.pods / self.seconds
+        return self.sizes.pods / self.best.seconds
 
     @property
     def ratio(self) -> float:
         """The part of the ceiling that was reached."""
-        return self.rate / (sum(self.ceilings) / 2)
+        return self.rate / max(self.ceilings)
 
     def table(self) -> str:
         """Write it for people."""
-        before, after = self.ceilings
-        cpu_ms = 1000 * self.cpu_s / self.sizes.pods
+        best = self.best
+        ceilings = ", ".join(f"{each:.0f}" for each in self.ceilings)
+        seconds = ", ".join(f"{each.seconds:.1f}" for each in self.runs)
+        cpu_ms = 1000 * best.cpu_s / self.sizes.pods
         return "\n".join(
             (
                 f"{self.sizes.pods} pods in {self.sizes.gangs} gangs on {self.sizes.nodes} nodes",
-                f"ceiling of the API server   {before:8.0f} binds/s, {after:.0f} afterwards",
-                f"pumice, start to all bound  {self.rate:8.0f} pods/s in {self.seconds:.1f} s",
+                f"ceiling of the API server   {max(self.ceilings):8.0f} binds/s (of {ceilings})",
+                f"pumice, start to all bound  {self.rate:8.0f} pods/s (in {seconds} s)",
                 f"part of the ceiling         {self.ratio:8.0%}",
-                f"CPU of the scheduler        {self.cpu_s:8.1f} s, {cpu_ms:.2f} ms a pod",
-                f"  with all other writes     {self.settled_cpu_s:8.1f} s",
-                f"peak memory                 {self.peak_mb:8.0f} MB",
+                f"CPU of the scheduler        {best.cpu_s:8.1f} s, {cpu_ms:.2f} ms a pod",
+                f"  with all other writes     {best.settled_cpu_s:8.1f} s",
+                f"peak memory                 {best.peak_mb:8.0f} MB",
             )
         )
 
@@ -238,33 +253,41 @@ async def prove(admin: Cluster, namespace: str, sizes: Sizes) -> None:
     assert max(used.values()) <= min(NODE_CPUS, NODE_PODS), "a node is over-committed"
 
 
+async def measure_pumice(
+    plane: ControlPlane, admin: Cluster, servers: Servers, sizes: Sizes
+) -> Run:
+    """Make the pods, start a scheduler, wait until all are bound."""
+    await make_pods(admin, "pumice", sizes)
+    await quiet(plane)
+    started = time.perf_counter()
+    server = servers.start("scheduler", {"kube-api-qps": 2000, "kube-api-burst": 2000, "v": 0})
+    await wait_all_bound(admin, "pumice")
+    seconds = time.perf_counter() - started
+    bound = server.process.usage()
+    await prove(admin, "pumice", sizes)
+    await wait_settled(admin, "pumice")
+    settled = server.process.usage()
+    servers.stop(server)
+    await admin.clear("pumice")
+    return Run(seconds, bound.cpu_s, settled.cpu_s, settled.peak_mb)
+
+
 async def measure(plane: ControlPlane, kubectl: Kubectl, servers: Servers, sizes: Sizes) -> Result:
     """Measure on a control plane on which Pumice is installed."""
-    as_scheduler = servers.kubeconfig("scheduler")
     async with (
         Cluster.connect(plane, plane.admin_kubeconfig, sizes.connections) as admin,
-        Cluster.connect(plane, as_scheduler, sizes.connections) as binder,
+        Cluster.connect(plane, servers.kubeconfig("scheduler"), sizes.connections) as binder,
     ):
         for namespace in ("ceiling", "pumice"):
             kubectl("create", "namespace", namespace)
         size = {"cpu": NODE_CPUS, "memory": "256Gi", "pods": NODE_PODS}
         nodes = [ready(node(f"node-{number}", **size)) for number in range(sizes.nodes)]
         await admin.create("/api/v1/nodes", nodes)
-        before = await measure_ceiling(plane, admin, binder, sizes)
-        await make_pods(admin, "pumice", sizes)
-        await quiet(plane)
-        started = time.perf_counter()
-        server = servers.start("scheduler", {"kube-api-qps": 2000, "kube-api-burst": 2000, "v": 0})
-        await wait_all_bound(admin, "pumice")
-        seconds = time.perf_counter() - started
-        bound = server.process.usage()
-        await prove(admin, "pumice", sizes)
-        await wait_settled(admin, "pumice")
-        settled = server.process.usage()
-        servers.stop(server)
-        await admin.clear("pumice")
-        after = await measure_ceiling(plane, admin, binder, sizes)
-        return Result(sizes, (before, after), seconds, bound.cpu_s, settled.cpu_s, settled.peak_mb)
+        result = Result(sizes, [await measure_ceiling(plane, admin, binder, sizes)], [])
+        for _ in range(sizes.rounds):
+            result.runs.append(await measure_pumice(plane, admin, servers, sizes))
+            result.ceilings.append(await measure_ceiling(plane, admin, binder, sizes))
+        return result
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from tests.e2e_kube.waiting import stays, until
 
 pytestmark = pytest.mark.usefixtures("controllers")
 IDLE = CONF.replace("enqueue, allocate, backfill", "enqueue")
-BAD = CONF.replace("allocate", "alocate")
+BAD = CONF.replace("allocate", "allocat8")
 
 
 def test_a_changed_file_counts_from_the_next_cycle_and_a_bad_one_is_only_reported(space, scheduler):
@@ -20,7 +20,7 @@ def test_a_changed_file_counts_from_the_next_cycle_and_a_bad_one_is_only_reporte
         scheduler.conf.write_text(CONF)
         space.wait_running("first", 1)
         scheduler.conf.write_text(BAD)
-        until("the mistake reported", server.log, lambda log: "alocate" in log)
+        until("the mistake reported", server.log, lambda log: "allocat8" in log)
         space.kubectl.create(job("second"))
         space.wait_running("second", 1)
         assert server.ready()

@@ -1,6 +1,8 @@
 """Keeps a snapshot in step with a cluster: list, watch, convert, take in.
 
-Used by the scheduler's loop.  A bad object is reported and skipped; it never stops the others.
+Used by the scheduler's loop.  A bad object is told and skipped; it never stops the others.  Skipped
+means: a pod counts on its node as far as it can be read, and without a node it is not there; of
+anything else the last good version stays until it can be read again or goes.
 """
 
 from collections import Counter, deque
@@ -17,11 +19,12 @@ from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest
 from pumice.api.pods import Pod
 from pumice.cache.assume import Assumptions
+from pumice.cache.glimpse import glimpse, is_glimpse
 from pumice.cache.ingest import Ingest
 from pumice.cache.marks import key_of
 from pumice.cluster.base import Cluster, Event, Manifest, kind_of
 from pumice.core.snapshot import Snapshot
-from pumice.errors import GoneError, InputError, NotFoundError
+from pumice.errors import GoneError, NotFoundError
 
 _TYPES: Final[Mapping[str, type[KubeObject]]] = {
     kind_of({"apiVersion": version, "kind": kind}): cls for (version, kind), cls in KINDS.items()
@@ -32,6 +35,10 @@ _GROUP: Final = "PodGroup.scheduling.volcano.sh"
 _REMEMBERED: Final = 1000
 _LITTER: Final = 20_000
 """How much may be kept of pods gone by, and three times as much as of those that are there."""
+_STRANGE_RESOURCES: Final = 256
+"""How many resources that nobody has may be asked for; each is a row in every table."""
+_PATIENCE: Final = 600
+"""After how many syncs it is tried whether such resources are still asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,7 @@ class BadObject:
 
     kind: str
     key: str
-    error: InputError
+    error: Exception
 
 
 class Follower:
@@ -62,6 +69,7 @@ class Follower:
         """
         self._cluster = cluster
         self._ingest = ingest
+        ingest.snapshot.resources.most_asked = _STRANGE_RESOURCES
         self._since = dict.fromkeys(kinds, "")
         self._known: dict[str, dict[str, KubeObject]] = {kind: {} for kind in self._since}
         self._assumed = Assumptions()
@@ -71,7 +79,10 @@ class Follower:
         """Objects skipped lately, oldest first."""
         self.skipped: Counter[str] = Counter()
         """How many were skipped so far, by kind."""
-        self._loaded = False
+        self._bad: dict[str, dict[str, str]] = {kind: {} for kind in self._since}
+        """Versions of objects that were skipped, so that each is told once."""
+        self._loaded = self._torn = False
+        self._age = 0
 
     def sync(self) -> int:
         """Take in what changed since the last time; gives how many changes there were."""
@@ -85,14 +96,22 @@ class Follower:
                 changes += self._relist(kind)
             except NotFoundError:  # a cluster without this kind
                 continue
-        if self._ingest.litter > max(_LITTER, 3 * len(self.snapshot.tasks.row_of)):
+        self._age += 1
+        if self._is_littered():
             self._start_anew()
-        self._ingest.settle()
+        self.settle()
         return changes
 
     def settle(self) -> None:
         """Bring links up to date after assumptions were made or undone."""
+        while self._torn:
+            self._start_anew()
         self._ingest.settle()
+
+    def _is_littered(self) -> bool:
+        if self.snapshot.resources.refused and self._age > _PATIENCE:
+            return True
+        return self._ingest.litter > max(_LITTER, 3 * len(self.snapshot.tasks.row_of))
 
     @property
     def snapshot(self) -> Snapshot:
@@ -114,27 +133,27 @@ class Follower:
         known = self._known["Pod"].get(pod)
         if isinstance(known, Pod):
             self._assumed.bound(pod, known, node)
-            self._show(pod, known)
+            self._show("Pod", pod, known)
 
     def assume_evicted(self, pod: str) -> None:
         """Count a pod as leaving until the cluster says so or ``undo``."""
         known = self._known["Pod"].get(pod)
         if isinstance(known, Pod):
             self._assumed.evicted(pod, known)
-            self._show(pod, known)
+            self._show("Pod", pod, known)
 
     def hold(self, pod: str) -> None:
         """Keep a pod from being placed until it has a node or ``undo``."""
         known = self._known["Pod"].get(pod)
         if isinstance(known, Pod):
             self._assumed.held(pod, known)
-            self._show(pod, known)
+            self._show("Pod", pod, known)
 
     def undo(self, pod: str, what: str = "") -> None:
         """Count a pod as the cluster has it; ``what`` names "bound", "evicted" or "held" alone."""
         known = self._known["Pod"].get(pod)
         if self._assumed.forget(pod, what) and isinstance(known, Pod):
-            self._show(pod, known)
+            self._show("Pod", pod, known)
 
     def waits_for(self, pod: str, uid: str, what: str) -> bool:
         """Say whether the cluster has yet to tell that a pod is "bound" or "evicted"."""
@@ -147,16 +166,13 @@ class Follower:
         known = self._known[_GROUP].get(group)
         if isinstance(known, PodGroup):
             self._assumed.stated(group, known, status, annotations or {})
-            self._ingest.upsert(self._as_thought(group, known))
+            self._show(_GROUP, group, known)
 
     def undo_group(self, group: str) -> None:
         """Take a group as the cluster has it."""
         known = self._known[_GROUP].get(group)
         if self._assumed.forget_group(group) and known is not None:
-            self._ingest.upsert(self._as_thought(group, known))
-
-    def _show(self, key: str, pod: Pod) -> None:
-        self._ingest.upsert(self._assumed.show_pod(key, pod))
+            self._show(_GROUP, group, known)
 
     def _as_thought(self, key: str, thing: KubeObject) -> KubeObject:
         """Give an object as the scheduler is to see it."""
@@ -172,7 +188,6 @@ class Follower:
 
     def _load(self) -> int:
         """Take in everything there is."""
-        things = []
         for kind in self._since:
             try:
                 items, self._since[kind] = self._cluster.list(kind)
@@ -181,21 +196,24 @@ class Follower:
             for manifest in items:
                 thing = self._read(kind, manifest)
                 if thing is not None:
-                    key = key_of(thing)
-                    self._known[kind][key] = thing
-                    things.append(self._as_thought(key, thing))
-        self._ingest.load(things)
+                    self._known[kind][key_of(thing)] = thing
+        self._show_all()
+        self.settle()
         self._loaded = True
-        return len(things)
+        return sum(self.counts().values())
 
     def _start_anew(self) -> None:
         """Take in all that is known into an empty snapshot, so that memory follows the cluster."""
         self._ingest = self._ingest.anew()
-        self._ingest.load(
-            self._as_thought(key, thing)
-            for things in self._known.values()
-            for key, thing in things.items()
-        )
+        self._torn = False
+        self._age = 0
+        self._show_all()
+
+    def _show_all(self) -> None:
+        with self._ingest.counting_once():
+            for kind, things in self._known.items():
+                for key, thing in list(things.items()):
+                    self._show(kind, key, thing)
 
     def _watch(self, kind: str, since: str) -> int:
         """Take in what happened to objects of a kind; of each only what happened last."""
@@ -215,14 +233,52 @@ class Follower:
 
     def _take(self, kind: str, key: str, manifest: Manifest) -> None:
         thing = self._read(kind, manifest)
-        if thing is not None:
-            self._known[kind][key] = thing
-            self._ingest.upsert(self._as_thought(key, thing))
+        if thing is None:
+            return
+        known = self._known[kind].get(key)
+        self._known[kind][key] = thing
+        if not self._show(kind, key, thing) and known is not None:
+            self._known[kind][key] = known
+
+    def _show(self, kind: str, key: str, thing: KubeObject) -> bool:
+        """Let the scheduler see an object; gives whether it did not refuse all of it.
+
+        An object that cannot be taken in hurts only itself.  Should it have hurt the tables (none
+        is known to), all that is known is shown anew, without it.
+        """
+        if self._torn:
+            return True
+        thought = self._as_thought(key, thing)
+        error = self._put(thought)
+        if error is None:
+            return True
+        self._skip(kind, key, thing.metadata.resource_version, error)
+        rest = glimpse(thought) if isinstance(thought, Pod) and not is_glimpse(thought) else None
+        if self._ingest.torn:
+            self._torn = True
+            self._known[kind].pop(key)
+            if rest is not None:
+                self._known[kind][key] = rest
+            return True
+        return rest is not None and self._put(rest) is None
+
+    def _put(self, thing: KubeObject) -> Exception | None:
+        """Take an object in, or give what was wrong with it."""
+        try:
+            if isinstance(thing, Pod) and is_glimpse(thing) and not thing.spec.node_name:
+                self._ingest.delete(thing)
+            else:
+                self._ingest.upsert(thing)
+        except Exception as error:  # noqa: BLE001  # whatever an object holds, others go on
+            return error
+        return None
 
     def _drop(self, kind: str, key: str) -> None:
+        self._bad[kind].pop(key, None)
         known = self._known[kind].pop(key, None)
         if known is not None:
-            self._ingest.delete(known)
+            if not self._torn:
+                self._ingest.delete(known)
             if kind == "Pod":
                 self._assumed.forget(key)
             elif kind == _GROUP:
@@ -231,7 +287,7 @@ class Follower:
     def _relist(self, kind: str) -> int:
         items, self._since[kind] = self._cluster.list(kind)
         present = {_key(manifest) for manifest in items}
-        missing = [key for key in self._known[kind] if key not in present]
+        missing = [key for key in self._known[kind].keys() | self._bad[kind] if key not in present]
         for key in missing:
             self._drop(kind, key)
         changed = [manifest for manifest in items if not self._is_known(kind, manifest)]
@@ -245,17 +301,25 @@ class Follower:
         return known is not None and known.metadata.resource_version == version
 
     def _read(self, kind: str, manifest: Manifest) -> KubeObject | None:
-        """Give an object; None for one that is bad or not wanted, which is then forgotten."""
+        """Give an object, of a bad pod what can be read; None for a bad one or one not wanted."""
         try:
             thing = _typed(kind, manifest)
-        except InputError as error:
-            self.problems.append(BadObject(kind, _key(manifest), error))
-            self.skipped[kind] += 1
-            return None
+        except Exception as error:  # noqa: BLE001  # whatever an object holds, others go on
+            version = manifest["metadata"].get("resourceVersion", "")
+            self._skip(kind, _key(manifest), version, error)
+            return glimpse(manifest) if kind == "Pod" else None
         if isinstance(thing, Node) and not self._wants_node(thing):
             self._drop(kind, key_of(thing))
             return None
         return thing
+
+    def _skip(self, kind: str, key: str, version: str, error: Exception) -> None:
+        """Remember a bad object, once for each version of it."""
+        if self._bad[kind].get(key) != version:
+            self._bad[kind][key] = version
+            # a trace would hold on to the object and all that was around it
+            self.problems.append(BadObject(kind, key, error.with_traceback(None)))
+            self.skipped[kind] += 1
 
 
 def _typed(kind: str, manifest: Manifest) -> KubeObject:

@@ -4,7 +4,8 @@ The only writer of a snapshot outside a session.  Objects may come in any order:
 node, group or queue finds its place when they arrive.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from pumice.api.groups import PodGroup, PriorityClass, Queue
 from pumice.api.meta import KubeObject
@@ -27,42 +28,70 @@ class Ingest:
         self._jobs = JobRows(snapshot)
         self._tasks = TaskRows(snapshot, self._jobs, self._scheduler_names)
         self._nodes = NodeRows(snapshot, self._tasks)
+        self.torn = False
+        """Whether an object was taken in by half: this one is of no use any more."""
 
     @property
     def litter(self) -> int:
-        """How many shapes, label sets or annotation sets are kept that no pod has any more.
+        """How much is kept of one sort that no pod has any more: shapes, label sets and the like.
 
         At least: pods may share one.  They are known by number, so none can go alone.
         """
         snapshot = self.snapshot
-        kept = max(len(snapshot.shapes), len(snapshot.label_classes), self._tasks.n_marks)
+        kept = max(
+            len(snapshot.shapes),
+            len(snapshot.label_classes),
+            self._tasks.n_marks,
+            len(snapshot.roles),
+            len(snapshot.namespaces.row_of),
+            len(snapshot.taint_sets),
+        )
         return kept - len(snapshot.tasks.row_of)
 
     def anew(self) -> "Ingest":
         """Give one like this with an empty snapshot."""
-        return Ingest(Snapshot(), self._scheduler_names)
+        fresh = Ingest(Snapshot(), self._scheduler_names)
+        fresh.snapshot.resources.most_asked = self.snapshot.resources.most_asked
+        return fresh
 
     def load(self, objects: Iterable[KubeObject]) -> Snapshot:
         """Take in many objects and settle; an empty snapshot is counted once at the end."""
-        self._tasks.counts_later = not self.snapshot.tasks.n
-        for thing in objects:
-            self.upsert(thing)
-        if self._tasks.counts_later:
-            self._tasks.counts_later = False
-            self.snapshot.nodes.trim()
-            recount(self.snapshot)
-            self._jobs.stale = True
+        with self.counting_once():
+            for thing in objects:
+                self.upsert(thing)
         return self.settle()
 
+    @contextmanager
+    def counting_once(self) -> Iterator[None]:
+        """Take objects into an empty snapshot with all counting at the end."""
+        later = not self.snapshot.tasks.n
+        self._tasks.counts_later = later
+        yield
+        self._tasks.counts_later = False
+        self._tasks.rounded |= later
+
     def upsert(self, thing: KubeObject) -> None:
-        """Add an object or replace the one of the same name."""
+        """Add an object or replace the one of the same name.
+
+        An object that cannot be taken in raises.  Unless ``torn`` then, nothing has changed.
+        """
+        if isinstance(thing, Pod):
+            marks = self._tasks.read(thing)
+            self.torn = True
+            self._tasks.write(thing, marks)
+        else:
+            if isinstance(thing, PodGroup):
+                self._jobs.read_group(thing)
+            self.torn = True
+            self._write(thing)
+        self.torn = False
+
+    def _write(self, thing: KubeObject) -> None:
         match thing:
-            case Pod():
-                self._tasks.upsert(thing)
             case Node():
                 self._nodes.upsert(thing)
             case PodGroup():
-                self._jobs.upsert_group(thing)
+                self._jobs.write_group(thing)
             case Queue():
                 self._jobs.upsert_queue(thing)
             case _:
@@ -88,6 +117,10 @@ class Ingest:
     def settle(self) -> Snapshot:
         """Bring links between objects up to date; call before a session opens."""
         self.snapshot.nodes.trim()
+        if self._tasks.rounded:
+            self._tasks.rounded = False
+            recount(self.snapshot)
+            self._jobs.stale = True
         self._tasks.link_nominees()
         self._jobs.link()
         return self.snapshot

@@ -7,6 +7,7 @@ import numpy as np
 from pumice.api.groups import PodGroup, Queue
 from pumice.cache.marks import key_of, time_of
 from pumice.cache.requests import learn
+from pumice.core.resources import is_coarse
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PHASE_CODE
 from pumice.core.tables import NOWHERE
@@ -48,9 +49,12 @@ class JobRows:
             spaces.names[row] = name
         return row
 
-    def upsert_group(self, group: PodGroup) -> None:
-        """Add a pod group or replace it."""
-        learn(self.snapshot, group.spec.min_resources)
+    def read_group(self, group: PodGroup) -> None:
+        """Do what can go wrong with a pod group, before any row is touched."""
+        learn(self.snapshot, group.spec.min_resources, asked=True)
+
+    def write_group(self, group: PodGroup) -> None:
+        """Add a pod group or replace it, once it was read."""
         jobs = self.snapshot.jobs
         row = self.row(key_of(group))
         jobs.groups[row] = group
@@ -135,10 +139,10 @@ class JobRows:
 
     def link(self) -> None:
         """Join groups to queues and priority classes: new ones, or all if either kind changed."""
+        if not self.stale and self._unlinked:
+            self._link_groups(self._unlinked)
         if self.stale:
             self._link_all()
-        elif self._unlinked:
-            self._link_groups(self._unlinked)
         self.stale = False
         self._unlinked.clear()
 
@@ -177,4 +181,5 @@ class JobRows:
         jobs, queue = self.snapshot.jobs, int(self.snapshot.jobs.queue[row])
         if queue != NOWHERE:
             self.snapshot.queues.sums[:, :, queue] -= jobs.sums[:, :, row]
+            self.stale |= is_coarse(jobs.sums[:, :, row].max(axis=0))
             jobs.queue[row] = NOWHERE

@@ -1,6 +1,11 @@
 """Names and times as manifests write them, read the way Kubernetes and Go read them."""
 
+import re
+from typing import Final
+
 from pumice.api.meta import KubeObject, epoch
+
+_NUMBER: Final = re.compile(r"([+-]?)0*([0-9]{1,10})")
 
 
 def key_of(thing: KubeObject) -> str:
@@ -12,6 +17,15 @@ def key_of(thing: KubeObject) -> str:
 def time_of(text: str) -> float:
     """Read a time; none at all is the beginning of time."""
     return epoch(text) if text else 0.0
+
+
+def int32_of(text: str, otherwise: int) -> int:
+    """Read a whole number of 32 bits as Go does; anything else is not there."""
+    if not text:
+        return otherwise
+    found = _NUMBER.fullmatch(text)  # Python refuses to read very many digits, even zeros
+    number = int(found[1] + found[2]) if found else otherwise
+    return number if -(2**31) <= number < 2**31 else otherwise
 
 
 def index_of(name: str) -> int:

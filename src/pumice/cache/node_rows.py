@@ -6,7 +6,7 @@ from pumice.api.nodes import Node
 from pumice.cache.requests import learn
 from pumice.cache.task_rows import TaskRows
 from pumice.core.snapshot import Snapshot
-from pumice.core.tables import IDLE, NOWHERE
+from pumice.core.tables import IDLE, NOWHERE, USED
 
 
 class NodeRows:
@@ -21,6 +21,7 @@ class NodeRows:
         """Add a node or replace it; tasks that waited for it move in."""
         learn(self.snapshot, node.status.allocatable, node.status.capacity)
         nodes, resources = self.snapshot.nodes, self.snapshot.resources
+        taint_class = self._taint_class(node)
         name = node.metadata.name
         row = nodes.row_of.get(name)
         if row is None:
@@ -31,13 +32,13 @@ class NodeRows:
         nodes.objects[row] = node
         nodes.labels[row] = node.metadata.labels
         nodes.unschedulable[row] = node.spec.unschedulable
-        nodes.taint_class[row] = self._taint_class(node)
+        nodes.taint_class[row] = taint_class
         allocatable = resources.vector(node.status.allocatable)
-        nodes.books[IDLE, :, row] += allocatable - nodes.allocatable[:, row]
+        nodes.books[IDLE, :, row] = allocatable - nodes.books[USED, :, row]
         nodes.allocatable[:, row] = allocatable
         nodes.capacity_amounts[:, row] = resources.vector(node.status.capacity)
         nodes.generation += 1
-        for task in sorted(self._tasks.homeless.pop(name, ())):
+        for task in self._tasks.take_waiting(name):
             self.snapshot.tasks.node[task] = row
             self._tasks.count_on_node(task, row, 1)
 
@@ -59,7 +60,7 @@ class NodeRows:
         for task in nodes.tasks[row]:
             tasks.node[task] = NOWHERE
             tasks.in_view[task] = False
-            self._tasks.homeless.setdefault(name, set()).add(task)
+            self._tasks.wait_for_node(task, name)
         nodes.delete_row(row)
         tasks.node[tasks.node > row] -= 1
         nodes.row_of = {known: i for i, known in enumerate(nodes.names)}

@@ -6,7 +6,7 @@ import numpy as np
 
 from pumice.api.pods import Container, PodSpec
 from pumice.api.quantity import Quantity
-from pumice.core.resources import CPU, MEMORY, PODS, Column, Resources
+from pumice.core.resources import CPU, MEMORY, PODS, Column, Resources, saturate
 from pumice.core.snapshot import Snapshot
 
 NONZERO_CPU = 100.0
@@ -14,10 +14,14 @@ NONZERO_MEMORY = 200.0 * 1024 * 1024
 """What Kubernetes' scores assume of a container that asks for nothing."""
 
 
-def learn(snapshot: Snapshot, *lists: Mapping[str, Quantity] | None) -> None:
-    """Give every resource named in some lists a row in all tables."""
+def learn(snapshot: Snapshot, *lists: Mapping[str, Quantity] | None, asked: bool = False) -> None:
+    """Give every resource named in some lists a row in all tables.
+
+    Raises:
+        InputError: too many are ``asked`` for that nobody has.
+    """
     for amounts in lists:
-        if amounts and snapshot.resources.learn(amounts):
+        if amounts and snapshot.resources.learn(amounts, asked=asked):
             snapshot.widen()
 
 
@@ -31,7 +35,7 @@ def resource_lists(spec: PodSpec) -> Iterable[Mapping[str, Quantity]]:
 def pod_request(spec: PodSpec, resources: Resources) -> Column:
     """Add up a pod's request (R,), one unit of ``pods`` included."""
     request = _add_up(spec, lambda c: resources.vector(c.resources.requests), len(resources))
-    request = request + resources.vector(spec.overhead)
+    request = saturate(request + resources.vector(spec.overhead))
     request[PODS] = 1.0
     return request
 
@@ -47,7 +51,8 @@ def pod_nonzero(spec: PodSpec, resources: Resources) -> Column:
             vector[MEMORY] = NONZERO_MEMORY
         return vector
 
-    return _add_up(spec, amounts, MEMORY + 1) + resources.vector(spec.overhead)[: MEMORY + 1]
+    total = _add_up(spec, amounts, MEMORY + 1)
+    return saturate(total + resources.vector(spec.overhead)[: MEMORY + 1])
 
 
 def _add_up(spec: PodSpec, amounts: Callable[[Container], Column], size: int) -> Column:

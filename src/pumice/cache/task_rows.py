@@ -1,41 +1,20 @@
 """Rows of tasks: what a pod asks for, where it is, and whose it is."""
 
-import contextlib
 from collections.abc import Iterable
 from operator import attrgetter
 
-import msgspec
 import numpy as np
 from msgspec.structs import force_setattr
 
-from pumice.api.annotations import (
-    GROUP_NAME,
-    NUMA_POLICY,
-    PREEMPTABLE,
-    REVOCABLE_ZONE,
-    STRATEGY_TYPE,
-    STRATEGY_WEIGHT,
-    TASK_SPEC,
-)
-from pumice.api.meta import epoch, is_true
+from pumice.api.annotations import GROUP_NAME
+from pumice.api.meta import epoch
 from pumice.api.pods import Pod
 from pumice.cache.job_rows import JobRows
-from pumice.cache.marks import index_of, key_of, time_of
-from pumice.cache.requests import learn, pod_nonzero, pod_request, resource_lists
-from pumice.core.shapes import Shape
+from pumice.cache.marks import key_of
+from pumice.cache.pod_marks import PodMarks, PodReader
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
-
-TASK_PRIORITY = "volcano.sh/task-priority"
-_SHAPE_ANNOTATIONS = (
-    NUMA_POLICY,
-    STRATEGY_TYPE,
-    STRATEGY_WEIGHT,
-    REVOCABLE_ZONE,
-    PREEMPTABLE,
-)
-"""Pod annotations that node hooks look at; pods that differ in them differ in shape."""
 
 _SHARED = (
     "containers",
@@ -85,14 +64,15 @@ class TaskRows:
         self.snapshot = snapshot
         self._jobs = jobs
         self._scheduler_names = frozenset(scheduler_names)
-        self._shapes: dict[bytes, int] = {}
-        self._label_classes: dict[tuple[str, frozenset[tuple[str, str]]], int] = {}
-        self._roles: dict[str, int] = {}
+        self._reader = PodReader(snapshot)
         self._marks: dict[frozenset[tuple[str, str]], dict[str, str]] = {}
         self.counts_later = False
         """Whether books and sums are left to one sweep at the end."""
-        self.homeless: dict[str, set[int]] = {}
-        """Tasks whose node is not known yet, by its name."""
+        self.rounded = False
+        """Whether a task went that was too large for sums to be exact without it."""
+        self._homeless: dict[str, set[int]] = {}
+        self._waits: dict[int, str] = {}
+        """Tasks whose node is not known yet, by its name, and that name."""
         self._nominees: dict[int, str] = {}
         """Tasks with a nominated node, by its name: the node may come, go and move."""
 
@@ -101,36 +81,49 @@ class TaskRows:
         """How many sets of annotations are kept."""
         return len(self._marks)
 
-    def upsert(self, pod: Pod) -> None:
-        """Add a pod or replace it."""
-        key = key_of(pod)
-        ours = pod.spec.scheduler_name in self._scheduler_names
-        if not ours and not pod.spec.node_name:
-            self.delete(key)
+    def read(self, pod: Pod) -> PodMarks | None:
+        """Read a pod, unless it only moved or does not count.
+
+        Whatever may be wrong with a pod shows here, where no row is touched yet.
+        """
+        if not self._counts(pod):
+            return None
+        row = self.snapshot.tasks.row_of.get(key_of(pod))
+        if row is not None and self._only_moved(row, pod):
+            return None
+        return self._reader.read(pod)
+
+    def write(self, pod: Pod, marks: PodMarks | None) -> None:
+        """Add a pod or replace it, with what was read of it."""
+        key, tasks = key_of(pod), self.snapshot.tasks
+        row = tasks.row_of.get(key)
+        if marks is None:
+            if row is not None and self._counts(pod):
+                self._move(row, pod)
+            else:
+                self.delete(key)
             return
-        learn(self.snapshot, *resource_lists(pod.spec))
-        tasks = self.snapshot.tasks
-        row = tasks.row_of.get(key, NOWHERE)
-        if row == NOWHERE:
+        if row is None:
             row = tasks.row_of[key] = tasks.new_row()
-        elif self._only_moved(row, pod):
-            self._move(row, pod)
-            return
         else:
             self._take_out(row)
         tasks.keys[row] = key
         tasks.uids[row] = pod.metadata.uid or key
         tasks.pods[row] = pod
-        shape = self._shape(pod)
-        tasks.shape[row] = shape
-        tasks.best_effort[row] = self.snapshot.shapes[shape].best_effort
-        tasks.label_class[row] = self._label_class(pod)
-        self._set_marks(row, pod)
+        self._set_marks(row, marks)
+        if pod.status.nominated_node_name:
+            self._nominees[row] = pod.status.nominated_node_name
+        ours = pod.spec.scheduler_name in self._scheduler_names
         job = self._job_key(pod) if ours else ""
         tasks.job[row] = self._jobs.row(job) if job else NOWHERE
         tasks.status[row] = _status(pod)
         self._settle_in(row, pod.spec.node_name)
         self._share(row, pod)
+
+    def _counts(self, pod: Pod) -> bool:
+        """Say whether a pod is one of ours or on a node."""
+        spec = pod.spec
+        return spec.scheduler_name in self._scheduler_names or bool(spec.node_name)
 
     def _job_key(self, pod: Pod) -> str:
         """Name the job of a pod, or nothing if it has none."""
@@ -191,22 +184,18 @@ class TaskRows:
         if tasks.node[row] != NOWHERE:
             force_setattr(pod.spec, "node_name", self.snapshot.nodes.names[tasks.node[row]])
 
-    def _set_marks(self, row: int, pod: Pod) -> None:
-        tasks, marks, labels = self.snapshot.tasks, pod.metadata.annotations, pod.metadata.labels
-        priority = 1 if pod.spec.priority is None else pod.spec.priority
-        with contextlib.suppress(ValueError):
-            priority = int(marks.get(TASK_PRIORITY, priority))
-        tasks.priority[row] = priority
-        mark = marks.get(PREEMPTABLE, labels.get(PREEMPTABLE))
-        tasks.preemptable[row] = mark is None or is_true(mark)
-        role = marks.get(TASK_SPEC) or labels.get(TASK_SPEC) or ""
-        tasks.role[row] = self._role(role) if role else NOWHERE
-        tasks.gated[row] = bool(pod.spec.scheduling_gates)
-        tasks.created[row] = time_of(pod.metadata.creation_timestamp)
-        tasks.started[row] = epoch(pod.status.start_time) if pod.status.start_time else np.nan
-        tasks.index[row] = index_of(pod.metadata.name)
-        if pod.status.nominated_node_name:
-            self._nominees[row] = pod.status.nominated_node_name
+    def _set_marks(self, row: int, marks: PodMarks) -> None:
+        tasks = self.snapshot.tasks
+        tasks.shape[row] = marks.shape
+        tasks.best_effort[row] = marks.best_effort
+        tasks.label_class[row] = marks.label_class
+        tasks.priority[row] = marks.priority
+        tasks.preemptable[row] = marks.preemptable
+        tasks.role[row] = marks.role
+        tasks.gated[row] = marks.gated
+        tasks.created[row] = marks.created
+        tasks.started[row] = marks.started
+        tasks.index[row] = marks.number
 
     def link_nominees(self) -> None:
         """Find the rows of nominated nodes."""
@@ -219,7 +208,7 @@ class TaskRows:
         if node_name and int(tasks.status[row]) in _ON_NODE:
             node = self.snapshot.nodes.row_of.get(node_name)
             if node is None:
-                self.homeless.setdefault(node_name, set()).add(row)
+                self.wait_for_node(row, node_name)
             else:
                 tasks.node[row] = node
                 self.count_on_node(row, node, 1)
@@ -227,6 +216,26 @@ class TaskRows:
         if job != NOWHERE:
             self.snapshot.jobs.tasks[job].append(row)
             self._count_in_job(row, job, 1)
+
+    def wait_for_node(self, task: int, name: str) -> None:
+        """Let a task count on a node once there is one of that name."""
+        self._homeless.setdefault(name, set()).add(task)
+        self._waits[task] = name
+
+    def take_waiting(self, name: str) -> list[int]:
+        """Give the tasks that wait for a node; they do so no longer."""
+        found = sorted(self._homeless.pop(name, ()))
+        for task in found:
+            del self._waits[task]
+        return found
+
+    def _wait_no_more(self, task: int) -> None:
+        name = self._waits.pop(task, None)
+        if name is not None:
+            waiting = self._homeless[name]
+            waiting.discard(task)
+            if not waiting:
+                del self._homeless[name]
 
     def delete(self, key: str) -> None:
         """Forget a pod."""
@@ -239,11 +248,11 @@ class TaskRows:
         """Undo all that others count of a task."""
         tasks = self.snapshot.tasks
         node, job = int(tasks.node[row]), int(tasks.job[row])
+        self.rounded |= self.snapshot.shapes[tasks.shape[row]].coarse
         if node != NOWHERE:
             self.count_on_node(row, node, -1)
         self._nominees.pop(row, None)
-        for waiting in self.homeless.values():
-            waiting.discard(row)
+        self._wait_no_more(row)
         if job != NOWHERE:
             self._count_in_job(row, job, -1)
             self.snapshot.jobs.tasks[job].remove(row)
@@ -280,57 +289,6 @@ class TaskRows:
         snapshot.add_to_sums(job, sums)
         if step == "wait" and snapshot.tasks.best_effort[task]:
             jobs.n_pending_best_effort[job] += sign
-
-    def _shape(self, pod: Pod) -> int:
-        spec, marks = pod.spec, pod.metadata.annotations
-        kept = {name: marks[name] for name in _SHAPE_ANNOTATIONS if name in marks}
-        # only claims matter; every pod also mounts a token under a name of its own
-        claiming = [each for each in spec.volumes if each.persistent_volume_claim or each.ephemeral]
-        key = msgspec.json.encode(
-            (
-                spec.containers,
-                spec.init_containers,
-                spec.overhead,
-                spec.node_selector,
-                spec.affinity,
-                spec.tolerations,
-                spec.topology_spread_constraints,
-                claiming,
-                pod.metadata.namespace,
-                kept,
-            )
-        )
-        known = self._shapes.get(key)
-        if known is None:
-            resources = self.snapshot.resources
-            known = self._shapes[key] = len(self.snapshot.shapes)
-            self.snapshot.shapes.append(
-                Shape(
-                    id=known,
-                    request=pod_request(spec, resources)[:, None],
-                    nonzero=pod_nonzero(spec, resources)[:, None],
-                    namespace=pod.metadata.namespace,
-                    spec=spec,
-                    annotations=kept,
-                )
-            )
-        return known
-
-    def _label_class(self, pod: Pod) -> int:
-        labels, namespace = pod.metadata.labels, pod.metadata.namespace
-        key = (namespace, frozenset(labels.items()))
-        known = self._label_classes.get(key)
-        if known is None:
-            known = self._label_classes[key] = len(self.snapshot.label_classes)
-            self.snapshot.label_classes.append((namespace, labels))
-        return known
-
-    def _role(self, name: str) -> int:
-        known = self._roles.get(name)
-        if known is None:
-            known = self._roles[name] = len(self.snapshot.roles)
-            self.snapshot.roles.append(name)
-        return known
 
 
 def _status(pod: Pod) -> Status:

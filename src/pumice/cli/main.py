@@ -42,6 +42,7 @@ COMMANDS = {
     "sim": LazyCommand("pumice.cli.sim:sim", "Run a workload on a virtual clock, with a report."),
     "serve": LazyCommand("pumice.cli.serve.command:serve", "Run on a real cluster, as processes."),
     "snapshot": LazyCommand("pumice.cli.snapshot:snapshot", "Save, show and compare clusters."),
+    "sweep": LazyCommand("pumice.cli.sweep:sweep", "Simulate a grid, in one table."),
     "test": LazyCommand("pumice.cli.test:test", "Run scenario files and compare expectations."),
     "up": LazyCommand("pumice.cli.up:up", "Start a cluster here that kubectl can talk to."),
     "whatif": LazyCommand("pumice.cli.whatif:whatif", "Try a job or a change on a copy."),

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pumice.errors import InputError
-
 if TYPE_CHECKING:
     from pumice.api.meta import KubeObject
     from pumice.sim.sweep import Point, Row
@@ -48,7 +46,7 @@ def _seeds(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int
     metavar="FILE",
     multiple=True,
     required=True,
-    type=click.Path(exists=True, path_type=Path),
+    type=_FILE,
     help="A workload, as for 'pumice sim'; may be given several times.",
 )
 @click.option(
@@ -59,7 +57,13 @@ def _seeds(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int
     help="Numbers and ranges, such as 7, 1,2,5 or 0-9.",
 )
 @click.option("--nodes", metavar="FILE", type=_FILE, help="The nodes, for all traces.")
-@click.option("--format", "trace_format", default="", help="The kind of the traces.")
+@click.option(
+    "--format",
+    "trace_format",
+    type=click.Choice(["manifests", "openb", "philly", "swf", "synthetic"]),
+    help="The kind of the traces.  [default: recognised by their content]",
+)
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Only the first N jobs.")
 @click.option(
     "-j",
     "--jobs",
@@ -87,7 +91,8 @@ def sweep(
     traces: tuple[Path, ...],
     seeds: tuple[int, ...],
     nodes: Path | None,
-    trace_format: str,
+    trace_format: str | None,
+    limit: int | None,
     jobs: int | None,
     address: str | None,
     output: Path | None,
@@ -109,7 +114,8 @@ def sweep(
         [name(trace) for trace in traces],
         seeds,
         nodes=name(nodes) if nodes else "",
-        trace_format=trace_format,
+        trace_format=trace_format or "",
+        limit=limit,
     )
     simulate = Simulation(load_point)
     coming = (
@@ -129,7 +135,16 @@ def sweep(
 
 def load_point(point: "Point") -> "tuple[Workload, Iterable[KubeObject]]":
     """Read the jobs of a point and the cluster they run on."""
-    raise InputError(wanted="a trace of a known kind", found=point.format, file=point.trace)
+    from pumice.sim.setup import load  # noqa: PLC0415  (loads NumPy)
+
+    setup = load(
+        Path(point.trace),
+        nodes=Path(point.nodes) if point.nodes else None,
+        trace_format=point.format,
+        seed=point.seed,
+        limit=point.limit,
+    )
+    return setup.workload, setup.cluster
 
 
 def _full(path: Path) -> str:

@@ -21,6 +21,8 @@ _HOLDS = [*ALLOCATED_CLASS, Status.RELEASING, Status.UNKNOWN]
 
 _SHOWN = 12
 _Numbers = NDArray[np.float64]
+_Owner = tuple[str, SumTable, Sequence[str], NDArray[np.int32], list[int]]
+"""Who sums are kept for: kind, table, names, that of each task, and those of absent tasks."""
 
 
 def check(snapshot: Snapshot) -> None:
@@ -248,23 +250,26 @@ class _Check:
         queue, space = np.full_like(self.job, NOWHERE), np.full_like(self.job, NOWHERE)
         queue[in_job] = s.jobs.queue[self.job[in_job]]
         space[in_job] = s.jobs.namespace[self.job[in_job]]
-        owners: tuple[tuple[str, SumTable, Sequence[str], NDArray[np.int32]], ...] = (
-            ("job", s.jobs, s.jobs.keys, self.job),
-            ("queue", s.queues, s.queues.names, queue),
-            ("namespace", s.namespaces, s.namespaces.names, space),
+        rows = list(s.absent)
+        owners: tuple[_Owner, ...] = (
+            ("job", s.jobs, s.jobs.keys, self.job, rows),
+            ("queue", s.queues, s.queues.names, queue, s.jobs.queue[rows].tolist()),
+            ("namespace", s.namespaces, s.namespaces.names, space, s.jobs.namespace[rows].tolist()),
         )
         statuses = ([*ALLOCATED_CLASS], [*BOOKED_CLASS], [Status.PENDING])
-        for kind, table, names, owner in owners:
+        for kind, table, names, owner, absent in owners:
             for layer, counted in enumerate(statuses):
                 where = self.having(counted) & (owner != NOWHERE)
                 wanted = _add_up(self.request, where, owner, table.n)
+                for at, sums in zip(absent, s.absent.values(), strict=True):
+                    wanted[:, at] += sums[layer]
                 found = table.sums[layer, :, : table.n]
                 wrong = np.argwhere(~np.isclose(wanted, found, rtol=1e-9, atol=1e-6))
                 if len(wrong):
                     row, at = wrong[0].tolist()
-                    sums = ("allocated", "booked", "pending")[layer]
+                    name = ("allocated", "booked", "pending")[layer]
                     self.fail(
-                        f"'{sums}' of a {kind} is what its tasks add up to",
+                        f"'{name}' of a {kind} is what its tasks add up to",
                         f"{names[at]}, {self.names[row]}",
                         (wanted[row, at], found[row, at]),
                         owner == at,

@@ -2,15 +2,18 @@
 
 Amounts are float64: cpu in milli-units, memory in bytes, ``pods`` counted, every other scalar in
 milli-units.  All tolerances live here; nothing else in Pumice compares amounts on its own.
+Beyond ``saturate`` an amount is as good as endless: no machine has as much.
 """
 
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.quantity import milli_value, value
+from pumice.errors import InputError
 
 Column = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -18,6 +21,11 @@ Mask = NDArray[np.bool_]
 CPU, MEMORY, PODS = 0, 1, 2
 STEP = 0.1
 """The smallest amount that counts: below it two amounts are equal, or an amount is nothing."""
+_MOST = 2.0**50
+_MOST_OF_SCALAR = 2.0**60
+"""The largest amounts; a scalar may count thousandths of bytes."""
+_COARSE = (2.0**32, 2.0**46, 2.0**50)
+"""From here on an amount is coarse: of cpu, of memory, of anything else."""
 
 
 def is_schedulable_name(name: str) -> bool:
@@ -38,6 +46,11 @@ class Resources:
     def __init__(self) -> None:
         self.names: list[str] = ["cpu", "memory", "pods"]
         self._rows: dict[str, int] = {name: i for i, name in enumerate(self.names)}
+        self._asked: set[str] = set()
+        self.most_asked = sys.maxsize
+        """How many names may be known from requests alone: each costs a row in every table."""
+        self.refused = False
+        """Whether that was too few."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -46,21 +59,45 @@ class Resources:
         """Give the row of a known resource, None for one never seen."""
         return self._rows.get(name)
 
-    def learn(self, names: Iterable[str]) -> bool:
-        """Give every schedulable name a row; say whether there was a new one."""
-        before = len(self.names)
-        for name in names:
-            if name not in self._rows and is_schedulable_name(name):
-                self._rows[name] = len(self.names)
-                self.names.append(name)
-        return len(self.names) > before
+    def learn(self, names: Collection[str], *, asked: bool = False) -> bool:
+        """Give every schedulable name a row; say whether there was a new one.
+
+        ``asked`` says that somebody wants them, not that anybody has them.
+
+        Raises:
+            InputError: more names are asked for than ``most_asked``; none is learnt.
+        """
+        if not asked and self._asked:
+            self._asked.difference_update(names)
+        unheard = [name for name in names if name not in self._rows]
+        if not unheard:
+            return False
+        new = [name for name in unheard if is_schedulable_name(name)]
+        if asked and new:
+            self._count_asked(new)
+        for name in new:
+            self._rows[name] = len(self.names)
+            self.names.append(name)
+        return bool(new)
+
+    def _count_asked(self, new: list[str]) -> None:
+        if len(self._asked) + len(new) > self.most_asked:
+            self.refused = True
+            raise InputError(
+                wanted=f"at most {self.most_asked} resources that no node and no queue has",
+                found=new[0],
+                hint="other pods ask for as many already",
+            )
+        self._asked.update(new)
 
     def amount(self, name: str, quantity: str | float) -> float:
         """Convert one quantity into the unit of its row."""
-        return float(value(quantity) if name in ("memory", "pods") else milli_value(quantity))
+        if name in ("memory", "pods"):
+            return min(float(value(quantity)), _MOST)
+        return min(float(milli_value(quantity)), _MOST if name == "cpu" else _MOST_OF_SCALAR)
 
     def vector(self, amounts: Mapping[str, str | int | float], missing: float = 0.0) -> Column:
-        """Turn a resource list into a column (R,); unknown names must have been learnt before."""
+        """Turn a resource list into a column (R,); names that were not learnt do not count."""
         out = np.full(len(self.names), missing)
         for name, quantity in amounts.items():
             row = self._rows.get(name)
@@ -76,6 +113,22 @@ class Resources:
             if row is not None:
                 out[row] = True
         return out
+
+
+def saturate(amounts: Column) -> Column:
+    """Cut (R,) amounts to the largest there are."""
+    out = np.minimum(amounts, _MOST_OF_SCALAR)
+    out[: PODS + 1] = np.minimum(out[: PODS + 1], _MOST)
+    return out
+
+
+def is_coarse(amounts: Column) -> bool:
+    """Say whether (R,) amounts are so large that sums with them may be rounded.
+
+    What is left when they are taken out again is not exact; it must be added up anew.
+    """
+    cpu, memory, other = _COARSE
+    return bool(amounts[CPU] >= cpu or amounts[MEMORY] >= memory or np.any(amounts[PODS:] >= other))
 
 
 def fits(need: Column, room: Column) -> Mask:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import PODS, Column, is_empty
+from pumice.core.resources import PODS, Column, is_coarse, is_empty
 from pumice.core.tables import (
     ALLOCATED,
     BOOKED,
@@ -42,11 +42,14 @@ class Shape:
     """What plugins derived from the spec, under their own names."""
     best_effort: bool = field(init=False)
     """Whether it asks for nothing."""
+    coarse: bool = field(init=False)
+    """Whether it asks for so much that sums are not exact any more."""
     _need: Column | None = None
     _steps: dict[tuple[str, int, bool], tuple[Delta, Delta]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.best_effort = is_empty(self.request[:, 0])
+        self.coarse = is_coarse(self.request[:, 0])
 
     def widen(self, n_resources: int) -> None:
         """Follow a longer resource axis."""

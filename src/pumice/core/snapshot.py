@@ -39,7 +39,7 @@ class Snapshot:
     """The cluster as a session sees it; sums always equal what the tasks say.
 
     All amounts are whole numbers, so adding and taking away again is exact: a move is undone by
-    the opposite move.
+    the opposite move.  Ingest adds up anew when a task goes that asked for too much for that.
     """
 
     def __init__(self) -> None:
@@ -56,6 +56,8 @@ class Snapshot:
         self.taint_sets: list[tuple[Any, ...]] = []
         self.objects: dict[str, dict[str, Any]] = {}
         """Objects without a table of their own, by kind and key."""
+        self.absent: dict[int, NDArray[np.float64]] = {}
+        """Sums (3, R) that a job counts for tasks which have no row, by job."""
         self.derived: dict[str, Any] = {}
         """What was worked out from objects and outlives a session; its maker keeps it fresh."""
         self.journal = Journal()

@@ -140,6 +140,8 @@ def _remainder(jobs: JobTable) -> Column:
 def _gated_requests(snapshot: Snapshot) -> dict[int, Column]:
     """Sum the requests of gated tasks by job."""
     tasks = snapshot.tasks
+    if not tasks.gated.any():
+        return {}
     held = tasks.gated & (tasks.status == Status.PENDING) & (tasks.job >= 0)
     out: dict[int, Column] = {}
     for row in np.flatnonzero(held).tolist():

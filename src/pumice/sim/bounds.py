@@ -4,7 +4,8 @@ Upper bounds that cost little.  They hold for plugins and actions that are known
 other configuration every job takes part in every cycle.
 """
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +14,15 @@ import numpy as np
 from pumice.api.conf import PluginConf, SchedulerConf
 from pumice.core.resources import STEP, Column
 from pumice.core.snapshot import Snapshot
-from pumice.framework.admission import Reservations, divide_by_weight, real_capability
+from pumice.framework.admission import (
+    Reservations,
+    divide_by_weight,
+    elastic_by_queue,
+    real_capability,
+)
 from pumice.plugins.capacity.limits import Limits
 from pumice.plugins.capacity.tree import QueueTree
-from pumice.sim.classes import ClassBook, JobClass
+from pumice.sim.classes import ClassBook, Items, JobClass
 
 ALL = 1 << 60
 """More jobs than there are."""
@@ -53,6 +59,8 @@ class Rules:
     admission: str
     """What holds jobs back before they are let in: overcommit, queues, nothing, unknown."""
     overcommit: float = 1.0
+    voter: str = ""
+    """Which plugin holds jobs back by their queue: proportion, capacity."""
     quota: str = ""
     """Who holds queues to a limit while nodes are given away: proportion, capacity, nobody."""
     has_tree: bool = False
@@ -63,7 +71,7 @@ class Rules:
         names = {plugin.name for tier in conf.tiers for plugin in tier.plugins}
         actions = frozenset(conf.actions)
         strange = bool(names - _BOUNDED) or bool(actions - _PLACING - _EVICTING)
-        admission, factor = _admission(conf)
+        admission, factor, voter = _admission(conf)
         limiting = [
             plugin
             for tier in conf.tiers
@@ -78,15 +86,16 @@ class Rules:
             evicts=bool(actions & _EVICTING),
             admission=admission,
             overcommit=factor,
+            voter=voter,
             quota=limiting[0].name if limiting else "",
-            has_tree=bool(limiting) and limiting[0].switches.get("enableHierarchy", False),
+            has_tree=any(plugin.switches.get("enableHierarchy", False) for plugin in limiting),
         )
 
 
-def _admission(conf: SchedulerConf) -> tuple[str, float]:
+def _admission(conf: SchedulerConf) -> tuple[str, float, str]:
     """Find who votes on letting jobs in: the first tier with a vote decides alone."""
     if "enqueue" not in conf.actions:
-        return "nothing", 1.0
+        return "nothing", 1.0, ""
     voters: dict[str, PluginConf] = {}
     for tier in conf.tiers:
         voters = {
@@ -98,10 +107,11 @@ def _admission(conf: SchedulerConf) -> tuple[str, float]:
         if voters:
             break
     if "overcommit" in voters:
-        return "overcommit", _factor(voters["overcommit"].arguments)
+        return "overcommit", _factor(voters["overcommit"].arguments), ""
     if not voters:
-        return "nothing", 1.0
-    return ("queues" if voters.keys() & {"proportion", "capacity"} else "unknown"), 1.0
+        return "nothing", 1.0, ""
+    voter = next((name for name in voters if name in ("proportion", "capacity")), "")
+    return ("queues" if voter else "unknown"), 1.0, voter
 
 
 def _factor(arguments: Mapping[str, Any]) -> float:
@@ -123,22 +133,23 @@ class Bounds:
         self._book = book
         self._rules = rules
         self._total = snapshot.total()
-        self._quotas = _quotas(snapshot, self._total, rules)
+        self._quotas = _quotas(rules.quota, snapshot, self._total, rules)
+        self._doors = _quotas(rules.voter, snapshot, self._total, rules)
         self.refresh()
 
     def refresh(self) -> None:
         """Look at the cluster anew."""
         nodes = self._snapshot.nodes
         self._room = nodes.allocatable if self._rules.evicts else nodes.future_idle
-        self._in_all: Column = self._room.sum(axis=1) + STEP * nodes.n
+        self._in_all: list[float] = (self._room.sum(axis=1) + STEP * nodes.n).tolist()
         self._copies: dict[int, int] = {}
-        self._to_admit: Column | None = None
-        self._reserved: Column | None = None
-        self._left: Column | None = None
+        self._to_admit: list[float] | None = None
+        self._enterable: list[list[float]] | None = None
+        self._left: list[list[float]] | None = None
 
     def startable(self, kind: JobClass) -> int:
         """Say how many jobs of a class could start, if all room were theirs."""
-        n = (self._in_all[kind.least_rows] / kind.least_amounts).min()
+        n = _times(kind.least_items, self._in_all)
         if n < 1:
             return 0
         n = min(n, self._within_quota(kind))
@@ -149,13 +160,11 @@ class Bounds:
     def _within_quota(self, kind: JobClass) -> float:
         """Say how many jobs of a class their queue may take."""
         row = self._snapshot.queues.row_of.get(kind.queue)
-        rows = kind.reserve_rows
-        if self._rules.evicts or self._quotas is None or row is None or not len(rows):
+        if self._rules.evicts or self._quotas is None or row is None:
             return ALL
         if self._left is None:
-            self._left = self._quotas()
-        found: float = (self._left[rows, row] / kind.reserve_amounts).min()
-        return max(np.floor(found + _ROUNDING), 0.0)
+            self._left = self._quotas.to_take().T.tolist()
+        return max(math.floor(_times(kind.quota_items, self._left[row]) + _ROUNDING), 0)
 
     def _pods(self, shape: int) -> int:
         """Count the equal pods that fit on all nodes together."""
@@ -170,53 +179,93 @@ class Bounds:
     def admissible(self, kind: JobClass) -> int:
         """Say how many jobs of a class could be let in, if all room were theirs."""
         match self._rules.admission:
-            case "nothing":
-                return self.startable(kind)
             case "overcommit":
                 room = self._overcommitted()
             case "queues":
                 room = self._queue_room(kind.queue)
             case _:
                 return ALL
-        rows = kind.reserve_rows
-        if not len(rows):
-            return ALL
-        return max(int((room[rows] / kind.reserve_amounts).min() + _ROUNDING), 0)
+        return max(int(_times(kind.reserve_items, room) + _ROUNDING), 0)
 
-    def _overcommitted(self) -> Column:
+    def _overcommitted(self) -> list[float]:
         if self._to_admit is None:
             snapshot = self._snapshot
             room = self._total * self._rules.overcommit - snapshot.nodes.used.sum(axis=1)
-            self._to_admit = room - Reservations(snapshot).total()
+            self._to_admit = (room - Reservations(snapshot).total()).tolist()
         return self._to_admit
 
-    def _queue_room(self, queue: str) -> Column:
+    def _queue_room(self, queue: str) -> list[float]:
         snapshot = self._snapshot
-        if self._reserved is None:
-            self._reserved = Reservations(snapshot).by_queue()
         row = snapshot.queues.row_of.get(queue)
-        taken = 0.0 if row is None else self._reserved[:, row]
-        return np.asarray(self._total - taken)
+        if self._doors is None or row is None:
+            return [math.inf] * len(self._total)
+        if self._enterable is None:
+            self._enterable = self._doors.to_let_in().T.tolist()
+        return self._enterable[row]
 
 
-def _quotas(snapshot: Snapshot, total: Column, rules: Rules) -> Callable[[], Column] | None:
-    """Give a way to ask what each queue may still take (R, Q)."""
-    queues = snapshot.queues
-    if rules.quota == "proportion":
-        limit = real_capability(snapshot, total)
-        return lambda: divide_by_weight(snapshot, total, limit) - queues.booked
-    if rules.quota != "capacity":
-        return None
-    tree = QueueTree.grow(snapshot) if rules.has_tree else QueueTree.flat(snapshot)
-    of_tree = rules.has_tree
-    limits = Limits.of_tree(snapshot, total, tree) if of_tree else Limits.flat(snapshot, total)
+def _times(items: Items, room: list[float]) -> float:
+    """Say how often amounts are contained in others, not always a whole number of times."""
+    return min([ALL, *(room[row] / amount for row, amount in items)])
 
-    def left() -> Column:
-        out = np.full_like(limits.real, np.inf)
-        for row in tree.above:
-            chain = tree.chain(row)
-            held = queues.booked @ chain.members
-            out[:, row] = (limits.real[:, chain.rows] - held).min(axis=1)
+
+class _ByWeight:
+    """Queues that are held to their part of the cluster by weight."""
+
+    def __init__(self, snapshot: Snapshot, total: Column) -> None:
+        self._snapshot = snapshot
+        self._total = total
+        self._limit = real_capability(snapshot, total)
+
+    def to_take(self) -> Column:
+        """Say what each queue may still hold (R, Q)."""
+        part = divide_by_weight(self._snapshot, self._total, self._limit)
+        return np.asarray(part - self._snapshot.queues.booked)
+
+    def to_let_in(self) -> Column:
+        """Say what each queue may still reserve (R, Q)."""
+        return self._limit - _spoken_for(self._snapshot)
+
+
+class _Stated:
+    """Queues that are held to stated limits, their own and those of all queues above."""
+
+    def __init__(self, snapshot: Snapshot, total: Column, *, has_tree: bool) -> None:
+        self._snapshot = snapshot
+        self._tree = QueueTree.grow(snapshot) if has_tree else QueueTree.flat(snapshot)
+        limits = (
+            Limits.of_tree(snapshot, total, self._tree)
+            if has_tree
+            else Limits.flat(snapshot, total)
+        )
+        self._real = limits.real
+
+    def to_take(self) -> Column:
+        """Say what each queue may still hold (R, Q)."""
+        return self._left(self._snapshot.queues.booked)
+
+    def to_let_in(self) -> Column:
+        """Say what each queue may still reserve (R, Q)."""
+        return self._left(_spoken_for(self._snapshot))
+
+    def _left(self, used: Column) -> Column:
+        out = np.full_like(self._real, np.inf)
+        for row in self._tree.above:
+            chain = self._tree.chain(row)
+            out[:, row] = (self._real[:, chain.rows] - used @ chain.members).min(axis=1)
         return out
 
-    return left
+
+def _spoken_for(snapshot: Snapshot) -> Column:
+    """Sum by queue what is held or reserved and will not be given back first (R, Q)."""
+    reserved = Reservations(snapshot).by_queue()
+    return np.asarray(snapshot.queues.booked + reserved - elastic_by_queue(snapshot))
+
+
+def _quotas(
+    name: str, snapshot: Snapshot, total: Column, rules: Rules
+) -> _ByWeight | _Stated | None:
+    """Take up the limits that a plugin sets."""
+    if name == "proportion":
+        return _ByWeight(snapshot, total)
+    return _Stated(snapshot, total, has_tree=rules.has_tree) if name == "capacity" else None

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from pumice.api.meta import ResourceList
 from pumice.api.objects import PodGroupSpec, PodSpec
@@ -20,6 +19,9 @@ from pumice.core.resources import CPU, MEMORY, PODS, Column
 from pumice.core.snapshot import Snapshot
 from pumice.sim.runs import Run
 from pumice.sim.workload import JobSpec
+
+Items = tuple[tuple[int, float], ...]
+"""Rows of resources and amounts above zero: for so few, plain numbers are faster than arrays."""
 
 
 class Line:
@@ -51,6 +53,10 @@ class Line:
         else:
             self._park(run, False)  # noqa: FBT003
 
+    def shows(self, run: Run) -> bool:
+        """Say whether one of its jobs takes part."""
+        return bisect_left(self.runs, run) < self.shown
+
     def show(self, n: int) -> None:
         """Let the first n take part and no others."""
         n = min(n, len(self.runs))
@@ -72,23 +78,35 @@ class JobClass:
     """Of all its pods (R,)."""
     reserve: Column
     """What it asks for when it wants to be let in (R,): the pods it needs to start."""
-    reserve_rows: NDArray[np.intp]
-    reserve_amounts: Column
-    """The same without resources that are not asked for."""
+    reserve_items: Items
+    """The same, resource by resource, pods and what is not asked for left out."""
     to_start: int
     pod_shape: int
     """Number of the one distinct request of its pods; -1 if they differ."""
-    least_rows: NDArray[np.intp]
-    least_amounts: Column
-    """What it needs at least to start, without resources that it does not need."""
+    is_steady: bool
+    """Whether it stays without nodes as long as nothing is given back: its pods are all alike and
+    look at nothing but room."""
+    least_items: Items
+    """What it needs at least to start, resource by resource."""
+    quota_items: Items
+    """The same without pods, which no queue is held to."""
     entered: Line
     """Waiting to be let in, and known to the scheduler."""
     admitted: Line
     """Let in, and waiting for nodes."""
+    specs: tuple[PodSpec, ...]
+    """Of each of its tasks, with the priority that the API server writes."""
+    late_pods: bool
+    """Whether its pods are made only once it is let in."""
     places: list[tuple[int, int]]
     """For each pod, which of the job's tasks it belongs to and its number within its role."""
     fresh: list[Run] = field(default_factory=list)
     """Not known to the scheduler yet, newest first."""
+
+    @property
+    def asked_early(self) -> Column | None:
+        """What it asks for before it is let in; None if its pods are not made by then."""
+        return None if self.late_pods else self.request
 
     @property
     def is_waiting(self) -> bool:
@@ -108,6 +126,7 @@ class ClassBook:
         self._park = park
         self._classes: dict[Hashable, JobClass] = {}
         self._requests: dict[int, tuple[PodSpec, Column]] = {}
+        self._specs: dict[int, PodSpec] = {}
         self.pod_requests: list[Column] = []
         """Distinct requests of pods (R,)."""
         self._numbers: dict[bytes, int] = {}
@@ -124,6 +143,7 @@ class ClassBook:
             job.queue,
             job.priority_class,
             job.min_member,
+            job.late_pods,
             *_marks(job.annotations),
             b"" if job.group is None else msgspec.json.encode(job.group),
             *(
@@ -143,10 +163,11 @@ class ClassBook:
         for request, count in zip(requests, counts, strict=True):
             reserve += request * min(left, count)
             left -= min(left, count)
-        reserve[PODS] = 0.0
         if job.group is not None:
             reserve = self._snapshot.resources.vector(job.group.min_resources or {})
+        reserve[PODS] = 0.0  # nobody holds jobs back for the number of their pods
         numbers = {self._number(request) for request in requests}
+        shape = numbers.pop() if len(numbers) == 1 else -1
         group = job.group or PodGroupSpec(
             min_member=job.min_member,
             queue=job.queue,
@@ -163,12 +184,14 @@ class ClassBook:
                 (r * n for r, n in zip(requests, counts, strict=True)), start=0.0 * reserve
             ),
             reserve=reserve,
-            reserve_rows=np.flatnonzero(reserve > 0),
-            reserve_amounts=reserve[reserve > 0],
+            reserve_items=_items(reserve, pods=False),
             to_start=to_start,
-            pod_shape=numbers.pop() if len(numbers) == 1 else -1,
-            least_rows=np.flatnonzero(least > 0),
-            least_amounts=least[least > 0],
+            pod_shape=shape,
+            is_steady=shape >= 0 and not any(_looks_around(task.spec) for task in job.tasks),
+            least_items=_items(least, pods=True),
+            quota_items=_items(least, pods=False),
+            specs=tuple(self._prioritised(task.spec) for task in job.tasks),
+            late_pods=job.late_pods,
             places=_places(job),
             entered=Line(self._park, admitted=False),
             admitted=Line(self._park, admitted=True),
@@ -180,6 +203,20 @@ class ClassBook:
             request = pod_request(spec, self._snapshot.resources)
             known = self._requests[id(spec)] = (spec, request)  # holding it keeps its id taken
         return known[1]
+
+    def _prioritised(self, spec: PodSpec) -> PodSpec:
+        """Write the priority of its class on a pod, as the API server does."""
+        known = self._specs.get(id(spec))
+        if known is None:
+            classes = self._snapshot.kind("PriorityClass").values()
+            value = spec.priority
+            if value is None and spec.priority_class_name:
+                named = (c.value for c in classes if c.metadata.name == spec.priority_class_name)
+                value = next(named, 0)
+            elif value is None:
+                value = min((c.value for c in classes if c.global_default), default=0)
+            known = self._specs[id(spec)] = msgspec.structs.replace(spec, priority=value)
+        return known
 
     def _number(self, request: Column) -> int:
         key = request.tobytes()
@@ -196,6 +233,22 @@ class ClassBook:
             for row in (CPU, MEMORY, *range(PODS + 1, len(names)))
             if amounts[row] > 0
         }
+
+
+def _items(amounts: Column, *, pods: bool) -> Items:
+    return tuple(
+        (row, amount)
+        for row, amount in enumerate(amounts.tolist())
+        if amount > 0 and (pods or row != PODS)
+    )
+
+
+def _looks_around(spec: PodSpec) -> bool:
+    """Tell pods that look at other pods, or at volumes."""
+    wishes = spec.affinity
+    near = wishes is not None and (wishes.pod_affinity or wishes.pod_anti_affinity)
+    claims = any(each.persistent_volume_claim or each.ephemeral for each in spec.volumes)
+    return bool(near or spec.topology_spread_constraints or claims)
 
 
 def _places(job: JobSpec) -> list[tuple[int, int]]:

@@ -1,6 +1,6 @@
 """One job on its way through a simulation, and the objects the scheduler sees of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from enum import IntEnum
 from math import inf, nan
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME, TASK_SPEC
+from pumice.api.decisions import PodGroupState
 from pumice.api.objects import (
     Condition,
     ObjectMeta,
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 EPOCH = 1704067200.0
 """Second 0 of every simulation, as the scheduler's clock reads it: the first of January 2024."""
 
-_SCHEDULED = (
-    Condition(type="Scheduled", status="True", reason="tasks in gang are ready to be scheduled"),
-)
 _PENDING = PodStatus(phase="Pending")
 _SUCCEEDED = PodStatus(phase="Succeeded")
 
@@ -54,6 +52,7 @@ class Run:
 
     __slots__ = (
         "annotations",
+        "conditions",
         "created",
         "ended",
         "ends",
@@ -63,6 +62,7 @@ class Run:
         "key",
         "kind",
         "line",
+        "missing",
         "nodes",
         "number",
         "phase",
@@ -71,7 +71,6 @@ class Run:
         "started",
         "states",
         "tally",
-        "turns",
     )
 
     def __init__(self, number: int, spec: JobSpec, kind: "JobClass") -> None:
@@ -83,17 +82,18 @@ class Run:
         self.created = time_text(spec.arrival)
         self.annotations = {**spec.annotations}
         self.phase = "Pending"
+        self.conditions: tuple[Condition, ...] = ()
         self.line: Line | None = None
         """Where it waits; None once it has started and while it is not known."""
         self.in_tables = False
+        self.missing = list(range(size))
+        """Pods that are to be made."""
         self.states = bytearray(size)
         self.tally = [size, 0, 0, 0]
         """How many pods are in each state."""
         self.nodes = [NONE] * size
         self.ends = [inf] * size
         """When each running pod will have finished."""
-        self.turns = [0] * size
-        """How often each pod was made anew after an eviction."""
         self.started = nan
         """When it had, for the first time, as many pods on nodes as it needs."""
         self.ended = nan
@@ -127,6 +127,14 @@ class Run:
             return "Running"
         return "Inqueue" if self.phase == "Inqueue" else "Pending"
 
+    def take_in(self, state: PodGroupState) -> None:
+        """Remember what a cycle said of the job, beside its phase."""
+        self.hyper_node = state.hyper_node or self.hyper_node
+        self.conditions = tuple(
+            Condition(type=c.type, status=c.status, reason=c.reason, message=c.message)
+            for c in state.conditions
+        )
+
     def move(self, task: int, state: State) -> None:
         """Change the state of one pod."""
         self.tally[self.states[task]] -= 1
@@ -154,19 +162,26 @@ class Run:
             running=self.running,
             succeeded=self.tally[State.DONE],
             failed=self.tally[State.LOST],
-            conditions=_SCHEDULED if self.phase == "Running" else (),
+            conditions=self.conditions,
         )
         return PodGroup(metadata=meta, spec=self.kind.group, status=status)
 
-    def pods(self) -> Iterator[tuple[int, Pod]]:
-        """Give every pod as it arrives, with its number."""
+    def pods(
+        self, numbers: Iterable[int], created: str, uids: Iterator[int]
+    ) -> Iterator[tuple[int, Pod]]:
+        """Make some pods, each with its number."""
         marks = [self._marks(task) for task in self.spec.tasks]
-        for number, (task, _) in enumerate(self.kind.places):
-            yield number, self._pod(number, marks[task])
-
-    def pod(self, number: int) -> Pod:
-        """Make one pod anew, as it is after an eviction."""
-        return self._pod(number, self._marks(self.spec.tasks[self.kind.places[number][0]]))
+        for number in numbers:
+            at = self.kind.places[number][0]
+            meta = ObjectMeta(
+                name=self.pod_name(number),
+                namespace=self.spec.namespace,
+                uid=f"{next(uids):012d}",  # in the order in which they are made: it breaks ties
+                creation_timestamp=created,
+                labels=dict(self.spec.tasks[at].labels),
+                annotations=marks[at],
+            )
+            yield number, Pod(metadata=meta, spec=self.kind.specs[at], status=_PENDING)
 
     def pod_key(self, number: int) -> str:
         """Name a pod as the scheduler does."""
@@ -184,19 +199,6 @@ class Run:
 
     def _marks(self, task: TaskSpec) -> dict[str, str]:
         return {GROUP_NAME: self.spec.name, TASK_SPEC: task.role, **task.annotations}
-
-    def _pod(self, number: int, marks: dict[str, str]) -> Pod:
-        task, name = self.spec.tasks[self.kind.places[number][0]], self.pod_name(number)
-        turn = self.turns[number]
-        meta = ObjectMeta(
-            name=name,
-            namespace=self.spec.namespace,
-            uid=f"{name}.{turn}" if turn else name,
-            creation_timestamp=self.created,
-            labels=dict(task.labels),
-            annotations=marks,
-        )
-        return Pod(metadata=meta, spec=task.spec, status=_PENDING)
 
 
 class Bound:

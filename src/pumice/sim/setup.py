@@ -4,7 +4,7 @@ The way in for commands and sweeps: ``load`` what is to run, ``simulate`` it.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -111,11 +111,27 @@ def load(
     trace_format: str = "",
     seed: int = 0,
     limit: int | None = None,
+    speed: float = 1.0,
+    late_pods: bool = False,
 ) -> Setup:
-    """Read a trace and its cluster; without one, nodes are made to fit the trace."""
+    """Read a trace and its cluster; without one, nodes are made to fit the trace.
+
+    Args:
+        trace: The file of the jobs.
+        nodes: The file of the cluster; takes the place of nodes in the trace.
+        trace_format: One of ``FORMATS``; empty: recognised.
+        seed: For a workload that is drawn.
+        limit: How many jobs, from the first.
+        speed: How many times as fast as in the trace jobs come.
+        late_pods: Whether pods are made only once their job is let in.
+    """
     workload = read_workload(trace, trace_format=trace_format, seed=seed)
     if limit is not None:
         workload = workload.first(limit)
+    if speed != 1.0:
+        workload = workload.faster(speed)
+    if late_pods:
+        workload = workload.with_late_pods()
     cluster = list(workload.objects)
     notes = list(workload.notes)
     if nodes is not None:
@@ -129,7 +145,7 @@ def load(
         cluster += known
     elif not any(isinstance(thing, Node) for thing in cluster):
         made = make_nodes(workload)
-        notes.append(f"{len(made)} nodes were made to fit the trace")
+        notes.append(_told(made, workload))
         cluster += made
     return Setup(workload, tuple(cluster), tuple(notes))
 
@@ -172,6 +188,17 @@ def make_nodes(workload: Workload) -> list[Node]:
         )
         for i in range(count)
     ]
+
+
+def _told(made: Sequence[Node], workload: Workload) -> str:
+    """Say where nodes come from that no file lists."""
+    hint = workload.node_hint
+    stated = {} if hint is None else hint.allocatable
+    amounts = ", ".join(f"{amount} {name}" for name, amount in stated.items())
+    if hint is not None and hint.count is not None:
+        return f"{len(made)} nodes as the trace tells, each with {amounts}"
+    part = f"{100 * _LOAD:g} %"
+    return f"{len(made)} nodes, each with {amounts}: so many that the work would fill {part}"
 
 
 def _count(workload: Workload, hint: NodeHint) -> int:

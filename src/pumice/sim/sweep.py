@@ -47,6 +47,8 @@ class Point:
     seed: int
     nodes: str = ""
     format: str = ""
+    limit: int | None = None
+    """How many jobs, from the first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,10 +124,11 @@ def grid(
     *,
     nodes: str = "",
     trace_format: str = "",
+    limit: int | None = None,
 ) -> list[Point]:
     """List all runs: by configuration, then trace, then seed; what is named twice runs once."""
     return [
-        Point(conf, trace, seed, nodes, trace_format)
+        Point(conf, trace, seed, nodes, trace_format, limit)
         for conf in dict.fromkeys(confs or ("",))
         for trace in dict.fromkeys(traces)
         for seed in dict.fromkeys(seeds or (0,))

@@ -4,8 +4,6 @@ A job that cannot get anything, whatever is decided, is set aside; what it asks 
 reserved still counts for its queue, so the cycle decides as if it were there.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from pumice.api.objects import ObjectMeta, PodGroup, PodGroupSpec, PodGroupStatus
@@ -15,6 +13,7 @@ from pumice.core.tables import PENDING
 from pumice.sim.bounds import ALL, Bounds, Rules
 from pumice.sim.classes import ClassBook, JobClass
 from pumice.sim.runs import Run
+from pumice.sim.stage import Stage
 
 NAMESPACE = "pumice-sim"
 
@@ -35,24 +34,20 @@ class StandIn:
         ingest.settle()
         self._row = self._snapshot.jobs.row_of[f"{NAMESPACE}/{queue}"]
         self.n = 0
-        self.pending = np.zeros(len(self._snapshot.resources))
+        self._snapshot.absent[self._row] = np.zeros((3, len(self._snapshot.resources)))
         self._list()
 
     def count(self, sign: int, pending: Column | None, reserved: Column | None) -> None:
         """Stand in for one job more, or one less."""
         self.n += sign
         if pending is not None:
-            self.pending += sign * pending
-            self.lay(sign * pending)
+            sums = np.zeros((3, len(pending)))
+            sums[PENDING] = sign * pending
+            self._snapshot.add_to_sums(self._row, sums)
+            self._snapshot.absent[self._row] += sums
         if reserved is not None:
             self._snapshot.jobs.min_resources[:, self._row] += sign * reserved
         self._list()
-
-    def lay(self, pending: Column) -> None:
-        """Add to the sums that the queue counts as asked for."""
-        sums = np.zeros((3, len(pending)))
-        sums[PENDING] = pending
-        self._snapshot.add_to_sums(self._row, sums)
 
     def _list(self) -> None:
         self._ingest.set_aside(f"{NAMESPACE}/{self._queue}", aside=self.n == 0)
@@ -66,11 +61,11 @@ class StandIn:
 class WaitingRoom:
     """All jobs that wait, by class; before a cycle it calls those in that might get something."""
 
-    def __init__(self, ingest: Ingest, rules: Rules, enter: Callable[[Run], None]) -> None:
-        self._ingest = ingest
-        self._snapshot = ingest.snapshot
+    def __init__(self, stage: Stage, rules: Rules) -> None:
+        self._stage = stage
+        self._ingest = stage.ingest
+        self._snapshot = stage.snapshot
         self._rules = rules
-        self._enter = enter
         self.book = ClassBook(self._snapshot, self._park)
         self._waiting: dict[int, JobClass] = {}
         """Classes with jobs that wait, by identity, in the order in which they came up."""
@@ -87,6 +82,9 @@ class WaitingRoom:
     def __len__(self) -> int:
         lines = ((kind.fresh, kind.entered.runs, kind.admitted.runs) for kind in self.classes())
         return len(self._partial) + sum(len(line) for three in lines for line in three)
+
+    def __bool__(self) -> bool:
+        return bool(self._partial) or any(kind.is_waiting for kind in self._waiting.values())
 
     def classes(self) -> list[JobClass]:
         """List the classes with jobs that wait."""
@@ -105,7 +103,7 @@ class WaitingRoom:
         self._waiting[id(kind)] = kind
         self._grown.add(id(kind))
         kind.hide(run)
-        self._stand_in(kind.queue).count(1, kind.request, None)
+        self._stand_in(kind.queue).count(1, kind.asked_early, None)
 
     def put_back(self, run: Run) -> None:
         """Let a job wait that lost pods: in line with those of its phase, or at hand if it runs."""
@@ -116,6 +114,8 @@ class WaitingRoom:
             return
         self._partial.discard(run)
         self._waiting[id(run.kind)] = run.kind
+        if run.kind.late_pods:
+            self._grown.add(id(run.kind))  # no cycle has looked at the pods it just got
         (run.kind.admitted if run.phase == "Inqueue" else run.kind.entered).add(run)
 
     def leave(self, run: Run) -> None:
@@ -123,6 +123,12 @@ class WaitingRoom:
         self._partial.discard(run)
         if run.line is not None:
             run.line.remove(run)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether another cycle would find nothing to do: nobody waits who might be luckier."""
+        steady = self._rules.settles and not self._grown
+        return steady and all(kind.is_steady for kind in self._waiting.values())
 
     def prepare(self) -> bool:
         """Choose who takes part in the next cycle; say whether there is anybody."""
@@ -137,15 +143,23 @@ class WaitingRoom:
             for kind in self.classes():
                 if not kind.is_waiting:
                     del self._waiting[id(kind)]
-                elif anew or id(kind) in self._grown:
+                elif anew or not kind.is_steady or id(kind) in self._grown:
                     self._choose(kind, self._bounds)
                     anybody |= kind.admitted.shown > 0 or kind.entered.shown > 0
                 else:
                     kind.admitted.show(0)
                     kind.entered.show(0)
+        for run in self._stage.promised():
+            if run.line is not None and not run.line.shows(run):
+                self._stage.break_promises(run)
         self._grown.clear()
         self.has_gained = not self._rules.settles
         return anybody
+
+    def show_all(self) -> None:
+        """Let every job that waits take part."""
+        for kind in self.classes():
+            self._choose(kind, None)
 
     def _choose(self, kind: JobClass, bounds: Bounds | None) -> None:
         """Show of one class as many as could start, and as many as could be let in."""
@@ -156,8 +170,8 @@ class WaitingRoom:
         n = ALL if bounds is None else bounds.admissible(kind)
         while kind.fresh and len(kind.entered.runs) < n:
             run = kind.fresh.pop()
-            self._stand_in(kind.queue).count(-1, kind.request, None)
-            self._enter(run)
+            self._stand_in(kind.queue).count(-1, kind.asked_early, None)
+            self._stage.enter(run)
             kind.entered.add(run)
         kind.entered.show(n)
 
@@ -174,8 +188,3 @@ class WaitingRoom:
         if known is None:
             known = self._stand_ins[queue] = StandIn(self._ingest, queue)
         return known
-
-    def lift(self, sign: int = -1) -> None:
-        """Take what is stood in for off the sums (or, +1, put it back), for who adds them up."""
-        for stand_in in self._stand_ins.values():
-            stand_in.lay(sign * stand_in.pending)

@@ -4,7 +4,7 @@ Filled by the readers, read by the engine.  Plain data: nothing here decides or 
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pumice.api.meta import KubeObject
@@ -42,6 +42,8 @@ class JobSpec:
     """Of its pod group."""
     group: PodGroupSpec | None = None
     """Its pod group where more is said of it than stands here."""
+    late_pods: bool = False
+    """Whether its pods are made only once its group is let in, as Volcano does for its own jobs."""
 
     @property
     def key(self) -> str:
@@ -85,14 +87,44 @@ class Workload:
         """Keep the first jobs only."""
         return replace(self, jobs=self.jobs[:n])
 
+    def faster(self, times: float) -> "Workload":
+        """Let jobs come so many times as fast; they run as long as before."""
+        return self._with(lambda job: replace(job, arrival=round(job.arrival / times, 6)))
+
+    def with_late_pods(self) -> "Workload":
+        """Let the pods of all jobs be made only once they are let in."""
+        return self._with(lambda job: replace(job, late_pods=True))
+
+    def _with(self, change: Callable[[JobSpec], JobSpec]) -> "Workload":
+        return replace(self, jobs=tuple(map(change, self.jobs)))
+
 
 def in_order(jobs: Iterable[JobSpec]) -> tuple[JobSpec, ...]:
-    """Sort jobs by arrival and name, and let the clock start with the first."""
+    """Sort jobs by arrival and name, and let the clock start with the first.
+
+    Of jobs with one name all but the first are numbered: each is a job of its own.
+    """
     ordered = sorted(jobs, key=lambda job: (job.arrival, job.key))
     start = ordered[0].arrival if ordered else 0.0
     if not math.isclose(start, 0.0):
         ordered = [replace(job, arrival=job.arrival - start) for job in ordered]
+    taken = {job.key for job in ordered}
+    if len(taken) < len(ordered):
+        ordered = _told_apart(ordered, taken)
     return tuple(ordered)
+
+
+def _told_apart(jobs: Iterable[JobSpec], taken: set[str]) -> list[JobSpec]:
+    seen: set[str] = set()
+    found = []
+    for job in jobs:
+        number, each = 2, job
+        while each.key in seen or (each is not job and each.key in taken):
+            each = replace(job, name=f"{job.name}-{number}")
+            number += 1
+        seen.add(each.key)
+        found.append(each)
+    return found
 
 
 class SpecBook:

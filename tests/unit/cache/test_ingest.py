@@ -337,3 +337,45 @@ def test_rows_are_used_again():
     snapshot = world.add(pod("new"), pod("newer"), pod("newest"))
     assert snapshot.tasks.n == 6
     assert snapshot.tasks.free == []
+
+
+def test_nothing_is_kept_of_nodes_that_pods_no_longer_wait_for():
+    world = World()
+    for i in range(20):
+        world.add(node(f"n{i}"), pod(f"p{i}", node=f"n{i}"), pod(f"q{i}", node=f"never{i}"))
+        world.remove(node(f"n{i}"))
+        world.remove(pod(f"p{i}"), pod(f"q{i}"))
+    tasks = world.ingest._tasks
+    assert (tasks._homeless, tasks._waits) == ({}, {})
+
+
+def test_pods_that_waited_for_a_node_move_in_once_and_leave():
+    world = World(pod("a", cpu=1, node="n0"), pod("b", cpu=1, node="n0"))
+    world.remove(pod("b"))
+    snapshot = world.add(node("n0", cpu=4))
+    assert snapshot.nodes.idle[CPU, 0] == 3000
+    world.remove(node("n0"))
+    world.remove(pod("a"))
+    assert world.add(node("n0", cpu=4)).nodes.idle[CPU, 0] == 4000
+
+
+def in_namespace(i):
+    return pod("p", namespace=f"run-{i}", group="g")
+
+
+def with_role(i):
+    return pod("p", role=f"worker-{i}")
+
+
+def with_taint(i):
+    return node("n", taints=[{"key": f"k{i}", "effect": "NoSchedule"}])
+
+
+@pytest.mark.parametrize("make", [in_namespace, with_role, with_taint])
+def test_what_is_kept_of_objects_gone_by_is_counted(make):
+    world = World()
+    for i in range(30):
+        world.add(make(i))
+        world.remove(make(i))
+    assert world.ingest.litter >= 30
+    assert world.ingest.anew().litter == 0

@@ -11,12 +11,15 @@ from pumice.core.resources import (
     Resources,
     dominant_share,
     fits,
+    is_coarse,
     is_empty,
     is_schedulable_name,
+    saturate,
     share,
     weighted_sum,
     within_requested,
 )
+from pumice.errors import InputError
 
 GPU = "example.com/gpu"
 
@@ -107,3 +110,42 @@ def test_a_weighted_sum_has_the_same_bits_for_one_column_and_for_many():
     ones = [weighted_sum(weights, rows[:, i : i + 1])[0] for i in range(300)]
     assert full.tolist() == ones
     assert np.allclose(full, (weights * rows).sum(axis=0))
+
+
+def test_amounts_end_where_sums_would_not_be_exact():
+    resources = Resources()
+    resources.learn([GPU])
+    most = "9223372036854775807"
+    found = resources.vector({"cpu": most, "memory": most, "pods": most, GPU: most})
+    assert found.tolist() == [2.0**50, 2.0**50, 2.0**50, 2.0**60]
+    assert saturate(found * 3).tolist() == found.tolist()
+    small = column(1, 2, 3, 4)
+    assert saturate(small).tolist() == small.tolist()
+
+
+@pytest.mark.parametrize(
+    ("amounts", "wanted"),
+    [
+        ({"cpu": "100k", "memory": "24Ti", "ephemeral-storage": "1T"}, False),
+        ({"cpu": "5M"}, True),
+        ({"memory": "64Ti"}, True),
+        ({"ephemeral-storage": "2T"}, True),
+    ],
+)
+def test_amounts_beyond_any_pod_are_coarse(amounts, wanted):
+    resources = Resources()
+    resources.learn(amounts)
+    assert is_coarse(resources.vector(amounts)) == wanted
+
+
+def test_only_so_many_names_may_be_known_from_requests_alone():
+    resources = Resources()
+    resources.most_asked = 2
+    resources.learn(["x.org/a", "x.org/b"], asked=True)
+    with pytest.raises(InputError, match=r"at most 2 resources .* 'x\.org/c'"):
+        resources.learn(["x.org/a", "x.org/c"], asked=True)
+    assert resources.refused
+    assert resources.row("x.org/c") is None
+    resources.learn(["x.org/a", "x.org/d"])  # by a node
+    resources.learn(["x.org/c"], asked=True)
+    assert resources.names[3:] == ["x.org/a", "x.org/b", "x.org/d", "x.org/c"]

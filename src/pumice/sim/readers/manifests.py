@@ -5,7 +5,7 @@ run: on a pod, a template, a pod group or a job, the nearest one counts.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,11 +21,13 @@ from pumice.api.objects import (
     from_manifest,
     in_namespace,
 )
+from pumice.controllers.job.min_resources import min_resources
 from pumice.errors import ManifestError
 from pumice.sim.workload import SCHEDULER_NAME, JobSpec, TaskSpec, Workload, in_order
 
 ARRIVAL: Final = "pumice.dev/arrival-seconds"
 RUN: Final = "pumice.dev/run-seconds"
+QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
 DEFAULT_SECONDS = 60.0
 
 
@@ -100,7 +102,7 @@ def _gang(
 ) -> JobSpec:
     namespace, _, name = key.partition("/")
     marks: Mapping[str, str] = {} if group is None else group.metadata.annotations
-    spec = PodGroupSpec(min_member=1, queue="default") if group is None else group.spec
+    spec = _alone(pods[0][0]) if group is None else group.spec
     spec = msgspec.structs.replace(spec, queue=spec.queue or "default")
     arrivals = [_seconds(pod.metadata.annotations, ARRIVAL, at) for pod, at in pods]
     arrival = _seconds(marks, ARRIVAL, source)
@@ -116,6 +118,15 @@ def _gang(
         priority_class=spec.priority_class_name,
         annotations={k: v for k, v in marks.items() if k not in (ARRIVAL, RUN)},
         group=None if group is None else spec,
+    )
+
+
+def _alone(pod: Pod) -> PodGroupSpec:
+    """Say what the group of a pod without one is like."""
+    return PodGroupSpec(
+        min_member=1,
+        queue=pod.metadata.annotations.get(QUEUE_NAME, ""),
+        priority_class_name=pod.spec.priority_class_name,
     )
 
 
@@ -143,39 +154,92 @@ def _task(pod: Pod, at: str, group: Mapping[str, str], source: str, found: _Foun
 
 def _volcano_job(content: Mapping[str, Any], source: str, found: _Found) -> JobSpec:
     """Make pods of the templates of a Volcano job."""
-    meta, spec = content.get("metadata") or {}, content.get("spec") or {}
+    meta, spec = _part(content, "metadata", source), _part(content, "spec", source)
     name, namespace = str(meta.get("name") or ""), str(meta.get("namespace") or "default")
-    marks = {str(k): str(v) for k, v in (meta.get("annotations") or {}).items()}
-    tasks = []
+    marks = {str(k): str(v) for k, v in _part(meta, "annotations", source).items()}
+    tasks: list[TaskSpec] = []
     for number, each in enumerate(spec.get("tasks") or []):
-        template = each.get("template") or {}
-        role = str(each.get("name") or f"default{number}")
+        template = _part(each, "template", source)
         body = {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"namespace": namespace, **(template.get("metadata") or {}), "name": name},
-            "spec": template.get("spec") or {},
+            "metadata": {"namespace": namespace, **_part(template, "metadata", source)}
+            | {"name": name or "pod"},
+            "spec": _part(template, "spec", source),
         }
         pod = from_manifest(body, source=source)
         assert isinstance(pod, Pod)  # noqa: S101
-        replicas = int(each.get("replicas", 1))
-        tasks.append((_task(pod, source, marks, source, found), role, replicas))
+        task = _task(pod, source, marks, source, found)
+        role = str(each.get("name") or f"default{number}")
+        replicas = _count(each, "replicas", source, 1)
+        if replicas:
+            tasks.append(replace(task, role=role, pod_name="", count=replicas))
     if not name or not tasks:
-        raise ManifestError(wanted="a job with a name and tasks", found=name, file=source)
-    size = sum(replicas for _, _, replicas in tasks)
+        raise ManifestError(wanted="a job with a name and pods", found=name, file=source)
+    group = _group_of(content, spec, sum(task.count for task in tasks), source)
     return JobSpec(
         name=name,
         namespace=namespace,
         arrival=_seconds(marks, ARRIVAL, source) or 0.0,
-        tasks=tuple(
-            TaskSpec(task.spec, n, task.run_seconds, role, "", task.labels, task.annotations)
-            for task, role, n in tasks
-            if n
-        ),
-        min_member=int(spec.get("minAvailable") or size),
-        queue=str(spec.get("queue") or "default"),
-        priority_class=str(spec.get("priorityClassName") or ""),
+        tasks=tuple(tasks),
+        min_member=group.min_member or 0,
+        queue=group.queue,
+        priority_class=group.priority_class_name,
+        annotations={k: v for k, v in marks.items() if k not in (ARRIVAL, RUN)},
+        group=group,
+        late_pods=True,
     )
+
+
+class _NoObjects:
+    """A cluster in which the job controller finds nothing."""
+
+    def get(self, *_: str) -> None:
+        """Find no object."""
+
+
+def _group_of(
+    content: Mapping[str, Any], spec: Mapping[str, Any], size: int, source: str
+) -> PodGroupSpec:
+    """Write the pod group that the job controller makes of a job."""
+    min_available = _count(spec, "minAvailable", source, size) or size
+    job = {**content, "spec": {**spec, "minAvailable": min_available}}
+    group = {
+        "minMember": min_available,
+        "queue": str(spec.get("queue") or "default"),
+        "priorityClassName": str(spec.get("priorityClassName") or ""),
+        "minResources": min_resources(job, _NoObjects()),  # type: ignore[arg-type]
+        "networkTopology": spec.get("networkTopology"),
+        "minTaskMember": {
+            str(task.get("name") or f"default{i}"): int(
+                task.get("minAvailable", task.get("replicas", 1))
+            )
+            for i, task in enumerate(spec["tasks"])
+        },
+    }
+    try:
+        return msgspec.convert(group, PodGroupSpec)
+    except msgspec.ValidationError as error:
+        raise ManifestError(wanted="a Volcano job", found=str(error), file=source) from None
+
+
+def _part(content: Any, name: str, source: str) -> Mapping[str, Any]:
+    """Give a part of an object that is an object itself; nothing counts as empty."""
+    found = content.get(name) if isinstance(content, Mapping) else content
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise ManifestError(wanted="an object", found=found, field=name, file=source)
+    return found
+
+
+def _count(content: Mapping[str, Any], name: str, source: str, missing: int) -> int:
+    found = content.get(name)
+    if found is None:
+        return missing
+    if not isinstance(found, int) or found < 0:
+        raise ManifestError(wanted="a number from 0 up", found=found, field=name, file=source)
+    return found
 
 
 def _seconds(marks: Mapping[str, str], name: str, source: str) -> float | None:

@@ -3,6 +3,7 @@
 Every GPU of a job is a pod of its own; all pods of a job start together.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,26 +24,32 @@ def is_header(columns: set[str]) -> bool:
 
 def read(path: Path) -> Workload:
     """Read a list of jobs; virtual clusters are queues."""
+    skipped = [0]
+    jobs = in_order(_jobs(path, skipped))
+    notes = ["each GPU of a job is one pod that asks for nothing else"]
+    if skipped[0]:
+        notes.append(f"{skipped[0]} jobs without a GPU were left out")
     return Workload(
         name=path.name,
         format="philly",
-        jobs=in_order(_jobs(path)),
+        jobs=jobs,
         node_hint=NodeHint({"cpu": "64", "memory": "512Gi", "pods": "110", GPU: "8"}),
-        notes=("each GPU of a job is one pod that asks for nothing else",),
+        notes=tuple(notes),
     )
 
 
-def _jobs(path: Path) -> Iterator[JobSpec]:
+def _jobs(path: Path, skipped: list[int]) -> Iterator[JobSpec]:
     spec, file = SpecBook().spec({GPU: "1"}), str(path)
     for number_of_row, (line, row) in enumerate(csv_rows(read_text(path))):
         gpus = int(number(row, "num_gpus", file, line))
         if gpus < 1:
+            skipped[0] += 1
             continue
         seconds = number(row, "duration", file, line)
         yield JobSpec(
             name=_first(row, ("job_id", "jobid", "name")) or f"job-{number_of_row:06d}",
             arrival=_moment(row, file, line),
-            tasks=(TaskSpec(spec, gpus, max(seconds, 0.0), role="worker"),),
+            tasks=(TaskSpec(spec, gpus, seconds, role="worker"),),
             min_member=gpus,
             queue=_first(row, QUEUE_COLUMNS) or "default",
         )
@@ -57,9 +64,12 @@ def _moment(row: Mapping[str, str], file: str, line: int) -> float:
     column = next((name for name in TIME_COLUMNS if row.get(name)), TIME_COLUMNS[0])
     text = row.get(column, "")
     try:
-        return float(text)
+        seconds = float(text)
     except ValueError:
         pass
+    else:
+        if math.isfinite(seconds):
+            return seconds
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

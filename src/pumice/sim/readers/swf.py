@@ -3,6 +3,7 @@
 Every processor of a job is a pod of its own; all pods of a job start together.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,7 +54,7 @@ def _jobs(text: str, file: str, queues: dict[int, str], skipped: list[int]) -> I
             values = [float(part) for part in parts]
         except ValueError:
             values = []
-        if len(values) < _FIELDS:
+        if len(values) < _FIELDS or not all(map(math.isfinite, values)):
             raise InputError(wanted=f"{_FIELDS} numbers", found=row.strip(), file=f"{file}:{line}")
         n = int(values[_ASKED] if values[_ASKED] > 0 else values[_PROCS])
         if n < 1 or values[_RUN] < 0:

@@ -4,7 +4,7 @@ A file of kind SyntheticWorkload says from which distributions.
 """
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -26,14 +26,17 @@ from pumice.sim.workload import JobSpec, NodeHint, SpecBook, TaskSpec, Workload,
 
 KIND = "SyntheticWorkload"
 
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
 
 class Arrivals(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """When jobs come: at random, evenly, or many at once."""
 
     process: Literal["poisson", "uniform", "bursts"] = "poisson"
-    mean_seconds: float = 30.0
+    mean_seconds: Positive = 30.0
     """Between two jobs, on average."""
-    burst: int = 20
+    burst: Count = 20
     """Jobs that come together, for bursts."""
 
 
@@ -41,11 +44,11 @@ class Durations(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     """How long pods run."""
 
     distribution: Literal["lognormal", "exponential", "uniform", "constant"] = "lognormal"
-    median: float = 600.0
+    median: Positive = 600.0
     """Or the mean, for exponential; the middle, for uniform."""
-    sigma: float = 1.0
-    minimum: float = 1.0
-    maximum: float = 7 * 86400.0
+    sigma: Annotated[float, msgspec.Meta(ge=0)] = 1.0
+    minimum: Positive = 1.0
+    maximum: Positive = 7 * 86400.0
 
 
 class QueueShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -62,7 +65,7 @@ class QueueShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 class Nodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """The cluster: so many equal nodes."""
 
-    count: int
+    count: Count
     allocatable: dict[str, str | int]
 
 
@@ -71,11 +74,11 @@ class Synthetic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
     api_version: str
     kind: Literal["SyntheticWorkload"]
-    jobs: int
+    jobs: Count
     pod: dict[str, str | int]
     arrivals: Arrivals = Arrivals()
     durations: Durations = Durations()
-    sizes: dict[int, float] = msgspec.field(default_factory=lambda: {1: 1.0})
+    sizes: dict[Count, float] = msgspec.field(default_factory=lambda: {1: 1.0})
     """Pods of a job to how often."""
     priorities: dict[str, float] = {}
     """Priority class to how often; what is left has none."""
@@ -96,7 +99,35 @@ def read(path: Path, *, seed: int) -> Workload:
     except (yaml.YAMLError, msgspec.ValidationError) as error:
         found = str(error).replace("\n", " ")
         raise InputError(wanted=f"a {KIND}", found=found, file=str(path)) from None
+    _check(spec, str(path))
     return generate(spec, name=path.name, seed=seed)
+
+
+def _check(spec: Synthetic, file: str) -> None:
+    """Look at what must fit together."""
+    times = spec.durations
+    highest = times.median if times.distribution == "uniform" else times.maximum
+    if times.minimum > min(highest, times.maximum):
+        raise InputError(
+            wanted=f"at most {min(highest, times.maximum):g}",
+            found=times.minimum,
+            field="durations.minimum",
+            file=file,
+        )
+    for field, parts in (
+        ("sizes", list(spec.sizes.values())),
+        ("queues.share", [queue.share for queue in spec.queues] or [1.0]),
+        ("priorities", [1.0, *spec.priorities.values()]),
+    ):
+        if min(parts, default=0.0) < 0 or sum(parts) <= 0:
+            raise InputError(
+                wanted="parts from 0 up, not all 0", found=parts, field=field, file=file
+            )
+    names = [queue.name for queue in spec.queues]
+    if len(set(names)) < len(names):
+        raise InputError(
+            wanted="queues with different names", found=names, field="queues", file=file
+        )
 
 
 def generate(spec: Synthetic, *, name: str, seed: int) -> Workload:
@@ -138,8 +169,6 @@ def generate(spec: Synthetic, *, name: str, seed: int) -> Workload:
 
 def _parts(weights: list[float]) -> NDArray[np.float64]:
     column = np.asarray(weights, dtype=float)
-    if (column < 0).any() or column.sum() <= 0:
-        raise InputError(wanted="parts from 0 up, not all 0", found=weights)
     return column / column.sum()
 
 

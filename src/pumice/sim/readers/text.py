@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import math
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -41,15 +42,18 @@ def header_of(text: str) -> set[str]:
 
 
 def number(row: Mapping[str, str], column: str, file: str, line: int) -> float:
-    """Read a number in a column.
+    """Read a number from 0 up in a column.
 
     Raises:
         InputError: There is none, or something else.
     """
     text = row.get(column, "")
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
         raise InputError(
-            wanted="a number", found=text, field=column, file=f"{file}:{line}"
-        ) from None
+            wanted="a number from 0 up", found=text, field=column, file=f"{file}:{line}"
+        )
+    return value

@@ -1,0 +1,161 @@
+"""Files of a simulation: every decision, every job, the summary.
+
+The same simulation writes the same bytes; what it cost on this machine has a file of its own.
+"""
+
+import csv
+import importlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pumice.errors import InputError
+from pumice.sim.log import DECISIONS, NONE, What
+from pumice.sim.measure import Measures, timing
+from pumice.sim.setup import Setup
+
+DECISION_COLUMNS = ("seconds", "decision", "job", "pod", "queue", "node", "waited")
+JOB_COLUMNS = (
+    *("job", "queue", "pods", "needed", "priority_class", "arrival", "start", "end"),
+    *("wait", "run", "evictions", "reason"),
+)
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
+    """Write a table as CSV, or as Parquet if that is the file's suffix.
+
+    Raises:
+        InputError: Parquet is asked for, but what writes it is not installed.
+    """
+    if path.suffix == ".parquet":
+        _write_parquet(path, columns, rows)
+        return path
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+    return path
+
+
+def _write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    try:
+        arrow: Any = importlib.import_module("pyarrow")
+        parquet: Any = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise InputError(
+            wanted="pyarrow to write Parquet", found="not installed", hint="leave --parquet out"
+        ) from None
+    lists = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
+    parquet.write_table(arrow.table(dict(zip(columns, lists, strict=True))), path)
+
+
+def decisions(measures: Measures) -> Iterable[tuple[Any, ...]]:
+    """Give every decision of the scheduler, in order."""
+    runs, names = measures.outcome.runs, measures.outcome.snapshot.nodes.names
+    rows = measures.rows(*DECISIONS)
+    columns = (
+        column[rows].tolist()
+        for column in (measures.time, measures.what, measures.job, measures.task, measures.node)
+    )
+    labels = {int(what): what.label for what in What}
+    for time, what, job, task, node in zip(*columns, strict=True):
+        run = runs[job]
+        yield (
+            _number(time),
+            labels[what],
+            run.key,
+            "" if task == NONE else run.pod_name(task),
+            run.spec.queue,
+            "" if node == NONE else names[node],
+            _number(time - run.spec.arrival),
+        )
+
+
+def jobs(measures: Measures) -> Iterable[tuple[Any, ...]]:
+    """Give every job: when it came, started and ended."""
+    for run in measures.outcome.runs:
+        spec = run.spec
+        yield (
+            run.key,
+            spec.queue,
+            run.kind.size,
+            spec.min_member,
+            spec.priority_class,
+            _number(spec.arrival),
+            _number(run.started),
+            _number(run.ended),
+            _number(run.started - spec.arrival),
+            _number(run.ended - run.started),
+            run.evictions,
+            run.reason if math.isnan(run.ended) else "",
+        )
+
+
+def summary(
+    setup: Setup, measured: Sequence[Measures], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Sum up all configurations; with several, how each differs from the first."""
+    workload = setup.workload
+    found = [measures.summary() for measures in measured]
+    snapshot = measured[0].outcome.snapshot
+    totals = {snapshot.resources.names[i]: float(measured[0].total[i]) for i in measured[0].shown}
+    out: dict[str, Any] = {
+        "trace": {
+            "name": workload.name,
+            "format": workload.format,
+            "jobs": len(workload.jobs),
+            "nodes": snapshot.nodes.n,
+            "offered": totals,
+            "notes": list(setup.notes),
+        },
+        "options": dict(options),
+        "configurations": found,
+    }
+    if len(found) > 1:
+        out["differences"] = {
+            each["configuration"]: difference(found[0], each) for each in found[1:]
+        }
+    return out
+
+
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Subtract the figures of one configuration from those of another."""
+    return {
+        "makespan": _less(after["makespan"], before["makespan"]),
+        "wait": {name: _less(after["wait"][name], before["wait"][name]) for name in after["wait"]},
+        "utilisation": {
+            name: _less(after["utilisation"].get(name), part)
+            for name, part in before["utilisation"].items()
+        },
+        "fairness": _less(after["fairness"]["mean"], before["fairness"]["mean"]),
+        "evictions": after["evictions"] - before["evictions"],
+        "finished": after["finished"] - before["finished"],
+    }
+
+
+def _less(after: float | None, before: float | None) -> float | None:
+    return None if after is None or before is None else round(after - before, 6)
+
+
+def timings(measured: Sequence[Measures]) -> dict[str, Any]:
+    """Say what each simulation cost on this machine."""
+    return {each.name: timing(each.outcome.effort) for each in measured}
+
+
+def write_json(path: Path, content: Any) -> Path:
+    """Write plain data for people and programs."""
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+    return path
+
+
+def _number(value: float) -> float | int | str:
+    """Write whole numbers as such; what never happened is empty."""
+    if math.isnan(value):
+        return ""
+    rounded = float(np.round(value, 6))
+    return int(rounded) if rounded.is_integer() else rounded

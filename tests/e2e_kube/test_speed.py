@@ -1,0 +1,14 @@
+"""The benchmark on a real API server, small: that it works, not how fast it is."""
+
+import asyncio
+
+from bench.live import Sizes, measure
+
+
+def test_the_benchmark_binds_and_proves_every_pod(space, plane, kubectl, servers):
+    """The space is here to take the nodes away."""
+    sizes = Sizes(nodes=4, gangs=2, size=5, connections=4, rounds=1)
+    result = asyncio.run(measure(plane, kubectl, servers, sizes))
+    assert (len(result.runs), len(result.ceilings)) == (1, 2)
+    assert result.best.cpu_s > 0
+    assert "10 pods in 2 gangs on 4 nodes" in result.table()

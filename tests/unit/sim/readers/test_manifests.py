@@ -1,0 +1,130 @@
+"""Manifests with arrival times: who comes when, with whom, for how long."""
+
+import pytest
+
+from pumice.api.objects import Node
+from pumice.errors import ManifestError
+from pumice.sim.readers import manifests
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, annotations: {{{marks}}}}}
+spec: {{containers: [{{name: main, resources: {{requests: {{cpu: "1"}}}}}}]}}
+---
+"""
+GROUP = """\
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {{name: gang, annotations: {{{marks}}}}}
+spec: {{minMember: 2, queue: q}}
+---
+"""
+JOB = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: train
+  annotations: {pumice.dev/arrival-seconds: "5", pumice.dev/run-seconds: "100"}
+spec:
+  queue: q
+  minAvailable: 2
+  tasks:
+  - name: master
+    template: {spec: {containers: [{name: main}]}}
+  - name: worker
+    replicas: 3
+    template:
+      metadata: {annotations: {pumice.dev/run-seconds: "50"}}
+      spec: {containers: [{name: main}]}
+"""
+IN_GANG = "scheduling.k8s.io/group-name: gang"
+
+
+def mark(name, seconds):
+    return f'pumice.dev/{name}-seconds: "{seconds}"'
+
+
+@pytest.fixture
+def read(tmp_path):
+    def from_text(text):
+        path = tmp_path / "w.yaml"
+        path.write_text(text, encoding="utf-8")
+        return manifests.read(path)
+
+    return from_text
+
+
+def test_a_pod_alone_is_a_job_that_comes_and_runs_as_annotated(read):
+    marks = f"{mark('arrival', 7)}, {mark('run', 30)}"
+    text = POD.format(name="a", marks="") + POD.format(name="b", marks=marks)
+    first, second = read(text).jobs
+    assert (first.name, first.arrival, first.queue, first.min_member) == ("a", 0.0, "default", 1)
+    assert (second.name, second.arrival, second.run_seconds) == ("b", 7.0, 30.0)
+
+
+def test_pods_without_a_run_time_get_one_and_the_notes_count_them(read):
+    workload = read(POD.format(name="a", marks=""))
+    assert workload.jobs[0].run_seconds == manifests.DEFAULT_SECONDS
+    assert workload.notes == ("1 pods state no run time: 60 seconds each",)
+
+
+def test_pods_of_a_group_are_one_gang_and_the_nearest_run_time_counts(read):
+    text = (
+        POD.format(name="early", marks="")
+        + GROUP.format(marks=f"{mark('arrival', 20)}, {mark('run', 40)}")
+        + POD.format(name="left", marks=IN_GANG)
+        + POD.format(name="right", marks=f"{IN_GANG}, {mark('run', 10)}")
+    )
+    gang = read(text).jobs[1]
+    assert (gang.name, gang.queue, gang.min_member, gang.arrival) == ("gang", "q", 2, 20.0)
+    assert [(task.pod_name, task.run_seconds) for task in gang.tasks] == [
+        ("left", 40.0),
+        ("right", 10.0),
+    ]
+
+
+def test_a_gang_whose_group_states_no_arrival_comes_with_its_last_pod(read):
+    text = (
+        POD.format(name="early", marks="")
+        + GROUP.format(marks="")
+        + POD.format(name="left", marks=f"{IN_GANG}, {mark('arrival', 3)}")
+        + POD.format(name="right", marks=f"{IN_GANG}, {mark('arrival', 9)}")
+    )
+    assert [job.arrival for job in read(text).jobs] == [0.0, 9.0]
+
+
+def test_a_volcano_job_is_a_gang_of_the_pods_of_its_templates(read):
+    early, job = read(POD.format(name="early", marks="") + JOB).jobs
+    assert early.name == "early"
+    assert (job.name, job.arrival, job.queue, job.min_member) == ("train", 5.0, "q", 2)
+    assert [(task.role, task.count, task.run_seconds) for task in job.tasks] == [
+        *(("master", 1, 100.0), ("worker", 3, 50.0))
+    ]
+    assert job.late_pods
+
+
+def test_all_other_objects_are_the_cluster(read):
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: one}\n---\n"
+    (thing,) = read(node + JOB).objects
+    assert isinstance(thing, Node)
+
+
+@pytest.mark.parametrize("seconds", ["soon", "-1", "nan", "inf"])
+def test_a_time_that_is_none_is_told_with_file_line_and_annotation(read, seconds):
+    text = POD.format(name="a", marks="") + POD.format(name="b", marks=mark("arrival", seconds))
+    with pytest.raises(ManifestError, match=r"w\.yaml:\d+: pumice\.dev/arrival-seconds: wanted"):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("replicas: 3", "replicas: many"),
+        ("name: train", "name: ''"),
+        ("replicas: 3", "replicas: -3"),
+    ],
+)
+def test_a_job_that_cannot_be_used_is_told_with_file_and_line(read, old, new):
+    with pytest.raises(ManifestError, match=r"w\.yaml:1: "):
+        read(JOB.replace(old, new))

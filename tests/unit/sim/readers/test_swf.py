@@ -1,0 +1,69 @@
+"""Logs in the Standard Workload Format."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from pumice.errors import InputError
+from pumice.sim.readers import swf
+
+LOG = Path(__file__).parents[3] / "data" / "traces" / "small.swf"
+ROW = "1 0 -1 10 1 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1"
+
+
+@pytest.fixture(scope="module")
+def workload():
+    return swf.read(LOG)
+
+
+def test_jobs_arrive_when_submitted_and_run_as_long_as_they_did(workload):
+    assert [(job.arrival, job.run_seconds) for job in workload.jobs] == [
+        *((0.0, 100.0), (5.0, 50.0), (15.0, 30.0), (20.0, 30.0), (25.0, 30.0))
+    ]
+
+
+def test_processors_asked_for_count_before_those_used(workload):
+    assert [(job.size, job.min_member) for job in workload.jobs[:2]] == [(4, 4), (8, 8)]
+
+
+def test_memory_is_asked_for_by_processor_where_it_is_told(workload):
+    first, second = (job.tasks[0].spec.containers[0].resources for job in workload.jobs[:2])
+    assert first.requests == {"cpu": "1"}
+    assert second.requests == {"cpu": "1", "memory": "2048Ki"}
+
+
+def test_a_queue_has_its_name_or_number_and_else_the_group_counts(workload):
+    queues = [job.queue for job in workload.jobs]
+    assert queues == ["batch", "night", "group-7", "default", "queue-9"]
+
+
+def test_jobs_without_a_run_time_are_left_out_and_counted(workload):
+    assert "job-0000003" not in {job.name for job in workload.jobs}
+    assert any(note.startswith("1 jobs without a run time") for note in workload.notes)
+
+
+def test_the_header_sizes_the_machine(workload):
+    hint = workload.node_hint
+    assert (hint.count, hint.allocatable["cpu"]) == (4, "4")
+
+
+def test_a_packed_log_is_read_like_the_log_itself(tmp_path, workload):
+    path = tmp_path / "small.swf.gz"
+    path.write_bytes(gzip.compress(LOG.read_bytes()))
+    assert swf.read(path).jobs == workload.jobs
+
+
+def test_a_log_packed_only_in_part_is_an_error_that_names_it(tmp_path):
+    path = tmp_path / "cut.swf.gz"
+    path.write_bytes(gzip.compress(LOG.read_bytes())[:-20])
+    with pytest.raises(InputError, match=r"cut\.swf\.gz: wanted a readable text file"):
+        swf.read(path)
+
+
+@pytest.mark.parametrize("row", ["1 2 3", ROW.replace("10", "ten"), ROW.replace("10", "nan")])
+def test_a_bad_line_is_told_with_file_and_line(tmp_path, row):
+    path = tmp_path / "t.swf"
+    path.write_text(f"; a log\n{ROW}\n\n{row}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"t\.swf:4: wanted 18 numbers"):
+        swf.read(path)

@@ -1,0 +1,113 @@
+"""Made-up workloads: drawn as described, the same for one seed."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from pumice.api.objects import PriorityClass, Queue
+from pumice.errors import InputError
+from pumice.sim.readers import synthetic
+
+BASE = "apiVersion: pumice.dev/v1\nkind: SyntheticWorkload\njobs: 400\npod: {cpu: 1}\n"
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    def draw(more="", seed=3):
+        path = tmp_path / "w.yaml"
+        path.write_text(BASE + more, encoding="utf-8")
+        return synthetic.read(path, seed=seed)
+
+    return draw
+
+
+def test_one_seed_draws_one_workload_and_another_seed_another(drawn):
+    assert drawn().jobs == drawn().jobs
+    assert drawn().jobs != drawn(seed=4).jobs
+
+
+def test_sizes_queues_and_priorities_come_as_often_as_stated(drawn):
+    jobs = drawn(
+        "sizes: {2: 3, 5: 1}\npriorities: {high: 0.25}\n"
+        "queues: [{name: a, share: 3}, {name: b, share: 1}]\n"
+    ).jobs
+    assert {job.size for job in jobs} == {2, 5}
+    assert all(job.min_member == job.size for job in jobs)
+    for found in (
+        sum(job.size == 5 for job in jobs),
+        sum(job.queue == "b" for job in jobs),
+        sum(job.priority_class == "high" for job in jobs),
+    ):
+        assert 70 <= found <= 130  # a quarter of 400
+
+
+def test_queues_and_priority_classes_are_part_of_the_cluster(drawn):
+    objects = drawn(
+        "priorities: {high: 0.1, low: 0.1}\npriorityValues: {high: 7}\n"
+        "queues: [{name: a, weight: 4, capability: {cpu: 8}, guarantee: {cpu: 2}}]\n"
+    ).objects
+    (queue,) = (thing for thing in objects if isinstance(thing, Queue))
+    classes = {t.metadata.name: t.value for t in objects if isinstance(t, PriorityClass)}
+    assert (queue.metadata.name, queue.spec.weight) == ("a", 4)
+    assert queue.spec.capability == {"cpu": 8}
+    assert queue.spec.guarantee.resource == {"cpu": 2}
+    assert classes == {"high": 7, "low": 20}
+
+
+def test_jobs_come_evenly_at_random_or_in_bursts(drawn):
+    def gaps(process):
+        jobs = drawn(f"arrivals: {{process: {process}, meanSeconds: 10, burst: 8}}\n").jobs
+        return [after.arrival - before.arrival for before, after in pairwise(jobs)]
+
+    assert set(gaps("uniform")) == {10.0}
+    assert 8 < np.mean(gaps("poisson")) < 12
+    assert len(set(gaps("poisson"))) > 100
+    bursts = gaps("bursts")
+    assert sum(gap > 0 for gap in bursts) == 400 / 8 - 1
+    assert 6 < np.mean(bursts) < 14
+
+
+@pytest.mark.parametrize(
+    ("distribution", "low", "high"),
+    [("lognormal", 80, 120), ("uniform", 80, 120), ("constant", 100, 100), ("exponential", 55, 85)],
+)
+def test_run_times_have_the_middle_that_is_stated(drawn, distribution, low, high):
+    jobs = drawn(f"durations: {{distribution: {distribution}, median: 100}}\n").jobs
+    assert low <= np.median([job.run_seconds for job in jobs]) <= high
+
+
+def test_run_times_are_kept_between_their_bounds(drawn):
+    jobs = drawn("durations: {median: 100, sigma: 3, minimum: 50, maximum: 200}\n").jobs
+    assert {50.0, 200.0} <= {job.run_seconds for job in jobs}
+    assert all(50 <= job.run_seconds <= 200 for job in jobs)
+
+
+def test_nodes_are_those_described_or_none(drawn):
+    hint = drawn("nodes: {count: 3, allocatable: {cpu: 4}}\n").node_hint
+    assert (hint.count, hint.allocatable) == (3, {"pods": "110", "cpu": "4"})
+    assert drawn().node_hint is None
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("colour: red\n", "unknown field `colour`"),
+        ("sizes: {0: 1}\n", "sizes"),
+        ("sizes: {1: 0}\n", "sizes: wanted parts from 0 up, not all 0"),
+        ("arrivals: {process: never}\n", "arrivals.process"),
+        ("arrivals: {meanSeconds: 0}\n", "arrivals.meanSeconds"),
+        ("durations: {median: -1}\n", "durations.median"),
+        ("durations: {minimum: 9, maximum: 8}\n", "durations.minimum: wanted at most 8"),
+        ("durations: {distribution: uniform, median: 5, minimum: 9}\n", "wanted at most 5"),
+        ("queues: [{name: a, share: -1}]\n", "queues.share: wanted parts"),
+        ("queues: [{name: a}, {name: a}]\n", "queues: wanted queues with different names"),
+        ("nodes: {count: 0, allocatable: {}}\n", "nodes.count"),
+        ("pod: [\n", "wanted a SyntheticWorkload"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told_with_file_and_field(drawn, more, message):
+    with pytest.raises(InputError) as error:
+        drawn(more)
+    assert "w.yaml: " in str(error.value)
+    assert message in str(error.value)
