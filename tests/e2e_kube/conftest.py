@@ -1,6 +1,8 @@
 """Fixtures of the tests on a real control plane: one plane a session, one space a test."""
 
 import re
+import shutil
+import tempfile
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -19,6 +21,7 @@ from tests.e2e_kube.space import Space, job
 from tests.e2e_kube.waiting import until
 
 _HOW = (["-o", "wide"], ["--sort-by=.lastTimestamp"])
+_KEPT = pytest.StashKey[Path]()
 _numbers = count()
 
 
@@ -46,17 +49,31 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 @pytest.fixture(scope="session")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
     """Run a control plane; what it needs is built on the first run."""
     try:
-        plane = ControlPlane(
-            tmp_path_factory.mktemp("plane") / "plane", Programs.from_environment()
-        )
+        programs = Programs.from_environment()
+        programs.provide()
+        directory = Path(tempfile.mkdtemp(prefix="pumice-e2e-"))
+        pytestconfig.stash[_KEPT] = directory
+        plane = ControlPlane(directory, programs)
     except MissingToolError as missing:
         pytest.skip(str(missing))
     plane.start()
     yield plane
     plane.stop()
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Remove what the control plane left, or say where it is when something failed."""
+    directory = config.stash.get(_KEPT, None)
+    if directory is None:
+        return
+    shutil.rmtree(directory / "etcd", ignore_errors=True)
+    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
+        terminalreporter.write_line(f"logs of the control plane and of Pumice: {directory}/logs")
+    else:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

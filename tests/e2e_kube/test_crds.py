@@ -6,10 +6,10 @@ import shutil
 
 import pytest
 import yaml
-from deploy.build import to_yaml
-from deploy.workloads import NAMESPACE, SECRET, certificate_job
 
 from deploy import certificates
+from deploy.build import to_yaml
+from deploy.workloads import NAMESPACE, SECRET, certificate_job
 from tests.e2e_kube.install import manifests
 from tests.unit.deploy.test_crds import ACCEPTED, REFUSED
 

@@ -19,8 +19,8 @@ SIZE = 10
 ELECTION = {
     "leader-elect": "true",
     "leader-elect-resource-namespace": HOME,
-    "leader-elect-lease-duration": "3s",
-    "leader-elect-renew-deadline": "2s",
+    "leader-elect-lease-duration": "6s",
+    "leader-elect-renew-deadline": "5s",
     "leader-elect-retry-period": "500ms",
 }
 

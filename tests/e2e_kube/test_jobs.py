@@ -43,7 +43,7 @@ def test_a_gang_waits_as_a_whole_until_a_node_comes(space):
     space.kubectl.create(job("train", replicas=4, cpu=2))
 
     def told():
-        found = [group["status"].get("conditions", ()) for group in space.groups()]
+        found = [group.get("status", {}).get("conditions", ()) for group in space.groups()]
         return [c["message"] for each in found for c in each if c["type"] == "Unschedulable"]
 
     until("told why it waits", told, lambda texts: "4 Pending" in "".join(texts))

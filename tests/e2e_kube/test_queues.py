@@ -97,7 +97,7 @@ def test_capacity_holds_on_every_level_of_the_hierarchy(space, scheduler):
         )
         until(
             "six CPUs allocated in the department",
-            lambda: space.queue("dept")["status"].get("allocated", {}).get("cpu"),
+            lambda: space.queue("dept").get("status", {}).get("allocated", {}).get("cpu"),
             lambda cpu: cpu == "6",
         )
 

@@ -31,7 +31,7 @@ _LONGEST_PAUSE = 600.0
 """Seconds between cycles, at most, while time alone may change an answer."""
 _PATIENCE = 7 * 86400.0
 """Seconds without any event or decision after which the jobs that still wait are given up."""
-_FUTILE = 5000
+_FUTILE = 200
 """Cycles in a row between two events, after which evictions are taken to lead nowhere."""
 
 
@@ -124,8 +124,8 @@ class Engine:
         event = self._next_event()
         if event is not None and (self._due is None or event <= self._due):
             self.now = event
-            self._happen()
-            self._call_cycle()
+            if self._happen():
+                self._call_cycle()
             return True
         if self._due is None:
             return False
@@ -141,17 +141,23 @@ class Engine:
             return end if arrival is None else arrival
         return min(arrival, end)
 
-    def _happen(self) -> None:
-        """Let one job arrive or some pods of one job finish, those first."""
+    def _happen(self) -> bool:
+        """Let one job arrive or some pods of one job finish, those first; False if none does.
+
+        The end of a pod that was evicted before is no event: else a policy that evicts and places
+        again without end would keep itself going.
+        """
+        if self._ends and self._ends[0][0] <= self.now:
+            end, _, run = heapq.heappop(self._ends)
+            if not self._finish(run, end):
+                return False
+            self.room.has_gained = True
+        else:
+            self._arrive()
         self.effort.events += 1
         self._last_change = self.now
         self._n_quiet = 0
-        if self._ends and self._ends[0][0] <= self.now:
-            end, _, run = heapq.heappop(self._ends)
-            self.room.has_gained = True
-            self._finish(run, end)
-        else:
-            self._arrive()
+        return True
 
     def _call_cycle(self) -> None:
         """Let a cycle run at the next tick of the scheduler's own clock."""
@@ -170,11 +176,11 @@ class Engine:
         self.log.add(self.now, What.ARRIVE, number)
         self.room.add(run)
 
-    def _finish(self, run: Run, end: float) -> None:
-        """End the pods of a job whose time has come."""
+    def _finish(self, run: Run, end: float) -> bool:
+        """End the pods of a job whose time has come; False if there are none."""
         tasks = [i for i in run.tasks_in(State.RUNNING) if run.ends[i] == end]
         if not tasks:  # evicted before
-            return
+            return False
         for task in tasks:
             run.move(task, State.DONE)
             self.log.add(end, What.FINISH, run.number, task, run.nodes[task])
@@ -183,6 +189,7 @@ class Engine:
             self._end(run)
         else:
             self.stage.finish(run, tasks)
+        return True
 
     def _end(self, run: Run) -> None:
         """Forget a job none of whose pods waits or runs."""

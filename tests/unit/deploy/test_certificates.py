@@ -8,6 +8,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+
 from deploy import certificates
 
 pytestmark = pytest.mark.skipif(

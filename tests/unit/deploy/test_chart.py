@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from deploy.workloads import IMAGE, NAMESPACE
 
+from deploy.workloads import IMAGE, NAMESPACE
 from tests.unit.deploy.hardening import pods_in, served, weaknesses
 
 ROOT = Path(__file__).resolve().parents[3]

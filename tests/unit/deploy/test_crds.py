@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 import yaml
-from deploy.crds import RESOURCES
 
+from deploy.crds import RESOURCES
 from pumice.api.groups import PodGroup, Queue
 from pumice.api.meta import Part
 from pumice.api.nodes import HyperNode, Numatopology

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from deploy.webhooks import DEFAULT, SERVICE, WEBHOOKS
 from deploy.workloads import CONFIG, NAMESPACE, SECRET
-
 from pumice.api.conf import parse_conf
 from pumice.cli.serve.reading import read_options
 from pumice.cluster.embedded.kinds import BUILT_IN

@@ -1,9 +1,9 @@
 """Roles grant exactly the calls that are made."""
 
 import pytest
+
 from deploy.rbac import ADMISSION, CONTROLLERS, SCHEDULER, Grant, admission_init, rules
 from deploy.workloads import permissions
-
 from pumice.cache.follow import FOLLOWED
 from pumice.cluster.embedded.kinds import BUILT_IN
 from tests.unit.deploy.broad_run import broad_run

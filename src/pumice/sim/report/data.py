@@ -12,7 +12,7 @@ from pumice.sim.log import What
 from pumice.sim.measure import Matrix, Measures, stays
 from pumice.sim.runs import Run
 
-N_BARS = 160
+N_BARS = 64
 """Jobs in the Gantt chart, at most."""
 N_ROWS = 320
 """Rows of the heat map, at most; more nodes are averaged in groups."""
@@ -25,6 +25,11 @@ _NO_NODE = 255
 def chart_data(measured: Sequence[Measures]) -> dict[str, Any]:
     """Gather what all charts need, for one or more configurations of one workload."""
     first = measured[0]
+    chosen = choose_bars(first)
+    charts = [gantt(each, chosen) for each in measured]
+    if len(chosen) < len(first.outcome.runs):
+        for chart in charts:
+            chart["window"] = window(charts)
     return {
         "edges": _floats(first.spans.edges, 1),
         "resources": [
@@ -34,7 +39,10 @@ def chart_data(measured: Sequence[Measures]) -> dict[str, Any]:
         "main": first.shown.index(first.main_resource),
         "totals": [float(first.total[i]) for i in first.shown],
         "queues": top_queues(measured),
-        "configurations": [_configuration(each, measured) for each in measured],
+        "configurations": [
+            {**_configuration(each, measured), "gantt": chart}
+            for each, chart in zip(measured, charts, strict=True)
+        ],
     }
 
 
@@ -83,7 +91,6 @@ def _configuration(measures: Measures, measured: Sequence[Measures]) -> dict[str
         ],
         "lengths": _floats(measures.queue_lengths.sum(axis=0), 2),
         "heat": heat_map(measures),
-        "gantt": gantt(measures),
     }
 
 
@@ -103,6 +110,7 @@ def heat_map(measures: Measures) -> dict[str, Any]:
     return {
         "resource": measures.resources[resource],
         "rows": [_group_name(nodes.names[s : s + group]) for s in starts],
+        "nodes": nodes.n,
         "columns": int(use.shape[1]),
         "cells": base64.b64encode(cells.tobytes()).decode("ascii"),
     }
@@ -112,16 +120,29 @@ def _group_name(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
 
 
-def gantt(measures: Measures) -> dict[str, Any]:
-    """Choose the gangs worth a bar: those with most work, evicted ones before all others."""
+def choose_bars(measures: Measures) -> list[int]:
+    """Choose jobs worth a bar: all if they are few, else those that came when most waited.
+
+    Gangs go before single pods: numbers of jobs, in the order of their arrival.
+    """
     runs = measures.outcome.runs
+    if len(runs) <= N_BARS:
+        return [run.number for run in runs]
+    waiting = measures.queue_lengths.sum(axis=0)
+    crowd = waiting if waiting.max() > 0 else measures.utilisation[measures.main_resource]
+    peak = float(measures.spans.edges[int(np.argmax(crowd))])
+    gangs = [run for run in runs if run.kind.size > 1]
+    some = gangs if len(gangs) >= N_BARS else runs
+    arrivals = np.array([run.spec.arrival for run in some])
+    middle = int(np.searchsorted(arrivals, peak))
+    first = min(max(middle - N_BARS // 2, 0), len(some) - N_BARS)
+    return [run.number for run in some[first : first + N_BARS]]
 
-    def worth(run: Run) -> tuple[bool, bool, float, int]:
-        gang = run.kind.size > 1
-        return (not run.evictions, not gang, -run.kind.size * run.spec.run_seconds, run.number)
 
-    chosen = sorted(sorted(runs, key=worth)[:N_BARS])
-    evicted = _evictions(measures, chosen)
+def gantt(measures: Measures, chosen: Sequence[int]) -> dict[str, Any]:
+    """Give the bars of some jobs: when they came, ran and were evicted."""
+    runs = [measures.outcome.runs[number] for number in chosen]
+    evicted = _evictions(measures, runs)
     bars = [
         {
             "name": run.spec.name,
@@ -131,9 +152,19 @@ def gantt(measures: Measures) -> dict[str, Any]:
             "spans": [[round(x, 3) for x in span] for span in spans],
             "evicted": evicted.get(run.number, []),
         }
-        for run, spans in stays(measures, chosen)
+        for run, spans in stays(measures, runs)
     ]
-    return {"bars": bars, "jobs": len(runs), "gangs": sum(run.kind.size > 1 for run in runs)}
+    return {"bars": bars, "window": None}
+
+
+def window(charts: Sequence[dict[str, Any]]) -> list[float]:
+    """Give a time from the first arrival of some bars to when most of them have run."""
+    bars = [bar for chart in charts for bar in chart["bars"]]
+    arrivals = [bar["arrival"] for bar in bars]
+    ends = sorted(bar["spans"][-1][1] if bar["spans"] else bar["arrival"] for bar in bars)
+    first, last = min(arrivals), max(arrivals)
+    most = ends[int(0.8 * (len(ends) - 1))]
+    return [first, max(most, last + 0.1 * (last - first), first + 1.0)]
 
 
 def _evictions(measures: Measures, runs: Sequence[Run]) -> dict[int, list[float]]:

@@ -11,6 +11,7 @@ from pumice.sim.report.data import N_BARS, N_QUEUES, chart_data
 
 Summary = Mapping[str, Any]
 _NOTHING, _MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
+_SCRIPTS = ("base.js", "charts.js", "canvases.js", "page.js")
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
@@ -23,7 +24,7 @@ def render(summary: Summary, measured: Sequence[Measures], files: Sequence[str])
         "css": _file("report.css"),
         "body": _body(title, summary, measured, files),
         "data": data.replace("</", "<\\/"),
-        "script": _file("report.js"),
+        "script": "\n".join(map(_file, _SCRIPTS)),
     }
     page = _file("report.html")
     for name, text in parts.items():
@@ -48,7 +49,7 @@ def _body(title: str, summary: Summary, measured: Sequence[Measures], files: Seq
     parts = [
         f"<h1>{html.escape(title)}</h1><p>{facts}. Figures: {links}.</p>",
         "<noscript><p>The charts need JavaScript; the tables do not.</p></noscript>",
-        _section("Summary", "", _summary_table(summary) + f'<ul class="notes">{notes}</ul>'),
+        _section("Summary", "", _tables(summary) + f'<ul class="notes">{notes}</ul>'),
         _section("Utilisation", f"Part of the cluster in use. {drag}", _chart("utilisation", 1)),
         _section("Queues", _queues_text(measured), _queues_key() + _chart("queues", 1)),
         _section(
@@ -60,7 +61,7 @@ def _body(title: str, summary: Summary, measured: Sequence[Measures], files: Seq
             "Wait times",
             "Part of the jobs that waited no longer than a time, from arrival to the moment their "
             "gang was complete.",
-            _chart("waits") + _queue_table(summary),
+            _chart("waits"),
         ),
         _section(
             "Fairness",
@@ -118,12 +119,18 @@ def _nodes_text(measured: Sequence[Measures]) -> str:
 
 def _gangs_text(measured: Sequence[Measures]) -> str:
     n = len(measured[0].outcome.runs)
-    some = (
-        f"The {N_BARS} of {n:,} jobs with most work, evicted ones first" if n > N_BARS else "Jobs"
-    )
+    some = f"{N_BARS} of {n:,} jobs, from when most waited" if n > N_BARS else "All jobs"
     return (
         f"{some}, in the order of their arrival: a thin line while they wait, a bar in the colour "
-        "of their queue while they run, a diamond where a gang starts."
+        "of their queue while they run, a diamond where a gang starts. Behind a name stands the "
+        "number of its pods."
+    )
+
+
+def _tables(summary: Summary) -> str:
+    return (
+        f'<div class="pair"><div>{_summary_table(summary)}</div>'
+        f"<div>{_queue_table(summary)}</div></div>"
     )
 
 
@@ -234,7 +241,7 @@ def duration(seconds: float) -> str:
     """Write a time in the largest unit of which it has one."""
     for size, name in _UNITS:
         if abs(seconds) >= size:
-            return f"{seconds / size:,.4g} {name}"
+            return f"{seconds / size:,.3g} {name}"
     return f"{seconds:.3g} s"
 
 
