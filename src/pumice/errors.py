@@ -197,7 +197,7 @@ class ServiceError(PumiceError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return f"{self.url}: {self.problem}"
+        return f"{self.url}: {self.problem}" if self.url else self.problem
 
 
 class HttpError(ServiceError):

@@ -91,8 +91,7 @@ class ConfFile(Generic[_T]):
         except InputError as error:
             if strict:
                 raise
-            self._report(error)
-            _log.warning("uses the built-in configuration", file=self._path)
+            self._report(error, "the built-in one is used")
             made = None
         if made is None:
             return self._build(default)
@@ -140,11 +139,11 @@ class ConfFile(Generic[_T]):
         if self._metrics is not None:
             self._metrics.conf_reloaded(good=True)
 
-    def _report(self, error: InputError) -> None:
+    def _report(self, error: InputError, instead: str = "the last good one stays") -> None:
         if str(error) == str(self.problem):
             return
         self.problem = error
-        _log.error("configuration not usable, the last good one stays", error=error)
+        _log.error(f"configuration not usable, {instead}", error=error)
         if self._metrics is not None:
             self._metrics.conf_reloaded(good=False)
 

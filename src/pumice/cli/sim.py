@@ -129,6 +129,13 @@ def sim(
     end = max(outcome.end for outcome in outcomes)
     measured = [Measures(name, outcome, end) for name, outcome in zip(named, outcomes, strict=True)]
     _write(output, setup, measured, options, ".parquet" if parquet else ".csv")
+    failures = [
+        (name, line) for name, out in zip(named, outcomes, strict=True) for line in out.failures
+    ]
+    for name, line in failures:
+        click.echo(f"error: {name}: {line}", err=True)
+    if failures:
+        raise SystemExit(1)
 
 
 def _configurations(files: Sequence[Path]) -> dict[str, SchedulerConf]:

@@ -56,6 +56,8 @@ class Outcome:
     end: float
     """When the last thing happened."""
     effort: Effort = field(default_factory=Effort)
+    failures: tuple[str, ...] = ()
+    """What plugins did wrong, each once: the figures then tell of another policy."""
 
 
 class Engine:
@@ -101,6 +103,7 @@ class Engine:
         self._last_change = 0.0
         self._n_quiet = 0
         """Cycles since the last event."""
+        self._failures: dict[str, None] = {}
         self._lagging: dict[Run, None] = {}
         """Jobs whose pods got nodes in the last cycle: the next one will write that they run."""
 
@@ -117,7 +120,9 @@ class Engine:
             progress(self.n_over)
         self._explain_rest()
         self.effort.seconds = self._clock() - start
-        return Outcome(self.runs, self.log, self.snapshot, self.now, self.effort)
+        return Outcome(
+            self.runs, self.log, self.snapshot, self.now, self.effort, tuple(self._failures)
+        )
 
     def step(self) -> bool:
         """Let the next thing happen; False if there is nothing left to happen."""
@@ -218,6 +223,7 @@ class Engine:
         decisions = self._scheduler.decide(self.snapshot, EPOCH + self.now, only_changes=True)
         self.effort.deciding_seconds += self._clock() - start
         self.effort.cycles += 1
+        self._failures.update(dict.fromkeys(decisions.failures))
         self._n_quiet += 1
         released = bool(self._lagging)
         self._lagging.clear()

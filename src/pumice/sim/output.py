@@ -100,7 +100,9 @@ def summary(
 ) -> dict[str, Any]:
     """Sum up all configurations; with several, how each differs from the first."""
     workload = setup.workload
-    found = [measures.summary() for measures in measured]
+    found = [
+        {**measures.summary(), "failures": list(measures.outcome.failures)} for measures in measured
+    ]
     snapshot = measured[0].outcome.snapshot
     totals = {snapshot.resources.names[i]: float(measured[0].total[i]) for i in measured[0].shown}
     out: dict[str, Any] = {

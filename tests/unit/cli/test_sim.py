@@ -244,3 +244,17 @@ def test_an_option_that_makes_no_sense_is_named(trace, tmp_path, more, word):
     result = run("--trace", trace, *more, "-o", tmp_path / "out")
     assert result.exit_code == 2
     assert word in result.output
+
+
+def test_a_plugin_that_fails_is_told(tmp_path, monkeypatch):
+    def broken(self, task, nodes):
+        raise AttributeError("no such column")
+
+    monkeypatch.setattr("pumice.plugins.nodeorder.plugin.NodeOrder.score_nodes", broken)
+    result = CliRunner().invoke(
+        main, ["sim", "--trace", str(TRACES / "small.swf"), "-o", str(tmp_path)]
+    )
+    assert result.exit_code == 1
+    assert "error: built-in: plugin nodeorder failed in score_nodes" in result.output
+    [found] = summary_of(tmp_path)["configurations"]
+    assert found["failures"]

@@ -32,7 +32,8 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 _UNSUPPORTED: Final = ("auth-provider", "as", "as-uid", "as-groups", "as-user-extra")
 _NOTHING: Final = (
-    "no cluster to talk to: name one with --kubeconfig, --master or KUBECONFIG, or run in a pod"
+    "no cluster to talk to: name one with --kubeconfig, --master or KUBECONFIG, run in a pod, "
+    "or have a ~/.kube/config"
 )
 
 
