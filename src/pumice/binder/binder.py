@@ -88,7 +88,8 @@ class Binder:
         self._underway: set[tuple[str, str, str]] = set()
         self._statuses = Statuses(self._clock)
         self._later: dict[str, _Waiting] = {}
-        self._evicted_by: dict[str, str] = {}
+        self._evicted: dict[str, tuple[Pod, str]] = {}
+        """Pods on their way out as they were, for they may be gone when that is answered."""
         self.stated: dict[str, tuple[PodGroupStatus, dict[str, str]]] = {}
         """Status and annotations of groups that the last ``apply`` handed in."""
         self._telling = Telling(self._submit, source)
@@ -184,10 +185,10 @@ class Binder:
     def _evict(self, pod: str, action: str) -> None:
         namespace, _, name = pod.partition("/")
         known = self._known("Pod", pod)
-        if known is None:
+        if not isinstance(known, Pod):
             return
         reason = f"{self._source}: preempting to accommodate a higher priority pod"
-        self._evicted_by[pod] = action or "preempt"
+        self._evicted[pod] = known, action or "preempt"
         arguments = {
             "namespace": namespace,
             "pod": name,
@@ -284,9 +285,9 @@ class Binder:
         if outcome.what == "bind":
             self._after_bind(outcome)
         elif outcome.what == "evict":
-            action = self._evicted_by.pop(key, "preempt")
-            pod = self._known("Pod", key)
-            if error is None and isinstance(pod, Pod):
+            told = self._evicted.pop(key, None)
+            if error is None and told is not None:
+                pod, action = told
                 group = f"{pod.metadata.namespace}/{pod.metadata.annotations.get(GROUP_NAME, '')}"
                 self._telling.evicted(pod, self._known(_GROUP, group), action)
         else:
