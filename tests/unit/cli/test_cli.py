@@ -1,6 +1,8 @@
 """The command line: what it prints, where, and its exit codes."""
 
+import importlib
 import json
+import pkgutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -66,8 +68,16 @@ def module(name, **attributes):
     return made
 
 
+@pytest.fixture(autouse=True, scope="module")
+def all_is_loaded():
+    """Load every module first: one that is loaded beside the fakes would keep them for ever."""
+    for found in pkgutil.walk_packages(pumice.__path__, "pumice."):
+        if not found.name.endswith("__main__"):
+            importlib.import_module(found.name)
+
+
 @pytest.fixture(autouse=True)
-def fakes(monkeypatch):
+def fakes(monkeypatch, all_is_loaded):
     for fake in (
         module("pumice.scheduler", Scheduler=FakeScheduler, Observer=object),
         module("pumice.plugins", builtin_plugins=lambda: {"binpack": Packing, "gang": Gangs}),
