@@ -22,11 +22,11 @@ from pumice.api.decisions import Decisions
 from pumice.api.objects import from_manifest
 from pumice.api.pods import Pod
 from pumice.cache.ingest import Ingest
-from pumice.core.checks import check
+from pumice.core.consistency import check
 from pumice.core.snapshot import Snapshot
 from pumice.scheduler import Scheduler
+from pumice.testing.between_cycles import advance
 from pumice.testing.reference import reference_decide
-from pumice.testing.world import advance
 
 NOW = 1768478400.0  # 2026-01-15T12:00:00Z
 QUICK = [

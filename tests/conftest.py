@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import Phase, settings
 
-from pumice.core.checks import check
+from pumice.core.consistency import check
 from pumice.core.snapshot import Snapshot
 from pumice.framework.session import Session
 

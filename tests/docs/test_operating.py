@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from pumice.api.options import FEATURE_GATES
-from pumice.app_controllers import NAMES
-from pumice.cli.serve.command import shown, written_default
-from pumice.cli.serve.tables import TABLES
+from pumice.cli.serve import shown, written_default
 from pumice.metrics import CATALOGUE
+from pumice.serve.controllers import NAMES
+from pumice.serve.flag_tables import TABLES
+from pumice.serve.options import FEATURE_GATES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
 

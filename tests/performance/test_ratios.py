@@ -14,7 +14,7 @@ from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
-from pumice.framework import round as rounds
+from pumice.framework import job_placement as rounds
 from pumice.framework.registry import build_tiers
 from pumice.framework.session import Session
 from pumice.plugins import builtin_plugins

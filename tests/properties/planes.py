@@ -11,16 +11,16 @@ import msgspec
 from hypothesis import strategies as st
 
 from pumice.api.objects import from_manifest, in_namespace
-from pumice.app import EmbeddedControlPlane
-from pumice.cluster.embedded.clock import VirtualClock
+from pumice.clock import VirtualClock
 from pumice.cluster.embedded.kubelet import RUN_SECONDS, Kubelet
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import AlreadyExistsError
 from pumice.framework.placing import Placing
 from pumice.scheduler import Scheduler
+from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.sim.engine import Engine
-from pumice.sim.log import What
-from pumice.sim.runs import EPOCH
+from pumice.sim.event_log import What
+from pumice.sim.job_run import EPOCH
 from pumice.sim.workload import JobSpec, SpecBook, TaskSpec, Workload, in_order
 from pumice.testing import node, pod, pod_group, priority_class, queue
 
@@ -221,7 +221,7 @@ def group_and_pods(job):
 
 
 def volcano_job(job):
-    """Write a job of a workload as a Volcano job: its pods are made once it is let in."""
+    """Write a job of a workload as a Volcano job: its pods are made once it is admitted."""
     tasks = [
         {
             "name": task.role,

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.api.conf import parse_conf
-from pumice.app import EmbeddedControlPlane
-from pumice.cluster.embedded.clock import VirtualClock
+from pumice.clock import VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
-from pumice.cluster.embedded.nodes import add_node, cordon, lose
+from pumice.cluster.embedded.node_operations import add_node, cordon, lose
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.testing import pod, pod_group
 
 GROUP = "PodGroup.scheduling.volcano.sh"

@@ -4,11 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.api import annotations
-from pumice.cache.follow import Follower
+from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
-from pumice.cache.pod_marks import TASK_PRIORITY
+from pumice.cache.pod_cells import TASK_PRIORITY
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.core.checks import check
+from pumice.core.consistency import check
 from pumice.core.snapshot import Snapshot
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -110,14 +110,14 @@ def test_a_bad_object_hurts_only_itself(bad, changed):
     """They come, change and go beside a good pod, which is placed each time."""
     cluster = EmbeddedCluster()
     start(cluster)
-    follower = Follower(cluster, Ingest(Snapshot()))
+    follower = Informer(cluster, Ingest(Snapshot()))
     follower.sync()
     before = follower.snapshot.nodes.idle[:3].tolist()
     cluster.restore([*bad, good_one()])
     for step in (changed, []):
         follower.sync()
         check(follower.snapshot)
-        anew = Follower(cluster, Ingest(Snapshot()))
+        anew = Informer(cluster, Ingest(Snapshot()))
         anew.sync()
         for snapshot in (follower.snapshot, anew.snapshot):
             decided = Scheduler(CONF, seed=3).decide(snapshot, 0.0)

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.api.conf import parse_conf
-from pumice.cluster.embedded.clock import VirtualClock
+from pumice.clock import VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
-from pumice.cluster.embedded.nodes import add_node
+from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.live import LiveScheduler, make_queues
 from pumice.scheduler import Scheduler
+from pumice.serve.scheduler import LiveScheduler, make_queues
 from pumice.testing import pod, pod_group, priority_class
 from tests.properties.chaos import BadWriter, LateCluster, TornError, tear
 

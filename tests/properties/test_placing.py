@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.core.checks import cells, changed, check
+from pumice.core.consistency import cells, changed, check
 from pumice.core.resources import fits
 from pumice.core.status import Status
 from pumice.core.views import Task

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pumice.api.conf import parse_conf
 from pumice.sim.bounds import Rules
 from pumice.sim.engine import Engine
-from pumice.sim.log import What
-from pumice.sim.runs import State
+from pumice.sim.event_log import What
+from pumice.sim.job_run import State
 from tests.properties.planes import (
     CONFS,
     PlainScheduler,

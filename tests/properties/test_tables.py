@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
-from pumice.core.checks import check
+from pumice.core.consistency import check
 from pumice.core.snapshot import Snapshot
 from pumice.scheduler import Scheduler
 from pumice.testing.samples import snapshot_of

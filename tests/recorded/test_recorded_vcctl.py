@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice.testing.recorded_vcctl import is_vcctl_case, run_vcctl_case
+from pumice.testing.recorded.vcctl import is_vcctl_case, run_vcctl_case
 
 CASES = [
     json.loads(line)

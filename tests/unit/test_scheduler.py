@@ -4,7 +4,7 @@ import pytest
 
 import pumice.scheduler
 from pumice.api.conf import parse_conf
-from pumice.core.checks import cells, changed
+from pumice.core.consistency import cells, changed
 from pumice.errors import ConfError
 from pumice.framework.plugin import Plugin
 from pumice.scheduler import Scheduler

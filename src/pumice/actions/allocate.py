@@ -1,11 +1,11 @@
-"""allocate: give nodes to the tasks of jobs that were let in, gang by gang."""
+"""allocate: give nodes to the tasks of jobs that were admitted, gang by gang."""
 
 from collections import deque
 
 from pumice.framework.action_arguments import AllocateArguments, arguments_of
+from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.ordering import Heap
 from pumice.framework.records import Stage, Why
-from pumice.framework.round import JobMemory, Round
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 from pumice.framework.topology.search import DomainSearch, Worksheet
@@ -79,7 +79,7 @@ class Allocation:
             if not self._place_in_domain(stmt, job):
                 return False
         else:
-            Round(
+            JobPlacement(
                 ssn,
                 job,
                 self._tasks[job],

@@ -14,10 +14,11 @@ from pumice import logs
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.groups import PodGroup, PodGroupStatus, Queue
+from pumice.api.kinds import Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.api.pods import Pod
-from pumice.binder.applied import Applied, Outcome
+from pumice.binder.event_recorder import EventRecorder
 from pumice.binder.patches import (
     group_marks,
     group_patch,
@@ -25,9 +26,9 @@ from pumice.binder.patches import (
     queue_patch,
     waiting_patch,
 )
-from pumice.binder.statuses import Statuses
-from pumice.binder.telling import Telling
-from pumice.cluster.base import Cluster, DirectWriter, Done, Lane, Manifest, Write, Writer
+from pumice.binder.status_writes import Statuses
+from pumice.binder.write_results import Applied, Outcome
+from pumice.cluster.base import Cluster, DirectWriter, Done, Lane, Write, Writer
 from pumice.errors import (
     ClusterError,
     ConflictError,
@@ -92,7 +93,7 @@ class Binder:
         """Pods on their way out as they were, for they may be gone when that is answered."""
         self.stated: dict[str, tuple[PodGroupStatus, dict[str, str]]] = {}
         """Status and annotations of groups that the last ``apply`` handed in."""
-        self._telling = Telling(self._submit, source)
+        self._telling = EventRecorder(self._submit, source)
         self._cycles = 0
         self._time = ""
 

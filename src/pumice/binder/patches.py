@@ -9,9 +9,9 @@ from typing import Any, Final
 from pumice.api.annotations import ALLOCATED_HYPER_NODE
 from pumice.api.decisions import Condition, PodGroupState
 from pumice.api.groups import PodGroup, PodGroupStatus, Queue
+from pumice.api.kinds import Manifest
 from pumice.api.meta import Condition as Stated
 from pumice.api.pods import Pod
-from pumice.cluster.base import Manifest
 
 SCHEDULED: Final = "PodScheduled"
 

@@ -11,8 +11,8 @@ from pumice.api.groups import PodGroup, PriorityClass, Queue
 from pumice.api.meta import KubeObject
 from pumice.api.nodes import Node
 from pumice.api.pods import Pod
+from pumice.cache.identity import key_of
 from pumice.cache.job_rows import JobRows
-from pumice.cache.marks import key_of
 from pumice.cache.node_rows import NodeRows
 from pumice.cache.recount import recount
 from pumice.cache.task_rows import TaskRows

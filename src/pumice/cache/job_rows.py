@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from pumice.api.groups import PodGroup, Queue
-from pumice.cache.marks import key_of, time_of
+from pumice.cache.identity import key_of, time_of
 from pumice.cache.requests import learn
 from pumice.core.resources import is_coarse
 from pumice.core.snapshot import Snapshot

@@ -9,9 +9,9 @@ from msgspec.structs import force_setattr
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.meta import epoch
 from pumice.api.pods import Pod
+from pumice.cache.identity import key_of
 from pumice.cache.job_rows import JobRows
-from pumice.cache.marks import key_of
-from pumice.cache.pod_marks import PodMarks, PodReader
+from pumice.cache.pod_cells import PodCells, PodReader
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
@@ -81,7 +81,7 @@ class TaskRows:
         """How many sets of annotations are kept."""
         return len(self._marks)
 
-    def read(self, pod: Pod) -> PodMarks | None:
+    def read(self, pod: Pod) -> PodCells | None:
         """Read a pod, unless it only moved or does not count.
 
         Whatever may be wrong with a pod shows here, where no row is touched yet.
@@ -93,7 +93,7 @@ class TaskRows:
             return None
         return self._reader.read(pod)
 
-    def write(self, pod: Pod, marks: PodMarks | None) -> None:
+    def write(self, pod: Pod, marks: PodCells | None) -> None:
         """Add a pod or replace it, with what was read of it."""
         key, tasks = key_of(pod), self.snapshot.tasks
         row = tasks.row_of.get(key)
@@ -184,7 +184,7 @@ class TaskRows:
         if tasks.node[row] != NOWHERE:
             force_setattr(pod.spec, "node_name", self.snapshot.nodes.names[tasks.node[row]])
 
-    def _set_marks(self, row: int, marks: PodMarks) -> None:
+    def _set_marks(self, row: int, marks: PodCells) -> None:
         tasks = self.snapshot.tasks
         tasks.shape[row] = marks.shape
         tasks.best_effort[row] = marks.best_effort

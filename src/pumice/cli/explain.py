@@ -5,9 +5,7 @@ from pathlib import Path
 
 import click
 
-from pumice.answers import Explanation, explain_job, explain_waiting
-from pumice.cli.tables import print_rows
-from pumice.cli.worlds import (
+from pumice.cli.cluster_options import (
     output_option,
     print_data,
     print_heading,
@@ -16,6 +14,8 @@ from pumice.cli.worlds import (
     sentence,
     world_options,
 )
+from pumice.cli.tables import print_rows
+from pumice.diagnosis import Explanation, explain_job, explain_waiting
 
 _MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "not reached": ("·", "bright_black")}
 

@@ -2,13 +2,14 @@
 
 from typing import Final
 
+from pumice.api.kinds import Manifest
 from pumice.cli.vcctl.ages import age
+from pumice.cli.vcctl.bus_commands import order
+from pumice.cli.vcctl.click_verbs import click_group
 from pumice.cli.vcctl.columns import OUTPUTS, Column, print_objects, show
 from pumice.cli.vcctl.documents import parse_manifest, read_text
 from pumice.cli.vcctl.go_types import shape
 from pumice.cli.vcctl.job_view import job_view
-from pumice.cli.vcctl.native import click_group
-from pumice.cli.vcctl.orders import order
 from pumice.cli.vcctl.quantities import parse_resources
 from pumice.cli.vcctl.verbs import (
     Call,
@@ -19,7 +20,6 @@ from pumice.cli.vcctl.verbs import (
     namespace_flag,
     verb,
 )
-from pumice.cluster.base import Manifest
 
 KIND: Final = "Job.batch.volcano.sh"
 _GO_TYPE: Final = "v1alpha1.Job"

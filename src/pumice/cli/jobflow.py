@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from pumice.cli.vcctl.click_verbs import click_group
 from pumice.cli.vcctl.files import Filed
-from pumice.cli.vcctl.native import click_group
 
 JOBFLOW: Final = Filed(
     kind="JobFlow.flow.volcano.sh",

@@ -40,7 +40,7 @@ COMMANDS = {
     "plugin": LazyCommand("pumice.cli.config:plugin", "List and describe plugins."),
     "run": LazyCommand("pumice.cli.run:run", "Run one scenario and print what is decided."),
     "sim": LazyCommand("pumice.cli.sim:sim", "Run a workload on a virtual clock, with a report."),
-    "serve": LazyCommand("pumice.cli.serve.command:serve", "Run on a real cluster, as processes."),
+    "serve": LazyCommand("pumice.cli.serve:serve", "Run on a real cluster, as processes."),
     "snapshot": LazyCommand("pumice.cli.snapshot:snapshot", "Save, show and compare clusters."),
     "sweep": LazyCommand("pumice.cli.sweep:sweep", "Simulate a grid, in one table."),
     "test": LazyCommand("pumice.cli.test:test", "Run scenario files and compare expectations."),

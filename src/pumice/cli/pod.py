@@ -3,11 +3,11 @@
 import re
 from typing import Final
 
+from pumice.api.kinds import Manifest
+from pumice.cli.vcctl.click_verbs import click_group
 from pumice.cli.vcctl.columns import OUTPUTS, Column, show
-from pumice.cli.vcctl.native import click_group
 from pumice.cli.vcctl.pod_rows import PodRow, pod_row
 from pumice.cli.vcctl.verbs import Call, Flag, VerbError, VerbGroup, namespace_flag, verb
-from pumice.cluster.base import Manifest
 
 _JOB: Final = "volcano.sh/job-name"
 _QUEUE: Final = "volcano.sh/queue-name"

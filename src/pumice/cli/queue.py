@@ -3,12 +3,12 @@
 from collections import Counter
 from typing import Final
 
+from pumice.api.kinds import Manifest
 from pumice.cli.queue_order import order as order_command
+from pumice.cli.vcctl.bus_commands import order
+from pumice.cli.vcctl.click_verbs import click_group
 from pumice.cli.vcctl.columns import OUTPUTS, Column, show
-from pumice.cli.vcctl.native import click_group
-from pumice.cli.vcctl.orders import order
 from pumice.cli.vcctl.verbs import Call, Flag, VerbError, VerbGroup, name_flag, verb
-from pumice.cluster.base import Manifest
 
 KIND: Final = "Queue.scheduling.volcano.sh"
 _GROUPS: Final = "PodGroup.scheduling.volcano.sh"

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice.cli.tables import print_rows
-from pumice.cli.worlds import (
+from pumice.cli.cluster_options import (
     output_option,
     print_data,
     print_heading,
@@ -15,9 +14,10 @@ from pumice.cli.worlds import (
     read_world,
     world_options,
 )
+from pumice.cli.tables import print_rows
 
 if TYPE_CHECKING:
-    from pumice.answers import QueueOrder
+    from pumice.diagnosis import QueueOrder
 
 
 @click.command("order")
@@ -33,7 +33,7 @@ def order(
     output: str,
 ) -> None:
     """Show the order in which queues and jobs are considered, and why."""
-    from pumice.answers import queue_order  # noqa: PLC0415  (loads NumPy)
+    from pumice.diagnosis import queue_order  # noqa: PLC0415  (loads NumPy)
 
     world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master)
     found = queue_order(world)

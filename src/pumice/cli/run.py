@@ -7,9 +7,9 @@ import click
 from pumice.api.conf import parse_conf
 from pumice.cli.tables import print_decisions
 from pumice.errors import ConfError
-from pumice.testing.doubts import doubts
 from pumice.testing.runner import default_scheduler, play
 from pumice.testing.scenario import Scenario, load_scenario
+from pumice.testing.suspicious import doubts
 from pumice.testing.writeback import expectations, loses_comments, write_expectations
 
 

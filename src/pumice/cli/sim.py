@@ -72,7 +72,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--late-pods",
     is_flag=True,
-    help="Make pods only once their job is let in, as for Volcano's own jobs.",
+    help="Make pods only once their job is admitted, as for Volcano's own jobs.",
 )
 @click.option(
     "--evicted",
@@ -98,7 +98,7 @@ def sim(
     parquet: bool,
 ) -> None:
     """Run a workload to its end on a virtual clock, and write a report."""
-    from pumice.sim.setup import load, simulate  # noqa: PLC0415  (loads NumPy)
+    from pumice.sim.inputs import load, simulate  # noqa: PLC0415  (loads NumPy)
 
     named = _configurations(confs)
     setup = load(

@@ -5,11 +5,7 @@ from typing import Any
 
 import click
 
-from pumice.answers import diff_worlds, save_world, summarise
-from pumice.answers.snapshots import Difference, Summary
-from pumice.answers.whatif import span
-from pumice.cli.tables import print_rows
-from pumice.cli.worlds import (
+from pumice.cli.cluster_options import (
     cluster_options,
     conf_option,
     output_option,
@@ -18,6 +14,10 @@ from pumice.cli.worlds import (
     print_text,
     read_world,
 )
+from pumice.cli.tables import print_rows
+from pumice.diagnosis import diff_worlds, save_world, summarise
+from pumice.diagnosis.snapshots import Difference, Summary
+from pumice.diagnosis.whatif import span
 
 _SOURCE = click.Path(exists=True, path_type=Path)
 _CONF = conf_option()

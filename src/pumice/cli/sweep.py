@@ -135,7 +135,7 @@ def sweep(
 
 def load_point(point: "Point") -> "tuple[Workload, Iterable[KubeObject]]":
     """Read the jobs of a point and the cluster they run on."""
-    from pumice.sim.setup import load  # noqa: PLC0415  (loads NumPy)
+    from pumice.sim.inputs import load  # noqa: PLC0415  (loads NumPy)
 
     setup = load(
         Path(point.trace),

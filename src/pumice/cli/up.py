@@ -14,7 +14,7 @@ from pumice.cli.connect import endpoint_file
 from pumice.errors import ConfError, InputError
 
 if TYPE_CHECKING:
-    from pumice.cluster.base import Manifest
+    from pumice.api.kinds import Manifest
 
 _LOOK_S = 0.5
 """How often the line of status is written anew."""
@@ -74,7 +74,7 @@ def up(
     manifests = _read_manifests(nodes_file) if nodes_file else []
     given = {} if conf is None else {"conf": _read_conf(conf)}
     # The web package is no part of the command line's layer, so it is named, not imported.
-    embedded = importlib.import_module("pumice.web.embedded")
+    embedded = importlib.import_module("pumice.apiserver.served_cluster")
     try:
         cluster = embedded.ServedCluster(**given, port=port, speed=speed)
     except OSError as error:

@@ -5,20 +5,9 @@ from pathlib import Path
 
 import click
 
-from pumice.answers import Answer, Question, World, what_if
-from pumice.answers.changes import (
-    Change,
-    nodes_from_text,
-    remove_node,
-    setting_from_text,
-    use_conf,
-)
-from pumice.answers.sources import load_job
-from pumice.answers.whatif import JobAnswer
 from pumice.api.conf import parse_conf
 from pumice.api.duration import parse_duration
-from pumice.cli.tables import print_rows
-from pumice.cli.worlds import (
+from pumice.cli.cluster_options import (
     conf_option,
     output_option,
     print_data,
@@ -28,6 +17,17 @@ from pumice.cli.worlds import (
     sentence,
     source_options,
 )
+from pumice.cli.tables import print_rows
+from pumice.diagnosis import Answer, ClusterState, Question, what_if
+from pumice.diagnosis.changes import (
+    Change,
+    nodes_from_text,
+    remove_node,
+    setting_from_text,
+    use_conf,
+)
+from pumice.diagnosis.sources import load_job
+from pumice.diagnosis.whatif import JobAnswer
 
 _SHOWN = 20
 """Rows of a table before the rest is only counted."""
@@ -102,7 +102,7 @@ def whatif(
         raise click.UsageError(
             "nothing is asked; give --job, --set, --add-nodes, --remove-node or --conf"
         )
-    if new_conf is not None and world.conf_source == World.conf_source:
+    if new_conf is not None and world.conf_source == ClusterState.conf_source:
         click.echo("note: no configuration was found; the built-in one is compared", err=True)
     answer = what_if(world, _question(job, changes, default_runtime, world.now))
     if output == "table":

@@ -9,17 +9,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal, Protocol
 
+from pumice.api.kinds import Manifest
 from pumice.errors import ClusterError
 
-Manifest = dict[str, Any]
 PatchType = Literal["merge", "json", "strategic", "apply"]
 Propagation = Literal["Background", "Foreground", "Orphan"]
-
-
-def kind_of(manifest: Mapping[str, Any]) -> str:
-    """Name the kind of an object with its API group: ``Pod``, ``Job.batch.volcano.sh``."""
-    group, slash, _ = str(manifest["apiVersion"]).partition("/")
-    return f"{manifest['kind']}.{group}" if slash else str(manifest["kind"])
 
 
 def clone(value: Any) -> Any:

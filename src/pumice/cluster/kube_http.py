@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from pumice.cluster.base import Event, Manifest, PatchType, Propagation
+from pumice.api.kinds import Manifest
+from pumice.cluster.base import Event, PatchType, Propagation
 from pumice.cluster.http import Answer, HttpClient
-from pumice.cluster.kube.addresses import (
+from pumice.cluster.kube.paths import (
     PATCH_TYPES,
     binding,
     delete_options,

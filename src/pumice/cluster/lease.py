@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from pumice import logs
-from pumice.cluster.base import Cluster, Manifest
+from pumice.api.kinds import Manifest
+from pumice.cluster.base import Cluster
 from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError
 
 KIND: Final = "Lease.coordination.k8s.io"

@@ -6,9 +6,9 @@ or came twice.  The loop in ``controllers/loop.py`` applies effects through a cl
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
-Manifest = dict[str, Any]
+from pumice.api.kinds import Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Controller(Protocol):
 
     @property
     def watches(self) -> tuple[str, ...]:
-        """Kinds whose changes concern it, its own first (see ``pumice.cluster.base.kind_of``)."""
+        """Kinds whose changes concern it, its own first (see ``pumice.api.kinds.kind_of``)."""
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
         """Say which objects to look at when an object of a watched kind changed or went."""

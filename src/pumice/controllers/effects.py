@@ -6,7 +6,8 @@ The only part of the controllers that writes.
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from pumice.cluster.base import Cluster, Manifest, Propagation, kind_of
+from pumice.api.kinds import Manifest, kind_of
+from pumice.cluster.base import Cluster, Propagation
 from pumice.controllers.base import (
     Create,
     Delete,

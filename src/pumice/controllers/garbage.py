@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
+from pumice.api.kinds import Manifest
 from pumice.api.meta import epoch
-from pumice.controllers.base import Delete, Key, Manifest, Plan, View
+from pumice.controllers.base import Delete, Key, Plan, View
 from pumice.controllers.ownership import key_of, phase_of
 
 JOB: Final = "Job.batch.volcano.sh"

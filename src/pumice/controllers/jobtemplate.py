@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from pumice.controllers.base import Key, Manifest, Patch, Plan, View
+from pumice.api.kinds import Manifest
+from pumice.controllers.base import Key, Patch, Plan, View
 from pumice.controllers.garbage import JOB
 from pumice.controllers.ownership import key_of
 

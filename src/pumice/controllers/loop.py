@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pumice.cluster.base import Cluster, Manifest
-from pumice.cluster.embedded.clock import Clock
+from pumice.api.kinds import Manifest
+from pumice.clock import Clock
+from pumice.cluster.base import Cluster
 from pumice.controllers.base import Controller, Key
 from pumice.controllers.effects import carry_out
 from pumice.controllers.view import Change, ClusterView

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pumice.cluster.base import kind_of
-from pumice.controllers.base import Key, Manifest
+from pumice.api.kinds import Manifest, kind_of
+from pumice.controllers.base import Key
 
 SOURCE: Final = "vc-controller-manager"
 """The source that Volcano's controllers write into events."""

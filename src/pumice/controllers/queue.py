@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from pumice.api.kinds import Manifest
 from pumice.api.meta import epoch
-from pumice.controllers.base import Delete, Effect, Key, Manifest, Patch, Plan, Record, View
+from pumice.controllers.base import Delete, Effect, Key, Patch, Plan, Record, View
 from pumice.controllers.ownership import SOURCE, key_of
 
 QUEUE: Final = "Queue.scheduling.volcano.sh"

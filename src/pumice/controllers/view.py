@@ -6,8 +6,9 @@ Used by the controller loop.  Objects are shared with the cluster: nobody change
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from pumice.cluster.base import Cluster, Event, Manifest, kind_of
-from pumice.controllers.asked import Asked
+from pumice.api.kinds import Manifest, kind_of
+from pumice.cluster.base import Cluster, Event
+from pumice.controllers.lookups import Asked
 from pumice.errors import GoneError, NotFoundError
 
 _CONFIRMED_S: Final = 5.0

@@ -133,8 +133,8 @@ class TaskTable(Table):
 class SumTable(Table):
     """A table whose rows own tasks and keep the sums of their requests.
 
-    ``allocated`` sums tasks that hold a node, ``booked`` pipelined ones too, ``pending`` those that
-    wait.
+    ``allocated`` sums tasks that hold a node, ``allocated_or_pipelined`` pipelined ones too,
+    ``pending`` those that wait.
     """
 
     def __init__(self, n_resources: int) -> None:
@@ -149,7 +149,7 @@ class SumTable(Table):
         return self.sums[ALLOCATED]
 
     @property
-    def booked(self) -> Column:
+    def allocated_or_pipelined(self) -> Column:
         """Requests of tasks that hold a node or are pipelined to one (R, n)."""
         return self.sums[BOOKED]
 

@@ -320,9 +320,9 @@ class Job:
         return int(self._jobs.n_pending_best_effort[self.row])
 
     @property
-    def booked(self) -> Column:
+    def allocated_or_pipelined(self) -> Column:
         """What its tasks hold or were promised (R,)."""
-        return self._jobs.booked[:, self.row]
+        return self._jobs.allocated_or_pipelined[:, self.row]
 
     @property
     def allocated(self) -> Column:
@@ -363,9 +363,9 @@ class Queue:
         return self._queues.objects[self.row]
 
     @property
-    def booked(self) -> Column:
+    def allocated_or_pipelined(self) -> Column:
         """What its jobs hold or were promised (R,)."""
-        return self._queues.booked[:, self.row]
+        return self._queues.allocated_or_pipelined[:, self.row]
 
     @property
     def is_open(self) -> bool:

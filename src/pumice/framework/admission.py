@@ -1,4 +1,4 @@
-"""The sums behind letting jobs in: what is reserved, what is elastic, how far a queue may grow.
+"""The sums behind admitting jobs: what is reserved, what is elastic, how far a queue may grow.
 
 Shared by the plugins that vote on enqueue.  Everything here reads the snapshot as it is when a
 session opens and works on whole columns; only jobs with gated tasks are looked at one by one.
@@ -19,14 +19,14 @@ _QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
 
 
 class Reservations:
-    """What jobs that were let in still hold back for themselves, gated tasks taken off."""
+    """What jobs that were admitted still hold back for themselves, gated tasks taken off."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._gated = _gated_requests(snapshot)
 
     def of_job(self, job: int) -> Column:
-        """Give what a job reserves when it is let in (R,): all it needs to start."""
+        """Give what a job reserves when it is admitted (R,): all it needs to start."""
         return self._without_gated(job, self._snapshot.jobs.min_resources[:, job])
 
     def total(self) -> Column:
@@ -105,7 +105,7 @@ def divide_by_weight(snapshot: Snapshot, total: Column, limit: Column) -> Column
     rows = queues_with_jobs(snapshot)
     rows = rows[np.argsort(np.array([queues.names[row] for row in rows.tolist()]))]
     deserved = np.zeros_like(limit)  # sums in one order, whatever queue came first
-    request = queues.booked + queues.pending
+    request = queues.allocated_or_pipelined + queues.pending
     while True:
         weight = queues.weight[rows].sum()
         if weight == 0:

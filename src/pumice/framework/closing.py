@@ -15,8 +15,8 @@ from pumice.core.status import PHASE_CODE, PHASES, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
 from pumice.framework.columns import all_jobs
-from pumice.framework.explaining import explain
-from pumice.framework.messages import fit_error
+from pumice.framework.condition_messages import fit_error
+from pumice.framework.explanation import explain
 from pumice.framework.records import Record, Why
 from pumice.framework.session import Session
 

@@ -66,9 +66,9 @@ class Jobs:
         return self._jobs.n_pending_best_effort[self.rows]
 
     @property
-    def booked(self) -> Column:
+    def allocated_or_pipelined(self) -> Column:
         """What their tasks hold or were promised (R, n)."""
-        return self._jobs.booked[:, self.rows]
+        return self._jobs.allocated_or_pipelined[:, self.rows]
 
     @property
     def queue(self) -> Ints:
@@ -100,9 +100,9 @@ class Queues:
         return self._queues.priority[self.rows]
 
     @property
-    def booked(self) -> Column:
+    def allocated_or_pipelined(self) -> Column:
         """What their jobs hold or were promised (R, n)."""
-        return self._queues.booked[:, self.rows]
+        return self._queues.allocated_or_pipelined[:, self.rows]
 
 
 class Tasks:

@@ -154,11 +154,11 @@ class Plugin:
         raise NotImplementedError
 
     def job_enqueueable(self, job: Job) -> int:
-        """Vote on letting a pending job into its queue."""
+        """Vote on admitting a pending job to its queue."""
         raise NotImplementedError
 
     def on_enqueued(self, job: Job) -> None:
-        """Book a job that was let in."""
+        """Book a job that was admitted."""
         raise NotImplementedError
 
     def job_ready(self, job: Job) -> bool:

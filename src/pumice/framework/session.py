@@ -15,14 +15,14 @@ from pumice.core.status import PHASE_CODE, Status
 from pumice.core.views import Job, Nodes, Queue, Task
 from pumice.framework.dispatch import Enabled, Failures, bind_hooks
 from pumice.framework.eviction.bundles import GangEviction
+from pumice.framework.job_placement import JobMemory
 from pumice.framework.ordering import Heap, Ordering
 from pumice.framework.placing import Placing
 from pumice.framework.plugin import PERMIT, REJECT, Plugin, Reason
 from pumice.framework.records import Records
-from pumice.framework.round import JobMemory
 from pumice.framework.statement import Statement
 from pumice.framework.topology.domains import Domain
-from pumice.framework.topology.places import Topology
+from pumice.framework.topology.job_topology import Topology
 from pumice.framework.topology.subgroups import SubGroup
 
 
@@ -127,22 +127,22 @@ class Session:
         return np.flatnonzero(self.snapshot.jobs.listed).tolist()
 
     def pending_jobs(self) -> list[int]:
-        """List jobs that still wait to be let into their queue."""
+        """List jobs that still wait to be admitted to their queue."""
         jobs = self.snapshot.jobs
-        found: list[int] = np.flatnonzero(jobs.listed & ~self._let_in()).tolist()
+        found: list[int] = np.flatnonzero(jobs.listed & ~self._admitted()).tolist()
         return found
 
     def waiting_jobs(self) -> list[int]:
-        """List jobs that were let into their queue and have pending tasks, or too few tasks."""
+        """List jobs that were admitted to their queue and have pending tasks, or too few tasks."""
         jobs = self.snapshot.jobs
         return self.admitted_jobs(
             (jobs.counts[Status.PENDING] > 0) | (jobs.n_tasks < jobs.min_member)
         )
 
     def admitted_jobs(self, marked: Mask) -> list[int]:
-        """List those of the marked jobs (n,) that were let into their queue."""
+        """List those of the marked jobs (n,) that were admitted to their queue."""
         found: list[int] = np.flatnonzero(
-            self.snapshot.jobs.listed & self._let_in() & marked
+            self.snapshot.jobs.listed & self._admitted() & marked
         ).tolist()
         return found
 
@@ -154,12 +154,12 @@ class Session:
                 starving.setdefault(int(self.snapshot.jobs.queue[job]), []).append(job)
         return starving
 
-    def _let_in(self) -> Mask:
+    def _admitted(self) -> Mask:
         phase = self.snapshot.jobs.phase
         return np.asarray((phase != PHASE_CODE[""]) & (phase != PHASE_CODE["Pending"]))
 
     def is_pending(self, job: int) -> bool:
-        """Say whether a job still waits to be let into its queue."""
+        """Say whether a job still waits to be admitted to its queue."""
         return int(self.snapshot.jobs.phase[job]) in (PHASE_CODE[""], PHASE_CODE["Pending"])
 
     def set_phase(self, job: int, phase: str) -> None:
@@ -247,7 +247,7 @@ class Session:
         return self._vote("job_enqueueable", Job(self.snapshot, job))
 
     def job_enqueued(self, job: int) -> None:
-        """Tell plugins that a job was let in."""
+        """Tell plugins that a job was admitted."""
         for tier in self.hooks["on_enqueued"]:
             for method in tier:
                 method(Job(self.snapshot, job))

@@ -5,7 +5,7 @@ Any layer from the cluster up may fill them; nothing decides by them.
 
 from pumice.metrics.catalogue import CATALOGUE, Figure, Group, exponential_buckets
 from pumice.metrics.exposition import CONTENT_TYPE, expose
-from pumice.metrics.facade import Metrics
+from pumice.metrics.recorder import Metrics
 
 __all__ = [
     "CATALOGUE",

@@ -11,7 +11,7 @@ from pumice.api.meta import epoch
 from pumice.core.resources import Mask
 from pumice.core.views import Task
 from pumice.errors import InputError
-from pumice.framework.eviction.verdicts import Verdicts
+from pumice.framework.eviction.verdict_cache import Verdicts
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 

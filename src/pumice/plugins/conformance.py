@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pumice.core.resources import Mask
 from pumice.core.views import Task
-from pumice.framework.eviction.verdicts import Verdicts
+from pumice.framework.eviction.verdict_cache import Verdicts
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 

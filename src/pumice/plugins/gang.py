@@ -9,8 +9,8 @@ from pumice.core.resources import Column, Mask
 from pumice.core.status import ALLOCATED_CLASS, Status
 from pumice.core.views import Job, Task
 from pumice.framework.columns import Jobs, all_jobs
+from pumice.framework.condition_messages import gang_message
 from pumice.framework.eviction.bundles import GangEviction
-from pumice.framework.messages import gang_message
 from pumice.framework.plugin import PERMIT, REJECT, Plugin
 from pumice.framework.roles import count_roles, meets_minima, minima, roles_ready
 from pumice.framework.session import Session

@@ -1,4 +1,4 @@
-"""overcommit: let in a little more than the cluster holds, so that waiting jobs are at hand."""
+"""overcommit: admit a little more than the cluster holds, so that waiting jobs are at hand."""
 
 from dataclasses import dataclass
 

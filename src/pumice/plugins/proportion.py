@@ -41,12 +41,12 @@ class Proportion(Plugin, name="proportion"):
 
     def order_queues(self, queues: Queues) -> Column:
         """Put high priority first, then the queue furthest below its part."""
-        share = dominant_share(queues.booked, self._deserved[:, queues.rows])
+        share = dominant_share(queues.allocated_or_pipelined, self._deserved[:, queues.rows])
         return np.stack([-queues.priority.astype(float), share])
 
     def overused(self, queue: Queue) -> bool:
         """Say whether a queue has all it deserves, of every resource."""
-        return bool(fits(self._deserved[:, queue.row], queue.booked))
+        return bool(fits(self._deserved[:, queue.row], queue.allocated_or_pipelined))
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
         """Let an open queue take a task that keeps it within its part."""
@@ -58,7 +58,12 @@ class Proportion(Plugin, name="proportion"):
         else:
             part = self._deserved[:, queue.row]
             self._records.quota(
-                task.job, queue.booked, request, part, queue=queue.row, at=queue.name
+                task.job,
+                queue.allocated_or_pipelined,
+                request,
+                part,
+                queue=queue.row,
+                at=queue.name,
             )
         return False
 
@@ -68,7 +73,9 @@ class Proportion(Plugin, name="proportion"):
 
     def _within_part(self, queue: Queue, request: Column) -> bool:
         part = self._deserved[:, queue.row]
-        return queue.is_open and within_requested(queue.booked + request, part, request)
+        return queue.is_open and within_requested(
+            queue.allocated_or_pipelined + request, part, request
+        )
 
     def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask:
         """Offer tasks while their queue has more than its part of some resource."""
@@ -80,7 +87,7 @@ class Proportion(Plugin, name="proportion"):
             if queue == NOWHERE:
                 continue
             if queue not in held:
-                held[queue] = snapshot.queues.booked[:, queue]
+                held[queue] = snapshot.queues.allocated_or_pipelined[:, queue]
             if not fits(held[queue], self._deserved[:, queue]):
                 held[queue] = held[queue] - snapshot.request(row)
                 out[i] = True
@@ -89,7 +96,7 @@ class Proportion(Plugin, name="proportion"):
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask:
         """Mark the tasks of queues that now have more than their part."""
         jobs = self._snapshot.jobs
-        beyond = ~fits(self._queues.booked, self._deserved)
+        beyond = ~fits(self._queues.allocated_or_pipelined, self._deserved)
         return np.asarray(beyond[jobs.queue[self._snapshot.tasks.job[candidates]]])
 
     def job_enqueueable(self, job: Job) -> int:
@@ -101,7 +108,11 @@ class Proportion(Plugin, name="proportion"):
         if request is None:
             return PERMIT
         limit = self._limit[:, queue]
-        used = self._queues.booked[:, queue] + self._inqueue[:, queue] - self._elastic[:, queue]
+        used = (
+            self._queues.allocated_or_pipelined[:, queue]
+            + self._inqueue[:, queue]
+            - self._elastic[:, queue]
+        )
         if within_requested(used + request, limit, request):
             return PERMIT
         self._records.quota(

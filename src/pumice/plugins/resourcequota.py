@@ -20,7 +20,7 @@ _NANO = 10**9
 
 @dataclass(kw_only=True)
 class ResourceQuotas(Plugin, name="resourcequota"):
-    """Vote against jobs that, with those let in before in this cycle, would overrun a quota."""
+    """Vote against jobs that, with those admitted before in this cycle, would overrun a quota."""
 
     def on_open(self, ssn: Session) -> None:
         """Sort quotas by namespace."""

@@ -16,9 +16,9 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.errors import InputError
 from pumice.framework.arguments import arg
+from pumice.framework.node_usage import node_load
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.session import Session
-from pumice.framework.usage import node_load
 
 _LONGEST_AGE = 300.0
 """Seconds after which a measurement says nothing any more."""

@@ -22,7 +22,7 @@ from pumice.framework.admission import (
 )
 from pumice.plugins.capacity.limits import Limits
 from pumice.plugins.capacity.tree import QueueTree
-from pumice.sim.classes import ClassBook, Items, JobClass
+from pumice.sim.job_classes import Items, JobClass, JobClasses
 
 ALL = 1 << 60
 """More jobs than there are."""
@@ -57,7 +57,7 @@ class Rules:
     """Whether a job that a cycle refused is refused until something is given back."""
     evicts: bool
     admission: str
-    """What holds jobs back before they are let in: overcommit, queues, nothing, unknown."""
+    """What holds jobs back before they are admitted: overcommit, queues, nothing, unknown."""
     overcommit: float = 1.0
     voter: str = ""
     """Which plugin holds jobs back by their queue: proportion, capacity."""
@@ -93,7 +93,7 @@ class Rules:
 
 
 def _admission(conf: SchedulerConf) -> tuple[str, float, str]:
-    """Find who votes on letting jobs in: the first tier with a vote decides alone."""
+    """Find who votes on admitting jobs: the first tier with a vote decides alone."""
     if "enqueue" not in conf.actions:
         return "nothing", 1.0, ""
     voters: dict[str, PluginConf] = {}
@@ -128,7 +128,7 @@ class Bounds:
     worked out once.
     """
 
-    def __init__(self, snapshot: Snapshot, book: ClassBook, rules: Rules) -> None:
+    def __init__(self, snapshot: Snapshot, book: JobClasses, rules: Rules) -> None:
         self._snapshot = snapshot
         self._book = book
         self._rules = rules
@@ -177,7 +177,7 @@ class Bounds:
         return known
 
     def admissible(self, kind: JobClass) -> int:
-        """Say how many jobs of a class could be let in, if all room were theirs."""
+        """Say how many jobs of a class could be admitted, if all room were theirs."""
         match self._rules.admission:
             case "overcommit":
                 room = self._overcommitted()
@@ -200,7 +200,7 @@ class Bounds:
         if self._doors is None or row is None:
             return [math.inf] * len(self._total)
         if self._enterable is None:
-            self._enterable = self._doors.to_let_in().T.tolist()
+            self._enterable = self._doors.to_admit().T.tolist()
         return self._enterable[row]
 
 
@@ -220,9 +220,9 @@ class _ByWeight:
     def to_take(self) -> Column:
         """Say what each queue may still hold (R, Q)."""
         part = divide_by_weight(self._snapshot, self._total, self._limit)
-        return np.asarray(part - self._snapshot.queues.booked)
+        return np.asarray(part - self._snapshot.queues.allocated_or_pipelined)
 
-    def to_let_in(self) -> Column:
+    def to_admit(self) -> Column:
         """Say what each queue may still reserve (R, Q)."""
         return self._limit - _spoken_for(self._snapshot)
 
@@ -242,9 +242,9 @@ class _Stated:
 
     def to_take(self) -> Column:
         """Say what each queue may still hold (R, Q)."""
-        return self._left(self._snapshot.queues.booked)
+        return self._left(self._snapshot.queues.allocated_or_pipelined)
 
-    def to_let_in(self) -> Column:
+    def to_admit(self) -> Column:
         """Say what each queue may still reserve (R, Q)."""
         return self._left(_spoken_for(self._snapshot))
 
@@ -259,7 +259,9 @@ class _Stated:
 def _spoken_for(snapshot: Snapshot) -> Column:
     """Sum by queue what is held or reserved and will not be given back first (R, Q)."""
     reserved = Reservations(snapshot).by_queue()
-    return np.asarray(snapshot.queues.booked + reserved - elastic_by_queue(snapshot))
+    return np.asarray(
+        snapshot.queues.allocated_or_pipelined + reserved - elastic_by_queue(snapshot)
+    )
 
 
 def _quotas(

@@ -17,10 +17,10 @@ from pumice.api.objects import KubeObject
 from pumice.core.snapshot import Snapshot
 from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Rules
-from pumice.sim.log import NONE, Log, What
-from pumice.sim.runs import EPOCH, Run, State
-from pumice.sim.stage import Stage
-from pumice.sim.waiting import WaitingRoom
+from pumice.sim.event_log import NONE, EventLog, What
+from pumice.sim.job_run import EPOCH, JobRun, State
+from pumice.sim.sim_cluster import SimCluster
+from pumice.sim.waiting_jobs import WaitingRoom
 from pumice.sim.workload import Workload
 
 Evicted = Literal["requeue", "restart", "lose"]
@@ -50,8 +50,8 @@ class Effort:
 class Outcome:
     """A finished simulation: who ran when, and the tables at the end."""
 
-    runs: list[Run]
-    log: Log
+    runs: list[JobRun]
+    log: EventLog
     snapshot: Snapshot
     end: float
     """When the last thing happened."""
@@ -77,9 +77,9 @@ class Engine:
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self.workload = workload
-        self.stage = Stage()
+        self.stage = SimCluster()
         self.snapshot = self.stage.snapshot
-        self.log = Log()
+        self.log = EventLog()
         self.effort = Effort()
         self._period = period
         self._evicted = evicted
@@ -90,8 +90,8 @@ class Engine:
         self.stage.load(cluster, (job.queue for job in workload.jobs))
         specs = {id(task.spec): task.spec for job in workload.jobs for task in job.tasks}
         self.room.book.learn(list(specs.values()))
-        self.runs: list[Run] = []
-        self._ends: list[tuple[float, int, Run]] = []
+        self.runs: list[JobRun] = []
+        self._ends: list[tuple[float, int, JobRun]] = []
         self._n_ends = 0
         self.now = 0.0
         self.n_over = 0
@@ -104,7 +104,7 @@ class Engine:
         self._n_quiet = 0
         """Cycles since the last event."""
         self._failures: dict[str, None] = {}
-        self._lagging: dict[Run, None] = {}
+        self._lagging: dict[JobRun, None] = {}
         """Jobs whose pods got nodes in the last cycle: the next one will write that they run."""
 
     # The clock
@@ -176,12 +176,12 @@ class Engine:
     def _arrive(self) -> None:
         number = len(self.runs)
         job = self.workload.jobs[number]
-        run = Run(number, job, self.room.book.of(job))
+        run = JobRun(number, job, self.room.book.of(job))
         self.runs.append(run)
         self.log.add(self.now, What.ARRIVE, number)
         self.room.add(run)
 
-    def _finish(self, run: Run, end: float) -> bool:
+    def _finish(self, run: JobRun, end: float) -> bool:
         """End the pods of a job whose time has come; False if there are none."""
         tasks = [i for i in run.tasks_in(State.RUNNING) if run.ends[i] == end]
         if not tasks:  # evicted before
@@ -196,7 +196,7 @@ class Engine:
             self.stage.finish(run, tasks)
         return True
 
-    def _end(self, run: Run) -> None:
+    def _end(self, run: JobRun) -> None:
         """Forget a job none of whose pods waits or runs."""
         self.room.leave(run)
         run.ended = self.now
@@ -275,7 +275,7 @@ class Engine:
             self._to_phase(run, run.phase)
         return changed
 
-    def _to_phase(self, run: Run, phase: str) -> None:
+    def _to_phase(self, run: JobRun, phase: str) -> None:
         """Write the status of a job and put it where it belongs."""
         before = run.phase
         if run.line is not None:
@@ -293,9 +293,9 @@ class Engine:
 
     def _bind(
         self, binds: Mapping[str, str], annotations: Mapping[str, dict[str, str]]
-    ) -> dict[Run, None]:
+    ) -> dict[JobRun, None]:
         """Let pods run on their nodes until their time is over."""
-        runs: dict[Run, set[float]] = {}
+        runs: dict[JobRun, set[float]] = {}
         for name, node in binds.items():
             run, task = self.stage.owner(name)
             row = self.stage.put_on(name, node, self.now, annotations.get(name))
@@ -315,9 +315,9 @@ class Engine:
         self._lagging |= started
         return started
 
-    def _evict(self, names: list[str]) -> dict[Run, None]:
+    def _evict(self, names: list[str]) -> dict[JobRun, None]:
         """Take pods off their nodes; new ones take their place in the queue, or nobody does."""
-        runs: dict[Run, list[int]] = {}
+        runs: dict[JobRun, list[int]] = {}
         for name in names:
             run, task = self.stage.owner(name)
             if run.states[task] == State.RUNNING:
@@ -332,7 +332,7 @@ class Engine:
                     self._take_off(run, task)
         return {run: None for run in runs if run.in_tables}
 
-    def _take_off(self, run: Run, task: int) -> None:
+    def _take_off(self, run: JobRun, task: int) -> None:
         """Take a pod off its node; a new one will wait in its place."""
         run.evictions += 1
         run.ends[task] = math.inf
@@ -344,7 +344,7 @@ class Engine:
         if not run.kind.late_pods:
             self.stage.fill_up(run, self.now)
 
-    def _lose(self, run: Run, gone: list[int]) -> None:
+    def _lose(self, run: JobRun, gone: list[int]) -> None:
         """Forget evicted pods of a job, and those that can no longer start without them."""
         left = run.spec.size - run.tally[State.LOST] - len(gone)
         if left < run.spec.min_member:

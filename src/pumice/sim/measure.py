@@ -16,8 +16,8 @@ from pumice.api.objects import Queue
 from pumice.cache.requests import pod_request
 from pumice.core.resources import PODS, Column
 from pumice.sim.engine import Effort, Outcome
-from pumice.sim.log import What
-from pumice.sim.runs import Run, State
+from pumice.sim.event_log import What
+from pumice.sim.job_run import JobRun, State
 from pumice.sim.series import Spans, jain, water_fill
 
 N_SPANS = 240
@@ -312,7 +312,7 @@ def timing(effort: Effort) -> dict[str, float]:
     }
 
 
-def stays(measures: Measures, runs: Sequence[Run]) -> Iterator[tuple[Run, list[list[float]]]]:
+def stays(measures: Measures, runs: Sequence[JobRun]) -> Iterator[tuple[JobRun, list[list[float]]]]:
     """Give, for some jobs, the times between which any of their pods ran."""
     wanted = np.isin(measures.job, [run.number for run in runs])
     rows, sign = measures._held  # noqa: SLF001

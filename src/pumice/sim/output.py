@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from pumice.errors import InputError
-from pumice.sim.log import DECISIONS, NONE, What
+from pumice.sim.event_log import DECISIONS, NONE, What
+from pumice.sim.inputs import Setup
 from pumice.sim.measure import Measures, timing
-from pumice.sim.setup import Setup
 
 DECISION_COLUMNS = ("seconds", "decision", "job", "pod", "queue", "node", "waited")
 JOB_COLUMNS = (

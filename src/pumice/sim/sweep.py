@@ -27,8 +27,8 @@ from pumice.cache.requests import pod_request
 from pumice.core.resources import Column
 from pumice.errors import InputError, PumiceError, ServiceError
 from pumice.sim.engine import Engine, Outcome
-from pumice.sim.log import What
-from pumice.sim.runs import Run
+from pumice.sim.event_log import What
+from pumice.sim.job_run import JobRun
 from pumice.sim.workload import JobSpec, Workload
 
 BUILT_IN = "built-in"
@@ -310,7 +310,7 @@ def _spec(job: JobSpec, task: int) -> PodSpec:
     raise IndexError(task)
 
 
-def _fairness(runs: Sequence[Run]) -> float | None:
+def _fairness(runs: Sequence[JobRun]) -> float | None:
     """Give Jain's index over the mean slowdowns of the queues: 1 if all are slowed down alike."""
     slow: dict[str, list[float]] = {}
     for run in runs:

@@ -43,7 +43,7 @@ class JobSpec:
     group: PodGroupSpec | None = None
     """Its pod group where more is said of it than stands here."""
     late_pods: bool = False
-    """Whether its pods are made only once its group is let in, as Volcano does for its own jobs."""
+    """Whether its pods are made only once its group is admitted, as for Volcano's own jobs."""
 
     @property
     def key(self) -> str:
@@ -92,7 +92,7 @@ class Workload:
         return self._with(lambda job: replace(job, arrival=round(job.arrival / times, 6)))
 
     def with_late_pods(self) -> "Workload":
-        """Let the pods of all jobs be made only once they are let in."""
+        """Let the pods of all jobs be made only once they are admitted."""
         return self._with(lambda job: replace(job, late_pods=True))
 
     def _with(self, change: Callable[[JobSpec], JobSpec]) -> "Workload":

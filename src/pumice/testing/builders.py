@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pumice.api.annotations import GROUP_NAME, PREEMPTABLE, TASK_SPEC
+from pumice.api.kinds import Manifest
 
-Manifest = dict[str, Any]
 Quantity = str | int | float
 
 _VOLCANO = "scheduling.volcano.sh/v1beta1"

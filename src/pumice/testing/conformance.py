@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from pumice.core.checks import cells, changed, check
+from pumice.core.consistency import cells, changed, check
 from pumice.core.resources import fits
 from pumice.core.views import Task
 from pumice.errors import PluginError
 from pumice.framework.arguments import bind_arguments, describe_arguments, dump_arguments
 from pumice.framework.dispatch import Enabled
+from pumice.framework.equal_tasks import ImaginedNodes, is_plain
 from pumice.framework.hooks import HOOKS
 from pumice.framework.plugin import Plugin, implements
-from pumice.framework.runs import ImaginedNodes, is_plain
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
-from pumice.testing.questions import (
+from pumice.testing.hook_questions import (
     BY_NODES,
     BY_SHAPE,
     ORDERS,

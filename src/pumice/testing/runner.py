@@ -16,17 +16,11 @@ from typing import Any, Literal, Protocol
 
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.api.decisions import Decisions
+from pumice.api.kinds import Manifest
 from pumice.errors import ManifestError, PumiceError, ScenarioError
+from pumice.testing.between_cycles import advance
 from pumice.testing.compare import CompareOptions, compare
-from pumice.testing.scenario import (
-    SUFFIXES,
-    Manifest,
-    Scenario,
-    is_scenario,
-    read_document,
-    scenario_from,
-)
-from pumice.testing.world import advance
+from pumice.testing.scenario import SUFFIXES, Scenario, is_scenario, read_document, scenario_from
 
 Outcome = Literal["passed", "failed", "error", "skipped"]
 

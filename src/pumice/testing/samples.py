@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pumice.api.kinds import Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
@@ -15,7 +16,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
-from pumice.testing.builders import Manifest, node, pdb, pod, pod_group, priority_class, queue
+from pumice.testing.builders import node, pdb, pod, pod_group, priority_class, queue
 
 _GPU = "nvidia.com/gpu"
 _TAINT = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}

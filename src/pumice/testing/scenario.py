@@ -17,11 +17,11 @@ from typing import Any, Literal
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF
+from pumice.api.kinds import Manifest
 from pumice.api.object_lines import ObjectLine, object_lines
 from pumice.api.objects import from_manifest, in_namespace
 from pumice.errors import ABSENT, ManifestError, ScenarioError
 
-Manifest = dict[str, Any]
 Record = dict[str, Any]
 
 DEFAULT_NOW = "2026-01-01T00:00:00Z"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pumice.webhooks.reviewing import ResourceGroup
+from pumice.webhooks.review import ResourceGroup
 
 
 def read_groups(content: Any) -> tuple[ResourceGroup, ...]:

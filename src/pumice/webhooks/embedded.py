@@ -7,15 +7,15 @@ server with Volcano's webhooks gives.
 from collections.abc import Iterable
 from typing import Final, cast
 
-from pumice.cluster.base import Manifest, kind_of
+from pumice.api.kinds import Manifest, kind_of
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import DeniedError, RejectedError
-from pumice.webhooks.chain import Chain
+from pumice.webhooks.admission_chain import Chain
 from pumice.webhooks.job import mutate_job
-from pumice.webhooks.patching import applied
-from pumice.webhooks.reviewing import Operation, Options, Request
-from pumice.webhooks.schema.building import ROOTS
-from pumice.webhooks.services import CHART_PATHS, SERVICES
+from pumice.webhooks.json_patch import applied
+from pumice.webhooks.registry import CHART_PATHS, SERVICES
+from pumice.webhooks.review import Operation, Options, Request
+from pumice.webhooks.schema.build import ROOTS
 
 _JOB: Final = "Job.batch.volcano.sh"
 _QUEUE: Final = "Queue.scheduling.volcano.sh"

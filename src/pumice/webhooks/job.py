@@ -4,7 +4,7 @@ import copy
 from typing import Any, Final
 
 from pumice.webhooks.job_checks import check_new_job, check_partition, check_topology
-from pumice.webhooks.reviewing import (
+from pumice.webhooks.review import (
     Answer,
     Existing,
     Finding,

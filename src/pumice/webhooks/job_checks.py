@@ -6,7 +6,7 @@ from typing import Any, Final
 from pumice.webhooks.fields import quoted
 from pumice.webhooks.names import dns_subdomain, qualified_name
 from pumice.webhooks.pods.template import check_template
-from pumice.webhooks.reviewing import Existing, Finding, of_field, wrap32
+from pumice.webhooks.review import Existing, Finding, of_field, wrap32
 from pumice.webhooks.types.quantities import Amount, amounts
 
 Path = tuple[str | int, ...]

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pumice.webhooks.reviewing import (
+from pumice.webhooks.review import (
     Answer,
     Existing,
     Finding,

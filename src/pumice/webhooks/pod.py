@@ -5,7 +5,7 @@ import re
 from typing import Any, Final
 
 from pumice.webhooks.fields import quoted
-from pumice.webhooks.reviewing import (
+from pumice.webhooks.review import (
     Answer,
     Existing,
     Finding,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pumice.webhooks.fields import quoted
-from pumice.webhooks.reviewing import (
+from pumice.webhooks.review import (
     Answer,
     Existing,
     Finding,

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from pumice.cluster.base import Manifest
+from pumice.api.kinds import Manifest
 from pumice.webhooks.fields import FieldError, aggregate, invalid, quoted
 from pumice.webhooks.pods.resources import check_amount
 from pumice.webhooks.queue_tree import check_place, check_tree
-from pumice.webhooks.reviewing import (
+from pumice.webhooks.review import (
     Answer,
     Existing,
     Finding,

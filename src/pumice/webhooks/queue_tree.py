@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from pumice.cluster.base import Manifest
+from pumice.api.kinds import Manifest
 from pumice.webhooks.fields import quoted
 from pumice.webhooks.pods.resources import is_extended
-from pumice.webhooks.reviewing import Existing, Finding, Options
+from pumice.webhooks.review import Existing, Finding, Options
 from pumice.webhooks.types.quantities import Amount, amounts
 
 Bundle = dict[str, float]

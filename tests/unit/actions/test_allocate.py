@@ -39,7 +39,7 @@ def test_jobs_get_their_least_number_before_anyone_gets_more(decide):
     assert names(decide(world, actions="allocate")) == ["a-w-0", "b-w-0", "a-w-1"]
 
 
-def test_a_group_is_let_in_if_no_enqueue_action_will(decide):
+def test_a_group_is_admitted_if_no_enqueue_action_will(decide):
     group = pod_group("a", phase="Pending")
     world = [QUEUE, node("n1"), group, pod("a-0", group="a", cpu=1)]
     assert names(decide(world, actions="allocate")) == ["a-0"]

@@ -19,7 +19,7 @@ def test_a_full_node_takes_them_as_long_as_it_has_a_pod_slot(decide):
     assert decisions.task_statuses["default/g"] == {"Binding": 1, "Pending": 1}
 
 
-def test_a_group_that_was_not_let_in_waits(decide):
+def test_a_group_that_was_not_admitted_waits(decide):
     world = [node("n1"), QUEUE, pod_group("g", phase="Pending"), pod("a", group="g")]
     assert decide(world, actions="backfill").binds == {}
 

@@ -1,4 +1,4 @@
-"""enqueue: the best queue first, its best pending job first; plugins say who is let in."""
+"""enqueue: the best queue first, its best pending job first; plugins say who is admitted."""
 
 import pytest
 
@@ -18,12 +18,12 @@ def phases(decisions):
     return {name.partition("/")[2]: s.phase for name, s in decisions.pod_groups.items()}
 
 
-def test_a_job_without_stated_needs_is_let_in_unasked(decide):
+def test_a_job_without_stated_needs_is_admitted_unasked(decide):
     objects = [*WORLD, pod_group("g"), pod("g-0", group="g", cpu=99)]
     assert phases(decide(objects, "overcommit proportion", actions="enqueue")) == {"g": "Inqueue"}
 
 
-def test_a_job_is_let_in_while_there_will_be_room(decide):
+def test_a_job_is_admitted_while_there_will_be_room(decide):
     """1.2 times 4 cpus: 3 and 1.5 fit, the next 1.5 does not, 0.3 behind it does."""
     objects = [*WORLD]
     for i, cpu in enumerate(("3", "1500m", "1500m", "300m")):
@@ -49,7 +49,7 @@ def test_the_best_queue_goes_first_and_goes_on_while_it_is_the_best(decide):
 
 
 @pytest.mark.parametrize("phase", ["Running", "Inqueue", "Unknown"])
-def test_a_job_that_was_let_in_before_is_not_asked_again(decide, phase):
+def test_a_job_that_was_admitted_before_is_not_asked_again(decide, phase):
     objects = [*WORLD, *job("old", 4, phase=phase), *job("new", 4)]
     found = phases(decide(objects, "overcommit", actions="enqueue"))
     assert found["new"] == ("Inqueue" if phase != "Inqueue" else "Pending")

@@ -4,8 +4,8 @@ import pytest
 
 from pumice.api.decisions import Condition, Decisions, JobRecord, PodGroupState
 from pumice.binder import Binder
+from pumice.clock import VirtualClock
 from pumice.cluster.base import Lane
-from pumice.cluster.embedded.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import ConflictError, FencedError, RejectedError, UnavailableError
 from pumice.testing import pod, pod_group, queue

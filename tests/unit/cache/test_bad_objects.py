@@ -2,11 +2,11 @@
 
 import pytest
 
-from pumice.cache.follow import Follower
+from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
 from pumice.cache.task_rows import TaskRows
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.core.checks import check
+from pumice.core.consistency import check
 from pumice.core.resources import CPU
 from pumice.core.snapshot import Snapshot
 from pumice.testing import node, pod, pod_group, queue
@@ -27,7 +27,7 @@ def cluster():
 
 
 def follow(cluster):
-    follower = Follower(cluster, Ingest(Snapshot()))
+    follower = Informer(cluster, Ingest(Snapshot()))
     follower.sync()
     return follower
 
@@ -138,8 +138,8 @@ def test_an_object_that_breaks_the_tables_is_left_out_of_new_ones(cluster, monke
 
 
 def test_pods_cannot_fill_the_tables_with_resources_that_nobody_has(cluster, monkeypatch):
-    monkeypatch.setattr("pumice.cache.follow._STRANGE_RESOURCES", 3)
-    monkeypatch.setattr("pumice.cache.follow._PATIENCE", 2)
+    monkeypatch.setattr("pumice.cache.informer._STRANGE_RESOURCES", 3)
+    monkeypatch.setattr("pumice.cache.informer._PATIENCE", 2)
     follower = follow(cluster)
     for i in range(10):
         cluster.restore([pod(f"p{i}", cpu=1, resources={f"example.com/x{i}": 1})])
@@ -159,7 +159,7 @@ def test_pods_cannot_fill_the_tables_with_resources_that_nobody_has(cluster, mon
 
 
 def test_what_a_node_has_may_be_asked_for_without_limit(cluster, monkeypatch):
-    monkeypatch.setattr("pumice.cache.follow._STRANGE_RESOURCES", 0)
+    monkeypatch.setattr("pumice.cache.informer._STRANGE_RESOURCES", 0)
     follower = follow(cluster)
     cluster.restore([pod("p", resources={GPU: 1}), pod("q", resources={"example.com/x": 1})])
     assert sync(follower) == {"default/p"}

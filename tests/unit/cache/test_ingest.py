@@ -5,7 +5,7 @@ import pytest
 
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
-from pumice.core.checks import check
+from pumice.core.consistency import check
 from pumice.core.resources import CPU, PODS
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PHASE_CODE, Status

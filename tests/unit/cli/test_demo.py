@@ -5,9 +5,9 @@ import csv
 import pytest
 from click.testing import CliRunner
 
-from pumice.cli.demo.script import load_script
-from pumice.cli.demo.stage import Stage
-from pumice.cli.demo.telling import clock, tell
+from pumice.cli.demo.narration import clock, tell
+from pumice.cli.demo.player import Player
+from pumice.cli.demo.story import load_script
 from pumice.cli.main import main
 
 
@@ -18,7 +18,7 @@ def script():
 
 @pytest.fixture(scope="module")
 def played(script):
-    return Stage(script).play()
+    return Player(script).play()
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_evicted_pods_run_again(played):
 
 
 def test_the_same_story_is_played_each_time(script, played):
-    assert Stage(script).play() == played
+    assert Player(script).play() == played
 
 
 def test_times_are_minutes_and_seconds():

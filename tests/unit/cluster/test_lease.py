@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from pumice.cluster.embedded.clock import VirtualClock
+from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.lease import KIND, LeaseElector
 from pumice.errors import ClusterError

@@ -2,7 +2,7 @@
 
 from copy import deepcopy
 
-from pumice.cluster.base import kind_of
+from pumice.api.kinds import kind_of
 from pumice.controllers.base import Create, Delete, Key, Patch, Record, UpdateStatus
 from pumice.controllers.timestamps import rfc3339
 

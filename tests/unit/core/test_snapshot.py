@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pumice.core.checks import cells, changed, check
+from pumice.core.consistency import cells, changed, check
 from pumice.core.resources import CPU, PODS
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
@@ -37,7 +37,9 @@ def amounts(snapshot):
     """Give cpu: (idle, used, releasing, pipelined) of n0, and the sums of the job."""
     nodes, jobs = snapshot.nodes, snapshot.jobs
     books = [int(layer[CPU, 0]) for layer in (nodes.idle, nodes.used, nodes.releasing)]
-    job = [int(layer[CPU, 0]) for layer in (jobs.allocated, jobs.booked, jobs.pending)]
+    job = [
+        int(layer[CPU, 0]) for layer in (jobs.allocated, jobs.allocated_or_pipelined, jobs.pending)
+    ]
     return [*books, int(nodes.pipelined[CPU, 0])], job
 
 

@@ -39,7 +39,7 @@ def test_sums_are_named_layers():
     for table in (JobTable(3), QueueTable(3), NamespaceTable(3)):
         row = table.new_row()
         table.sums[[ALLOCATED, BOOKED, PENDING], 1, row] = 1, 2, 3
-        named = (table.allocated, table.booked, table.pending)
+        named = (table.allocated, table.allocated_or_pipelined, table.pending)
         assert [float(layer[1, row]) for layer in named] == [1, 2, 3]
 
 

@@ -8,7 +8,7 @@ from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
 from pumice.framework.columns import Jobs, Queues, Tasks
-from pumice.framework.runs import ImaginedNodes
+from pumice.framework.equal_tasks import ImaginedNodes
 from pumice.testing import node, pod, pod_group, priority_class, queue
 from pumice.testing.samples import snapshot_of
 
@@ -116,11 +116,15 @@ def test_a_job_counts_its_tasks(snapshot):
     job = Job(snapshot, snapshot.jobs.row_of["default/job"])
     assert (job.key, job.priority, job.min_member) == ("default/job", 7, 2)
     assert (job.ready, job.waiting, job.pending_best_effort, len(job.tasks)) == (1, 0, 1, 3)
-    assert [float(c[CPU]) for c in (job.allocated, job.booked, job.pending)] == [3000, 3000, 1000]
+    assert [float(c[CPU]) for c in (job.allocated, job.allocated_or_pipelined, job.pending)] == [
+        3000,
+        3000,
+        1000,
+    ]
     assert job.min_resources[CPU] == 2000
     assert job.group.metadata.name == "job"
     snapshot.pipeline(task_of(snapshot, "waits").row, 0)
-    assert (job.ready, job.waiting, float(job.booked[CPU])) == (1, 1, 4000)
+    assert (job.ready, job.waiting, float(job.allocated_or_pipelined[CPU])) == (1, 1, 4000)
 
 
 def test_a_job_may_not_say_what_it_needs():
@@ -131,16 +135,20 @@ def test_a_job_may_not_say_what_it_needs():
 def test_a_queue_is_open_or_not(snapshot):
     opened, shut = (Queue(snapshot, snapshot.queues.row_of[name]) for name in ("default", "shut"))
     assert (opened.name, opened.is_open, shut.is_open) == ("default", True, False)
-    assert (float(opened.booked[CPU]), opened.object.spec.weight) == (3000, 1)
+    assert (float(opened.allocated_or_pipelined[CPU]), opened.object.spec.weight) == (3000, 1)
 
 
 def test_columns_for_orders_are_rows_of_the_tables(snapshot):
     jobs = Jobs(snapshot, np.array([0]))
     assert (len(jobs), jobs.priority.tolist(), jobs.min_member.tolist()) == (1, [7], [2])
     assert (jobs.ready.tolist(), jobs.pending_best_effort.tolist()) == ([1], [1])
-    assert (jobs.booked[CPU].tolist(), jobs.queue.tolist(), len(jobs.created)) == ([3000], [0], 1)
+    assert (jobs.allocated_or_pipelined[CPU].tolist(), jobs.queue.tolist(), len(jobs.created)) == (
+        [3000],
+        [0],
+        1,
+    )
     queues = Queues(snapshot, np.array([1, 0]))
-    assert (len(queues), queues.booked[CPU].tolist(), queues.priority.tolist()) == (
+    assert (len(queues), queues.allocated_or_pipelined[CPU].tolist(), queues.priority.tolist()) == (
         2, [0, 3000], [0, 0],
     )  # fmt: skip
     rows = np.array([task_of(snapshot, name).row for name in ("waits", "alone")])

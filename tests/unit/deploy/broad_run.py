@@ -2,7 +2,7 @@
 
 import functools
 
-from pumice.cluster.embedded.nodes import add_node
+from pumice.cluster.embedded.node_operations import add_node
 from tests.unit.deploy.recording import Stage
 
 _BATCH = "batch.volcano.sh/v1alpha1"

@@ -4,16 +4,15 @@ A call is noted as the API server would authorise it: verb, group, resource with
 """
 
 from pumice.api.conf import parse_conf
-from pumice.cluster.base import kind_of
-from pumice.cluster.embedded.clock import VirtualClock
-from pumice.cluster.embedded.kinds import BUILT_IN
+from pumice.api.kinds import BUILT_IN, kind_of
+from pumice.clock import VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import all_controllers
-from pumice.controllers.asked import ASKED
-from pumice.controllers.live_loop import LiveControllerLoop
-from pumice.live import LiveScheduler, make_queues
+from pumice.controllers.lookups import ASKED
+from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.scheduler import Scheduler
+from pumice.serve.scheduler import LiveScheduler, make_queues
 
 _BY_NAME = {kind.name: kind for kind in BUILT_IN}
 
@@ -108,7 +107,7 @@ class Stage:
         controllers = all_controllers()
         watched = {kind for one in controllers for kind in one.watches} - {*ASKED}
         self.controllers = RecordingCluster(self.cluster, watched)
-        self.loop = LiveControllerLoop(self.controllers, controllers)
+        self.loop = ThreadedLoop(self.controllers, controllers)
         self.scheduler = RecordingCluster(self.cluster, ())
         make_queues(self.scheduler)
         self.live = LiveScheduler(self.scheduler, Scheduler(parse_conf(CONF)))

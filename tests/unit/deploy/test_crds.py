@@ -8,9 +8,9 @@ import yaml
 
 from deploy.crds import RESOURCES
 from pumice.api.groups import PodGroup, Queue
+from pumice.api.kinds import BUILT_IN
 from pumice.api.meta import Part
 from pumice.api.nodes import HyperNode, Numatopology
-from pumice.cluster.embedded.kinds import BUILT_IN
 from tests.unit.deploy.broad_run import broad_run, job_spec
 from tests.unit.deploy.structural import problems
 

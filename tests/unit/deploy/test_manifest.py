@@ -8,10 +8,10 @@ import yaml
 from deploy.webhooks import DEFAULT, SERVICE, WEBHOOKS
 from deploy.workloads import CONFIG, NAMESPACE, SECRET
 from pumice.api.conf import parse_conf
-from pumice.cli.serve.reading import read_options
-from pumice.cluster.embedded.kinds import BUILT_IN
+from pumice.api.kinds import BUILT_IN
 from pumice.scheduler import Scheduler
-from pumice.webhooks.services import SERVICES
+from pumice.serve.parse_options import read_options
+from pumice.webhooks.registry import SERVICES
 from tests.unit.deploy.hardening import PORTS, pods_in, served, weaknesses
 
 MANIFEST = Path(__file__).resolve().parents[3] / "deploy" / "pumice.yaml"

@@ -4,8 +4,8 @@ import pytest
 
 from deploy.rbac import ADMISSION, CONTROLLERS, SCHEDULER, Grant, admission_init, rules
 from deploy.workloads import permissions
-from pumice.cache.follow import FOLLOWED
-from pumice.cluster.embedded.kinds import BUILT_IN
+from pumice.api.kinds import BUILT_IN
+from pumice.cache.informer import FOLLOWED
 from tests.unit.deploy.broad_run import broad_run
 
 COMPONENTS = (SCHEDULER, CONTROLLERS, ADMISSION, admission_init("certificate", ["one", "two"]))

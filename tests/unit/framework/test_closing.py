@@ -12,7 +12,7 @@ from pumice.framework.session import Session
 from pumice.plugins.gang import Gang
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
-from pumice.testing.world import advance
+from pumice.testing.between_cycles import advance
 
 DELETED = "2026-01-15T09:00:00Z"
 READY = "tasks in gang are ready to be scheduled"
@@ -61,7 +61,7 @@ def test_the_phase_follows_from_what_tasks_do(kinds, phase):
     assert state(*kinds).phase == phase
 
 
-def test_a_group_that_was_not_let_in_goes_back_to_pending():
+def test_a_group_that_was_not_admitted_goes_back_to_pending():
     assert state("pending", "pending", phase="Running").phase == "Pending"
 
 

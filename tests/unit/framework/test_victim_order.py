@@ -20,7 +20,7 @@ class Hoard(Plugin, name="hoard"):
     """Jobs that hold little go first, so those that hold much give first."""
 
     def order_jobs(self, jobs):
-        return jobs.booked[CPU]
+        return jobs.allocated_or_pipelined[CPU]
 
 
 def opened(*objects, plugin):

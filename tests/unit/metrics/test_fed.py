@@ -4,20 +4,20 @@ import threading
 
 import pytest
 
+from pumice.clock import VirtualClock
 from pumice.cluster.base import DirectWriter
-from pumice.cluster.embedded.clock import VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
-from pumice.cluster.embedded.nodes import add_node
+from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import all_controllers
 from pumice.controllers.base import Key
-from pumice.controllers.figures import ControllerFigures
-from pumice.controllers.live_loop import LiveControllerLoop
+from pumice.controllers.controller_metrics import ControllerMetrics
+from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.errors import UnavailableError
-from pumice.live import LiveOptions
-from pumice.live.loop import SchedulerLoop
 from pumice.metrics import CATALOGUE, Metrics
-from pumice.reload import ConfFile
+from pumice.serve.scheduler import LiveOptions
+from pumice.serve.scheduler.conf_reload import ConfFile
+from pumice.serve.scheduler.loop import SchedulerLoop
 from pumice.testing import pod, pod_group, priority_class, queue
 
 GPU = "nvidia.com/gpu"
@@ -132,10 +132,10 @@ class Plane:
         conf = ConfFile(str(path), lambda conf: conf, metrics=self.metrics)
         options = LiveOptions(conf=conf.latest)
         self.scheduler = SchedulerLoop(cluster, options, self.metrics, cluster.now)
-        self.controllers = LiveControllerLoop(
+        self.controllers = ThreadedLoop(
             cluster, [*all_controllers(), Broken()], wake=threading.Event(), metrics=self.metrics
         )
-        figures = ControllerFigures(self.metrics, self.controllers.view)
+        figures = ControllerMetrics(self.metrics, self.controllers.view)
         self.controllers.on_change.append(figures.notice)
 
     def run(self, seconds):

@@ -135,7 +135,9 @@ def test_a_queue_that_is_not_open_gets_nothing(state):
 
 
 @pytest.mark.parametrize(("cpu", "phase"), [("27", "Inqueue"), ("27001m", "Pending")])
-def test_a_job_is_let_in_beside_what_its_queue_holds_and_reserves_less_what_is_elastic(cpu, phase):
+def test_a_job_is_admitted_beside_what_its_queue_holds_and_reserves_less_what_is_elastic(
+    cpu, phase
+):
     """20 and 8 held, 15 more reserved, 10 elastic: 33 of 60 are taken."""
     world = [
         queue("a", capability={"cpu": 60}),
@@ -146,7 +148,7 @@ def test_a_job_is_let_in_beside_what_its_queue_holds_and_reserves_less_what_is_e
     assert decide([*world, job], "enqueue").pod_groups["default/j"].phase == phase
 
 
-def test_jobs_let_in_before_count():
+def test_jobs_admitted_before_count():
     jobs = [
         pod_group(name, queue="a", min_resources={"cpu": 35}, created=f"2026-01-01T00:00:0{i}Z")
         for i, name in enumerate(("first", "second"))

@@ -119,7 +119,7 @@ def test_a_child_without_a_capability_has_its_parents(tree):
 
 
 def test_the_root_is_not_limited_by_the_cluster(tree):
-    """Jobs beyond the present nodes may be let in; nodes may come."""
+    """Jobs beyond the present nodes may be admitted; nodes may come."""
     assert cpus(tree(queue("root"), queue("a")), "real", "root", "a") == [float("inf")] * 2
 
 
@@ -149,8 +149,8 @@ def test_every_limit_on_the_way_up_holds():
     assert len(bound(world)) == 4
 
 
-def test_jobs_are_let_in_by_every_limit_on_the_way_up():
-    """30 held and 25 reserved in team-a of 70: 15 more may be let in next door."""
+def test_jobs_are_admitted_by_every_limit_on_the_way_up():
+    """30 held and 25 reserved in team-a of 70: 15 more may be admitted next door."""
     world = [*TREE, *running("old", "inference", [30], min_resources={"cpu": 30})]
     world += [pod_group("asked", queue="training", min_resources={"cpu": 25}, phase="Inqueue")]
     for cpu, phase in (("15", "Inqueue"), ("15001m", "Pending")):

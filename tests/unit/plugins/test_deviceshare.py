@@ -9,9 +9,9 @@ from pumice.framework.session import Session
 from pumice.plugins.deviceshare import DeviceShare
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.between_cycles import advance
 from pumice.testing.conformance import check_plugin
 from pumice.testing.samples import snapshot_of
-from pumice.testing.world import advance
 
 GPU_MEMORY, GPU_NUMBER = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
 MEMORY, CORES, NUMBER = "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores", "volcano.sh/vgpu-number"

@@ -280,7 +280,7 @@ def test_a_job_is_ready_if_the_service_says_so_or_may_be_ignored(answer, ignorab
     assert plugin.job_ready(job_of(ssn)) is ready
 
 
-def test_a_job_that_was_let_in_is_told():
+def test_a_job_that_was_admitted_is_told():
     service = Service(enqueued=DEAD)
     plugin, ssn = opened(service, "enqueued")
     plugin.on_enqueued(job_of(ssn))

@@ -1,4 +1,4 @@
-"""numa-aware: who is admitted where, which cpus are booked, and how few NUMA nodes that takes."""
+"""numa-aware: who is admitted where, which cpus are taken, and how few NUMA nodes that takes."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""overcommit: jobs are let in while their needs fit the cluster counted a little larger."""
+"""overcommit: jobs are admitted while their needs fit the cluster counted a little larger."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_what_any_pod_uses_is_taken_off():
     assert phases([*world, wants("j", "8001m")]) == {"j": "Pending"}
 
 
-def test_jobs_let_in_before_count_and_a_smaller_one_behind_a_refused_one_still_gets_in():
+def test_jobs_admitted_before_count_and_a_smaller_one_behind_a_refused_one_still_gets_in():
     jobs = [
         wants("a", 8, created="2026-01-01T00:00:00Z"),
         wants("b", 5, created="2026-01-01T00:00:01Z"),
@@ -106,12 +106,12 @@ def test_the_test_itself_counts_gated_pods():
 
 
 def test_only_what_a_job_asks_for_is_compared():
-    """A cluster overrun in memory still lets in a job that asks for cpu alone."""
+    """A cluster overrun in memory still admits a job that asks for cpu alone."""
     full = pod("p", memory="16Gi", node="n", scheduler="default-scheduler")
     assert phases([node("n", cpu=10, memory="8Gi"), full, wants("j", 12)]) == {"j": "Inqueue"}
 
 
-def test_a_job_that_names_no_needs_is_let_in():
+def test_a_job_that_names_no_needs_is_admitted():
     full = pod("p", cpu=99, node="n", scheduler="default-scheduler")
     assert phases([node("n", cpu=1), full, pod_group("j")]) == {"j": "Inqueue"}
 

@@ -189,17 +189,17 @@ def test_a_queue_may_reclaim_up_to_its_part(open_session):
     assert not ssn.preemptive(b, huge)
 
 
-def let_in(objects):
+def admitted(objects):
     groups = decide(objects, "enqueue").pod_groups
     return sorted(key.removeprefix("default/") for key, s in groups.items() if s.phase == "Inqueue")
 
 
-def test_a_job_is_let_in_beside_what_its_queue_holds_and_has_reserved():
+def test_a_job_is_admitted_beside_what_its_queue_holds_and_has_reserved():
     """5 running, 3 more reserved by the running job, capability 10: 2 fit, 2001m do not."""
     old = running("old", "a", [5], min_resources={"cpu": 8})
     for cpu, names in (("2", ["j"]), ("2001m", [])):
         job = pod_group("j", queue="a", min_resources={"cpu": cpu})
-        assert let_in([queue("a", capability={"cpu": 10}), *old, job]) == names
+        assert admitted([queue("a", capability={"cpu": 10}), *old, job]) == names
 
 
 def test_a_job_in_phase_inqueue_does_not_reserve_twice_what_it_holds():
@@ -208,18 +208,18 @@ def test_a_job_in_phase_inqueue_does_not_reserve_twice_what_it_holds():
     held = pod("held", group="old", cpu=2, node="n")
     for cpu, names in (("1", ["j", "old"]), ("1001m", ["old"])):
         job = pod_group("j", queue="a", min_resources={"cpu": cpu})
-        assert let_in([queue("a", capability={"cpu": 6}), *old, held, job]) == names
+        assert admitted([queue("a", capability={"cpu": 6}), *old, held, job]) == names
 
 
 def test_what_jobs_hold_beyond_their_needs_does_not_stand_in_the_way():
-    """10 running, of which the job needs 4: 6 are elastic, so 6 more may be let in."""
+    """10 running, of which the job needs 4: 6 are elastic, so 6 more may be admitted."""
     old = running("old", "a", [5, 5], min_resources={"cpu": 4})
     for cpu, names in (("6", ["j"]), ("6001m", [])):
         job = pod_group("j", queue="a", min_resources={"cpu": cpu})
-        assert let_in([queue("a", capability={"cpu": 10}), *old, job]) == names
+        assert admitted([queue("a", capability={"cpu": 10}), *old, job]) == names
 
 
-def test_a_job_let_in_by_an_earlier_tier_is_reserved_for_all_the_same():
+def test_a_job_admitted_by_an_earlier_tier_is_reserved_for_all_the_same():
     conf = parse_conf("""
 actions: "enqueue"
 tiers:

@@ -1,4 +1,4 @@
-"""resourcequota: a job is let in only where its namespace's quotas have room."""
+"""resourcequota: a job is admitted only where its namespace's quotas have room."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def wants(name, *, created=0, namespace="default", **needs):
     )
 
 
-def let_in(*objects, conf="  - name: resourcequota"):
+def admitted(*objects, conf="  - name: resourcequota"):
     text = f'actions: "enqueue"\ntiers:\n- plugins:\n{conf}\n'
     world = [queue("default"), node("n"), *objects]
     groups = Scheduler(parse_conf(text)).cycle(world, 1e10).pod_groups
@@ -39,66 +39,66 @@ def let_in(*objects, conf="  - name: resourcequota"):
 def test_jobs_admitted_in_a_cycle_count_against_the_quota():
     """Quota 8 cpu, 2 used: the first job of 4 gets in; 2 + 4 + 4 is more than 8 for the second."""
     bound = quota(hard={"cpu": "8"}, used={"cpu": "2"})
-    assert let_in(bound, wants("a", cpu=4), wants("b", cpu=4, created=1)) == ["a"]
+    assert admitted(bound, wants("a", cpu=4), wants("b", cpu=4, created=1)) == ["a"]
 
 
 def test_a_smaller_job_behind_a_refused_one_still_gets_in():
     bound = quota(hard={"cpu": "8"}, used={"cpu": "2"})
     jobs = [wants("a", cpu=4), wants("b", cpu=4, created=1), wants("c", cpu=2, created=2)]
-    assert let_in(bound, *jobs) == ["a", "c"]
+    assert admitted(bound, *jobs) == ["a", "c"]
 
 
 @pytest.mark.parametrize(("cpu", "names"), [("4", ["a"]), ("4001m", []), ("4.0000001", [])])
 def test_quantities_are_compared_exactly(cpu, names):
-    assert let_in(quota(hard={"cpu": "4"}), wants("a", cpu=cpu)) == names
+    assert admitted(quota(hard={"cpu": "4"}), wants("a", cpu=cpu)) == names
 
 
 def test_every_quota_of_the_namespace_must_have_room():
     bounds = [quota("wide", hard={"cpu": "9"}), quota("tight", hard={"memory": "1Gi"})]
-    assert let_in(*bounds, wants("a", cpu=1, memory="2Gi")) == []
-    assert let_in(*bounds, wants("a", cpu=1, memory="1Gi")) == ["a"]
+    assert admitted(*bounds, wants("a", cpu=1, memory="2Gi")) == []
+    assert admitted(*bounds, wants("a", cpu=1, memory="1Gi")) == ["a"]
 
 
 def test_keys_are_compared_as_they_are_written():
     """A quota on requests.cpu does not bound a job that asks for cpu."""
     bound = quota(hard={"requests.cpu": "1"})
-    assert let_in(bound, wants("a", cpu=4)) == ["a"]
-    assert let_in(bound, wants("a", **{"requests.cpu": 4})) == []
+    assert admitted(bound, wants("a", cpu=4)) == ["a"]
+    assert admitted(bound, wants("a", **{"requests.cpu": 4})) == []
 
 
 def test_names_that_only_the_job_or_only_the_quota_knows_are_passed_over():
     bound = quota(hard={"memory": "1Gi", "count/pods": "0"}, used={"memory": "9Gi"})
-    assert let_in(bound, wants("a", cpu=4)) == ["a"]
+    assert admitted(bound, wants("a", cpu=4)) == ["a"]
 
 
 def test_quotas_of_other_namespaces_do_not_matter():
     bound = quota(namespace="other", hard={"cpu": "1"})
-    assert let_in(bound, wants("a", cpu=4)) == ["a"]
-    assert let_in(bound, wants("a", cpu=4, namespace="other")) == []
+    assert admitted(bound, wants("a", cpu=4)) == ["a"]
+    assert admitted(bound, wants("a", cpu=4, namespace="other")) == []
 
 
 def test_a_quota_without_status_bounds_nothing():
     silent = quota(hard={"cpu": "1"})
     del silent["status"]
-    assert let_in(silent, wants("a", cpu=4)) == ["a"]
+    assert admitted(silent, wants("a", cpu=4)) == ["a"]
 
 
-def test_a_job_that_names_no_needs_is_let_in():
-    assert let_in(quota(hard={"cpu": "1"}, used={"cpu": "1"}), wants("a")) == ["a"]
+def test_a_job_that_names_no_needs_is_admitted():
+    assert admitted(quota(hard={"cpu": "1"}, used={"cpu": "1"}), wants("a")) == ["a"]
 
 
 def test_a_job_refused_by_another_plugin_is_not_counted():
     """The first job fails overcommit; the quota is all there for the second."""
     both = "  - name: resourcequota\n  - name: overcommit"
     jobs = [wants("a", cpu=6), wants("b", cpu=3, created=1)]
-    assert let_in(quota(hard={"cpu": "6"}), *jobs, conf=both) == ["b"]
+    assert admitted(quota(hard={"cpu": "6"}), *jobs, conf=both) == ["b"]
 
 
-def test_a_job_let_in_by_an_earlier_tier_is_counted():
+def test_a_job_admitted_by_an_earlier_tier_is_counted():
     overdue = "  - name: sla\n    arguments:\n      sla-waiting-time: 1s\n- plugins:\n"
     fresh = pod_group("b", min_resources={"cpu": 2}, created="2400-01-01T00:00:00Z")
     world = [quota(hard={"cpu": "5"}), wants("a", cpu=4), fresh]
-    assert let_in(*world, conf=overdue + "  - name: resourcequota") == ["a"]
+    assert admitted(*world, conf=overdue + "  - name: resourcequota") == ["a"]
 
 
 def test_a_refusal_says_which_quota_and_how_much(open_session):

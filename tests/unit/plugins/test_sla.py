@@ -1,4 +1,4 @@
-"""sla: deadlines order jobs, and an overdue job is let in and keeps its place."""
+"""sla: deadlines order jobs, and an overdue job is admitted and keeps its place."""
 
 import pytest
 
@@ -77,7 +77,7 @@ REFUSING = "- plugins:\n  - name: overcommit\n"
 @pytest.mark.parametrize(
     ("after", "phase"), [(299.0, "Pending"), (300.0, "Inqueue"), (301.0, "Inqueue")]
 )
-def test_an_overdue_job_is_let_in_although_a_later_tier_would_refuse(after, phase):
+def test_an_overdue_job_is_admitted_although_a_later_tier_would_refuse(after, phase):
     """Overdue from the very moment on."""
     huge = group("one", min_resources={"cpu": 100})
     decisions = decide([huge], after=after, argument="5m", actions="enqueue", tail=REFUSING)

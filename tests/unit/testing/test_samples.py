@@ -2,7 +2,7 @@
 
 import pytest
 
-from pumice.core.checks import check
+from pumice.core.consistency import check
 from pumice.core.resources import CPU
 from pumice.core.status import Status
 from pumice.plugins.gang import Gang

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from pumice.apiserver.served_cluster import ServedCluster
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import DeniedError, RejectedError
-from pumice.web.embedded import ServedCluster
 from pumice.webhooks.embedded import EmbeddedAdmission
 
 QUEUES = "Queue.scheduling.volcano.sh"

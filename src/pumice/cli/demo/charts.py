@@ -10,17 +10,17 @@ import msgspec
 
 from pumice.api.objects import PodSpec, from_manifest
 from pumice.cache.ingest import Ingest
-from pumice.cli.demo.script import NAMESPACE, Script, job_manifest
-from pumice.cli.demo.stage import Happening, Played
-from pumice.cli.demo.telling import Told
+from pumice.cli.demo.narration import Told
+from pumice.cli.demo.player import Happening, Played
+from pumice.cli.demo.story import NAMESPACE, Script, job_manifest
 from pumice.core.snapshot import Snapshot
-from pumice.sim.classes import ClassBook
 from pumice.sim.engine import Effort, Outcome
-from pumice.sim.log import Log, What
+from pumice.sim.event_log import EventLog, What
+from pumice.sim.job_classes import JobClasses
+from pumice.sim.job_run import JobRun
 from pumice.sim.measure import Measures
 from pumice.sim.output import DECISION_COLUMNS, decisions, write_table
 from pumice.sim.report.page import render
-from pumice.sim.runs import Run
 from pumice.sim.workload import JobSpec, TaskSpec
 
 _WHAT: Final = {"bind": What.BIND, "evict": What.EVICT, "finish": What.FINISH}
@@ -66,12 +66,12 @@ def _outcome(played: Played) -> Outcome:
     script = played.script
     snapshot = Ingest(Snapshot()).load([from_manifest(one) for one in script.objects])
     specs = [_spec(chapter.at, job) for chapter, job in script.jobs.values()]
-    book = ClassBook(snapshot, lambda *_: None)
+    book = JobClasses(snapshot, lambda *_: None)
     book.learn([task.spec for spec in specs for task in spec.tasks])
-    runs = [Run(number, spec, book.of(spec)) for number, spec in enumerate(specs)]
+    runs = [JobRun(number, spec, book.of(spec)) for number, spec in enumerate(specs)]
     by_name = {run.spec.name: run for run in runs}
-    log = Log()
-    rows: list[tuple[float, What, Run, Happening | None]] = [
+    log = EventLog()
+    rows: list[tuple[float, What, JobRun, Happening | None]] = [
         (run.spec.arrival, What.ARRIVE, run, None) for run in runs
     ]
     rows += [(one.at, _WHAT[one.what], by_name[one.job], one) for one in played.happenings]
@@ -87,7 +87,7 @@ def _outcome(played: Played) -> Outcome:
     return Outcome(runs, log, snapshot, end, effort)
 
 
-def _follow(run: Run, mine: Sequence[Happening]) -> None:
+def _follow(run: JobRun, mine: Sequence[Happening]) -> None:
     """Fill in when a job started and ended, and how many of its pods were evicted."""
     there = 0
     for one in mine:

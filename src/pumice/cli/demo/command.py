@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice.cli.worlds import print_text
+from pumice.cli.cluster_options import print_text
 from pumice.errors import InputError
 
 if TYPE_CHECKING:
-    from pumice.cli.demo.telling import Told
+    from pumice.cli.demo.narration import Told
 
 
 @click.command()
@@ -28,12 +28,12 @@ def demo(*, report: Path) -> None:
     Scheduler, controllers and binder are those of a real cluster, on a virtual clock.
     """
     from pumice.cli.demo.charts import write_report  # noqa: PLC0415  (loads NumPy)
-    from pumice.cli.demo.script import load_script  # noqa: PLC0415
-    from pumice.cli.demo.stage import Stage  # noqa: PLC0415
-    from pumice.cli.demo.telling import tell  # noqa: PLC0415
+    from pumice.cli.demo.narration import tell  # noqa: PLC0415
+    from pumice.cli.demo.player import Player  # noqa: PLC0415
+    from pumice.cli.demo.story import load_script  # noqa: PLC0415
 
     script = load_script()
-    played = Stage(script).play()
+    played = Player(script).play()
     chapters = tell(played)
     print_text(
         f"{script.title}: {len(script.jobs)} jobs in {len(script.deserved)} queues", bold=True

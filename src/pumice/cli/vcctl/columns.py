@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pumice.api.kinds import Manifest, kind_of
 from pumice.cli.vcctl.verbs import Call
-from pumice.cluster.base import Manifest, kind_of
 
 NOTHING = "No resources found\n"
 OUTPUTS = ("json", "yaml", "wide", "name")

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pumice.api.kinds import Manifest
 from pumice.cli.vcctl.go_types import shape
 from pumice.cli.vcctl.verbs import VerbError
-from pumice.cluster.base import Manifest
 from pumice.errors import ManifestError
 
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)

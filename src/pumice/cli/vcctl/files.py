@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pumice.api.kinds import Manifest
 from pumice.cli.vcctl.ages import age
 from pumice.cli.vcctl.columns import (
     OUTPUTS,
@@ -24,7 +25,6 @@ from pumice.cli.vcctl.verbs import (
     namespace_flag,
     verb,
 )
-from pumice.cluster.base import Manifest
 from pumice.errors import ClusterError
 
 _API_VERSION = "flow.volcano.sh/v1alpha1"

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from pumice.api.kinds import Manifest
 from pumice.cli.vcctl.ages import age, parse_time
-from pumice.cluster.base import Manifest
 
 Status = Mapping[str, Any]
 

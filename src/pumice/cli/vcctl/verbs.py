@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import click
 
+from pumice.api.kinds import BUILT_IN, Manifest
 from pumice.cli.connect import ConnectOptions, trouble
-from pumice.cluster.base import Cluster, Manifest
-from pumice.cluster.embedded.kinds import BUILT_IN
+from pumice.cluster.base import Cluster
 from pumice.errors import (
     AlreadyExistsError,
     ClusterError,

@@ -7,7 +7,7 @@ number of pods is that of the pods there are: scales of their owners are not loo
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pumice.cluster.base import Manifest
+from pumice.api.kinds import Manifest
 from pumice.cluster.embedded.pods import with_condition
 
 BUDGETS = "PodDisruptionBudget.policy"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from pumice.cluster.base import Manifest
+from pumice.api.kinds import Manifest
 
 _POD: Final[Mapping[str, Any]] = MappingProxyType(
     {

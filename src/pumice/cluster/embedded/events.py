@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from typing import Any, Final, Protocol
 
-from pumice.cluster.base import Manifest
+from pumice.api.kinds import Manifest
 from pumice.cluster.embedded.identity import timestamp
 from pumice.errors import NotFoundError
 

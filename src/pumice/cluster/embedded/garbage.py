@@ -7,8 +7,9 @@ cluster's garbage collector does a moment later is done when this returns.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from pumice.cluster.base import Manifest, Propagation
-from pumice.cluster.embedded.shelf import Ref, Shelf
+from pumice.api.kinds import Manifest
+from pumice.cluster.base import Propagation
+from pumice.cluster.embedded.object_tables import ObjectTables, Ref
 from pumice.errors import RejectedError
 
 FOREGROUND: Final = "foregroundDeletion"
@@ -37,7 +38,7 @@ def check_owners(kind: str, manifest: Manifest) -> None:
 class Remover:
     """Lets objects go by the rules of an API server and its garbage collector."""
 
-    def __init__(self, shelf: Shelf, timestamp: Callable[[float], str]) -> None:
+    def __init__(self, shelf: ObjectTables, timestamp: Callable[[float], str]) -> None:
         self._shelf = shelf
         self._timestamp = timestamp
         self._suspects: dict[Ref, None] = {}

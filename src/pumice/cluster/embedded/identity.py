@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
-from pumice.cluster.base import Manifest
+from pumice.api.kinds import Manifest
 
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIXES: Final = len(_LETTERS) ** 5

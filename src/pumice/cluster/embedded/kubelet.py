@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from pumice.cluster.base import Event, Manifest
-from pumice.cluster.embedded.clock import Timer
+from pumice.api.kinds import Manifest
+from pumice.clock import Timer
+from pumice.cluster.base import Event
 from pumice.cluster.embedded.identity import timestamp
-from pumice.cluster.embedded.nodes import lose_pods
+from pumice.cluster.embedded.node_operations import lose_pods
 from pumice.cluster.embedded.pods import with_condition
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import GoneError, NotFoundError, RejectedError

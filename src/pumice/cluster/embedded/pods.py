@@ -6,7 +6,7 @@ Pure functions on manifests; used by the store, which keeps what they give.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pumice.cluster.base import Manifest
+from pumice.api.kinds import Manifest
 from pumice.cluster.embedded.defaults import SYSTEM_PRIORITIES
 from pumice.errors import ConflictError, RejectedError
 

@@ -6,8 +6,8 @@ Pure functions on manifests.  Nothing is refused for a quota: the scheduler's pl
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from pumice.api.kinds import Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
-from pumice.cluster.base import Manifest
 from pumice.errors import QuantityError
 
 QUOTAS: Final = "ResourceQuota"

@@ -8,17 +8,17 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from pumice.cluster.base import Event, Manifest, PatchType, Propagation, clone
-from pumice.cluster.embedded.clock import Clock, VirtualClock
+from pumice.api.kinds import Kind, Kinds, Manifest
+from pumice.clock import Clock, VirtualClock
+from pumice.cluster.base import Event, PatchType, Propagation, clone
 from pumice.cluster.embedded.defaults import fill_in, with_address
 from pumice.cluster.embedded.events import EventBook
 from pumice.cluster.embedded.garbage import Remover, check_owners
-from pumice.cluster.embedded.history import told
 from pumice.cluster.embedded.identity import Identity, timestamp
-from pumice.cluster.embedded.kinds import Kind, Kinds
+from pumice.cluster.embedded.object_tables import Listener, ObjectTables, Ref, Table
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.pods import bound, disrupted, prioritised
-from pumice.cluster.embedded.shelf import Listener, Ref, Shelf, Table
+from pumice.cluster.embedded.watch_history import told
 from pumice.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -59,7 +59,7 @@ class EmbeddedCluster:
         self.lock = threading.RLock()
         """Held during each call; hold it to make several calls one."""
         self.admission = admission
-        self._shelf = Shelf(history)
+        self._shelf = ObjectTables(history)
         self._identity = Identity(seed)
         self._services = 0
         """Services made so far; each has another address."""

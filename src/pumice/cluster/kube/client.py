@@ -11,8 +11,11 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from pumice.cluster.base import Manifest, PatchType, Propagation
-from pumice.cluster.kube.addresses import (
+from pumice.api.kinds import Manifest
+from pumice.cluster.base import PatchType, Propagation
+from pumice.cluster.kube.connection import Connection
+from pumice.cluster.kube.event_correlator import Count, EventCorrelator, Story, story_of
+from pumice.cluster.kube.paths import (
     PATCH_TYPES,
     binding,
     delete_options,
@@ -21,10 +24,8 @@ from pumice.cluster.kube.addresses import (
     path_of,
     selector_of,
 )
-from pumice.cluster.kube.asking import ATTEMPTS, Asker, Call, Place, in_doubt
-from pumice.cluster.kube.connection import Connection
-from pumice.cluster.kube.event_book import Count, EventBook, Story, story_of
-from pumice.cluster.kube.pace import Pace, TokenBucket
+from pumice.cluster.kube.rate_limit import Timing, TokenBucket
+from pumice.cluster.kube.retry import ATTEMPTS, Asker, Call, Place, in_doubt
 from pumice.errors import (
     ClusterError,
     ConflictError,
@@ -66,13 +67,13 @@ class KubeClient(Asker):
         timeout_s: float = 30.0,
         fence: Callable[[], bool] = lambda: True,
         known: Callable[[str, str, str], Manifest | None] = lambda *_: None,
-        pace: Pace | None = None,
+        pace: Timing | None = None,
     ) -> None:
-        pace = pace or Pace()
+        pace = pace or Timing()
         bucket = TokenBucket(qps, burst, pace)
         super().__init__(connection, bucket=bucket, timeout_s=timeout_s, fence=fence, pace=pace)
         self._known = known
-        self._events = EventBook(self.pace.wall)
+        self._events = EventCorrelator(self.pace.wall)
 
     async def get(self, kind: str, namespace: str, name: str) -> Manifest:
         """Give one object."""

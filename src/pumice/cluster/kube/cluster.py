@@ -10,17 +10,18 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
-from pumice.cluster.base import Done, Event, Lane, Manifest, PatchType, Propagation, Write, clone
-from pumice.cluster.kube.addresses import kind_named
+from pumice.api.kinds import Manifest
+from pumice.cluster.base import Done, Event, Lane, PatchType, Propagation, Write, clone
 from pumice.cluster.kube.client import KubeClient
-from pumice.cluster.kube.collector import FirstLoad
 from pumice.cluster.kube.connection import Connection
-from pumice.cluster.kube.lanes import Lanes
+from pumice.cluster.kube.gc_pause import FirstLoad
 from pumice.cluster.kube.loop_thread import LoopThread
-from pumice.cluster.kube.pace import Pace
+from pumice.cluster.kube.object_cache import ObjectCache
+from pumice.cluster.kube.paths import kind_named
+from pumice.cluster.kube.rate_limit import Timing
 from pumice.cluster.kube.reflector import Reflector
-from pumice.cluster.kube.store import Store
-from pumice.cluster.kube.watching import watch_steps
+from pumice.cluster.kube.watch_stream import watch_steps
+from pumice.cluster.kube.write_lanes import Lanes
 from pumice.errors import NotFoundError, UnavailableError
 
 _Events = list[Event]
@@ -49,12 +50,12 @@ class KubeCluster:
         burst: int = 100,
         workers: int = 64,
         timeout_s: float = 30.0,
-        pace: Pace | None = None,
+        pace: Timing | None = None,
     ) -> None:
         self.wake = threading.Event()
         """Set when an object came or changed; whoever waits clears it before it looks."""
         self._wakes = [self.wake]
-        self._pace = pace or Pace()
+        self._pace = pace or Timing()
         self._client = KubeClient(
             connection,
             qps=qps,
@@ -63,7 +64,7 @@ class KubeCluster:
             known=self.peek,
             pace=self._pace,
         )
-        self._stores = {kind_named(kind).name: Store(kind) for kind in kinds}
+        self._stores = {kind_named(kind).name: ObjectCache(kind) for kind in kinds}
         self._reflectors = {
             kind: Reflector(self._client, store, self._changed)
             for kind, store in self._stores.items()
@@ -279,7 +280,7 @@ class KubeCluster:
     def _incomplete(self) -> _Names:
         return [kind for kind, store in self._stores.items() if not store.synced]
 
-    def _complete(self, kind: str) -> Store | None:
+    def _complete(self, kind: str) -> ObjectCache | None:
         """Give the store of a kind once it is complete; None if the kind is not followed."""
         store = self._stores.get(kind)
         if store is not None and not store.synced:

@@ -7,11 +7,11 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from pumice.cluster.base import Manifest
+from pumice.api.kinds import Manifest
 from pumice.cluster.kube.client import KubeClient
-from pumice.cluster.kube.pace import Backoff
-from pumice.cluster.kube.store import Store
-from pumice.cluster.kube.watching import watch_steps
+from pumice.cluster.kube.object_cache import ObjectCache
+from pumice.cluster.kube.rate_limit import Backoff
+from pumice.cluster.kube.watch_stream import watch_steps
 from pumice.errors import ClusterError, GoneError, NotFoundError, UnavailableError
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ _PATIENCE: Final = 5
 class Reflector:
     """Follows one kind; ``changed`` is called after the store has changed."""
 
-    def __init__(self, client: KubeClient, store: Store, changed: Callable[[], None]) -> None:
+    def __init__(self, client: KubeClient, store: ObjectCache, changed: Callable[[], None]) -> None:
         self._client = client
         self._store = store
         self._changed = changed

@@ -16,7 +16,7 @@ from yarl import URL
 
 from pumice import __version__
 from pumice.cluster.kube.connection import Connection
-from pumice.cluster.kube.wire import Reply, Wire, WirePool
+from pumice.cluster.kube.write_connection import Reply, WriteConnection, WritePool
 from pumice.errors import InputError, RejectedError, ServiceError, UnavailableError
 
 _BIGGEST: Final = 1 << 30  # bytes of an answer: all pods of a large cluster on one page
@@ -44,7 +44,7 @@ class Transport:
         self._timeout = aiohttp.ClientTimeout(total=timeout_s, connect=_CONNECT_S)
         self._cap = cap
         self._open: aiohttp.ClientSession | None = None
-        self._pool = WirePool(_IDLE_S)
+        self._pool = WritePool(_IDLE_S)
         parts = urlsplit(connection.server)
         self._path = parts.path
         self._fixed = "".join(
@@ -168,7 +168,7 @@ class Transport:
             raise UnavailableError(problem="a token with characters no token has", sent=False)
         return {"Authorization": words} if words else {}
 
-    async def _dial(self) -> Wire:
+    async def _dial(self) -> WriteConnection:
         """Open one more connection for writes."""
         tls, parts = self._connection.tls, urlsplit(self._base)
         port = parts.port or (443 if tls else 80)
@@ -176,7 +176,7 @@ class Transport:
         try:
             async with asyncio.timeout(_CONNECT_S):
                 _, wire = await asyncio.get_running_loop().create_connection(
-                    lambda: Wire(self._cap),
+                    lambda: WriteConnection(self._cap),
                     parts.hostname or "",
                     port,
                     ssl=tls,

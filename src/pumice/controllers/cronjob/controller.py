@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-from pumice.controllers.base import Key, Manifest, Plan, View
-from pumice.controllers.cronjob.look import CRONJOB, Look
+from pumice.api.kinds import Manifest
+from pumice.controllers.base import Key, Plan, View
+from pumice.controllers.cronjob.sync import CRONJOB, Look
 from pumice.controllers.garbage import JOB
 from pumice.controllers.ownership import controller_of, key_of
 

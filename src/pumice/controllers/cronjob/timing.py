@@ -5,8 +5,8 @@ from datetime import UTC
 from typing import Final
 
 from pumice.api.cron_schedule import Schedule, latest, load_zone, parse_schedule
+from pumice.api.kinds import Manifest
 from pumice.api.meta import epoch
-from pumice.controllers.base import Manifest
 from pumice.errors import InputError
 
 _MANY: Final = 100

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pumice.controllers.job.killing import Change, Target, kill_job, kill_target, settled
+from pumice.controllers.job.kill import Change, Target, kill_job, kill_target, settled
 from pumice.controllers.job.phases import NEXT, QUIET
 from pumice.controllers.job.plugins import JobPlugin
 from pumice.controllers.job.state import ENDED, JobState
 from pumice.controllers.job.status import Status
-from pumice.controllers.job.syncing import Outcome, sync_job
+from pumice.controllers.job.sync import Outcome, sync_job
 
 SYNC: Final = "SyncJob"
 _ENDINGS: Final = {

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from pumice.controllers.base import Delete, Effect, Key, Manifest, Plan, Record, View
+from pumice.api.kinds import Manifest
+from pumice.controllers.base import Delete, Effect, Key, Plan, Record, View
 from pumice.controllers.job.actions import CHANGING, SYNC, TARGETED, Execution
-from pumice.controllers.job.killing import Target
+from pumice.controllers.job.kill import Target
 from pumice.controllers.job.memory import JobMemory, Memory, mark
 from pumice.controllers.job.names import (
     CLAIM,
@@ -25,7 +26,7 @@ from pumice.controllers.job.plugins.rsa import KEY_BITS, Bits, key_pair
 from pumice.controllers.job.policies import Reaction, reactions
 from pumice.controllers.job.state import JobState, deleting, pod_phase
 from pumice.controllers.job.status import Status, go_duration
-from pumice.controllers.job.syncing import Outcome
+from pumice.controllers.job.sync import Outcome
 from pumice.controllers.ownership import SOURCE, controller_of, key_of
 
 _GROUP: Final = "batch.volcano.sh/"

@@ -1,6 +1,6 @@
 """dependsOn: a task whose pods wait for the pods of other tasks."""
 
-from pumice.controllers.base import Manifest
+from pumice.api.kinds import Manifest
 from pumice.controllers.job.names import pod_name
 from pumice.controllers.job.state import JobState, container_statuses, pod_phase, replicas_of
 

@@ -7,7 +7,8 @@ gone, timers that were announced, and how often a look has failed in a row.
 from dataclasses import dataclass, field
 from typing import Final
 
-from pumice.controllers.base import Key, Manifest
+from pumice.api.kinds import Manifest
+from pumice.controllers.base import Key
 from pumice.controllers.job.policies import Happening
 from pumice.controllers.job.state import out_of_sync
 

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from pumice.api.kinds import Manifest
 from pumice.api.quantity import format_quantity, milli_value, value
-from pumice.controllers.base import Manifest, View
+from pumice.controllers.base import View
 from pumice.controllers.job.names import PRIORITY_CLASS
 from pumice.controllers.job.state import replicas_of
 

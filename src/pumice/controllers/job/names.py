@@ -3,7 +3,7 @@
 import hashlib
 from typing import Final
 
-from pumice.controllers.base import Manifest
+from pumice.api.kinds import Manifest
 
 JOB: Final = "Job.batch.volcano.sh"
 PODGROUP: Final = "PodGroup.scheduling.volcano.sh"

@@ -3,7 +3,8 @@
 from copy import deepcopy
 from typing import Any
 
-from pumice.controllers.base import Create, Effect, Manifest, Record, Update
+from pumice.api.kinds import Manifest
+from pumice.controllers.base import Create, Effect, Record, Update
 from pumice.controllers.job.min_resources import min_resources
 from pumice.controllers.job.names import PARTITION_ID, TASK_SPEC, podgroup_name
 from pumice.controllers.job.state import JobState, replicas_of

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from copy import deepcopy
 
-from pumice.controllers.base import Delete, Effect, Key, Manifest, Patch
+from pumice.api.kinds import Manifest
+from pumice.controllers.base import Delete, Effect, Key, Patch
 from pumice.controllers.job.names import (
     COOLDOWN_TIME,
     DEFAULT_TASK,

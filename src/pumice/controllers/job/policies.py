@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from pumice.api.duration import parse_duration
+from pumice.api.kinds import Manifest
 from pumice.api.meta import epoch
-from pumice.controllers.base import Manifest
 from pumice.controllers.job.names import PARTITION_ID, TASK_SPEC
 from pumice.controllers.job.state import (
     JobState,

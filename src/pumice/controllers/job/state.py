@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pumice.controllers.base import Manifest, View
+from pumice.api.kinds import Manifest
+from pumice.controllers.base import View
 from pumice.controllers.job.names import (
     JOB_VERSION,
     OUT_OF_SYNC,

@@ -3,7 +3,8 @@
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from pumice.controllers.base import Create, Effect, Key, Manifest, Patch
+from pumice.api.kinds import Manifest
+from pumice.controllers.base import Create, Effect, Key, Patch
 from pumice.controllers.job.names import CLAIM, JOB, scrambled
 from pumice.controllers.job.state import JobState
 from pumice.controllers.ownership import controlled_by

@@ -4,17 +4,8 @@ from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any, Final
 
-from pumice.controllers.base import (
-    Create,
-    Delete,
-    Effect,
-    Key,
-    Manifest,
-    Plan,
-    Record,
-    UpdateStatus,
-    View,
-)
+from pumice.api.kinds import Manifest
+from pumice.controllers.base import Create, Delete, Effect, Key, Plan, Record, UpdateStatus, View
 from pumice.controllers.garbage import JOB
 from pumice.controllers.jobflow.status import flow_status
 from pumice.controllers.jobtemplate import BY_TEMPLATE, TEMPLATE

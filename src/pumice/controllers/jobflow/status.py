@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from pumice.api.duration import parse_duration
+from pumice.api.kinds import Manifest
 from pumice.api.meta import epoch
-from pumice.controllers.base import Manifest
 from pumice.controllers.ownership import phase_of
 from pumice.controllers.timestamps import rfc3339
 

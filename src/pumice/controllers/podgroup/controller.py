@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from pumice.api.annotations import GROUP_NAME, PREEMPTABLE, REVOCABLE_ZONE
-from pumice.controllers.base import Create, Delete, Effect, Key, Manifest, Patch, Plan, View
+from pumice.api.kinds import Manifest
+from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Plan, View
 from pumice.controllers.ownership import controlled_by, controller_of, key_of
 from pumice.controllers.podgroup.usage import pods_usage
 

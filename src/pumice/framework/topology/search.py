@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pumice.core.views import Job
+from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.records import Stage, Why
-from pumice.framework.round import JobMemory, Round
 from pumice.framework.statement import Moves, Statement
 from pumice.framework.topology.domains import Domain
+from pumice.framework.topology.equal_domains import EqualDomains
 from pumice.framework.topology.subgroups import SubGroup
-from pumice.framework.topology.twins import Twins
 
 if TYPE_CHECKING:
     from pumice.framework.session import Session
@@ -124,8 +124,10 @@ class DomainSearch:
                 best = trial
         return best
 
-    def _find_twins(self, sheet: Worksheet) -> Twins:
-        return Twins(self._ssn, [row for part in sheet.parts() for row in sheet.tasks[part.id]])
+    def _find_twins(self, sheet: Worksheet) -> EqualDomains:
+        return EqualDomains(
+            self._ssn, [row for part in sheet.parts() for row in sheet.tasks[part.id]]
+        )
 
     def _most_promising_first(
         self, sheet: Worksheet, level: list[Domain]
@@ -258,7 +260,7 @@ class DomainSearch:
         queue = deque(tasks)
         in_parts = ssn.topology.has_policy(part.job)
         self._forget_failures(part.rows.tolist())
-        Round(
+        JobPlacement(
             ssn,
             part.job,
             queue,

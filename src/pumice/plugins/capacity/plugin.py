@@ -77,7 +77,7 @@ class Capacity(Plugin, name="capacity"):
     def order_queues(self, queues: Queues) -> Column:
         """Put high priority first, then the smallest share; then queues that deserve something."""
         rows = queues.rows
-        share = dominant_share(queues.booked, self._limits.deserved[:, rows])
+        share = dominant_share(queues.allocated_or_pipelined, self._limits.deserved[:, rows])
         idle = self._best_effort[rows]
         return np.stack([-queues.priority.astype(float), np.where(idle, 1.0, share), idle])
 
@@ -131,14 +131,14 @@ class Capacity(Plugin, name="capacity"):
 
     def _held(self, row: int) -> Column:
         """Give what a queue and those under it hold or were promised (R,)."""
-        return np.asarray(self._queues.booked[:, self._tree.below[row]].sum(axis=1))
+        return np.asarray(self._queues.allocated_or_pipelined[:, self._tree.below[row]].sum(axis=1))
 
     # Limits
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
         """Let an open leaf take a task that keeps it and all above it within their limits."""
         return self._may_take(queue.row, task.job) and self._leaves_room(
-            queue.row, task.job, task.request[:, 0], self._queues.booked
+            queue.row, task.job, task.request[:, 0], self._queues.allocated_or_pipelined
         )
 
     def job_enqueueable(self, job: Job) -> int:
@@ -146,7 +146,7 @@ class Capacity(Plugin, name="capacity"):
         if not self._may_take(job.queue, job.row):
             return REJECT
         request = job.min_resources
-        used = self._queues.booked + self._inqueue - self._elastic
+        used = self._queues.allocated_or_pipelined + self._inqueue - self._elastic
         if request is None or self._leaves_room(job.queue, job.row, request, used):
             return PERMIT
         return REJECT

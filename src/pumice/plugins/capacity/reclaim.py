@@ -27,7 +27,7 @@ class Reclaim:
         """Give what a queue and those under it hold at this point of the walk (R,)."""
         if queue not in self._held:
             rows = self.tree.below[queue]
-            self._held[queue] = self.snapshot.queues.booked[:, rows].sum(axis=1)
+            self._held[queue] = self.snapshot.queues.allocated_or_pipelined[:, rows].sum(axis=1)
         return self._held[queue]
 
     def take(self, task: Task) -> bool:

@@ -75,7 +75,7 @@ class Hierarchy:
 
     def holdings(self) -> Column:
         """Give what each job holds or was promised now (R, leaves)."""
-        return self._snapshot.jobs.booked[:, self._rows]
+        return self._snapshot.jobs.allocated_or_pipelined[:, self._rows]
 
     def settle(self, holdings: Column) -> Standing:
         """Work out shares from the leaves up to the root.

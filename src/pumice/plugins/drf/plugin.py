@@ -45,7 +45,7 @@ class Drf(Plugin, name="drf"):
 
     def order_jobs(self, jobs: Jobs) -> Column:
         """Put jobs with a small share first."""
-        return dominant_share(jobs.booked, self._total)
+        return dominant_share(jobs.allocated_or_pipelined, self._total)
 
     def compare_queues(self, left: Queue, right: Queue) -> float:
         """Compare the branches of two queues in the tree as it stands now."""
@@ -57,15 +57,15 @@ class Drf(Plugin, name="drf"):
     def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask:
         """Offer tasks of jobs that keep at least the share the preemptor's job would have."""
         snapshot = self._snapshot
-        booked = snapshot.jobs.booked
-        mine = self._share(booked[:, preemptor.job] + preemptor.request[:, 0])
+        allocated_or_pipelined = snapshot.jobs.allocated_or_pipelined
+        mine = self._share(allocated_or_pipelined[:, preemptor.job] + preemptor.request[:, 0])
         held: dict[int, Column] = {}
         out = np.zeros(len(candidates), dtype=bool)
         for i, row in enumerate(candidates):
             job = int(snapshot.tasks.job[row])
             if job == NOWHERE:
                 continue
-            held[job] = held.get(job, booked[:, job]) - snapshot.request(row)
+            held[job] = held.get(job, allocated_or_pipelined[:, job]) - snapshot.request(row)
             theirs = self._share(held[job])
             out[i] = mine < theirs or abs(mine - theirs) <= SHARE_DELTA
         return out
@@ -75,9 +75,11 @@ class Drf(Plugin, name="drf"):
         if hook != "preemptable":
             return None
         snapshot = self._snapshot
-        booked = snapshot.jobs.booked
-        mine = self._share(booked[:, asker.job] + asker.request[:, 0])
-        left = booked[:, snapshot.tasks.job[candidates]] - snapshot.requests(candidates)
+        allocated_or_pipelined = snapshot.jobs.allocated_or_pipelined
+        mine = self._share(allocated_or_pipelined[:, asker.job] + asker.request[:, 0])
+        left = allocated_or_pipelined[:, snapshot.tasks.job[candidates]] - snapshot.requests(
+            candidates
+        )
         return np.asarray(dominant_share(left, self._total) >= mine - SHARE_DELTA)
 
     def _share(self, amounts: Column) -> float:

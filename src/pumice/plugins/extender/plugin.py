@@ -201,7 +201,7 @@ class Extender(Plugin, name="extender"):
         return vote if type(vote) is int else ABSTAIN
 
     def on_enqueued(self, job: Job) -> None:
-        """Tell that a job was let in."""
+        """Tell that a job was admitted."""
         if self._minds(self.enqueued_verb):
             self._ask(self.enqueued_verb, {"job": job_info(self._snapshot, job.row)})
 

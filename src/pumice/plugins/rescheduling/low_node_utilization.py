@@ -8,8 +8,8 @@ from pumice.core.qos import qos_class
 from pumice.core.resources import CPU, MEMORY, Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.framework.arguments import arg
+from pumice.framework.node_usage import node_load
 from pumice.framework.session import Session
-from pumice.framework.usage import node_load
 from pumice.plugins.rescheduling.strategy import Strategy
 
 _BOTH = slice(CPU, MEMORY + 1)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from pumice.core.resources import MEMORY, PODS
-from pumice.sim.log import What
+from pumice.sim.event_log import What
+from pumice.sim.job_run import JobRun
 from pumice.sim.measure import Matrix, Measures, stays
-from pumice.sim.runs import Run
 
 N_BARS = 64
 """Jobs in the Gantt chart, at most."""
@@ -167,7 +167,7 @@ def window(charts: Sequence[dict[str, Any]]) -> list[float]:
     return [first, max(most, last + 0.1 * (last - first), first + 1.0)]
 
 
-def _evictions(measures: Measures, runs: Sequence[Run]) -> dict[int, list[float]]:
+def _evictions(measures: Measures, runs: Sequence[JobRun]) -> dict[int, list[float]]:
     rows = measures.rows(What.EVICT)
     rows = rows[np.isin(measures.job[rows], [run.number for run in runs])]
     found: dict[int, dict[float, None]] = {}

@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import yaml
 
-from pumice.cluster.base import Manifest, kind_of
+from pumice.api.kinds import Manifest, kind_of
 from pumice.testing.recorded.admission_base import BASE
-from pumice.webhooks.chain import KINDS, Chain, Verdict
+from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
 from pumice.webhooks.configuration import read_groups
-from pumice.webhooks.patching import applied
-from pumice.webhooks.reviewing import Options
-from pumice.webhooks.schema.building import schema_of
-from pumice.webhooks.schema.filling import fill_in
+from pumice.webhooks.json_patch import applied
+from pumice.webhooks.review import Options
+from pumice.webhooks.schema.build import schema_of
+from pumice.webhooks.schema.defaults import fill_in
 from pumice.webhooks.types.go_numbers import parse_int
 
 Case = Mapping[str, Any]

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pumice.cluster.base import Manifest
-from pumice.testing.recorded.amend import amended
+from pumice.api.kinds import Manifest
 from pumice.testing.recorded.differences import differences, event_differences, skipped_paths
-from pumice.testing.recorded.observe import KINDS
-from pumice.testing.recorded.world import NAMESPACE, World
+from pumice.testing.recorded.known_defects import amended
+from pumice.testing.recorded.observed import KINDS
+from pumice.testing.recorded.stage import NAMESPACE, Stage
 
 _PLUGIN_KINDS: Final = ("services", "configmaps", "secrets", "networkpolicies")
 _OWN_KINDS: Final = {
@@ -27,7 +27,7 @@ def is_controller_case(case: Mapping[str, Any]) -> bool:
 
 def run_controller_case(case: Mapping[str, Any]) -> list[str]:
     """Play a case; stops at the first step that differs and lists how."""
-    world = World(case.get("controllerFlags") or ())
+    world = Stage(case.get("controllerFlags") or ())
     watcher = _Watcher(world, case)
     for number, step in enumerate(case["steps"]):
         world.play(step)
@@ -42,7 +42,7 @@ def run_controller_case(case: Mapping[str, Any]) -> list[str]:
 class _Watcher:
     """Sees the settled world as a recording does, and remembers what it saw before."""
 
-    def __init__(self, world: World, case: Mapping[str, Any]) -> None:
+    def __init__(self, world: Stage, case: Mapping[str, Any]) -> None:
         self._world = world
         self._kinds = _looked_at(case)
         self._queues = set(case.get("queues") or ())

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pumice.errors import InputError
 from pumice.testing.recorded.admission import is_admission_case, run_admission_case
 from pumice.testing.recorded.controllers import is_controller_case, run_controller_case
-from pumice.testing.recorded_vcctl import is_vcctl_case, run_vcctl_case
+from pumice.testing.recorded.vcctl import is_vcctl_case, run_vcctl_case
 from pumice.testing.runner import CaseResult
 
 Case = Mapping[str, Any]

@@ -32,7 +32,7 @@ from pumice.webhooks.pods.containers import (
     check_ephemeral_containers,
     check_init_containers,
 )
-from pumice.webhooks.pods.filling import all_containers
+from pumice.webhooks.pods.defaults import all_containers
 from pumice.webhooks.pods.resources import check_resources, pod_resource
 from pumice.webhooks.pods.security import check_pod_context
 from pumice.webhooks.pods.volumes import check_volumes

@@ -9,7 +9,7 @@ from pumice.webhooks.metadata import check_annotations, check_metadata
 from pumice.webhooks.names import labels
 from pumice.webhooks.pods.affinity import check_tolerations
 from pumice.webhooks.pods.containers import check_image
-from pumice.webhooks.pods.filling import all_containers, filled_pod, filled_template
+from pumice.webhooks.pods.defaults import all_containers, filled_pod, filled_template
 from pumice.webhooks.pods.paths import descending
 from pumice.webhooks.pods.spec import check_spec
 from pumice.webhooks.types.decoding import DecodeError, decode

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pumice.webhooks.fields import FieldError, Path, Shown, forbidden, go_json, invalid
 from pumice.webhooks.names import dns_subdomain, each
-from pumice.webhooks.pods.filling import all_containers
+from pumice.webhooks.pods.defaults import all_containers
 
 _NETBIOS: Final = r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}'
 _DNS: Final = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"

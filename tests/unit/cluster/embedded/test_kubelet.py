@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from pumice.cluster.embedded.clock import VirtualClock
+from pumice.clock import VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
-from pumice.cluster.embedded.nodes import add_node, cordon, drain, lose, uncordon
+from pumice.cluster.embedded.node_operations import add_node, cordon, drain, lose, uncordon
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import RejectedError
 from pumice.testing import pod

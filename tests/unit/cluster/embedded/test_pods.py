@@ -2,7 +2,7 @@
 
 import pytest
 
-from pumice.cluster.embedded.clock import VirtualClock
+from pumice.clock import VirtualClock
 from pumice.cluster.embedded.pods import with_condition
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import ConflictError

@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestServer
 
 from pumice.cluster.kube.client import KubeClient
 from pumice.cluster.kube.connection import Connection
-from pumice.cluster.kube.pace import Pace
+from pumice.cluster.kube.rate_limit import Timing
 
 TestServer.__test__ = False
 CLOSING = web.AppKey("closing", asyncio.Event)
@@ -194,7 +194,7 @@ class FakeTime:
     def __init__(self):
         self.now = 1_700_000_000.0
         self.slept = []
-        self.pace = Pace(
+        self.pace = Timing(
             clock=lambda: self.now, wall=lambda: self.now, sleep=self.sleep, jitter=lambda: 1.0
         )
 

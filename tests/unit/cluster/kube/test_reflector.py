@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from pumice.cluster.kube.object_cache import ObjectCache
 from pumice.cluster.kube.reflector import Reflector
-from pumice.cluster.kube.store import Store
 from tests.unit.cluster.kube.fakes import (
     PODS,
     Refuse,
@@ -37,7 +37,7 @@ class Last:
 async def following(lists, watches):
     """Follow pods until the server has said all it has to say."""
     last = Last()
-    store = Store("Pod")
+    store = ObjectCache("Pod")
     answers = {LIST: lists, WATCH: [*watches, last]}
     async with client_of(answers) as (client, fake, time):
         reflector = Reflector(client, store, lambda: None)

@@ -17,7 +17,7 @@ def measured(cpu, at):
     return {"cpu": cpu, "memory": 1.0, "metricsTime": at}
 
 
-class Telling:
+class EventRecorder:
     """A source that gives one prepared answer after the other."""
 
     def __init__(self, *answers):
@@ -44,25 +44,25 @@ def test_without_values_nothing_is_known():
 
 class TestCache:
     def test_it_is_empty_until_it_is_refreshed(self):
-        cache = UsageCache(Telling({"n1": measured(1, 0)}), 30.0)
+        cache = UsageCache(EventRecorder({"n1": measured(1, 0)}), 30.0)
         assert cache.latest() == {}
         assert cache.refresh(0.0, [N1])
         assert cache.latest() == {"n1": measured(1, 0)}
 
     def test_the_source_is_asked_once_in_a_period(self):
-        cache = UsageCache(Telling({"n1": measured(1, 0)}, {"n1": measured(2, 30)}), 30.0)
+        cache = UsageCache(EventRecorder({"n1": measured(1, 0)}, {"n1": measured(2, 30)}), 30.0)
         assert [cache.refresh(now, [N1]) for now in (0.0, 29.9, 30.0, 31.0)] == [
             True, False, True, False,
         ]  # fmt: skip
         assert cache.latest() == {"n1": measured(2, 30)}
 
     def test_a_clock_that_goes_back_does_not_stop_it(self):
-        cache = UsageCache(Telling({}, {}), 30.0)
+        cache = UsageCache(EventRecorder({}, {}), 30.0)
         assert [cache.refresh(now, [N1]) for now in (1000.0, 10.0)] == [True, True]
 
     def test_a_failure_leaves_what_is_known_and_is_told(self, caplog):
         failure = HttpError("http://x", "no answer in time")
-        cache = UsageCache(Telling({"n1": measured(1, 0)}, failure), 30.0)
+        cache = UsageCache(EventRecorder({"n1": measured(1, 0)}, failure), 30.0)
         assert [cache.refresh(now, [N1]) for now in (0.0, 30.0)] == [True, False]
         assert cache.latest() == {"n1": measured(1, 0)}
         assert [r.getMessage() for r in caplog.records] == [
@@ -70,25 +70,26 @@ class TestCache:
         ]
 
     def test_a_failing_source_is_not_asked_more_often(self):
-        cache = UsageCache(Telling(HttpError("http://x", "down")), 30.0)
+        cache = UsageCache(EventRecorder(HttpError("http://x", "down")), 30.0)
         assert [cache.refresh(now, [N1]) for now in (0.0, 10.0)] == [False, False]
 
     def test_a_node_that_was_not_measured_keeps_its_older_measurement(self):
         cache = UsageCache(
-            Telling({"n1": measured(1, 0), "n2": measured(2, 0)}, {"n2": measured(3, 30)}), 30.0
+            EventRecorder({"n1": measured(1, 0), "n2": measured(2, 0)}, {"n2": measured(3, 30)}),
+            30.0,
         )
         for now in (0.0, 30.0):
             cache.refresh(now, [N1, N2])
         assert cache.latest() == {"n1": measured(1, 0), "n2": measured(3, 30)}
 
     def test_a_node_that_is_gone_is_forgotten(self):
-        cache = UsageCache(Telling({"n1": measured(1, 0)}, {"n2": measured(2, 30)}), 30.0)
+        cache = UsageCache(EventRecorder({"n1": measured(1, 0)}, {"n2": measured(2, 30)}), 30.0)
         cache.refresh(0.0, [N1])
         cache.refresh(30.0, [N2])
         assert cache.latest() == {"n2": measured(2, 30)}
 
     def test_what_was_taken_does_not_change(self):
-        cache = UsageCache(Telling({"n1": measured(1, 0)}, {"n1": measured(2, 30)}), 30.0)
+        cache = UsageCache(EventRecorder({"n1": measured(1, 0)}, {"n1": measured(2, 30)}), 30.0)
         cache.refresh(0.0, [N1])
         taken = cache.latest()
         cache.refresh(30.0, [N1])

@@ -1,7 +1,7 @@
 """A stage for job tests: the embedded cluster with all controllers, and a few short verbs."""
 
 from pumice.controllers.ownership import phase_of
-from pumice.testing.recorded.world import NAMESPACE, World
+from pumice.testing.recorded.stage import NAMESPACE, Stage
 
 JOB = "Job.batch.volcano.sh"
 PODGROUP = "PodGroup.scheduling.volcano.sh"
@@ -33,7 +33,7 @@ def job(*tasks, name="j", **spec):
     }
 
 
-class Stage(World):
+class Stage(Stage):
     """A world with one job in it."""
 
     def start(self, manifest, *, running=True):

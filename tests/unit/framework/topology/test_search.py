@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.core.checks import check
+from pumice.core.consistency import check
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.framework.topology.search import DomainSearch, Trial

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from pumice.controllers.base import Manifest
+from pumice.api.kinds import Manifest
 from pumice.controllers.job.names import TASK_INDEX, TASK_SPEC
 from pumice.controllers.ownership import controlled_by
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from pumice.controllers.base import Manifest
+from pumice.api.kinds import Manifest
 from pumice.controllers.job.plugins.base import JobPlugin, add_env, containers, index_of
 
 

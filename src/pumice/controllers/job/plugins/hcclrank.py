@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from pumice.controllers.base import Manifest
+from pumice.api.kinds import Manifest
 from pumice.controllers.job.plugins.base import (
     JobPlugin,
     KeyMaker,

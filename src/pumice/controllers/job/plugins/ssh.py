@@ -4,7 +4,7 @@ import base64
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from pumice.controllers.base import Manifest
+from pumice.api.kinds import Manifest
 from pumice.controllers.job.names import hosts
 from pumice.controllers.job.plugins.base import JobPlugin, KeyMaker, Owned, flags, made_for, mount
 

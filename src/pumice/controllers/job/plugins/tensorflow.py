@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from pumice.controllers.base import Manifest
+from pumice.api.kinds import Manifest
 from pumice.controllers.job.names import host_name
 from pumice.controllers.job.plugins.base import (
     JobPlugin,

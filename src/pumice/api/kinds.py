@@ -1,0 +1,165 @@
+"""The kinds of object Pumice knows, and what an API server knows about each.
+
+The one list: the embedded cluster, the clients and the webhooks read it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pumice.errors import RejectedError
+
+Manifest = dict[str, Any]
+"""An object as it is written in YAML or JSON."""
+
+
+def kind_of(manifest: Mapping[str, Any]) -> str:
+    """Name the kind of an object with its API group: ``Pod``, ``Job.batch.volcano.sh``."""
+    group, slash, _ = str(manifest["apiVersion"]).partition("/")
+    return f"{manifest['kind']}.{group}" if slash else str(manifest["kind"])
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of object; ``name`` is what ``kind_of`` gives."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    short_names: tuple[str, ...] = ()
+    namespaced: bool = True
+    has_status: bool = False
+    """Whether status is a subresource of its own."""
+
+    @property
+    def name(self) -> str:
+        """Kind with group: ``Pod``, ``Job.batch.volcano.sh``."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+    @property
+    def api_version(self) -> str:
+        """Group and version as manifests write them."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def singular(self) -> str:
+        """Name of one, as typed on a command line."""
+        return self.kind.lower()
+
+
+def _in_namespace(
+    api_version: str, kind: str, plural: str, short: str = "", *, status: bool = False
+) -> Kind:
+    group, _, version = api_version.rpartition("/")
+    return Kind(group, version, kind, plural, tuple(short.split()), has_status=status)
+
+
+def _cluster_wide(
+    api_version: str, kind: str, plural: str, short: str = "", *, status: bool = False
+) -> Kind:
+    group, _, version = api_version.rpartition("/")
+    return Kind(
+        group, version, kind, plural, tuple(short.split()), namespaced=False, has_status=status
+    )
+
+
+_ADMISSION: Final = "admissionregistration.k8s.io"
+_BATCH: Final = "batch.volcano.sh/v1alpha1"
+_FLOW: Final = "flow.volcano.sh/v1alpha1"
+_SCHEDULING: Final = "scheduling.volcano.sh/v1beta1"
+
+BUILT_IN: Final[tuple[Kind, ...]] = (
+    _cluster_wide("v1", "Namespace", "namespaces", "ns", status=True),
+    _cluster_wide("v1", "Node", "nodes", "no", status=True),
+    _cluster_wide("v1", "PersistentVolume", "persistentvolumes", "pv", status=True),
+    _in_namespace("v1", "ConfigMap", "configmaps", "cm"),
+    _in_namespace("v1", "Event", "events", "ev"),
+    _in_namespace("v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", status=True),
+    _in_namespace("v1", "Pod", "pods", "po", status=True),
+    _in_namespace("v1", "ResourceQuota", "resourcequotas", "quota", status=True),
+    _in_namespace("v1", "Secret", "secrets"),
+    _in_namespace("v1", "Service", "services", "svc", status=True),
+    _in_namespace("v1", "ServiceAccount", "serviceaccounts", "sa"),
+    _cluster_wide(
+        f"{_ADMISSION}/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"
+    ),
+    _cluster_wide(
+        f"{_ADMISSION}/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"
+    ),
+    _in_namespace("apps/v1", "DaemonSet", "daemonsets", "ds", status=True),
+    _in_namespace("apps/v1", "Deployment", "deployments", "deploy", status=True),
+    _in_namespace("apps/v1", "ReplicaSet", "replicasets", "rs", status=True),
+    _in_namespace("apps/v1", "StatefulSet", "statefulsets", "sts", status=True),
+    _in_namespace("batch/v1", "CronJob", "cronjobs", "cj", status=True),
+    _in_namespace("batch/v1", "Job", "jobs", status=True),
+    _in_namespace("coordination.k8s.io/v1", "Lease", "leases"),
+    _in_namespace("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", "netpol"),
+    _in_namespace("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", "pdb", status=True),
+    _cluster_wide("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", "pc"),
+    _cluster_wide("storage.k8s.io/v1", "CSINode", "csinodes"),
+    _cluster_wide("storage.k8s.io/v1", "StorageClass", "storageclasses", "sc"),
+    _in_namespace(_BATCH, "CronJob", "cronjobs", "cronvcjob cronvj", status=True),
+    _in_namespace(_BATCH, "Job", "jobs", "vcjob vj", status=True),
+    _in_namespace("bus.volcano.sh/v1alpha1", "Command", "commands"),
+    _in_namespace(_FLOW, "JobFlow", "jobflows", "jf", status=True),
+    _in_namespace(_FLOW, "JobTemplate", "jobtemplates", "jt", status=True),
+    _cluster_wide("nodeinfo.volcano.sh/v1alpha1", "Numatopology", "numatopologies", "numatopo"),
+    _in_namespace(_SCHEDULING, "PodGroup", "podgroups", "pg podgroup-v1beta1"),
+    _cluster_wide(_SCHEDULING, "Queue", "queues", "q queue-v1beta1", status=True),
+    _cluster_wide("topology.volcano.sh/v1alpha1", "HyperNode", "hypernodes", "hn", status=True),
+)
+"""What is served from the start."""
+
+
+class Kinds:
+    """The kinds one store serves; it learns those it has not heard of from their first object."""
+
+    def __init__(self) -> None:
+        self._by_name = {kind.name: kind for kind in BUILT_IN}
+        self._by_plural = {(kind.group, kind.plural): kind for kind in BUILT_IN}
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(self._by_name.values())
+
+    def get(self, name: str) -> Kind | None:
+        """Give a kind by ``Kind`` or ``Kind.group``."""
+        return self._by_name.get(name)
+
+    def by_plural(self, group: str, plural: str) -> Kind | None:
+        """Give a kind by the last part of its address."""
+        return self._by_plural.get((group, plural))
+
+    def of(self, manifest: Manifest) -> Kind:
+        """Give the kind of an object, and learn it if it is new.
+
+        Raises:
+            RejectedError: no apiVersion or no kind.
+        """
+        version, kind = manifest.get("apiVersion"), manifest.get("kind")
+        if not (version and isinstance(version, str) and kind and isinstance(kind, str)):
+            raise RejectedError(
+                str(kind or "object"), problem="wanted apiVersion and kind, found neither or one"
+            )
+        group, slash, _ = version.partition("/")
+        return self._by_name.get(f"{kind}.{group}" if slash else kind) or self.learn(
+            version, kind, namespaced=bool((manifest.get("metadata") or {}).get("namespace"))
+        )
+
+    def learn(self, api_version: str, kind: str, *, namespaced: bool = True) -> Kind:
+        """Take in a kind that was not built in; its plural is guessed."""
+        group, _, version = api_version.rpartition("/")
+        new = Kind(group, version, kind, guess_plural(kind), namespaced=namespaced)
+        self._by_name[new.name] = new
+        self._by_plural[new.group, new.plural] = new
+        return new
+
+
+def guess_plural(kind: str) -> str:
+    """Give the plural Kubernetes would most probably use."""
+    word = kind.lower()
+    if word.endswith(("s", "x", "ch", "sh")):
+        return f"{word}es"
+    if word.endswith("y") and word[-2:-1] not in "aeiou":
+        return f"{word[:-1]}ies"
+    return f"{word}s"

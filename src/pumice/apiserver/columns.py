@@ -1,0 +1,273 @@
+"""Which columns a table of each kind has, with the cells of an object; those of Volcano's own.
+
+Pure; used by the tables alone.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from pumice.api.kinds import Manifest
+from pumice.apiserver.ages import age
+
+Cell = Callable[[Manifest, float], Any]
+_ROLE: Final = "node-role.kubernetes.io/"
+_OVER: Final = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column; those of priority 1 are shown by `-o wide` only."""
+
+    name: str
+    cell: Cell
+    type: str = "string"
+    priority: int = 0
+
+
+def dig(manifest: Mapping[str, Any], path: str) -> Any:
+    """Give what lies at a dotted path, None if there is nothing."""
+    value: Any = manifest
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _at(name: str, path: str, kind: str = "string", *, wide: bool = False) -> Column:
+    return Column(name, lambda manifest, _: dig(manifest, path), kind, int(wide))
+
+
+def _said(name: str, path: str, *, wide: bool = False) -> Column:
+    """Make a column that says so if there is nothing."""
+    return Column(name, lambda manifest, _: dig(manifest, path) or "<none>", "string", int(wide))
+
+
+def _since(name: str, path: str, *, wide: bool = False) -> Column:
+    return Column(name, lambda manifest, now: age(dig(manifest, path), now), "string", int(wide))
+
+
+def _count(name: str, path: str) -> Column:
+    return Column(name, lambda manifest, _: len(dig(manifest, path) or ()), "integer")
+
+
+NAME: Final = _at("Name", "metadata.name")
+AGE: Final = _since("Age", "metadata.creationTimestamp")
+
+
+def _conditions(manifest: Manifest) -> dict[str, str]:
+    found = dig(manifest, "status.conditions") or ()
+    return {condition["type"]: condition.get("status", "") for condition in found}
+
+
+def _node_status(node: Manifest, _: float) -> str:
+    ready = _conditions(node).get("Ready", "True") == "True"  # nodes of a file may not say
+    cordoned = ",SchedulingDisabled" if dig(node, "spec.unschedulable") else ""
+    return ("Ready" if ready else "NotReady") + cordoned
+
+
+def _node_roles(node: Manifest, _: float) -> str:
+    labels = dig(node, "metadata.labels") or {}
+    roles = sorted(label[len(_ROLE) :] for label in labels if label.startswith(_ROLE))
+    return ",".join(roles) or "<none>"
+
+
+def _pod_status(pod: Manifest, _: float) -> str:
+    status = pod.get("status") or {}
+    phase = status.get("phase", "")
+    if dig(pod, "metadata.deletionTimestamp"):
+        return "Terminating" if phase not in _OVER else phase
+    if status.get("reason"):
+        return str(status["reason"])
+    word = phase
+    for container in status.get("containerStatuses") or ():
+        state = container.get("state") or {}
+        word = dig(state, "waiting.reason") or dig(state, "terminated.reason") or word
+    return str(word)
+
+
+def _pod_ready(pod: Manifest, _: float) -> str:
+    statuses = dig(pod, "status.containerStatuses") or ()
+    ready = sum(bool(container.get("ready")) for container in statuses)
+    return f"{ready}/{len(dig(pod, 'spec.containers') or ())}"
+
+
+def _pod_restarts(pod: Manifest, _: float) -> int:
+    statuses = dig(pod, "status.containerStatuses") or ()
+    return sum(container.get("restartCount") or 0 for container in statuses)
+
+
+def _event_object(event: Manifest, _: float) -> str:
+    about = event.get("involvedObject") or {}
+    return f"{about.get('kind', '').lower()}/{about.get('name', '')}"
+
+
+def _event_seen(event: Manifest, now: float) -> str:
+    series = dig(event, "series.lastObservedTime")
+    moments = series, event.get("lastTimestamp"), event.get("eventTime")
+    return age(next((moment for moment in moments if moment), None), now)
+
+
+def _replicas(name: str, path: str) -> Column:
+    return Column(name, lambda manifest, _: dig(manifest, path) or 0, "integer")
+
+
+def _limit(name: str, path: str) -> Column:
+    """Make a column of a number or a percentage, which may be 0 or not there at all."""
+
+    def cell(manifest: Manifest, _: float) -> str:
+        found = dig(manifest, path)
+        return "N/A" if found is None else str(found)
+
+    return Column(name, cell)
+
+
+def _service_ports(service: Manifest, _: float) -> str:
+    ports = dig(service, "spec.ports") or ()
+    told = []
+    for port in ports:
+        on_node = f":{port['nodePort']}" if port.get("nodePort") else ""
+        told.append(f"{port.get('port')}{on_node}/{port.get('protocol', 'TCP')}")
+    return ",".join(told) or "<none>"
+
+
+def _deployment_ready(owner: Manifest, _: float) -> str:
+    ready = dig(owner, "status.readyReplicas") or 0
+    return f"{ready}/{dig(owner, 'spec.replicas') or 0}"
+
+
+def _used(quota: Manifest, *, limits: bool) -> str:
+    """Write what is used of what is allowed, requests or limits."""
+    hard, used = dig(quota, "status.hard") or {}, dig(quota, "status.used") or {}
+    names = sorted(name for name in hard if name.startswith("limits.") == limits)
+    return ", ".join(f"{name}: {used.get(name, '0')}/{hard[name]}" for name in names)
+
+
+_VOLCANO_JOB: Final = (
+    NAME,
+    _at("STATUS", "status.state.phase"),
+    _at("minAvailable", "status.minAvailable", "integer"),
+    _at("RUNNINGS", "status.running", "integer"),
+    _since("AGE", "metadata.creationTimestamp"),
+    _at("QUEUE", "spec.queue", wide=True),
+)
+_REPLICATED: Final = (
+    NAME,
+    _replicas("Desired", "spec.replicas"),
+    _replicas("Current", "status.replicas"),
+    _replicas("Ready", "status.readyReplicas"),
+    AGE,
+)
+GENERIC: Final = (NAME, AGE)
+"""For kinds without columns of their own."""
+COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
+    {
+        "ConfigMap": (NAME, _count("Data", "data"), AGE),
+        "Event": (
+            Column("Last Seen", _event_seen),
+            _at("Type", "type"),
+            _at("Reason", "reason"),
+            Column("Object", _event_object),
+            _at("Message", "message"),
+            _at("Source", "source.component", wide=True),
+            _since("First Seen", "firstTimestamp", wide=True),
+            _at("Count", "count", "integer", wide=True),
+            _at("Name", "metadata.name", wide=True),
+        ),
+        "Namespace": (NAME, _at("Status", "status.phase"), AGE),
+        "Node": (
+            NAME,
+            Column("Status", _node_status),
+            Column("Roles", _node_roles),
+            AGE,
+            _said("Version", "status.nodeInfo.kubeletVersion"),
+            _said("CPU", "status.allocatable.cpu", wide=True),
+            _said("Memory", "status.allocatable.memory", wide=True),
+            _said("Pods", "status.allocatable.pods", wide=True),
+        ),
+        "Pod": (
+            NAME,
+            Column("Ready", _pod_ready),
+            Column("Status", _pod_status),
+            Column("Restarts", _pod_restarts),
+            AGE,
+            _said("IP", "status.podIP", wide=True),
+            _said("Node", "spec.nodeName", wide=True),
+            _said("Nominated Node", "status.nominatedNodeName", wide=True),
+        ),
+        "PersistentVolumeClaim": (
+            NAME,
+            _at("Status", "status.phase"),
+            _at("Volume", "spec.volumeName"),
+            _at("StorageClass", "spec.storageClassName"),
+            AGE,
+        ),
+        "Secret": (NAME, _at("Type", "type"), _count("Data", "data"), AGE),
+        "Service": (
+            NAME,
+            _said("Type", "spec.type"),
+            _said("Cluster-IP", "spec.clusterIP"),
+            _said("External-IP", "spec.externalName"),
+            Column("Port(s)", _service_ports),
+            AGE,
+        ),
+        "PodDisruptionBudget.policy": (
+            NAME,
+            _limit("Min Available", "spec.minAvailable"),
+            _limit("Max Unavailable", "spec.maxUnavailable"),
+            _replicas("Allowed Disruptions", "status.disruptionsAllowed"),
+            AGE,
+        ),
+        "ResourceQuota": (
+            NAME,
+            Column("Request", lambda quota, _: _used(quota, limits=False)),
+            Column("Limit", lambda quota, _: _used(quota, limits=True)),
+            AGE,
+        ),
+        "Deployment.apps": (
+            NAME,
+            Column("Ready", _deployment_ready),
+            _replicas("Up-to-date", "status.updatedReplicas"),
+            _replicas("Available", "status.availableReplicas"),
+            AGE,
+        ),
+        "ReplicaSet.apps": _REPLICATED,
+        "StatefulSet.apps": _REPLICATED,
+        "PriorityClass.scheduling.k8s.io": (
+            NAME,
+            _at("Value", "value", "integer"),
+            Column("Global-Default", lambda m, _: bool(m.get("globalDefault")), "boolean"),
+            AGE,
+        ),
+        "Job.batch.volcano.sh": _VOLCANO_JOB,
+        "CronJob.batch.volcano.sh": (
+            NAME,
+            _at("Schedule", "spec.schedule"),
+            _at("Suspend", "spec.suspend", "boolean"),
+            _since("Last Schedule", "status.lastScheduleTime"),
+            AGE,
+        ),
+        "JobFlow.flow.volcano.sh": (NAME, _at("Status", "status.state.phase"), AGE),
+        "PodGroup.scheduling.volcano.sh": (
+            NAME,
+            _at("STATUS", "status.phase"),
+            _at("minMember", "spec.minMember", "integer"),
+            _at("RUNNINGS", "status.running", "integer"),
+            _since("AGE", "metadata.creationTimestamp"),
+            _at("QUEUE", "spec.queue", wide=True),
+        ),
+        "Queue.scheduling.volcano.sh": (
+            NAME,
+            _at("PARENT", "spec.parent"),
+            _at("STATE", "status.state", wide=True),
+            _at("WEIGHT", "spec.weight", "integer", wide=True),
+        ),
+        "HyperNode.topology.volcano.sh": (
+            NAME,
+            _at("Tier", "spec.tier"),
+            _at("TierName", "spec.tierName"),
+            _at("NodeCount", "status.nodeCount", "integer"),
+            AGE,
+        ),
+    }
+)

@@ -1,0 +1,176 @@
+"""What a server says it serves: groups, versions, resources; in both forms of discovery."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pumice.api.kinds import Kind, Kinds
+
+VERBS: Final = (
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+)
+SCALED: Final = frozenset({"Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps"})
+"""Kinds with a scale."""
+VERSION: Final = {
+    "major": "1",
+    "minor": "32",
+    "gitVersion": "v1.32.0+pumice",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "2026-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "python",
+    "platform": "linux/amd64",
+}
+AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+Resource = dict[str, Any]
+_Sub = tuple[str, str, str, str, tuple[str, ...]]
+_STATUS_VERBS: Final = ("get", "patch", "update")
+
+
+def _subresources(kind: Kind) -> list[_Sub]:
+    """Give name, group, version, kind and verbs of what lies below an object."""
+    found: list[_Sub] = []
+    if kind.has_status:
+        found.append(("status", kind.group, kind.version, kind.kind, _STATUS_VERBS))
+    if kind.name == "Pod":
+        found.append(("binding", "", "v1", "Binding", ("create",)))
+        found.append(("eviction", "policy", "v1", "Eviction", ("create",)))
+    if kind.name in SCALED:
+        found.append(("scale", "autoscaling", "v1", "Scale", _STATUS_VERBS))
+    return found
+
+
+def api_versions() -> Resource:
+    """Say which versions the core group has."""
+    return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+
+
+def _groups(kinds: Iterable[Kind]) -> dict[str, list[str]]:
+    """Give the versions of each named group, in the order they are known."""
+    groups: dict[str, list[str]] = {}
+    for kind in kinds:
+        versions = groups.setdefault(kind.group, [])
+        if kind.version not in versions:
+            versions.append(kind.version)
+    groups.pop("", None)
+    return groups
+
+
+def _group(name: str, versions: list[str]) -> Resource:
+    listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": listed, "preferredVersion": listed[0]}
+
+
+def api_groups(kinds: Kinds) -> Resource:
+    """List the named groups."""
+    groups = [_group(name, versions) for name, versions in _groups(kinds).items()]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+
+def api_group(kinds: Kinds, name: str) -> Resource | None:
+    """Describe one group, None if it is not served."""
+    versions = _groups(kinds).get(name)
+    if versions is None:
+        return None
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)}
+
+
+def api_resources(kinds: Kinds, group: str, version: str) -> Resource | None:
+    """List the resources of one version of a group, None if there are none."""
+    found = [kind for kind in kinds if (kind.group, kind.version) == (group, version)]
+    if not found:
+        return None
+    resources: list[Resource] = []
+    for kind in found:
+        whole = {"namespaced": kind.namespaced}
+        resources.append(
+            {
+                "name": kind.plural,
+                "singularName": kind.singular,
+                **whole,
+                "kind": kind.kind,
+                "verbs": list(VERBS),
+                "shortNames": list(kind.short_names),
+                "categories": ["all"] if kind.name in ("Pod", "Service") else [],
+            }
+        )
+        for name, its_group, its_version, its_kind, verbs in _subresources(kind):
+            place = {"group": its_group, "version": its_version} if its_group != group else {}
+            resources.append(
+                {
+                    "name": f"{kind.plural}/{name}",
+                    "singularName": "",
+                    **whole,
+                    **place,
+                    "kind": its_kind,
+                    "verbs": list(verbs),
+                }
+            )
+    version_text = f"{group}/{version}" if group else version
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": version_text,
+        "resources": resources,
+    }
+
+
+def aggregated(kinds: Kinds, *, core: bool) -> Resource:
+    """Describe all groups at once, or the core group."""
+    groups = {"": ["v1"]} if core else _groups(kinds)
+    items = [
+        {
+            "metadata": {"name": name, "creationTimestamp": None} if name else {},
+            "versions": [
+                {
+                    "version": version,
+                    "resources": _aggregated_resources(kinds, name, version),
+                    "freshness": "Current",
+                }
+                for version in versions
+            ],
+        }
+        for name, versions in groups.items()
+    ]
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    }
+
+
+def _aggregated_resources(kinds: Kinds, group: str, version: str) -> list[Resource]:
+    return [
+        {
+            "resource": kind.plural,
+            "responseKind": {"group": group, "version": version, "kind": kind.kind},
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
+            "singularResource": kind.singular,
+            "verbs": list(VERBS),
+            "shortNames": list(kind.short_names),
+            "categories": ["all"] if kind.name in ("Pod", "Service") else [],
+            "subresources": [
+                {
+                    "subresource": name,
+                    "responseKind": {
+                        "group": its_group,
+                        "version": its_version,
+                        "kind": its_kind,
+                    },
+                    "verbs": list(verbs),
+                }
+                for name, its_group, its_version, its_kind, verbs in _subresources(kind)
+            ],
+        }
+        for kind in kinds
+        if (kind.group, kind.version) == (group, version)
+    ]

@@ -1,0 +1,97 @@
+"""What a client is told when something cannot be done: Status objects in Kubernetes' words."""
+
+from http import HTTPStatus
+
+from pumice.api.kinds import Kind, Kinds, Manifest
+from pumice.errors import (
+    AlreadyExistsError,
+    ClusterError,
+    ConflictError,
+    DeniedError,
+    GoneError,
+    NotFoundError,
+    PumiceError,
+)
+
+_REASONS = {
+    400: "BadRequest",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    415: "UnsupportedMediaType",
+    429: "TooManyRequests",
+    500: "InternalError",
+    501: "NotImplemented",
+}
+
+
+class RequestError(PumiceError):
+    """A request that cannot be understood or is not served; ``code`` is that of the answer."""
+
+    def __init__(self, code: int, problem: str) -> None:
+        super().__init__()
+        self.code = code
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+def status(code: int, reason: str, message: str, details: Manifest | None = None) -> Manifest:
+    """Make a Status object."""
+    made: Manifest = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success" if code < HTTPStatus.BAD_REQUEST else "Failure",
+        "message": message,
+        "reason": reason,
+        "code": code,
+    }
+    if details:
+        made["details"] = details
+    return {key: value for key, value in made.items() if value != ""}
+
+
+def failure(error: PumiceError, kinds: Kinds) -> Manifest:
+    """Make the Status object that tells an error."""
+    if isinstance(error, RequestError):
+        return status(error.code, _REASONS.get(error.code, "Unknown"), str(error))
+    if not isinstance(error, ClusterError):
+        return status(400, "BadRequest", str(error))
+    kind = kinds.get(error.kind)
+    details = _details(kind, error.name)
+    return status(error.code, error.reason, _message(error, kind), details)
+
+
+def success(kind: Kind, name: str, uid: str = "") -> Manifest:
+    """Make the Status object of a deletion that is done."""
+    details = {**_details(kind, name), **({"uid": uid} if uid else {})}
+    return {**status(200, "", "", details)}
+
+
+def resource_of(kind: Kind) -> str:
+    """Name a kind as messages do: ``pods``, ``jobs.batch.volcano.sh``."""
+    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+
+
+def _details(kind: Kind | None, name: str) -> Manifest:
+    named = {"name": name} if name else {}
+    if kind is None:
+        return named
+    return {**named, **({"group": kind.group} if kind.group else {}), "kind": kind.plural}
+
+
+def _message(error: ClusterError, kind: Kind | None) -> str:
+    if isinstance(error, GoneError):
+        return f"too old resource version: {error.problem}"
+    if kind is None or isinstance(error, DeniedError):
+        plain = isinstance(error, DeniedError) or not error.kind
+        return error.problem if plain else str(error)
+    what = f'{resource_of(kind)} "{error.name}"'
+    if isinstance(error, NotFoundError):
+        return f"{what} not found" if error.name and error.problem == "not found" else str(error)
+    if isinstance(error, AlreadyExistsError):
+        return f"{what} already exists"
+    if isinstance(error, ConflictError):
+        return f"Operation cannot be fulfilled on {what}: {error.problem}"
+    return f'{kind.name} "{error.name}" is invalid: {error.problem}'

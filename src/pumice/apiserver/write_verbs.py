@@ -1,0 +1,194 @@
+"""The writing verbs of the API on a store, and what they become in a dry run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+from pumice.api.kinds import Kind, Manifest
+from pumice.apiserver.discovery import SCALED
+from pumice.apiserver.failures import RequestError
+from pumice.cluster.base import PatchType, Propagation
+from pumice.cluster.embedded.budgets import BUDGETS, refusal
+from pumice.cluster.embedded.patches import apply_patch
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import ConflictError, NotFoundError
+
+PATCHES: Final[Mapping[str, PatchType]] = MappingProxyType(
+    {
+        "application/json-patch+json": "json",
+        "application/merge-patch+json": "merge",
+        "application/strategic-merge-patch+json": "strategic",
+        "application/apply-patch+yaml": "apply",
+        "application/apply-patch+json": "apply",
+    }
+)
+_UNREAL: Final = frozenset({"log", "exec", "attach", "portforward", "proxy", "ephemeralcontainers"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What an address names: a kind, and within it a namespace, an object, a part of it."""
+
+    kind: Kind
+    namespace: str = ""
+    name: str = ""
+    part: str = ""
+
+
+def dry_run_copy(cluster: EmbeddedCluster, place: Place) -> EmbeddedCluster:
+    """Make a cluster in which a write to one object does the same, and nothing comes of it."""
+    copy = EmbeddedCluster(cluster.clock, admission=cluster.admission, record_events=False)
+    manifests = [*cluster.list("Namespace")[0]]
+    if place.kind.name != "Namespace" and place.name:
+        found = cluster.peek(place.kind.name, place.namespace, place.name)
+        manifests += [found] if found is not None else []
+    if place.kind.name == "Pod":
+        manifests += cluster.list("PriorityClass.scheduling.k8s.io")[0]
+    copy.restore(manifests)
+    return copy
+
+
+def no_part(place: Place) -> Exception:
+    """Make the error for a part of an object that is not served."""
+    if place.kind.name == "Pod" and place.part in _UNREAL:
+        return RequestError(
+            501, f"'{place.part}' of a pod is not served: pods of an embedded cluster run nothing"
+        )
+    problem = f"the server has no '{place.part}' of {place.kind.plural}"
+    return RequestError(404, problem)
+
+
+def create(cluster: EmbeddedCluster, place: Place, manifest: Manifest) -> Manifest:
+    """Add an object to a namespace that must be there."""
+    _settle_head(place, manifest)
+    if place.kind.namespaced:
+        namespace = manifest["metadata"].get("namespace") or "default"
+        if cluster.peek("Namespace", "", namespace) is None:
+            raise NotFoundError("Namespace", "", namespace)
+    return cluster.create(manifest)
+
+
+def update(cluster: EmbeddedCluster, place: Place, manifest: Manifest) -> Manifest:
+    """Replace an object, its status or its scale."""
+    if place.part == "scale":
+        return rescale(cluster, place, manifest)
+    _settle_head(place, manifest)
+    if place.part == "status":
+        return cluster.update_status(manifest)
+    if place.part:
+        raise no_part(place)
+    return cluster.update(manifest)
+
+
+def patch(
+    cluster: EmbeddedCluster, place: Place, changes: Any, patch_type: PatchType
+) -> tuple[Manifest, bool]:
+    """Change parts of an object; says also whether it is new, which an apply may make it."""
+    kind, namespace, name = place.kind.name, place.namespace, place.name
+    if place.part == "scale":
+        scaled = apply_patch(scale_of(cluster, place), changes, patch_type)
+        return rescale(cluster, place, scaled), False
+    if place.part not in ("", "status"):
+        raise no_part(place)
+    with cluster.lock:
+        is_new = patch_type == "apply" and cluster.peek(kind, namespace, name) is None
+        if is_new and not place.part:
+            return create(cluster, place, changes), True
+        made = cluster.patch(
+            kind, namespace, name, changes, patch_type=patch_type, subresource=place.part
+        )
+        return made, False
+
+
+def delete(cluster: EmbeddedCluster, place: Place, options: Mapping[str, Any]) -> Manifest | None:
+    """Ask for an object to go; gives it if something keeps it yet."""
+    kind, namespace, name = place.kind.name, place.namespace, place.name
+    wanted = options.get("preconditions") or {}
+    propagation = options.get("propagationPolicy") or "Background"
+    if options.get("orphanDependents"):
+        propagation = "Orphan"
+    grace = options.get("gracePeriodSeconds")
+    with cluster.lock:
+        uid = cluster.get(kind, namespace, name)["metadata"]["uid"]
+        version = wanted.get("resourceVersion")
+        found = cluster.get(kind, namespace, name)["metadata"]["resourceVersion"]
+        if version and version != found:
+            problem = f"wanted resourceVersion {version}, found {found}"
+            raise ConflictError(kind, namespace, name, problem)
+        cluster.delete(
+            kind,
+            namespace,
+            name,
+            grace_s=None if grace is None else int(grace),
+            propagation=cast("Propagation", propagation),
+            uid=wanted.get("uid") or "",
+        )
+        left = cluster.peek(kind, namespace, name)
+        return left if left is not None and left["metadata"]["uid"] == uid else None
+
+
+def bind(cluster: EmbeddedCluster, place: Place, binding: Manifest) -> None:
+    """Give a pod its node."""
+    node = (binding.get("target") or {}).get("name")
+    if not node:
+        raise RequestError(400, "wanted a binding with the name of a node as target, found none")
+    metadata = binding.get("metadata") or {}
+    annotations, uid = metadata.get("annotations") or {}, metadata.get("uid") or ""
+    cluster.bind(place.namespace, place.name, node, annotations, uid=uid)
+
+
+def check_budgets(cluster: EmbeddedCluster, place: Place) -> None:
+    """Refuse an eviction for which disruption budgets leave no room."""
+    pod = cluster.get("Pod", place.namespace, place.name)
+    problem = refusal(pod, cluster.list(BUDGETS, place.namespace)[0])
+    if problem:
+        raise RequestError(429 if problem.startswith("Cannot") else 500, problem)
+
+
+def scale_of(cluster: EmbeddedCluster, place: Place) -> Manifest:
+    """Give the scale of an object."""
+    if place.kind.name not in SCALED:
+        raise no_part(place)
+    manifest = cluster.get(place.kind.name, place.namespace, place.name)
+    metadata = manifest["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    labels = ((manifest.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "spec": {"replicas": (manifest.get("spec") or {}).get("replicas", 1)},
+        "status": {
+            "replicas": (manifest.get("status") or {}).get("replicas", 0),
+            "selector": ",".join(f"{key}={value}" for key, value in labels.items()),
+        },
+    }
+
+
+def rescale(cluster: EmbeddedCluster, place: Place, scale: Manifest) -> Manifest:
+    """Write the scale of an object."""
+    scale_of(cluster, place)
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if not isinstance(replicas, int) or replicas < 0:
+        raise RequestError(400, f"wanted a number of replicas, found {replicas!r}")
+    cluster.patch(place.kind.name, place.namespace, place.name, {"spec": {"replicas": replicas}})
+    return scale_of(cluster, place)
+
+
+def _settle_head(place: Place, manifest: Manifest) -> None:
+    """Complete an object by what its address says of it, and refuse another one."""
+    kind = place.kind
+    manifest.setdefault("apiVersion", kind.api_version)
+    manifest.setdefault("kind", kind.kind)
+    if (manifest["apiVersion"], manifest["kind"]) != (kind.api_version, kind.kind):
+        found = f"{manifest['kind']} of {manifest['apiVersion']}"
+        raise RequestError(400, f"wanted a {kind.kind} of {kind.api_version}, found a {found}")
+    metadata = manifest.setdefault("metadata", {})
+    if not isinstance(metadata, dict):
+        raise RequestError(400, "wanted metadata as a mapping")
+    wanted = {"name": place.name, "namespace": place.namespace}
+    for key, value in wanted.items():
+        if value and metadata.setdefault(key, value) != value:
+            problem = f"the {key} of the object ({metadata[key]}) is not the one asked for"
+            raise RequestError(400, f"{problem} ({value})")

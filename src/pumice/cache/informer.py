@@ -1,0 +1,337 @@
+"""Keeps a snapshot in step with a cluster: list, watch, convert, take in.
+
+Used by the scheduler's loop.  A bad object is told and skipped; it never stops the others.  Skipped
+means: a pod counts on its node as far as it can be read, and without a node it is not there; of
+anything else the last good version stays until it can be read again or goes.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from pumice.api.groups import PodGroup, PodGroupStatus
+from pumice.api.kinds import Manifest, kind_of
+from pumice.api.meta import KubeObject
+from pumice.api.nodes import Node
+from pumice.api.objects import KINDS, from_manifest
+from pumice.api.pods import Pod
+from pumice.cache.assume import Assumptions
+from pumice.cache.identity import key_of
+from pumice.cache.ingest import Ingest
+from pumice.cache.partial_pod import glimpse, is_glimpse
+from pumice.cluster.base import Cluster, Event
+from pumice.core.snapshot import Snapshot
+from pumice.errors import GoneError, NotFoundError
+
+_TYPES: Final[Mapping[str, type[KubeObject]]] = {
+    kind_of({"apiVersion": version, "kind": kind}): cls for (version, kind), cls in KINDS.items()
+}
+FOLLOWED: Final = tuple(_TYPES)
+"""Every kind the scheduler reads."""
+_GROUP: Final = "PodGroup.scheduling.volcano.sh"
+_REMEMBERED: Final = 1000
+_LITTER: Final = 20_000
+"""How much may be kept of pods gone by, and three times as much as of those that are there."""
+_STRANGE_RESOURCES: Final = 256
+"""How many resources that nobody has may be asked for; each is a row in every table."""
+_PATIENCE: Final = 600
+"""After how many syncs it is tried whether such resources are still asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadObject:
+    """An object that was skipped."""
+
+    kind: str
+    key: str
+    error: Exception
+
+
+class Informer:
+    """Follows a cluster into a snapshot; ``sync`` before each cycle."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        ingest: Ingest,
+        kinds: Iterable[str] = FOLLOWED,
+        *,
+        default_queue: str = "",
+        wants_node: Callable[[Node], bool] = lambda _: True,
+    ) -> None:
+        """Make one.
+
+        Groups that name no queue count for ``default_queue``; other nodes than those wanted are
+        taken not to be there.
+        """
+        self._cluster = cluster
+        self._ingest = ingest
+        ingest.snapshot.resources.most_asked = _STRANGE_RESOURCES
+        self._since = dict.fromkeys(kinds, "")
+        self._known: dict[str, dict[str, KubeObject]] = {kind: {} for kind in self._since}
+        self._assumed = Assumptions()
+        self._default_queue = default_queue
+        self._wants_node = wants_node
+        self.problems: deque[BadObject] = deque(maxlen=_REMEMBERED)
+        """Objects skipped lately, oldest first."""
+        self.skipped: Counter[str] = Counter()
+        """How many were skipped so far, by kind."""
+        self._bad: dict[str, dict[str, str]] = {kind: {} for kind in self._since}
+        """Versions of objects that were skipped, so that each is told once."""
+        self._loaded = self._torn = False
+        self._age = 0
+
+    def sync(self) -> int:
+        """Take in what changed since the last time; gives how many changes there were."""
+        if not self._loaded:
+            return self._load()
+        changes = 0
+        for kind, since in self._since.items():
+            try:
+                changes += self._watch(kind, since)
+            except GoneError:
+                changes += self._relist(kind)
+            except NotFoundError:  # a cluster without this kind
+                continue
+        self._age += 1
+        if self._is_littered():
+            self._start_anew()
+        self.settle()
+        return changes
+
+    def settle(self) -> None:
+        """Bring links up to date after assumptions were made or undone."""
+        while self._torn:
+            self._start_anew()
+        self._ingest.settle()
+
+    def _is_littered(self) -> bool:
+        if self.snapshot.resources.refused and self._age > _PATIENCE:
+            return True
+        return self._ingest.litter > max(_LITTER, 3 * len(self.snapshot.tasks.row_of))
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What is followed into."""
+        return self._ingest.snapshot
+
+    def known(self, kind: str, key: str) -> KubeObject | None:
+        """Give an object as the cluster told it last."""
+        return self._known[kind].get(key)
+
+    def counts(self) -> dict[str, int]:
+        """Count the objects known by kind."""
+        return {kind: len(things) for kind, things in self._known.items()}
+
+    # What is thought before the cluster tells
+
+    def assume(self, pod: str, node: str) -> None:
+        """Count a pod ("namespace/name") on a node until the cluster says so or ``undo``."""
+        known = self._known["Pod"].get(pod)
+        if isinstance(known, Pod):
+            self._assumed.bound(pod, known, node)
+            self._show("Pod", pod, known)
+
+    def assume_evicted(self, pod: str) -> None:
+        """Count a pod as leaving until the cluster says so or ``undo``."""
+        known = self._known["Pod"].get(pod)
+        if isinstance(known, Pod):
+            self._assumed.evicted(pod, known)
+            self._show("Pod", pod, known)
+
+    def hold(self, pod: str) -> None:
+        """Keep a pod from being placed until it has a node or ``undo``."""
+        known = self._known["Pod"].get(pod)
+        if isinstance(known, Pod):
+            self._assumed.held(pod, known)
+            self._show("Pod", pod, known)
+
+    def undo(self, pod: str, what: str = "") -> None:
+        """Count a pod as the cluster has it; ``what`` names "bound", "evicted" or "held" alone."""
+        known = self._known["Pod"].get(pod)
+        if self._assumed.forget(pod, what) and isinstance(known, Pod):
+            self._show("Pod", pod, known)
+
+    def waits_for(self, pod: str, uid: str, what: str) -> bool:
+        """Say whether the cluster has yet to tell that a pod is "bound" or "evicted"."""
+        return self._assumed.waits_for(pod, uid, what)
+
+    def assume_group(
+        self, group: str, status: PodGroupStatus, annotations: dict[str, str] | None = None
+    ) -> None:
+        """Take a group to have a status until the cluster says so or ``undo_group``."""
+        known = self._known[_GROUP].get(group)
+        if isinstance(known, PodGroup):
+            self._assumed.stated(group, known, status, annotations or {})
+            self._show(_GROUP, group, known)
+
+    def undo_group(self, group: str) -> None:
+        """Take a group as the cluster has it."""
+        known = self._known[_GROUP].get(group)
+        if self._assumed.forget_group(group) and known is not None:
+            self._show(_GROUP, group, known)
+
+    def _as_thought(self, key: str, thing: KubeObject) -> KubeObject:
+        """Give an object as the scheduler is to see it."""
+        if isinstance(thing, Pod):
+            return self._assumed.show_pod(key, thing)
+        if isinstance(thing, PodGroup):
+            if not thing.spec.queue and self._default_queue:
+                thing = replace(thing, spec=replace(thing.spec, queue=self._default_queue))
+            return self._assumed.show_group(key, thing)
+        return thing
+
+    # What the cluster tells
+
+    def _load(self) -> int:
+        """Take in everything there is."""
+        for kind in self._since:
+            try:
+                items, self._since[kind] = self._cluster.list(kind)
+            except NotFoundError:  # a cluster without this kind
+                continue
+            for manifest in items:
+                thing = self._read(kind, manifest)
+                if thing is not None:
+                    self._known[kind][key_of(thing)] = thing
+        self._show_all()
+        self.settle()
+        self._loaded = True
+        return sum(self.counts().values())
+
+    def _start_anew(self) -> None:
+        """Take in all that is known into an empty snapshot, so that memory follows the cluster."""
+        self._ingest = self._ingest.anew()
+        self._torn = False
+        self._age = 0
+        self._show_all()
+
+    def _show_all(self) -> None:
+        with self._ingest.counting_once():
+            for kind, things in self._known.items():
+                for key, thing in list(things.items()):
+                    self._show(kind, key, thing)
+
+    def _watch(self, kind: str, since: str) -> int:
+        """Take in what happened to objects of a kind; of each only what happened last."""
+        latest: dict[str, Event] = {}
+        for event in self._cluster.watch(kind, since=since):
+            self._since[kind] = event.object["metadata"]["resourceVersion"]
+            if event.type != "BOOKMARK":
+                key = _key(event.object)
+                if event.type == "DELETED":  # a successor of the same name starts anew
+                    latest.pop(key, None)
+                    self._drop(kind, key)
+                latest[key] = event
+        for key, event in latest.items():
+            if event.type != "DELETED":
+                self._take(kind, key, event.object)
+        return len(latest)
+
+    def _take(self, kind: str, key: str, manifest: Manifest) -> None:
+        thing = self._read(kind, manifest)
+        if thing is None:
+            return
+        known = self._known[kind].get(key)
+        self._known[kind][key] = thing
+        if not self._show(kind, key, thing) and known is not None:
+            self._known[kind][key] = known
+
+    def _show(self, kind: str, key: str, thing: KubeObject) -> bool:
+        """Let the scheduler see an object; gives whether it did not refuse all of it.
+
+        An object that cannot be taken in hurts only itself.  Should it have hurt the tables (none
+        is known to), all that is known is shown anew, without it.
+        """
+        if self._torn:
+            return True
+        thought = self._as_thought(key, thing)
+        error = self._put(thought)
+        if error is None:
+            return True
+        self._skip(kind, key, thing.metadata.resource_version, error)
+        rest = glimpse(thought) if isinstance(thought, Pod) and not is_glimpse(thought) else None
+        if self._ingest.torn:
+            self._torn = True
+            self._known[kind].pop(key)
+            if rest is not None:
+                self._known[kind][key] = rest
+            return True
+        return rest is not None and self._put(rest) is None
+
+    def _put(self, thing: KubeObject) -> Exception | None:
+        """Take an object in, or give what was wrong with it."""
+        try:
+            if isinstance(thing, Pod) and is_glimpse(thing) and not thing.spec.node_name:
+                self._ingest.delete(thing)
+            else:
+                self._ingest.upsert(thing)
+        except Exception as error:  # noqa: BLE001  # whatever an object holds, others go on
+            return error
+        return None
+
+    def _drop(self, kind: str, key: str) -> None:
+        self._bad[kind].pop(key, None)
+        known = self._known[kind].pop(key, None)
+        if known is not None:
+            if not self._torn:
+                self._ingest.delete(known)
+            if kind == "Pod":
+                self._assumed.forget(key)
+            elif kind == _GROUP:
+                self._assumed.forget_group(key)
+
+    def _relist(self, kind: str) -> int:
+        items, self._since[kind] = self._cluster.list(kind)
+        present = {_key(manifest) for manifest in items}
+        missing = [key for key in self._known[kind].keys() | self._bad[kind] if key not in present]
+        for key in missing:
+            self._drop(kind, key)
+        changed = [manifest for manifest in items if not self._is_known(kind, manifest)]
+        for manifest in changed:
+            self._take(kind, _key(manifest), manifest)
+        return len(missing) + len(changed)
+
+    def _is_known(self, kind: str, manifest: Manifest) -> bool:
+        known = self._known[kind].get(_key(manifest))
+        version = manifest["metadata"].get("resourceVersion")
+        return known is not None and known.metadata.resource_version == version
+
+    def _read(self, kind: str, manifest: Manifest) -> KubeObject | None:
+        """Give an object, of a bad pod what can be read; None for a bad one or one not wanted."""
+        try:
+            thing = _typed(kind, manifest)
+        except Exception as error:  # noqa: BLE001  # whatever an object holds, others go on
+            version = manifest["metadata"].get("resourceVersion", "")
+            self._skip(kind, _key(manifest), version, error)
+            return glimpse(manifest) if kind == "Pod" else None
+        if isinstance(thing, Node) and not self._wants_node(thing):
+            self._drop(kind, key_of(thing))
+            return None
+        return thing
+
+    def _skip(self, kind: str, key: str, version: str, error: Exception) -> None:
+        """Remember a bad object, once for each version of it."""
+        if self._bad[kind].get(key) != version:
+            self._bad[kind][key] = version
+            # a trace would hold on to the object and all that was around it
+            self.problems.append(BadObject(kind, key, error.with_traceback(None)))
+            self.skipped[kind] += 1
+
+
+def _typed(kind: str, manifest: Manifest) -> KubeObject:
+    """Read a manifest; only one that does not fit at once is looked at closely."""
+    try:
+        return msgspec.convert(manifest, _TYPES[kind])
+    except msgspec.ValidationError:
+        return from_manifest(manifest)
+
+
+def _key(manifest: Manifest) -> str:
+    metadata = manifest["metadata"]
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])

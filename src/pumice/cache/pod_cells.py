@@ -1,0 +1,134 @@
+"""What rows of tasks take from a pod alone: shape, label class, role and the cells beside them.
+
+Used by the rows of tasks.  Equal parts of pods get one number; numbers are never given back.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from pumice.api.annotations import (
+    NUMA_POLICY,
+    PREEMPTABLE,
+    REVOCABLE_ZONE,
+    STRATEGY_TYPE,
+    STRATEGY_WEIGHT,
+    TASK_SPEC,
+)
+from pumice.api.meta import epoch, is_true
+from pumice.api.pods import Pod
+from pumice.cache.identity import index_of, int32_of, time_of
+from pumice.cache.partial_pod import is_glimpse
+from pumice.cache.requests import learn, pod_nonzero, pod_request, resource_lists
+from pumice.core.shapes import Shape
+from pumice.core.snapshot import Snapshot
+from pumice.core.tables import NOWHERE
+
+TASK_PRIORITY = "volcano.sh/task-priority"
+_SHAPE_ANNOTATIONS = (
+    NUMA_POLICY,
+    STRATEGY_TYPE,
+    STRATEGY_WEIGHT,
+    REVOCABLE_ZONE,
+    PREEMPTABLE,
+)
+"""Pod annotations that node hooks look at; pods that differ in them differ in shape."""
+
+
+class PodCells(NamedTuple):
+    """Cells of a task that come from its pod alone; ``number`` is the one its name ends with."""
+
+    shape: int
+    best_effort: bool
+    label_class: int
+    priority: int
+    preemptable: bool
+    role: int
+    gated: bool
+    created: float
+    started: float
+    number: int
+
+
+class PodReader:
+    """Reads pods, and keeps the numbers of what is equal in them."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._shapes: dict[bytes, int] = {}
+        self._label_classes: dict[tuple[str, frozenset[tuple[str, str]]], int] = {}
+        self._roles: dict[str, int] = {}
+
+    def read(self, pod: Pod) -> PodCells:
+        """Give the cells of a pod; one that is bad in any way raises here."""
+        if not is_glimpse(pod):
+            learn(self.snapshot, *resource_lists(pod.spec), asked=True)
+        notes, labels = pod.metadata.annotations, pod.metadata.labels
+        shape = self._shape(pod)
+        mark = notes.get(PREEMPTABLE, labels.get(PREEMPTABLE))
+        role = notes.get(TASK_SPEC) or labels.get(TASK_SPEC) or ""
+        priority = 1 if pod.spec.priority is None else pod.spec.priority
+        return PodCells(  # by position, which is faster; there are very many pods
+            shape,
+            self.snapshot.shapes[shape].best_effort,
+            self._label_class(pod),
+            int32_of(notes.get(TASK_PRIORITY, ""), priority),
+            mark is None or is_true(mark),
+            self._role(role) if role else NOWHERE,
+            bool(pod.spec.scheduling_gates),
+            time_of(pod.metadata.creation_timestamp),
+            epoch(pod.status.start_time) if pod.status.start_time else np.nan,
+            index_of(pod.metadata.name),
+        )
+
+    def _shape(self, pod: Pod) -> int:
+        spec, marks = pod.spec, pod.metadata.annotations
+        kept = {name: marks[name] for name in _SHAPE_ANNOTATIONS if name in marks}
+        # only claims matter; every pod also mounts a token under a name of its own
+        claiming = [each for each in spec.volumes if each.persistent_volume_claim or each.ephemeral]
+        key = msgspec.json.encode(
+            (
+                spec.containers,
+                spec.init_containers,
+                spec.overhead,
+                spec.node_selector,
+                spec.affinity,
+                spec.tolerations,
+                spec.topology_spread_constraints,
+                claiming,
+                pod.metadata.namespace,
+                kept,
+                is_glimpse(pod),  # may ask for what has no row
+            )
+        )
+        known = self._shapes.get(key)
+        if known is None:
+            resources = self.snapshot.resources
+            shape = Shape(
+                id=len(self.snapshot.shapes),
+                request=pod_request(spec, resources)[:, None],
+                nonzero=pod_nonzero(spec, resources)[:, None],
+                namespace=pod.metadata.namespace,
+                spec=spec,
+                annotations=kept,
+            )
+            self.snapshot.shapes.append(shape)
+            known = self._shapes[key] = shape.id
+        return known
+
+    def _label_class(self, pod: Pod) -> int:
+        labels, namespace = pod.metadata.labels, pod.metadata.namespace
+        key = (namespace, frozenset(labels.items()))
+        known = self._label_classes.get(key)
+        if known is None:
+            known = self._label_classes[key] = len(self.snapshot.label_classes)
+            self.snapshot.label_classes.append((namespace, labels))
+        return known
+
+    def _role(self, name: str) -> int:
+        known = self._roles.get(name)
+        if known is None:
+            known = self._roles[name] = len(self.snapshot.roles)
+            self.snapshot.roles.append(name)
+        return known

@@ -1,0 +1,193 @@
+"""Plays the story on an embedded cluster in virtual time and writes down what happens.
+
+The scheduler, the controllers and the binder are those of a real cluster.  What is written down is
+what they decided and what became of the pods; nothing is made up.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pumice.api.annotations import GROUP_NAME
+from pumice.api.conf import parse_conf
+from pumice.api.kinds import Manifest
+from pumice.api.quantity import milli_value
+from pumice.cli.demo.story import USES, Script, job_manifest
+from pumice.clock import EPOCH, VirtualClock
+from pumice.cluster.base import Event
+from pumice.cluster.embedded.kubelet import Kubelet
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.serve.embedded import EmbeddedControlPlane
+from pumice.serve.scheduler import Cycle
+
+_GRACE_S: Final = 2.0
+_IDLE_S: Final = 5.0
+"""The longest time without a cycle: what is measured changes by itself."""
+_SCRAPE_S: Final = 15.0
+"""How often the use of nodes is measured."""
+_OVER: Final = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True)
+class Happening:
+    """One thing that happened to a pod: bind, evict or finish; times are seconds of the story."""
+
+    at: float
+    what: str
+    pod: str
+    job: str
+    node: str
+    whom: str = ""
+    """Of an eviction: the job that the room is for, empty if for none."""
+    by: str = ""
+    """Of an eviction: the action that decided it."""
+
+
+@dataclass
+class Played:
+    """What happened in all."""
+
+    script: Script
+    happenings: list[Happening] = field(default_factory=list)
+    waits: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
+    """Job to the sentences with which cycles left it waiting, each once."""
+    held: list[tuple[float, dict[str, float]]] = field(default_factory=list)
+    """Cpus that queues hold, each time they change."""
+    measured: list[tuple[float, dict[str, float]]] = field(default_factory=list)
+    """Percent of cpu in use by node, at each measurement."""
+    phases: dict[str, str] = field(default_factory=dict)
+    """How jobs ended."""
+    priorities: dict[str, int] = field(default_factory=dict)
+    """Job to the priority of its pods."""
+    queues: dict[str, str] = field(default_factory=dict)
+    """Job to the queue of its pod group."""
+    cycles: int = 0
+
+    def of(self, what: str, **facts: str) -> list[Happening]:
+        """Give what happened of one kind, with some facts."""
+        return [
+            each
+            for each in self.happenings
+            if each.what == what and all(getattr(each, k) == v for k, v in facts.items())
+        ]
+
+
+class Player:
+    """One performance."""
+
+    def __init__(self, script: Script) -> None:
+        self.played = Played(script)
+        cluster = EmbeddedCluster(VirtualClock(EPOCH))
+        self._cluster = cluster
+        self._plane = EmbeddedControlPlane(
+            parse_conf(script.conf, source="story.yaml"),
+            cluster=cluster,
+            kubelet=Kubelet(cluster, grace_s=_GRACE_S),
+            idle_period_s=_IDLE_S,
+            usage=self._usage,
+        )
+        self._job_of: dict[str, str] = {}
+        """Pod to its job, pods that are gone included."""
+        self._node_of: dict[str, str] = {}
+        """Pods that hold a place, and where."""
+        self._plane.on_cycle.append(self._note_cycle)
+        cluster.listeners.append(self._note_event)
+        for manifest in script.objects:
+            cluster.create(manifest)
+
+    def play(self) -> Played:
+        """Let the jobs arrive, each at its time, and time pass until the story is over."""
+        played = self.played
+        for chapter in played.script.chapters:
+            played.cycles += self._plane.run(EPOCH + chapter.at)
+            for job in chapter.jobs:
+                self._cluster.create(job_manifest(job))
+        played.cycles += self._plane.run(EPOCH + played.script.until)
+        for job in self._cluster.list("Job.batch.volcano.sh")[0]:
+            phase = ((job.get("status") or {}).get("state") or {}).get("phase", "")
+            played.phases[job["metadata"]["name"]] = phase
+        return played
+
+    def _seconds(self) -> float:
+        return self._cluster.now() - EPOCH
+
+    # What is written down
+
+    def _note_event(self, kind: str, event: Event) -> None:
+        """Follow pods: to which job they belong, and when they end."""
+        if kind == "PodGroup.scheduling.volcano.sh":
+            job = self._of_group(event.object["metadata"]["name"])
+            self.played.queues[job] = event.object["spec"]["queue"]
+        if kind != "Pod":
+            return
+        pod = event.object
+        key = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        group = (pod["metadata"].get("annotations") or {}).get(GROUP_NAME, "")
+        job = self._job_of[key] = self._of_group(group)
+        self.played.priorities[job] = int(pod["spec"].get("priority") or 0)
+        if (pod.get("status") or {}).get("phase") in _OVER and key in self._node_of:
+            self._note(self._seconds(), "finish", key)
+            del self._node_of[key]
+
+    def _note(self, at: float, what: str, pod: str, whom: str = "", by: str = "") -> None:
+        job, node = self._job_of.get(pod, ""), self._node_of[pod]
+        self.played.happenings.append(Happening(at, what, pod, job, node, whom, by))
+
+    def _note_cycle(self, cycle: Cycle) -> None:
+        """Write down who was bound and evicted, who waits and why, and what queues hold."""
+        at, decisions, played = cycle.at - EPOCH, cycle.decisions, self.played
+        for pod in cycle.applied.evicted:
+            whom = decisions.beneficiaries.get(pod, "")
+            by = decisions.evicted_by.get(pod, "")
+            self._note(at, "evict", pod, self._job_of.get(whom) or self._of_group(whom), by)
+            del self._node_of[pod]
+        for pod in cycle.applied.bound:
+            self._node_of[pod] = decisions.binds[pod]
+            self._note(at, "bind", pod)
+        for group, sentence in decisions.explanations.items():
+            told = played.waits.setdefault(self._of_group(group), [])
+            if not told or told[-1][1] != sentence:
+                told.append((at, sentence))
+        held = {
+            queue["metadata"]["name"]: _cpus(queue)
+            for queue in self._cluster.list("Queue.scheduling.volcano.sh")[0]
+        }
+        if not played.held or played.held[-1][1] != held:
+            played.held.append((at, held))
+
+    def _of_group(self, group: str) -> str:
+        """Name the job of a pod group, which is called after it and its uid."""
+        name = group.rpartition("/")[2]
+        return next((job for job in self.played.script.jobs if name.startswith(f"{job}-")), name)
+
+    def _usage(self, now: float) -> Mapping[str, Any]:
+        """Measure nodes as a metrics server would: from time to time, what pods really use."""
+        measured = self.played.measured
+        if not measured or now - EPOCH - measured[-1][0] >= _SCRAPE_S:
+            used: dict[str, float] = {}
+            for pod in self._cluster.list("Pod")[0]:
+                if (pod.get("status") or {}).get("phase") == "Running":
+                    node = pod["spec"]["nodeName"]
+                    uses = (pod["metadata"].get("annotations") or {}).get(USES, "0")
+                    used[node] = used.get(node, 0.0) + float(uses)
+            measured.append((now - EPOCH, _percent(self._cluster.list("Node")[0], used)))
+        at, load = measured[-1]
+        return {
+            node: {"cpu": part, "memory": 0.0, "metricsTime": EPOCH + at}
+            for node, part in load.items()
+        }
+
+
+def _percent(nodes: list[Manifest], used: Mapping[str, float]) -> dict[str, float]:
+    """Give the part of each node's cpus in use; no node gives more than it has."""
+    out = {}
+    for node in nodes:
+        name, offered = node["metadata"]["name"], node["status"]["allocatable"]["cpu"]
+        whole = milli_value(offered) / 1000
+        out[name] = round(min(100.0, 100.0 * used.get(name, 0.0) / whole), 1)
+    return out
+
+
+def _cpus(queue: Manifest) -> float:
+    amounts = (queue.get("status") or {}).get("allocated") or {}
+    return milli_value(amounts.get("cpu", "0")) / 1000

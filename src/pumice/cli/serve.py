@@ -1,0 +1,99 @@
+"""`pumice serve`: the scheduler, the controllers and the webhooks as processes.
+
+Flags are Volcano's own and read in Go's way, so click only finds the command; what is needed to
+serve is loaded when something is served.
+"""
+
+import shutil
+from typing import Any, Final
+
+import click
+
+from pumice import __version__
+from pumice.serve.flag_tables import TABLES, default_of
+from pumice.serve.flags import Flag
+from pumice.serve.parse_options import read_options
+
+_SUMMARIES: Final = {
+    "scheduler": "Decide where pods run; takes the flags of vc-scheduler.",
+    "controllers": "Run jobs, queues, flows; takes the flags of vc-controller-manager.",
+    "webhooks": "Check and complete new objects; takes the flags of vc-webhook-manager.",
+    "all": "All three in one process.",
+}
+
+
+class ServeCommand(click.Command):
+    """A command whose words are not click's to read."""
+
+    def __init__(self, process: str) -> None:
+        super().__init__(process, help=_SUMMARIES[process], add_help_option=False)
+        self.process = process
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Leave all words as they are."""
+        ctx.args = args
+        return args
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Read the flags and serve."""
+        told = read_options(self.process, ctx.args)
+        if told.parsed.wants_help:
+            click.echo(help_text(self.process))
+            return
+        if told.parsed.wants_version:
+            click.echo(f"pumice {__version__}")
+            return
+        from pumice.serve.wiring import serve as run  # noqa: PLC0415
+
+        ctx.exit(run(told))
+
+
+def help_text(process: str) -> str:
+    """Say what a process does and what it can be told."""
+    width = min(shutil.get_terminal_size().columns, 100)
+    formatter = click.HelpFormatter(width=width)
+    formatter.write_usage(f"pumice serve {process}", "[--flag=value]...")
+    formatter.write_paragraph()
+    formatter.write_text(_SUMMARIES[process])
+    used = [flag for flag in TABLES[process] if not flag.ignored]
+    with formatter.section("Flags"):
+        formatter.write_dl([(shown(flag), _help(process, flag)) for flag in used])
+    ignored = ", ".join(shown(flag) for flag in TABLES[process] if flag.ignored)
+    with formatter.section("Accepted without effect"):
+        formatter.write_text(ignored)
+    return formatter.getvalue().rstrip()
+
+
+def shown(flag: Flag) -> str:
+    """Write a flag as it is typed."""
+    return f"-{flag.name}" if len(flag.name) == 1 else f"--{flag.name}"
+
+
+def _help(process: str, flag: Flag) -> str:
+    default = written_default(process, flag)
+    return f"{flag.help} [{default}]" if default else flag.help
+
+
+def written_default(process: str, flag: Flag) -> str:
+    """Write a default as it would be typed; nothing if it is empty."""
+    value = default_of(process, flag)
+    if flag.kind == "bool":
+        return str(value).lower()
+    if flag.kind == "duration":
+        return f"{value:g}s"
+    if flag.kind == "gates":
+        return ", ".join(f"{name}={str(on).lower()}" for name, on in value.items())
+    if flag.kind in ("array", "slice"):
+        return ",".join(value)
+    if flag.kind == "float":
+        return f"{value:g}"
+    return str(value)
+
+
+@click.group(help="Serve a real cluster: scheduler, controllers, webhooks, or all in one.")
+def serve() -> None:
+    """Serve a real cluster."""
+
+
+for _process in _SUMMARIES:
+    serve.add_command(ServeCommand(_process))

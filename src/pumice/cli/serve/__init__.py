@@ -1,1 +1,0 @@
-"""The command group `pumice serve`: Pumice as a process on a real cluster."""

@@ -1,0 +1,86 @@
+"""What operators do to nodes: add, cordon, drain, lose; on the embedded store."""
+
+from collections.abc import Mapping, Sequence
+
+from pumice.api.kinds import Manifest
+from pumice.cluster.embedded.identity import timestamp
+from pumice.cluster.embedded.pods import with_condition
+from pumice.cluster.embedded.store import EmbeddedCluster
+
+_OVER = frozenset({"Succeeded", "Failed"})
+
+
+def add_node(
+    cluster: EmbeddedCluster,
+    name: str,
+    resources: Mapping[str, str],
+    *,
+    labels: Mapping[str, str] | None = None,
+    taints: Sequence[Manifest] = (),
+) -> Manifest:
+    """Add a node that is ready and has these resources; pods default to 110."""
+    amounts = {"pods": "110", **resources}
+    now = timestamp(cluster.now())
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+    node: Manifest = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
+        "spec": {"taints": list(taints)} if taints else {},
+        "status": {
+            "capacity": dict(amounts),
+            "allocatable": dict(amounts),
+            "conditions": with_condition((), ready, now),
+        },
+    }
+    return cluster.create(node)
+
+
+def cordon(cluster: EmbeddedCluster, name: str) -> None:
+    """Let no new pods on a node."""
+    cluster.patch("Node", "", name, {"spec": {"unschedulable": True}})
+
+
+def uncordon(cluster: EmbeddedCluster, name: str) -> None:
+    """Let pods on a node again."""
+    cluster.patch("Node", "", name, {"spec": {"unschedulable": None}})
+
+
+def drain(cluster: EmbeddedCluster, name: str) -> list[str]:
+    """Cordon a node and evict its pods but those of daemon sets; gives each "namespace/name"."""
+    cordon(cluster, name)
+    evicted = []
+    for pod in pods_on(cluster, name):
+        owners = pod["metadata"].get("ownerReferences") or ()
+        if not any(owner.get("kind") == "DaemonSet" for owner in owners):
+            namespace, pod_name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+            cluster.evict(namespace, pod_name, f"node {name} is drained")
+            evicted.append(f"{namespace}/{pod_name}")
+    return evicted
+
+
+def lose(cluster: EmbeddedCluster, name: str) -> list[str]:
+    """Take a node away with all that ran there; gives "namespace/name" of each pod lost."""
+    cluster.delete("Node", "", name)
+    return lose_pods(cluster, name)
+
+
+def lose_pods(cluster: EmbeddedCluster, name: str) -> list[str]:
+    """Take away the pods of a node that is gone; gives "namespace/name" of each.
+
+    As on a real cluster pods that were not over fail first, so that their owners see why they go.
+    """
+    lost = []
+    for pod in pods_on(cluster, name):
+        namespace, pod_name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        if (pod.get("status") or {}).get("phase") not in _OVER:
+            status = {"phase": "Failed", "reason": "NodeLost", "message": f"node {name} is gone"}
+            cluster.merge_status("Pod", namespace, pod_name, status)
+        cluster.delete("Pod", namespace, pod_name, grace_s=0)
+        lost.append(f"{namespace}/{pod_name}")
+    return lost
+
+
+def pods_on(cluster: EmbeddedCluster, name: str) -> list[Manifest]:
+    """Give the pods bound to a node."""
+    return [pod for pod in cluster.list("Pod")[0] if pod["spec"].get("nodeName") == name]

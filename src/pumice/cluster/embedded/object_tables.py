@@ -1,0 +1,139 @@
+"""Where the embedded cluster's objects lie: tables by kind, versions, owners, histories.
+
+Used by the store and its garbage collector, which know the rules; here an object is put down or
+taken away and that is remembered, nothing else.  An object on the shelf is never changed in
+place: a change puts down a new one that may share parts with the old.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from pumice.api.kinds import Kind, Kinds, Manifest
+from pumice.cluster.base import Event
+from pumice.cluster.embedded.watch_history import History
+from pumice.errors import NotFoundError
+
+Listener = Callable[[str, Event], None]
+
+
+class Ref(NamedTuple):
+    """Where an object lies."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class Table:
+    """All objects of one kind, by namespace and name, and what happened to them."""
+
+    __slots__ = ("history", "kind", "spaces")
+
+    def __init__(self, kind: Kind, history: int) -> None:
+        self.kind = kind
+        self.spaces: dict[str, dict[str, Manifest]] = {}
+        self.history = History(kind.name, history)
+
+    def find(self, namespace: str, name: str) -> Manifest | None:
+        """Give one object, None if there is none."""
+        space = self.spaces.get(namespace)
+        return None if space is None else space.get(name)
+
+    def all(self, namespace: str = "") -> Iterator[Manifest]:
+        """Give the objects of one namespace or of all, by namespace and name."""
+        for space in (namespace,) if namespace else sorted(self.spaces):
+            objects = self.spaces.get(space)
+            if objects:
+                yield from map(objects.__getitem__, sorted(objects))
+
+
+class ObjectTables:
+    """Objects with one version counter for all of them."""
+
+    def __init__(self, history: int) -> None:
+        self.kinds = Kinds()
+        self.version = 0
+        self.listeners: list[Listener] = []
+        self._history = history
+        self._tables: dict[str, Table] = {}
+        self._by_uid: dict[str, Ref] = {}
+        self._dependents: dict[str, dict[Ref, None]] = {}
+
+    def table(self, kind: str) -> Table:
+        """Give the table of a kind.
+
+        Raises:
+            NotFoundError: no object of such a kind was ever there.
+        """
+        table = self._tables.get(kind)
+        if table is None:
+            known = self.kinds.get(kind)
+            if known is None:
+                raise NotFoundError(kind, problem="the cluster serves no such kind")
+            table = self._tables[kind] = Table(known, self._history)
+        return table
+
+    def tables(self) -> Iterable[Table]:
+        """Give the tables of all kinds that were used."""
+        return list(self._tables.values())
+
+    def find(self, ref: Ref) -> Manifest | None:
+        """Give one object, None if there is none."""
+        return self.table(ref.kind).find(ref.namespace, ref.name)
+
+    def owner(self, uid: str) -> Ref | None:
+        """Say where the object with a uid lies."""
+        return self._by_uid.get(uid)
+
+    def dependents(self, uid: str) -> list[Ref]:
+        """Say which objects name an owner, oldest first."""
+        return list(self._dependents.get(uid, ()))
+
+    def put(self, table: Table, manifest: Manifest, old: Manifest | None) -> None:
+        """Put down an object whose metadata is its own; gives it the next version."""
+        self.version += 1
+        metadata = manifest["metadata"]
+        metadata["resourceVersion"] = str(self.version)
+        namespace, name = metadata.get("namespace", ""), metadata["name"]
+        space = table.spaces.get(namespace)
+        if space is None:
+            space = table.spaces[namespace] = {}
+        space[name] = manifest
+        owners = metadata.get("ownerReferences")
+        if old is None:
+            self._by_uid[metadata["uid"]] = Ref(table.kind.name, namespace, name)
+            self._link(Ref(table.kind.name, namespace, name), owners)
+        elif owners != old["metadata"].get("ownerReferences"):
+            self._unlink(Ref(table.kind.name, namespace, name), old)
+            self._link(Ref(table.kind.name, namespace, name), owners)
+        self._tell(table, Event("ADDED" if old is None else "MODIFIED", manifest))
+
+    def drop(self, table: Table, manifest: Manifest) -> None:
+        """Take an object away."""
+        self.version += 1
+        metadata = {**manifest["metadata"], "resourceVersion": str(self.version)}
+        namespace, name = metadata.get("namespace", ""), metadata["name"]
+        del table.spaces[namespace][name]
+        if not table.spaces[namespace]:
+            del table.spaces[namespace]
+        del self._by_uid[metadata["uid"]]
+        self._unlink(Ref(table.kind.name, namespace, name), manifest)
+        self._tell(table, Event("DELETED", {**manifest, "metadata": metadata}))
+
+    def _tell(self, table: Table, event: Event) -> None:
+        table.history.add(self.version, event)
+        for listener in self.listeners:
+            listener(table.kind.name, event)
+
+    def _link(self, ref: Ref, owners: list[Manifest] | None) -> None:
+        for owner in owners or ():
+            self._dependents.setdefault(owner["uid"], {})[ref] = None
+
+    def _unlink(self, ref: Ref, manifest: Manifest) -> None:
+        for owner in manifest["metadata"].get("ownerReferences") or ():
+            uid = owner["uid"]
+            links = self._dependents.get(uid)
+            if links is not None:
+                links.pop(ref, None)
+                if not links:
+                    del self._dependents[uid]

@@ -1,0 +1,137 @@
+"""Which events are worth a request: the same again is counted, and told more and more seldom.
+
+Used by the client.  Decides only; sends nothing.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from pumice.api.kinds import Manifest
+
+_REMEMBERED: Final = 4096
+_FIRST_S: Final = 10.0
+_LONGEST_S: Final = 300.0
+_BURST: Final = 25.0  # different events about one object by one source, then one in _REFILL_S
+_REFILL_S: Final = 300.0
+_LONGEST_NAME: Final = 230
+
+
+class Story(NamedTuple):
+    """What makes two events the same."""
+
+    about: str
+    type: str
+    reason: str
+    message: str
+    source: str
+
+
+@dataclass(slots=True)
+class _Told:
+    """An event that was written."""
+
+    namespace: str
+    name: str
+    count: int
+    next_at: float
+    interval_s: float
+
+
+class Count(NamedTuple):
+    """An event that is there already and has happened again."""
+
+    namespace: str
+    name: str
+    patch: Manifest
+
+
+class EventCorrelator:
+    """Remembers the latest events; ``wall`` gives seconds since 1970."""
+
+    def __init__(self, wall: Callable[[], float]) -> None:
+        self._wall = wall
+        self._told: OrderedDict[Story, _Told] = OrderedDict()
+        self._room: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
+        self._last = 0
+
+    def again(self, story: Story) -> Count | bool:
+        """Give what is to be patched if an event was told before; True if nothing is to be sent.
+
+        False means that it is new.
+        """
+        told = self._told.get(story)
+        if told is None:
+            return False
+        self._told.move_to_end(story)
+        told.count += 1
+        now = self._wall()
+        if now < told.next_at:
+            return True
+        told.interval_s = min(told.interval_s * 2.0, _LONGEST_S)
+        told.next_at = now + told.interval_s
+        patch = {"count": told.count, "lastTimestamp": _timestamp(now)}
+        return Count(told.namespace, told.name, patch)
+
+    def new(self, about: Manifest, story: Story) -> Manifest | None:
+        """Give an event to be written, None if there were too many about this object."""
+        now = self._wall()
+        if not self._has_room((story.source, story.about), now):
+            return None
+        metadata = about["metadata"]
+        namespace = metadata.get("namespace") or "default"
+        self._last = max(self._last + 1, int(now * 1e9))
+        name = f"{metadata['name'][:_LONGEST_NAME]}.{self._last:x}"
+        self._told[story] = _Told(namespace, name, 1, now + _FIRST_S, _FIRST_S)
+        if len(self._told) > _REMEMBERED:
+            self._told.popitem(last=False)
+        return _event(about, story, (namespace, name), _timestamp(now))
+
+    def forget(self, story: Story) -> None:
+        """Take an event for new the next time: it is gone, or was never written."""
+        self._told.pop(story, None)
+
+    def _has_room(self, key: tuple[str, str], now: float) -> bool:
+        room, last = self._room.pop(key, (_BURST, now))
+        room = min(_BURST, room + (now - last) / _REFILL_S)
+        self._room[key] = (room - 1.0 if room >= 1.0 else room), now
+        if len(self._room) > _REMEMBERED:
+            self._room.popitem(last=False)
+        return room >= 1.0
+
+
+def story_of(about: Manifest, event_type: str, reason: str, message: str, source: str) -> Story:
+    """Give what makes an event the same as another."""
+    metadata = about["metadata"]
+    place = f"{about['kind']}/{metadata.get('namespace') or ''}/{metadata['name']}"
+    return Story(metadata.get("uid") or place, event_type, reason, message, source)
+
+
+def _event(about: Manifest, story: Story, place: tuple[str, str], moment: str) -> Manifest:
+    metadata = about["metadata"]
+    fields = ("namespace", "name", "uid", "resourceVersion")
+    involved = {key: metadata[key] for key in fields if metadata.get(key)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": place[1], "namespace": place[0]},
+        "involvedObject": {
+            "apiVersion": about["apiVersion"],
+            "kind": about["kind"],
+            **involved,
+        },
+        "type": story.type,
+        "reason": story.reason,
+        "message": story.message[:1024],  # more is refused
+        "source": {"component": story.source},
+        "reportingComponent": story.source,
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "count": 1,
+    }
+
+
+def _timestamp(moment: float) -> str:
+    return datetime.fromtimestamp(int(moment), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,177 @@
+"""What is known of the objects of one kind: each as it was last told, in the order of changes.
+
+Written by a reflector, read by any thread.  Objects are shared with the readers: nobody changes
+them.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from pumice.api.kinds import Manifest
+from pumice.cluster.base import Event
+from pumice.errors import GoneError, RejectedError
+
+_REMEMBERED: Final = 10_000
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+_Events = list[Event]
+_Changes = list[tuple[int, Event]]
+
+
+class _Entry(NamedTuple):
+    """An object, the version it was last changed at and the one it appeared at."""
+
+    changed: int
+    appeared: int
+    object: Manifest
+
+
+class ObjectCache:
+    """Objects of one kind.
+
+    Of each object only the last change is kept, and of the deleted ones the latest: a reader that
+    comes late is told where things stand, not each step on the way.  Versions are compared as
+    numbers, as API servers promise.
+    """
+
+    def __init__(self, kind: str, remembered: int = _REMEMBERED) -> None:
+        self.kind = kind
+        self.synced = False
+        """Whether there was a complete list; a kind the server does not have counts as empty."""
+        self.version = 0
+        """The version up to which all is known; 0 while there is none."""
+        self._remembered = remembered
+        self._forgotten = 0
+        self._entries: dict[Key, _Entry] = {}  # by the version of their last change
+        self._deleted: dict[tuple[str, str, str], _Entry] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def replace(self, items: Iterable[Manifest], version: str) -> bool:
+        """Start over from a complete list; says whether anything differs from what was known.
+
+        Readers get GoneError for older versions, and list again from here.
+        """
+        found = [(_key(item), _version(item["metadata"]), item) for item in items]
+        found.sort(key=lambda each: each[1])
+        with self._lock:
+            known, self._entries = self._entries, {}
+            for key, changed, item in found:
+                old = known.get(key)
+                same = old is not None and old.changed == changed
+                self._entries[key] = old if same and old else _Entry(changed, changed, item)
+            self.version = int(version or 0)
+            differs = not self.synced or self._entries != known
+            if differs:
+                self._deleted.clear()
+                self._forgotten = self.version
+            self.synced = True
+        return differs
+
+    def apply(self, events: Iterable[Event]) -> int:
+        """Take in steps of a watch; gives how many were news."""
+        news = 0
+        with self._lock:
+            for event in events:
+                version = _version(event.object["metadata"])
+                if version <= self.version:  # told before
+                    continue
+                self.version = version
+                if event.type != "BOOKMARK":
+                    news += 1
+                    self._take(event, version)
+        return news
+
+    def get(self, namespace: str, name: str) -> Manifest | None:
+        """Give one object, None if there is none."""
+        entry = self._entries.get((namespace, name))
+        return None if entry is None else entry.object
+
+    def list(
+        self, namespace: str = "", labels: Mapping[str, str] | None = None
+    ) -> tuple[list[Manifest], str]:
+        """Give objects by namespace and name, and the version from which to watch."""
+        with self._lock:
+            version = str(self.version)
+            entries = [*self._entries.items()]
+        entries.sort()
+        items = [e.object for key, e in entries if not namespace or key[0] == namespace]
+        if labels:
+            wanted = labels.items()
+            items = [m for m in items if wanted <= (m["metadata"].get("labels") or {}).items()]
+        return items, version
+
+    def since(self, text: str, namespace: str = "") -> _Events:
+        """Give what happened after a version; without one, what is there.
+
+        Raises:
+            GoneError: some of it is forgotten, or the version is still to come.
+            RejectedError: no version at all.
+        """
+        if text and not text.isdecimal():
+            problem = f"wanted a resourceVersion of this cluster, found '{text}'"
+            raise RejectedError(self.kind, problem=problem)
+        start = int(text or 0)
+        with self._lock:
+            if start and not (self.synced and self._forgotten <= start <= self.version):
+                raise GoneError(
+                    self.kind,
+                    problem=f"wanted changes after resourceVersion {start}, found those after "
+                    f"{self._forgotten} up to {self.version} (list again)",
+                )
+            changes = self._changes(start)
+        changes.sort(key=lambda each: (each[0], each[1].type != "DELETED"))
+        return [
+            event
+            for _, event in changes
+            if not namespace or event.object["metadata"].get("namespace") == namespace
+        ]
+
+    def _changes(self, start: int) -> _Changes:
+        found: _Changes = []
+        for entry in reversed(self._entries.values()):
+            if entry.changed <= start:
+                break
+            step: Event = Event("ADDED" if entry.appeared > start else "MODIFIED", entry.object)
+            found.append((entry.changed, step))
+        if start:  # who starts from nothing has nothing to lose
+            for entry in reversed(self._deleted.values()):
+                if entry.changed <= start:
+                    break
+                if entry.appeared <= start:  # else it came and went unseen
+                    found.append((entry.changed, Event("DELETED", entry.object)))
+        return found
+
+    def _take(self, event: Event, version: int) -> None:
+        key = _key(event.object)
+        old = self._entries.pop(key, None)
+        if event.type != "DELETED":
+            uid = event.object["metadata"].get("uid")
+            if old is not None and old.object["metadata"].get("uid") != uid:
+                self._bury(key, old._replace(changed=version))  # its deletion was not told
+                old = None
+            appeared = version if old is None else old.appeared
+            self._entries[key] = _Entry(version, appeared, event.object)
+        elif old is not None:
+            self._bury(key, _Entry(version, old.appeared, event.object))
+
+    def _bury(self, key: Key, entry: _Entry) -> None:
+        uid = str(entry.object["metadata"].get("uid"))
+        self._deleted[*key, uid] = entry
+        if len(self._deleted) > self._remembered:
+            oldest = next(iter(self._deleted))
+            self._forgotten = max(self._forgotten, self._deleted.pop(oldest).changed)
+
+
+def _key(manifest: Manifest) -> Key:
+    metadata = manifest["metadata"]
+    return metadata.get("namespace") or "", metadata["name"]
+
+
+def _version(metadata: Mapping[str, str]) -> int:
+    return int(metadata["resourceVersion"])

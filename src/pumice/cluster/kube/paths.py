@@ -1,0 +1,120 @@
+"""How the Kubernetes REST API names things: paths of objects, kinds of patch, words of refusal.
+
+Used by every client of an API server.  Sends nothing.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from pumice.api.kinds import BUILT_IN, Kind, Manifest, kind_of
+from pumice.cluster.base import Propagation
+from pumice.errors import (
+    AlreadyExistsError,
+    ClusterError,
+    ConflictError,
+    GoneError,
+    NotFoundError,
+    RejectedError,
+    UnavailableError,
+)
+
+_KINDS: Final = {kind.name: kind for kind in BUILT_IN}
+_REASONS: Final[Mapping[str, type[ClusterError]]] = {
+    "AlreadyExists": AlreadyExistsError,
+    "Conflict": ConflictError,
+    "Expired": GoneError,
+    "Gone": GoneError,
+    "NotFound": NotFoundError,
+    "ServerTimeout": UnavailableError,
+    "Timeout": UnavailableError,
+    "TooManyRequests": UnavailableError,
+}
+_CODES: Final[Mapping[int, type[ClusterError]]] = {
+    404: NotFoundError,
+    409: ConflictError,
+    410: GoneError,
+    429: UnavailableError,
+}
+
+PATCH_TYPES: Final[Mapping[str, str]] = {
+    "merge": "application/merge-patch+json",
+    "json": "application/json-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+"""Content types of patches."""
+
+
+def kind_named(name: str) -> Kind:
+    """Give a kind by ``Kind`` or ``Kind.group``.
+
+    Raises:
+        RejectedError: it is not known.
+    """
+    found = _KINDS.get(name)
+    if found is None:
+        raise RejectedError(name, problem="wanted a kind that is known here")
+    return found
+
+
+def path_of(kind: str, namespace: str = "", name: str = "", subresource: str = "") -> str:
+    """Give the path of an object, or of all objects of a kind."""
+    known = kind_named(kind)
+    root = f"/apis/{known.api_version}" if known.group else f"/api/{known.version}"
+    inside = f"/namespaces/{quote(namespace, safe='')}" if namespace and known.namespaced else ""
+    one = f"/{quote(name, safe='')}" if name else ""
+    part = f"/{subresource}" if subresource else ""
+    return f"{root}{inside}/{known.plural}{one}{part}"
+
+
+def identity_of(manifest: Manifest) -> tuple[str, str, str]:
+    """Give kind, namespace and name of an object; a new one may have no name yet."""
+    metadata = manifest["metadata"]
+    return kind_of(manifest), metadata.get("namespace") or "", metadata.get("name") or ""
+
+
+def selector_of(labels: Mapping[str, str]) -> str:
+    """Write labels as the selector of a request."""
+    return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+def binding(
+    namespace: str, pod: str, node: str, annotations: Mapping[str, str], uid: str = ""
+) -> Manifest:
+    """Give what is posted to bind a pod; with ``uid`` only that very pod is bound."""
+    metadata = {"name": pod, "namespace": namespace, "annotations": dict(annotations)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {**metadata, "uid": uid} if uid else metadata,
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }
+
+
+def delete_options(grace_s: int | None, propagation: Propagation, uid: str) -> Manifest:
+    """Give what is sent along with a deletion."""
+    options: Manifest = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": propagation,
+    }
+    if grace_s is not None:
+        options["gracePeriodSeconds"] = grace_s
+    if uid:
+        options["preconditions"] = {"uid": uid}
+    return options
+
+
+def refusal(status: Any, place: tuple[str, str, str], code: int = 0) -> ClusterError:
+    """Make the error for a Status object; its message is the server's, word for word.
+
+    ``code`` is that of the answer, for servers and proxies that send no Status.
+    """
+    said = status if isinstance(status, dict) else {}
+    code = code or said.get("code") or 0
+    make = _REASONS.get(str(said.get("reason"))) or _CODES.get(code)
+    if make is None:
+        make = UnavailableError if code >= 500 else RejectedError
+    problem = str(said.get("message") or f"the server answered with {code} and no message")
+    return make(*place, problem=problem)

@@ -1,0 +1,91 @@
+"""Time as the client of a real cluster sees it, and its two brakes: rate limit and back-off.
+
+Used by the client, the reflectors and the writer.  Tests give a clock that does not wait.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from secrets import SystemRandom
+
+_PAID: ContextVar[bool] = ContextVar("paid", default=False)
+"""Whether the running task has waited for a turn it has not used yet."""
+
+
+def _wall() -> float:
+    return datetime.now(UTC).timestamp()
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Where time and chance come from."""
+
+    clock: Callable[[], float] = time.monotonic
+    """Seconds of a clock that never goes back."""
+    wall: Callable[[], float] = _wall
+    """Seconds since 1970."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    jitter: Callable[[], float] = SystemRandom().random
+    """A number from 0 to 1, so that many clients do not come back at the same moment."""
+
+
+class TokenBucket:
+    """Lets ``rate`` requests a second through, ``burst`` at once after a rest; 0 is no limit."""
+
+    def __init__(self, rate: float, burst: int, pace: Timing) -> None:
+        self._rate = rate if rate > 0 else math.inf
+        self._burst = float(max(burst, 1))
+        self._pace = pace
+        self._tokens = self._burst
+        self._last = pace.clock()
+
+    async def prepay(self) -> None:
+        """Wait for a turn now; the next ``take`` of the same task is free."""
+        await self.take()
+        _PAID.set(True)
+
+    async def take(self) -> None:
+        """Wait for a turn; turns come in the order they were asked for."""
+        if _PAID.get():
+            _PAID.set(False)
+            return
+        if self._rate == math.inf:
+            return
+        now = self._pace.clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._last) * self._rate) - 1.0
+        self._last = now
+        if self._tokens < 0.0:
+            await self._pace.sleep(-self._tokens / self._rate)
+
+    def give_back(self) -> None:
+        """Return a turn that was paid for and not used."""
+        _PAID.set(False)
+        self._tokens = min(self._burst, self._tokens + 1.0)
+
+
+class Backoff:
+    """Waits longer after each failure in a row, up to a limit, with half of it by chance."""
+
+    def __init__(self, first_s: float, longest_s: float, pace: Timing) -> None:
+        self._first_s = first_s
+        self._longest_s = longest_s
+        self._pace = pace
+        self.failures = 0
+
+    def reset(self) -> None:
+        """Forget failures: something went well."""
+        self.failures = 0
+
+    async def wait(self, at_least_s: float = 0.0) -> None:
+        """Wait after one more failure, not shorter than the other side asked for."""
+        longest = min(self._first_s * 2.0 ** min(self.failures, 30), self._longest_s)
+        self.failures += 1
+        chance = self._pace.jitter()
+        wait = longest * (0.5 + 0.5 * chance)
+        if wait < at_least_s:
+            wait = at_least_s * (1.0 + 0.1 * chance)
+        await self._pace.sleep(wait)

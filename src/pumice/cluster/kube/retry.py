@@ -1,0 +1,195 @@
+"""One request to an API server until there is an answer: its turn, its repeats, what is certain.
+
+Base of the client.  Sends no write while the fence is closed, and never calls a write undone that
+may have been done.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from pumice.cluster.kube.connection import Connection
+from pumice.cluster.kube.paths import refusal
+from pumice.cluster.kube.rate_limit import Backoff, Timing, TokenBucket
+from pumice.cluster.kube.transport import Transport
+from pumice.cluster.kube.write_connection import Reply
+from pumice.errors import ClusterError, FencedError, RejectedError, UnavailableError
+
+Place = tuple[str, str, str]
+"""Kind, namespace and name."""
+
+ATTEMPTS: Final = 6
+"""How often a request is sent at most."""
+
+_LEASE: Final = "Lease.coordination.k8s.io"
+_FIRST_S: Final = 0.1
+_LONGEST_S: Final = 10.0
+_LONGEST_ASKED_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request; ``repeatable`` if sending it twice does no more than sending it once."""
+
+    method: str
+    place: Place
+    target: str
+    body: bytes = b""
+    content_type: str = "application/json"
+    repeatable: bool = True
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it changes something."""
+        return self.method != "GET"
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it is neither fenced, nor limited, nor repeated."""
+        return self.place[0] == _LEASE
+
+
+class Asker:
+    """Sends requests to one API server; ``fence`` is asked immediately before each write."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        bucket: TokenBucket,
+        timeout_s: float,
+        fence: Callable[[], bool],
+        pace: Timing,
+    ) -> None:
+        self.fence = fence
+        self.pace = pace
+        self.bucket = bucket
+        self.transport = Transport(connection, timeout_s)
+
+    async def close(self) -> None:
+        """Give up all connections."""
+        await self.transport.close()
+
+    async def ask(self, call: Call) -> bytes:
+        """Send a request until there is an answer, as long as sending it again does no harm.
+
+        Raises:
+            UnavailableError: no answer, or a refusal after an attempt that may have been done;
+                ``sent`` is False only if no attempt can have been.
+            ClusterError: the server's refusal.
+        """
+        backoff = self.backoff()
+        doubt = refused = False
+        while True:
+            wait_s = 0.0
+            try:
+                reply = await self._send(call)
+            except ClusterError as lost:
+                error: ClusterError = lost
+                again = isinstance(lost, UnavailableError) and (call.repeatable or not lost.sent)
+                doubt = doubt or _may_have_arrived(lost)
+            else:
+                if reply.status < 300:
+                    return reply.content
+                if reply.status == 401 and not refused:
+                    refused = True
+                    self.transport.refused()
+                    continue
+                if reply.status == 404 and doubt and call.method == "DELETE":
+                    return b""  # our own doing
+                error = refusal(_status(reply.content), call.place, reply.status)
+                again, wait_s = _may_repeat(call, reply), reply.retry_after_s
+                doubt = doubt or reply.status >= 500
+            if not again or call.is_free or backoff.failures >= ATTEMPTS - 1:
+                raise _told(error, call, doubt=doubt)
+            await backoff.wait(min(wait_s, _LONGEST_ASKED_S))
+
+    async def ask_once(self, call: Call, timeout_s: float) -> bytes:
+        """Send what only reads a single time, and wait no longer than told, its turn included.
+
+        Raises:
+            UnavailableError: no answer, or none in time.
+            ClusterError: the server's refusal.
+        """
+        try:
+            async with asyncio.timeout(timeout_s):
+                reply = await self._send(call)
+        except TimeoutError:
+            problem = f"no answer within {timeout_s:g} s"
+            raise UnavailableError(*call.place, problem=problem) from None
+        except ClusterError as error:
+            raise _about(error, call.place) from None
+        if reply.status == 401:
+            self.transport.refused()
+        if reply.status >= 300:
+            raise refusal(_status(reply.content), call.place, reply.status)
+        return reply.content
+
+    def backoff(self) -> Backoff:
+        """Give the pauses between the attempts of one request."""
+        return Backoff(_FIRST_S, _LONGEST_S, self.pace)
+
+    async def _send(self, call: Call) -> Reply:
+        """Send a request once, when it is its turn and if the fence is open."""
+        transport = self.transport
+        if not call.is_write:
+            if not call.is_free:
+                await self.bucket.take()
+            return await transport.read(call.target)
+        if call.is_free:
+            return await transport.write(call.method, call.target, call.body, call.content_type)
+
+        def guard() -> None:
+            if not self.fence():
+                raise FencedError(*call.place)
+
+        guard()  # what is held back needs no turn; but the fence may close while it waits
+        await self.bucket.take()
+        return await transport.write(call.method, call.target, call.body, call.content_type, guard)
+
+
+def in_doubt(error: ClusterError) -> UnavailableError:
+    """Tell an error as one of a write of which an attempt may have been done."""
+    if isinstance(error, UnavailableError):
+        error.sent = True
+        return error
+    problem = f"{error.problem}; an attempt before may have been done"
+    return UnavailableError(error.kind, error.namespace, error.name, problem)
+
+
+def _may_have_arrived(error: ClusterError) -> bool:
+    """Say whether a server may have done what came to this end: only a fence is sure not to."""
+    return error.sent if isinstance(error, UnavailableError) else isinstance(error, RejectedError)
+
+
+def _may_repeat(call: Call, reply: Reply) -> bool:
+    """Say whether a refusal is worth another try; with 429 a server has done nothing yet."""
+    return reply.status == 429 or (reply.status >= 500 and call.repeatable)
+
+
+def _told(error: ClusterError, call: Call, *, doubt: bool) -> ClusterError:
+    """Give what is raised in the end; a refusal is no word on an attempt that was lost before.
+
+    What an answer says of the object itself (it is gone, it has changed) holds in any case.
+    """
+    error = _about(error, call.place)
+    vague = isinstance(error, UnavailableError | FencedError | RejectedError)
+    return in_doubt(error) if doubt and vague and call.is_write else error
+
+
+def _about(error: ClusterError, place: Place) -> ClusterError:
+    """Name the object in an error that knows none."""
+    if not error.kind:
+        error.kind, error.namespace, error.name = place
+    return error
+
+
+def _status(content: bytes) -> Any:
+    try:
+        return msgspec.json.decode(content)
+    except msgspec.MsgspecError:
+        text = content[:200].decode("utf-8", "replace").strip()
+        return {"message": text}

@@ -1,0 +1,109 @@
+"""The lines of a watch: taken from a stream in any pieces, decoded, judged.
+
+Used by reflectors and by watches that are asked for once.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from pumice.cluster.base import Event
+from pumice.cluster.kube.client import KubeClient
+from pumice.cluster.kube.paths import path_of, refusal
+from pumice.cluster.kube.transport import retry_after_s
+from pumice.errors import ClusterError, GoneError, UnavailableError
+
+_LONGEST_LINE: Final = 64 << 20
+_GRACE_S: Final = 30.0  # for a server that ends watches a little late
+_TYPES: Final = frozenset(("ADDED", "MODIFIED", "DELETED", "BOOKMARK"))
+
+
+class _Step(msgspec.Struct):
+    type: str
+    object: dict[str, Any]
+
+
+_decode: Final = msgspec.json.Decoder(_Step).decode
+
+
+async def watch_steps(
+    client: KubeClient, kind: str, namespace: str, since: str, timeout_s: int
+) -> AsyncIterator[list[Event]]:
+    """Give the steps of one watch as they come, several at a time; ends when the server ends it.
+
+    The first are none, and tell that the watch stands.  A last line that is cut off is left out:
+    who resumes is told it again.
+
+    Raises:
+        GoneError: the version is too old, whether said in the answer or in the stream, or what
+            came makes no sense; list again.
+        NotFoundError: the server does not have this kind.
+        UnavailableError: the connection is lost.
+    """
+    query = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(timeout_s)}
+    if since:
+        query["resourceVersion"] = since
+    target = f"{path_of(kind, namespace)}?{urlencode(query)}"
+    place = (kind, namespace, "")
+    async with client.transport.stream(target, timeout_s + _GRACE_S) as answer:
+        if answer.status >= 300:
+            if answer.status == 401:
+                client.transport.refused()
+            error = refusal(_said(await answer.content.read(65536)), place, answer.status)
+            if isinstance(error, UnavailableError):
+                error.retry_after_s = retry_after_s(answer)
+            raise error
+        yield []  # it stands
+        rest: list[bytes] = []
+        size = 0
+        async for piece in answer.content.iter_any():
+            rest.append(piece)
+            size += len(piece)
+            if b"\n" in piece:
+                *lines, last = b"".join(rest).split(b"\n")
+                rest, size = [last], len(last)
+                events, broken = _read(lines, place)
+                yield events
+                if broken is not None:
+                    raise broken
+            elif size > _LONGEST_LINE:
+                problem = f"a line of a watch of more than {_LONGEST_LINE} bytes"
+                raise GoneError(*place, problem=problem)
+
+
+def _read(
+    lines: Iterable[bytes], place: tuple[str, str, str]
+) -> tuple[list[Event], ClusterError | None]:
+    """Read lines up to the first that is an error; gives that as well."""
+    events: list[Event] = []
+    for line in lines:
+        if line:
+            try:
+                events.append(_event(line, place))
+            except ClusterError as error:
+                return events, error
+    return events, None
+
+
+def _event(line: bytes, place: tuple[str, str, str]) -> Event:
+    try:
+        step = _decode(line)
+    except msgspec.MsgspecError as error:
+        problem = f"a line of a watch that makes no sense: {error}"
+        raise GoneError(*place, problem=problem) from error
+    if step.type == "ERROR":
+        raise refusal(step.object, place)
+    metadata = step.object.get("metadata")
+    if step.type not in _TYPES or not isinstance(metadata, dict):
+        raise GoneError(*place, problem=f"a step of a watch of type '{step.type}'")
+    metadata.pop("managedFields", None)  # a third of most objects, and read by nobody here
+    return Event(step.type, step.object)  # type: ignore[arg-type]  # checked above
+
+
+def _said(content: bytes) -> Any:
+    try:
+        return msgspec.json.decode(content)
+    except msgspec.MsgspecError:
+        return {}

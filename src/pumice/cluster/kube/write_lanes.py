@@ -1,0 +1,190 @@
+"""Writes that wait for their turn: by urgency, one at a time for each object of a lane.
+
+Used by KubeCluster on its event loop.  Knows nothing of servers: what carries a write out is given.
+"""
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+from pumice.cluster.base import Done, Lane, Write
+from pumice.cluster.kube.paths import identity_of
+from pumice.cluster.kube.rate_limit import TokenBucket
+from pumice.errors import ClusterError, UnavailableError
+
+log = logging.getLogger(__name__)
+
+_MOST_EVENTS: Final = 50_000
+
+Target = tuple[str, str, str]
+"""Kind, namespace and name of the object a write is about."""
+
+
+class _Item(NamedTuple):
+    write: Write
+    lane: Lane
+    done: Done | None
+    target: Target
+
+    @property
+    def slot(self) -> tuple[Lane, Target, int]:
+        """Writes with the same are carried out one after another."""
+        return self.lane, self.target, 0 if self.target[2] else id(self.write)
+
+
+class Lanes:
+    """Carries writes out side by side, at most ``workers`` at a time, lower lanes first."""
+
+    def __init__(
+        self,
+        carry_out: Callable[[Write], Awaitable[Any]],
+        *,
+        bucket: TokenBucket,
+        workers: int,
+        is_open: Callable[[], bool],
+    ) -> None:
+        self._carry_out = carry_out
+        self._bucket = bucket
+        self._workers = workers
+        self._is_open = is_open
+        self._waiting: dict[Lane, deque[_Item]] = {lane: deque() for lane in Lane}
+        self._parked: dict[tuple[Lane, Target, int], deque[_Item]] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        self._inbox: deque[_Item] = deque()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._called = False
+        self._left = 0
+        self._dropped = 0
+        self._state = threading.Condition()
+
+    def open(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to carry out what is handed in."""
+        self._loop = loop
+
+    def submit(self, write: Write, lane: Lane, done: Done | None) -> None:
+        """Take a write, from any thread."""
+        item = _Item(write, lane, done, target_of(write))
+        with self._state:
+            loop = self._loop
+            full = lane is Lane.EVENT and self._left >= _MOST_EVENTS
+            if loop is not None and not full:
+                self._left += 1
+                self._inbox.append(item)
+                if not self._called:  # one call for all that comes before it is answered
+                    self._called = True
+                    loop.call_soon_threadsafe(self._collect)
+                return
+        if full and not self._dropped:
+            log.warning("too many writes wait: events are left out")
+        self._dropped += full
+        problem = "not sent: too many writes wait" if full else "not sent: not connected"
+        _tell(item, UnavailableError(*item.target, problem=problem, sent=False))
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until nothing is left; says whether that is so."""
+        with self._state:
+            return self._state.wait_for(lambda: self._left == 0, timeout_s)
+
+    async def close(self) -> None:
+        """Stop; what is left is told that it was not done."""
+        with self._state:
+            self._loop = None
+        running = [*self._running]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        with self._state:
+            queues = [*self._waiting.values(), *self._parked.values(), self._inbox]
+            left = [item for queue in queues for item in queue]
+            for queue in queues:
+                queue.clear()
+        for item in left:
+            self._finish(item, UnavailableError(*item.target, problem="not sent", sent=False))
+
+    def _collect(self) -> None:
+        """Sort what was handed in into its lanes, and put more workers on it."""
+        with self._state:
+            self._called = False
+            if self._loop is None:  # the end has begun, and tells whoever is in here
+                return
+            items = [*self._inbox]
+            self._inbox.clear()
+        for item in items:
+            self._waiting[item.lane].append(item)
+        waiting = sum(map(len, self._waiting.values()))
+        loop = asyncio.get_running_loop()
+        for _ in range(min(self._workers - len(self._running), waiting)):
+            task = loop.create_task(self._work())
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def _work(self) -> None:
+        """Carry out one write after another until none waits."""
+        while any(self._waiting.values()):
+            paid = self._is_open()  # else nothing is sent, and nothing needs a turn
+            if paid:
+                await self._bucket.prepay()  # before choosing: something more urgent may come
+            item = self._next()
+            if item is not None:
+                await self._carry(item)
+            elif paid:
+                self._bucket.give_back()
+
+    def _next(self) -> _Item | None:
+        """Give the most urgent write; those whose object is busy are parked behind it."""
+        for waiting in self._waiting.values():
+            while waiting:
+                item = waiting.popleft()
+                busy = self._parked.get(item.slot)
+                if busy is None:
+                    self._parked[item.slot] = deque()
+                    return item
+                busy.append(item)
+        return None
+
+    async def _carry(self, item: _Item) -> None:
+        error: ClusterError | None = UnavailableError(*item.target, problem="broken off")
+        try:
+            await self._carry_out(item.write)
+            error = None
+        except ClusterError as found:
+            error = found
+        except Exception as found:  # a write that makes no sense must not stop the others
+            log.exception("%s of %s failed", item.write.verb, item.target)
+            error = ClusterError(*item.target, problem=repr(found))
+        finally:
+            parked = self._parked.pop(item.slot)
+            self._waiting[item.lane].extendleft(reversed(parked))
+            self._finish(item, error)
+
+    def _finish(self, item: _Item, error: ClusterError | None) -> None:
+        _tell(item, error)
+        with self._state:
+            self._left -= 1
+            if self._left == 0:
+                self._state.notify_all()
+
+
+def target_of(write: Write) -> Target:
+    """Name the object a write is about."""
+    arguments = write.arguments
+    match write.verb:
+        case "bind" | "evict":
+            return "Pod", arguments["namespace"], arguments["pod"]
+        case "record":
+            return identity_of(arguments["about"])
+        case "create" | "update" | "update_status":
+            return identity_of(arguments["manifest"])
+        case _:
+            return arguments["kind"], arguments["namespace"], arguments["name"]
+
+
+def _tell(item: _Item, error: ClusterError | None) -> None:
+    if item.done is not None:
+        try:
+            item.done(error)
+        except Exception:
+            log.exception("%s of %s: who asked for it failed", item.write.verb, item.target)

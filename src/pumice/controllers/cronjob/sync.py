@@ -1,0 +1,194 @@
+"""One look at a CronJob: what to do about its jobs, and its status afterwards."""
+
+from copy import deepcopy
+from typing import Any, Final
+
+from pumice.api.cron_schedule import load_zone
+from pumice.api.kinds import Manifest
+from pumice.api.meta import epoch
+from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Record, View
+from pumice.controllers.cronjob.timing import due, read_schedule, wait_s
+from pumice.controllers.garbage import FINISHED, JOB
+from pumice.controllers.ownership import SOURCE, controlled_by, controller_of, key_of, phase_of
+from pumice.controllers.timestamps import rfc3339
+
+CRONJOB: Final = "CronJob.batch.volcano.sh"
+SCHEDULED_AT: Final = "volcano.sh/cronjob-scheduled-timestamp"
+"""Annotation of a job: the time it was scheduled for, in the zone of its CronJob."""
+
+
+class Look:
+    """Gathers effects; the status is written once, at the end, and only if it changed."""
+
+    def __init__(self, cron: Manifest, view: View) -> None:
+        self._cron, self._view = cron, view
+        self._spec: dict[str, Any] = cron["spec"]
+        self._status: dict[str, Any] = dict(cron.get("status") or {})
+        self._active: list[Manifest] = list(self._status.get("active") or [])
+        self._jobs = view.owned_by(JOB, cron)
+        self._effects: list[Effect] = []
+
+    @property
+    def _namespace(self) -> str:
+        return str(self._cron["metadata"]["namespace"])
+
+    def tidy(self) -> None:
+        """Bring the list of active jobs up to date and cut the history to its limits."""
+        self._active = [reference for reference in self._active if self._is_active(reference)]
+        listed = {reference["uid"] for reference in self._active}
+        for job in self._jobs:
+            is_over = phase_of(job) in FINISHED or job["metadata"].get("deletionTimestamp")
+            if not is_over and job["metadata"]["uid"] not in listed:
+                self._adopt(job)
+        completed = [job for job in self._jobs if phase_of(job) == "Completed"]
+        failed = [job for job in self._jobs if phase_of(job) == "Failed"]
+        self._note_success(completed)
+        self._cut(completed, self._spec.get("successfulJobsHistoryLimit", 3))
+        self._cut(failed, self._spec.get("failedJobsHistoryLimit", 1))
+
+    def start(self) -> float | None:
+        """Create the job that is due; give the seconds until the next one."""
+        schedule, complaint = read_schedule(self._cron)
+        if complaint is not None:
+            self._record("Warning", complaint.reason, complaint.message)
+        if schedule is None:
+            return None
+        now = self._view.now
+        found = due(self._cron, schedule, now)
+        if found.complaint is not None:
+            self._record("Warning", found.complaint.reason, found.complaint.message)
+        if found.at is not None and self._may_start(self._name_at(found.at)):
+            self._start_at(found.at)
+        return wait_s(self._cron, schedule, now)
+
+    def finish(self) -> list[Effect]:
+        """Give all effects, the new status last."""
+        self._status["active"] = self._active or None
+        before = self._cron.get("status") or {}
+        changes = {name: value for name, value in self._status.items() if value != before.get(name)}
+        if not changes:
+            return self._effects
+        write = Patch(key_of(self._cron), {"status": changes}, subresource="status")
+        return [*self._effects, write]
+
+    def _is_active(self, reference: Manifest) -> bool:
+        """Check whether a job of the list still runs, and tell why not."""
+        name, uid = reference["name"], reference["uid"]
+        job = self._view.get(JOB, self._namespace, name)
+        if job is None:
+            said = f'Active job "{name}" no longer exists (UID: {uid})'
+        elif job["metadata"]["uid"] != uid:
+            said = (
+                f'Active job reference "{name}" points to a different UID '
+                f"(expected: {uid}, actual: {job['metadata']['uid']})"
+            )
+        elif phase_of(job) in FINISHED:
+            self._record(
+                "Normal", "SawCompletedJob", f"Saw completed job: {name} in active, remove"
+            )
+            return False
+        else:
+            return True
+        self._record("Warning", "StaleReference", said)
+        return False
+
+    def _adopt(self, job: Manifest) -> None:
+        """List a job that a former look created; warn of one that came from elsewhere."""
+        metadata = job["metadata"]
+        if SCHEDULED_AT in (metadata.get("annotations") or {}):
+            self._active.append(
+                {
+                    "apiVersion": job["apiVersion"],
+                    "kind": job["kind"],
+                    "namespace": metadata["namespace"],
+                    "name": metadata["name"],
+                    "uid": metadata["uid"],
+                }
+            )
+            return
+        said = "Detected orphaned job forgotten or not managed by controller"
+        what = f"{metadata['name']} (UID: {metadata['uid']})"
+        self._record("Warning", "OrphanedJob", f"{said}: {what}")
+
+    def _note_success(self, completed: list[Manifest]) -> None:
+        times = [job["status"]["state"].get("lastTransitionTime") for job in completed]
+        times.append(self._status.get("lastSuccessfulTime"))
+        known = [text for text in times if text]
+        if known:
+            self._status["lastSuccessfulTime"] = max(known, key=epoch)
+
+    def _cut(self, finished: list[Manifest], limit: int) -> None:
+        """Delete the oldest finished jobs beyond a limit."""
+        ordered = sorted(
+            finished,
+            key=lambda job: (epoch(job["metadata"]["creationTimestamp"]), job["metadata"]["name"]),
+        )
+        for job in ordered[: max(len(ordered) - limit, 0)]:
+            if not job["metadata"].get("deletionTimestamp"):
+                self._delete(job["metadata"]["name"], job["metadata"]["uid"])
+
+    def _may_start(self, name: str) -> bool:
+        """Check that nothing stands against a new job; active ones may have to make room."""
+        if any(reference["name"] == name for reference in self._active):
+            return False
+        policy = self._spec.get("concurrencyPolicy")
+        if policy == "Forbid" and self._active:
+            said = "Skipping job creation because another job is already running"
+            self._record("Warning", "ForbidConcurrent", said)
+            return False
+        if policy == "Replace" and self._active:
+            self._record("Warning", "ReplaceConcurrent", "Replacing active job for CronJob")
+            for reference in self._active:
+                self._delete(reference["name"], reference["uid"])
+            self._active = []
+        return True
+
+    def _start_at(self, at: float) -> None:
+        """Create the job of a time, unless there is one already."""
+        name = self._name_at(at)
+        existing = self._view.get(JOB, self._namespace, name)
+        if existing is None:
+            self._effects.append(Create(self._job(name, at)))
+            whose = f"{self._namespace}/{self._cron['metadata']['name']}"
+            said = f"Created job {name} for CronJob {whose}"
+            self._record("Normal", "SuccessfulCreate", said)
+        else:
+            owner = controller_of(existing)
+            if owner is None or owner.get("uid") != self._cron["metadata"]["uid"]:
+                whose = "none" if owner is None else owner["name"]
+                said = f"Job {name} exists but is not owned by this CronJob"
+                self._record("Warning", "ForeignJob", f"{said} (current owner: {whose})")
+                return
+        self._status["lastScheduleTime"] = rfc3339(at)
+
+    def _name_at(self, at: float) -> str:
+        """Name the job of a time after its minute, so that no two are made for one."""
+        return f"{self._cron['metadata']['name']}-{int(at) // 60}"
+
+    def _job(self, name: str, at: float) -> Manifest:
+        """Make the job of a time."""
+        template = self._spec["jobTemplate"]
+        metadata = template.get("metadata") or {}
+        zone = load_zone(self._spec.get("timeZone") or "")
+        return {
+            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "kind": "Job",
+            "metadata": {
+                "name": name,
+                "namespace": self._namespace,
+                "labels": dict(metadata.get("labels") or {}),
+                "annotations": {
+                    **(metadata.get("annotations") or {}),
+                    SCHEDULED_AT: rfc3339(at, zone),
+                },
+                "ownerReferences": [controlled_by(self._cron)],
+            },
+            "spec": deepcopy(template["spec"]),
+        }
+
+    def _delete(self, name: str, uid: str) -> None:
+        self._effects.append(Delete(Key(JOB, self._namespace, name), uid=uid))
+        self._record("Normal", "SuccessfulDelete", f'Deleted job "{name}"')
+
+    def _record(self, event_type: str, reason: str, message: str) -> None:
+        self._effects.append(Record(self._cron, event_type, reason, message, SOURCE))

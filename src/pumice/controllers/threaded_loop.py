@@ -1,0 +1,233 @@
+"""The controllers' loop on a cluster that is slow: one thread looks, others carry out.
+
+Looks are made one after another on one thread, so controllers and their view need no locks; what
+they want done goes to workers, for each controller as many objects side by side as it may have.
+An object is not looked at again while something is being done about it.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Final, Protocol
+
+from pumice import logs
+from pumice.api.kinds import Manifest
+from pumice.cluster.base import Cluster
+from pumice.controllers.base import Controller, Delete, Effect, Plan
+from pumice.controllers.effects import batches, carry_out
+from pumice.controllers.lookups import ASKED
+from pumice.controllers.loop import ControllerLoop, Item
+from pumice.controllers.ownership import SOURCE
+from pumice.errors import ClusterError
+
+_HANDS: Final = 32
+"""How many effects of all plans together are carried out side by side."""
+_LONGEST_PAUSE_S: Final = 1.0
+_TOLD_AFTER: Final = 8
+"""Failures in a row, about a second's, after which an object is told of them."""
+
+_log = logs.get("controllers")
+
+
+class LookMetrics(Protocol):
+    """What is counted of looks."""
+
+    def looked(self, controller: str, *, failed: bool = False) -> None:
+        """Count a look."""
+
+    def waiting_looks(self, count: int) -> None:
+        """Tell how many objects wait."""
+
+
+@dataclass
+class _Done:
+    """What came of one plan."""
+
+    item: Item
+    plan: Plan
+    told: list[Manifest] = field(default_factory=list)
+    error: Exception | None = None
+
+
+class ThreadedLoop(ControllerLoop):
+    """Runs controllers on a cluster whose answers take time.
+
+    ``workers`` says by controller name how many of its objects are worked on side by side.
+    ``wake`` is set by the cluster when something changed there.  ``on_look`` is called before each
+    turn and each look.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        controllers: Sequence[Controller],
+        *,
+        workers: Mapping[str, int] | None = None,
+        wake: threading.Event | None = None,
+        metrics: LookMetrics | None = None,
+        on_look: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(cluster, controllers, asked=ASKED)
+        given = workers or {}
+        self._limits = [given.get(controller.name, 1) for controller in self._controllers]
+        self._queues: list[OrderedDict[Item, None]] = [OrderedDict() for _ in self._controllers]
+        self._busy: list[set[Item]] = [set() for _ in self._controllers]
+        self._done: SimpleQueue[_Done] = SimpleQueue()
+        self._wake = wake or threading.Event()
+        self._metrics = metrics
+        self._on_look = on_look
+        self._workers = ThreadPoolExecutor(
+            max(sum(self._limits), 1), thread_name_prefix="controllers"
+        )
+        self._hands = ThreadPoolExecutor(_HANDS, thread_name_prefix="effects")
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is to be looked at and nothing is being done, as far as is known."""
+        return not any(self._queues) and not any(self._busy)
+
+    def run(self, stop: threading.Event) -> None:
+        """Run until told to stop; what is being done then is finished."""
+        try:
+            while not stop.is_set():
+                self.turn()
+                self._wake.wait(self._pause())
+                self._wake.clear()
+        finally:
+            self.close()
+
+    def turn(self) -> None:
+        """Take in what changed and what was done, and start what there is room for."""
+        self._on_look()
+        self._notice()
+        while not self._done.empty():
+            self._take(self._done.get())
+        for index in range(len(self._controllers)):
+            self._fill(index)
+        if self._metrics is not None:
+            self._metrics.waiting_looks(sum(len(queue) for queue in self._queues))
+
+    def _fill(self, index: int) -> None:
+        """Look at a controller's objects while it has workers left."""
+        queue, busy = self._queues[index], self._busy[index]
+        while len(busy) < self._limits[index]:
+            item = next((item for item in queue if item not in busy), None)
+            if item is None:
+                return
+            del queue[item]
+            self._start(item)
+
+    def close(self) -> None:
+        """Finish what is being done; nothing can be started after it."""
+        self._workers.shutdown(wait=True, cancel_futures=True)
+        self._hands.shutdown(wait=True)
+
+    def run_until_quiet(self, limit: int = 100_000) -> int:
+        """Take turns until nothing is left to do; gives how many turns it took."""
+        for turns in range(limit):
+            self.turn()
+            if self.quiet:
+                return turns
+            self._wake.wait(self._pause())
+            self._wake.clear()
+        return limit
+
+    def _enqueue(self, item: Item) -> None:
+        self._queues[item[0]][item] = None
+
+    def _pause(self) -> float:
+        due = self.next_at()
+        if due is None:
+            return _LONGEST_PAUSE_S
+        return min(max(due - self._cluster.now(), 0.0), _LONGEST_PAUSE_S)
+
+    def _start(self, item: Item) -> None:
+        """Look at an object, and have done what is to be done about it."""
+        index, key = item
+        self._on_look()
+        self._due.pop(item, None)
+        try:
+            plan = self._controllers[index].reconcile(key, self.view)
+        except Exception as error:  # noqa: BLE001  # hurts this object only
+            self._take(_Done(item, Plan(), error=error))
+            return
+        if not plan.effects:
+            self._take(_Done(item, plan))
+            return
+        self._busy[index].add(item)
+        self._workers.submit(self._work, _Done(item, plan))
+
+    def _work(self, done: _Done) -> None:
+        """Carry a plan out, on a thread of a worker."""
+        try:
+            for batch in batches(done.plan.effects):
+                self._carry_out(batch, done.told)
+        except Exception as error:  # noqa: BLE001  # told to the thread that looks
+            done.error = error
+        self._done.put(done)
+        self._wake.set()
+
+    def _carry_out(self, batch: list[Effect], told: list[Manifest]) -> None:
+        """Carry out effects side by side; all are tried, then the first failure is raised."""
+        if len(batch) == 1:
+            found = carry_out(self._cluster, batch[0])
+            if found is not None:
+                told.append(found)
+            return
+        futures: list[Future[Manifest | None]] = [
+            self._hands.submit(carry_out, self._cluster, effect) for effect in batch
+        ]
+        errors = [future.exception() for future in futures]
+        for future, error in zip(futures, errors, strict=True):
+            found = None if error is not None else future.result()
+            if found is not None:
+                told.append(found)
+        for error in errors:
+            if error is not None:
+                raise error
+
+    def _take(self, done: _Done) -> None:
+        """Take in what came of a look."""
+        index, _ = item = done.item
+        self._busy[index].discard(item)
+        for manifest in done.told:
+            change = self.view.expect(manifest)
+            if change is not None:
+                self._spread(change)
+        for effect in done.plan.effects:
+            if isinstance(effect, Delete):
+                self.view.asked.forget(effect.key)
+        if self._metrics is not None:
+            name = self._controllers[index].name
+            self._metrics.looked(name, failed=done.error is not None)
+        if done.error is not None:
+            self.view.asked.clear()  # what was kept may be why
+            self._failed(item, done.error)
+            return
+        self._attempts.pop(item, None)
+        if done.plan.again_in_s is not None:
+            self._postpone(item, done.plan.again_in_s)
+
+    def _report(self, item: Item, error: Exception, attempts: int) -> None:
+        super()._report(item, error, attempts)
+        index, key = item
+        _log.warning(
+            "a look went wrong and is tried again",
+            controller=self._controllers[index].name,
+            object=f"{key.kind} {key.namespace}/{key.name}",
+            attempts=attempts,
+            error=error,
+        )
+        about = self.view.get(key.kind, key.namespace, key.name)
+        if attempts == _TOLD_AFTER and about is not None:
+            self._hands.submit(self._tell, about, error)
+
+    def _tell(self, about: Manifest, error: Exception) -> None:
+        """Tell whoever looks at the object: they cannot read our log."""
+        message = f"tried {_TOLD_AFTER} times, still trying: {error}"
+        with suppress(ClusterError):  # the log has it
+            self._cluster.record(about, "Warning", "FailedSync", message, SOURCE)

@@ -1,0 +1,28 @@
+"""Answers about a cluster: why a job waits, who goes first, what if, what changed.
+
+Every answer comes from running the deciding core on a copy; nothing here prints or changes a
+cluster.
+"""
+
+from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.explain import Explanation, explain_job, explain_waiting
+from pumice.diagnosis.queue_order import QueueOrder, queue_order
+from pumice.diagnosis.snapshots import diff_worlds, save_world, summarise
+from pumice.diagnosis.sources import load_world
+from pumice.diagnosis.whatif import Answer, Question, what_if
+
+__all__ = [
+    "Answer",
+    "ClusterState",
+    "Explanation",
+    "Question",
+    "QueueOrder",
+    "diff_worlds",
+    "explain_job",
+    "explain_waiting",
+    "load_world",
+    "queue_order",
+    "save_world",
+    "summarise",
+    "what_if",
+]

@@ -1,0 +1,198 @@
+"""A cluster at one moment, as plain manifests with a configuration: what every answer starts from.
+
+A world is a value: changing it makes another one, so an answer can try things out on copies.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any
+
+from pumice.api.annotations import GROUP_NAME
+from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
+from pumice.api.kinds import Manifest
+from pumice.api.meta import KubeObject
+from pumice.api.objects import from_manifest
+from pumice.errors import InputError
+
+_KEY = re.compile(r"[^\s/,;:()']+/[^\s/,;:()']+")
+"""What may be the key of a pod group in a text."""
+_SHOWN = 3
+"""Names that are suggested for one that is not known."""
+
+
+def key_of(manifest: Mapping[str, Any]) -> str:
+    """Name an object: "namespace/name", or the name alone where it has no namespace."""
+    meta = manifest["metadata"]
+    space = meta.get("namespace")
+    return f"{space}/{meta['name']}" if space else str(meta["name"])
+
+
+def group_of(pod: Mapping[str, Any]) -> str:
+    """Name the pod group of a pod: "namespace/name", empty if it has none."""
+    name = (pod["metadata"].get("annotations") or {}).get(GROUP_NAME)
+    return f"{pod['metadata'].get('namespace')}/{name}" if name else ""
+
+
+def stamp(now: float) -> str:
+    """Write an instant as Kubernetes does."""
+    return f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterState:
+    """Objects, configuration and time; objects are never changed in place."""
+
+    objects: tuple[Manifest, ...]
+    now: float
+    """Epoch seconds."""
+    conf: str = DEFAULT_CONF
+    """Text of the scheduler configuration."""
+    conf_source: str = "the built-in configuration"
+    node_usage: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    seed: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Kinds that scheduling does not read, with how many there were."""
+    notes: tuple[str, ...] = ()
+    """What a cluster did not show."""
+    _typed: dict[int, tuple[Manifest, KubeObject]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    """What manifests were read as, by their identity; shared with worlds made from this one."""
+
+    def typed(self) -> list[KubeObject]:
+        """Give all objects as the deciding core reads them; each is read once."""
+        return [self.typed_one(one) for one in self.objects]
+
+    def typed_one(self, manifest: Manifest) -> KubeObject:
+        """Give one object as the deciding core reads it."""
+        known = self._typed.get(id(manifest))
+        if known is None:
+            # the manifest is kept with it, so that its identity is not given to another one
+            known = self._typed[id(manifest)] = (manifest, from_manifest(manifest))
+        return known[1]
+
+    @cached_property
+    def scheduler_conf(self) -> SchedulerConf:
+        """Read the configuration.
+
+        Raises:
+            ConfError: it cannot be used.
+        """
+        return parse_conf(self.conf, source=self.conf_source)
+
+    def of_kind(self, kind: str) -> dict[str, Manifest]:
+        """Give all objects of a kind by key."""
+        return {key_of(one): one for one in self.objects if one["kind"] == kind}
+
+    @cached_property
+    def groups(self) -> dict[str, Manifest]:
+        """Pod groups by key."""
+        return self.of_kind("PodGroup")
+
+    @cached_property
+    def pods_by_group(self) -> dict[str, list[Manifest]]:
+        """Pods by the key of their pod group."""
+        found: dict[str, list[Manifest]] = {}
+        for one in self.objects:
+            if one["kind"] == "Pod":
+                found.setdefault(group_of(one), []).append(one)
+        return found
+
+    def title(self, key: str) -> str:
+        """Name a pod group for people: by the Volcano job that it was made for, if there is one."""
+        group = self.groups.get(key)
+        for owner in (group or {}).get("metadata", {}).get("ownerReferences") or ():
+            if owner.get("kind") == "Job":
+                return f"{key.partition('/')[0]}/{owner.get('name')}"
+        return key
+
+    def plain(self, text: str) -> str:
+        """Write a text about pod groups with the names of the jobs that they were made for."""
+        return _KEY.sub(lambda match: self.title(match[0]), text)
+
+    # Other worlds
+
+    def edited(self, edit: Callable[[Manifest], Manifest | None]) -> "ClusterState":
+        """Make a world whose objects went through a function; None leaves one out."""
+        kept = (edit(one) for one in self.objects)
+        return replace(self, objects=tuple(one for one in kept if one is not None))
+
+    def with_objects(self, more: Iterable[Manifest]) -> "ClusterState":
+        """Make a world with further objects; one of the same kind and name is replaced."""
+        new = {(one["kind"], key_of(one)): one for one in more}
+        kept = [new.pop((one["kind"], key_of(one)), one) for one in self.objects]
+        return replace(self, objects=(*kept, *new.values()))
+
+    # Names
+
+    def find_job(self, name: str) -> str:
+        """Give the key of the pod group that a user means by a name.
+
+        That is a pod group or a Volcano job with or without namespace, or one of its pods.
+
+        Raises:
+            InputError: there is none, or more than one.
+        """
+        meanings = self._meanings()
+        found = meanings.get(name, set())
+        if len(found) == 1:
+            return next(iter(found))
+        if found:
+            raise InputError(
+                wanted="one job",
+                found=name,
+                hint=f"there are {len(found)}: {', '.join(sorted(found))}",
+            )
+        raise InputError(
+            wanted="a job of this cluster", found=name, hint=_suggest(name, self.groups, meanings)
+        )
+
+    def find(self, kind: str, name: str) -> Manifest:
+        """Give an object without namespace.
+
+        Raises:
+            InputError: there is none.
+        """
+        known = self.of_kind(kind)
+        if name in known:
+            return known[name]
+        raise InputError(
+            wanted=f"a {kind.lower()} of this cluster", found=name, hint=_suggest(name, known, {})
+        )
+
+    def _meanings(self) -> dict[str, set[str]]:
+        """Map every way to write a job to the keys it may stand for; exact names win."""
+        exact: dict[str, set[str]] = {}
+        loose: dict[str, set[str]] = {}
+        for key, group in self.groups.items():
+            space, _, name = key.partition("/")
+            exact.setdefault(key, set()).add(key)
+            exact.setdefault(name, set()).add(key)
+            for owner in group["metadata"].get("ownerReferences") or ():
+                if owner.get("kind") == "Job":
+                    exact.setdefault(f"{space}/{owner.get('name')}", set()).add(key)
+                    exact.setdefault(str(owner.get("name")), set()).add(key)
+        for key, pods in self.pods_by_group.items():
+            if key in self.groups:
+                for pod in pods:
+                    loose.setdefault(key_of(pod), set()).add(key)
+                    loose.setdefault(pod["metadata"]["name"], set()).add(key)
+        return loose | exact
+
+
+def _suggest(name: str, known: Iterable[str], ways: Mapping[str, set[str]]) -> str:
+    """Name what was probably meant."""
+    choices = [*ways] or [*known]
+    near = get_close_matches(name, choices, n=_SHOWN, cutoff=0.5)
+    meant = dict.fromkeys(each for text in near for each in sorted(ways.get(text, {text})))
+    if meant:
+        return f"did you mean {' or '.join(repr(each) for each in list(meant)[:_SHOWN])}?"
+    listed = sorted(known)
+    if not listed:
+        return "there is none at all"
+    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+    return f"there are {', '.join(listed[:_SHOWN])}{more}"

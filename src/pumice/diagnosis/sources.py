@@ -1,0 +1,259 @@
+"""Where a world comes from: manifest files, `kubectl get -o yaml` output, scenarios, a cluster.
+
+One function, `load_world`, joins any number of sources.  Files are read leniently: kinds that
+scheduling does not look at are counted and left out.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from pumice.api.conf import DEFAULT_CONF
+from pumice.api.kinds import Manifest
+from pumice.api.manifests import Document, load_documents
+from pumice.api.meta import epoch
+from pumice.api.object_lines import object_lines
+from pumice.api.objects import KINDS, from_manifest, in_namespace
+from pumice.cluster.base import Cluster
+from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.job_manifests import adopt_pods, created, expand_jobs
+from pumice.diagnosis.running_cluster import CONF_SUFFIX, measured_use, read_cluster
+from pumice.errors import InputError, ManifestError
+
+Source = Path | str | Cluster
+"""A file, a folder of files, a text, or anything that speaks the cluster protocol."""
+
+DEFAULT_NOW: Final = 1767225600.0  # 2026-01-01T00:00:00Z, as in scenarios
+_SUFFIXES: Final = (".json", ".yaml", ".yml")
+_KIND_NAMES: Final = {kind for _, kind in KINDS}
+_JOB: Final = ("batch.volcano.sh/v1alpha1", "Job")
+_STAMPS: Final = ("creationTimestamp", "startTime", "lastTransitionTime", "deletionTimestamp")
+
+
+@dataclass
+class _Pile:
+    """What was gathered so far."""
+
+    objects: dict[tuple[str, str, str], Manifest] = field(default_factory=dict)
+    jobs: list[Manifest] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    conf: tuple[str, str] | None = None
+    now: float | None = None
+    usage: dict[str, dict[str, float]] = field(default_factory=dict)
+    seed: int = 0
+    is_live: bool = False
+    notes: list[str] = field(default_factory=list)
+
+
+def load_world(
+    sources: Sequence[Source], conf: Path | None = None, now: float | None = None
+) -> ClusterState:
+    """Join sources into one world; of two objects with the same name the later one counts.
+
+    Without a stated time it is the latest that any object speaks of, in a cluster not before its
+    own.  A configuration comes from ``conf``, else from a scenario or a ConfigMap of a scheduler
+    among the sources.
+
+    Raises:
+        InputError: a source cannot be read or used.
+        ConfError: the configuration cannot be used.
+    """
+    pile = _Pile()
+    for source in sources:
+        if isinstance(source, Path | str):
+            for document in _documents(source):
+                _take_document(pile, document, source)
+        else:
+            _take_cluster(pile, source)
+    if conf is not None:
+        pile.conf = (_text(conf), str(conf))
+    objects = list(pile.objects.values())
+    if now is None:
+        now = pile.now if pile.now is not None else _latest([*objects, *pile.jobs])
+    objects += [created(one, now) for one in expand_jobs(pile.jobs, objects)]
+    text, name = pile.conf or (DEFAULT_CONF, ClusterState.conf_source)
+    world = ClusterState(
+        objects=tuple(objects),
+        now=now,
+        conf=text,
+        conf_source=name,
+        node_usage={node: {"metricsTime": now, **one} for node, one in pile.usage.items()},
+        seed=pile.seed,
+        left_out=dict(pile.left_out),
+        notes=tuple(pile.notes),
+    )
+    _ = world.scheduler_conf  # a bad configuration is told before anything else
+    return _measured(world) if pile.is_live else world
+
+
+def _measured(world: ClusterState) -> ClusterState:
+    """Add what nodes really use, as far as the configuration says where to ask."""
+    notes: list[str] = []
+    usage = measured_use(world.scheduler_conf, world.objects, world.now, notes)
+    return replace(world, node_usage={**usage, **world.node_usage}, notes=(*world.notes, *notes))
+
+
+def load_job(path: Path, now: float) -> list[Manifest]:
+    """Read the objects of one job: a Volcano job, or a pod group with pods, or pods alone.
+
+    What does not say when it was created is taken to be created now.
+
+    Raises:
+        InputError: the file cannot be used, or holds no job.
+    """
+    world = load_world([path], now=now)
+    found = [one for one in world.objects if one["kind"] in ("PodGroup", "Pod", "PriorityClass")]
+    if not any(one["kind"] != "PriorityClass" for one in found):
+        wanted = "a Volcano job, a pod group or pods"
+        raise InputError(wanted=wanted, found="none of them", file=str(path))
+    return [created(one, now) for one in adopt_pods(found)]
+
+
+def _documents(path: Path | str) -> Iterator[Document]:
+    if isinstance(path, Path) and path.is_dir():
+        inside = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES)
+        for each in inside:
+            yield from load_documents(each)
+    else:
+        yield from load_documents(path)
+
+
+def _take_document(pile: _Pile, document: Document, source: Path | str) -> None:
+    content = document.content
+    if isinstance(content, Mapping) and "kind" not in content:
+        if "objects" in content or "objectsFrom" in content:
+            path = Path(document.file) if isinstance(source, Path) else Path("<input>")
+            _take_scenario(pile, dict(content), path)
+            return
+        raise ManifestError(
+            wanted="manifests, a scenario or a snapshot",
+            found=sorted(map(str, content))[:5],
+            file=document.source,
+        )
+    for item in _items(content):
+        _take(pile, item, document.source, fresh=True)
+
+
+def _items(content: Any) -> list[Any]:
+    """Unpack a list such as PodList; other documents are one object."""
+    if isinstance(content, Mapping) and str(content.get("kind", "")).endswith("List"):
+        return list(content.get("items") or [])
+    return [content]
+
+
+def _take_objects(pile: _Pile, content: dict[str, Any], path: Path) -> None:
+    """Take the objects of a scenario; an error names the line on which the object stands."""
+    given = content.get("objects") or []
+    if isinstance(given, str):
+        given = [document.content for document in load_documents(f"{given}\n")]
+    for number, one in enumerate(one for item in given for one in _items(item)):
+        try:
+            _take(pile, one, str(path))
+        except ManifestError as error:
+            lines = object_lines(path)
+            if number < len(lines):
+                error.file = lines[number].at(error.path)
+            raise
+    for name in content.get("objectsFrom") or []:
+        for document in load_documents(path.parent / name):
+            _take(pile, document.content, document.source)
+
+
+def _take_scenario(pile: _Pile, content: dict[str, Any], path: Path) -> None:
+    """Take a scenario or a saved snapshot: its objects are the whole truth, nothing is added."""
+    _take_objects(pile, content, path)
+    if "confFrom" in content:
+        conf = path.parent / str(content["confFrom"])
+        pile.conf = (_text(conf), str(conf))
+    elif "conf" in content:
+        text = content["conf"]
+        text = text if isinstance(text, str) else yaml.safe_dump(text, sort_keys=False)
+        pile.conf = (text, f"{path}: conf")
+    if "now" in content:
+        pile.now = _instant(str(content["now"]), f"{path}: now")
+    seed = content.get("seed", 0)
+    pile.seed = seed if isinstance(seed, int) else 0
+    for node, facts in (content.get("nodeUsage") or {}).items():
+        pile.usage[node] = {
+            key: epoch(value) if isinstance(value, str) else float(value)
+            for key, value in facts.items()
+        }
+
+
+def _take(pile: _Pile, item: Any, source: str, *, fresh: bool = False) -> None:
+    """Take one object; ``fresh`` ones may be what a user has not applied yet."""
+    if not isinstance(item, Mapping) or not item.get("kind"):
+        raise ManifestError(wanted="an object with apiVersion and kind", found=item, file=source)
+    kind = (str(item.get("apiVersion")), str(item["kind"]))
+    if kind == _JOB:
+        pile.jobs.append(dict(item))
+        return
+    if kind == ("v1", "ConfigMap"):
+        _take_conf(pile, item, source)
+    if kind not in KINDS and (kind[1] not in _KIND_NAMES or kind[0].startswith("batch/")):
+        pile.left_out[kind[1]] += 1
+        return
+    manifest = dict(in_namespace(item))
+    from_manifest(manifest, source=source)  # says what is wrong while the source is known
+    if fresh and kind[1] == "Queue" and "status" not in manifest:
+        manifest["status"] = {"state": "Open"}  # as the queue controller would
+    meta = manifest["metadata"]
+    pile.objects[kind[1], meta.get("namespace", ""), meta["name"]] = manifest
+
+
+def _take_conf(pile: _Pile, item: Mapping[str, Any], source: str) -> None:
+    """Use the configuration that Volcano's own ConfigMap holds."""
+    for name, text in (item.get("data") or {}).items():
+        if str(name).endswith(CONF_SUFFIX) and pile.conf is None:
+            pile.conf = (str(text), f"{source}: ConfigMap {item['metadata'].get('name')}")
+
+
+def _take_cluster(pile: _Pile, cluster: Cluster) -> None:
+    found = read_cluster(cluster)
+    for one in found.objects:
+        try:
+            _take(pile, one, "cluster")
+        except ManifestError as error:  # one odd object must not hide all others
+            pile.notes.append(f"left out: {error}")
+    pile.jobs += found.jobs
+    pile.conf = pile.conf or found.conf
+    pile.notes += found.notes
+    # a cluster whose time runs fast is ahead of this machine
+    pile.now = max(found.now, _latest(found.objects, started=True))
+    pile.is_live = True
+
+
+def _latest(objects: Sequence[Manifest], *, started: bool = False) -> float:
+    """Give the latest instant that objects speak of; ``started`` leaves out ends to come."""
+    names = _STAMPS[:-1] if started else _STAMPS
+    stamps = [stamp for one in objects for stamp in _stamps(one, names)]
+    return max((epoch(stamp) for stamp in stamps), default=0.0 if started else DEFAULT_NOW)
+
+
+def _stamps(manifest: Manifest, names: Sequence[str]) -> Iterator[str]:
+    status = manifest.get("status") or {}
+    conditions = [one for one in status.get("conditions") or [] if isinstance(one, Mapping)]
+    for part in (manifest["metadata"], status, *conditions):
+        for name in names:
+            stamp = part.get(name)
+            if isinstance(stamp, str) and stamp:
+                yield stamp
+
+
+def _instant(text: str, place: str) -> float:
+    try:
+        return epoch(text if "T" in text else text.replace(" ", "T"))
+    except InputError as error:
+        raise InputError(wanted=error.wanted, found=text, field=place) from None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise InputError(wanted="a readable file", found=reason, file=str(path)) from None

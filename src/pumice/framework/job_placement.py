@@ -1,0 +1,236 @@
+"""One placing round of a job: task by task until the job is ready.
+
+Shared by allocate and by everything that tries a job on a part of the cluster.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pumice.core.resources import Mask
+from pumice.core.status import Status
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Job, Task
+from pumice.framework.equal_tasks import SHORTEST, equal_run, pick_run
+from pumice.framework.placing import NO_ROOM, Fit
+from pumice.framework.plugin import Reason
+from pumice.framework.records import Stage, Why
+from pumice.framework.roles import READY, count_roles
+from pumice.framework.statement import Statement
+
+if TYPE_CHECKING:
+    from pumice.framework.session import Session
+
+
+@dataclass
+class JobMemory:
+    """What allocate remembers of a job for the rest of the session."""
+
+    failed_roles: set[int] = field(default_factory=set)
+    """Roles of which one task found no node; pods without a role are always tried."""
+    mixed_roles: frozenset[int] | None = None
+    """Roles whose tasks differ in shape; None: not looked at yet."""
+
+
+@dataclass
+class JobPlacement:
+    """Places tasks of one job in order; what it cannot place is gone for the cycle."""
+
+    ssn: "Session"
+    job: int
+    tasks: deque[int]
+    memory: JobMemory
+    is_done: Callable[[], bool]
+    allowed: Mask | None = None
+    """Nodes to stay on (n,); None: all."""
+    remember_errors: bool = True
+    """Skip a node for a role that it refused before in this round."""
+    goes_on: Callable[[], bool] | None = None
+    """Whether to go on after a task found no node; None: what the job's least numbers say."""
+    on_placed: Callable[[int, int], None] | None = None
+    most: Callable[[], int] | None = None
+    """How many to place before ``is_done`` is asked, where counts of the job do not tell."""
+    _one_by_one: set[int] = field(default_factory=set)
+    """Shapes that cannot be placed as a run in this round."""
+    _refused: dict[int, Mask] = field(default_factory=dict)
+
+    def run(self, stmt: Statement) -> None:
+        """Place tasks until the job is done, no task is left, or the job cannot make it."""
+        while self.tasks:
+            if self._run_of_equals(stmt) and (not self.tasks or self.is_done()):
+                break
+            row = self._next_task()
+            if not self._try(row, stmt):
+                if self._must_stop():
+                    break
+                continue
+            if self.is_done():
+                break
+
+    def _next_task(self) -> int:
+        """Take the first task; where placing changes the order, settle now who comes next.
+
+        Volcano: a heap sifts when an element leaves it, so the next task is known before the
+        one that left is placed.
+        """
+        tasks, ordering = self.tasks, self.ssn.ordering
+        row = tasks.popleft()
+        if tasks and self.job in ordering.moving_jobs:
+            first = ordering.first_task(tasks)
+            tasks.remove(first)
+            tasks.appendleft(first)
+        return row
+
+    def _run_of_equals(self, stmt: Statement) -> bool:
+        """Place equal tasks at the head of the line all at once, as far as there is room now."""
+        if len(self.tasks) < SHORTEST or not self._may_run():
+            return False
+        ssn, task = self.ssn, Task(self.ssn.snapshot, self.tasks[0])
+        n = equal_run(ssn, list(self.tasks), self.is_done, self.most)
+        picks: list[int] = []
+        if n and ssn.filter_task(task) is None:
+            picks = pick_run(ssn.placing, task, n, self.allowed)
+        if not picks:
+            self._one_by_one.add(task.shape.id)
+            return False
+        stmt.place_many([self.tasks.popleft() for _ in picks], picks)
+        return True
+
+    def _may_run(self) -> bool:
+        """Say whether the first tasks may be placed together."""
+        ssn, table = self.ssn, self.ssn.snapshot.tasks
+        first = self.tasks[0]
+        role = int(table.role[first])
+        return (
+            int(table.shape[first]) not in self._one_by_one
+            and self.on_placed is None
+            and (role == NOWHERE or role not in self.memory.failed_roles)
+            and self.job not in ssn.ordering.moving_jobs
+            and not self._is_mixed(role)
+        )
+
+    def _try(self, row: int, stmt: Statement) -> bool | None:
+        """Place one task; False if no node would have it, None if it was not even tried."""
+        ssn, task = self.ssn, Task(self.ssn.snapshot, row)
+        self._stop = False
+        queue = int(ssn.snapshot.jobs.queue[self.job])
+        if not ssn.allocatable(queue, task):
+            ssn.records.note_refused(
+                self.job, Stage.QUOTA, Why.OVER_QUOTA, task=task.key, queue=queue
+            )
+            return None
+        role = int(ssn.snapshot.tasks.role[row])
+        if role != NOWHERE and role in self.memory.failed_roles:
+            ssn.records.no_fit.setdefault(row, {})
+            ssn.records.barred[row] = None
+            return None
+        reason = ssn.filter_task(task)
+        if reason is not None:
+            return self._no_node(row, role, reason)
+        fit = ssn.placing.fit(task)
+        chosen = self._choose(task, role, fit)
+        if chosen is None:
+            return self._no_node(row, role, fit)
+        node, has_room = chosen
+        if has_room:
+            stmt.place(row, node)
+        else:
+            stmt.pipeline(row, node)
+        if self.on_placed is not None:
+            self.on_placed(row, node)
+        return True
+
+    def _choose(self, task: Task, role: int, fit: Fit) -> tuple[int, bool] | None:
+        """Try the nominated node first, then all allowed ones."""
+        placing, snapshot = self.ssn.placing, self.ssn.snapshot
+        nominee = int(snapshot.tasks.nominated[task.row])
+        if nominee != NOWHERE and (self.allowed is None or self.allowed[nominee]):
+            only = np.zeros(snapshot.nodes.n, dtype=bool)
+            only[nominee] = True
+            chosen = placing.choose(task, fit, only)
+            if chosen is not None:
+                return chosen
+        allowed = self.allowed
+        remembers = role != NOWHERE and self.remember_errors
+        if remembers and (_may_reopen(task) or self._is_mixed(role)):
+            refused = self._refused.get(role)
+            if refused is not None:
+                allowed = ~refused if allowed is None else allowed & ~refused
+            failing = ~placing.feasible(fit)
+            self._refused[role] = failing if refused is None else refused | failing
+        return placing.choose(task, fit, allowed)
+
+    def _is_mixed(self, role: int) -> bool:
+        """Tell a role whose tasks differ, so that a node may refuse one and take the next."""
+        if role == NOWHERE or not self.remember_errors:
+            return False
+        if self.memory.mixed_roles is None:
+            table, rows = self.ssn.snapshot.tasks, self.ssn.snapshot.jobs.tasks[self.job]
+            roles: list[int] = []
+            if len(rows) > 1:
+                pairs = zip(table.role[rows].tolist(), table.shape[rows].tolist(), strict=True)
+                roles = [pair[0] for pair in set(pairs)]
+            self.memory.mixed_roles = frozenset(r for r in roles if roles.count(r) > 1)
+        return role in self.memory.mixed_roles
+
+    def _no_node(self, row: int, role: int, why: Fit | Reason) -> bool:
+        """Remember that a task found no node, and why: what nodes say, or what bars them all."""
+        ssn = self.ssn
+        if role != NOWHERE:
+            self.memory.failed_roles.add(role)
+        task, allowed = Task(ssn.snapshot, row), self.allowed
+        if isinstance(why, Reason):
+            n = ssn.snapshot.nodes.n if allowed is None else int(allowed.sum())
+            ssn.records.no_node(task, {why.text: n})
+        else:
+            full = why.room == NO_ROOM
+            barred, short = ssn.placing.incurable(why) & ~full, full & (why.verdict == 0)
+            if allowed is not None:
+                barred, short = barred & allowed, short & allowed
+            nodes = ssn.placing.count_reasons(task, why, allowed)
+            ssn.records.no_node(task, nodes, barred, short)
+        self._stop = True
+        return False
+
+    def _must_stop(self) -> bool:
+        """Say whether a task without a node means that the job cannot make it."""
+        if not self._stop:
+            return False
+        if self.goes_on is not None:
+            return not self.goes_on()
+        return not can_still_start(Job(self.ssn.snapshot, self.job), self.memory.failed_roles)
+
+
+def can_still_start(job: Job, failed_roles: set[int]) -> bool:
+    """Say whether a job may reach its least numbers without the roles that failed."""
+    if len(job.tasks) == 1 or job.min_member >= len(job.tasks):
+        return False
+    wanted = job.group.spec.min_task_member
+    tasks = job.snapshot.tasks
+    if job.min_member < sum(wanted.values()):
+        left = sum(
+            1
+            for row in job.tasks
+            if tasks.status[row] == Status.PENDING and int(tasks.role[row]) not in failed_roles
+        )
+        return job.ready + left >= job.min_member
+    if not wanted:
+        return True
+    placed = count_roles(job, READY, pending_best_effort=True)
+    names = job.snapshot.roles
+    return all(
+        placed.get(names[role], 0) >= wanted.get(names[role], 0)
+        for role in failed_roles
+        if role != NOWHERE
+    )
+
+
+def _may_reopen(task: Task) -> bool:
+    """Tell shapes whose filters can open a node again while tasks are placed.
+
+    Room and host ports only shrink during a round; counts of other pods can go either way.
+    """
+    return bool(task.shape.spec.affinity or task.shape.spec.topology_spread_constraints)

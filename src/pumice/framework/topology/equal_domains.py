@@ -1,0 +1,64 @@
+"""Domains in which a job would fare exactly alike, so that one dry run speaks for all of them.
+
+Only for jobs of plain tasks, whose answers follow from node rows alone.
+"""
+
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Task
+from pumice.framework.equal_tasks import is_plain
+from pumice.framework.placing import Fit
+from pumice.framework.topology.domains import Domain
+from pumice.framework.topology.subgroups import SubGroup
+
+if TYPE_CHECKING:
+    from pumice.framework.session import Session
+
+
+class EqualDomains:
+    """Tells domains apart by all that the placing of some tasks can see of their nodes."""
+
+    def __init__(self, ssn: "Session", rows: list[int]) -> None:
+        self._ssn = ssn
+        self._fits: list[Fit] = []
+        tasks = ssn.snapshot.tasks
+        self._known = all(tasks.nominated[row] == NOWHERE and is_plain(ssn, row) for row in rows)
+        if self._known:
+            fits = (ssn.placing.fit(Task(ssn.snapshot, row)) for row in rows)
+            self._fits = list({id(fit): fit for fit in fits}.values())
+
+    def key(self, domain: Domain, inner: Iterable[tuple[SubGroup, list[list[Domain]]]]) -> Hashable:
+        """Give a value that is the same for domains alike; None where none can be told.
+
+        ``inner`` lists the domains below that each sub-group may be put in.
+        """
+        if not self._known:
+            return None
+        rows, nodes = domain.rows, self._ssn.snapshot.nodes
+        columns: list[NDArray[Any]] = [
+            nodes.books[:, :, rows],
+            nodes.allocatable[:, rows],
+            nodes.view_pods[rows],
+        ]
+        for fit in self._fits:
+            columns += [fit.verdict[rows], fit.room[rows], fit.score[rows]]
+        homes = self._ssn.topology.tree.homes[rows]
+        columns.append(np.where(homes < 0, homes, homes - domain.index))
+        return (
+            *[column.tobytes() for column in columns],
+            *[self._look_inside(domain, part, levels) for part, levels in inner],
+        )
+
+    def _look_inside(self, domain: Domain, part: SubGroup, levels: list[list[Domain]]) -> Hashable:
+        some = [each for level in levels for each in level]
+        scores = [
+            self._ssn.score_domains(part, some).tobytes(),
+            self._ssn.rank_domains(part, some).tobytes(),
+        ]
+        places = [np.searchsorted(domain.rows, each.rows).tobytes() for each in some]
+        return (*scores, *places, *[each.tier for each in some])

@@ -1,0 +1,1 @@
+"""Pumice as processes on a real cluster: options, wiring, endpoints, reload, election, loops."""

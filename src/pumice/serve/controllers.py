@@ -1,0 +1,130 @@
+"""Wiring: the controllers on a real cluster, until told to stop."""
+
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final
+
+from pumice import logs
+from pumice.cluster.base import Cluster
+from pumice.controllers import all_controllers
+from pumice.controllers.base import Controller
+from pumice.controllers.controller_metrics import ControllerMetrics
+from pumice.controllers.lookups import ASKED
+from pumice.controllers.threaded_loop import ThreadedLoop
+from pumice.metrics import Metrics
+from pumice.serve.options import ControllerOptions
+
+NAMES: Final[Mapping[str, str]] = {
+    "cronjob": "cronjob-controller",
+    "garbage": "gc-controller",
+    "job": "job-controller",
+    "jobflow": "jobflow-controller",
+    "jobtemplate": "jobtemplate-controller",
+    "podgroup": "pg-controller",
+    "queue": "queue-controller",
+}
+"""Controllers by what the flag ``--controllers`` calls them."""
+_FLUSH_S: Final = 5.0
+_GATES: Final = {"job": "VolcanoJobSupport", "cronjob": "CronVolcanoJobSupport"}
+
+_log = logs.get("controllers")
+
+
+def is_enabled(name: str, wanted: Sequence[str]) -> bool:
+    """Say whether a controller runs; the first entry that names it decides, else the star."""
+    for entry in wanted:
+        if entry.removeprefix("+") == name:
+            return True
+        if entry == f"-{name}":
+            return False
+    return "*" in wanted or not wanted
+
+
+def unknown_controllers(wanted: Sequence[str]) -> list[str]:
+    """List the entries that ask for a controller there is not; those that refuse one may."""
+    asked = {entry.removeprefix("+") for entry in wanted if not entry.startswith("-")}
+    return sorted(asked - {*NAMES.values(), "*"})
+
+
+def chosen_controllers(options: ControllerOptions) -> tuple[Controller, ...]:
+    """Make the controllers that are to run."""
+    made = all_controllers(
+        scheduler_names=options.scheduler_name,
+        inherit_owner_annotations=options.inherit_owner_annotations,
+        max_requeue_num=options.max_requeue_num,
+    )
+    return tuple(
+        controller
+        for controller in made
+        if is_enabled(NAMES[controller.name], options.controllers)
+        and (controller.name not in _GATES or options.gate(_GATES[controller.name]))
+    )
+
+
+def controller_kinds(controllers: Collection[Controller]) -> tuple[str, ...]:
+    """List the kinds that a cluster must follow for these controllers."""
+    watched = (kind for controller in controllers for kind in controller.watches)
+    return tuple(kind for kind in dict.fromkeys(watched) if kind not in ASKED)
+
+
+def run_controllers(
+    cluster: Cluster,
+    options: ControllerOptions,
+    metrics: Metrics,
+    stop: threading.Event,
+    *,
+    on_look: Callable[[], None] = lambda: None,
+) -> None:
+    """Run the controllers that are wanted; gives back once told to stop and all is done.
+
+    ``on_look`` is called before each look, and every second when there is nothing to look at:
+    whoever is not told any more may worry.
+    """
+    for name in unknown_controllers(options.controllers):
+        _log.warning("there is no such controller", controller=name)
+    if not _wait_synced(cluster, stop):
+        return
+    metrics.ready(is_ready=True)
+    controllers = chosen_controllers(options)
+    new_wake: Any = getattr(cluster, "new_wake", threading.Event)
+    loop = ThreadedLoop(
+        cluster,
+        controllers,
+        workers=_workers(options),
+        wake=new_wake(),
+        metrics=metrics,
+        on_look=on_look,
+    )
+    loop.on_change.append(ControllerMetrics(metrics, loop.view).notice)
+    names = ",".join(controller.name for controller in controllers)
+    _log.info("controllers run", controllers=names)
+    loop.run(stop)
+    flush: Any = getattr(cluster, "flush", None)
+    if flush is not None:
+        flush(_FLUSH_S)  # events may still be on their way
+    _log.info("controllers stopped")
+
+
+def _workers(options: ControllerOptions) -> dict[str, int]:
+    return {
+        "job": options.worker_threads,
+        "jobflow": options.worker_threads,
+        "jobtemplate": options.worker_threads,
+        "cronjob": options.worker_threads_for_cronjob,
+        "podgroup": options.worker_threads_for_podgroup,
+        "garbage": options.worker_threads_for_gc,
+        "queue": options.worker_threads_for_queue,
+    }
+
+
+def _wait_synced(cluster: Cluster, stop: threading.Event) -> bool:
+    """Wait until all that is followed is known; says whether to go on."""
+    wait_synced: Any = getattr(cluster, "wait_synced", None)
+    if wait_synced is None:
+        return not stop.is_set()
+    while not stop.is_set():
+        missing = wait_synced(1.0)
+        if not missing:
+            return True
+        _log.v(2).info("waits for objects", kinds=",".join(missing))
+    return False

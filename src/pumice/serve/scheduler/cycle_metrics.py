@@ -1,0 +1,194 @@
+"""What a served scheduler counts, cycle by cycle; counting nothing is possible too.
+
+Used by the loop.  Times are measured on the clock that is handed in.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from pumice.api.decisions import Decisions
+from pumice.api.groups import PodGroup
+from pumice.api.meta import epoch
+from pumice.binder import Outcome
+from pumice.cache.informer import Informer
+from pumice.framework.session import Session
+from pumice.metrics import Metrics
+from pumice.scheduler import Observer
+from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler
+
+_GROUP: Final = "PodGroup.scheduling.volcano.sh"
+_PRUNED_EACH: Final = 64  # cycles
+
+
+class Stopwatch:
+    """Observes a cycle for the time its parts take, and lets another observer look as well."""
+
+    def __init__(
+        self, metrics: Metrics, clock: Callable[[], float], inner: Observer | None
+    ) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._inner = inner
+        self._mark = clock()
+        self._plugin_mark = self._mark
+
+    def synced(self) -> None:
+        """Note that the session is about to open."""
+        self._mark = self._clock()
+
+    def opened(self, ssn: Session) -> None:
+        """Count the opening."""
+        self._metrics.session_opened(self._lap())
+        if self._inner is not None:
+            self._inner.opened(ssn)
+            self._mark = self._clock()
+
+    def plugged(self, plugin: str, when: str) -> None:
+        """Count a plugin at the opening or closing of a session; without a name, begin to."""
+        before, self._plugin_mark = self._plugin_mark, self._clock()
+        if plugin:
+            self._metrics.plugin_done(plugin, when, self._plugin_mark - before)
+
+    def acted(self, action: str) -> None:
+        """Count an action."""
+        self._metrics.action_done(action, self._lap())
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        """Let the other look."""
+        if self._inner is not None:
+            self._inner.decided(ssn, decisions)
+
+    def _lap(self) -> float:
+        before, self._mark = self._mark, self._clock()
+        return self._mark - before
+
+
+class CycleMetrics:
+    """Counts for one process; without metrics it does nothing."""
+
+    def __init__(
+        self,
+        metrics: Metrics | None,
+        clock: Callable[[], float],
+        inner: Observer | None = None,
+    ) -> None:
+        """Make one; ``inner`` looks at each session for figures of its own."""
+        self._metrics = metrics
+        self._clock = clock
+        self._inner = inner
+        self._jobs: dict[str, str] = {}
+        self._bad: Counter[str] = Counter()
+        self._events_lost = 0
+        self._cycles = 0
+
+    @contextmanager
+    def cycle(self) -> Iterator[Observer | None]:
+        """Count a cycle from its start to its end; gives what is to observe it."""
+        if self._metrics is None:
+            yield self._inner
+            return
+        started = self._clock()
+        yield Stopwatch(self._metrics, self._clock, self._inner)
+        self._metrics.cycle_done(self._clock() - started)
+
+    def count(
+        self, cycle: Cycle, live: LiveScheduler, troubles: Mapping[str, str] | None = None
+    ) -> None:
+        """Count what a cycle decided, what came of writes, and kinds that are not followed."""
+        metrics, decided, follower = self._metrics, cycle.decisions, live.follower
+        if metrics is None:
+            return
+        failed = len(cycle.applied.failed)
+        for result, count in (
+            ("scheduled", 0 if cycle.dropped else len(decided.binds)),
+            ("unschedulable", len(decided.unschedulable)),
+            ("error", failed),
+        ):
+            if count:
+                metrics.attempts(result, count)
+        if decided.evictions and not cycle.dropped:
+            metrics.preemption(len(decided.evictions))
+            for action in set(decided.evicted_by.values()):
+                metrics.eviction_transaction(action)
+        if not cycle.dropped:
+            for pod in decided.binds:
+                self._count_stage(metrics, "Assumed", follower, pod, cycle.at)
+        for outcome in cycle.applied.outcomes:
+            self._count_write(metrics, outcome, follower, cycle.at)
+        self._count_jobs(metrics, cycle, follower)
+        self._count_objects(metrics, follower, troubles or {})
+        lost = live.binder.events_lost
+        metrics.events_lost(lost - self._events_lost)
+        self._events_lost = lost
+
+    def failed(self) -> None:
+        """Count a cycle that broke off."""
+        if self._metrics is not None:
+            self._metrics.attempts("error")
+
+    def ready(self, *, is_ready: bool) -> None:
+        """Tell whether caches are complete."""
+        if self._metrics is not None:
+            self._metrics.ready(is_ready=is_ready)
+
+    def leading(self, *, leads: bool) -> None:
+        """Tell whether this process is the one that decides."""
+        if self._metrics is not None:
+            self._metrics.leading(leads=leads)
+
+    def _count_write(
+        self, metrics: Metrics, outcome: Outcome, follower: Informer, now: float
+    ) -> None:
+        if outcome.error is not None:
+            metrics.write_failed(outcome.what, outcome.error.reason)
+            return
+        metrics.write_done(outcome.what)
+        if outcome.what == "bind":
+            metrics.stage_took("Bind", outcome.took_s)
+            self._count_stage(metrics, "Bound", follower, outcome.key, now)
+
+    @staticmethod
+    def _count_stage(
+        metrics: Metrics, stage: str, follower: Informer, pod: str, now: float
+    ) -> None:
+        known = follower.known("Pod", pod)
+        if known is not None and known.metadata.creation_timestamp:
+            metrics.task_stage(stage, now - epoch(known.metadata.creation_timestamp))
+
+    def _count_jobs(self, metrics: Metrics, cycle: Cycle, follower: Informer) -> None:
+        """Count gangs that can start, and forget those that are gone."""
+        if cycle.dropped:
+            return
+        for key, state in cycle.decisions.pod_groups.items():
+            group = follower.known(_GROUP, key)
+            if state.phase != "Running" or key in self._jobs or not isinstance(group, PodGroup):
+                continue
+            self._jobs[key] = group.spec.queue
+            namespace, _, name = key.partition("/")
+            created = group.metadata.creation_timestamp
+            metrics.job_scheduled(
+                name,
+                group.spec.queue,
+                namespace,
+                created=epoch(created) if created else cycle.at,
+                now=cycle.at,
+            )
+        self._cycles += 1
+        if self._cycles % _PRUNED_EACH == 0:
+            for key in [key for key in self._jobs if follower.known(_GROUP, key) is None]:
+                namespace, _, name = key.partition("/")
+                metrics.forget_job(name, self._jobs.pop(key), namespace)
+
+    def _count_objects(
+        self, metrics: Metrics, follower: Informer, troubles: Mapping[str, str]
+    ) -> None:
+        for kind, count in follower.counts().items():
+            metrics.objects(kind, count)
+            metrics.watching(kind, is_well=kind not in troubles)
+        for kind, count in follower.skipped.items():
+            before = self._bad[kind] if self._bad[kind] <= count else 0  # it may have begun anew
+            for _ in range(count - before):
+                metrics.bad_object(kind)
+            self._bad[kind] = count

@@ -1,0 +1,49 @@
+"""The queues that a scheduler makes sure of before it decides anything."""
+
+from typing import Final
+
+from pumice.api.kinds import Manifest
+from pumice.cluster.base import Cluster
+from pumice.errors import AlreadyExistsError, NotFoundError
+
+QUEUE: Final = "Queue.scheduling.volcano.sh"
+
+
+def _queue(name: str, **spec: object) -> Manifest:
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"weight": 1, **spec},
+    }
+
+
+def make_queues(cluster: Cluster, default_queue: str = "default") -> None:
+    """Create the queue ``root`` and the default one unless they are there.
+
+    What is there is not created again: admission may be away, and scheduling goes on without it.
+    """
+    wanted = (
+        _queue("root", reclaimable=False),
+        _queue(default_queue, reclaimable=True, parent="root"),
+    )
+    there = _names(cluster)
+    for manifest in wanted:
+        name = manifest["metadata"]["name"]
+        if name in there:
+            continue
+        try:
+            cluster.create(manifest)
+        except AlreadyExistsError:
+            continue
+        status = {"status": {"state": "Open"}}
+        cluster.patch(QUEUE, "", name, status, subresource="status")
+
+
+def _names(cluster: Cluster) -> set[str]:
+    """Name the queues that are known; a list needs no rights that a scheduler has not anyway."""
+    try:
+        queues, _ = cluster.list(QUEUE)
+    except NotFoundError:  # a cluster without this kind
+        return set()
+    return {queue["metadata"]["name"] for queue in queues}

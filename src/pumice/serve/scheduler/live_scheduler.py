@@ -1,0 +1,189 @@
+"""A scheduler on a cluster, one cycle at a time.
+
+Used by the loop of a served scheduler and by the embedded control plane.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from pumice.api.decisions import Decisions
+from pumice.api.nodes import Node
+from pumice.binder import Applied, Binder
+from pumice.cache.informer import Informer
+from pumice.cache.ingest import Ingest
+from pumice.cluster.base import Cluster, Writer
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import Status
+from pumice.scheduler import Observer, Scheduler
+from pumice.serve.scheduler.recovery import Read, Recovery
+
+Usage = Callable[[float], Mapping[str, Any]]
+"""Measured use of nodes at a time, as ``Scheduler.decide`` wants it."""
+_ONE_OF_MANY: Final = "volcano"
+"""What a scheduler that answers to several names calls itself in events."""
+
+
+@dataclass(slots=True)
+class Cycle:
+    """One scheduling cycle: when, what was decided, what came of this and earlier ones."""
+
+    at: float
+    decisions: Decisions
+    applied: Applied
+    dropped: bool = False
+    """Whether nothing of it was written, because another scheduler leads by now."""
+
+
+class LiveScheduler:
+    """Follows a cluster, decides, writes: one ``cycle`` at a time.
+
+    With ``assume`` what is written counts before the cluster tells so, and what fails is
+    recovered, as a cluster needs that answers and tells late.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        scheduler: Scheduler,
+        *,
+        names: Sequence[str] = ("volcano",),
+        usage: Usage | None = None,
+        write_conditions: bool = True,
+        assume: bool = False,
+        writer: Writer | None = None,
+        default_queue: str = "",
+        node_selector: Sequence[str] = (),
+        may_write: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] | None = None,
+        read: Read | None = None,
+        confirm_s: float = 30.0,
+        look_s: float = 1.0,
+    ) -> None:
+        """Make one.
+
+        ``node_selector`` are labels ("name:value") of which a node must have one to count;
+        ``may_write`` is asked once all is decided; ``clock`` measures how long answers take;
+        ``read`` gives objects as they are now, ``get`` unless told otherwise.
+        """
+        self._cluster = cluster
+        self.scheduler = scheduler
+        self._names = names
+        self._default_queue = default_queue
+        self._wants_node = _selected(node_selector)
+        self._usage = usage
+        self._assume = assume
+        self._may_write = may_write
+        self._clock = clock or cluster.now
+        self.follower = self._new_follower()
+        self.binder = self._new_binder(writer, write_conditions=write_conditions)
+        read = read or (lambda kind, namespace, name, _: cluster.get(kind, namespace, name))
+        self.recovery = Recovery(
+            self.follower,
+            self.binder,
+            read,
+            clock=self._clock,
+            confirm_s=confirm_s,
+            look_s=look_s,
+        )
+        self.stale = False
+        """Whether the tables are to be made anew before the next cycle: the last one broke off, or
+        another scheduler was at work meanwhile.  Writes under way are not forgotten by that."""
+
+    def _new_follower(self) -> Informer:
+        return Informer(
+            self._cluster,
+            Ingest(Snapshot(), self._names),
+            default_queue=self._default_queue,
+            wants_node=self._wants_node,
+        )
+
+    def _new_binder(self, writer: Writer | None, *, write_conditions: bool) -> Binder:
+        return Binder(
+            self._cluster,
+            writer=writer,
+            known=lambda kind, key: self.follower.known(kind, key),  # noqa: PLW0108  # of today
+            waits=self._waits,
+            source=self._names[0] if len(self._names) == 1 else _ONE_OF_MANY,
+            write_conditions=write_conditions,
+            clock=self._clock,
+        )
+
+    def cycle(self, observer: Observer | None = None) -> Cycle:
+        """Take in what changed, decide, and write what was decided.
+
+        An observer that has ``synced`` is told when the first is done.
+        """
+        if self.stale:
+            self._start_over()
+        self.stale = True
+        applied = self.catch_up()
+        now = self._cluster.now()
+        usage = self._usage(now) if self._usage is not None else None
+        synced = getattr(observer, "synced", None)
+        if synced is not None:
+            synced()
+        decisions = self.scheduler.decide(
+            self.follower.snapshot, now, usage, only_changes=True, observer=observer
+        )
+        dropped = not self._may_write()
+        if not dropped:
+            applied.outcomes += self._write(decisions).outcomes
+        self.stale = False
+        return Cycle(now, decisions, applied, dropped)
+
+    def catch_up(self) -> Applied:
+        """Take in what changed and what came of writes; gives the latter."""
+        self.follower.sync()
+        applied = self.binder.drain()
+        if self._assume:
+            now = self._clock()
+            self.recovery.learn(applied.outcomes, now)
+            self.recovery.step(now)
+            self.follower.settle()
+        return applied
+
+    def _start_over(self) -> None:
+        """Make the tables anew from what the cluster has and what is still on its way."""
+        self.follower = self._new_follower()
+        self.follower.sync()
+        self.recovery.move_to(self.follower, self._clock())
+
+    def _write(self, decisions: Decisions) -> Applied:
+        snapshot = self.follower.snapshot
+        waiting = {group: _waiting_pods(snapshot, group) for group in decisions.unschedulable}
+        if self._assume:
+            self.recovery.assume(decisions, self._clock())
+        applied = self.binder.apply(decisions, waiting)
+        if self._assume:
+            now = self._clock()
+            self.recovery.assume_groups(now)
+            self.recovery.learn(applied.outcomes, now)
+        return applied
+
+    def _waits(self, pod: str) -> bool:
+        tasks = self.follower.snapshot.tasks
+        row = tasks.row_of.get(pod)
+        return row is not None and tasks.status[row] == Status.PENDING
+
+
+def _waiting_pods(snapshot: Snapshot, group: str) -> list[str]:
+    """Name the pods of a group that wait; what a gate holds back the cluster itself has told."""
+    jobs, tasks = snapshot.jobs, snapshot.tasks
+    rows = np.asarray(jobs.tasks[jobs.row_of[group]], dtype=np.int64)
+    waits = (tasks.status[rows] == Status.PENDING) & ~tasks.gated[rows]
+    return [tasks.keys[row] for row in rows[waits].tolist()]
+
+
+def _selected(node_selector: Sequence[str]) -> Callable[[Node], bool]:
+    """Say of nodes whether they have one of some labels; without any all do."""
+    wanted = {
+        (name.strip(), value.strip())
+        for name, colon, value in (each.partition(":") for each in node_selector)
+        if colon
+    }
+    if not wanted:
+        return lambda _: True
+    return lambda node: not wanted.isdisjoint(node.metadata.labels.items())

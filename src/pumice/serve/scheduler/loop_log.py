@@ -1,0 +1,98 @@
+"""What a served scheduler logs: what is new at once, what goes on only if it is asked for.
+
+Used by the loop.  Nothing is decided by what is kept here.
+"""
+
+import traceback
+from collections import deque
+from typing import Final
+
+from pumice import logs
+from pumice.binder import Outcome
+from pumice.cache.informer import BadObject
+from pumice.serve.scheduler.live_scheduler import Cycle
+
+_log = logs.get("scheduler")
+_AGAIN_S: Final = 60.0
+"""A failure of a sort that goes on is told so often."""
+_REMEMBERED: Final = 10_000
+
+
+class LoopLog:
+    """Tells of cycles, failures, bad objects and kinds that cannot be followed."""
+
+    def __init__(self) -> None:
+        self._traced: set[tuple[str, str]] = set()
+        self._failing: list[str] = []
+        self._told: dict[tuple[str, str], float] = {}
+        self._untold: dict[tuple[str, str], int] = {}
+        self._bad: dict[tuple[str, str], str] = {}
+        self._troubles: dict[str, str] = {}
+
+    def broken(self, error: Exception, failures: int, pause_s: float) -> None:
+        """Tell that a cycle failed, and the first time where."""
+        what = f"{type(error).__name__}: {error}"
+        _log.error("cycle failed", error=what, failures=failures, pause_s=pause_s)
+        frames = traceback.extract_tb(error.__traceback__)
+        place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+        is_new = (type(error).__name__, place) not in self._traced
+        self._traced.add((type(error).__name__, place))
+        _log.v(0 if is_new else 2).info(
+            "where it failed", trace="".join(traceback.format_exception(error))
+        )
+
+    def cycle(self, cycle: Cycle) -> None:
+        """Tell what a cycle decided and what came of writes."""
+        decided, applied = cycle.decisions, cycle.applied
+        if decided.failures != self._failing:
+            for line in decided.failures:
+                if line not in self._failing:
+                    _log.warning("plugin passed over", problem=line)
+            if not decided.failures:
+                _log.info("all plugins answer again")
+            self._failing = decided.failures
+        for outcome in applied.outcomes:
+            if outcome.error is not None:
+                self._write_failed(outcome, cycle.at)
+        if decided.binds or decided.evictions or applied.outcomes:
+            _log.v(2).info(
+                "cycle",
+                binds=len(decided.binds),
+                evictions=len(decided.evictions),
+                waiting=len(decided.unschedulable),
+                answers=len(applied.outcomes),
+                failed=sum(each.error is not None for each in applied.outcomes),
+            )
+
+    def _write_failed(self, outcome: Outcome, now: float) -> None:
+        """Tell the first of a sort at once, and then one in a while with the number of others."""
+        sort = outcome.what, type(outcome.error).__name__
+        values = {"what": outcome.what, "of": outcome.key, "why": outcome.error}
+        last = self._told.get(sort)
+        if last is None or abs(now - last) >= _AGAIN_S:
+            self._told[sort] = now
+            more = self._untold.pop(sort, 0)
+            _log.warning("write failed", **values, **({"more": more} if more else {}))
+        else:
+            self._untold[sort] = self._untold.get(sort, 0) + 1
+            _log.v(2).info("write failed", **values)
+
+    def skipped(self, problems: deque[BadObject]) -> None:
+        """Tell of each bad object once, and again if something else is bad about it."""
+        while problems:
+            bad = problems.popleft()
+            object_, why = (bad.kind, bad.key), str(bad.error)
+            if self._bad.get(object_) == why:
+                continue
+            if len(self._bad) >= _REMEMBERED:
+                self._bad.clear()
+            self._bad[object_] = why
+            _log.warning("object skipped", kind=bad.kind, object=bad.key, error=why)
+
+    def troubles(self, troubles: dict[str, str]) -> None:
+        """Tell of kinds that cannot be followed, when that begins and when it ends."""
+        for kind in troubles.keys() - self._troubles.keys():
+            _log.warning("not followed just now", kind=kind, why=troubles[kind])
+        for kind in self._troubles.keys() - troubles.keys():
+            _log.info("followed again", kind=kind)
+        self._troubles = troubles

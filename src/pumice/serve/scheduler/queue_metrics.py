@@ -1,0 +1,178 @@
+"""Figures about queues and jobs, read off a session once all is decided.
+
+An observer of the scheduler for processes that serve metrics.  Nothing is decided by what is worked
+out here; the sums are those of the plugins that divide the cluster.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from pumice.api.decisions import Decisions
+from pumice.core.resources import CPU, MEMORY, PODS, Column, dominant_share, fits
+from pumice.core.status import ALLOCATED_CLASS, Status
+from pumice.framework.admission import Reservations, divide_by_weight, real_capability
+from pumice.framework.session import Session
+from pumice.metrics import Metrics
+from pumice.plugins.capacity.limits import Limits
+from pumice.plugins.capacity.tree import QueueTree
+
+_READY: Final = [*sorted(ALLOCATED_CLASS), Status.SUCCEEDED]
+
+
+@dataclass
+class _QueueFigures:
+    """Amounts by queue (R, Q)."""
+
+    allocated: Column
+    request: Column
+    inqueue: Column
+    deserved: Column
+    capacity: Column
+    real_capacity: Column
+
+
+class QueueMetrics:
+    """Tells metrics what a session leaves behind, at most each ``every_s`` seconds."""
+
+    def __init__(self, metrics: Metrics, *, every_s: float = 5.0) -> None:
+        self._metrics = metrics
+        self._every_s = every_s
+        self._told_at: float | None = None
+        self._queues: set[str] = set()
+        self._jobs: dict[str, tuple[str, str, str]] = {}
+        self._namespaces: set[str] = set()
+
+    def opened(self, ssn: Session) -> None:
+        """Look before the first action: nothing to tell."""
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        """Tell what jobs wait for and, now and then, how queues and jobs stand."""
+        del decisions
+        self._tell_waiting(ssn)
+        if self._told_at is not None and 0 <= ssn.now - self._told_at < self._every_s:
+            return
+        self._told_at = ssn.now
+        self._tell_queues(ssn)
+        self._tell_jobs(ssn)
+        self._tell_namespaces(ssn)
+
+    def _tell_waiting(self, ssn: Session) -> None:
+        jobs = ssn.snapshot.jobs
+        waiting: dict[str, int] = {}
+        for row in ssn.unschedulable:
+            missing = int(jobs.min_member[row] - jobs.counts[_READY, row].sum())
+            name = jobs.keys[row].rpartition("/")[2]
+            waiting[name] = waiting.get(name, 0) + max(missing, 0)
+        self._metrics.unschedulable(waiting)
+
+    # Queues
+
+    def _tell_queues(self, ssn: Session) -> None:
+        queues = ssn.snapshot.queues
+        rows = np.flatnonzero(queues.listed).tolist()
+        divided = ssn.has_plugin("capacity") or ssn.has_plugin("proportion")
+        figures = _by_capacity(ssn) if ssn.has_plugin("capacity") else _by_weight(ssn)
+        shares = dominant_share(figures.allocated, figures.deserved)
+        overused = fits(figures.deserved, figures.allocated)
+        for row in rows if divided else ():
+            name = queues.names[row]
+            for amount in ("allocated", "request", "inqueue", "deserved", "real_capacity"):
+                self._tell_amounts(ssn, name, amount, getattr(figures, amount)[:, row])
+            if np.isfinite(figures.capacity[:, row]).any():
+                self._tell_amounts(ssn, name, "capacity", figures.capacity[:, row])
+            self._metrics.queue_state(
+                name,
+                share=float(shares[row]),
+                weight=int(queues.weight[row]),
+                overused=bool(overused[row]),
+            )
+        present = {queues.names[row] for row in rows}
+        for name in self._queues - present:
+            self._metrics.forget_queue(name)
+        self._queues = present
+
+    def _tell_amounts(self, ssn: Session, queue: str, amount: str, column: Column) -> None:
+        """Tell amounts; what has no limit is not told."""
+        names = ssn.snapshot.resources.names
+        values = np.where(np.isfinite(column), column, 0.0).tolist()
+        scalars = {
+            names[row]: value
+            for row, value in enumerate(values)
+            if row not in (CPU, MEMORY, PODS) and value
+        }
+        self._metrics.queue_amounts(queue, amount, values[CPU], values[MEMORY], scalars)
+
+    # Jobs
+
+    def _tell_jobs(self, ssn: Session) -> None:
+        jobs = ssn.snapshot.jobs
+        rows = np.flatnonzero(jobs.listed)
+        if ssn.has_plugin("drf") and len(rows):
+            shares = dominant_share(jobs.allocated_or_pipelined[:, rows], ssn.total[:, None])
+            for row, share in zip(rows.tolist(), shares.tolist(), strict=True):
+                namespace, _, name = jobs.keys[row].partition("/")
+                self._metrics.job_share(namespace, name, share)
+        present: dict[str, tuple[str, str, str]] = {}
+        for row in rows.tolist():
+            namespace, _, name = jobs.keys[row].partition("/")
+            queue = ssn.snapshot.queues.names[int(jobs.queue[row])]
+            present[jobs.keys[row]] = (name, queue, namespace)
+        for key, job in self._jobs.items():
+            if present.get(key) != job:
+                self._metrics.forget_job(*job)
+        for key, job in present.items():
+            if self._jobs.get(key) != job:
+                self._metrics.job_seen(*job, now=ssn.now)
+        self._jobs = present
+
+    # Namespaces
+
+    def _tell_namespaces(self, ssn: Session) -> None:
+        """Tell the shares of namespaces that have jobs; there are no weights, so each counts 1."""
+        namespaces = ssn.snapshot.namespaces
+        shares = dominant_share(namespaces.allocated_or_pipelined, ssn.total[:, None]).tolist()
+        present = {namespace for _, _, namespace in self._jobs.values()}
+        for row, name in enumerate(namespaces.names):
+            if name in present:
+                self._metrics.namespace_state(name, shares[row], 1, shares[row])
+        for name in self._namespaces - present:
+            self._metrics.forget_namespace(name)
+        self._namespaces = present
+
+
+def _by_weight(ssn: Session) -> _QueueFigures:
+    snapshot = ssn.snapshot
+    queues = snapshot.queues
+    limit = real_capability(snapshot, ssn.total)
+    return _QueueFigures(
+        allocated=queues.allocated_or_pipelined,
+        request=queues.allocated_or_pipelined + queues.pending,
+        inqueue=Reservations(snapshot).by_queue(),
+        deserved=divide_by_weight(snapshot, ssn.total, limit),
+        capacity=queues.capability,
+        real_capacity=limit,
+    )
+
+
+def _by_capacity(ssn: Session) -> _QueueFigures:
+    """Work out limits as stated; a queue counts with all under it."""
+    snapshot = ssn.snapshot
+    queues = snapshot.queues
+    in_tree = any(plugin.name == "capacity" and plugin.hierarchy for plugin in ssn.plugins)
+    tree = QueueTree.grow(snapshot) if in_tree else QueueTree.flat(snapshot)
+    limits = (
+        Limits.of_tree(snapshot, ssn.total, tree) if in_tree else Limits.flat(snapshot, ssn.total)
+    )
+    below = np.eye(queues.capacity)
+    for row, members in tree.below.items():
+        below[members, row] = 1.0
+    return _QueueFigures(
+        allocated=queues.allocated_or_pipelined @ below,
+        request=(queues.allocated_or_pipelined + queues.pending) @ below,
+        inqueue=Reservations(snapshot).by_queue() @ below,
+        deserved=limits.deserved,
+        capacity=queues.capability,
+        real_capacity=limits.real,
+    )

@@ -1,0 +1,1 @@
+"""The webhook server: AdmissionReviews over HTTPS, its certificate and its registration."""

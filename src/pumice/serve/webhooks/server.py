@@ -1,0 +1,239 @@
+"""The webhook server: AdmissionReviews over HTTPS.
+
+Reads of a body are counted and timed, certificates and configuration are read again when they
+change.  The rules themselves are pure and live in the modules of their kinds.
+"""
+
+import asyncio
+import ssl
+import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from pumice import logs
+from pumice.api.kinds import Manifest
+from pumice.cluster.base import Cluster
+from pumice.cluster.kube.cluster import KubeCluster
+from pumice.cluster.kube.connection import load_connection
+from pumice.errors import ClusterError, InputError
+from pumice.serve.options import WebhookOptions
+from pumice.serve.webhooks.ca_bundle import register
+from pumice.serve.webhooks.watched_files import Watched, watch_certificate, watch_groups
+from pumice.webhooks.admission_review import answer_review
+from pumice.webhooks.registry import SERVICES, Service
+from pumice.webhooks.review import Options, ResourceGroup
+
+MAX_BODY: Final = 3 * 1024 * 1024
+READ_TIMEOUT_S: Final = 30.0
+_QUEUE: Final = "Queue.scheduling.volcano.sh"
+_LOOK_S: Final = 0.25
+_REFRESH_S: Final = 5.0
+_REGISTER_S: Final = 300.0
+_CHUNK: Final = 64 * 1024
+_THREADS: Final = 8
+_log = logs.get("webhooks")
+
+
+class ClusterView:
+    """Queues and namespaces of a cluster, as the rules look at them."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def queue(self, name: str) -> Manifest | None:
+        """Give a queue."""
+        return next((one for one in self.queues() if one["metadata"]["name"] == name), None)
+
+    def queues(self) -> Iterable[Manifest]:
+        """Give all queues."""
+        return self._cluster.list(_QUEUE)[0]
+
+    def namespace(self, name: str) -> Manifest | None:
+        """Give a namespace; one that cannot be read counts as none."""
+        try:
+            return self._cluster.get("Namespace", "", name)
+        except ClusterError as error:
+            _log.v(2).info("cannot read a namespace", namespace=name, error=error)
+            return None
+
+
+@dataclass(slots=True)
+class Reviewer:
+    """Answers requests with the rules, for one cluster."""
+
+    view: ClusterView
+    settings: WebhookOptions
+    groups: Watched[tuple[ResourceGroup, ...] | None]
+    pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS))
+
+    def options(self) -> Options:
+        """Give the options that change decisions, as they are now."""
+        return Options(
+            scheduler_names=tuple(self.settings.scheduler_name),
+            resource_groups=self.groups.current,
+            max_queue_depth=self.settings.max_queue_depth,
+            check_allocated_pods=self.settings.enable_queue_allocated_pods_check,
+            protect_root_queue=self.settings.enable_root_queue_protection,
+            gate_pods=self.settings.gate("SchedulingGatesQueueAdmission"),
+        )
+
+    async def answer(self, request: web.Request, service: Service) -> web.Response:
+        """Answer one request."""
+        try:
+            async with asyncio.timeout(READ_TIMEOUT_S):
+                body = await _read(request)
+        except TimeoutError:
+            return web.Response(status=408, text="request body too slow\n")
+        if body is None:
+            return web.Response(status=413, text="request body too large\n")
+        # Volcano compares the header as it stands, and says nothing more.
+        if request.headers.get("Content-Type", "") != "application/json":
+            _log.warning("not application/json", path=service.path)
+            return web.Response()
+        loop = asyncio.get_running_loop()
+        try:
+            text = await loop.run_in_executor(
+                self.pool, answer_review, body, service, self.view, self.options()
+            )
+        except ClusterError as error:
+            _log.error("cannot decide", path=service.path, error=error)
+            return web.Response(status=500, text=f"{error}\n")
+        return web.Response(body=text, content_type="application/json")
+
+
+async def _read(request: web.Request) -> bytes | None:
+    """Read a body, None if it is too large; what is too large is not kept."""
+    if (request.content_length or 0) > MAX_BODY:
+        return None
+    body = bytearray()
+    async for chunk in request.content.iter_chunked(_CHUNK):
+        body += chunk
+        if len(body) > MAX_BODY:
+            return None
+    return bytes(body)
+
+
+def enabled_services(listed: str) -> list[Service]:
+    """Read the list of paths to serve.
+
+    Raises:
+        InputError: a path that there is no webhook for.
+    """
+    paths = [path.strip() for path in listed.split(",") if path.strip()]
+    for path in paths:
+        if path not in SERVICES:
+            hint = f"there are {', '.join(SERVICES)}"
+            raise InputError(
+                field="--enabled-admission", wanted="the path of a webhook", found=path, hint=hint
+            )
+    return [SERVICES[path] for path in paths]
+
+
+def webhook_app(reviewer: Reviewer, services: Iterable[Service]) -> web.Application:
+    """Serve webhooks, and that they live."""
+    app = web.Application()
+    for service in services:
+
+        async def handle(request: web.Request, service: Service = service) -> web.Response:
+            return await reviewer.answer(request, service)
+
+        app.router.add_post(service.path, handle)
+
+    async def healthz(request: web.Request) -> web.Response:
+        del request
+        return web.Response(text="ok")
+
+    app.router.add_get("/healthz", healthz)
+    return app
+
+
+def serve_webhooks(options: WebhookOptions, stop: threading.Event) -> None:
+    """Serve until told to stop.
+
+    Raises:
+        InputError: options that cannot be used.
+    """
+    if not (options.webhook_url or options.webhook_namespace or options.webhook_service_name):
+        hint = "where the API server finds the webhooks"
+        raise InputError(
+            field="--webhook-url", wanted="an address, or a namespace and a name", hint=hint
+        )
+    services = enabled_services(options.enabled_admission)
+    certificate = watch_certificate(options.tls_cert_file, options.tls_private_key_file)
+    connection = load_connection(options.kubeconfig or None, options.master)
+    with KubeCluster(
+        connection, kinds=(_QUEUE,), qps=options.kube_api_qps, burst=options.kube_api_burst
+    ) as cluster:
+        while cluster.wait_synced(_REFRESH_S):
+            if stop.is_set():
+                return
+            _log.info("waits for queues", trouble=str(cluster.troubles()))
+        registrar = threading.Thread(
+            target=_register, args=(cluster, services, options, stop), daemon=True
+        )
+        registrar.start()
+        reviewer = Reviewer(ClusterView(cluster), options, watch_groups(options.admission_conf))
+        app = webhook_app(reviewer, services)
+        asyncio.run(_serve(app, options, certificate, reviewer.groups, stop))
+        registrar.join(_REFRESH_S)
+
+
+def _register(
+    cluster: Cluster, services: list[Service], options: WebhookOptions, stop: threading.Event
+) -> None:
+    """Bring the certificate to the API server; waits a while for configurations to appear."""
+    if not options.ca_cert_file:
+        return
+    try:
+        bundle = Path(options.ca_cert_file).read_bytes()
+    except OSError as error:
+        _log.error("cannot read", file=options.ca_cert_file, error=error)
+        return
+    left, waited = list(services), 0.0
+    while left and waited < _REGISTER_S and not stop.is_set():
+        left = [
+            one
+            for one in left
+            if not register(
+                cluster,
+                one,
+                ca_bundle=bundle,
+                service_name=options.webhook_service_name,
+                url=options.webhook_url,
+            )
+        ]
+        if left:
+            stop.wait(1.0)
+            waited += 1.0
+
+
+async def _serve(
+    app: web.Application,
+    options: WebhookOptions,
+    certificate: Watched[ssl.SSLContext],
+    groups: Watched[tuple[ResourceGroup, ...] | None],
+    stop: threading.Event,
+) -> None:
+    """Hold the port until told to stop, looking at files now and then."""
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=options.graceful_shutdown_time_s)
+    await runner.setup()
+    host = options.listen_address or None
+    site = web.TCPSite(runner, host, options.port, ssl_context=certificate.current)
+    try:
+        await site.start()
+        _log.info("serves webhooks", port=options.port)
+        since = 0.0
+        while not stop.is_set():
+            await asyncio.sleep(_LOOK_S)
+            since += _LOOK_S
+            if since >= _REFRESH_S:
+                since = 0.0
+                certificate.refresh()
+                groups.refresh()
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,83 @@
+"""Everything that happens in a simulation, one row an event, in columns that cost little.
+
+Written by the engine; all figures, charts and files are worked out from it afterwards.
+"""
+
+from array import array
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+NONE = -1
+"""No pod, no node."""
+
+
+class What(IntEnum):
+    """Kinds of events."""
+
+    ARRIVE = 0
+    ENQUEUE = 1
+    BIND = 2
+    EVICT = 3
+    FINISH = 4
+    """A pod has run to its end."""
+    LOSE = 5
+    """A pod was evicted and does not come back, or can no longer start."""
+    NOMINATE = 6
+
+    @property
+    def label(self) -> str:
+        """Give the name in lower case."""
+        return self.name.lower()
+
+
+DECISIONS = (What.ENQUEUE, What.BIND, What.EVICT, What.NOMINATE)
+"""What the scheduler decided; the rest happens by itself."""
+
+
+class EventLog:
+    """Columns of equal length: when, what, which job, which of its pods, which node."""
+
+    def __init__(self) -> None:
+        self._time = array("d")
+        self._what = array("b")
+        self._job = array("i")
+        self._task = array("i")
+        self._node = array("i")
+
+    def __len__(self) -> int:
+        return len(self._time)
+
+    def add(self, time: float, what: What, job: int, task: int = NONE, node: int = NONE) -> None:
+        """Append one event."""
+        self._time.append(time)
+        self._what.append(what)
+        self._job.append(job)
+        self._task.append(task)
+        self._node.append(node)
+
+    @property
+    def time(self) -> NDArray[np.float64]:
+        """Seconds since the first arrival (n,)."""
+        return np.array(self._time, dtype=np.float64)
+
+    @property
+    def what(self) -> NDArray[np.int8]:
+        """Kinds of events (n,)."""
+        return np.array(self._what, dtype=np.int8)
+
+    @property
+    def job(self) -> NDArray[np.int32]:
+        """Numbers of jobs in the workload (n,)."""
+        return np.array(self._job, dtype=np.int32)
+
+    @property
+    def task(self) -> NDArray[np.int32]:
+        """Numbers of pods within their job (n,)."""
+        return np.array(self._task, dtype=np.int32)
+
+    @property
+    def node(self) -> NDArray[np.int32]:
+        """Rows of nodes (n,)."""
+        return np.array(self._node, dtype=np.int32)

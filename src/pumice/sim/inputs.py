@@ -1,0 +1,226 @@
+"""From files to something that can run: which reader, which nodes.
+
+The way in for commands and sweeps: ``load`` what is to run, ``simulate`` it.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from pumice.api.conf import SchedulerConf
+from pumice.api.manifests import load_manifests
+from pumice.api.meta import KubeObject
+from pumice.api.objects import Node, NodeStatus, ObjectMeta, Pod, ResourceList
+from pumice.cache.requests import pod_request, resource_lists
+from pumice.core.resources import Resources
+from pumice.errors import InputError
+from pumice.sim.engine import Engine, Evicted, Outcome
+from pumice.sim.readers import manifests, openb, philly, swf, synthetic
+from pumice.sim.readers.text import header_of, read_text
+from pumice.sim.workload import NodeHint, Workload
+
+FORMATS: Final = ("manifests", "openb", "philly", "swf", "synthetic")
+_LOAD = 0.8
+"""The part of a cluster that is sized for a trace which the trace's work would fill."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A workload and the cluster it runs on."""
+
+    workload: Workload
+    cluster: tuple[KubeObject, ...]
+    notes: tuple[str, ...] = ()
+
+
+def recognise(path: Path) -> str:
+    """Tell the format of a trace by its content.
+
+    Raises:
+        InputError: It is none of those known.
+    """
+    text = read_text(path)
+    columns = header_of(text)
+    if columns >= openb.POD_COLUMNS:
+        return "openb"
+    if philly.is_header(columns):
+        return "philly"
+    if swf.looks_like(text[:4096]):
+        return "swf"
+    if f"kind: {synthetic.KIND}" in text:
+        return "synthetic"
+    if "kind" in text and "apiVersion" in text:
+        return "manifests"
+    raise InputError(
+        wanted="a trace of a known format",
+        found=text[:60],
+        file=str(path),
+        hint=f"known: {', '.join(FORMATS)}; name it with --format",
+    )
+
+
+def read_workload(path: Path, *, trace_format: str = "", seed: int = 0) -> Workload:
+    """Read a trace; the format is recognised unless it is named.
+
+    Raises:
+        InputError: The file cannot be read as such a trace, or has no jobs.
+    """
+    match trace_format or recognise(path):
+        case "openb":
+            workload = openb.read_pods(path)
+        case "philly":
+            workload = philly.read(path)
+        case "swf":
+            workload = swf.read(path)
+        case "synthetic":
+            workload = synthetic.read(path, seed=seed)
+        case "manifests":
+            workload = manifests.read(path)
+        case other:
+            raise InputError(
+                wanted=f"a format: {', '.join(FORMATS)}", found=other, field="--format"
+            )
+    if not workload.jobs:
+        raise InputError(wanted="at least one job", found="none", file=str(path))
+    return workload
+
+
+def read_cluster(path: Path) -> list[KubeObject]:
+    """Read a cluster: manifests of nodes, queues and more, or a list of nodes of openb.
+
+    Raises:
+        InputError: The file is neither, or has no node.
+    """
+    if header_of(read_text(path)) >= openb.NODE_COLUMNS:
+        things: list[KubeObject] = [*openb.read_nodes(path)]
+    else:
+        things = [thing for thing in load_manifests(path) if not isinstance(thing, Pod)]
+    if not any(isinstance(thing, Node) for thing in things):
+        raise InputError(wanted="at least one node", found="none", file=str(path))
+    return things
+
+
+def load(
+    trace: Path,
+    *,
+    nodes: Path | None = None,
+    trace_format: str = "",
+    seed: int = 0,
+    limit: int | None = None,
+    speed: float = 1.0,
+    late_pods: bool = False,
+) -> Setup:
+    """Read a trace and its cluster; without one, nodes are made to fit the trace.
+
+    Args:
+        trace: The file of the jobs.
+        nodes: The file of the cluster; takes the place of nodes in the trace.
+        trace_format: One of ``FORMATS``; empty: recognised.
+        seed: For a workload that is drawn.
+        limit: How many jobs, from the first.
+        speed: How many times as fast as in the trace jobs come.
+        late_pods: Whether pods are made only once their job is admitted.
+    """
+    workload = read_workload(trace, trace_format=trace_format, seed=seed)
+    if limit is not None:
+        workload = workload.first(limit)
+    if speed != 1.0:
+        workload = workload.faster(speed)
+    if late_pods:
+        workload = workload.with_late_pods()
+    cluster = list(workload.objects)
+    notes = list(workload.notes)
+    if nodes is not None:
+        known = read_cluster(nodes)
+        names = {(type(thing), thing.metadata.name) for thing in known}
+        cluster = [
+            thing
+            for thing in cluster
+            if not isinstance(thing, Node) and (type(thing), thing.metadata.name) not in names
+        ]
+        cluster += known
+    elif not any(isinstance(thing, Node) for thing in cluster):
+        made = make_nodes(workload)
+        notes.append(_told(made, workload))
+        cluster += made
+    return Setup(workload, tuple(cluster), tuple(notes))
+
+
+def simulate(
+    setup: Setup,
+    conf: SchedulerConf,
+    *,
+    seed: int = 0,
+    period: float = 1.0,
+    evicted: Evicted = "requeue",
+    progress: Callable[[int], None] | None = None,
+) -> Outcome:
+    """Run a workload to its end."""
+    engine = Engine(setup.workload, setup.cluster, conf, seed=seed, period=period, evicted=evicted)
+    return engine.run(progress)
+
+
+def make_nodes(workload: Workload) -> list[Node]:
+    """Make equal nodes, as the trace tells or as many as its work would keep well filled.
+
+    Raises:
+        InputError: The trace does not tell what a node is like.
+    """
+    hint = workload.node_hint
+    if hint is None:
+        raise InputError(
+            wanted="nodes", found="none", file=workload.name, hint="name a file with --nodes"
+        )
+    count = _count(workload, hint) if hint.count is None else hint.count
+    digits = len(str(count - 1))
+    amounts: ResourceList = {**hint.allocatable}
+    return [
+        Node(
+            metadata=ObjectMeta(
+                name=f"node-{i:0{digits}d}",
+                labels={"kubernetes.io/hostname": f"node-{i:0{digits}d}"},
+            ),
+            status=NodeStatus(allocatable=amounts, capacity=amounts),
+        )
+        for i in range(count)
+    ]
+
+
+def _told(made: Sequence[Node], workload: Workload) -> str:
+    """Say where nodes come from that no file lists."""
+    hint = workload.node_hint
+    stated = {} if hint is None else hint.allocatable
+    amounts = ", ".join(f"{amount} {name}" for name, amount in stated.items())
+    if hint is not None and hint.count is not None:
+        return f"{len(made)} nodes as the trace tells, each with {amounts}"
+    part = f"{100 * _LOAD:g} %"
+    return f"{len(made)} nodes, each with {amounts}: so many that the work would fill {part}"
+
+
+def _count(workload: Workload, hint: NodeHint) -> int:
+    """Work out how many nodes the mean load fills to the wanted part, and the largest job needs."""
+    resources = Resources()
+    resources.learn(hint.allocatable)
+    specs = {id(task.spec): task.spec for job in workload.jobs for task in job.tasks}
+    for spec in specs.values():
+        for amounts in resource_lists(spec):
+            resources.learn(amounts)
+    requests = {key: pod_request(spec, resources) for key, spec in specs.items()}
+    node = resources.vector(hint.allocatable)
+    work, largest = np.zeros(len(resources)), np.zeros(len(resources))
+    for job in workload.jobs:
+        asked = np.zeros(len(resources))
+        for task in job.tasks:
+            amounts_of_task = requests[id(task.spec)] * task.count
+            work += amounts_of_task * task.run_seconds
+            asked += amounts_of_task
+        largest = np.maximum(largest, asked)
+    span = max(workload.jobs[-1].arrival, 1.0)
+    offered = node > 0
+    mean = (work[offered] / span / _LOAD / node[offered]).max()
+    least = (largest[offered] / node[offered]).max()
+    return max(1, math.ceil(mean), math.ceil(least))

@@ -1,0 +1,237 @@
+"""One job on its way through a simulation, and the objects the scheduler sees of it."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from enum import IntEnum
+from math import inf, nan
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME, TASK_SPEC
+from pumice.api.decisions import PodGroupState
+from pumice.api.objects import (
+    Condition,
+    ObjectMeta,
+    Pod,
+    PodGroup,
+    PodGroupStatus,
+    PodSpec,
+    PodStatus,
+)
+from pumice.sim.event_log import NONE
+from pumice.sim.workload import JobSpec, TaskSpec
+
+if TYPE_CHECKING:
+    from pumice.sim.job_classes import JobClass, Line
+
+EPOCH = 1704067200.0
+"""Second 0 of every simulation, as the scheduler's clock reads it: the first of January 2024."""
+
+_PENDING = PodStatus(phase="Pending")
+_SUCCEEDED = PodStatus(phase="Succeeded")
+
+
+class State(IntEnum):
+    """How far one pod of a job is."""
+
+    WAITING = 0
+    RUNNING = 1
+    DONE = 2
+    LOST = 3
+
+
+def time_text(seconds: float) -> str:
+    """Write a moment of the simulation as Kubernetes writes times."""
+    moment = datetime.fromtimestamp(EPOCH + seconds, UTC)
+    return f"{moment.isoformat().removesuffix('+00:00')}Z"
+
+
+class JobRun:
+    """A job of the workload with the state of each of its pods."""
+
+    __slots__ = (
+        "annotations",
+        "conditions",
+        "created",
+        "ended",
+        "ends",
+        "evictions",
+        "hyper_node",
+        "in_tables",
+        "key",
+        "kind",
+        "line",
+        "missing",
+        "nodes",
+        "number",
+        "phase",
+        "reason",
+        "spec",
+        "started",
+        "states",
+        "tally",
+    )
+
+    def __init__(self, number: int, spec: JobSpec, kind: "JobClass") -> None:
+        size = kind.size
+        self.number = number
+        self.spec = spec
+        self.kind = kind
+        self.key = spec.key
+        self.created = time_text(spec.arrival)
+        self.annotations = {**spec.annotations}
+        self.phase = "Pending"
+        self.conditions: tuple[Condition, ...] = ()
+        self.line: Line | None = None
+        """Where it waits; None once it has started and while it is not known."""
+        self.in_tables = False
+        self.missing = list(range(size))
+        """Pods that are to be made."""
+        self.states = bytearray(size)
+        self.tally = [size, 0, 0, 0]
+        """How many pods are in each state."""
+        self.nodes = [NONE] * size
+        self.ends = [inf] * size
+        """When each running pod will have finished."""
+        self.started = nan
+        """When it had, for the first time, as many pods on nodes as it needs."""
+        self.ended = nan
+        self.evictions = 0
+        self.hyper_node: str | None = None
+        self.reason = ""
+        """Why it waited, as the scheduler last put it."""
+
+    def __lt__(self, other: "JobRun") -> bool:
+        return self.number < other.number
+
+    @property
+    def waiting(self) -> int:
+        """How many of its pods have no node."""
+        return self.tally[State.WAITING]
+
+    @property
+    def running(self) -> int:
+        """How many of its pods run."""
+        return self.tally[State.RUNNING]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no pod waits or runs any more."""
+        return not self.tally[State.WAITING] and not self.tally[State.RUNNING]
+
+    def settled_phase(self) -> str:
+        """Give the phase its group has as soon as the next cycle has seen its pods."""
+        enough = self.running + self.tally[State.DONE] >= self.spec.min_member
+        if enough:
+            return "Running"
+        return "Inqueue" if self.phase == "Inqueue" else "Pending"
+
+    def take_in(self, state: PodGroupState) -> None:
+        """Remember what a cycle said of the job, beside its phase."""
+        self.hyper_node = state.hyper_node or self.hyper_node
+        self.conditions = tuple(
+            Condition(type=c.type, status=c.status, reason=c.reason, message=c.message)
+            for c in state.conditions
+        )
+
+    def move(self, task: int, state: State) -> None:
+        """Change the state of one pod."""
+        self.tally[self.states[task]] -= 1
+        self.tally[state] += 1
+        self.states[task] = state
+
+    def tasks_in(self, state: State) -> list[int]:
+        """List the pods in a state."""
+        return [i for i, found in enumerate(self.states) if found == state]
+
+    def group(self) -> PodGroup:
+        """Give the pod group with the status it has now."""
+        marks = self.annotations
+        if self.hyper_node:
+            marks = {**marks, ALLOCATED_HYPER_NODE: self.hyper_node}
+        meta = ObjectMeta(
+            name=self.spec.name,
+            namespace=self.spec.namespace,
+            uid=self.spec.name,
+            creation_timestamp=self.created,
+            annotations=marks,
+        )
+        status = PodGroupStatus(
+            phase=self.phase,
+            running=self.running,
+            succeeded=self.tally[State.DONE],
+            failed=self.tally[State.LOST],
+            conditions=self.conditions,
+        )
+        return PodGroup(metadata=meta, spec=self.kind.group, status=status)
+
+    def pods(
+        self, numbers: Iterable[int], created: str, uids: Iterator[int]
+    ) -> Iterator[tuple[int, Pod]]:
+        """Make some pods, each with its number."""
+        marks = [self._marks(task) for task in self.spec.tasks]
+        for number in numbers:
+            at = self.kind.places[number][0]
+            meta = ObjectMeta(
+                name=self.pod_name(number),
+                namespace=self.spec.namespace,
+                uid=f"{next(uids):012d}",  # in the order in which they are made: it breaks ties
+                creation_timestamp=created,
+                labels=dict(self.spec.tasks[at].labels),
+                annotations=marks[at],
+            )
+            yield number, Pod(metadata=meta, spec=self.kind.specs[at], status=_PENDING)
+
+    def pod_key(self, number: int) -> str:
+        """Name a pod as the scheduler does."""
+        return f"{self.spec.namespace}/{self.pod_name(number)}"
+
+    def pod_name(self, number: int) -> str:
+        """Name a pod."""
+        at, i = self.kind.places[number]
+        task = self.spec.tasks[at]
+        return task.pod_name or f"{self.spec.name}-{task.role}-{i}"
+
+    def seconds(self, number: int) -> float:
+        """Say how long a pod runs."""
+        return self.spec.tasks[self.kind.places[number][0]].run_seconds
+
+    def _marks(self, task: TaskSpec) -> dict[str, str]:
+        return {GROUP_NAME: self.spec.name, TASK_SPEC: task.role, **task.annotations}
+
+
+class Bound:
+    """Pods as they are once a node runs them; equal specifications stay one object."""
+
+    def __init__(self) -> None:
+        self._specs: dict[tuple[int, str], tuple[PodSpec, PodSpec]] = {}
+        self._time = nan
+        self._running = _PENDING
+
+    def running(self, pod: Pod, node: str, seconds: float, marks: dict[str, str] | None) -> Pod:
+        """Put a pod on a node."""
+        if seconds != self._time:
+            self._time = seconds
+            self._running = PodStatus(phase="Running", start_time=time_text(seconds))
+        meta = pod.metadata
+        if marks:
+            meta = msgspec.structs.replace(meta, annotations={**meta.annotations, **marks})
+        return Pod(metadata=meta, spec=self._spec(pod.spec, node), status=self._running)
+
+    def finished(self, pod: Pod) -> Pod:
+        """Let a pod end well."""
+        return Pod(metadata=pod.metadata, spec=pod.spec, status=_SUCCEEDED)
+
+    def _spec(self, spec: PodSpec, node: str) -> PodSpec:
+        key = (id(spec), node)
+        known = self._specs.get(key)
+        if known is None:
+            placed = msgspec.structs.replace(spec, node_name=node)
+            known = self._specs[key] = (spec, placed)  # holding the first keeps its id taken
+        return known[1]
+
+
+def nominated(pod: Pod, node: str) -> Pod:
+    """Note on a waiting pod the node it was promised."""
+    return msgspec.structs.replace(pod, status=PodStatus(phase="Pending", nominated_node_name=node))

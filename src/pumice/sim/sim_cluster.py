@@ -1,0 +1,164 @@
+"""What the scheduler sees of a simulation: objects as an API server would hold them, in tables.
+
+Used by the engine.  Decides nothing and tells no time.
+"""
+
+import itertools
+from collections.abc import Iterable
+
+import msgspec
+
+from pumice.api.decisions import Decisions
+from pumice.api.objects import KubeObject, ObjectMeta, Pod, Queue, QueueSpec, QueueStatus
+from pumice.cache.ingest import Ingest
+from pumice.core.snapshot import Snapshot
+from pumice.sim.job_run import Bound, JobRun, State, nominated, time_text
+
+_ROOT = "root"
+
+
+class SimCluster:
+    """The tables, and the runs whose objects are in them."""
+
+    def __init__(self) -> None:
+        self.snapshot = Snapshot()
+        self.ingest = Ingest(self.snapshot)
+        self._bound = Bound()
+        self._uids = itertools.count()
+        self._owner: dict[str, tuple[JobRun, int]] = {}
+        """Pods that the scheduler knows, by name."""
+        self._runs: dict[str, JobRun] = {}
+        """Jobs that the scheduler knows, by name."""
+        self._nominees: dict[str, str] = {}
+        """Waiting pods that were promised a node, with their job."""
+
+    def load(self, cluster: Iterable[KubeObject], queues: Iterable[str]) -> None:
+        """Take a cluster in; queues that nobody describes get a share like any other."""
+        things = [thing for thing in cluster if not isinstance(thing, Pod)]
+        known = {thing.metadata.name for thing in things if isinstance(thing, Queue)}
+        missing = dict.fromkeys(name for name in (_ROOT, "default", *queues) if name not in known)
+        things += [open_queue(name) for name in missing]
+        self.ingest.load([_opened(thing) for thing in things])
+
+    def settle(self) -> None:
+        """Bring links between objects up to date; before each cycle."""
+        self.ingest.settle()
+
+    def owner(self, pod: str) -> tuple[JobRun, int]:
+        """Find the job of a pod, and which of its pods it is."""
+        return self._owner[pod]
+
+    def run_of(self, job: str) -> JobRun | None:
+        """Find a job that the scheduler knows."""
+        return self._runs.get(job)
+
+    def enter(self, run: JobRun) -> None:
+        """Show a job to the scheduler for the first time; its pods too, if they are made by now."""
+        self.show(run)
+        self._runs[run.key] = run
+        run.in_tables = True
+        self.fill_up(run, run.spec.arrival)
+
+    def fill_up(self, run: JobRun, seconds: float) -> None:
+        """Make the pods that a job lacks, unless that has to wait until it is admitted."""
+        if not run.missing:
+            return
+        if run.kind.late_pods:
+            if run.phase == "Pending":
+                return
+            run.missing.sort()
+        for number, pod in run.pods(run.missing, time_text(seconds), self._uids):
+            self.ingest.upsert(pod)
+            self._owner[run.pod_key(number)] = (run, number)
+        run.missing = []
+
+    def show(self, run: JobRun) -> None:
+        """Write the status of a job."""
+        self.ingest.upsert(run.group())
+
+    def put_on(self, pod: str, node: str, seconds: float, marks: dict[str, str] | None) -> int:
+        """Let a pod run on a node; gives the row of the node."""
+        self.ingest.upsert(self._bound.running(self._pod(pod), node, seconds, marks))
+        self._nominees.pop(pod, None)
+        return self.snapshot.nodes.row_of[node]
+
+    def finish(self, run: JobRun, tasks: Iterable[int]) -> None:
+        """Let some pods of a job end well."""
+        for task in tasks:
+            self.ingest.upsert(self._bound.finished(self._pod(run.pod_key(task))))
+        self.show(run)
+
+    def drop(self, run: JobRun, task: int) -> None:
+        """Forget a pod."""
+        key = run.pod_key(task)
+        self._nominees.pop(key, None)
+        if self._owner.pop(key, None) is not None:
+            self.ingest.delete(self._pod(key))
+
+    def forget(self, run: JobRun) -> None:
+        """Forget a job and all its pods."""
+        for task in range(len(run.states)):
+            self.drop(run, task)
+        self.ingest.delete(run.group())
+        self._runs.pop(run.key, None)
+        run.in_tables = False
+
+    def nominate(self, decisions: Decisions) -> list[tuple[JobRun, int, int]]:
+        """Write promises of nodes on pods that wait, and take back those that no longer hold.
+
+        Gives the new ones: job, pod and row of the node.
+        """
+        for pod, job in list(self._nominees.items()):
+            if job in decisions.unschedulable and pod not in decisions.pipelined:
+                self._break_promise(pod)
+        new = []
+        for name, node in decisions.nominated.items():
+            run, task = self._owner[name]
+            known = self._pod(name)
+            if run.states[task] == State.WAITING and known.status.nominated_node_name != node:
+                self.ingest.upsert(nominated(known, node))
+                self._nominees[name] = run.key
+                new.append((run, task, self.snapshot.nodes.row_of[node]))
+        return new
+
+    def promised(self) -> list[JobRun]:
+        """List the jobs that were promised nodes."""
+        return [self._runs[job] for job in dict.fromkeys(self._nominees.values())]
+
+    def break_promises(self, run: JobRun) -> None:
+        """Take back the nodes promised to a job that no cycle looks at any more."""
+        for pod, job in list(self._nominees.items()):
+            if job == run.key:
+                self._break_promise(pod)
+
+    def _break_promise(self, pod: str) -> None:
+        self.ingest.upsert(nominated(self._pod(pod), ""))
+        del self._nominees[pod]
+
+    def _pod(self, key: str) -> Pod:
+        """Give a pod as the scheduler knows it."""
+        tasks = self.snapshot.tasks
+        pod = tasks.pods[tasks.row_of[key]]
+        assert isinstance(pod, Pod)  # noqa: S101
+        return pod
+
+
+def open_queue(name: str) -> Queue:
+    """Make a queue with a share like any other."""
+    return Queue(
+        metadata=ObjectMeta(name=name),
+        spec=QueueSpec(weight=1, reclaimable=name != _ROOT),
+        status=QueueStatus(state="Open"),
+    )
+
+
+def _opened(thing: KubeObject) -> KubeObject:
+    """Open a queue whose state nobody has written yet, and hang it up, as its controller would."""
+    if not isinstance(thing, Queue):
+        return thing
+    spec, status = thing.spec, thing.status
+    if not spec.parent and thing.metadata.name != _ROOT:
+        spec = msgspec.structs.replace(spec, parent=_ROOT)
+    if not status.state:
+        status = QueueStatus(state="Open")
+    return Queue(metadata=thing.metadata, spec=spec, status=status)

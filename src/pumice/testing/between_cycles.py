@@ -1,0 +1,123 @@
+"""What happens to the world between two cycles of a scenario, and who is who in it.
+
+Used by the runner and the comparison. Manifests are never changed in place.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME
+from pumice.api.decisions import Decisions, PodGroupState
+from pumice.api.kinds import Manifest
+
+
+def key_of(manifest: Mapping[str, Any]) -> str:
+    """Return "namespace/name"; an absent namespace is `default`."""
+    metadata = manifest["metadata"]
+    return f"{metadata.get('namespace') or 'default'}/{metadata['name']}"
+
+
+def group_of(pod: Mapping[str, Any]) -> str | None:
+    """Return "namespace/name" of the pod group a pod belongs to."""
+    annotations = pod["metadata"].get("annotations") or {}
+    name = annotations.get(GROUP_NAME)
+    return f"{pod['metadata'].get('namespace') or 'default'}/{name}" if name else None
+
+
+def groups_by_pod(objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Map every pod that has a group to that group."""
+    pods = (manifest for manifest in objects if manifest["kind"] == "Pod")
+    return {key_of(pod): group for pod in pods if (group := group_of(pod))}
+
+
+def advance(objects: Sequence[Manifest], decisions: Decisions) -> list[Manifest]:
+    """Return the world as the next cycle finds it.
+
+    Bound pods run, evicted pods are gone, nominations and pod group statuses are written.
+    """
+    gone = set(decisions.evictions)
+    after: list[Manifest] = []
+    for manifest in objects:
+        if manifest["kind"] == "Pod":
+            if key_of(manifest) not in gone:
+                after.append(_next_pod(manifest, decisions))
+        elif manifest["kind"] == "PodGroup" and key_of(manifest) in decisions.pod_groups:
+            after.append(_next_group(manifest, decisions.pod_groups[key_of(manifest)]))
+        else:
+            after.append(manifest)
+    return after
+
+
+def _next_pod(pod: Manifest, decisions: Decisions) -> Manifest:
+    key = key_of(pod)
+    status = dict(pod.get("status") or {})
+    if key in decisions.binds:
+        status.pop("nominatedNodeName", None)
+        status["phase"] = "Running"
+        spec = {**(pod.get("spec") or {}), "nodeName": decisions.binds[key]}
+        metadata = _annotated(pod["metadata"], decisions.annotations.get(key))
+        return {**pod, "metadata": metadata, "spec": spec, "status": status}
+    if key in decisions.nominated:
+        return {**pod, "status": {**status, "nominatedNodeName": decisions.nominated[key]}}
+    return pod
+
+
+def _annotated(metadata: Manifest, annotations: Mapping[str, str] | None) -> Manifest:
+    if not annotations:
+        return metadata
+    return {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}}
+
+
+def _next_group(group: Manifest, state: PodGroupState) -> Manifest:
+    status = {
+        **(group.get("status") or {}),
+        "phase": state.phase,
+        "conditions": [condition.to_manifest() for condition in state.conditions],
+        "running": state.running,
+        "succeeded": state.succeeded,
+        "failed": state.failed,
+    }
+    metadata = group["metadata"]
+    if state.hyper_node:
+        annotations = {
+            **(metadata.get("annotations") or {}),
+            ALLOCATED_HYPER_NODE: state.hyper_node,
+        }
+        metadata = {**metadata, "annotations": annotations}
+    return {**group, "metadata": metadata, "status": status}
+
+
+def bind_counts_of_hyper_nodes(
+    objects: Sequence[Mapping[str, Any]], binds: Mapping[str, str]
+) -> list[int]:
+    """Count binds for each HyperNode of the lowest tier, sorted; those without any are left out."""
+    domains = [manifest for manifest in objects if manifest["kind"] == "HyperNode"]
+    lowest = min((int(domain["spec"].get("tier", 1)) for domain in domains), default=0)
+    nodes = {m["metadata"]["name"]: m for m in objects if m["kind"] == "Node"}
+    home: dict[str, str] = {}
+    for domain in domains:
+        if int(domain["spec"].get("tier", 1)) == lowest:
+            for name, node in nodes.items():
+                if _has_member(domain, node):
+                    home.setdefault(name, domain["metadata"]["name"])
+    return sorted(Counter(home.get(node, "") for node in binds.values()).values())
+
+
+def _has_member(domain: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
+    return any(
+        member.get("type") == "Node" and _selects(member.get("selector") or {}, node)
+        for member in domain["spec"].get("members") or []
+    )
+
+
+def _selects(selector: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
+    name = node["metadata"]["name"]
+    if "exactMatch" in selector:
+        return bool(selector["exactMatch"].get("name") == name)
+    if "regexMatch" in selector:
+        return re.search(selector["regexMatch"].get("pattern", ""), name) is not None
+    wanted = (selector.get("labelMatch") or {}).get("matchLabels") or {}
+    labels = node["metadata"].get("labels") or {}
+    return bool(wanted) and all(labels.get(key) == value for key, value in wanted.items())

@@ -1,0 +1,321 @@
+"""The way of an object into a cluster: schema, webhooks and checks in an API server's order.
+
+Used by the embedded cluster, by `pumice lint` and to run recorded decisions; a real API server
+does this itself and only asks the webhooks.
+"""
+
+import contextlib
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol
+
+from pumice.api.kinds import BUILT_IN, Kind, Manifest
+from pumice.webhooks.fields import FieldError, aggregate, quoted
+from pumice.webhooks.json_patch import PatchError, applied
+from pumice.webhooks.metadata import (
+    check_metadata,
+    check_metadata_update,
+    finalizer_warnings,
+)
+from pumice.webhooks.pods.defaults import filled_pod
+from pumice.webhooks.pods.template import check_pod
+from pumice.webhooks.registry import SERVICES, SKIPPED_NAMESPACES, Service
+from pumice.webhooks.review import Answer, Existing, Operation, Options, Patch, Request
+from pumice.webhooks.schema.build import Node, schema_of
+from pumice.webhooks.schema.defaults import fill_in, without_nulls, without_unknown
+from pumice.webhooks.schema.validate import check
+from pumice.webhooks.types.decoding import DecodeError, decode
+from pumice.webhooks.types.grammar import fields_of
+
+Source = Literal["", "builtin", "crd-schema", "webhook"]
+KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in BUILT_IN}
+_WAITED_FOR: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_SUFFIX: Final = "x" * 5
+
+
+class World(Existing, Protocol):
+    """What exists already, also of other kinds."""
+
+    def find(self, kind: str, namespace: str, name: str) -> Manifest | None:
+        """Give an object, None if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A webhook that was asked, and its answer."""
+
+    service: Service
+    answer: Answer
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What becomes of a write."""
+
+    object: Any = None
+    """As it would be stored."""
+    message: str = ""
+    """Empty: it is allowed."""
+    code: int = 0
+    reason: str | None = None
+    source: Source = ""
+    webhook: str = ""
+    warnings: list[str] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    errors: list[FieldError] = field(default_factory=list)
+    """The findings of schema and metadata."""
+
+    @property
+    def allowed(self) -> bool:
+        """Whether it may pass."""
+        return not self.message
+
+
+class _RefusedError(Exception):
+    """Ends the way of an object."""
+
+
+class Chain:
+    """Judges writes to a world by a set of webhooks."""
+
+    def __init__(
+        self, world: World, options: Options | None = None, paths: Iterable[str] = tuple(SERVICES)
+    ) -> None:
+        self._world = world
+        self._options = options or Options()
+        self._services = [SERVICES[path] for path in paths]
+
+    def judge(self, operation: Operation, manifest: Any, old: Manifest | None = None) -> Verdict:
+        """Follow an object; ``old`` is the stored one of an update."""
+        verdict = Verdict(object=copy.deepcopy(manifest))
+        with contextlib.suppress(_RefusedError):
+            _Way(self._world, self._options, self._services, verdict).go(operation, old)
+        return verdict
+
+
+@dataclass(slots=True)
+class _Way:
+    """One object on its way."""
+
+    world: World
+    options: Options
+    services: list[Service]
+    verdict: Verdict
+
+    def go(self, operation: Operation, old: Manifest | None) -> None:
+        """Go as far as it gets."""
+        kind = self._kind()
+        self._decode(kind)
+        if operation == "DELETE":
+            self._delete(kind)
+        elif operation == "UPDATE":
+            self._update(kind, old)
+        else:
+            self._create(kind)
+
+    def _create(self, kind: Kind) -> None:
+        node = schema_of(kind.name)
+        self._read(kind, node)
+        given = self.verdict.object
+        namespace = given["metadata"].get("namespace", "") if kind.namespaced else ""
+        if kind.namespaced and self.world.namespace(namespace) is None:
+            self._refuse(f'namespaces "{namespace}" not found', 404, "NotFound", "builtin")
+        if kind.name == "Pod":
+            self._fill_pod()
+        for service in self._asked(kind, "CREATE", namespace, mutating=True):
+            self._ask(service, "CREATE", namespace, None)
+        given = self.verdict.object
+        metadata = given["metadata"]
+        if not metadata.get("name") and metadata.get("generateName"):
+            metadata["name"] = f"{metadata['generateName'][:58]}{_SUFFIX}"
+        if kind.has_status:
+            given.pop("status", None)
+        self._check_new(kind, node)
+        for service in self._asked(kind, "CREATE", namespace, mutating=False):
+            self._ask(service, "CREATE", namespace, None)
+        name = metadata["name"]
+        if self.world.find(kind.name, namespace, name) is not None:
+            text = f"{_resource(kind)} {quoted(name)} already exists"
+            self._refuse(text, 409, "AlreadyExists", "builtin")
+
+    def _update(self, kind: Kind, old: Manifest | None) -> None:
+        node = schema_of(kind.name)
+        self._read(kind, node)
+        given = self.verdict.object
+        metadata = given["metadata"]
+        namespace = metadata.get("namespace", "") if kind.namespaced else ""
+        named = f"{_resource(kind)} {quoted(metadata.get('name', ''))}"
+        if old is None:
+            self._refuse(f"{named} not found", 404, "NotFound", "builtin")
+            return
+        version = metadata.get("resourceVersion", "")
+        if not version:
+            text = "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+            self._refuse(f"{named} is invalid: {text}", 422, "Invalid", "builtin")
+        if version != old["metadata"].get("resourceVersion"):
+            text = (
+                f"Operation cannot be fulfilled on {named}: the object has been modified; "
+                "please apply your changes to the latest version and try again"
+            )
+            self._refuse(text, 409, "Conflict", "builtin")
+        if kind.has_status:
+            given.pop("status", None)
+            if "status" in old:
+                given["status"] = copy.deepcopy(old["status"])
+        self._check_changed(kind, node, old)
+        for service in self._asked(kind, "UPDATE", namespace, mutating=False):
+            self._ask(service, "UPDATE", namespace, old)
+
+    def _delete(self, kind: Kind) -> None:
+        metadata = self.verdict.object["metadata"]
+        namespace = metadata.get("namespace", "") if kind.namespaced else ""
+        name = metadata.get("name", "")
+        old = self.world.find(kind.name, namespace, name)
+        if old is None:
+            text = f"{_resource(kind)} {quoted(name)} not found"
+            self._refuse(text, 404, "NotFound", "builtin")
+        for service in self._asked(kind, "DELETE", namespace, mutating=False):
+            self._ask(service, "DELETE", namespace, old)
+
+    def _kind(self) -> Kind:
+        given = self.verdict.object
+        if not isinstance(given, dict) or not isinstance(given.get("metadata") or {}, dict):
+            self._refuse("Object 'Kind' is missing in the object", 400, "BadRequest", "builtin")
+        given["metadata"] = given.get("metadata") or {}
+        version, kind = given.get("apiVersion"), given.get("kind")
+        group, slash, _ = str(version).rpartition("/")
+        known = KINDS.get(f"{kind}.{group}" if slash else str(kind))
+        if known is None:
+            text = "the server could not find the requested resource"
+            self._refuse(text, 404, "NotFound", "builtin")
+            raise _RefusedError
+        if known.api_version != version:
+            text = (
+                f"the API version in the data ({version}) "
+                f"does not match the expected API version ({known.api_version})"
+            )
+            self._refuse(text, 400, "BadRequest", "builtin")
+        return known
+
+    def _decode(self, kind: Kind) -> None:
+        """Decode what the API server itself decodes."""
+        given = self.verdict.object
+        start = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+        try:
+            if kind.name == "Pod":
+                decode(given, "v1.Pod")
+            metadata = decode(given["metadata"], "meta.ObjectMeta")
+        except DecodeError as error:
+            self._refuse(f"{start}{error}", 400, "BadRequest", "builtin")
+            return
+        unknown = sorted(set(given["metadata"]) - set(fields_of("meta.ObjectMeta")))
+        self.verdict.warnings += [f'unknown field "metadata.{name}"' for name in unknown]
+        given["metadata"] = metadata
+
+    def _read(self, kind: Kind, node: Node | None) -> None:
+        """Bring the object into shape: defaults in, unknown fields out."""
+        given = self.verdict.object
+        if kind.namespaced:
+            given["metadata"]["namespace"] = given["metadata"].get("namespace") or "default"
+        if node is not None:
+            unknown = without_unknown(given, node)
+            self.verdict.warnings += [f'unknown field "{path}"' for path in unknown]
+            without_nulls(given, node)
+            fill_in(given, node)
+
+    def _fill_pod(self) -> None:
+        pod = filled_pod(decode(self.verdict.object, "v1.Pod"))
+        spec = pod["spec"]
+        tolerations = list(spec.get("tolerations") or ())
+        for key in _WAITED_FOR:
+            if not any(_tolerates(one, key) for one in tolerations):
+                added = {
+                    "key": key, "operator": "Exists", "effect": "NoExecute",
+                    "tolerationSeconds": 300,
+                }  # fmt: skip
+                tolerations.append(added)
+        spec["tolerations"] = tolerations
+        self.verdict.object = pod
+
+    def _asked(
+        self, kind: Kind, operation: Operation, namespace: str, *, mutating: bool
+    ) -> list[Service]:
+        if kind.namespaced and namespace in SKIPPED_NAMESPACES:
+            return []
+        return [
+            one
+            for one in self.services
+            if one.kind == kind.name and one.mutating == mutating and operation in one.operations
+        ]
+
+    def _ask(
+        self, service: Service, operation: Operation, namespace: str, old: Manifest | None
+    ) -> None:
+        given = self.verdict.object
+        request = Request(
+            operation=operation,
+            object=None if operation == "DELETE" else given,
+            old=old,
+            namespace=namespace,
+            name=given["metadata"].get("name", ""),
+        )
+        answer = service.rule(request, self.world, self.options)
+        self.verdict.calls.append(Call(service, answer))
+        self.verdict.webhook = service.path
+        if answer.message:
+            text = f'admission webhook "{service.name}" denied the request: {answer.message}'
+            self._refuse(text, 400, None, "webhook")
+        if answer.patch:
+            self._change(answer.patch, service)
+        self.verdict.webhook = ""
+
+    def _change(self, patch: Patch, service: Service) -> None:
+        try:
+            self.verdict.object = applied(self.verdict.object, patch)
+        except PatchError as error:
+            text = f"Internal error occurred: {error}"
+            self._refuse(text, 500, "InternalError", "webhook")
+        fill_in(self.verdict.object, schema_of(service.kind))
+
+    def _check_new(self, kind: Kind, node: Node | None) -> None:
+        given = self.verdict.object
+        if kind.name == "Pod":
+            self._invalid(kind, list(check_pod(decode(given, "v1.Pod"))), "builtin")
+            return
+        found = list(check_metadata(given["metadata"], namespaced=kind.namespaced))
+        source: Source = "builtin" if found else "crd-schema"
+        if node is not None:
+            found += check(given, node)
+        self._invalid(kind, found, source)
+        self.verdict.warnings += finalizer_warnings(given["metadata"].get("finalizers") or ())
+
+    def _check_changed(self, kind: Kind, node: Node | None, old: Manifest) -> None:
+        given = self.verdict.object
+        found = list(check_metadata_update(given["metadata"], old["metadata"]))
+        source: Source = "builtin" if found else "crd-schema"
+        if node is not None:
+            found += check(given, node, old)
+        self._invalid(kind, found, source)
+
+    def _invalid(self, kind: Kind, found: list[FieldError], source: Source) -> None:
+        if found:
+            self.verdict.errors = found
+            name = self.verdict.object["metadata"].get("name", "")
+            text = f"{kind.name} {quoted(name)} is invalid: {aggregate(found)}"
+            self._refuse(text, 422, "Invalid", source)
+
+    def _refuse(self, message: str, code: int, reason: str | None, source: Source) -> None:
+        verdict = self.verdict
+        verdict.message, verdict.code, verdict.reason = message, code, reason
+        verdict.source = source
+        raise _RefusedError
+
+
+def _resource(kind: Kind) -> str:
+    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+
+
+def _tolerates(toleration: Mapping[str, Any], key: str) -> bool:
+    effect = toleration.get("effect", "") in ("", "NoExecute")
+    return effect and toleration.get("key", "") in ("", key)

@@ -1,0 +1,46 @@
+"""Applies the JSON patches of webhooks, as an API server does."""
+
+import copy
+from typing import Any
+
+from pumice.webhooks.review import Patch
+
+
+class PatchError(ValueError):
+    """A patch that does not apply; the message is the API server's."""
+
+
+def applied(document: Any, patch: Patch) -> Any:
+    """Give a changed copy of a document.
+
+    Raises:
+        PatchError: the place of a change is not there.
+    """
+    changed = copy.deepcopy(document)
+    for change in patch:
+        _apply(changed, change)
+    return changed
+
+
+def _apply(document: Any, change: dict[str, Any]) -> None:
+    steps = [step.replace("~1", "/").replace("~0", "~") for step in change["path"].split("/")[1:]]
+    holder = document
+    for step in steps[:-1]:
+        holder = holder.get(step) if isinstance(holder, dict) else _item(holder, step)
+        if holder is None:
+            text = f'doc is missing path: "{change["path"]}": missing value'
+            raise PatchError(f"{change['op']} operation does not apply: {text}")
+    last, value = steps[-1], copy.deepcopy(change.get("value"))
+    if isinstance(holder, list):
+        holder.insert(len(holder) if last == "-" else int(last), value)
+    elif change["op"] == "replace" and last not in holder:
+        text = f"doc is missing key: {change['path']}: missing value"
+        raise PatchError(f"replace operation does not apply: {text}")
+    else:
+        holder[last] = value
+
+
+def _item(holder: Any, step: str) -> Any:
+    if isinstance(holder, list) and step.isdigit() and int(step) < len(holder):
+        return holder[int(step)]
+    return None

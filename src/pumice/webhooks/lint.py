@@ -1,0 +1,194 @@
+"""The rules of admission for files: everything that is wrong, without a cluster.
+
+An API server stops at the first gate that refuses; here an object goes on as far as it can, so
+that all is told at once.  Used by `pumice lint`.
+"""
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import Any, Final
+
+from pumice.api.kinds import Manifest, kind_of
+from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
+from pumice.webhooks.fields import Key, Step, Words, path_text
+from pumice.webhooks.registry import SERVICES
+from pumice.webhooks.review import Finding, Options, Request, of_field
+from pumice.webhooks.schema.build import ROOTS, Node, schema_of
+
+_QUEUE: Final = "Queue.scheduling.volcano.sh"
+_ALWAYS_THERE: Final = ("root", "default")
+_MOST_MISREAD: Final = 20  # values of the wrong type told about one object
+Path = tuple[Step | Key, ...]
+
+
+def is_checked(manifest: Any) -> bool:
+    """Say whether there are rules for an object."""
+    if not isinstance(manifest, dict):
+        return False
+    version, kind = manifest.get("apiVersion"), manifest.get("kind")
+    if not isinstance(version, str) or not isinstance(kind, str):
+        return False
+    group = version.rpartition("/")[0]
+    name = f"{kind}.{group}" if group else kind
+    return name in ROOTS or name == "Pod"
+
+
+class Files:
+    """What counts as existing: the queues of the files, those named, and those always there."""
+
+    def __init__(self, manifests: Iterable[Manifest], queues: Sequence[str] = ()) -> None:
+        self._queues: dict[str, Manifest] = {}
+        for name in (*_ALWAYS_THERE, *queues):
+            self._put({"metadata": {"name": name}, "spec": {}})
+        for manifest in manifests:
+            if is_checked(manifest) and kind_of(manifest) == _QUEUE and _name(manifest):
+                self._put(manifest)
+
+    def _put(self, manifest: Manifest) -> None:
+        """Take a queue in as it will be once it is open."""
+        queue = copy.deepcopy(manifest)
+        queue["status"] = {"state": "Open"}
+        if not isinstance(queue.get("spec"), dict):
+            queue["spec"] = {}
+        self._queues[_name(queue)] = queue
+
+    def queue(self, name: str) -> Manifest | None:
+        """Give a queue."""
+        return self._queues.get(name)
+
+    def queues(self) -> Iterable[Manifest]:
+        """Give all queues."""
+        return self._queues.values()
+
+    def namespace(self, name: str) -> Manifest | None:
+        """Give a namespace; without a cluster all of them exist."""
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+    def find(self, kind: str, namespace: str, name: str) -> Manifest | None:
+        """Give nothing: every object is new."""
+        del kind, namespace, name
+        return None
+
+
+def lint_object(manifest: Manifest, files: Files, options: Options | None = None) -> list[Finding]:
+    """Find all that is wrong with an object."""
+    settings, given = options or Options(), copy.deepcopy(manifest)
+    found: list[Finding] = []
+    for _ in range(_MOST_MISREAD):
+        verdict = Chain(files, settings).judge("CREATE", given)
+        misread = _misread(verdict)
+        if misread is None or not _dropped(given, misread.path):
+            break
+        found.append(misread)
+    else:
+        return found
+    found += [*_unknown(manifest, verdict), *(of_field(error) for error in verdict.errors)]
+    for call in verdict.calls:
+        found += call.answer.findings
+    if verdict.errors:
+        found += _beyond_schema(verdict, files, settings)
+    if not verdict.allowed and not found:
+        found.append(Finding(verdict.message, (), None, verdict.message))
+    return list(_once(found))
+
+
+def _misread(verdict: Verdict) -> Finding | None:
+    """Give a value of the wrong type, behind which nothing else was looked at."""
+    last = verdict.calls[-1].answer.findings if verdict.calls else ()
+    return last[0] if len(last) == 1 and isinstance(last[0].found, Words) else None
+
+
+def _dropped(manifest: Any, path: Path) -> bool:
+    """Take a value out, so that the rest can be looked at; says whether that was possible."""
+    holder = manifest
+    for step in path[:-1]:
+        inside = isinstance(holder, list) if isinstance(step, int) else isinstance(holder, dict)
+        holder = holder[step] if inside and not isinstance(step, Key) else None
+    if isinstance(holder, dict) and path and path[-1] in holder:
+        del holder[path[-1]]
+        return True
+    if isinstance(holder, list) and path and isinstance(path[-1], int):
+        holder.pop(path[-1])
+        return True
+    return False
+
+
+def _name(manifest: Manifest) -> str:
+    metadata = manifest.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _beyond_schema(verdict: Verdict, files: Files, options: Options) -> Iterator[Finding]:
+    """Ask the validating webhook although the schema refused; not about the same fields."""
+    refused = [tuple(error.path) for error in verdict.errors]
+    kind = kind_of(verdict.object)
+    for service in SERVICES.values():
+        if service.kind != kind or service.mutating:
+            continue
+        request = Request(operation="CREATE", object=verdict.object, name=_name(verdict.object))
+        for finding in service.rule(request, files, options).findings:
+            if not any(finding.path[: len(path)] == path for path in refused):
+                yield finding
+
+
+def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Leave out what was told already, and what only follows from a value of the wrong type."""
+    seen: set[tuple[str, str, str]] = set()
+    misread: list[Path] = []
+    for one in findings:
+        key = (path_text(one.path), repr(one.found), one.wanted)
+        if key in seen or any(one.path[: len(path)] == path for path in misread):
+            continue
+        seen.add(key)
+        if isinstance(one.found, Words):
+            misread.append(one.path)
+        yield one
+
+
+def _unknown(manifest: Manifest, verdict: Verdict) -> Iterator[Finding]:
+    """Tell fields that the schema does not know, and what may have been meant."""
+    kind = kind_of(manifest) if is_checked(manifest) else ""
+    for warning in verdict.warnings:
+        if not warning.startswith("unknown field "):
+            continue
+        text = warning.removeprefix('unknown field "').removesuffix('"')
+        path = _steps(text)
+        near = _nearest(path, schema_of(kind))
+        wanted = f"a field that exists{f', such as {near}' if near else ''}"
+        yield Finding(warning, path, None, wanted)
+
+
+def _steps(text: str) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    for part in text.split("."):
+        name, *indices = part.split("[")
+        steps.append(name)
+        steps += [int(index.rstrip("]")) for index in indices if index.rstrip("]").isdigit()]
+    return tuple(steps)
+
+
+def _nearest(path: tuple[Step, ...], node: Node | None) -> str:
+    """Find the known field that is spelt most like an unknown one."""
+    for step in path[:-1]:
+        if node is None:
+            return ""
+        if isinstance(step, int):
+            node = node.items
+        else:
+            node = (node.properties or {}).get(step) or node.values
+    if node is None or not node.properties:
+        return ""
+    return next(iter(get_close_matches(str(path[-1]), node.properties, 1)), "")
+
+
+def resource_name(manifest: Manifest) -> str:
+    """Name an object: ``Job default/train``."""
+    kind = KINDS.get(kind_of(manifest))
+    name = _name(manifest)
+    if kind is None or not kind.namespaced:
+        return f"{manifest['kind']} {name}".strip()
+    metadata = manifest.get("metadata")
+    namespace = metadata.get("namespace") if isinstance(metadata, dict) else ""
+    return f"{manifest['kind']} {namespace or 'default'}/{name}"

@@ -1,0 +1,80 @@
+"""The webhooks there are: which path serves which kind, when, under which name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pumice.webhooks.cronjob import validate_cronjob
+from pumice.webhooks.hypernode import validate_hypernode
+from pumice.webhooks.job import mutate_job, validate_job
+from pumice.webhooks.jobflow import validate_jobflow
+from pumice.webhooks.pod import mutate_pod, validate_pod
+from pumice.webhooks.podgroup import mutate_podgroup, validate_podgroup
+from pumice.webhooks.queue import mutate_queue, validate_queue
+from pumice.webhooks.review import Operation, Rule
+
+_ALL: Final[tuple[Operation, ...]] = ("CREATE", "UPDATE", "DELETE")
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One webhook."""
+
+    path: str
+    name: str
+    """Name in the webhook configuration; users see it in refusals."""
+    kind: str
+    operations: tuple[Operation, ...]
+    rule: Rule
+
+    @property
+    def mutating(self) -> bool:
+        """Whether it changes objects."""
+        return self.path.endswith("/mutate")
+
+
+_POD: Final = "Pod"
+_JOB: Final = "Job.batch.volcano.sh"
+_QUEUE: Final = "Queue.scheduling.volcano.sh"
+_GROUP: Final = "PodGroup.scheduling.volcano.sh"
+_FLOW: Final = "JobFlow.flow.volcano.sh"
+_CRON: Final = "CronJob.batch.volcano.sh"
+_HYPER: Final = "HyperNode.topology.volcano.sh"
+_NEW: Final[tuple[Operation, ...]] = _ALL[:1]
+_WRITTEN: Final[tuple[Operation, ...]] = _ALL[:2]
+# The names are those of Volcano's chart, which calls the flows' webhook like the jobs'.
+SERVICES: Final[Mapping[str, Service]] = {
+    service.path: service
+    for service in (
+        Service("/pods/mutate", "mutatepod.volcano.sh", _POD, _NEW, mutate_pod),
+        Service("/queues/mutate", "mutatequeue.volcano.sh", _QUEUE, _NEW, mutate_queue),
+        Service("/podgroups/mutate", "mutatepodgroup.volcano.sh", _GROUP, _NEW, mutate_podgroup),
+        Service("/jobs/mutate", "mutatejob.volcano.sh", _JOB, _NEW, mutate_job),
+        Service("/jobs/validate", "validatejob.volcano.sh", _JOB, _WRITTEN, validate_job),
+        Service("/jobflows/validate", "validatejob.volcano.sh", _FLOW, _WRITTEN, validate_jobflow),
+        Service("/pods/validate", "validatepod.volcano.sh", _POD, _NEW, validate_pod),
+        Service("/queues/validate", "validatequeue.volcano.sh", _QUEUE, _ALL, validate_queue),
+        Service(
+            "/podgroups/validate", "validatepodgroup.volcano.sh", _GROUP, _NEW, validate_podgroup
+        ),
+        Service(
+            "/hypernodes/validate", "validatehypernodes.volcano.sh", _HYPER, _WRITTEN,
+            validate_hypernode,
+        ),
+        Service(
+            "/cronjobs/validate", "validatecronjob.volcano.sh", _CRON, _WRITTEN, validate_cronjob
+        ),
+    )
+}  # fmt: skip
+DEFAULT_PATHS: Final = (
+    "/jobs/mutate", "/jobs/validate", "/podgroups/mutate", "/pods/validate", "/pods/mutate",
+    "/queues/mutate", "/queues/validate",
+)  # fmt: skip
+"""What Volcano's webhook manager enables unless told otherwise."""
+CHART_PATHS: Final = (
+    "/jobs/mutate", "/jobs/validate", "/podgroups/validate", "/queues/mutate", "/queues/validate",
+    "/hypernodes/validate", "/cronjobs/validate",
+)  # fmt: skip
+"""What Volcano's chart enables."""
+SKIPPED_NAMESPACES: Final = ("volcano-system", "kube-system")
+"""Whose objects no webhook looks at."""

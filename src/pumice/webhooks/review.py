@@ -1,0 +1,129 @@
+"""What a webhook is asked and what it answers; shared by the rules of all kinds.
+
+A rule is a pure function of the request, of what else exists (``Existing``) and of the options.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol
+
+from pumice.api.kinds import Manifest
+from pumice.webhooks.fields import FieldError, Key, Step, Words, wanted_of
+from pumice.webhooks.types.decoding import DecodeError
+
+Operation = Literal["CREATE", "UPDATE", "DELETE"]
+Patch = list[dict[str, Any]]
+"""Changes in the words of RFC 6902."""
+DEFAULT_QUEUE_DEPTH: Final = 5
+
+
+class Existing(Protocol):
+    """What else there is: a webhook looks at queues and namespaces only."""
+
+    def queue(self, name: str) -> Manifest | None:
+        """Give a queue, None if there is none."""
+
+    def queues(self) -> Iterable[Manifest]:
+        """Give all queues."""
+
+    def namespace(self, name: str) -> Manifest | None:
+        """Give a namespace, None if there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceGroup:
+    """Pods of a namespace or with an annotation, and what they get."""
+
+    name: str = ""
+    key: str = ""
+    values: tuple[str, ...] = ()
+    scheduler_name: str = ""
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    affinity: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options of Volcano's webhook manager that change a decision."""
+
+    scheduler_names: tuple[str, ...] = ("volcano",)
+    resource_groups: tuple[ResourceGroup, ...] | None = None
+    """None: there is no such configuration, and pods are left as they are."""
+    max_queue_depth: int = DEFAULT_QUEUE_DEPTH
+    check_allocated_pods: bool = False
+    protect_root_queue: bool = True
+    gate_pods: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One object to be written or deleted."""
+
+    operation: str
+    """CREATE, UPDATE or DELETE; others are refused."""
+    object: Any = None
+    old: Any = None
+    namespace: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong: the piece of the message as Volcano writes it, and where it comes from."""
+
+    text: str
+    path: tuple[Step | Key, ...] = ()
+    found: Any = None
+    wanted: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Whether the object may pass, and why not."""
+
+    message: str = ""
+    """Empty: it may."""
+    patch: Patch | None = None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def allowed(self) -> bool:
+        """Whether it may pass."""
+        return not self.message
+
+
+Rule = Callable[[Request, Existing, Options], Answer]
+
+
+def of_field(error: FieldError) -> Finding:
+    """Make a finding of one in Kubernetes' words."""
+    return Finding(str(error), error.path, error.value, wanted_of(error))
+
+
+def unreadable(error: DecodeError) -> Answer:
+    """Refuse an object that does not fit its type."""
+    wanted = _plain_type(error.wanted) if error.wanted else str(error)
+    finding = Finding(str(error), error.path, Words(error.found) if error.found else None, wanted)
+    return Answer(message=str(error), findings=(finding,))
+
+
+def _plain_type(name: str) -> str:
+    """Say what a Go type is in a file."""
+    if name.startswith("[]"):
+        return "a list"
+    if name.startswith("int"):
+        return f"a whole number of {name.removeprefix('int') or '64'} bits"
+    plain = {"string": "a text (quote it)", "bool": "true or false"}
+    return plain.get(name, "a text or a mapping, as the field needs")
+
+
+def denied(findings: Iterable[Finding], message: str = "") -> Answer:
+    """Answer with what was found; without any, allow."""
+    found = tuple(findings)
+    return Answer(message=message or "".join(one.text for one in found).strip(), findings=found)
+
+
+def wrap32(number: int) -> int:
+    """Let a number overflow as a signed one of 32 bits does."""
+    return (number + 2**31) % 2**32 - 2**31

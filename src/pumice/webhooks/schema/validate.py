@@ -1,0 +1,260 @@
+"""Checks a custom resource against its schema, with the findings of Kubernetes' API server."""
+
+import math
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+from pumice.webhooks.fields import (
+    OMITTED,
+    FieldError,
+    Key,
+    Path,
+    Step,
+    duplicate,
+    go_json,
+    invalid,
+    path_text,
+    required,
+    too_long,
+    unsupported,
+)
+from pumice.webhooks.schema.build import Node
+from pumice.webhooks.schema.rules import SELECTOR_RULES
+from pumice.webhooks.types.scalars import json_name
+
+UNCHECKED: Final = (
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
+_BLOCKING: Final = frozenset(
+    {"Unsupported value", "Required value", "Too long", "Too many", "Wrong type"}
+)
+_NEW: Final = object()
+_SAFE: Final = 2**53 - 1  # whole numbers that a float tells apart
+_TIME: Final = re.compile(
+    r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$"
+)
+_DATE: Final = re.compile(r"^([0-9]{4})-([0-9]{2})-([0-9]{2})$")
+
+
+def check(value: Any, node: Node, old: Any = None) -> list[FieldError]:
+    """Find what is wrong; with an older version, only in what is not as it was."""
+    found = list(_value(value, node, (), _NEW if old is None else old))
+    found += _repeats(value, node, ())
+    if _has_selectors(node):
+        if any(error.fault in _BLOCKING for error in found):
+            found.append(FieldError("Invalid value", (), None, UNCHECKED))
+        else:
+            found += _selectors(value, node, ())
+    return list({str(error): error for error in found}.values())
+
+
+def _value(value: Any, node: Node, path: Path, old: Any) -> Iterator[FieldError]:
+    if old is not _NEW and value == old and type(value) is type(old):
+        return
+    types = ("integer", "string") if node.int_or_string else (node.type,) if node.type else ()
+    mistyped = not _fits(value, types, node.format)
+    if mistyped:
+        yield _mistyped(value, types, node.format, path)
+    if value is None:
+        if node.enum:
+            yield unsupported(path, None, node.enum)
+        return
+    if node.int_or_string and mistyped:
+        yield from _neither(value, path)
+    yield from _content(value, node, path, old)
+    if node.enum and value not in node.enum:
+        yield unsupported(path, value, node.enum)
+    if isinstance(value, dict):
+        yield from _mapping(value, node, path, old)
+
+
+def _neither(value: Any, path: Path) -> Iterator[FieldError]:
+    """Tell what is neither a whole number nor a text where both would do."""
+    named = f"{go_json(path_text(path))} must validate at least one schema (anyOf)"
+    yield FieldError("Invalid value", (), "", named)
+    yield _mistyped(value, ("integer",), "", path)
+    if isinstance(value, float):
+        yield _out_of_range("(default format)", path)
+
+
+def _content(value: Any, node: Node, path: Path, old: Any) -> Iterator[FieldError]:
+    if isinstance(value, str):
+        yield from _text(value, node, path)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _number(value, node, path)
+    elif isinstance(value, list):
+        yield from _list(value, node, path, old)
+
+
+def _mistyped(value: Any, types: tuple[str, ...], form: str, path: Path) -> FieldError:
+    """Tell a value of the wrong type; where there is a format, its own is told instead."""
+    found, wanted = _json_type(value), ",".join(types)
+    if form and found in ("boolean", "object", "number"):
+        found, wanted = ("float64" if found == "number" else ""), form
+    detail = f"{path_text(path)} in body must be of type {wanted}: {go_json(found)}"
+    return FieldError("Wrong type", path, found, detail)
+
+
+def _fits(value: Any, types: tuple[str, ...], form: str) -> bool:
+    found = _json_type(value)
+    if not types or found in types:
+        return True
+    if "integer" in types:
+        return found == "number" and value.is_integer() and abs(value) <= _SAFE
+    return bool(form) and found == "string"
+
+
+def _out_of_range(form: str, path: Path) -> FieldError:
+    told = f"Checked value must be of type integer {form} in {path_text(path)}"
+    return FieldError("Invalid value", (), "", told)
+
+
+def _json_type(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    return json_name(value)
+
+
+def _text(value: str, node: Node, path: Path) -> Iterator[FieldError]:
+    where = path_text(path)
+    if node.max_length is not None and len(value) > node.max_length:
+        yield too_long(path, node.max_length)
+    elif node.min_length is not None and len(value) < node.min_length:
+        detail = f"{where} in body should be at least {node.min_length} chars long"
+        yield invalid(path, value, detail)
+    elif node.pattern and _pattern(node.pattern).search(value) is None:
+        yield invalid(path, value, f"{where} in body should match '{node.pattern}'")
+    if node.format == "date-time" and not _is_date_time(value):
+        detail = f"{where} in body must be of type date-time: {go_json(value)}"
+        yield FieldError("Wrong type", path, value, detail)
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text.removesuffix("$") + r"\Z" if text.endswith("$") else text)
+
+
+def _is_date_time(text: str) -> bool:
+    date, _, time = text.lower().partition("t")
+    matched = _DATE.match(date)
+    clock = _TIME.match(time)
+    if matched is None or clock is None:
+        return False
+    month, day = int(matched[2]), int(matched[3])
+    return 1 <= month <= 12 and 1 <= day <= 31 and int(clock[1]) < 24 and int(clock[2]) < 60
+
+
+def _number(value: float, node: Node, path: Path) -> Iterator[FieldError]:
+    where = path_text(path)
+    if node.type == "integer":
+        bits = 31 if node.format == "int32" else 63
+        if not (math.isfinite(value) and -(1 << bits) <= value < 1 << bits and value == int(value)):
+            form = f"with format {node.format}" if node.format else "(default format)"
+            yield _out_of_range(form, path)
+    shown = value if isinstance(value, int) else float(value)
+    if node.minimum is not None and value < node.minimum:
+        detail = f"{where} in body should be greater than or equal to {node.minimum}"
+        yield invalid(path, shown, detail)
+    if node.maximum is not None and value > node.maximum:
+        detail = f"{where} in body should be less than or equal to {node.maximum}"
+        yield invalid(path, shown, detail)
+
+
+def _list(value: list[Any], node: Node, path: Path, old: Any) -> Iterator[FieldError]:
+    if node.items is not None:
+        for index, item in enumerate(value):
+            before = _correlated(item, node, old)
+            yield from _value(item, node.items, (*path, index), before)
+    if node.min_items is not None and len(value) < node.min_items:
+        detail = f"{path_text(path)} in body should have at least {node.min_items} items"
+        yield invalid(path, len(value), detail)
+
+
+def _correlated(item: Any, node: Node, old: Any) -> Any:
+    """Find the older version of an item of a list whose items have keys."""
+    if not node.keys or not isinstance(old, list) or not isinstance(item, dict):
+        return _NEW
+    wanted = [item.get(key) for key in node.keys]
+    same = (
+        one
+        for one in old
+        if isinstance(one, dict) and [one.get(key) for key in node.keys] == wanted
+    )
+    return next(same, _NEW)
+
+
+def _mapping(value: dict[str, Any], node: Node, path: Path, old: Any) -> Iterator[FieldError]:
+    before = old if isinstance(old, dict) else {}
+    if node.values is not None:
+        for key, item in value.items():
+            yield from _value(item, node.values, (*path, key), before.get(key, _NEW))
+    for key, below in (node.properties or {}).items():
+        if key in value and not (not path and key == "metadata"):
+            yield from _value(value[key], below, (*path, key), before.get(key, _NEW))
+    for key in node.required:
+        if key not in value:
+            yield required((*path, key))
+
+
+def _repeats(value: Any, node: Node | None, path: tuple[Step | Key, ...]) -> Iterator[FieldError]:
+    """Find items of keyed lists that occur twice."""
+    if node is None:
+        return
+    if isinstance(value, list):
+        yield from _repeated_items(value, node, path)
+        for index, item in enumerate(value):
+            yield from _repeats(item, node.items, (*path, index))
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if node.properties is not None and key in node.properties:
+                yield from _repeats(item, node.properties[key], (*path, key))
+            elif node.values is not None:
+                yield from _repeats(item, node.values, (*path, Key(key)))
+
+
+def _repeated_items(
+    value: list[Any], node: Node, path: tuple[Step | Key, ...]
+) -> Iterator[FieldError]:
+    if not (node.keys or node.unique):
+        return
+    counts: dict[str, int] = {}
+    for index, item in enumerate(value):
+        told: Any = item
+        if node.keys:
+            if item is not None and not isinstance(item, dict):
+                detail = "must be an object for an array of list-type map"
+                yield FieldError("Invalid value", (*path, index), item, detail)
+                return
+            told = {key: item[key] for key in node.keys if key in item} if item else {}
+        text = go_json(told)
+        counts[text] = counts.get(text, 0) + 1
+        if counts[text] == 2:
+            yield duplicate((*path, index), told)  # type: ignore[arg-type]
+
+
+def _has_selectors(node: Node) -> bool:
+    spec = (node.properties or {}).get("spec")
+    return spec is not None and "members" in (spec.properties or {})
+
+
+def _selectors(value: Any, node: Node | None, path: Path) -> Iterator[FieldError]:
+    """Apply the rules on the selectors of a HyperNode's members."""
+    if node is None:
+        return
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _selectors(item, node.items, (*path, index))
+    elif isinstance(value, dict):
+        if node.one_selector:
+            given = sum(key in value for key in ("exactMatch", "regexMatch", "labelMatch"))
+            if given != 1:
+                yield FieldError("Invalid value", path, OMITTED, SELECTOR_RULES[min(given, 1)])
+        for key, item in value.items():
+            yield from _selectors(item, (node.properties or {}).get(key), (*path, key))

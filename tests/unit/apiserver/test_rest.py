@@ -1,0 +1,348 @@
+"""The REST API without a wire: verbs, errors, lists, dry runs, discovery."""
+
+import json
+
+import pytest
+
+from pumice.apiserver.http_messages import Request
+from pumice.apiserver.rest import RestApi
+from pumice.clock import VirtualClock
+from pumice.cluster.embedded.node_operations import add_node
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.testing import pod
+
+PODS = "/api/v1/namespaces/default/pods"
+QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+MERGE = "application/merge-patch+json"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+
+
+class Client:
+    """Asks an API as a client would."""
+
+    def __init__(self):
+        self.cluster = EmbeddedCluster(VirtualClock())
+        self.writes = 0
+        self.api = RestApi(self.cluster, self._wrote)
+
+    def _wrote(self):
+        self.writes += 1
+
+    def ask(self, method, path, body=None, accept="application/json", kind="application/json"):
+        path, _, query = path.partition("?")
+        pairs = dict(pair.split("=", 1) for pair in query.split("&") if pair)
+        data = b"" if body is None else json.dumps(body).encode()
+        answer = self.api.answer(Request(method, path, pairs, accept, kind, data))
+        return answer.code, answer.content
+
+    def get(self, path, **options):
+        return self.ask("GET", path, **options)
+
+    def names(self, path):
+        return [item["metadata"]["name"] for item in self.get(path)[1]["items"]]
+
+
+@pytest.fixture
+def client():
+    return Client()
+
+
+def test_an_object_is_created_read_and_listed(client):
+    code, made = client.ask("POST", PODS, pod("a", cpu=1))
+    assert (code, made["metadata"]["namespace"]) == (201, "default")
+    assert client.get(f"{PODS}/a") == (200, made)
+    assert client.names("/api/v1/pods") == ["a"]
+    assert client.names("/api/v1/namespaces/other/pods") == []
+    assert client.writes == 1
+
+
+def test_what_is_not_there_is_told_in_the_words_of_kubernetes(client):
+    code, status = client.get("/apis/batch.volcano.sh/v1alpha1/namespaces/x/jobs/train")
+    assert code == 404
+    assert status["reason"] == "NotFound"
+    assert status["message"] == 'jobs.batch.volcano.sh "train" not found'
+    assert status["details"] == {"name": "train", "group": "batch.volcano.sh", "kind": "jobs"}
+
+
+def test_a_taken_name_is_a_conflict(client):
+    client.ask("POST", PODS, pod("a"))
+    code, status = client.ask("POST", PODS, pod("a"))
+    assert (code, status["reason"]) == (409, "AlreadyExists")
+    assert status["message"] == 'pods "a" already exists'
+
+
+def test_a_namespace_must_be_there(client):
+    code, status = client.ask("POST", "/api/v1/namespaces/none/pods", pod("a", namespace="none"))
+    assert (code, status["message"]) == (404, 'namespaces "none" not found')
+
+
+def test_a_stale_write_is_a_conflict(client):
+    _, made = client.ask("POST", PODS, pod("a"))
+    made["metadata"]["labels"] = {"x": "1"}
+    assert client.ask("PUT", f"{PODS}/a", made)[0] == 200
+    code, status = client.ask("PUT", f"{PODS}/a", made | {"spec": {}})
+    assert (code, status["reason"]) == (409, "Conflict")
+    assert status["message"].startswith('Operation cannot be fulfilled on pods "a":')
+
+
+@pytest.mark.parametrize(
+    ("kind", "patch"),
+    {
+        MERGE: {"metadata": {"labels": {"x": "1"}}},
+        "application/strategic-merge-patch+json": {"metadata": {"labels": {"x": "1"}}},
+        "application/json-patch+json": [
+            {"op": "add", "path": "/metadata/labels", "value": {"x": "1"}}
+        ],
+        "application/apply-patch+yaml": {"metadata": {"labels": {"x": "1"}}},
+    }.items(),
+)
+def test_every_kind_of_patch_is_taken(client, kind, patch):
+    client.ask("POST", PODS, pod("a"))
+    code, made = client.ask("PATCH", f"{PODS}/a", patch, kind=kind)
+    assert (code, made["metadata"]["labels"]) == (200, {"x": "1"})
+
+
+def test_an_unknown_kind_of_patch_is_refused(client):
+    client.ask("POST", PODS, pod("a"))
+    assert client.ask("PATCH", f"{PODS}/a", {}, kind="text/plain")[0] == 415
+
+
+def test_a_server_side_apply_creates_what_is_missing(client):
+    kind = "application/apply-patch+yaml"
+    applied = pod("a") | {"metadata": {"name": "a"}}
+    assert client.ask("PATCH", f"{PODS}/a", applied, kind=kind)[0] == 201
+    assert client.ask("PATCH", f"{PODS}/a", applied, kind=kind)[0] == 200
+
+
+def test_a_body_that_is_another_object_is_refused(client):
+    assert client.ask("POST", QUEUES, pod("a"))[0] == 400
+    client.ask("POST", PODS, pod("a"))
+    assert client.ask("PUT", f"{PODS}/a", pod("b"))[0] == 400
+    code, status = client.ask("POST", PODS, pod("b", namespace="kube-system"))
+    assert (code, status["reason"]) == (400, "BadRequest")
+
+
+def test_a_body_that_cannot_be_read_is_a_bad_request(client):
+    for kind, data in {"application/json": b"{", "application/yaml": b"{a: [", "x": b"[]"}.items():
+        answer = client.api.answer(Request("POST", PODS, {}, "", kind, data))
+        assert answer.code == 400
+    proto = Request("POST", PODS, {}, "", "application/vnd.kubernetes.protobuf", b"k8s\0")
+    assert client.api.answer(proto).code == 415
+
+
+def test_a_refused_object_is_invalid(client):
+    code, status = client.ask("POST", PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {}})
+    assert (code, status["reason"]) == (422, "Invalid")
+
+
+def test_status_is_written_by_itself(client):
+    client.ask("POST", QUEUES, {"metadata": {"name": "q"}})
+    code, made = client.ask(
+        "PATCH", f"{QUEUES}/q/status", {"status": {"state": "Open"}}, kind=MERGE
+    )
+    assert (code, made["status"]) == (200, {"state": "Open"})
+    assert client.ask("PUT", f"{QUEUES}/q/status", {"status": {"state": "Closed"}})[0] == 200
+    assert client.get(f"{QUEUES}/q")[1]["status"] == {"state": "Closed"}
+
+
+def test_a_dry_run_answers_and_changes_nothing(client):
+    client.ask("POST", PODS, pod("a"))
+    before = client.cluster.version
+    assert client.ask("POST", f"{PODS}?dryRun=All", pod("b"))[0] == 201
+    assert client.ask("POST", f"{PODS}?dryRun=All", pod("a"))[0] == 409
+    patch = {"metadata": {"labels": {"x": "1"}}}
+    code, made = client.ask("PATCH", f"{PODS}/a?dryRun=All", patch, kind=MERGE)
+    assert (code, made["metadata"]["labels"]) == (200, {"x": "1"})
+    assert client.ask("DELETE", f"{PODS}/a?dryRun=All")[0] == 200
+    assert client.ask("DELETE", f"{PODS}?dryRun=All")[0] == 200
+    assert client.cluster.version == before
+
+
+def test_deleting_tells_whether_it_is_done(client):
+    client.ask("POST", PODS, pod("a"))
+    add_node(client.cluster, "n", {"cpu": "1"})
+    target = {"target": {"name": "n"}}
+    assert client.ask("POST", f"{PODS}/a/binding", target)[0] == 201
+    code, left = client.ask("DELETE", f"{PODS}/a")
+    assert (code, left["kind"], left["metadata"]["deletionGracePeriodSeconds"]) == (200, "Pod", 30)
+    code, status = client.ask("DELETE", f"{PODS}/a", {"gracePeriodSeconds": 0})
+    assert (code, status["status"]) == (200, "Success")
+    assert client.ask("DELETE", f"{PODS}/a")[0] == 404
+
+
+def test_deleting_another_than_meant_is_a_conflict(client):
+    client.ask("POST", PODS, pod("a"))
+    for wanted in ({"uid": "other"}, {"resourceVersion": "1"}):
+        assert client.ask("DELETE", f"{PODS}/a", {"preconditions": wanted})[0] == 409
+
+
+def test_a_collection_is_deleted_by_selector(client):
+    for name in ("a", "b", "c"):
+        client.ask("POST", PODS, pod(name, labels={"app": "x" if name < "c" else "y"}))
+    assert client.ask("DELETE", f"{PODS}?labelSelector=app=x")[0] == 200
+    assert client.names(PODS) == ["c"]
+
+
+def test_a_pod_is_bound_once_and_evicted(client):
+    client.ask("POST", PODS, pod("a"))
+    assert client.ask("POST", f"{PODS}/a/binding", {"target": {}})[0] == 400
+    assert client.ask("POST", f"{PODS}/a/binding", {"target": {"name": "n"}})[0] == 201
+    assert client.ask("POST", f"{PODS}/a/binding", {"target": {"name": "n"}})[0] == 409
+    assert client.ask("POST", f"{PODS}/a/eviction", {"kind": "Eviction"})[0] == 201
+    assert client.get(f"{PODS}/a")[1]["metadata"]["deletionTimestamp"]
+
+
+def test_an_eviction_asks_disruption_budgets(client):
+    add_node(client.cluster, "n", {"cpu": "4"})
+    client.ask("POST", PODS, pod("a", cpu=1, labels={"app": "x"}))
+    client.cluster.bind("default", "a", "n", {})
+    client.cluster.merge_status("Pod", "default", "a", {"phase": "Running"})
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}
+    made = client.cluster.create(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "b"},
+            "spec": spec,
+        }
+    )
+    for path in (f"{PODS}/a/eviction", f"{PODS}/a/eviction?dryRun=All"):
+        code, told = client.ask("POST", path, {"metadata": {"name": "a"}})
+        assert (code, told["reason"]) == (429, "TooManyRequests")
+    client.cluster.update_status({**made, "status": {"disruptionsAllowed": 1}})
+    assert client.ask("POST", f"{PODS}/a/eviction", {"metadata": {"name": "a"}})[0] == 201
+    assert client.get(f"{PODS}/a")[1]["metadata"]["deletionTimestamp"]
+
+
+def test_a_service_has_a_type_an_address_and_whole_ports(client):
+    path = "/api/v1/namespaces/default/services"
+    specs = {
+        "plain": {"ports": [{"port": 80}]},
+        "headless": {"clusterIP": "None", "ports": [{"port": 80, "targetPort": 8080}]},
+        "outside": {"type": "NodePort", "ports": [{"port": 1, "protocol": "UDP"}]},
+        "named": {"type": "ExternalName", "externalName": "example.com"},
+    }
+    made = {
+        name: client.ask("POST", path, {"metadata": {"name": name}, "spec": spec})[1]["spec"]
+        for name, spec in specs.items()
+    }
+    assert made["plain"]["type"] == "ClusterIP"
+    assert made["plain"]["clusterIP"] == "10.96.0.2"
+    assert made["plain"]["ports"] == [{"port": 80, "protocol": "TCP", "targetPort": 80}]
+    assert (made["headless"]["clusterIP"], made["headless"]["clusterIPs"]) == ("None", ["None"])
+    assert made["headless"]["ports"][0]["targetPort"] == 8080
+    assert made["outside"]["ports"][0]["nodePort"] >= 30000
+    assert made["outside"]["clusterIP"] != made["plain"]["clusterIP"]
+    assert "clusterIP" not in made["named"]
+    rows = {row["cells"][0]: row["cells"][1:5] for row in client.get(path, accept=TABLE)[1]["rows"]}
+    assert rows["outside"] == ["NodePort", "10.96.0.4", "<none>", "1:30021/UDP"]
+    assert rows["named"] == ["ExternalName", "<none>", "example.com", "<none>"]
+
+
+def test_replicas_are_read_and_written_as_a_scale(client):
+    client.ask("POST", DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": {"replicas": 2}})
+    code, scale = client.get(f"{DEPLOYMENTS}/d/scale")
+    assert (code, scale["kind"], scale["spec"]) == (200, "Scale", {"replicas": 2})
+    client.ask("PATCH", f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": 5}}, kind=MERGE)
+    assert client.get(f"{DEPLOYMENTS}/d")[1]["spec"]["replicas"] == 5
+    client.ask("PUT", f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": 1}})
+    assert client.get(f"{DEPLOYMENTS}/d")[1]["spec"]["replicas"] == 1
+    assert client.ask("PUT", f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": "x"}})[0] == 400
+
+
+def test_what_no_simulated_pod_has_is_said_to_be_missing(client):
+    client.ask("POST", PODS, pod("a"))
+    code, status = client.get(f"{PODS}/a/log")
+    assert (code, status["reason"]) == (501, "NotImplemented")
+    assert client.get(f"{PODS}/a/nothing")[0] == 404
+    assert client.ask("POST", f"{PODS}/a/nothing", {})[0] == 404
+    assert client.ask("POST", f"{PODS}/a", {})[0] == 405
+    assert client.ask("PUT", PODS, pod("a"))[0] == 405
+    assert client.ask("DELETE", f"{PODS}/a/status")[0] == 405
+
+
+def test_a_long_list_comes_in_pages(client):
+    names = [f"p{number}" for number in range(5)]
+    for name in names:
+        client.ask("POST", PODS, pod(name))
+    found, token = [], ""
+    while True:
+        _, page = client.get(f"{PODS}?limit=2&continue={token}")
+        found += [item["metadata"]["name"] for item in page["items"]]
+        token = page["metadata"].get("continue", "")
+        if not token:
+            break
+        assert page["metadata"]["remainingItemCount"] == 5 - len(found)
+    assert found == names
+    assert client.get(f"{PODS}?continue=%%")[0] == 400
+    assert client.get(f"{PODS}?limit=x")[0] == 400
+
+
+def test_a_list_is_given_as_a_table_or_as_metadata(client):
+    client.ask("POST", PODS, pod("a"))
+    _, table = client.get(PODS, accept=TABLE)
+    assert table["kind"] == "Table"
+    assert [c["name"] for c in table["columnDefinitions"]][:3] == ["Name", "Ready", "Status"]
+    assert table["rows"][0]["cells"][:3] == ["a", "0/1", "Pending"]
+    assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
+    _, whole = client.get(f"{PODS}?includeObject=Object", accept=TABLE)
+    assert whole["rows"][0]["object"]["kind"] == "Pod"
+    _, partial = client.get(PODS, accept="application/json;as=PartialObjectMetadataList;v=v1")
+    assert "spec" not in partial["items"][0]
+
+
+def test_discovery_names_groups_kinds_and_subresources(client):
+    assert client.get("/api")[1]["versions"] == ["v1"]
+    groups = [group["name"] for group in client.get("/apis")[1]["groups"]]
+    assert groups.index("batch") < groups.index("batch.volcano.sh")
+    assert client.get("/apis/apps")[1]["preferredVersion"]["groupVersion"] == "apps/v1"
+    names = [each["name"] for each in client.get("/api/v1")[1]["resources"]]
+    assert {"pods", "pods/status", "pods/binding", "pods/eviction", "nodes"} <= {*names}
+    scheduling = client.get("/apis/scheduling.volcano.sh/v1beta1")[1]["resources"]
+    assert {"podgroups", "queues"} <= {each["name"] for each in scheduling}
+
+
+def test_discovery_is_given_at_once_to_those_who_know_it(client):
+    accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    _, core = client.get("/api", accept=accept)
+    _, named = client.get("/apis", accept=accept)
+    assert [item["versions"][0]["version"] for item in core["items"]] == ["v1"]
+    assert "batch.volcano.sh" in [item["metadata"]["name"] for item in named["items"]]
+
+
+def test_every_kind_leaves_validation_to_the_server(client):
+    """kubectl does so if the patch of the kind takes the parameter fieldValidation."""
+    for root in client.get("/openapi/v3")[1]["paths"]:
+        _, document = client.get(f"/openapi/v3/{root}")
+        patches = [path["patch"] for path in document["paths"].values() if "patch" in path]
+        assert patches
+        for patch in patches:
+            assert "fieldValidation" in [parameter["name"] for parameter in patch["parameters"]]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nothing",
+        "/apis/none",
+        "/apis/none/v1",
+        "/apis/none/v1/things",
+        "/api/v1/x/y/z/a",
+        "/api/v2/pods",
+        "/api/v1/pods/a",
+        "/openapi/v2",
+        "/openapi/v3/none",
+        "/apis/apps/v1/none",
+    ],
+)
+def test_an_unknown_address_is_not_found(client, path):
+    code, status = client.get(path)
+    assert (code, status["reason"]) == (404, "NotFound")
+
+
+def test_the_server_says_how_it_is(client):
+    assert client.get("/readyz") == (200, "ok")
+    assert client.get("/version")[1]["major"] == "1"
+    assert "/api" in client.get("/")[1]["paths"]
+    assert client.ask("POST", "/version", {})[0] == 405

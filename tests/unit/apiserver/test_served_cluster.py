@@ -1,0 +1,93 @@
+"""A served cluster as a whole: a job that is posted runs and completes by itself."""
+
+import http.client
+import json
+
+import pytest
+
+from pumice.apiserver.background import FastClock, RunningPlane
+from pumice.apiserver.served_cluster import ServedCluster
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.serve.embedded import EmbeddedControlPlane
+
+JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+JOB = {
+    "metadata": {"name": "train"},
+    "spec": {
+        "minAvailable": 2,
+        "schedulerName": "volcano",
+        "tasks": [
+            {
+                "name": "w",
+                "replicas": 2,
+                "template": {
+                    "metadata": {"annotations": {"pumice.dev/run-seconds": "10"}},
+                    "spec": {
+                        "restartPolicy": "Never",
+                        "containers": [
+                            {
+                                "name": "c",
+                                "image": "busybox",
+                                "resources": {"requests": {"cpu": "1"}},
+                            }
+                        ],
+                    },
+                },
+            }
+        ],
+    },
+}
+QUEUE = {
+    "apiVersion": "scheduling.volcano.sh/v1beta1",
+    "kind": "Queue",
+    "metadata": {"name": "default"},
+    "spec": {"weight": 5},
+}
+
+
+@pytest.fixture
+def served():
+    cluster = ServedCluster(speed=100)
+    cluster.add_nodes(2, {"cpu": "4", "memory": "8Gi"})
+    yield cluster
+    cluster.stop()
+
+
+def test_a_posted_job_is_scheduled_runs_and_completes(served):
+    served.start()
+    connection = http.client.HTTPConnection(served.url.removeprefix("http://"), timeout=30)
+    connection.request("POST", JOBS, json.dumps(JOB))
+    answer = connection.getresponse()
+    assert (answer.status, len(answer.read()) > 0) == (201, True)
+    connection.request("GET", f"{JOBS}?watch=true&timeoutSeconds=30")
+    stream = connection.getresponse()
+    phases = []
+    while "Completed" not in phases:
+        event = json.loads(stream.readline())
+        phases.append(event["object"].get("status", {}).get("state", {}).get("phase", ""))
+    connection.close()
+    assert phases.index("Running") < phases.index("Completed")
+    assert served.failure is None
+    assert served.summary().startswith("2 nodes, 1 jobs, pods: 2 succeeded; cycle ")
+
+
+def test_objects_to_start_with_may_change_what_is_there(served):
+    served.load([QUEUE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}])
+    found = served.cluster.get("Queue.scheduling.volcano.sh", "", "default")
+    assert (found["spec"]["weight"], found["spec"]["parent"]) == (5, "root")
+    assert served.cluster.get("Namespace", "", "team")
+
+
+def test_a_faster_clock_runs_from_now_on():
+    moments = iter([10.0, 12.0, 15.0])
+    clock = FastClock(5.0, lambda: next(moments))
+    assert clock.now() + 15 == pytest.approx(clock.now())
+
+
+def test_what_breaks_the_plane_is_kept_for_the_command(monkeypatch):
+    clock = FastClock()
+    plane = EmbeddedControlPlane(cluster=EmbeddedCluster(clock))
+    running = RunningPlane(plane, clock)
+    monkeypatch.setattr(plane, "step", lambda: 1 / 0)
+    running._run()
+    assert isinstance(running.failure, ZeroDivisionError)

@@ -1,0 +1,173 @@
+"""The API on a socket: requests, watches, who is admitted."""
+
+import http.client
+import json
+import threading
+
+import pytest
+
+from pumice.apiserver.rest import RestApi
+from pumice.apiserver.server import ApiServer
+from pumice.clock import VirtualClock
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.cluster.kube_http import KubeHttpCluster
+from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError
+from pumice.testing import pod
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+@pytest.fixture
+def cluster():
+    return EmbeddedCluster(VirtualClock())
+
+
+@pytest.fixture
+def server(cluster):
+    server = ApiServer(RestApi(cluster))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def connection(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    yield connection
+    connection.close()
+
+
+def ask(connection, method, path, body=None, headers=None):
+    data = None if body is None else json.dumps(body)
+    connection.request(method, path, data, headers or {})
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+
+def watch(connection, query=""):
+    """Begin a watch; gives a reader of its next event."""
+    connection.request("GET", f"{PODS}?watch=true{query}")
+    answer = connection.getresponse()
+    assert answer.status == 200
+
+    def step():
+        line = answer.readline()
+        return json.loads(line) if line else None
+
+    return step
+
+
+def test_one_connection_serves_many_requests(connection):
+    assert ask(connection, "POST", PODS, pod("a"))[0] == 201
+    assert ask(connection, "GET", f"{PODS}/a")[0] == 200
+    assert ask(connection, "GET", f"{PODS}/b")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"Host": "localhost:1"}, 200),
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "evil.example:80"}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+    ],
+)
+def test_web_pages_are_not_let_in(connection, headers, code):
+    assert ask(connection, "GET", "/version", headers=headers)[0] == code
+
+
+@pytest.mark.parametrize("length", ["x", "-1", str(1 << 40)])
+def test_a_body_of_no_sane_length_is_refused(connection, length):
+    connection.putrequest("POST", PODS)
+    connection.putheader("Content-Length", length)
+    connection.endheaders()
+    assert connection.getresponse().status == 413
+
+
+def test_a_fault_is_told_and_does_not_end_the_server(server, connection, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(server.api, "answer", lambda request: 1 / 0)
+        code, status = ask(connection, "GET", PODS)
+    assert (code, status["message"]) == (500, "ZeroDivisionError: division by zero")
+    assert ask(connection, "GET", PODS)[0] == 200
+
+
+def test_a_watch_tells_what_is_there_and_what_happens(cluster, connection):
+    cluster.create(pod("a"))
+    step = watch(connection)
+    assert (event := step())["type"] == "ADDED"
+    assert event["object"]["metadata"]["name"] == "a"
+    cluster.patch("Pod", "default", "a", {"metadata": {"labels": {"x": "1"}}})
+    assert step()["type"] == "MODIFIED"
+    cluster.delete("Pod", "default", "a", grace_s=0)
+    assert step()["type"] == "DELETED"
+
+
+def test_a_watch_goes_on_from_a_version(cluster, connection):
+    cluster.create(pod("a"))
+    _, version = cluster.list("Pod")
+    cluster.create(pod("b"))
+    step = watch(connection, f"&resourceVersion={version}")
+    assert step()["object"]["metadata"]["name"] == "b"
+
+
+def test_a_watch_ends_at_its_time_with_a_bookmark(cluster, connection):
+    step = watch(connection, "&timeoutSeconds=1&allowWatchBookmarks=true")
+    event = step()
+    assert event["type"] == "BOOKMARK"
+    assert event["object"]["metadata"]["resourceVersion"] == str(cluster.version)
+    assert step() is None
+
+
+def test_a_watch_from_a_forgotten_version_is_told_so(cluster, connection):
+    cluster.create(pod("a"))
+    cluster.create(pod("b"))
+    cluster.compact()
+    event = watch(connection, "&resourceVersion=1")()
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
+
+
+def test_what_no_longer_fits_a_selector_is_told_as_deleted(cluster, connection):
+    cluster.create(pod("a", labels={"app": "x"}))
+    cluster.create(pod("b", labels={"app": "y"}))
+    _, version = cluster.list("Pod")
+    step = watch(connection, f"&resourceVersion={version}&labelSelector=app=x")
+    for name, value in (("b", "x"), ("a", "y")):
+        cluster.patch("Pod", "default", name, {"metadata": {"labels": {"app": value}}})
+    told = [(event["type"], event["object"]["metadata"]["name"]) for event in (step(), step())]
+    assert told == [("ADDED", "b"), ("DELETED", "a")]
+
+
+def test_a_watch_says_when_the_start_is_told(cluster, connection):
+    cluster.create(pod("a"))
+    step = watch(connection, "&sendInitialEvents=true&allowWatchBookmarks=true")
+    assert step()["type"] == "ADDED"
+    end = step()
+    assert end["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+def test_stopping_ends_watches(server, connection):
+    step = watch(connection)
+    stopping = threading.Thread(target=server.api.watches.stop)
+    stopping.start()
+    assert step() is None
+    stopping.join()
+
+
+def test_our_own_client_works_on_it(cluster, server):
+    client = KubeHttpCluster(server.url)
+    try:
+        made = client.create(pod("a", labels={"x": "1"}))
+        with pytest.raises(AlreadyExistsError):
+            client.create(pod("a"))
+        with pytest.raises(ConflictError):
+            client.update({**made, "metadata": {**made["metadata"], "resourceVersion": "1"}})
+        assert [item["metadata"]["name"] for item in client.list("Pod", "", {"x": "1"})[0]] == ["a"]
+        assert [event.type for event in client.watch("Pod")] == ["ADDED", "BOOKMARK"]
+        client.bind("default", "a", "n1", {"note": "1"})
+        assert client.get("Pod", "default", "a")["spec"]["nodeName"] == "n1"
+        client.delete("Pod", "default", "a", grace_s=0)
+        with pytest.raises(NotFoundError, match='pods "a" not found'):
+            client.get("Pod", "default", "a")
+    finally:
+        client.close()

@@ -1,0 +1,200 @@
+"""Statuses of disruption budgets and resource quotas, as a cluster's controllers write them."""
+
+import pytest
+
+from pumice.clock import VirtualClock
+from pumice.cluster.embedded.budgets import refusal, selects
+from pumice.cluster.embedded.kubelet import Kubelet
+from pumice.cluster.embedded.node_operations import add_node
+from pumice.cluster.embedded.status_upkeep import StatusUpkeep
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.testing import pod
+
+PDB = "PodDisruptionBudget.policy"
+
+
+@pytest.fixture
+def cluster():
+    made = EmbeddedCluster(VirtualClock(0.0))
+    add_node(made, "n", {"cpu": "64"})
+    return made
+
+
+def budget(name="b", **spec):
+    selector = {"matchLabels": {"app": "x"}}
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"selector": selector, **spec},
+    }
+
+
+def quota(name="q", **spec):
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec}
+
+
+def run(cluster, n, label="x", **facts):
+    for i in range(n):
+        cluster.create(pod(f"{label}-{i}", labels={"app": label}, **facts))
+        cluster.bind("default", f"{label}-{i}", "n", {})
+    Kubelet(cluster).sync()
+
+
+def status(cluster, kind=PDB, name="b"):
+    return cluster.get(kind, "default", name)["status"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "desired", "allowed"),
+    [
+        ({"minAvailable": 3}, 3, 2),
+        ({"minAvailable": "50%"}, 3, 2),
+        ({"maxUnavailable": 1}, 4, 1),
+        ({"maxUnavailable": "25%"}, 3, 2),
+        ({"minAvailable": 9}, 9, 0),
+        ({}, 0, 5),
+    ],
+)
+def test_a_budget_says_how_many_pods_may_go(cluster, spec, desired, allowed):
+    run(cluster, 5)
+    run(cluster, 2, label="other")
+    cluster.create(budget(**spec))
+    assert StatusUpkeep(cluster).sync() == 1
+    found = status(cluster)
+    assert (found["expectedPods"], found["currentHealthy"]) == (5, 5)
+    assert (found["desiredHealthy"], found["disruptionsAllowed"]) == (desired, allowed)
+    assert found["conditions"][0]["status"] == str(bool(allowed))
+
+
+def test_a_budget_follows_pods_that_leave(cluster):
+    run(cluster, 3)
+    cluster.create(budget(minAvailable=2))
+    books = StatusUpkeep(cluster)
+    books.sync()
+    cluster.delete("Pod", "default", "x-0")
+    assert books.sync() == 1
+    assert (status(cluster)["currentHealthy"], status(cluster)["disruptionsAllowed"]) == (2, 0)
+
+
+def test_nothing_is_written_while_nothing_changes(cluster):
+    run(cluster, 3)
+    cluster.create(budget(minAvailable=2))
+    books = StatusUpkeep(cluster)
+    books.sync()
+    version = cluster.version
+    assert books.sync() == 0
+    cluster.create(pod("unrelated"))
+    assert books.sync() == 0
+    assert cluster.version == version + 1
+
+
+def test_a_budget_without_pods_allows_nothing(cluster):
+    cluster.create(budget(minAvailable=0))
+    StatusUpkeep(cluster).sync()
+    assert status(cluster)["disruptionsAllowed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("selector", "selected"),
+    [
+        (None, False),
+        ({}, True),
+        ({"matchLabels": {"a": "1"}}, True),
+        ({"matchLabels": {"a": "2"}}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1"]}]}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["1"]}]}, False),
+        ({"matchExpressions": [{"key": "b", "operator": "NotIn", "values": ["1"]}]}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, False),
+    ],
+)
+def test_selectors_select_as_in_kubernetes(selector, selected):
+    assert selects(selector, {"a": "1"}) is selected
+
+
+def test_an_eviction_is_refused_when_the_budget_is_used_up(cluster):
+    run(cluster, 1)
+    member = cluster.get("Pod", "default", "x-0")
+    full, empty = ({**budget(), "status": {"disruptionsAllowed": n}} for n in (1, 0))
+    assert refusal(member, [full]) == ""
+    assert refusal(member, [empty]).startswith("Cannot evict pod")
+    assert "more than one" in refusal(member, [full, empty])
+    assert refusal({**member, "status": {"phase": "Pending"}}, [empty]) == ""
+
+
+def test_a_quota_counts_what_pods_ask_for(cluster):
+    hard = {
+        "pods": "10",
+        "requests.cpu": "8",
+        "cpu": "8",
+        "memory": "8Gi",
+        "limits.cpu": "9",
+        "requests.nvidia.com/gpu": "4",
+        "count/pods": "10",
+        "configmaps": "3",
+        "requests.example.com/dongle": "1",
+    }
+    cluster.create(quota(hard=hard))
+    container = {
+        "name": "c",
+        "resources": {
+            "requests": {"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": "1"},
+            "limits": {"cpu": "1", "nvidia.com/gpu": "1"},
+        },
+    }
+    init = {"name": "i", "resources": {"requests": {"cpu": "2"}}}
+    cluster.create(pod("a", spec={"containers": [container]}))
+    cluster.create(pod("b", spec={"containers": [container], "initContainers": [init]}))
+    StatusUpkeep(cluster).sync()
+    found = status(cluster, "ResourceQuota", "q")
+    assert found["hard"] == hard
+    assert found["used"] == {
+        "pods": "2",
+        "requests.cpu": "2500m",
+        "cpu": "2500m",
+        "memory": "2Gi",
+        "limits.cpu": "2",
+        "requests.nvidia.com/gpu": "2",
+        "count/pods": "2",
+        "configmaps": "0",
+        "requests.example.com/dongle": "0",
+    }
+
+
+def test_pods_that_are_over_do_not_count(cluster):
+    cluster.create(quota(hard={"pods": "10"}))
+    run(cluster, 2, annotations={"pumice.dev/run-seconds": "1"})
+    kubelet = Kubelet(cluster)
+    kubelet.sync()
+    kubelet.finish("default", "x-0")
+    StatusUpkeep(cluster).sync()
+    assert status(cluster, "ResourceQuota", "q")["used"] == {"pods": "1"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "used"),
+    [
+        ({"scopes": ["BestEffort"]}, "1"),
+        ({"scopes": ["NotBestEffort"]}, "1"),
+        ({"scopes": ["Terminating"]}, "0"),
+        ({"scopes": ["NotTerminating"]}, "2"),
+        (
+            {
+                "scopeSelector": {
+                    "matchExpressions": [
+                        {"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}
+                    ]
+                }
+            },
+            "0",
+        ),
+    ],
+)
+def test_a_quota_looks_at_pods_of_its_scopes(cluster, spec, used):
+    cluster.create(quota(hard={"pods": "10"}, **spec))
+    cluster.create(pod("asks", cpu=1))
+    cluster.create(pod("asks-nothing"))
+    StatusUpkeep(cluster).sync()
+    assert status(cluster, "ResourceQuota", "q")["used"] == {"pods": used}

@@ -1,0 +1,109 @@
+"""Stores: where things stand, and what changed since a version."""
+
+import pytest
+
+from pumice.cluster.base import Event
+from pumice.cluster.kube.object_cache import ObjectCache
+from pumice.errors import GoneError, RejectedError
+from tests.unit.cluster.kube.fakes import pod
+
+
+def told(store, since, namespace=""):
+    return [
+        (event.type, event.object["metadata"]["name"]) for event in store.since(since, namespace)
+    ]
+
+
+def filled(*steps, remembered=100):
+    store = ObjectCache("Pod", remembered)
+    store.replace([pod("a", 3), pod("b", 5)], "10")
+    store.apply(steps)
+    return store
+
+
+def test_of_each_object_only_the_last_change_is_told_in_order():
+    store = filled(
+        Event("MODIFIED", pod("a", 11)),
+        Event("MODIFIED", pod("b", 12)),
+        Event("MODIFIED", pod("a", 13)),
+    )
+    assert told(store, "10") == [("MODIFIED", "b"), ("MODIFIED", "a")]
+    assert told(store, "12") == [("MODIFIED", "a")]
+    assert told(store, "13") == []
+
+
+def test_an_object_is_added_for_those_who_have_not_seen_it_and_modified_for_others():
+    store = filled(Event("ADDED", pod("c", 11)), Event("MODIFIED", pod("c", 12)))
+    assert told(store, "10") == [("ADDED", "c")]
+    assert told(store, "11") == [("MODIFIED", "c")]
+
+
+def test_an_object_that_came_and_went_unseen_is_not_told():
+    store = filled(Event("ADDED", pod("c", 11)), Event("DELETED", pod("c", 12)))
+    assert told(store, "10") == []
+    assert told(store, "11") == [("DELETED", "c")]
+
+
+def test_a_successor_of_the_same_name_comes_after_the_deletion():
+    steps = Event("DELETED", pod("a", 11)), Event("ADDED", pod("a", 12, uid="new"))
+    assert told(filled(*steps), "10") == [("DELETED", "a"), ("ADDED", "a")]
+    untold = filled(Event("MODIFIED", pod("a", 12, uid="new")))
+    assert told(untold, "10") == [("DELETED", "a"), ("ADDED", "a")]
+
+
+def test_without_a_version_everything_there_is_told():
+    store = filled(Event("DELETED", pod("a", 11)))
+    assert told(store, "") == told(store, "0") == [("ADDED", "b")]
+
+
+def test_versions_too_far_back_or_still_to_come_are_gone():
+    store = filled(Event("ADDED", pod("c", 11)))
+    for since in ("9", "12"):
+        with pytest.raises(GoneError):
+            store.since(since)
+    with pytest.raises(RejectedError):
+        store.since("soon")
+
+
+def test_deletions_beyond_what_is_remembered_are_gone():
+    steps = [Event("DELETED", pod(name, n)) for n, name in enumerate("ab", 11)]
+    store = filled(*steps, remembered=1)
+    with pytest.raises(GoneError):
+        store.since("10")
+    assert told(store, "11") == [("DELETED", "b")]
+
+
+def test_a_list_that_differs_sends_readers_back_to_the_list():
+    store = filled()
+    assert store.replace([pod("a", 3), pod("c", 15)], "20")
+    with pytest.raises(GoneError):
+        store.since("10")
+    items, version = store.list()
+    assert [item["metadata"]["name"] for item in items] == ["a", "c"]
+    assert version == "20"
+    assert told(store, version) == []
+
+
+def test_a_list_that_says_the_same_changes_nothing_for_readers():
+    store = filled(Event("DELETED", pod("b", 11)))
+    before = store.get("lab", "a")
+    assert not store.replace([pod("a", 3)], "20")
+    assert told(store, "10") == [("DELETED", "b")]
+    assert store.get("lab", "a") is before
+
+
+def test_a_store_that_was_never_filled_has_no_versions():
+    with pytest.raises(GoneError):
+        ObjectCache("Pod").since("5")
+
+
+def test_objects_are_chosen_by_namespace_and_labels_in_the_order_of_names():
+    store = ObjectCache("Pod")
+    other = pod("b", 4)
+    other["metadata"]["namespace"] = "other"
+    store.replace([pod("z", 1, labels={"x": "1", "y": "2"}), pod("a", 2), other], "10")
+    assert [m["metadata"]["name"] for m in store.list()[0]] == ["a", "z", "b"]
+    assert [m["metadata"]["name"] for m in store.list("other")[0]] == ["b"]
+    assert [m["metadata"]["name"] for m in store.list(labels={"x": "1"})[0]] == ["z"]
+    assert told(store, "", "other") == [("ADDED", "b")]
+    assert len(store) == 3

@@ -1,0 +1,235 @@
+"""Wires: whole answers come through, anything else ends the connection."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from unittest.mock import Mock
+
+import pytest
+
+from pumice.cluster.kube.connection import Connection
+from pumice.cluster.kube.credentials import Fixed
+from pumice.cluster.kube.transport import Transport
+from pumice.cluster.kube.write_connection import WriteConnection, WritePool
+from pumice.errors import RejectedError, UnavailableError
+
+OK = b"HTTP/1.1 200 OK\r\n"
+WHOLE = OK + b"Content-Length: 2\r\n\r\nhi"
+
+
+class Requests(list):
+    """What was asked for, and whether anything was."""
+
+    def __init__(self):
+        super().__init__()
+        self.arrived = asyncio.Event()
+
+
+@asynccontextmanager
+async def wired(*answers, cap=1000, timeout_s=5.0, credentials=None):
+    """Give a transport to a server that says these bytes, one after another; counts connections."""
+    left, connections, requests = list(answers), [], Requests()
+
+    async def serve(reader, writer):
+        connections.append(writer)
+        while True:
+            try:
+                head = await reader.readuntil(b"\r\n\r\n")
+            except asyncio.IncompleteReadError:
+                break
+            length = next(line for line in head.split(b"\r\n") if b"Content-Length" in line)
+            requests.append(head + await reader.readexactly(int(length.split(b":")[1])))
+            requests.arrived.set()
+            pieces = left.pop(0) if left else [WHOLE]
+            for piece in [pieces] if isinstance(pieces, bytes) else pieces:
+                if piece is None:
+                    writer.close()
+                    break
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    connection = Connection(f"http://127.0.0.1:{port}/base", credentials=credentials or Fixed())
+    transport = Transport(connection, timeout_s, cap)
+    try:
+        yield transport, connections, requests
+    finally:
+        await transport.close()
+        server.close()
+        await server.wait_closed()
+        for writer in connections:
+            writer.close()
+            await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+
+
+async def post(transport):
+    return await transport.write("POST", "/x?y=1", b"{}", "application/json")
+
+
+@pytest.mark.parametrize(
+    ("answer", "content"),
+    [
+        (WHOLE, b"hi"),
+        ([WHOLE[:9], WHOLE[9:30], WHOLE[30:]], b"hi"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", b"hi"),
+        (
+            [OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1;x=y\r\nh\r\n", b"1\r\ni\r\n0\r\n\r\n"],
+            b"hi",
+        ),
+        (
+            [OK + b"Transfer-Encoding: chunked\r\n\r\n7\r\n0\r\n\r\n", b"hi\r\n0\r\n\r\n"],
+            b"0\r\n\r\nhi",
+        ),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+    ],
+)
+def test_an_answer_comes_whole_in_whatever_pieces_and_the_connection_is_kept(answer, content):
+    async def main():
+        async with wired(answer) as (transport, connections, requests):
+            assert (await post(transport)).content == content
+            assert (await post(transport)).content == b"hi"
+            assert len(connections) == 1
+            assert requests[0].startswith(b"POST /base/x?y=1 HTTP/1.1\r\nHost: 127.0.0.1:")
+            assert requests[0].endswith(b"\r\n\r\n{}")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        OK + b"Connection: close\r\nContent-Length: 2\r\n\r\nhi",
+        b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+        [OK + b"\r\n", b"hi", None],
+    ],
+)
+def test_an_answer_that_ends_with_its_connection_is_taken_and_the_connection_is_not(answer):
+    async def main():
+        async with wired(answer) as (transport, connections, _):
+            assert (await post(transport)).content == b"hi"
+            assert (await post(transport)).content == b"hi"
+            assert len(connections) == 2
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"hello\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        b"HTTP/1.1 xyz\r\n\r\n",
+        OK + b"Content-Length: many\r\n\r\n",
+        OK + b"Content-Length: 1\r\n\r\nhi",
+        OK + b"Transfer-Encoding: gzip\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n0\r\n\r\n",
+        [None],
+        [OK + b"Content-Length: 9\r\n\r\nhi", None],
+        [OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi", None],
+    ],
+)
+def test_anything_else_is_no_answer_and_ends_the_connection(answer):
+    async def main():
+        async with wired(answer) as (transport, connections, _):
+            with pytest.raises(UnavailableError) as caught:
+                await post(transport)
+            assert caught.value.sent
+            assert (await post(transport)).content == b"hi"
+            assert len(connections) == 2
+
+    asyncio.run(main())
+
+
+def test_what_nobody_asked_for_ends_the_connection():
+    transport, wire = Mock(**{"is_closing.return_value": False}), WriteConnection(1000)
+    wire.connection_made(transport)
+    assert wire.is_open
+    wire.data_received(b"HTTP/1.1 500 no\r\n")
+    transport.abort.assert_called_once_with()
+
+
+def test_a_connection_that_is_closed_sends_nothing():
+    async def main():
+        wire = WriteConnection(1000)
+        wire.connection_made(Mock())
+        wire.connection_lost(None)
+        with pytest.raises(UnavailableError) as caught:
+            await wire.exchange(b"", 1.0)
+        assert not caught.value.sent
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "answer", [OK + b"Content-Length: 2000\r\n\r\n" + b"x" * 2000, OK + b"X: y" * 20_000]
+)
+def test_an_answer_beyond_all_bounds_is_refused(answer):
+    async def main():
+        cap = 1000 if b"Length" in answer else 1 << 20
+        async with wired(answer, cap=cap) as (transport, _, _):
+            with pytest.raises((RejectedError, UnavailableError)):
+                await post(transport)
+
+    asyncio.run(main())
+
+
+def test_an_answer_that_does_not_come_in_time_ends_the_connection():
+    async def main():
+        async with wired([b"HTTP"], timeout_s=0.02) as (transport, connections, _):
+            with pytest.raises(UnavailableError, match="no answer in time"):
+                await post(transport)
+            assert (await post(transport)).content == b"hi"
+            assert len(connections) == 2
+
+    asyncio.run(main())
+
+
+def test_a_request_that_is_broken_off_leaves_no_answer_to_the_next():
+    async def main():
+        async with wired([b"HTTP"]) as (transport, connections, requests):
+            task = asyncio.create_task(post(transport))
+            await requests.arrived.wait()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            assert (await post(transport)).content == b"hi"
+            assert len(connections) == 2
+
+    asyncio.run(main())
+
+
+def test_how_long_a_server_wants_to_be_left_alone_is_told():
+    async def main():
+        busy = b"HTTP/1.1 429 no\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"
+        odd = b"HTTP/1.1 429 no\r\nRetry-After: soon\r\nContent-Length: 0\r\n\r\n"
+        async with wired(busy, odd) as (transport, _, _):
+            assert (await post(transport)).retry_after_s == 7.0
+            assert (await post(transport)).retry_after_s == 0.0
+
+    asyncio.run(main())
+
+
+def test_a_token_cannot_add_lines_of_its_own():
+    async def main():
+        async with wired(credentials=Fixed("Bearer x\r\nEvil: 1")) as (transport, _, requests):
+            with pytest.raises(UnavailableError):
+                await post(transport)
+            assert requests == []
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_waited_long_is_not_used_again():
+    class Waiting:
+        is_open, idle_since, closed = True, 100.0, False
+
+        def close(self):
+            self.closed = True
+
+    pool, wire = WritePool(30.0), Waiting()
+    pool.give(wire)
+    assert pool.take(120.0) is wire
+    pool.give(wire)
+    assert pool.take(131.0) is None
+    assert wire.closed

@@ -1,0 +1,54 @@
+"""Lanes: whatever is handed in is told exactly once what became of it, also in the end."""
+
+import asyncio
+
+import pytest
+
+from pumice.cluster.base import Lane, Write
+from pumice.cluster.kube.rate_limit import TokenBucket
+from pumice.cluster.kube.write_lanes import Lanes
+from pumice.errors import UnavailableError
+from tests.unit.cluster.kube.fakes import FakeTime
+
+
+def bind(name):
+    arguments = {"namespace": "lab", "pod": name, "node": "n1", "annotations": {}}
+    return Write("bind", arguments)
+
+
+@pytest.mark.parametrize("busy", [0, 1])
+def test_what_comes_just_before_the_end_is_told_once_and_never_sent(busy):
+    """A write handed in before the end, and sorted into its lane only after it began."""
+    carried, told = [], []
+
+    async def main():
+        began = asyncio.Event()
+
+        async def carry_out(write):
+            carried.append(write.arguments["pod"])
+            began.set()
+            await asyncio.Event().wait()
+
+        lanes = Lanes(
+            carry_out,
+            bucket=TokenBucket(0, 1, FakeTime().pace),
+            workers=2,
+            is_open=lambda: True,
+        )
+        lanes.open(asyncio.get_running_loop())
+        for number in range(busy):
+            lanes.submit(bind(f"busy{number}"), Lane.BIND, told.append)
+            await began.wait()
+        lanes.submit(bind("late"), Lane.BIND, told.append)
+        await lanes.close()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert lanes.flush(0)
+        await lanes.close()
+        assert lanes.flush(0)
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(main()) == 1
+    assert "late" not in carried
+    assert [type(error) for error in told] == [UnavailableError] * (busy + 1)
+    assert [error.sent for error in told] == [True] * busy + [False]

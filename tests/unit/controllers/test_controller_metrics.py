@@ -1,0 +1,85 @@
+"""What controllers tell of jobs, flows and queues follows the changes their loop sees."""
+
+import pytest
+
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.controllers.controller_metrics import ControllerMetrics
+from pumice.controllers.view import ClusterView
+from pumice.metrics import Metrics
+
+JOB = "Job.batch.volcano.sh"
+GROUP = "PodGroup.scheduling.volcano.sh"
+FLOW = "JobFlow.flow.volcano.sh"
+QUEUE = "Queue.scheduling.volcano.sh"
+
+
+def job(phase):
+    return {
+        "metadata": {"name": "j", "namespace": "ns"},
+        "spec": {"queue": "q"},
+        "status": {"state": {"phase": phase}},
+    }
+
+
+def group(phase, queue="q"):
+    return {
+        "metadata": {"name": "g", "namespace": "ns"},
+        "spec": {"queue": queue},
+        "status": {"phase": phase},
+    }
+
+
+@pytest.fixture
+def told():
+    metrics = Metrics()
+    figures = ControllerMetrics(metrics, ClusterView(EmbeddedCluster(), [JOB]))
+
+    def tell(*changes):
+        for change in changes:
+            figures.notice(change)
+        lines = (line.rpartition(" ") for line in metrics.text().splitlines())
+        return {name: value for name, _, value in lines}
+
+    return tell
+
+
+@pytest.mark.parametrize("phase", ["Completed", "Failed"])
+def test_a_job_that_ends_counts_once(told, phase):
+    series = told((JOB, job("Running"), job(phase)), (JOB, job(phase), job(phase)))
+    name = f'volcano_job_{phase.lower()}_phase_count{{job_name="ns/j",queue_name="q"}}'
+    assert series[name] == "1"
+
+
+def test_a_job_that_had_ended_before_does_not_count(told):
+    assert not [name for name in told((JOB, None, job("Completed"))) if "job_completed" in name]
+
+
+def test_a_job_that_goes_takes_its_count_along(told):
+    series = told((JOB, job("Running"), job("Failed")), (JOB, job("Failed"), None))
+    assert not [name for name in series if "job_failed_phase_count" in name]
+
+
+def test_pod_groups_are_counted_by_queue_and_phase(told):
+    series = told(
+        (GROUP, None, group("Pending")),
+        (GROUP, group("Pending"), group("Running")),
+        (GROUP, None, group("Pending", "other")),
+        (GROUP, None, {"metadata": {"name": "h", "namespace": "ns"}, "spec": {"queue": "q"}}),
+    )
+    stem = "volcano_queue_pod_group"
+    assert series[f'{stem}_running_count{{queue_name="q"}}'] == "1"
+    assert series[f'{stem}_pending_count{{queue_name="q"}}'] == "1"
+    assert series[f'{stem}_pending_count{{queue_name="other"}}'] == "1"
+
+
+def test_a_queue_that_goes_takes_its_counts_along(told):
+    gone = {"metadata": {"name": "q"}}
+    series = told((GROUP, None, group("Running")), (QUEUE, gone, None))
+    assert not [name for name in series if "queue_pod_group" in name]
+
+
+def test_flows_count_by_namespace(told):
+    flow = job("Running")
+    series = told((FLOW, flow, job("Succeed")), (FLOW, flow, job("Failed")))
+    assert series['volcano_jobflow_succeed_phase_count{jobflow_namespace="ns"}'] == "1"
+    assert series['volcano_jobflow_failed_phase_count{jobflow_namespace="ns"}'] == "1"

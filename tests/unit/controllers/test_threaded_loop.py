@@ -1,0 +1,403 @@
+"""The loop for a slow cluster: looks one by one, effects side by side, late news is no harm."""
+
+import threading
+
+import pytest
+
+from pumice.api.kinds import kind_of
+from pumice.clock import RealClock, VirtualClock
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.controllers.base import Create, Delete, Key, Patch, Plan, Record, UpdateStatus
+from pumice.controllers.effects import batches
+from pumice.controllers.lookups import Asked
+from pumice.controllers.threaded_loop import ThreadedLoop
+from pumice.controllers.view import ClusterView
+from pumice.errors import ClusterError, ConflictError
+from pumice.metrics import Metrics
+from pumice.testing import pod, queue
+
+
+class Late:
+    """A cluster that tells of changes only when it is let."""
+
+    def __init__(self, cluster):
+        self._cluster = cluster
+        self.telling = True
+        self.forgets = ""
+        self.before = lambda verb: None
+
+    def watch(self, kind, namespace="", since=""):
+        events = self._cluster.watch(kind, namespace, since) if self.telling else ()
+        return (event for event in events if event.object["metadata"]["name"] != self.forgets)
+
+    def __getattr__(self, name):
+        method = getattr(self._cluster, name)
+        if name not in ("create", "delete", "update_status", "patch", "get"):
+            return method
+
+        def called(*args, **kwargs):
+            self.before(name)
+            return method(*args, **kwargs)
+
+        return called
+
+
+class Owner:
+    """Keeps three named pods for each queue and marks the queue; not one more, however late."""
+
+    name = "owner"
+    watches = ("Queue.scheduling.volcano.sh", "Pod")
+
+    def __init__(self):
+        self.looks = []
+
+    def concerns(self, kind, manifest, view):
+        if kind == "Pod":
+            return [Key(self.watches[0], "", manifest["metadata"]["labels"]["of"])]
+        return [Key(kind, "", manifest["metadata"]["name"])]
+
+    def reconcile(self, key, view):
+        self.looks.append(key.name)
+        owner = view.get(key.kind, "", key.name)
+        if owner is None:
+            return Plan()
+        here = view.list("Pod", "default", {"of": key.name})
+        effects = [Create(self.child(key.name)) for _ in range(3 - len(here))]
+        if (owner.get("status") or {}).get("pending") != 3:
+            effects.append(UpdateStatus({**owner, "status": {"pending": 3}}))
+        return Plan(effects)
+
+    @staticmethod
+    def child(owner):
+        manifest = pod("x")
+        manifest["metadata"] = {
+            "generateName": f"{owner}-",
+            "namespace": "default",
+            "labels": {"of": owner},
+        }
+        return manifest
+
+
+@pytest.fixture
+def cluster():
+    return Late(EmbeddedCluster(RealClock()))
+
+
+@pytest.fixture
+def loop_of(cluster):
+    made = []
+
+    def make(*controllers, **options):
+        made.append(ThreadedLoop(cluster, controllers, **options))
+        return made[-1]
+
+    yield make
+    for loop in made:
+        loop.close()
+
+
+def names(cluster, kind="Pod"):
+    return sorted(m["metadata"]["name"] for m in cluster.list(kind)[0])
+
+
+def test_what_is_wanted_gets_done(cluster, loop_of):
+    for name in ("a", "b", "c", "d"):
+        cluster.create(queue(name))
+    loop = loop_of(Owner(), workers={"owner": 2})
+    loop.run_until_quiet()
+    assert len(names(cluster)) == 12
+    assert not loop.failures
+
+
+def test_turns_and_looks_are_told_before_they_are_made(cluster, loop_of):
+    owner, beats = Owner(), []
+    cluster.create(queue("a"))
+    loop = loop_of(owner, on_look=lambda: beats.append(len(owner.looks)))
+    loop.turn()
+    assert beats == [0, 0]
+    loop.run_until_quiet()
+    looks = len(owner.looks)
+    loop.turn()
+    assert beats[-1] == looks
+
+
+def test_what_was_written_is_seen_before_the_cluster_tells(cluster, loop_of):
+    cluster.create(queue("a"))
+    owner = Owner()
+    loop = loop_of(owner)
+    loop.turn()
+    cluster.telling = False
+    loop.run_until_quiet()
+    assert len(names(cluster)) == 3
+    looks = len(owner.looks)
+    assert looks > 1  # its own writes concern it
+    cluster.telling = True
+    loop.run_until_quiet()
+    assert len(names(cluster)) == 3
+    assert len(owner.looks) == looks  # old news is no news
+
+
+def test_creations_of_one_plan_go_side_by_side(cluster, loop_of):
+    together = threading.Barrier(3, timeout=20)
+    cluster.create(queue("a"))
+    cluster.before = lambda verb: together.wait() if verb == "create" else None
+    loop_of(Owner()).run_until_quiet()
+    assert len(names(cluster)) == 3  # three at once, or the barrier breaks
+
+
+def test_objects_of_one_controller_go_side_by_side_up_to_its_limit(cluster, loop_of):
+    together = threading.Barrier(2, timeout=20)
+
+    class Marks(Owner):
+        def reconcile(self, key, view):
+            found = view.get(key.kind, "", key.name)
+            done = (found["metadata"].get("labels") or {}).get("done")
+            return Plan([] if done else [Patch(key, {"metadata": {"labels": {"done": "1"}}})])
+
+    for name in ("a", "b", "c", "d"):
+        cluster.create(queue(name))
+    cluster.before = lambda verb: together.wait() if verb == "patch" else None
+    loop = loop_of(Marks(), workers={"owner": 2})
+    loop.run_until_quiet()
+    assert not loop.failures
+
+
+def test_an_object_is_not_looked_at_while_something_is_done_about_it(cluster, loop_of):
+    go_on, begun = threading.Event(), threading.Event()
+
+    def before(verb):
+        if verb == "create":
+            begun.set()
+            go_on.wait(20)
+
+    cluster.create(queue("a"))
+    cluster.before = before
+    owner = Owner()
+    loop = loop_of(owner, workers={"owner": 5})
+    loop.turn()
+    assert begun.wait(20)
+    cluster.patch(*("Queue.scheduling.volcano.sh", "", "a"), {"metadata": {"labels": {"x": "y"}}})
+    loop.turn()
+    assert owner.looks == ["a"]
+    assert not loop.quiet
+    go_on.set()
+    loop.run_until_quiet()
+    assert len(owner.looks) > 1
+
+
+def test_a_conflict_is_tried_again_and_not_reported(cluster, loop_of):
+    failures = [ConflictError("Queue", problem="stale")]
+
+    def before(verb):
+        if verb == "update_status" and failures:
+            raise failures.pop()
+
+    cluster.create(queue("a"))
+    cluster.before = before
+    metrics = Metrics()
+    loop = loop_of(Owner(), metrics=metrics)
+    loop.run_until_quiet()
+    assert cluster.get("Queue.scheduling.volcano.sh", "", "a")["status"]["pending"] == 3
+    assert not loop.failures
+    assert 'pumice_controller_failures_total{controller="owner"} 1' in metrics.text()
+
+
+def test_a_failure_is_reported_and_tried_later_while_others_go_on(loop_of):
+    virtual = EmbeddedCluster(VirtualClock())
+    cluster = Late(virtual)
+    broken = threading.Event()
+
+    class Picky(Owner):
+        def reconcile(self, key, view):
+            if key.name == "bad" and not broken.is_set():
+                raise ClusterError("Queue", problem="broken")
+            return super().reconcile(key, view)
+
+    cluster.create(queue("bad"))
+    cluster.create(queue("good"))
+    loop = ThreadedLoop(cluster, [Picky()])
+    try:
+        loop.run_until_quiet()
+        assert len(names(cluster)) == 3
+        assert [failure.key.name for failure in loop.failures] == ["bad"]
+        assert loop.next_at() is not None
+        broken.set()
+        virtual.clock.advance(1)
+        loop.run_until_quiet()
+        assert len(names(cluster)) == 6
+    finally:
+        loop.close()
+
+
+def test_an_object_that_keeps_failing_is_told_why():
+    cluster = EmbeddedCluster(VirtualClock())
+
+    class Broken(Owner):
+        def reconcile(self, key, view):
+            raise ClusterError("Secret", "default", "keys", "may not be created")
+
+    cluster.create(queue("bad"))
+    loop = ThreadedLoop(cluster, [Broken()])
+    try:
+        for _ in range(12):
+            loop.run_until_quiet()
+            cluster.clock.advance(20)
+    finally:
+        loop.close()
+    [event] = [e for e in cluster.list("Event")[0] if e["reason"] == "FailedSync"]
+    assert event["involvedObject"]["name"] == "bad"
+    assert event["message"] == (
+        "tried 8 times, still trying: Secret default/keys: may not be created"
+    )
+
+
+def test_all_creations_are_tried_though_one_fails(cluster, loop_of):
+    failures, tried = [ClusterError("Pod", problem="refused")], []
+
+    def before(verb):
+        if verb == "create":
+            tried.append(verb)
+            if failures:
+                raise failures.pop()
+
+    cluster.create(queue("a"))
+    cluster.before = before
+    loop = loop_of(Owner())
+    loop.run_until_quiet()
+    assert len(loop.failures) == 1
+    assert len(tried) == 4  # three, and the one that failed once more
+    assert len(names(cluster)) == 3
+
+
+def test_run_ends_when_told_and_finishes_what_it_began(cluster, loop_of):
+    stop = threading.Event()
+    cluster.create(queue("a"))
+    cluster.before = lambda verb: stop.set() if verb == "create" else None
+    loop_of(Owner()).run(stop)
+    assert len(names(cluster)) == 3
+
+
+def test_runs_of_like_effects_go_together_in_order():
+    a, b = (Key("Pod", "default", name) for name in "ab")
+    pods = [Create(pod(name)) for name in "xy"]
+    effects = [
+        *pods,
+        Create(queue("q")),
+        Delete(a),
+        Delete(b),
+        Patch(a, {}),
+        Patch(b, {}),
+        Record({}, "Normal", "", "", ""),
+        Record({}, "Normal", "", "", ""),
+    ]
+    sizes = [len(batch) for batch in batches(effects)]
+    assert sizes == [2, 1, 2, 1, 1, 2]
+    assert [effect for batch in batches(effects) for effect in batch] == effects
+
+
+class TestExpecting:
+    """The view takes in answers to writes before the watch tells."""
+
+    @pytest.fixture
+    def view(self, cluster):
+        view = ClusterView(cluster, ["Pod"])
+        list(view.refresh())
+        return view
+
+    def test_an_answer_is_a_change_at_once_and_the_watch_adds_none(self, cluster, view):
+        made = cluster.create(pod("a"))
+        assert view.expect(made) == ("Pod", None, made)
+        assert view.get("Pod", "default", "a") == made
+        assert list(view.refresh()) == []
+
+    def test_an_answer_that_the_watch_has_passed_is_old(self, cluster, view):
+        made = cluster.create(pod("a"))
+        cluster.delete("Pod", "default", "a", grace_s=0)
+        list(view.refresh())
+        assert view.expect(made) is None
+        assert view.get("Pod", "default", "a") is None
+
+    def test_news_from_before_an_answer_does_not_take_it_back(self, cluster, view):
+        cluster.create(pod("a"))
+        newer = cluster.patch("Pod", "default", "a", {"metadata": {"labels": {"x": "y"}}})
+        view.expect(newer)
+        list(view.refresh())
+        assert view.get("Pod", "default", "a")["metadata"]["labels"] == {"x": "y"}
+
+    def test_news_from_after_an_answer_counts(self, cluster, view):
+        view.expect(cluster.create(pod("a")))
+        cluster.delete("Pod", "default", "a", grace_s=0)
+        list(view.refresh())
+        assert view.get("Pod", "default", "a") is None
+
+    def test_what_came_and_went_untold_is_forgotten_with_the_next_news(self, cluster, view):
+        made = cluster.create(pod("a"))
+        view.expect(made)
+        cluster.delete("Pod", "default", "a", grace_s=0)
+        cluster.create(pod("b"))
+        cluster.forgets = "a"
+        changes = list(view.refresh())
+        assert ("Pod", made, None) in changes
+        assert view.get("Pod", "default", "a") is None
+        assert view.get("Pod", "default", "b") is not None
+
+    def test_what_came_and_went_untold_is_looked_for_after_a_while(self):
+        virtual = EmbeddedCluster(VirtualClock())
+        cluster = Late(virtual)
+        view = ClusterView(cluster, ["Pod"])
+        list(view.refresh())
+        made = [cluster.create(pod(name)) for name in ("a", "b")]
+        for one in made:
+            view.expect(one)
+        cluster.delete("Pod", "default", "a", grace_s=0)
+        cluster.telling = False
+        assert list(view.refresh()) == []
+        virtual.clock.advance(5)
+        assert list(view.refresh()) == [("Pod", made[0], None)]
+        assert view.get("Pod", "default", "b") is not None
+
+    def test_kinds_that_are_not_followed_are_passed_over(self, cluster, view):
+        assert view.expect(cluster.create(queue("a"))) is None
+
+
+class TestAsked:
+    """Kinds that are asked for by name only."""
+
+    @pytest.fixture
+    def asked(self, cluster):
+        self.requests = 0
+
+        def count(verb):
+            self.requests += verb == "get"
+
+        cluster.before = count
+        return Asked(cluster, ["ConfigMap"])
+
+    def test_what_is_missing_is_asked_for_each_time(self, cluster, asked):
+        for _ in range(2):
+            assert asked.get("ConfigMap", "default", "a") is None
+        assert self.requests == 2
+
+    def test_what_is_there_is_asked_for_once_a_minute(self, asked):
+        virtual = EmbeddedCluster(VirtualClock())
+        cluster = Late(virtual)
+        requests = []
+        cluster.before = requests.append
+        asked = Asked(cluster, ["ConfigMap"])
+        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+        asked.put(virtual.create(made))
+        assert asked.get("ConfigMap", "default", "a") is not None
+        assert requests == []
+        virtual.clock.advance(61)
+        assert asked.get("ConfigMap", "default", "a") is not None
+        assert asked.get("ConfigMap", "default", "a") is not None
+        assert requests == ["get"]
+        asked.forget(Key("ConfigMap", "default", "a"))
+        asked.get("ConfigMap", "default", "a")
+        assert requests == ["get", "get"]
+
+    def test_other_kinds_are_not_kept(self, cluster, asked):
+        made = cluster.create(pod("a"))
+        asked.put(made)
+        assert kind_of(made) not in asked.kinds
+        assert not asked._answers

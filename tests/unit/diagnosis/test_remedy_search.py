@@ -1,0 +1,45 @@
+"""The search for ways out: what it finds really works, and it knows when to stop."""
+
+from pathlib import Path
+
+import pytest
+
+from pumice.diagnosis import load_world
+from pumice.diagnosis.job_outcome import look
+from pumice.diagnosis.remedy_search import Search
+from pumice.diagnosis.replay import Replay
+from pumice.testing import node, queue
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "first-cluster.yaml"
+
+
+@pytest.mark.parametrize("job", ["ai/sweep", "data/render"])
+def test_every_way_out_works_on_a_fresh_copy(job):
+    world = load_world([EXAMPLE])
+    ways = Search(world, job, Replay(world)).ways(look(world, job))
+    assert ways
+    for way in ways:
+        found = look(way.change(world), job)
+        assert found.started or found.makes_room, way.text
+
+
+def test_the_budget_bounds_the_trials(world, job):
+    there = world([queue("default"), node("n1", cpu=4), *job("j", cpu=3, pods=40)])
+    search = Search(there, "default/j", Replay(there))
+    search.left = 3
+    search.ways(look(there, "default/j"))
+    assert len(search.tried) == 3
+
+
+def test_a_large_world_gets_fewer_trials(world):
+    small, large = (world([node(f"n{i}") for i in range(n)]) for n in (1, 10_000))
+    assert Search(small, "x", None).left > Search(large, "x", None).left > 0
+
+
+def test_the_same_change_is_tried_once(world, job):
+    there = world([queue("default"), node("n1", cpu=4), *job("j", cpu=3, pods=2)])
+    search, finding = Search(there, "default/j", Replay(there)), look(there, "default/j")
+    first = search.ways(finding)
+    tried = len(search.tried)
+    assert [way.text for way in search.ways(finding)] == [way.text for way in first]
+    assert len(search.tried) == tried

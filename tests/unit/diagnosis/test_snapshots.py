@@ -1,0 +1,88 @@
+"""Snapshots: saved without secrets, read back the same, summed up and compared."""
+
+import json
+
+import pytest
+
+from pumice.diagnosis import diff_worlds, load_world, save_world, summarise
+from pumice.diagnosis.cluster_state import ClusterState
+from pumice.testing import node, pod, pod_group, queue
+
+OBJECTS = [
+    node("n1", cpu=4, resources={"example.com/gpu": 2}),
+    node("n2", cpu=8, unschedulable=True),
+    queue("default", weight=3),
+]
+
+
+def written(tmp_path, world, name="s.yaml"):
+    path = tmp_path / name
+    path.write_text(save_world(world, name="s", as_json=name.endswith(".json")))
+    return load_world([path])
+
+
+@pytest.mark.parametrize("name", ["s.yaml", "s.json"])
+def test_a_saved_world_is_read_back_the_same(world, job, tmp_path, name):
+    first = world([*OBJECTS, *job("j", cpu=1)])
+    usage = {"n1": {"cpu": 30.0, "metricsTime": first.now}}
+    first = ClusterState(
+        objects=first.objects, now=first.now, conf=first.conf, node_usage=usage, seed=5
+    )
+    again = written(tmp_path, first, name)
+    assert (again.objects, again.now, again.seed) == (first.objects, first.now, first.seed)
+    assert again.node_usage == usage
+    assert again.scheduler_conf == first.scheduler_conf
+    assert diff_worlds(first, again).is_empty
+
+
+def test_nothing_that_may_be_a_secret_is_saved(world):
+    member = pod("p", group="g", cpu=1, annotations={"keep": "me"})
+    container = member["spec"]["containers"][0]
+    container |= {"env": [{"name": "TOKEN", "value": "hush"}], "args": ["hush"]}
+    member["metadata"]["managedFields"] = [{"manager": "hush"}]
+    applied = "kubectl.kubernetes.io/last-applied-configuration"
+    member["metadata"]["annotations"][applied] = "hush"
+    text = save_world(world([member]))
+    assert "hush" not in text
+    assert "keep: me" in text
+    assert "image: busybox:1" in text
+
+
+def test_a_summary_counts_nodes_queues_jobs_and_pods(world, job):
+    objects = [*OBJECTS, *job("runs", cpu=1, nodes=["n1"]), *job("j", cpu=2, pods=2)]
+    found = summarise(world(objects))
+    assert (found.nodes, found.closed_nodes) == (2, ["n2"])
+    cpu = found.resources[0]
+    assert (cpu.resource, cpu.total, cpu.free, cpu.largest_free) == ("cpu", "12", "11", "3")
+    assert cpu.percent == 8.3
+    (default,) = found.queues
+    assert (default.weight, default.state) == (3, "Open")
+    assert default.allocated == {"cpu": "1", "pods": "1"}
+    assert default.pending == {"cpu": "4", "pods": "2"}
+    assert default.jobs == found.phases == {"Pending": 1, "Running": 1}
+    assert found.pods == {"Pending": 2, "Running": 1}
+    assert json.dumps(found.to_dict())
+
+
+def test_a_difference_names_objects_fields_and_decisions(world, job):
+    old = world([*OBJECTS, *job("a", cpu=4), *job("gone", cpu=1, nodes=["n1"])])
+    new = world([*OBJECTS, *job("a", cpu=3), pod_group("new")])
+    found = diff_worlds(old, new)
+    assert found.added == {"PodGroup": ["default/new"]}
+    assert found.removed == {"Pod": ["default/gone-0"], "PodGroup": ["default/gone"]}
+    path = "spec.containers[0].resources.requests.cpu"
+    assert found.changed == {"Pod": {"default/a-0": {path: ("4", "3")}}}
+    assert found.decisions["binds"] == {"default/a-0": ("", "n1")}
+    assert found.decisions["why"]["default/a"][1] == ""
+    assert not found.conf
+    assert json.dumps(found.to_dict())
+
+
+def test_another_configuration_is_a_difference(world):
+    old, new = world(OBJECTS), world(OBJECTS, actions="allocate")
+    assert diff_worlds(old, new).conf
+
+
+def test_the_same_world_does_not_differ_from_itself(world, job):
+    there = world([*OBJECTS, *job("j", cpu=1)])
+    assert diff_worlds(there, there).is_empty

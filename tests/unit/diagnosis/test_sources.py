@@ -1,0 +1,223 @@
+"""Where a world comes from: files of every kind, a cluster, and what is left out."""
+
+import json
+
+import pytest
+import yaml
+
+from pumice.diagnosis import load_world
+from pumice.diagnosis.sources import DEFAULT_NOW, load_job
+from pumice.errors import ConfError, InputError, ManifestError, NotFoundError
+from pumice.testing import node, pod, pod_group, queue
+
+OBJECTS = [
+    node("n1", created="2026-01-15T09:00:00Z"),
+    queue("default"),
+    pod_group("j"),
+    pod("j-0", group="j", cpu=1, created="2026-01-15T10:00:00Z"),
+]
+CONF = 'actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n'
+JOB = {
+    "apiVersion": "batch.volcano.sh/v1alpha1",
+    "kind": "Job",
+    "metadata": {"name": "train", "namespace": "ai"},
+    "spec": {
+        "minAvailable": 2,
+        "queue": "default",
+        "tasks": [
+            {
+                "name": "worker",
+                "replicas": 3,
+                "template": {
+                    "spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": "2"}}}]}
+                },
+            }
+        ],
+    },
+}
+
+
+def write(folder, name, content):
+    path = folder / name
+    text = json.dumps(content) if name.endswith(".json") else yaml.safe_dump_all(content)
+    path.write_text(content if isinstance(content, str) else text)
+    return path
+
+
+def keys(world):
+    return [f"{one['kind']} {one['metadata']['name']}" for one in world.objects]
+
+
+def test_output_of_kubectl_is_one_list(tmp_path):
+    listed = {"apiVersion": "v1", "kind": "List", "items": OBJECTS}
+    world = load_world([write(tmp_path, "all.json", listed)])
+    assert keys(world) == ["Node n1", "Queue default", "PodGroup j", "Pod j-0"]
+
+
+def test_a_list_of_one_kind_is_unpacked(tmp_path):
+    listed = {"apiVersion": "v1", "kind": "PodList", "items": OBJECTS[3:]}
+    assert keys(load_world([write(tmp_path, "pods.json", listed)])) == ["Pod j-0"]
+
+
+def test_files_and_folders_are_joined_and_the_later_object_counts(tmp_path):
+    (tmp_path / "more").mkdir()
+    first = write(tmp_path, "a.yaml", OBJECTS)
+    write(tmp_path / "more", "b.yaml", [node("n1", cpu=64), node("n2")])
+    world = load_world([first, tmp_path / "more"])
+    assert keys(world) == ["Node n1", "Queue default", "PodGroup j", "Pod j-0", "Node n2"]
+    assert world.of_kind("Node")["n1"]["status"]["allocatable"]["cpu"] == "64"
+
+
+def test_a_text_is_read_like_a_file():
+    assert keys(load_world([yaml.safe_dump_all(OBJECTS)])) == keys(load_world([json_list()]))
+
+
+def json_list():
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": OBJECTS}) + "\n"
+
+
+def test_the_time_is_the_latest_that_objects_speak_of(tmp_path):
+    world = load_world([write(tmp_path, "a.yaml", OBJECTS)])
+    assert world.now == 1_768_471_200.0
+
+
+def test_without_any_time_the_default_of_scenarios_holds(tmp_path):
+    assert load_world([write(tmp_path, "a.yaml", [queue("q")])]).now == DEFAULT_NOW
+
+
+def test_a_stated_time_wins(tmp_path):
+    assert load_world([write(tmp_path, "a.yaml", OBJECTS)], now=5.0).now == 5.0
+
+
+def test_a_scenario_brings_its_configuration_time_and_usage(tmp_path):
+    scenario = {
+        "now": "2026-01-15T10:00:00Z",
+        "seed": 7,
+        "conf": CONF,
+        "nodeUsage": {"n1": {"cpu": 50}},
+        "objects": OBJECTS,
+    }
+    world = load_world([write(tmp_path, "s.json", scenario)])
+    assert (world.now, world.seed, world.conf) == (1_768_471_200.0, 7, CONF)
+    assert world.node_usage == {"n1": {"metricsTime": world.now, "cpu": 50.0}}
+
+
+def test_a_scenario_may_name_other_files_and_hold_a_mapping_as_configuration(tmp_path):
+    write(tmp_path, "objects.yaml", OBJECTS)
+    scenario = {"conf": yaml.safe_load(CONF), "objectsFrom": ["objects.yaml"]}
+    world = load_world([write(tmp_path, "s.json", scenario)])
+    assert len(world.objects) == 4
+    assert world.scheduler_conf.actions == ("allocate",)
+
+
+def test_objects_of_a_scenario_may_be_text(tmp_path):
+    scenario = {"objects": yaml.safe_dump_all(OBJECTS)}
+    assert len(load_world([write(tmp_path, "s.json", scenario)]).objects) == 4
+
+
+def test_the_config_map_of_volcano_is_used(tmp_path):
+    conf = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "volcano-scheduler-configmap"},
+        "data": {"volcano-scheduler.conf": CONF},
+    }
+    world = load_world([write(tmp_path, "a.yaml", [*OBJECTS, conf])])
+    assert world.conf == CONF
+    assert world.conf_source.endswith("ConfigMap volcano-scheduler-configmap")
+
+
+def test_a_named_configuration_wins(tmp_path):
+    other = CONF.replace("allocate", "backfill")
+    conf = write(tmp_path, "x.conf", other)
+    scenario = write(tmp_path, "s.json", {"conf": CONF, "objects": OBJECTS})
+    assert load_world([scenario], conf).conf == other
+
+
+def test_a_bad_configuration_is_refused_at_once(tmp_path):
+    conf = write(tmp_path, "x.conf", "actions: [\n")
+    with pytest.raises(ConfError):
+        load_world([write(tmp_path, "a.yaml", OBJECTS)], conf)
+
+
+def test_kinds_that_scheduling_does_not_read_are_counted(tmp_path):
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
+    plain = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "b"}}
+    world = load_world([write(tmp_path, "a.yaml", [*OBJECTS, service, service, plain])])
+    assert world.left_out == {"Service": 2, "Job": 1}
+
+
+def test_a_bad_object_is_told_with_its_file(tmp_path):
+    bad = pod("p", cpu="1x")
+    with pytest.raises(ManifestError, match=r"a\.yaml:1: Pod default/p"):
+        load_world([write(tmp_path, "a.yaml", [bad])])
+
+
+def test_a_file_of_something_else_is_refused(tmp_path):
+    with pytest.raises(ManifestError, match="wanted manifests, a scenario or a snapshot"):
+        load_world([write(tmp_path, "a.json", {"tiers": []})])
+
+
+def test_a_queue_without_status_is_taken_as_open_unless_a_scenario_says_so(tmp_path):
+    bare = {name: part for name, part in queue("q").items() if name != "status"}
+    manifest = load_world([write(tmp_path, "a.yaml", [bare])])
+    scenario = load_world([write(tmp_path, "s.json", {"objects": [bare]})])
+    assert manifest.of_kind("Queue")["q"]["status"] == {"state": "Open"}
+    assert "status" not in scenario.of_kind("Queue")["q"]
+
+
+def test_a_volcano_job_stands_for_its_pod_group_and_pods(tmp_path):
+    world = load_world([write(tmp_path, "a.yaml", [JOB])], now=1_768_471_200.0)
+    group = world.groups["ai/train"]
+    assert group["spec"]["minMember"] == 2
+    assert group["spec"]["minResources"] == {"cpu": "4000m"}
+    assert group["metadata"]["creationTimestamp"] == "2026-01-15T10:00:00Z"
+    pods = world.pods_by_group["ai/train"]
+    assert [pod["metadata"]["name"] for pod in pods] == [f"train-worker-{i}" for i in range(3)]
+    assert "default" in world.of_kind("Queue")
+
+
+def test_a_volcano_job_that_has_its_pod_group_is_not_made_twice(tmp_path):
+    group = pod_group("train-123", namespace="ai")
+    group["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "train"}]
+    world = load_world([write(tmp_path, "a.yaml", [JOB, group])])
+    assert list(world.groups) == ["ai/train-123"]
+
+
+def test_a_volcano_job_without_tasks_is_refused(tmp_path):
+    bare = {**JOB, "spec": {}}
+    with pytest.raises(ManifestError, match="at least one task"):
+        load_world([write(tmp_path, "a.yaml", [bare])])
+
+
+def test_a_plain_pod_gets_a_pod_group_of_its_own(tmp_path):
+    lone = pod("lone", cpu=1)
+    group, member = load_job(write(tmp_path, "a.yaml", [lone]), 1_768_471_200.0)
+    assert (group["kind"], group["spec"]["minMember"]) == ("PodGroup", 1)
+    annotations = member["metadata"]["annotations"]
+    assert annotations["scheduling.k8s.io/group-name"] == group["metadata"]["name"]
+
+
+def test_a_file_without_a_job_is_refused_as_one(tmp_path):
+    with pytest.raises(InputError, match="a Volcano job, a pod group or pods"):
+        load_job(write(tmp_path, "a.yaml", [queue("q")]), 0.0)
+
+
+class Fake:
+    """As much of a cluster as is read."""
+
+    def now(self):
+        return 42.0
+
+    def list(self, kind, namespace="", labels=None):
+        group = kind.partition(".")[0]
+        return [one for one in OBJECTS if one["kind"] == group], "1"
+
+    def get(self, kind, namespace, name):
+        raise NotFoundError(kind, namespace, name)
+
+
+def test_anything_that_speaks_the_cluster_protocol_is_a_source():
+    world = load_world([Fake()])
+    assert sorted(keys(world)) == ["Node n1", "Pod j-0", "PodGroup j", "Queue default"]
+    assert world.now == 1_768_471_200.0  # not before what its objects speak of

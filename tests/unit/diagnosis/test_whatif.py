@@ -1,0 +1,212 @@
+"""What if: a job, a change, who pays, and when."""
+
+import json
+
+import pytest
+
+from pumice.diagnosis import Question, what_if
+from pumice.diagnosis.changes import (
+    nodes_from_text,
+    remove_node,
+    setting_from_text,
+    use_conf,
+)
+from pumice.diagnosis.whatif import span
+from pumice.errors import InputError, ManifestError
+from pumice.testing import node, priority_class, queue
+
+WORLD = [queue("default"), node("n1", cpu=4)]
+
+
+def test_a_job_that_fits_starts_now(world, job):
+    there = world([*WORLD, *job("j", cpu=2, pods=2)])
+    found = what_if(there, Question(job="j")).job
+    assert (found.state, found.in_s) == ("now", 0.0)
+    assert found.sentence == "default/j starts now: 2 pods on 1 node"
+
+
+def test_a_new_job_is_tried_beside_what_is_there(world, job):
+    there = world([*WORLD, *job("old", cpu=3, nodes=["n1"])])
+    found = what_if(there, Question(new_job=job("new", cpu=1)))
+    assert found.changes == ["submit default/new"]
+    assert found.job.places == {"default/new-0": "n1"}
+    assert [(each.job, each.before) for each in found.jobs] == [("default/new", "not there")]
+
+
+def test_a_job_waits_for_the_end_of_others(world, job):
+    old = job("old", cpu=3, nodes=["n1"], seconds=7200, created="2026-01-15T09:00:00Z")
+    there = world([*WORLD, *old, *job("j", cpu=2)])
+    found = what_if(there, Question(job="j")).job
+    assert (found.state, found.in_s, found.at) == ("later", 3600.0, "2026-01-15T11:00:00Z")
+    assert found.sentence.startswith("default/j starts in 1 h, once default/old has ended; now: ")
+    assert found.places == {"default/j-0": "n1"}
+
+
+def test_a_default_says_how_long_pods_run_that_do_not(world, job):
+    old = job("old", cpu=3, nodes=["n1"], created="2026-01-15T09:00:00Z")
+    there = world([*WORLD, *old, *job("j", cpu=2)])
+    found = what_if(there, Question(job="j", default_runtime_s=5400.0)).job
+    assert found.in_s == 1800.0
+
+
+def test_those_who_start_before_are_waited_for_too(world, job):
+    objects = [
+        *WORLD,
+        *job("old", cpu=4, nodes=["n1"], seconds=60, created="2026-01-15T10:00:00Z"),
+        *job("next", cpu=4, seconds=600, created="2026-01-15T08:00:00Z"),
+        *job("j", cpu=4, created="2026-01-15T09:00:00Z"),
+    ]
+    found = what_if(world(objects), Question(job="j")).job
+    assert found.after == ["default/old", "default/next"]
+    assert 660 <= found.in_s <= 670
+
+
+def test_without_known_ends_a_job_does_not_start(world, job):
+    there = world([*WORLD, *job("old", cpu=3, nodes=["n1"]), *job("j", cpu=2)])
+    found = what_if(there, Question(job="j")).job
+    assert found.state == "never"
+    assert "1 running pod with no known end (annotation pumice.dev/run-seconds" in found.sentence
+
+
+def test_no_forecast_looks_beyond_its_horizon(world, job):
+    old = job("old", cpu=3, nodes=["n1"], seconds=7200, created="2026-01-15T10:00:00Z")
+    there = world([*WORLD, *old, *job("j", cpu=2)])
+    assert what_if(there, Question(job="j", horizon_s=3600.0)).job.state == "never"
+
+
+def test_a_run_time_that_is_none_is_refused(world, job):
+    old = job("old", cpu=3, nodes=["n1"], seconds="soon")
+    with pytest.raises(InputError, match=r"default/old-0: annotation pumice\.dev/run-seconds"):
+        what_if(world([*WORLD, *old, *job("j", cpu=2)]), Question(job="j"))
+
+
+def test_those_who_are_evicted_are_named(world, job):
+    objects = [
+        *WORLD,
+        priority_class("high", value=10),
+        *job("low", cpu=4, nodes=["n1"], least=0),
+    ]
+    there = world(
+        objects, "priority conformance", "predicates", actions="enqueue, allocate, preempt"
+    )
+    found = what_if(there, Question(new_job=job("j", cpu=4, priority_class="high")))
+    assert (found.job.state, found.job.victims) == ("after evictions", ["default/low-0"])
+    assert found.evictions == {"default/low-0": (False, True)}
+
+
+def test_a_running_job_has_nothing_to_start(world, job):
+    there = world([*WORLD, *job("j", cpu=2, nodes=["n1"])])
+    assert what_if(there, Question(job="j")).job.state == "running"
+
+
+def test_more_nodes_change_who_runs(world, job):
+    there = world([*WORLD, *job("a", cpu=4), *job("b", cpu=4)])
+    found = what_if(there, Question(changes=[nodes_from_text(there, "1")]))
+    assert found.changes == ["add a node like n1"]
+    assert [(each.before, each.after) for each in found.jobs] == [
+        ("0 of 1 run, Inqueue", "1 of 1 run, Running")
+    ]
+    assert found.queues == {"default": {"cpu": ("4", "8"), "pods": ("1", "2")}}
+    assert found.job is None
+
+
+def test_a_node_that_goes_takes_its_pods_with_it(world, job):
+    there = world([*WORLD, node("n2", cpu=4), *job("a", cpu=2, nodes=["n2"])])
+    found = what_if(there, Question(changes=[remove_node("n2")]))
+    assert found.binds == {"default/a-0": ("n2", "n1")}
+
+
+def test_a_setting_changes_one_field(world, job):
+    there = world(
+        [
+            queue("default", capability={"cpu": 2}),
+            node("n1", cpu=4),
+            *job("j", cpu=3),
+        ],
+        "gang predicates capacity",
+    )
+    change = setting_from_text(there, "queue/default.capability.cpu=3")
+    assert change.text == "set capability.cpu of queue default to 3"
+    assert what_if(there, Question(job="j")).job.state == "never"
+    assert what_if(there, Question(job="j", changes=[change])).job.state == "now"
+
+
+def test_another_configuration_is_a_change(world, job):
+    there = world([*WORLD, *job("j", cpu=2)], actions="enqueue")
+    change = use_conf(there.conf.replace('"enqueue"', '"enqueue, allocate"'), "new.conf")
+    assert what_if(there, Question(job="j")).job.state == "never"
+    assert what_if(there, Question(job="j", changes=[change])).job.state == "now"
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("queue/q.weight=5", ("spec", "weight"), 5),
+        ("queue/q.spec.weight=5", ("spec", "weight"), 5),
+        ("queue/q.guarantee.cpu=1", ("spec", "guarantee", "resource", "cpu"), "1"),
+        ("queue/q.deserved.example.com/gpu=2", ("spec", "deserved", "example.com/gpu"), "2"),
+        ("queue/q.status.state=Closed", ("status", "state"), "Closed"),
+        ("node/n.1.allocatable.cpu=7", ("status", "allocatable", "cpu"), "7"),
+        ("node/n.1.unschedulable=true", ("spec", "unschedulable"), True),
+        ("podgroup/default/j.minMember=2", ("spec", "minMember"), 2),
+    ],
+)
+def test_settings_reach_every_field(world, job, text, field, value):
+    there = world([queue("q"), node("n.1"), *job("j", cpu=1)])
+    changed = setting_from_text(there, text)(there)
+    kind = {"queue": "Queue", "node": "Node", "podgroup": "PodGroup"}[text.partition("/")[0]]
+    found = next(iter(changed.of_kind(kind).values()))
+    for step in field:
+        found = found[step]
+    assert found == value
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "hint"),
+    [
+        ("queue/bach.weight=1", InputError, "did you mean 'batch'"),
+        ("queue/batch.weihgt=1", InputError, "did you mean 'weight'"),
+        ("queue/batch.capability.cpu=many", ManifestError, "a quantity such as"),
+        ("queue/batch.weight=heavy", ManifestError, "an integer"),
+        ("service/x.y=1", InputError, "a setting such as queue/NAME.capability.cpu=20"),
+        ("batch", InputError, "a setting such as"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused(world, text, error, hint):
+    with pytest.raises(error, match=hint):
+        setting_from_text(world([queue("batch")]), text)
+
+
+@pytest.mark.parametrize("text", ["2", "2=n1", "2=like n1"])
+def test_nodes_are_named_by_number_and_example(world, text):
+    there = world([node("n1", cpu=8, labels={"disk": "ssd"}), node("small", cpu=1)])
+    changed = nodes_from_text(there, text)(there)
+    added = [one for name, one in changed.of_kind("Node").items() if name.startswith("n1-new")]
+    assert [one["metadata"]["name"] for one in added] == ["n1-new-1", "n1-new-2"]
+    assert added[0]["metadata"]["labels"]["disk"] == "ssd"
+    assert added[0]["metadata"]["labels"]["kubernetes.io/hostname"] == "n1-new-1"
+
+
+@pytest.mark.parametrize("text", ["0", "x", "2=nobody", "-1"])
+def test_a_number_of_nodes_that_makes_no_sense_is_refused(world, text):
+    with pytest.raises(InputError):
+        nodes_from_text(world([node("n1")]), text)
+
+
+def test_an_unknown_node_cannot_go(world):
+    with pytest.raises(InputError, match="did you mean 'n1'"):
+        remove_node("n11")(world([node("n1")]))
+
+
+def test_nothing_differs_without_a_change(world, job):
+    found = what_if(world([*WORLD, *job("j", cpu=2)]), Question(job="j"))
+    assert (found.jobs, found.binds, found.evictions, found.queues) == ([], {}, {}, {})
+    assert json.loads(json.dumps(found.to_dict()))["job"]["state"] == "now"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "no time"), (59, "59 s"), (3660, "1 h 1 min"), (90061, "1 d 1 h"), (7200, "2 h")],
+)
+def test_spans_are_told_in_two_units(seconds, text):
+    assert span(seconds) == text

@@ -1,0 +1,179 @@
+"""Records and what is told from them: where a job stopped, why, and the numbers compared."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from pumice.api.conf import parse_conf
+from pumice.api.decisions import JobRecord
+from pumice.framework import explanation
+from pumice.framework.plugin import Plugin
+from pumice.framework.records import Stage, Why
+from pumice.scheduler import Scheduler
+from pumice.testing import node, pod, pod_group, priority_class, queue
+
+NOW = 1_768_471_200.0
+WORLD = [queue("default"), node("n1", cpu=4)]
+
+
+@dataclass(kw_only=True)
+class Veto(Plugin, name="veto"):
+    """Lets no job start."""
+
+    def job_ready(self, job):
+        return False
+
+    def job_pipelined(self, job):
+        return -1
+
+
+def decide(objects, *plugins, actions="enqueue, allocate", switches=""):
+    tier = "".join(f"  - name: {name}\n{switches}" for name in plugins)
+    conf = parse_conf(f'actions: "{actions}"\ntiers:\n- plugins:\n{tier}')
+    return Scheduler(conf, plugins={"veto": Veto}).cycle(objects, NOW)
+
+
+def job(name="j", *, cpu, pods=1, **group):
+    members = [pod(f"{name}-{i}", group=name, cpu=cpu) for i in range(pods)]
+    return [pod_group(name, min_member=pods, **group), *members]
+
+
+def told(decisions, name="j"):
+    return decisions.explanations[f"default/{name}"]
+
+
+def test_there_is_a_sentence_for_every_reason_of_the_closed_list():
+    assert set(explanation._SENTENCES) == set(Why)
+
+
+def test_a_task_without_a_node_is_recorded_with_its_need_and_what_is_idle():
+    cordoned = node("n2", cpu=64, unschedulable=True)
+    decisions = decide([*WORLD, cordoned, *job(cpu=6)], "gang", "predicates")
+    record = decisions.records["default/j"]
+    assert (record.stage, record.reason) == (Stage.NODES.value, Why.NO_NODE_FITS.value)
+    assert record.numbers == {
+        "task": "default/j-0",
+        "nodes": {"Insufficient cpu": 1, "node(s) were unschedulable": 1},
+        "need": {"cpu": 6000.0},
+        "idle": {"cpu": 4000.0},
+    }
+    assert told(decisions) == (
+        "no node fits default/j-0: 0 of 2 nodes (1 Insufficient cpu, 1 node(s) were unschedulable)"
+        "; it asks for 6 of cpu, those have at most 4 idle"
+    )
+
+
+def test_a_quota_is_recorded_with_the_ancestor_whose_limit_it_is():
+    objects = [
+        node("n1", cpu=16),
+        queue("root"),
+        queue("team", parent="root", capability={"cpu": 3}),
+        queue("leaf", parent="team"),
+        queue("busy", parent="team"),
+        pod_group("old", queue="busy", phase="Running"),
+        pod("old-0", group="old", cpu=2, node="n1"),
+        *job(cpu=2, queue="leaf"),
+    ]
+    tree = "    enableHierarchy: true\n"
+    decisions = decide(objects, "gang", "capacity", switches=tree)
+    record = decisions.records["default/j"]
+    assert (record.stage, record.reason) == (Stage.QUOTA.value, Why.OVER_QUOTA.value)
+    numbers = record.numbers
+    assert (numbers["queue"], numbers["at"], numbers["resource"]) == ("leaf", "team", "cpu")
+    assert (numbers["used"], numbers["request"], numbers["limit"]) == (2000.0, 2000.0, 3000.0)
+    assert told(decisions).startswith("over quota at team: cpu 2 in use + 2 asked for is more than")
+
+
+def test_an_eviction_is_recorded_with_its_victims_and_who_gains():
+    low = [
+        pod_group("low", min_member=0, phase="Running", priority_class="low"),
+        *(pod(f"low-{i}", group="low", cpu=1, node="n1") for i in range(4)),
+    ]
+    classes = [priority_class("low", value=1), priority_class("high", value=9)]
+    urgent = job(cpu=4, priority_class="high")
+    decisions = decide(
+        [*WORLD, *classes, *low, *urgent], "priority", actions="enqueue, allocate, preempt"
+    )
+    victims = [f"default/low-{i}" for i in range(4)]
+    record = decisions.records["default/j"]
+    assert (record.stage, record.reason) == (
+        Stage.EVICTION.value,
+        Why.WAITING_FOR_EVICTION.value,
+    )
+    assert sorted(record.numbers["victims"]) == victims
+    assert decisions.beneficiaries == dict.fromkeys(victims, "default/j-0")
+    assert told(decisions).startswith("waiting for pods that leave to make room: default/low-")
+    assert told(decisions).endswith(" and 1 more")
+
+
+def test_a_job_that_is_not_ready_although_its_tasks_found_nodes_is_told_so():
+    decisions = decide([*WORLD, *job(cpu=1, pods=2)], "gang", "veto")
+    assert decisions.records["default/j"] == JobRecord(
+        Stage.GANG.value, Why.GANG_SHORT.value, {"placed": 2, "needed": 2}
+    )
+    assert told(decisions) == "not ready with the 2 tasks that found a place; it needs 2"
+    assert decisions.binds == {}
+
+
+def test_an_invalid_job_is_told_what_it_lacks():
+    objects = [*WORLD, pod_group("j", min_member=3), pod("j-0", group="j", cpu=1)]
+    decisions = decide(objects, "gang")
+    assert decisions.records["default/j"].stage == Stage.VALIDATE.value
+    assert told(decisions) == "not valid: not enough pods for gang-scheduling: 1 of 3"
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence"),
+    [
+        ("Closed", "not enqueued: queue default is not open"),
+        ("Open", "not enqueued: over quota at default: cpu 0 in use + 9 asked for is more than 4"),
+    ],
+)
+def test_a_job_that_was_not_admitted_is_told_by_whom(state, sentence):
+    objects = [queue("default", state=state), node("n1", cpu=4)]
+    decisions = decide([*objects, *job(cpu=9, min_resources={"cpu": 9})], "gang", "proportion")
+    assert decisions.records["default/j"].stage == Stage.ENQUEUE.value
+    assert told(decisions) == sentence
+
+
+def test_tasks_beyond_the_gang_are_told_why_they_wait():
+    objects = [
+        *WORLD,
+        pod_group("j", min_member=1),
+        *(pod(f"j-{i}", group="j", cpu=3) for i in "01"),
+    ]
+    decisions = decide(objects, "gang")
+    assert list(decisions.binds) == ["default/j-0"]
+    assert told(decisions).startswith("no node fits default/j-1: ")
+    assert "short" not in told(decisions).partition("idle")[2]
+
+
+def test_a_job_that_no_action_looked_at_is_not_said_to_be_refused():
+    assert told(decide([*WORLD, *job(cpu=1)], "gang", actions="enqueue")) == (
+        "no configured action places its pods"
+    )
+
+
+def test_a_job_with_nothing_to_wait_for_is_told_nothing():
+    decisions = decide([*WORLD, *job(cpu=1)], "gang")
+    assert decisions.explanations == {}
+    assert decisions.records["default/j"].reason == Why.SCHEDULED.value
+
+
+def test_a_job_of_a_misplaced_queue_has_a_condition_that_says_why():
+    """One without a parent stops; its neighbour does not."""
+    objects = [
+        node("n1", cpu=16),
+        queue("root"),
+        queue("good", parent="root"),
+        queue("lost", parent="nowhere"),
+        *job("a", cpu=1, queue="lost"),
+        *job("b", cpu=1, queue="good"),
+    ]
+    tree = "    enableHierarchy: true\n"
+    for plugins in (("gang", "capacity"), ("capacity", "gang"), ("capacity",)):
+        decisions = decide(objects, *plugins, switches=tree)
+        (condition,) = decisions.pod_groups["default/a"].conditions
+        assert (condition.type, condition.status) == ("Unschedulable", "True")
+        assert "queue lost is misplaced: there is no queue 'nowhere'" in condition.message
+        assert list(decisions.binds) == ["default/b-0"]

@@ -1,0 +1,166 @@
+"""A configuration file is taken anew when it changes; a bad one never replaces a good one."""
+
+import pytest
+
+from pumice import logs
+from pumice.api.conf import DEFAULT_CONF, parse_conf
+from pumice.errors import ConfError, InputError
+from pumice.metrics import Metrics
+from pumice.serve.scheduler.conf_reload import ConfFile
+
+GOOD = 'actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n'
+OTHER = 'actions: "allocate, backfill"\ntiers:\n- plugins:\n  - name: gang\n'
+BAD = "actions: [\n"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "volcano-scheduler.conf"
+
+
+def follow(path, metrics=None, *, strict=False, build=lambda conf: conf):
+    return ConfFile(str(path), build, metrics=metrics, strict=strict)
+
+
+def reloads(metrics):
+    lines = metrics.text().splitlines()
+    found = [line for line in lines if line.startswith("pumice_conf_reloads_total{")]
+    return {line.split('"')[1]: int(line.rpartition(" ")[2]) for line in found}
+
+
+def test_without_a_file_the_built_in_configuration_is_used_and_stays():
+    file = follow("")
+    assert file.current == parse_conf(DEFAULT_CONF)
+    assert not file.poll()
+
+
+def test_a_file_that_does_not_change_is_taken_once(path):
+    path.write_text(GOOD)
+    built = []
+    file = follow(path, build=lambda conf: built.append(conf) or conf)
+    assert [file.poll() for _ in range(3)] == [False] * 3
+    assert len(built) == 1
+
+
+def test_a_changed_file_is_taken_at_the_next_look(path):
+    path.write_text(GOOD)
+    file = follow(path)
+    path.write_text(OTHER)
+    assert file.current.actions == ("allocate",)
+    assert file.poll()
+    assert file.latest().actions == ("allocate", "backfill")
+
+
+def test_a_file_written_anew_with_the_same_bytes_is_no_change(path):
+    path.write_text(GOOD)
+    file = follow(path)
+    before = file.current
+    path.unlink()
+    path.write_text(GOOD)
+    assert not file.poll()
+    assert file.current is before
+
+
+def test_a_swapped_folder_of_a_configmap_is_a_change(tmp_path):
+    """As the kubelet mounts it: file -> ..data/file, ..data -> a folder with the time."""
+    for name, text in (("..1", GOOD), ("..2", OTHER)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "conf").write_text(text)
+    (tmp_path / "..data").symlink_to("..1")
+    (tmp_path / "conf").symlink_to("..data/conf")
+    file = follow(tmp_path / "conf")
+    assert file.current.actions == ("allocate",)
+    (tmp_path / "..data_tmp").symlink_to("..2")
+    (tmp_path / "..data_tmp").rename(tmp_path / "..data")
+    assert file.poll()
+    assert file.current.actions == ("allocate", "backfill")
+
+
+def test_a_bad_file_is_reported_once_and_the_last_good_one_stays(path, caplog):
+    path.write_text(GOOD)
+    metrics = Metrics()
+    file = follow(path, metrics)
+    path.write_text(BAD)
+    logs.set_verbosity(0)
+    assert not file.poll()
+    assert not file.poll()
+    assert file.current.actions == ("allocate",)
+    assert isinstance(file.problem, ConfError)
+    assert str(path) in str(file.problem)
+    assert reloads(metrics) == {"good": 1, "bad": 1}
+    assert "pumice_conf_good 0" in metrics.text()
+    assert [record.levelname for record in caplog.records if "not usable" in record.message] == [
+        "ERROR"
+    ]
+
+
+def test_a_bad_file_that_is_mended_is_taken(path):
+    path.write_text(GOOD)
+    metrics = Metrics()
+    file = follow(path, metrics)
+    path.write_text(BAD)
+    file.poll()
+    path.write_text(OTHER)
+    assert file.poll()
+    assert file.problem is None
+    assert "pumice_conf_good 1" in metrics.text()
+
+
+def test_a_file_that_is_gone_leaves_the_last_good_one(path):
+    path.write_text(GOOD)
+    file = follow(path)
+    path.unlink()
+    assert not file.poll()
+    assert file.current.actions == ("allocate",)
+    assert "readable file" in str(file.problem)
+    path.write_text(GOOD)
+    assert not file.poll()
+    assert file.problem is None
+
+
+def test_a_bad_file_that_was_gone_and_is_back_is_still_bad(path):
+    path.write_text(GOOD)
+    file = follow(path)
+    path.write_text(BAD)
+    file.poll()
+    path.unlink()
+    file.poll()
+    path.write_text(BAD)
+    assert not file.poll()
+    assert isinstance(file.problem, ConfError)
+    assert file.current.actions == ("allocate",)
+
+
+def test_a_configuration_that_is_refused_when_built_counts_as_bad(path):
+    def build(conf):
+        if "backfill" in conf.actions:
+            raise ConfError(())
+        return conf
+
+    path.write_text(GOOD)
+    file = follow(path, build=build)
+    path.write_text(OTHER)
+    assert not file.poll()
+    assert file.current.actions == ("allocate",)
+
+
+@pytest.mark.parametrize("text", [BAD, None])
+def test_a_bad_file_at_the_start_gives_the_built_in_configuration(path, text):
+    if text is not None:
+        path.write_text(text)
+    file = follow(path)
+    assert file.current == parse_conf(DEFAULT_CONF)
+    path.write_text(GOOD)
+    assert file.poll()
+
+
+def test_a_bad_file_at_the_start_is_refused_if_it_must_be_good(path):
+    path.write_text(BAD)
+    with pytest.raises(InputError):
+        follow(path, strict=True)
+
+
+def test_bytes_that_are_no_text_are_refused(path):
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="wanted text in UTF-8, found 'a bad byte at 0'"):
+        follow(path, strict=True)

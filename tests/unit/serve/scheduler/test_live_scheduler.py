@@ -1,0 +1,501 @@
+"""One cycle at a time on a cluster: what is written counts, what fails is given back."""
+
+import pytest
+
+from pumice.api.conf import parse_conf
+from pumice.api.groups import PodGroupStatus
+from pumice.clock import VirtualClock
+from pumice.cluster.base import DirectWriter
+from pumice.cluster.embedded.node_operations import add_node
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.core.status import PHASES
+from pumice.errors import ConflictError, FencedError, RejectedError, UnavailableError
+from pumice.scheduler import Scheduler
+from pumice.serve.scheduler import LiveScheduler, make_queues
+from pumice.testing import pod, pod_group, priority_class
+
+GROUP = "PodGroup.scheduling.volcano.sh"
+CONF = """
+actions: "enqueue, allocate, preempt"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: predicates}, {name: nodeorder}]
+"""
+
+
+class Delayed:
+    """Carries writes out when told to; ``answer`` may change what is reported."""
+
+    def __init__(self, cluster):
+        self._direct = DirectWriter(cluster)
+        self.waiting = []
+        self.done = []
+
+    def submit(self, write, *, lane, done=None):
+        self.waiting.append((write, lane, done))
+
+    def flush(self, timeout_s):
+        return not self.waiting
+
+    def go(self, fail=None, *, loses_answer=False):
+        """Do all that waits; with ``fail`` binds and evictions get that error instead."""
+        waiting, self.waiting = self.waiting, []
+        for write, lane, done in waiting:
+            if fail is None or write.verb not in ("bind", "evict"):
+                self._direct.submit(write, lane=lane, done=done)
+            else:
+                if loses_answer:
+                    self._direct.submit(write, lane=lane)
+                done(fail)
+            self.done.append(write)
+
+    def verbs(self):
+        return [write.verb for write, _, _ in self.waiting]
+
+
+@pytest.fixture
+def cluster():
+    cluster = EmbeddedCluster(VirtualClock(0.0))
+    make_queues(cluster)
+    add_node(cluster, "n", {"cpu": "1", "memory": "8Gi"})
+    cluster.create(pod_group("g", phase=None))
+    cluster.create(pod("p", group="g", cpu=1))
+    return cluster
+
+
+@pytest.fixture
+def writer(cluster):
+    return Delayed(cluster)
+
+
+@pytest.fixture
+def live(cluster, writer):
+    scheduler = Scheduler(parse_conf(CONF))
+    return LiveScheduler(cluster, scheduler, assume=True, writer=writer, confirm_s=10.0)
+
+
+def rival(cluster):
+    cluster.create(pod_group("h", phase=None))
+    cluster.create(pod("r", group="h", cpu=1))
+
+
+def node_of(cluster, name="p"):
+    return cluster.get("Pod", "default", name)["spec"].get("nodeName")
+
+
+def test_a_bound_pod_holds_its_room_before_the_cluster_knows(cluster, writer, live):
+    assert live.cycle().decisions.binds == {"default/p": "n"}
+    rival(cluster)
+    assert live.cycle().decisions.binds == {}
+    writer.go()
+    assert live.cycle().applied.bound == ["default/p"]
+    assert live.recovery.open == 0
+
+
+def test_a_refused_bind_frees_the_room_and_the_pod_waits_ever_longer(cluster, writer, live):
+    tried = []
+    for second in range(12):
+        if live.cycle().decisions.binds:
+            tried.append(second)
+        writer.go(RejectedError("Pod", problem="no"))
+        cluster.clock.advance(1)
+    assert tried == [0, 2, 5, 10]
+    rival(cluster)
+    assert live.cycle().decisions.binds == {"default/r": "n"}
+
+
+def test_a_refused_pod_is_bound_when_the_refusal_ends(cluster, writer, live):
+    live.cycle()
+    writer.go(RejectedError("Pod", problem="no"))
+    for _ in range(4):
+        live.cycle()
+        writer.go()
+        cluster.clock.advance(1)
+    assert node_of(cluster) == "n"
+
+
+def test_a_bind_without_an_answer_keeps_its_room_and_is_sent_again(cluster, writer, live):
+    live.cycle()
+    rival(cluster)
+    writer.go(UnavailableError(problem="timeout"))
+    assert live.cycle().decisions.binds == {}
+    assert "bind" in writer.verbs()
+    writer.go()
+    live.cycle()
+    assert node_of(cluster) == "n"
+    assert node_of(cluster, "r") is None
+
+
+def test_a_bind_that_was_done_but_reported_lost_is_found_out(cluster, writer, live):
+    live.cycle()
+    rival(cluster)
+    writer.go(ConflictError("Pod", problem="has a node"), loses_answer=True)
+    assert live.cycle().decisions.binds == {}
+    assert live.recovery.open == 0
+    assert node_of(cluster) == "n"
+
+
+def test_after_many_lost_answers_the_cluster_is_asked(cluster, writer, live):
+    live.cycle()
+    for _ in range(20):
+        writer.go(UnavailableError(problem="timeout"))
+        live.catch_up()
+        cluster.clock.advance(1)
+    assert sum(write.verb == "bind" for write in writer.done) == 4
+    assert live.recovery.undone == 1
+
+
+def test_a_refusal_after_a_lost_answer_proves_nothing(cluster, writer, live):
+    live.cycle()
+    rival(cluster)
+    live.follower._cluster = Deaf(cluster)
+    writer.go(UnavailableError(problem="timeout"), loses_answer=True)
+    live.cycle()
+    writer.go(RejectedError("Pod", problem="no"))
+    for _ in range(8):
+        assert live.cycle().decisions.binds == {}
+        cluster.clock.advance(1)
+    assert live.recovery.undone == 0
+
+
+def test_a_write_that_was_not_sent_gives_its_room_back_at_once(cluster, writer, live):
+    live.cycle()
+    writer.go(UnavailableError(problem="not sent", sent=False))
+    rival(cluster)
+    assert live.cycle().decisions.binds == {"default/r": "n"}
+
+
+def test_while_nothing_can_be_sent_a_pod_is_tried_ever_more_rarely(cluster, writer, live):
+    tried = []
+    for second in range(32):
+        if live.cycle().decisions.binds:
+            tried.append(second)
+        writer.go(UnavailableError(problem="not sent", sent=False))
+        cluster.clock.advance(1)
+    assert tried == [0, 2, 5, 10, 19, 28]
+    assert not [e for e in cluster.list("Event")[0] if e["reason"] == "FailedScheduling"]
+
+
+def test_a_bind_whose_report_is_lost_is_looked_up_in_the_end(cluster, writer, live):
+    live.cycle()
+    writer.waiting = []
+    for seconds in (1, 500):
+        cluster.clock.advance(seconds)
+        assert live.cycle().decisions.binds == {}
+    cluster.clock.advance(100)
+    live.cycle()
+    assert live.recovery.undone == 1
+    cluster.clock.advance(2)
+    assert live.cycle().decisions.binds == {"default/p": "n"}
+
+
+def test_a_bind_that_waits_for_its_turn_is_not_taken_for_lost(cluster, writer, live):
+    """Answers to earlier binds say that the queue moves, however slowly."""
+    add_node(cluster, "m", {"cpu": "1", "memory": "8Gi"})
+    live.cycle()
+    rival(cluster)
+    live.cycle()
+    cluster.clock.advance(500)
+    first = next(each for each in writer.waiting if each[0].verb == "bind")
+    writer.waiting.remove(first)
+    DirectWriter(cluster).submit(first[0], lane=first[1], done=first[2])
+    live.cycle()
+    cluster.clock.advance(200)
+    live.cycle()
+    assert live.recovery.undone == 0
+    cluster.clock.advance(500)
+    live.cycle()
+    assert live.recovery.undone == 1
+
+
+def test_one_answer_that_cannot_be_taken_in_does_not_cost_the_others(cluster, writer, live):
+    add_node(cluster, "m", {"cpu": "1", "memory": "8Gi"})
+    rival(cluster)
+    assert len(live.cycle().decisions.binds) == 2
+    learn = live.recovery._learn_bind
+
+    def fails(outcome, now):
+        if outcome.key == "default/p":
+            raise RuntimeError("no")
+        learn(outcome, now)
+
+    live.recovery._learn_bind = fails
+    writer.go(RejectedError("Pod", problem="no"))
+    with pytest.raises(RuntimeError):
+        live.cycle()
+    assert list(live.recovery._binds) == ["default/p"]
+    live.recovery._learn_bind = learn
+    for _ in range(3):
+        cluster.clock.advance(6)
+        live.cycle()
+        writer.go()
+    assert node_of(cluster)
+    assert node_of(cluster, "r")
+
+
+def test_a_newer_status_of_a_group_is_not_taken_back_when_an_older_one_is_due(
+    cluster, writer, live
+):
+    live.cycle()
+    answer_patches(writer)
+    live.catch_up()
+    cluster.clock.advance(9)
+    live.binder.stated = {"default/g": (PodGroupStatus(phase="Running"), {})}
+    live.recovery.assume_groups(cluster.now())
+    cluster.clock.advance(2)
+    live.catch_up()
+    assert phase(live) == "Running"
+
+
+def test_a_conflict_over_a_pod_that_is_not_bound_gives_the_room_back(cluster, writer, live):
+    live.cycle()
+    writer.go(ConflictError("Pod", problem="being deleted"))
+    rival(cluster)
+    assert live.cycle().decisions.binds == {"default/r": "n"}
+
+
+def test_what_others_bound_elsewhere_is_counted_there(cluster, writer, live):
+    add_node(cluster, "m", {"cpu": "1", "memory": "8Gi"})
+    (node,) = live.cycle().decisions.binds.values()
+    other = "m" if node == "n" else "n"
+    cluster.bind("default", "p", other, {})
+    live.follower._cluster = Deaf(cluster)
+    writer.go(ConflictError("Pod", problem="has a node"))
+    rival(cluster)
+    assert live.cycle().decisions.binds == {}
+    tasks, names = live.follower.snapshot.tasks, live.follower.snapshot.nodes.names
+    assert names[tasks.node[tasks.row_of["default/p"]]] == other
+
+
+class Deaf:
+    """A cluster whose watches tell nothing more."""
+
+    def __init__(self, cluster):
+        self._cluster = cluster
+
+    def __getattr__(self, name):
+        return getattr(self._cluster, name)
+
+    def watch(self, kind, namespace="", since=""):
+        return iter(())
+
+
+def test_a_bind_never_told_is_looked_up_and_kept_if_true(cluster, writer, live):
+    live.cycle()
+    live.follower._cluster = Deaf(cluster)
+    writer.go()
+    for _ in range(3):
+        cluster.clock.advance(11)
+        assert live.cycle().decisions.binds == {}
+    assert live.recovery.open == 1
+    assert live.recovery.undone == 0
+
+
+def test_a_bind_never_told_is_taken_back_if_it_is_not_there(cluster, writer, live):
+    live.cycle()
+    write, _, done = writer.waiting.pop(0)
+    assert write.verb == "bind"
+    done(None)  # the answer of a server that forgot
+    live.cycle()
+    assert live.recovery.open == 1
+    cluster.clock.advance(11)
+    live.catch_up()
+    assert live.recovery.undone == 1
+
+
+def test_while_the_cluster_does_not_answer_what_is_in_doubt_stays(cluster, writer, live):
+    live.cycle()
+    writer.go(ConflictError("Pod", problem="?"))
+    read = live.recovery._read
+
+    def down(*_):
+        raise UnavailableError(problem="down")
+
+    live.recovery._read = down
+    rival(cluster)
+    assert live.cycle().decisions.binds == {}
+    live.recovery._read = read
+    assert live.cycle().decisions.binds == {"default/r": "n"}
+
+
+def test_a_pod_that_went_meanwhile_is_forgotten(cluster, writer, live):
+    live.cycle()
+    cluster.delete("Pod", "default", "p")
+    cluster.create(pod("p", group="g", cpu=1))
+    live.follower.sync()
+    writer.go()
+    assert node_of(cluster) is None
+    assert live.cycle().decisions.binds == {"default/p": "n"}
+    writer.go()
+    assert node_of(cluster) == "n"
+
+
+def preempting(cluster, writer, live):
+    """Have a pod evicted for a more important one; the eviction waits to be sent."""
+    live.cycle()
+    writer.go()
+    cluster.create(priority_class("high", value=9))
+    group = cluster.get(GROUP, "default", "g")
+    cluster.update({**group, "spec": {**group["spec"], "minMember": 0}})
+    cluster.create(pod_group("h", phase=None, priority_class="high"))
+    cluster.create(pod("r", group="h", cpu=1, priority_class="high"))
+    decided = live.cycle().decisions
+    assert decided.evictions == ["default/p"]
+    assert decided.evicted_by == {"default/p": "preempt"}
+
+
+def victims(writer, live):
+    """Give whom the next cycles evict: in the first, a nomination for nothing is taken back."""
+    found = live.cycle().decisions.evictions
+    writer.go()
+    return found + live.cycle().decisions.evictions
+
+
+def test_a_victim_is_evicted_once(cluster, writer, live):
+    preempting(cluster, writer, live)
+    assert live.cycle().decisions.evictions == []
+    writer.go()
+    assert live.cycle().applied.evicted == ["default/p"]
+    assert live.recovery.open == 0
+
+
+@pytest.mark.parametrize(
+    "error", [RejectedError("Pod", problem="no"), FencedError(), UnavailableError(sent=False)]
+)
+def test_a_victim_that_was_not_evicted_is_seen_again(cluster, writer, live, error):
+    preempting(cluster, writer, live)
+    writer.go(error)
+    assert victims(writer, live) == ["default/p"]
+
+
+def test_an_eviction_in_doubt_is_looked_up(cluster, writer, live):
+    preempting(cluster, writer, live)
+    writer.go(UnavailableError(problem="timeout"), loses_answer=True)
+    for _ in range(2):
+        assert live.cycle().decisions.evictions == []
+        cluster.clock.advance(6)
+    assert live.recovery.undone == 0
+
+
+def test_an_eviction_that_was_lost_is_decided_again(cluster, writer, live):
+    preempting(cluster, writer, live)
+    writer.go(UnavailableError(problem="timeout"))
+    assert victims(writer, live) == []
+    cluster.clock.advance(6)
+    assert victims(writer, live) == ["default/p"]
+    assert live.recovery.undone == 1
+
+
+def phase(live):
+    jobs = live.follower.snapshot.jobs
+    return PHASES[jobs.phase[jobs.row_of["default/g"]]]
+
+
+def answer_patches(writer, error=None):
+    """Report patches without doing them."""
+    for write, _, done in writer.waiting:
+        if write.verb == "patch":
+            done(error)
+    writer.waiting = [each for each in writer.waiting if each[0].verb != "patch"]
+
+
+def test_a_group_has_its_phase_before_the_cluster_shows_it(live):
+    live.cycle()
+    live.catch_up()
+    assert phase(live) == "Inqueue"
+
+
+def test_a_group_whose_status_was_not_written_is_as_the_cluster_has_it(writer, live):
+    live.cycle()
+    answer_patches(writer, UnavailableError(problem="down"))
+    live.catch_up()
+    assert phase(live) == ""
+
+
+def test_a_group_never_told_is_taken_as_the_cluster_has_it(cluster, writer, live):
+    live.cycle()
+    answer_patches(writer)
+    live.catch_up()
+    assert phase(live) == "Inqueue"
+    cluster.clock.advance(11)
+    live.catch_up()
+    assert phase(live) == ""
+
+
+def test_nothing_is_written_by_one_that_leads_no_more(cluster, writer):
+    leads = [True]
+    live = LiveScheduler(
+        cluster,
+        Scheduler(parse_conf(CONF)),
+        assume=True,
+        writer=writer,
+        may_write=lambda: leads[0],
+    )
+    leads[0] = False
+    cycle = live.cycle()
+    assert cycle.dropped
+    assert cycle.decisions.binds
+    assert not writer.waiting
+    assert live.recovery.open == 0
+    leads[0] = True
+    assert not live.cycle().dropped
+
+
+def test_a_cycle_that_breaks_off_while_writing_is_marked(cluster, live):
+    class Broken:
+        def submit(self, write, *, lane, done=None):
+            raise RuntimeError("no")
+
+    live.binder._writer = Broken()
+    with pytest.raises(RuntimeError):
+        live.cycle()
+    assert live.stale
+
+
+def test_only_nodes_with_one_of_the_labels_count(cluster, writer):
+    cluster.patch("Node", "", "n", {"metadata": {"labels": {"pool": "batch"}}})
+    for selector, bound in (
+        (("pool: web", "bad"), {}),
+        (("pool:batch", "x:y"), {"default/p": "n"}),
+    ):
+        live = LiveScheduler(
+            cluster, Scheduler(parse_conf(CONF)), writer=writer, node_selector=selector
+        )
+        assert live.cycle().decisions.binds == bound
+
+
+def test_a_scheduler_of_several_names_signs_as_volcano(cluster):
+    live = LiveScheduler(cluster, Scheduler(parse_conf(CONF)), names=("volcano", "other"))
+    live.cycle()
+    (event, *_) = cluster.list("Event")[0]
+    assert event["source"]["component"] == "volcano"
+
+
+def test_gated_pods_are_not_told_that_they_wait(cluster, live, writer):
+    cluster.create(pod_group("gated", min_member=2, phase="Inqueue"))
+    cluster.create(pod("a", group="gated", cpu=1, spec={"schedulingGates": [{"name": "x"}]}))
+    cluster.create(pod("b", group="gated", cpu=1))
+    live.cycle()
+    writer.go()
+    assert "conditions" not in cluster.get("Pod", "default", "a")["status"]
+    assert cluster.get("Pod", "default", "b")["status"]["conditions"]
+
+
+def test_an_observer_is_told_each_step(cluster, live):
+    seen = []
+
+    class Watching:
+        def synced(self):
+            seen.append("synced")
+
+        def opened(self, ssn):
+            seen.append("opened")
+
+        def acted(self, action):
+            seen.append(action)
+
+        def decided(self, ssn, decisions):
+            seen.append("decided")
+
+    live.cycle(Watching())
+    assert seen == ["synced", "opened", "enqueue", "allocate", "preempt", "decided"]

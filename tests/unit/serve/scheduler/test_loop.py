@@ -1,0 +1,486 @@
+"""The loop of a served scheduler: ready before it decides, fenced, and not stopped by failures."""
+
+import itertools
+import threading
+
+import pytest
+
+from pumice.api.conf import DEFAULT_CONF, parse_conf
+from pumice.clock import VirtualClock
+from pumice.cluster.base import DirectWriter
+from pumice.cluster.embedded.node_operations import add_node
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import (
+    ConfError,
+    ConflictError,
+    FencedError,
+    RejectedError,
+    UnavailableError,
+)
+from pumice.metrics import Metrics
+from pumice.serve.scheduler import LiveOptions, make_queues, run_scheduler
+from pumice.serve.scheduler.loop import SchedulerLoop
+from pumice.testing import pod, pod_group
+
+QUEUE = "Queue.scheduling.volcano.sh"
+ODD = 'actions: "enqueue, allocate, backfill"\ntiers: [{plugins: [{name: gang}]}]\n'
+
+
+class Cluster(EmbeddedCluster):
+    """An embedded cluster with what the loop asks of a real one."""
+
+    def __init__(self):
+        super().__init__(VirtualClock(0.0))
+        self.missing = []
+        self.fence = lambda: True
+
+    def wait_synced(self, timeout_s):
+        return self.missing.pop() if self.missing else []
+
+    def read(self, kind, namespace, name, *, timeout_s):
+        return self.get(kind, namespace, name)
+
+    def troubles(self):
+        return {}
+
+    def submit(self, write, *, lane, done=None):
+        if not self.fence():
+            done(FencedError())
+        else:
+            DirectWriter(self).submit(write, lane=lane, done=done)
+
+    def flush(self, timeout_s):
+        return True
+
+
+@pytest.fixture
+def cluster():
+    cluster = Cluster()
+    add_node(cluster, "n", {"cpu": "4", "memory": "8Gi"})
+    return cluster
+
+
+def job(cluster, name="g"):
+    cluster.create(pod_group(name, phase=None))
+    cluster.create(pod(f"{name}-0", group=name, cpu=1))
+
+
+def node_of(cluster, name="g-0"):
+    return cluster.get("Pod", "default", name)["spec"].get("nodeName")
+
+
+def ended_after(cycles, **options):
+    """Give options that end the loop after some cycles, and what ends it."""
+    stop, seen = threading.Event(), []
+
+    def count(cycle):
+        seen.append(cycle)
+        if len(seen) == cycles:
+            stop.set()
+
+    given = {"conf": default(), "period_s": 0.0, "on_cycle": count, **options}
+    return LiveOptions(**given), stop, seen
+
+
+def default():
+    conf = parse_conf(DEFAULT_CONF)
+    return lambda: conf
+
+
+def test_queues_are_made_and_pods_are_bound(cluster):
+    job(cluster)
+    options, stop, seen = ended_after(3)
+    run_scheduler(cluster, options, Metrics(), stop)
+    assert {m["metadata"]["name"] for m in cluster.list(QUEUE)[0]} == {"root", "default"}
+    assert node_of(cluster) == "n"
+    assert len(seen) == 3
+
+
+def test_nothing_is_decided_before_caches_are_complete(cluster):
+    cluster.missing = [["Pod"], ["Pod", "Node"]]
+    told = []
+    options, stop, _ = ended_after(1, on_ready=told.append)
+    run_scheduler(cluster, options, None, stop)
+    assert cluster.missing == []
+    assert told == [True, False]
+
+
+def test_a_stop_ends_the_wait_for_caches(cluster):
+    stop = threading.Event()
+    stop.set()
+    told = []
+    options = LiveOptions(conf=default(), on_ready=told.append)
+    run_scheduler(cluster, options, None, stop)
+    assert told == [False]
+    assert cluster.list(QUEUE)[0] == []
+
+
+def test_late_caches_are_told_once_and_waited_for(cluster, caplog):
+    cluster.missing = [["Pod"]] * 3
+    times = itertools.count(0, 50)
+    options, stop, _ = ended_after(1)
+    run_scheduler(cluster, options, None, stop, clock=lambda: next(times))
+    assert sum("caches are not complete" in r.message for r in caplog.records) == 1
+
+
+def test_only_the_leader_decides(cluster):
+    job(cluster)
+    leads = iter([False, False, False])
+    options, stop, seen = ended_after(2, is_leader=lambda: next(leads, True))
+    run_scheduler(cluster, options, Metrics(), stop)
+    assert len(seen) == 2
+    assert node_of(cluster) == "n"
+
+
+def test_what_was_decided_when_the_lease_was_lost_is_dropped(cluster):
+    job(cluster)
+    answers = [True, False]
+    options, stop, seen = ended_after(2, is_leader=lambda: answers.pop(0) if answers else True)
+    run_scheduler(cluster, options, Metrics(), stop)
+    assert seen[0].dropped
+    assert seen[0].decisions.binds == {"default/g-0": "n"}
+    assert not seen[1].dropped
+    assert node_of(cluster) == "n"
+
+
+def looping(cluster, **options):
+    """Give a loop to be turned by hand."""
+    given = {"conf": default(), **options}
+    return SchedulerLoop(cluster, LiveOptions(**given), None, cluster.now)
+
+
+def test_who_leads_again_starts_from_the_cluster(cluster):
+    """A write held back by the fence is neither lost nor remembered."""
+    job(cluster)
+    leads = [True, True, False, True, True]
+    loop = looping(cluster, is_leader=lambda: leads.pop(0))
+    cluster.fence = lambda: False
+    loop._turn()
+    assert node_of(cluster) is None
+    cluster.fence = lambda: True
+    loop._turn()
+    loop._turn()
+    assert node_of(cluster) == "n"
+    assert leads == []
+
+
+def test_after_each_failed_cycle_the_pause_is_longer(cluster, monkeypatch):
+    loop = looping(cluster)
+
+    def down(manifest):
+        raise UnavailableError(problem="down")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cluster, "create", down)
+        assert [loop._turn() for _ in range(6)] == [2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    assert loop._turn() == 1.0
+
+
+def torn(loop, monkeypatch, name="_write"):
+    """Let a cycle break off in one of its parts."""
+
+    def raises(*_):
+        raise RuntimeError("torn")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loop._live, name, raises)
+        loop._turn()
+
+
+@pytest.mark.parametrize("part", ["_write", "catch_up"])
+def test_a_cycle_that_broke_off_starts_over(cluster, monkeypatch, part):
+    job(cluster)
+    loop = looping(cluster)
+    loop._turn()
+    first = loop._live.follower
+    torn(loop, monkeypatch, part)
+    loop._turn()
+    assert loop._live.follower is not first
+    assert loop._failures == 0
+
+
+class Slow(Cluster):
+    """Takes writes, and does them when told to."""
+
+    def __init__(self):
+        super().__init__()
+        self.waiting = []
+
+    def submit(self, write, *, lane, done=None):
+        self.waiting.append((write, lane, done))
+
+    def flush(self, timeout_s):
+        return not self.waiting
+
+    def go(self, *verbs):
+        waiting, self.waiting = self.waiting, []
+        for write, lane, done in waiting:
+            if write.verb in verbs:
+                DirectWriter(self).submit(write, lane=lane, done=done)
+
+
+@pytest.fixture
+def slow():
+    cluster = Slow()
+    add_node(cluster, "n", {"cpu": "1", "memory": "8Gi"})
+    job(cluster)
+    return cluster
+
+
+def binds(cluster):
+    return [write.arguments["pod"] for write, _, _ in cluster.waiting if write.verb == "bind"]
+
+
+def test_binds_still_queued_keep_their_room_after_a_cycle_broke_off(slow, monkeypatch):
+    """Neither are they decided twice nor is their room given to others."""
+    loop = looping(slow)
+    loop._turn()
+    assert binds(slow) == ["g-0"]
+    torn(loop, monkeypatch)
+    job(slow, "h")
+    for _ in range(3):
+        slow.clock.advance(60)
+        loop._turn()
+        assert binds(slow) == ["g-0"]
+    slow.go("bind", "patch")
+    loop._turn()
+    assert node_of(slow) == "n"
+    assert loop._live.recovery.open == 0
+
+
+def test_a_bind_decided_but_never_handed_in_is_decided_again(slow, monkeypatch):
+    loop = looping(slow)
+    loop._turn()
+    slow.waiting = []
+    loop._live.binder._underway.clear()
+    torn(loop, monkeypatch)
+    for _ in range(4):
+        slow.clock.advance(3)
+        loop._turn()
+    assert binds(slow) == ["g-0"]
+
+
+def test_who_leads_again_remembers_what_it_has_sent(slow):
+    leads = [True]
+    loop = looping(slow, is_leader=lambda: leads[0])
+    loop._turn()
+    leads[0] = False
+    loop._turn()
+    job(slow, "h")
+    leads[0] = True
+    loop._turn()
+    assert binds(slow) == ["g-0"]
+
+
+def test_an_old_bind_without_an_answer_is_looked_up_and_not_sent_again(slow, monkeypatch):
+    """Its decision rests on tables that are no more: others may have taken the room."""
+    loop = looping(slow)
+    loop._turn()
+    torn(loop, monkeypatch)
+    for write, _, done in slow.waiting:
+        if write.verb == "bind":
+            done(UnavailableError(problem="no answer"))
+    slow.waiting = []
+    loop._turn()
+    assert binds(slow) == []
+    slow.clock.advance(6)
+    loop._turn()
+    assert loop._live.recovery.undone == 1
+
+
+def test_a_new_configuration_is_used_from_the_next_cycle(cluster):
+    confs = [parse_conf(DEFAULT_CONF)] * 2 + [parse_conf(ODD)]
+    used = []
+    options, stop, _ = ended_after(3, conf=lambda: confs.pop(0))
+    loop = SchedulerLoop(cluster, options, None, cluster.now)
+    for _ in range(3):
+        loop._turn()
+        used.append(loop._live.scheduler)
+    assert used[0] is used[1]
+    assert used[2] is not used[1]
+    assert stop.is_set()
+
+
+def test_a_refused_configuration_leaves_the_last_good_one(cluster, caplog):
+    good, bad = parse_conf(DEFAULT_CONF), parse_conf('actions: "allocate, dance"\n')
+    confs = [good, bad, bad]
+    options, _, _ = ended_after(9, conf=lambda: confs.pop(0))
+    loop = SchedulerLoop(cluster, options, None, cluster.now)
+    for _ in range(3):
+        assert loop._turn() == 0.0
+        assert loop._live.scheduler.conf is good
+    assert sum("configuration refused" in r.message for r in caplog.records) == 1
+
+
+def test_without_any_good_configuration_nothing_is_decided(cluster):
+    bad = parse_conf('actions: "allocate, dance"\n')
+    options, _, seen = ended_after(9, conf=lambda: bad)
+    loop = SchedulerLoop(cluster, options, None, cluster.now)
+    with pytest.raises(ConfError):
+        loop._configured()
+    loop._turn()
+    assert seen == []
+
+
+def test_use_of_nodes_is_measured_as_the_configuration_says(cluster, monkeypatch):
+    made = []
+
+    class Fake:
+        def __init__(self, metrics, clock):
+            if metrics.get("address") == "bad":
+                raise ConfError
+            self.metrics, self.state, self.nodes = metrics, "", []
+            made.append(self)
+
+        def start(self):
+            self.state = "runs"
+
+        def stop(self):
+            self.state = "ended"
+
+        def tell_nodes(self, nodes):
+            self.nodes = [node.metadata.name for node in nodes]
+
+        def latest(self):
+            return {"n": {"cpu": 1.0}}
+
+    monkeypatch.setattr("pumice.serve.scheduler.loop.BackgroundUsage", Fake)
+    text = f"{ODD}metrics: {{type: prometheus, address: %s}}\n"
+    confs = [parse_conf(text % "a"), parse_conf(text % "a"), parse_conf(text % "bad")]
+    options, _, _ = ended_after(9, conf=lambda: confs.pop(0))
+    loop = SchedulerLoop(cluster, options, None, cluster.now)
+    for _ in range(2):
+        loop._turn()
+        assert loop._node_usage(0.0) == {"n": {"cpu": 1.0}}
+    (source,) = made
+    assert (source.state, source.nodes) == ("runs", ["n"])
+    loop._turn()
+    assert source.state == "ended"
+    assert loop._node_usage(0.0) == {}
+
+
+def test_figures_are_counted(cluster):
+    job(cluster)
+    metrics = Metrics()
+    options, stop, _ = ended_after(3)
+    run_scheduler(cluster, options, metrics, stop)
+    text = metrics.text()
+    for line in (
+        'volcano_schedule_attempts_total{result="scheduled"} 1',
+        'pumice_writes_total{result="ok",verb="bind"} 1',
+        'volcano_action_scheduling_latency_milliseconds_count{action="allocate"} 3',
+        "volcano_e2e_scheduling_latency_milliseconds_count 3",
+        'pumice_cache_objects{kind="Pod"} 1',
+        'volcano_e2e_job_scheduling_duration{job_name="g"',
+    ):
+        assert line in text
+
+
+def lines(caplog, message):
+    return [record for record in caplog.records if record.message == message]
+
+
+@pytest.fixture
+def talkative(caplog):
+    caplog.set_level("INFO", logger="pumice")
+    return caplog
+
+
+def test_where_a_cycle_failed_is_told_once_for_each_failure(cluster, monkeypatch, talkative):
+    loop = looping(cluster)
+    loop._turn()
+    for _ in range(3):
+        torn(loop, monkeypatch)
+    (line,) = lines(talkative, "where it failed")
+    assert "RuntimeError: torn" in line.values["trace"]
+    assert len(lines(talkative, "cycle failed")) == 3
+
+
+def test_a_failed_write_is_told_at_once_and_then_now_and_then(cluster, talkative):
+    for name in ("a", "b", "c"):
+        job(cluster, name)
+    cluster.submit = lambda write, *, lane, done: done(RejectedError("Pod", problem="no"))
+    loop = looping(cluster)
+    loop._turn()
+    told = [line for line in lines(talkative, "write failed") if line.values["what"] == "bind"]
+    assert len(told) == 1
+    cluster.clock.advance(61)
+    loop._turn()
+    told = [line for line in lines(talkative, "write failed") if line.values["what"] == "bind"]
+    assert [line.values.get("more") for line in told] == [None, 2]
+
+
+def test_a_plugin_that_is_passed_over_is_told_when_that_begins(cluster, talkative, monkeypatch):
+    def fails(self, ssn):
+        raise RuntimeError("no")
+
+    loop = looping(cluster)
+    loop._turn()
+    with monkeypatch.context() as patched:
+        patched.setattr("pumice.plugins.gang.Gang.on_close", fails)
+        for _ in range(3):
+            loop._turn()
+    assert len(lines(talkative, "plugin passed over")) == 1
+    loop._turn()
+    assert len(lines(talkative, "all plugins answer again")) == 1
+
+
+def test_a_bad_object_is_told_once_by_name(cluster, talkative):
+    bad = pod("bad", cpu=1)
+    bad["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "much"}}
+    cluster.create(bad)
+    loop = looping(cluster)
+    for _ in range(2):
+        loop._turn()
+        change = {"metadata": {"labels": {"at": str(cluster.version)}}}
+        cluster.patch("Pod", "default", "bad", change)
+    (line,) = lines(talkative, "object skipped")
+    assert (line.values["kind"], line.values["object"]) == ("Pod", "default/bad")
+
+
+def test_a_kind_that_is_not_followed_is_told_and_counted(cluster, talkative):
+    troubles, metrics = {"Pod": "403"}, Metrics()
+    cluster.troubles = lambda: dict(troubles)
+    loop = SchedulerLoop(cluster, LiveOptions(conf=default()), metrics, cluster.now)
+    for _ in range(2):
+        loop._turn()
+    assert len(lines(talkative, "not followed just now")) == 1
+    assert 'pumice_watch_ok{kind="Pod"} 0' in metrics.text()
+    troubles.clear()
+    loop._turn()
+    assert len(lines(talkative, "followed again")) == 1
+    assert 'pumice_watch_ok{kind="Pod"} 1' in metrics.text()
+
+
+def test_a_scheduler_starts_while_admission_is_away(cluster, monkeypatch):
+    """Queues that are there are not created: a refusing webhook would stop all."""
+    make_queues(cluster)
+    job(cluster)
+
+    def refuses(manifest):
+        raise UnavailableError(problem="no endpoints for webhook")
+
+    monkeypatch.setattr(cluster, "create", refuses)
+    looping(cluster)._turn()
+    assert node_of(cluster) == "n"
+
+
+def test_each_look_up_has_its_time_and_all_have_a_period(slow):
+    add_node(slow, "big", {"cpu": "90", "memory": "80Gi"})
+    for number in range(9):
+        job(slow, f"j{number}")
+    loop = looping(slow, period_s=3.0)
+    loop._turn()
+    for write, _, done in slow.waiting:
+        if write.verb == "bind":
+            done(ConflictError("Pod", problem="?"))
+    asked = []
+
+    def read(kind, namespace, name, *, timeout_s):
+        asked.append(timeout_s)
+        slow.clock.advance(1.25)
+        return slow.get(kind, namespace, name)
+
+    slow.read = read
+    loop._turn()
+    assert asked == [2.0, 1.75, 0.5]

@@ -1,0 +1,58 @@
+"""Use of nodes, read in the background."""
+
+import threading
+
+import pytest
+
+from pumice.api.objects import from_manifest
+from pumice.errors import ConfError
+from pumice.serve.scheduler.node_usage import BackgroundUsage
+from pumice.testing import node
+
+
+def test_readings_come_without_waiting(monkeypatch):
+    asked = threading.Event()
+
+    class Source:
+        def read(self, nodes, now):
+            asked.set()
+            return {each.metadata.name: {"cpu": 1.0, "memory": 2.0} for each in nodes}
+
+    monkeypatch.setattr("pumice.serve.scheduler.node_usage.usage_source", lambda metrics: Source())
+    usage = BackgroundUsage({"type": "prometheus"}, lambda: 0.0)
+    assert usage.latest() == {}
+    usage.tell_nodes([from_manifest(node("n"))])
+    usage.start()
+    assert asked.wait(10)
+    usage.stop()
+    usage._thread.join(10)
+    assert usage.latest() == {"n": {"cpu": 1.0, "memory": 2.0}}
+
+
+def test_a_reading_that_breaks_is_not_the_last(monkeypatch):
+    asked, now = threading.Event(), iter(range(0, 10**6, 1000))
+
+    class Source:
+        broken = True
+
+        def read(self, nodes, now):
+            if self.broken:
+                self.broken = False
+                raise ZeroDivisionError
+            asked.set()
+            return {"n": {"cpu": 1.0, "memory": 2.0}}
+
+    monkeypatch.setattr("pumice.serve.scheduler.node_usage.usage_source", lambda metrics: Source())
+    monkeypatch.setattr("pumice.serve.scheduler.node_usage._LOOK_S", 0.001)
+    usage = BackgroundUsage({"type": "prometheus"}, lambda: float(next(now)))
+    usage.tell_nodes([from_manifest(node("n"))])
+    usage.start()
+    assert asked.wait(10)
+    usage.stop()
+    usage._thread.join(10)
+    assert usage.latest() == {"n": {"cpu": 1.0, "memory": 2.0}}
+
+
+def test_a_wrong_section_is_refused():
+    with pytest.raises(ConfError):
+        BackgroundUsage({"type": "sundial", "address": "http://x"}, lambda: 0.0)

@@ -1,0 +1,107 @@
+"""Figures of queues and jobs are those of the session that was just decided."""
+
+import pytest
+
+from pumice.api.conf import parse_conf
+from pumice.api.objects import from_manifest, in_namespace
+from pumice.cache.ingest import Ingest
+from pumice.core.snapshot import Snapshot
+from pumice.metrics import Metrics
+from pumice.scheduler import Scheduler
+from pumice.serve.scheduler.queue_metrics import QueueMetrics
+from pumice.testing import node, pod, pod_group, queue
+
+CONF = """
+actions: "enqueue, allocate"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: drf}, {name: predicates}, {name: %s}, {name: nodeorder}]
+"""
+
+
+class World:
+    """A cluster of two nodes with eight cpus, and the figures of its cycles."""
+
+    def __init__(self, policy, *objects, every_s=5.0):
+        self.ingest = Ingest(Snapshot())
+        nodes = [node(name, cpu=4, memory="8Gi") for name in ("n1", "n2")]
+        things = [from_manifest(in_namespace(one)) for one in (*nodes, *objects)]
+        self.snapshot = self.ingest.load(things)
+        self.scheduler = Scheduler(parse_conf(CONF % policy))
+        self.metrics = Metrics()
+        self.meter = QueueMetrics(self.metrics, every_s=every_s)
+
+    def cycle(self, now=0.0):
+        self.scheduler.decide(self.snapshot, now, observer=self.meter)
+        lines = (line.rpartition(" ") for line in self.metrics.text().splitlines())
+        return {name: value for name, _, value in lines}
+
+
+def gang(name, size, queue_name="q", cpu=1):
+    pods = [pod(f"{name}-{i}", group=name, cpu=cpu) for i in range(size)]
+    return [pod_group(name, min_member=size, queue=queue_name, phase="Inqueue"), *pods]
+
+
+@pytest.mark.parametrize("policy", ["proportion", "capacity"])
+def test_a_queue_is_told_with_what_it_holds_and_asks_for(policy):
+    world = World(policy, queue("q", weight=3, capability={"cpu": 6}), *gang("a", 2), *gang("b", 9))
+    series = world.cycle()
+    where = '{queue_name="q"}'
+    assert series[f"volcano_queue_allocated_milli_cpu{where}"] == "2000"
+    assert series[f"volcano_queue_request_milli_cpu{where}"] == "11000"
+    assert series[f"volcano_queue_capacity_milli_cpu{where}"] == "6000"
+    assert series[f"volcano_queue_real_capacity_milli_cpu{where}"] == "6000"
+    assert series[f"volcano_queue_weight{where}"] == "3"
+
+
+def test_what_is_deserved_by_weight_is_told():
+    objects = [*gang("a", 8, "one"), *gang("b", 8, "two")]
+    world = World("proportion", queue("one", weight=1), queue("two", weight=3), *objects)
+    series = world.cycle()
+    assert series['volcano_queue_deserved_milli_cpu{queue_name="one"}'] == "2000"
+    assert series['volcano_queue_deserved_milli_cpu{queue_name="two"}'] == "6000"
+
+
+def test_in_a_tree_a_queue_counts_with_all_under_it():
+    world = World(
+        "capacity, enableHierarchy: true",
+        queue("root"),
+        queue("top", parent="root", deserved={"cpu": 6}),
+        queue("q", parent="top", deserved={"cpu": 4}),
+        *gang("a", 2),
+    )
+    series = world.cycle()
+    assert series['volcano_queue_allocated_milli_cpu{queue_name="q"}'] == "2000"
+    assert series['volcano_queue_allocated_milli_cpu{queue_name="top"}'] == "2000"
+    assert series['volcano_queue_share{queue_name="q"}'] == "0.5"
+
+
+def test_jobs_that_found_no_place_are_told_with_what_they_miss():
+    world = World("proportion", queue("q"), *gang("a", 2), *gang("b", 9))
+    series = world.cycle()
+    assert series["volcano_unschedule_job_count"] == "1"
+    assert series['volcano_unschedule_task_count{job_id="b"}'] == "9"
+
+
+def test_shares_of_jobs_are_told():
+    world = World("proportion", queue("q"), *gang("a", 2))
+    assert world.cycle()['volcano_job_share{job_id="a",job_ns="default"}'] == "0.25"
+
+
+def test_a_job_that_is_gone_is_told_no_more():
+    things = gang("a", 2)
+    world = World("proportion", queue("q"), *things)
+    world.cycle(0.0)
+    for manifest in reversed(things):
+        world.ingest.delete(from_manifest(in_namespace(manifest)))
+    world.ingest.settle()
+    assert not [name for name in world.cycle(10.0) if 'job_id="a"' in name]
+
+
+def test_figures_of_queues_are_worked_out_only_now_and_then():
+    world = World("proportion", queue("q"), *gang("a", 2))
+    name = 'volcano_queue_allocated_milli_cpu{queue_name="q"}'
+    assert world.cycle(100.0)[name] == "2000"
+    world.metrics.queue_amounts("q", "allocated", 1, 1, {})
+    assert world.cycle(104.0)[name] == "1"
+    assert world.cycle(105.0)[name] == "2000"

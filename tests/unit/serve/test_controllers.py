@@ -1,0 +1,152 @@
+"""The controllers that are wanted run on a cluster until told to stop."""
+
+import threading
+
+import pytest
+
+from pumice.clock import RealClock
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.metrics import Metrics
+from pumice.serve.controllers import (
+    NAMES,
+    chosen_controllers,
+    controller_kinds,
+    is_enabled,
+    run_controllers,
+    unknown_controllers,
+)
+from pumice.serve.options import FEATURE_GATES, ControllerOptions
+from pumice.testing import queue
+
+GROUP = "PodGroup.scheduling.volcano.sh"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ((), True),
+        (("*",), True),
+        (("*", "-gc-controller"), False),
+        (("gc-controller",), True),
+        (("+gc-controller",), True),
+        (("job-controller",), False),
+        (("-job-controller",), False),
+        (("gc-controller", "-gc-controller"), True),
+    ],
+)
+def test_the_first_entry_that_names_a_controller_decides(wanted, expected):
+    assert is_enabled("gc-controller", wanted) is expected
+
+
+def test_all_run_unless_told_otherwise():
+    names = {controller.name for controller in chosen_controllers(ControllerOptions())}
+    assert names == set(NAMES)
+
+
+def test_feature_gates_turn_controllers_off():
+    gates = {**FEATURE_GATES, "CronVolcanoJobSupport": False, "VolcanoJobSupport": False}
+    chosen = chosen_controllers(ControllerOptions(feature_gates=gates))
+    assert {"job", "cronjob"}.isdisjoint(controller.name for controller in chosen)
+
+
+def test_controllers_that_do_not_exist_are_named_only_if_they_are_wanted():
+    wanted = ("*", "-sharding-controller", "+hyperNode-controller", "job-controller")
+    assert unknown_controllers(wanted) == ["hyperNode-controller"]
+
+
+def test_secrets_are_not_followed():
+    kinds = controller_kinds(chosen_controllers(ControllerOptions()))
+    assert "Pod" in kinds
+    assert len(set(kinds)) == len(kinds)
+    assert {"Secret", "ConfigMap", "Service"}.isdisjoint(kinds)
+
+
+class Cluster(EmbeddedCluster):
+    """A cluster in memory that behaves as one that is followed."""
+
+    def __init__(self):
+        super().__init__(RealClock())
+        self.missing = []
+        self.wakes = []
+
+    def wait_synced(self, timeout_s):
+        return self.missing
+
+    def new_wake(self):
+        wake = threading.Event()
+        self.wakes.append(wake)
+        self.listeners.append(lambda *_: wake.set())
+        return wake
+
+    def flush(self, timeout_s):
+        return True
+
+
+def job(replicas):
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    task = {"name": "w", "replicas": replicas, "template": {"spec": {"containers": [container]}}}
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "gang", "namespace": "default"},
+        "spec": {
+            "minAvailable": replicas,
+            "schedulerName": "volcano",
+            "queue": "default",
+            "plugins": {"svc": [], "env": []},
+            "tasks": [task],
+        },
+    }
+
+
+class Counting(Metrics):
+    """Ends the run once so many pods are counted."""
+
+    def __init__(self, wanted, stop):
+        super().__init__()
+        self.left = wanted
+        self.stop = stop
+
+    def pod_created(self, seconds):
+        super().pod_created(seconds)
+        self.left -= 1
+        if not self.left:
+            self.stop.set()
+
+
+def test_a_gang_gets_its_pods_and_is_counted():
+    cluster, stop = Cluster(), threading.Event()
+    metrics = Counting(40, stop)
+    cluster.create(queue("default"))
+    cluster.create(job(40))
+
+    def notice(kind, event):
+        if kind == GROUP and event.type == "ADDED":
+            name = event.object["metadata"]["name"]
+            cluster.patch(GROUP, "default", name, {"status": {"phase": "Inqueue"}})
+
+    cluster.listeners.append(notice)
+    limit = threading.Timer(60, stop.set)
+    limit.start()
+    run_controllers(cluster, ControllerOptions(), metrics, stop)
+    limit.cancel()
+
+    assert len(cluster.list("Pod")[0]) == 40
+    assert cluster.get("Service", "default", "gang")
+    text = metrics.text()
+    assert "volcano_controller_job_to_pod_creation_latency_milliseconds_count 40" in text
+    assert 'volcano_queue_pod_group_inqueue_count{queue_name="default"} 1' in text
+    assert "pumice_ready 1" in text
+
+
+def test_nothing_runs_before_all_is_known():
+    cluster, stop = Cluster(), threading.Event()
+    cluster.create(job(1))
+
+    def missing(timeout_s):
+        stop.set()
+        return ["Pod"]
+
+    cluster.wait_synced = missing
+    run_controllers(cluster, ControllerOptions(), Metrics(), stop)
+    assert cluster.list(GROUP)[0] == []

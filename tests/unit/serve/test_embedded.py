@@ -1,0 +1,211 @@
+"""The control plane as a whole: gangs arrive, wait, run and end in virtual time."""
+
+import threading
+from itertools import pairwise
+
+import pytest
+
+from pumice.api.conf import parse_conf
+from pumice.clock import RealClock, VirtualClock
+from pumice.cluster.embedded.kubelet import Kubelet
+from pumice.cluster.embedded.node_operations import add_node, lose
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.serve.embedded import EmbeddedControlPlane
+from pumice.serve.scheduler import make_queues
+from pumice.testing import pod, pod_group, priority_class
+
+GROUP = "PodGroup.scheduling.volcano.sh"
+QUEUE = "Queue.scheduling.volcano.sh"
+PREEMPTING = """
+actions: "enqueue, allocate, preempt"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: predicates}, {name: nodeorder}]
+"""
+
+
+def plane(nodes=2, **options):
+    plane = EmbeddedControlPlane(clock=VirtualClock(0.0), **options)
+    for number in range(nodes):
+        add_node(plane.cluster, f"n{number}", {"cpu": "4", "memory": "8Gi"})
+    return plane
+
+
+def gang(plane, name, size, run="10", **options):
+    plane.cluster.create(pod_group(name, min_member=size, phase=None, **options))
+    for number in range(size):
+        marks = {"pumice.dev/run-seconds": run}
+        plane.cluster.create(pod(f"{name}-{number}", group=name, cpu=1, annotations=marks))
+
+
+def phases(plane):
+    return {m["metadata"]["name"]: m["status"]["phase"] for m in plane.cluster.list(GROUP)[0]}
+
+
+def running(plane):
+    return {
+        m["metadata"]["name"]
+        for m in plane.cluster.list("Pod")[0]
+        if m["status"]["phase"] == "Running"
+    }
+
+
+def test_gangs_that_fit_run_and_the_others_wait_their_turn():
+    control = plane()
+    for name in ("a", "b", "c"):
+        gang(control, name, 4)
+    control.run(until=5)
+    assert len(running(control)) == 8
+    assert sorted(phases(control).values()) == ["Inqueue", "Running", "Running"]
+    control.run()
+    assert set(phases(control).values()) == {"Completed"}
+    assert control.clock.now() < 25
+
+
+def test_a_gang_that_cannot_start_whole_does_not_start_at_all():
+    control = plane()
+    gang(control, "big", 9)
+    control.run()
+    assert running(control) == set()
+    condition = control.cluster.get("Pod", "default", "big-0")["status"]["conditions"][0]
+    assert condition["reason"] == "Unschedulable"
+    add_node(control.cluster, "more", {"cpu": "4", "memory": "8Gi"})
+    control.run(until=control.clock.now() + 2)
+    assert len(running(control)) == 9
+
+
+def test_a_job_goes_from_command_to_completion():
+    control = plane()
+    template = {
+        "metadata": {"annotations": {"pumice.dev/run-seconds": "20"}},
+        "spec": pod("x", cpu=1)["spec"],
+    }
+    job = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "j"},
+        "spec": {
+            "schedulerName": "volcano",
+            "minAvailable": 3,
+            "tasks": [{"name": "w", "replicas": 3, "minAvailable": 3, "template": template}],
+        },
+    }
+    control.cluster.create(job)
+    control.run(until=10)
+    assert running(control) == {"j-w-0", "j-w-1", "j-w-2"}
+    control.run()
+    state = control.cluster.get("Job.batch.volcano.sh", "default", "j")["status"]
+    assert state["state"]["phase"] == "Completed"
+    assert 20 <= control.clock.now() < 30
+    assert not control.controllers.failures
+
+
+def test_a_plain_pod_gets_a_group_and_runs():
+    control = plane()
+    control.cluster.create(pod("p", cpu=1))
+    control.run(until=5)
+    assert running(control) == {"p"}
+    assert set(phases(control).values()) == {"Running"}
+
+
+def test_a_queue_tells_what_its_pods_hold():
+    control = plane()
+    gang(control, "a", 3, run="100")
+    control.run(until=10)
+    allocated = control.cluster.get(QUEUE, "", "default")["status"]["allocated"]
+    assert allocated["cpu"] == "3"
+    control.run()
+    assert control.cluster.get(QUEUE, "", "default")["status"]["allocated"] == {}
+
+
+def test_a_victim_leaves_after_its_grace_and_then_the_winner_starts():
+    control = plane(1, conf=parse_conf(PREEMPTING))
+    control.cluster.create(priority_class("high", value=100))
+    gang(control, "low", 4, run="1000", annotations={"volcano.sh/preemptable": "true"})
+    low = control.cluster.get(GROUP, "default", "low")
+    control.cluster.update({**low, "spec": {**low["spec"], "minMember": 1}})
+    control.run(until=5)
+    control.cluster.create(pod_group("high", min_member=1, phase=None, priority_class="high"))
+    control.cluster.create(pod("high-0", group="high", cpu=1, priority_class="high"))
+    control.run(until=20)
+    leaving = [m for m in control.cluster.list("Pod")[0] if m["metadata"].get("deletionTimestamp")]
+    assert len(leaving) == 1
+    assert "high-0" not in running(control)
+    control.run(until=60)
+    assert "high-0" in running(control)
+
+
+def test_the_pods_of_a_lost_node_are_gone_and_the_room_is_not_used():
+    control = plane(2)
+    gang(control, "a", 8, run="100")
+    control.run(until=3)
+    assert len(lose(control.cluster, "n0")) == 4
+    control.run(until=6)
+    assert len(running(control)) == 4
+    gang(control, "b", 1, run="1")
+    control.run(until=9)
+    assert "b-0" not in running(control)
+
+
+def test_the_same_seed_gives_the_same_cluster():
+    def play(seed):
+        control = plane(seed=seed)
+        for name in ("a", "b", "c"):
+            gang(control, name, 3)
+        control.run()
+        return [control.cluster.list(kind) for kind in ("Pod", GROUP, QUEUE, "Event")]
+
+    assert play(3) == play(3)
+    assert play(3) != play(4)
+
+
+def test_a_run_stops_when_nothing_is_left_or_after_enough_cycles():
+    control = plane()
+    gang(control, "a", 1, run="1000000")
+    cycles = control.run()
+    assert control.clock.now() > 1_000_000
+    assert cycles < 20
+    assert control.run(max_cycles=1) == 1
+
+
+def test_an_idle_plane_may_still_look_now_and_then():
+    control = plane(idle_period_s=10)
+    gang(control, "a", 1, run="100")
+    seen = []
+    control.on_cycle.append(lambda cycle: seen.append(cycle.at))
+    control.run()
+    assert max(b - a for a, b in pairwise(seen)) <= 10
+
+
+def test_only_virtual_time_can_be_run():
+    control = EmbeddedControlPlane(clock=RealClock())
+    with pytest.raises(TypeError, match="virtual"):
+        control.run()
+
+
+def test_real_time_is_served_until_told_to_stop():
+    control = EmbeddedControlPlane(clock=RealClock(), period_s=0.0)
+    add_node(control.cluster, "n", {"cpu": "4", "memory": "8Gi"})
+    gang(control, "a", 1, run="1000")
+    stop = threading.Event()
+    control.on_cycle.append(lambda _: stop.set() if running(control) else None)
+    control.serve(stop)
+    assert running(control) == {"a-0"}
+
+
+def test_use_of_nodes_is_asked_for_each_cycle():
+    asked = []
+    control = plane(usage=lambda now: asked.append(now) or {})
+    control.step()
+    assert asked == [0.0]
+
+
+def test_a_given_cluster_and_kubelet_are_used():
+    cluster = EmbeddedCluster(VirtualClock(0.0))
+    control = EmbeddedControlPlane(cluster=cluster, kubelet=Kubelet(cluster, start_delay_s=7))
+    add_node(cluster, "n", {"cpu": "4", "memory": "8Gi"})
+    gang(control, "a", 1)
+    control.run()
+    assert control.clock.now() >= 17
+    make_queues(cluster)
+    assert len(cluster.list(QUEUE)[0]) == 2

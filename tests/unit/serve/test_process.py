@@ -1,0 +1,185 @@
+"""Parts live and end together; the lease is given back last."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from pumice.metrics import Metrics
+from pumice.serve.process import Part, Process, Pulse
+
+
+class Elector:
+    """Stands in for the election."""
+
+    def __init__(self, story):
+        self.story = story
+        self.leads = False
+        self.lost = False
+
+    def is_leader(self):
+        return self.leads
+
+    def run(self, stop):
+        stop.wait(20)
+        self.story.append("released")
+
+
+def until_stopped(story, name):
+    def run(stop):
+        story.append(f"{name} began")
+        stop.wait(20)
+        story.append(f"{name} ended")
+
+    return run
+
+
+@pytest.fixture
+def story():
+    return []
+
+
+def process(parts, elector=None):
+    return Process(parts, Metrics(), elector)
+
+
+def test_told_to_stop_it_ends_its_parts_and_is_content(story):
+    made = process([Part("a", until_stopped(story, "a"))])
+    made.stop.set()
+    assert made.run() == 0
+    assert story == ["a began", "a ended"]
+
+
+def test_the_lease_is_given_back_after_all_parts_ended(story):
+    elector = Elector(story)
+    made = process([Part("a", until_stopped(story, "a"))], elector)
+    made.stop.set()
+    made.run()
+    assert story == ["a began", "a ended", "released"]
+
+
+def test_a_part_that_breaks_ends_all_and_is_told(story):
+    def broken(stop):
+        raise ValueError("no")
+
+    made = process([Part("b", broken), Part("a", until_stopped(story, "a"))])
+    assert made.run() == 1
+    assert made.problem == "b ended: no"
+    assert story[-1] == "a ended"
+
+
+def test_a_part_that_ends_by_itself_ends_all(story):
+    made = process([Part("b", lambda stop: None)])
+    assert made.run() == 1
+    assert made.problem == "b ended"
+
+
+def test_a_part_that_needs_the_lead_waits_for_it(story):
+    elector = Elector(story)
+    made = process([Part("a", until_stopped(story, "a"), needs_lead=True)], elector)
+    made.watch()
+    assert story == []
+    elector.leads = True
+    made.watch()
+    made.watch()
+    made.stop.set()
+    made.run()
+    assert story == ["a began", "a ended", "released"]
+    assert "pumice_leader 1" in made.metrics.text()
+
+
+def test_without_an_election_it_leads(story):
+    made = process([])
+    made.watch()
+    assert "pumice_leader 1" in made.metrics.text()
+
+
+def test_a_lost_lease_ends_the_process(story):
+    elector = Elector(story)
+    elector.lost = True
+    made = process([Part("a", until_stopped(story, "a"))], elector)
+    assert made.run() == 1
+    assert made.problem == "the lease is lost"
+
+
+def test_an_election_that_breaks_ends_the_process(story):
+    class Broken(Elector):
+        def run(self, stop):
+            raise ValueError("odd")
+
+    made = process([Part("a", until_stopped(story, "a"))], Broken(story))
+    assert made.run() == 1
+    assert made.problem == "election ended: odd"
+
+
+def test_a_part_that_does_not_end_is_not_waited_for_for_ever():
+    never = threading.Event()
+    made = process([Part("stuck", lambda stop: never.wait(60))])
+    made.patience_s = 0.01
+    made.stop.set()
+    assert made.run() == 1
+    assert made.problem == "stuck does not end"
+    never.set()
+
+
+@pytest.fixture
+def signals():
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.usefixtures("signals")
+def test_a_signal_stops_it(story, number):
+    made = process([Part("a", until_stopped(story, "a"))])
+    made.handle_signals()
+    os.kill(os.getpid(), number)
+    assert made.run() == 0
+
+
+@pytest.mark.usefixtures("signals")
+def test_a_signal_has_what_is_known_written_down(story):
+    made = process([])
+    made.dump = lambda: story.append("dumped")
+    made.handle_signals()
+    os.kill(os.getpid(), signal.SIGUSR2)
+    made.watch()
+    made.watch()
+    assert story == ["dumped"]
+
+
+@pytest.mark.usefixtures("signals")
+def test_a_dump_that_fails_is_no_harm(story):
+    made = process([])
+    made.dump = lambda: 1 / 0
+    made.handle_signals()
+    os.kill(os.getpid(), signal.SIGUSR1)
+    made.watch()
+    assert not made.problem
+
+
+def test_a_scheduler_that_is_stuck_is_noticed():
+    now = [0.0]
+    pulse = Pulse(120.0, clock=lambda: now[0])
+    now[0] = 500.0
+    assert pulse.problem() == ""  # it waits for its caches
+    pulse.beat()
+    now[0] = 620.0
+    assert pulse.problem() == ""
+    now[0] = 621.0
+    assert pulse.problem() == "no cycle began for 121 s"
+
+
+def test_controllers_that_are_stuck_are_noticed():
+    made = process([])
+    made.looks.beat()
+    assert made.unwell() == ""
+    at = made.looks.clock()
+    made.looks.clock = lambda: at + 700.0
+    assert made.unwell() == "no controller looked for 700 s"
+    made.problem = "controllers ended"
+    assert made.unwell() == "controllers ended"

@@ -1,0 +1,310 @@
+"""The webhook server: HTTPS in front of the rules, next to a cluster served in memory."""
+
+import asyncio
+import base64
+import http.client
+import io
+import json
+import os
+import shutil
+import ssl
+import threading
+from pathlib import Path
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from pumice.apiserver.rest import RestApi
+from pumice.apiserver.server import ApiServer
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import InputError
+from pumice.serve.options import WebhookOptions
+from pumice.serve.webhooks import server as webhook_server
+from pumice.serve.webhooks.ca_bundle import register
+from pumice.serve.webhooks.server import (
+    MAX_BODY,
+    ClusterView,
+    Reviewer,
+    enabled_services,
+    serve_webhooks,
+    webhook_app,
+)
+from pumice.serve.webhooks.watched_files import watch_certificate, watch_groups
+from pumice.webhooks.registry import SERVICES
+
+TLS = Path(__file__).parents[3] / "data" / "tls"
+JOB = {
+    "apiVersion": "batch.volcano.sh/v1alpha1",
+    "kind": "Job",
+    "metadata": {"name": "j", "namespace": "default"},
+    "spec": {"queue": "default", "tasks": [
+        {"name": "w", "replicas": 1,
+         "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}},
+    ]},
+}  # fmt: skip
+JSON = {"Content-Type": "application/json"}
+
+
+def review(manifest, operation="CREATE", resource="jobs", group="batch.volcano.sh/v1alpha1"):
+    name, _, version = group.partition("/")
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "one",
+            "operation": operation,
+            "resource": {"group": name, "version": version, "resource": resource},
+            "object": manifest,
+        },
+    }
+
+
+@pytest.fixture
+def cluster():
+    made = EmbeddedCluster()
+    for name in ("root", "default"):
+        made.create({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+                     "metadata": {"name": name}, "spec": {"weight": 1}})  # fmt: skip
+        made.merge_status("Queue.scheduling.volcano.sh", "", name, {"state": "Open"})
+    return made
+
+
+def ask(cluster, path, body, headers=JSON, settings=None):
+    """Send one request to the application; gives status and text."""
+
+    async def run():
+        options = settings or WebhookOptions()
+        reviewer = Reviewer(ClusterView(cluster), options, watch_groups(""))
+        async with TestClient(TestServer(webhook_app(reviewer, SERVICES.values()))) as client:
+            answer = await client.post(path, data=body, headers=headers)
+            return answer.status, await answer.text()
+
+    return asyncio.run(run())
+
+
+def response(cluster, path, manifest, **settings):
+    status, text = ask(cluster, path, json.dumps(review(manifest)), **settings)
+    assert status == 200
+    return json.loads(text)["response"]
+
+
+def test_a_new_job_is_completed_by_a_patch(cluster):
+    answer = response(cluster, "/jobs/mutate", JOB)
+    assert (answer["uid"], answer["allowed"], answer["patchType"]) == ("one", True, "JSONPatch")
+    patch = json.loads(base64.b64decode(answer["patch"]))
+    assert [change["path"] for change in patch] == [
+        "/spec/schedulerName", "/spec/maxRetry", "/spec/tasks", "/spec/minAvailable",
+    ]  # fmt: skip
+
+
+def test_a_bad_job_is_denied_with_a_message(cluster):
+    bad = {**JOB, "spec": {**JOB["spec"], "queue": "nowhere"}}
+    answer = response(cluster, "/jobs/validate", bad)
+    assert answer["allowed"] is False
+    assert answer["status"]["message"] == (
+        'unable to find job queue: queue.scheduling.volcano.sh "nowhere" not found;'
+    )
+
+
+def test_the_options_decide(cluster):
+    answer = response(
+        cluster, "/jobs/mutate", JOB, settings=WebhookOptions(scheduler_name=("mine", "other"))
+    )
+    assert {"op": "add", "path": "/spec/schedulerName", "value": "mine"} in json.loads(
+        base64.b64decode(answer["patch"])
+    )
+
+
+def test_another_resource_is_refused(cluster):
+    body = json.dumps(review(JOB, resource="pods", group="/v1"))
+    message = json.loads(ask(cluster, "/jobs/validate", body)[1])["response"]["status"]["message"]
+    assert message == "expect resource to be batch.volcano.sh/v1alpha1, Resource=jobs"
+
+
+@pytest.mark.parametrize("body", ["", "{", "[]", "null", '{"request": 1}', "[" * 100_000])
+def test_what_is_no_review_is_denied_with_a_message(cluster, body):
+    status, text = ask(cluster, "/jobs/validate", body)
+    answer = json.loads(text)["response"]
+    assert (status, answer["allowed"]) == (200, False)
+    assert answer["status"]["message"]
+
+
+def test_another_content_type_gets_an_empty_answer_as_from_volcano(cluster):
+    body = json.dumps(review(JOB))
+    assert ask(cluster, "/jobs/validate", body, {"Content-Type": "text/plain"}) == (200, "")
+
+
+def test_a_body_that_says_it_is_too_large_is_not_read(cluster):
+    assert ask(cluster, "/jobs/validate", io.BytesIO(b"x" * (MAX_BODY + 1))) == (
+        413, "request body too large\n",
+    )  # fmt: skip
+
+
+def test_a_body_that_turns_out_too_large_is_cut_off_while_it_is_read(cluster):
+    sent = 0
+
+    async def chunks():
+        nonlocal sent
+        for _ in range(1000):
+            sent += 1
+            yield b"x" * 65536
+
+    async def run():
+        reviewer = Reviewer(ClusterView(cluster), WebhookOptions(), watch_groups(""))
+        async with TestClient(TestServer(webhook_app(reviewer, SERVICES.values()))) as client:
+            answer = await client.post("/jobs/validate", data=chunks(), headers=JSON)
+            return answer.status
+
+    assert asyncio.run(run()) == 413
+    assert sent * 65536 < 3 * MAX_BODY
+
+
+def test_a_body_that_takes_too_long_is_given_up(cluster, monkeypatch):
+    monkeypatch.setattr(webhook_server, "READ_TIMEOUT_S", 0.05)
+
+    async def chunks():
+        yield b"{"
+        await asyncio.sleep(1)
+        yield b"}"
+
+    async def run():
+        reviewer = Reviewer(ClusterView(cluster), WebhookOptions(), watch_groups(""))
+        async with TestClient(TestServer(webhook_app(reviewer, SERVICES.values()))) as client:
+            answer = await client.post("/jobs/validate", data=chunks(), headers=JSON)
+            return answer.status
+
+    assert asyncio.run(run()) == 408
+
+
+def test_paths_that_do_not_exist_cannot_be_enabled():
+    assert [one.path for one in enabled_services(" /jobs/mutate, ,/pods/validate ")] == [
+        "/jobs/mutate", "/pods/validate",
+    ]  # fmt: skip
+    with pytest.raises(InputError, match=r"enabled-admission.*'/jobs/eat'"):
+        enabled_services("/jobs/eat")
+
+
+def test_groups_are_read_again_and_a_bad_file_leaves_the_last_good_one(tmp_path):
+    file = tmp_path / "conf.yaml"
+    file.write_text("resourceGroups: [{resourceGroup: a, labels: {x: y}}]")
+    watched = watch_groups(str(file))
+    assert [one.name for one in watched.current] == ["a"]
+    for text, names in (("resourceGroups: [{resourceGroup: bb}]", ["bb"]), ("a: [", ["bb"])):
+        file.write_text(text)
+        watched.refresh()
+        assert [one.name for one in watched.current] == names
+    file.unlink()
+    watched.refresh()
+    assert [one.name for one in watched.current] == ["bb"]
+
+
+def test_without_a_certificate_nothing_is_served(tmp_path):
+    with pytest.raises(InputError, match="tls-cert-file"):
+        watch_certificate("", "")
+    (tmp_path / "bad.pem").write_text("no certificate")
+    with pytest.raises(InputError, match="certificate and its key"):
+        watch_certificate(str(tmp_path / "bad.pem"), str(TLS / "key.pem"))
+    with pytest.raises(InputError, match="webhook-url"):
+        serve_webhooks(WebhookOptions(), threading.Event())
+
+
+def test_a_certificate_is_loaded_again_when_it_changes(tmp_path):
+    for name in ("cert.pem", "key.pem"):
+        shutil.copy(TLS / name, tmp_path)
+    watched = watch_certificate(str(tmp_path / "cert.pem"), str(tmp_path / "key.pem"))
+    context, loaded = watched.current, []
+    watched._read = lambda: loaded.append(1) or context
+    watched.refresh()
+    assert loaded == []
+    os.utime(tmp_path / "cert.pem", (1, 1))
+    watched.refresh()
+    assert (loaded, watched.current is context) == ([1], True)
+
+
+KIND = "ValidatingWebhookConfiguration.admissionregistration.k8s.io"
+NAME = "volcano-admission-service-jobs-validate"
+
+
+def test_the_certificate_is_written_into_the_configuration_of_the_installation(cluster):
+    service = SERVICES["/jobs/validate"]
+    told = {"ca_bundle": b"CA", "service_name": "", "url": ""}
+    assert not register(cluster, service, **told)  # not there yet
+    hook = {"name": service.name, "clientConfig": {"service": {"name": "s"}}}
+    cluster.create({"apiVersion": "admissionregistration.k8s.io/v1",
+                    "kind": "ValidatingWebhookConfiguration",
+                    "metadata": {"name": NAME}, "webhooks": [hook]})  # fmt: skip
+    assert register(cluster, service, **told)
+    written = cluster.get(KIND, "", NAME)
+    assert written["webhooks"] == [
+        {**hook, "clientConfig": {"service": {"name": "s"}, "caBundle": "Q0E="}}
+    ]
+    assert register(cluster, service, **told)
+    again = cluster.get(KIND, "", NAME)["metadata"]["resourceVersion"]
+    assert again == written["metadata"]["resourceVersion"]
+
+
+def test_with_an_address_of_its_own_a_configuration_is_made(cluster):
+    told = {"ca_bundle": b"CA", "service_name": "", "url": "https://127.0.0.1:1/"}
+    assert register(cluster, SERVICES["/jobs/validate"], **told)
+    hook = cluster.get(KIND, "", NAME)["webhooks"][0]
+    assert hook["clientConfig"]["url"] == "https://127.0.0.1:1/jobs/validate"
+    assert hook["rules"][0]["operations"] == ["CREATE", "UPDATE"]
+    assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == [
+        "volcano-system", "kube-system",
+    ]  # fmt: skip
+
+
+def free_port():
+    import socket  # noqa: PLC0415
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_served_over_https_against_a_cluster(cluster):
+    """The whole process: follow queues, register, answer, stop."""
+    api = ApiServer(RestApi(cluster, lambda: None), port=0)
+    api.start()
+    port, stop = free_port(), threading.Event()
+    options = WebhookOptions(
+        master=api.url,
+        listen_address="127.0.0.1",
+        port=port,
+        webhook_url=f"https://127.0.0.1:{port}",
+        ca_cert_file=str(TLS / "cert.pem"),
+        tls_cert_file=str(TLS / "cert.pem"),
+        tls_private_key_file=str(TLS / "key.pem"),
+        graceful_shutdown_time_s=0.2,
+    )
+    thread = threading.Thread(target=serve_webhooks, args=(options, stop))
+    thread.start()
+    try:
+        tls = ssl.create_default_context(cafile=str(TLS / "cert.pem"))
+        answer = until_answered(port, tls, "/jobs/validate", json.dumps(review(JOB)))
+        assert json.loads(answer)["response"]["allowed"] is True
+        healthy = http.client.HTTPSConnection("127.0.0.1", port, context=tls, timeout=10)
+        healthy.request("GET", "/healthz")
+        assert healthy.getresponse().read() == b"ok"
+        healthy.close()
+    finally:
+        stop.set()
+        thread.join(20)
+        api.stop()
+    assert not thread.is_alive()
+    assert cluster.get(KIND, "", NAME)["webhooks"][0]["clientConfig"]["caBundle"]
+
+
+def until_answered(port, tls, path, body):
+    """Ask until somebody listens."""
+    pause = threading.Event()
+    for _ in range(200):
+        connection = http.client.HTTPSConnection("127.0.0.1", port, context=tls, timeout=10)
+        try:
+            connection.request("POST", path, body, JSON)
+            return connection.getresponse().read()
+        except OSError:
+            pause.wait(0.1)
+        finally:
+            connection.close()
+    raise AssertionError("nobody listens")

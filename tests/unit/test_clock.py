@@ -1,0 +1,55 @@
+"""Clocks: timers run in order, at their time, once."""
+
+from pumice.clock import RealClock, VirtualClock
+
+
+def test_timers_run_in_the_order_of_time_then_of_setting():
+    clock = VirtualClock(0.0)
+    ran = []
+    for when, name in [(2, "c"), (1, "a"), (1, "b"), (5, "late")]:
+        clock.call_at(when, lambda name=name: ran.append((clock.now(), name)))
+    assert clock.advance_to(3) == 3
+    assert ran == [(1, "a"), (1, "b"), (2, "c")]
+    assert clock.now() == 3
+
+
+def test_a_timer_set_by_a_timer_runs_on_the_way():
+    clock = VirtualClock(0.0)
+    ran = []
+    clock.call_at(1, lambda: clock.call_at(2, lambda: ran.append(clock.now())))
+    clock.advance(10)
+    assert ran == [2]
+
+
+def test_a_cancelled_timer_does_not_run():
+    clock = VirtualClock(0.0)
+    ran = []
+    clock.call_at(1, lambda: ran.append(1)).cancel()
+    assert clock.next_at() is None
+    assert clock.advance(5) == 0
+    assert ran == []
+
+
+def test_a_step_goes_to_the_next_timer_and_no_further():
+    clock = VirtualClock(0.0)
+    clock.call_at(7, lambda: None)
+    assert clock.step()
+    assert clock.now() == 7
+    assert not clock.step()
+
+
+def test_a_timer_of_the_past_runs_now_and_time_never_goes_back():
+    clock = VirtualClock(10.0)
+    seen = []
+    clock.call_at(3, lambda: seen.append(clock.now()))
+    clock.advance_to(5)
+    assert (seen, clock.now()) == ([10.0], 10.0)
+
+
+def test_real_time_runs_what_is_due_when_asked():
+    clock = RealClock()
+    ran = []
+    clock.call_at(clock.now() - 1, lambda: ran.append("past"))
+    clock.call_at(clock.now() + 3600, lambda: ran.append("future"))
+    assert clock.run_due() == 1
+    assert ran == ["past"]
