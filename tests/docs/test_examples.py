@@ -6,6 +6,7 @@ does not hold without it.
 """
 
 import dataclasses
+import inspect
 import re
 import shlex
 import shutil
@@ -20,8 +21,7 @@ from pumice.actions import ACTIONS
 from pumice.cli.main import main
 from pumice.framework.action_arguments import ACTION_ARGUMENTS, NoArguments
 from pumice.framework.arguments import describe_arguments
-from pumice.framework.hooks import BY_NAME, HOOKS
-from pumice.framework.plugin import implements
+from pumice.framework.plugin import HOOKS, implements
 from pumice.plugins import builtin_plugins
 from pumice.testing import scenario as scenario_files
 from pumice.testing.compare import CompareOptions
@@ -220,9 +220,24 @@ def test_the_table_of_arguments_is_what_the_code_declares(page):
 @pytest.mark.parametrize("page", PLUGIN_PAGES, ids=by_name)
 def test_the_table_of_hooks_is_what_the_plugin_implements(page):
     """All plugins prepare in on_open, so that one is not listed."""
-    names = [hook.name for hook in HOOKS if implements(PLUGINS[page.stem], hook.name)]
-    implemented = [(f"`{name}`", BY_NAME[name].volcano) for name in names if name != "on_open"]
+    names = [name for name in HOOKS if implements(PLUGINS[page.stem], name)]
+    implemented = [(f"`{name}`", HOOKS[name].volcano) for name in names if name != "on_open"]
     assert [row[:2] for row in rows_below(page, "Hooks")] == implemented
+
+
+def test_the_table_of_all_hooks_is_what_the_code_declares():
+    declared = [
+        (
+            f"`{hook.name}({', '.join(hook.parameters)})`",
+            inspect.getdoc(hook.method).partition("\n")[0].rstrip("."),
+            hook.rule.words,
+            f"`{hook.switch}`" if hook.switch else "",
+            hook.volcano,
+        )
+        for hook in HOOKS.values()
+    ]
+    wanted = "\n".join("| " + " | ".join(row) + " |" for row in declared)
+    assert rows_below(DOCS / "hooks.md", "All hooks") == declared, f"should be:\n{wanted}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -84,8 +84,7 @@ def test_rows_asked_again_equal_rows_asked_first(cluster, conf, data):
                 task = Task(walk.snapshot, row)
                 kept = walk.ssn.placing.fit(task)
                 for way in (Placing, ReferencePlacing):
-                    fresh = way(walk.ssn)
-                    fresh.bind()
+                    fresh = way(walk.snapshot, walk.ssn.hooks, seed=0)
                     fit = fresh.fit(task)
                     for name in ("verdict", "room", "score", "value"):
                         assert getattr(fit, name).tolist() == getattr(kept, name).tolist()

@@ -36,7 +36,7 @@ class Allocation:
             for job in ssn.pending_jobs():
                 ssn.set_phase(job, "Inqueue")
         for job in ssn.waiting_jobs():
-            problem = ssn.job_valid(job)
+            problem = ssn.policy.job_valid(job)
             if problem:
                 ssn.records.note(job, Stage.VALIDATE, Why.NOT_VALID, problem=problem)
                 continue
@@ -46,16 +46,16 @@ class Allocation:
                 by_queue.setdefault(int(snapshot.jobs.queue[job]), []).append(job)
                 if ssn.topology.needs_search(job):
                     self._sheets[job] = self._search.worksheet(job)
-        return {queue: ssn.job_heap(rows) for queue, rows in by_queue.items()}
+        return {queue: ssn.ordering.job_heap(rows) for queue, rows in by_queue.items()}
 
     def run(self) -> None:
         """Work through the queues."""
         ssn = self._ssn
-        queues = ssn.queue_heap(self._jobs)
+        queues = ssn.ordering.queue_heap(self._jobs)
         while len(queues):
             queue = queues.pop()
             jobs = self._jobs[queue]
-            if ssn.overused(queue):
+            if ssn.policy.overused(queue):
                 self._note_overused(queue)
                 continue
             if not len(jobs):
@@ -84,18 +84,18 @@ class Allocation:
                 job,
                 self._tasks[job],
                 self._memory.setdefault(job, JobMemory()),
-                is_done=lambda: ssn.job_ready(job),
+                is_done=lambda: ssn.policy.job_ready(job),
                 remember_errors=self._remember_errors,
                 on_placed=ssn.topology.follow_job(job),
             ).run(stmt)
             ssn.topology.stop_following()
         is_silent = ssn.records.by_job.get(job) is before
-        if ssn.job_ready(job):
+        if ssn.policy.job_ready(job):
             if len(stmt) or is_silent:  # else it stands why the tasks beyond the gang wait
                 ssn.records.note(job, Stage.DONE, Why.SCHEDULED)
             stmt.commit()
             return True
-        if ssn.job_pipelined(job):
+        if ssn.policy.job_pipelined(job):
             ssn.records.note_eviction(job, [])
             return False
         if is_silent:
@@ -115,6 +115,6 @@ class Allocation:
         if trial is None:
             return False
         self._sheets[job] = trial.left
-        if self._ssn.job_ready(job):
+        if self._ssn.policy.job_ready(job):
             self._search.settle(self._ssn.job(job), trial)
         return True

@@ -22,7 +22,7 @@ def _collect(ssn: Session) -> list[tuple[int, int]]:
     pipelined = snapshot.jobs.counts[Status.PIPELINED] > 0
     for job in ssn.admitted_jobs(pipelined | (snapshot.jobs.n_pending_best_effort > 0)):
         rows = _best_effort(ssn, job)
-        if rows and not ssn.job_valid(job):
+        if rows and not ssn.policy.job_valid(job):
             waiting[job] = rows
             by_queue.setdefault(int(snapshot.jobs.queue[job]), []).append(job)
     # Volcano: promises are taken back before anything is ordered, and all compete anew.
@@ -54,7 +54,7 @@ def _best_effort(ssn: Session, job: int) -> list[int]:
 def _place(ssn: Session, job: int, row: int) -> None:
     """Place one task and bind it, and what waited with it, as soon as its job is ready."""
     task = Task(ssn.snapshot, row)
-    reason = ssn.filter_task(task)
+    reason = ssn.policy.filter_task(task)
     if reason is not None:
         _note_no_node(ssn, task, reason)
         return
@@ -64,7 +64,7 @@ def _place(ssn: Session, job: int, row: int) -> None:
         _note_no_node(ssn, task, fit)
         return
     ssn.statement().place(row, chosen[0])
-    if not ssn.job_ready(job):
+    if not ssn.policy.job_ready(job):
         return
     status = ssn.snapshot.tasks.status
     ssn.bind([each for each in ssn.snapshot.jobs.tasks[job] if status[each] == Status.ALLOCATED])

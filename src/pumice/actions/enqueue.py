@@ -10,16 +10,16 @@ def enqueue(ssn: Session) -> None:
     waiting: dict[int, list[int]] = {}
     for row in ssn.pending_jobs():
         waiting.setdefault(int(jobs.queue[row]), []).append(row)
-    heaps = {queue: ssn.job_heap(rows) for queue, rows in waiting.items()}
-    queues = ssn.queue_heap(heaps)
+    heaps = {queue: ssn.ordering.job_heap(rows) for queue, rows in waiting.items()}
+    queues = ssn.ordering.queue_heap(heaps)
     while len(queues):
         queue = queues.pop()
         heap = heaps[queue]
         if not len(heap):
             continue
         job = heap.pop()
-        if not jobs.has_min_resources[job] or ssn.job_enqueueable(job):
-            ssn.job_enqueued(job)
+        if not jobs.has_min_resources[job] or ssn.policy.job_enqueueable(job):
+            ssn.policy.job_enqueued(job)
             ssn.set_phase(job, "Inqueue")
         else:
             ssn.records.note_refused(job, Stage.ENQUEUE, Why.NOT_ENQUEUED, queue=queue)

@@ -12,6 +12,7 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.action_arguments import PreemptArguments, arguments_of
 from pumice.framework.eviction.candidates import Candidates, Scope, fits_after_evictions
+from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 
@@ -26,10 +27,10 @@ def preempt(ssn: Session) -> None:
     if not starving:
         return
     preemption = Preemption(ssn)
-    queues = ssn.queue_heap(starving, live=True)
+    queues = ssn.ordering.queue_heap(starving, live=True)
     while len(queues):
         queue = queues.pop()
-        heap = ssn.job_heap(starving[queue], live=True)
+        heap = ssn.ordering.job_heap(starving[queue], live=True)
         in_order = []
         while len(heap):
             in_order.append(heap.pop())
@@ -57,12 +58,12 @@ class Preemption:
         ssn = self._ssn
         stmt = ssn.statement()
         for row in ssn.ordering.sort_tasks(ssn.pending_tasks(job)):
-            if not ssn.job_starving(job):
+            if not ssn.policy.job_starving(job):
                 break
             task = Task(self._snapshot, row)
             scope = self._candidates.of_queue(task.queue, best_effort_only=task.best_effort)
             self._attempt(stmt, task, scope)
-        if not ssn.job_pipelined(job):
+        if not ssn.policy.job_pipelined(job):
             stmt.discard()
             self._hopeless.clear()
         elif len(stmt):
@@ -80,12 +81,12 @@ class Preemption:
                 break
             victims = stmt.victims()
             stmt.commit()
-            if ssn.job_pipelined(job):
+            if ssn.policy.job_pipelined(job):
                 ssn.records.note_eviction(job, victims)
 
     def _attempt(self, stmt: Statement, task: Task, scope: Scope) -> bool:
         """Pipeline a task, evicting members of a scope where that helps."""
-        if not self._may_preempt(task) or self._ssn.filter_task(task) is not None:
+        if not self._may_preempt(task) or self._ssn.policy.filter_task(task) is not None:
             return False
         usable = self._usable(task)
         labels = int(self._snapshot.tasks.label_class[task.row])
@@ -154,14 +155,14 @@ class Preemption:
             return False
         rows = np.flatnonzero(usable)
         order = rows[np.argsort(-self._ssn.placing.scores(task, rows), kind="stable")]
-        visit = self._candidates.visit("preemptable", scope, task, order[hopeful[order]])
+        visit = self._candidates.visit(Plugin.preemptable, scope, task, order[hopeful[order]])
         sums = self._candidates.sums(scope)
         for node in visit:
             start = stmt.checkpoint()
             evicted = self._make_room(stmt, task, scope, node)
             if evicted is None:
                 return True
-            if not self._ssn.allocatable(task.queue, task):
+            if not self._ssn.policy.allocatable(task.queue, task):
                 # what leaves the queue over its quota there leaves it so wherever less would go
                 visit.keep(np.asarray((sums - evicted[:, None] >= STEP).any(axis=0)))
             stmt.rollback(start)
@@ -170,7 +171,7 @@ class Preemption:
     def _make_room(self, stmt: Statement, task: Task, scope: Scope, node: int) -> Column | None:
         """Evict on a node until a task fits, and pipeline it; else give what was evicted (R,)."""
         snapshot = self._snapshot
-        victims = self._candidates.victims("preemptable", scope, task, node)
+        victims = self._candidates.victims(Plugin.preemptable, scope, task, node)
         evicted = np.zeros(len(task.request))
         in_all = sum((snapshot.request(row) for row in victims), start=evicted)
         if not fits(task.need[:, 0], snapshot.nodes.future_idle_of(node) + in_all):

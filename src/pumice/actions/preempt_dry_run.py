@@ -12,7 +12,7 @@ from pumice.core.resources import Mask, fits
 from pumice.core.views import Task
 from pumice.framework.action_arguments import PreemptArguments, arguments_of
 from pumice.framework.eviction.candidates import Candidates, Scope, fits_after_evictions
-from pumice.framework.plugin import implements
+from pumice.framework.plugin import Plugin, implements
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 
@@ -50,7 +50,7 @@ class DryRun:
         wanted = self._plans_wanted(len(rows))
         hopeful = self._candidates.with_room(scope, task) & self._candidates.occupied(scope)
         plans: list[_Plan] = []
-        for node in self._candidates.visit("preemptable", scope, task, rows[hopeful[rows]]):
+        for node in self._candidates.visit(Plugin.preemptable, scope, task, rows[hopeful[rows]]):
             victims = self._try(stmt, task, scope, node)
             if victims:
                 plans.append(_Plan(node, victims))
@@ -73,7 +73,7 @@ class DryRun:
         At least one is taken away before the task is tried; a node on which all can be spared
         needs no eviction and gives no plan.
         """
-        victims = self._candidates.victims("preemptable", scope, task, node)
+        victims = self._candidates.victims(Plugin.preemptable, scope, task, node)
         if not victims or not self._have_room(task, node, victims):
             return []
         if not self._filters_follow and self._ssn.placing.fit(task).verdict[node] != 0:

@@ -8,6 +8,7 @@ from pumice.core.resources import fits
 from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.framework.eviction.candidates import Candidates
+from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 
@@ -18,12 +19,12 @@ def reclaim(ssn: Session) -> None:
     if not starving:
         return
     reclamation = Reclamation(ssn)
-    queues = ssn.queue_heap(starving, live=True)
+    queues = ssn.ordering.queue_heap(starving, live=True)
     while len(queues):
         queue = queues.pop()
-        if ssn.overused(queue):
+        if ssn.policy.overused(queue):
             continue
-        jobs = ssn.job_heap(starving[queue], live=True)
+        jobs = ssn.ordering.job_heap(starving[queue], live=True)
         while len(jobs):
             reclamation.serve(jobs.pop(), queue)
 
@@ -42,12 +43,12 @@ class Reclamation:
         ssn = self._ssn
         stmt = ssn.statement()
         for row in ssn.ordering.sort_tasks(ssn.pending_tasks(job)):
-            if not ssn.job_starving(job):
+            if not ssn.policy.job_starving(job):
                 break
             task = Task(self._snapshot, row)
             if self._may_reclaim(task, queue):
                 self._attempt(stmt, task)
-        if not ssn.job_pipelined(job):
+        if not ssn.policy.job_pipelined(job):
             stmt.discard()
             self._hopeless.clear()
         elif len(stmt):
@@ -57,9 +58,9 @@ class Reclamation:
     def _may_reclaim(self, task: Task, queue: int) -> bool:
         if task.pod.spec.preemption_policy == "Never":
             return False
-        if not self._ssn.preemptive(queue, task.request[:, 0]):
+        if not self._ssn.policy.preemptive(queue, task.request[:, 0]):
             return False
-        return self._ssn.filter_task(task) is None
+        return self._ssn.policy.filter_task(task) is None
 
     def _attempt(self, stmt: Statement, task: Task) -> None:
         """Pipeline a task on the first node, in list order, that can be made to hold it."""
@@ -73,8 +74,8 @@ class Reclamation:
             return
         scope = candidates.of_other_queues(task.queue)
         hopeful = usable & candidates.with_room(scope, task) & candidates.occupied(scope)
-        for node in candidates.visit("reclaimable", scope, task, np.flatnonzero(hopeful)):
-            victims = candidates.victims("reclaimable", scope, task, node)
+        for node in candidates.visit(Plugin.reclaimable, scope, task, np.flatnonzero(hopeful)):
+            victims = candidates.victims(Plugin.reclaimable, scope, task, node)
             if self._make_room(stmt, task, node, victims):
                 self._hopeless.clear()
                 return

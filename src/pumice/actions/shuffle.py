@@ -18,7 +18,7 @@ def shuffle(ssn: Session) -> None:
     running: list[int] = rows[np.argsort(tasks.job[rows], kind="stable")].tolist()  # job by job
     candidates = set(running)
     stmt = ssn.statement()
-    for victim in ssn.victims(running):
+    for victim in ssn.policy.victims(running):
         if victim in candidates:
             stmt.evict(victim, "shuffle")
     stmt.commit()

@@ -60,8 +60,7 @@ def list_plugins() -> None:
 def show_plugin(*, name: str) -> None:
     """Describe the plugin NAME: its extension points and its arguments."""
     from pumice.framework.arguments import describe_arguments  # noqa: PLC0415
-    from pumice.framework.hooks import HOOKS  # noqa: PLC0415
-    from pumice.framework.plugin import implements  # noqa: PLC0415
+    from pumice.framework.plugin import HOOKS, implements  # noqa: PLC0415
 
     plugins = _plugins()
     if name not in plugins:
@@ -70,8 +69,8 @@ def show_plugin(*, name: str) -> None:
         raise click.UsageError(f"no plugin is named '{name}'; {hint}")
     click.echo(f"{name}\n\n{inspect.getdoc(plugins[name]) or ''}\n")
     hooks = [
-        (hook.name, hook.volcano, hook.switch, hook.rule)
-        for hook in HOOKS
+        (hook.name, hook.volcano, hook.switch, hook.rule.words)
+        for hook in HOOKS.values()
         if implements(plugins[name], hook.name)
     ]
     print_rows(("hook", "in Volcano", "switch", "how answers are joined"), hooks)

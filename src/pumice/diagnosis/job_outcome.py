@@ -166,7 +166,7 @@ class _Watcher:
             pending=job.counts[Status.PENDING],
             gated=sum(bool(snapshot.tasks.gated[each]) for each in job.tasks),
             counts={Status(code).label: n for code, n in enumerate(job.counts) if n},
-            invalid=ssn.job_valid(row) if listed else "",
+            invalid=ssn.policy.job_valid(row) if listed else "",
             stops={each: _stop(ssn, one) for each, one in records.stops.get(row, {}).items()},
             last=None if last is None else _stop(ssn, last),
             sentence=explain(ssn, job) if listed else "",

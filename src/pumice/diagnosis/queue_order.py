@@ -18,6 +18,9 @@ from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.job_outcome import waiting_lines
 from pumice.diagnosis.replay import Replay
 from pumice.framework.columns import Jobs, Queues
+from pumice.framework.combining import Ask
+from pumice.framework.dispatch import Method
+from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 
 _NEVER = 2.0**53
@@ -120,21 +123,18 @@ class _Keys:
         return ", ".join(f"{key:g}" for key in keys)
 
 
-def _hooks(ssn: Session, *names: str) -> list[tuple[Any, str, Callable[..., Any]]]:
-    """Give (plugin, hook, method) in the order in which they are asked."""
-    found = [
-        (method.plugin, name, method)  # type: ignore[attr-defined]
-        for name in names
-        for tier in ssn.hooks[name]
-        for method in tier
-    ]
+def _hooks(ssn: Session, *hooks: Method) -> list[tuple[Plugin, Method, Ask]]:
+    """Return (plugin, hook, question) in the order in which they are asked."""
+    found = [(plugin, hook, ask) for hook in hooks for plugin, ask in ssn.hooks.bound(hook)]
     return sorted(found, key=lambda entry: entry[0].position)
 
 
 def _job_lines(ssn: Session, rows: list[int]) -> list[Line]:
     jobs = ssn.snapshot.jobs
     view = Jobs(ssn.snapshot, np.asarray(rows, dtype=np.intp))
-    keys = [_Keys(plugin.name, _keys_of(ask(view))) for plugin, _, ask in _hooks(ssn, "order_jobs")]
+    keys = [
+        _Keys(plugin.name, _keys_of(ask(view))) for plugin, _, ask in _hooks(ssn, Plugin.order_jobs)
+    ]
     ties = [(float(jobs.created[row]), jobs.keys[row]) for row in rows]
     return _lines([jobs.keys[row] for row in rows], keys, ties)
 
@@ -145,9 +145,9 @@ def _queue_lines(ssn: Session, rows: list[int]) -> list[Line]:
     view = Queues(ssn.snapshot, np.asarray(rows, dtype=np.intp))
     keys = [
         _Keys(plugin.name, _keys_of(ask(view)))
-        if name == "order_queues"
+        if hook is Plugin.order_queues
         else _Keys(plugin.name, _ranks(ssn, rows, ask), is_rank=True)
-        for plugin, name, ask in _hooks(ssn, "order_queues", "compare_queues")
+        for plugin, hook, ask in _hooks(ssn, Plugin.order_queues, Plugin.compare_queues)
     ]
     ties = [(float(queues.created[row]), queues.names[row]) for row in rows]
     return _lines([queues.names[row] for row in rows], keys, ties)
@@ -196,9 +196,14 @@ def _why(i: int, keys: Sequence[_Keys], ties: Sequence[tuple[float, str]]) -> st
 
 def _rules(ssn: Session) -> list[tuple[str, str, str]]:
     out = []
-    for kind, hooks in (("queues", ("order_queues", "compare_queues")), ("jobs", ("order_jobs",))):
-        for plugin, name, _ in _hooks(ssn, *hooks):
-            text = (inspect.getdoc(getattr(type(plugin), name)) or "").partition("\n")[0]
+    orders = {
+        "queues": (Plugin.order_queues, Plugin.compare_queues),
+        "jobs": (Plugin.order_jobs,),
+    }
+    for kind, hooks in orders.items():
+        for plugin, hook, _ in _hooks(ssn, *hooks):
+            method = getattr(type(plugin), hook.__name__)
+            text = (inspect.getdoc(method) or "").partition("\n")[0]
             out.append((kind, plugin.name, text.rstrip(".")))
         out.append((kind, "", "The older one first, then by name"))
     return out

@@ -1,37 +1,24 @@
-"""Tiers and switches become tables of bound methods.
+"""The hooks of a session: bound to its plugins tier by tier, guarded, and combined.
 
 Each is guarded, so that a plugin that raises hurts only itself.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
+from pumice.core.resources import Column, Mask
 from pumice.errors import BadHookResultError, PluginError
-from pumice.framework.contracts import contract_of
-from pumice.framework.hooks import BY_NAME, HOOKS
-from pumice.framework.plugin import Plugin, implements
+from pumice.framework.combining import Ask
+from pumice.framework.hook_answers import Answer, Check
+from pumice.framework.plugin import HOOKS, Plugin, implements
 
 log = logging.getLogger(__name__)
 
-Method = Callable[..., Any]
-TieredMethods = tuple[tuple[Method, ...], ...]
-
-_SAFE_ANSWERS: dict[str, Any] = {
-    "allocatable": False,
-    "preemptive": False,
-    "job_enqueueable": -1,
-    "job_ready": False,
-    "job_pipelined": -1,
-    "job_starving": False,
-    "overused": True,
-    "subgroup_ready": False,
-    "subgroup_pipelined": -1,
-    "job_valid": "a plugin failed while it checked the job",
-}
-"""What a hook that raised is taken to have said: the answer that changes least in the cluster."""
+P = ParamSpec("P")
+A = TypeVar("A")
 
 
 @dataclass
@@ -55,7 +42,7 @@ class Failures:
 
 
 def _told(error: Exception) -> str:
-    """Say what went wrong; a broken contract is told without naming plugin and hook again."""
+    """Return what went wrong; a broken contract is told without naming plugin and hook again."""
     return error.problem if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
 
 
@@ -67,69 +54,139 @@ class Enabled:
     switches: dict[str, bool]
 
     def offers(self, hook: str) -> bool:
-        """Say whether a hook is implemented and switched on."""
-        plugin = self.plugin
-        return _offers(type(plugin), self.switches, hook, hierarchy=plugin.hierarchy)
+        """Return whether a hook is implemented and switched on."""
+        return hook in self.offered()
+
+    def offered(self) -> dict[str, Check | None]:
+        """Return the hooks that are, with what their answers are held to."""
+        cls: Any = type(self.plugin)
+        return _offered(cls, tuple(self.switches.items()), hierarchy=self.plugin.hierarchy)
 
 
-def bind_hooks(tiers: Iterable[Iterable[Enabled]], failures: Failures) -> dict[str, TieredMethods]:
-    """Give, for each hook, the methods to call tier by tier; tiers without one are left out."""
-    table: dict[str, list[tuple[Method, ...]]] = {hook.name: [] for hook in HOOKS}
+class Bound(NamedTuple):
+    """A hook of one plugin, guarded."""
+
+    plugin: Plugin
+    ask: Ask
+
+
+BoundTiers = tuple[tuple[Bound, ...], ...]
+Method = Callable[..., Any]
+"""A hook, named by the method of the base class that declares it: ``Plugin.job_ready``."""
+
+
+class Hooks:
+    """The hooks of one session; ``hooks[Plugin.job_ready](job)`` asks all plugins as one."""
+
+    def __init__(self, tiers: Iterable[Iterable[Enabled]]) -> None:
+        entries = [list(tier) for tier in tiers]
+        self.plugins = [entry.plugin for tier in entries for entry in tier]
+        self.failures = Failures()
+        self._tiers = _bind(entries, self.failures)
+        self._combined: dict[str, Ask] = {}
+
+    def tiers(self, hook: Method) -> BoundTiers:
+        """Return who answers a hook, tier by tier; tiers that do not are left out."""
+        return self._tiers.get(hook.__name__, ())
+
+    def bound(self, hook: Method) -> list[Bound]:
+        """Return who answers a hook, in order."""
+        return [bound for tier in self.tiers(hook) for bound in tier]
+
+    def __getitem__(self, hook: Callable[Concatenate[Plugin, P], A]) -> Callable[P, A]:
+        """Return the combined question, where the rule yields what a plugin answers."""
+        return self._combine(hook)
+
+    def votes(self, hook: Callable[Concatenate[Plugin, P], int]) -> Callable[P, bool]:
+        """Return the combined question of a vote."""
+        return self._combine(hook)
+
+    def sums(
+        self, hook: Callable[Concatenate[Plugin, P], Column | None]
+    ) -> Callable[Concatenate[Column | float, P], Column | float]:
+        """Return what adds the scores of all plugins to those given first."""
+        return self._combine(hook)
+
+    def keys(
+        self, hook: Callable[Concatenate[Plugin, P], Column]
+    ) -> Callable[P, list[list[float]]]:
+        """Return what lists the keys of some rows, those to be compared first first."""
+        return self._combine(hook)
+
+    def chosen(self, hook: Callable[Concatenate[Plugin, P], Mask | None]) -> Callable[P, list[int]]:
+        """Return what lists the candidates that plugins let go."""
+        return self._combine(hook)
+
+    def ask_aside(self, plugin: Plugin, method: Method) -> Ask:
+        """Return a method of a plugin that is no hook, guarded; None if it fails."""
+        return guard(plugin, method.__name__, self.failures)
+
+    def _combine(self, hook: Method) -> Ask:
+        name = hook.__name__
+        combined = self._combined.get(name)
+        if combined is None:
+            asks = tuple(tuple(bound.ask for bound in tier) for tier in self.tiers(hook))
+            combined = self._combined[name] = HOOKS[name].rule.bind(asks)
+        return combined
+
+
+def _bind(tiers: Iterable[Iterable[Enabled]], failures: Failures) -> dict[str, BoundTiers]:
+    table: dict[str, list[tuple[Bound, ...]]] = {}
     for tier in tiers:
-        methods: dict[str, list[Method]] = {}
+        methods: dict[str, list[Bound]] = {}
         for entry in tier:
-            cls: Any = type(entry.plugin)
-            switches = tuple(entry.switches.items())
-            for hook in _offered(cls, switches, hierarchy=entry.plugin.hierarchy):
-                methods.setdefault(hook, []).append(guard(entry.plugin, hook, failures))
+            plugin = entry.plugin
+            for hook, check in entry.offered().items():
+                ask = guard(plugin, hook, failures, check, HOOKS[hook].answer)
+                methods.setdefault(hook, []).append(Bound(plugin, ask))
         for hook, found in methods.items():
-            table[hook].append(tuple(found))
+            table.setdefault(hook, []).append(tuple(found))
     return {hook: tuple(rows) for hook, rows in table.items()}
 
 
 @lru_cache(maxsize=256)
 def _offered(
     cls: Any, switches: tuple[tuple[str, bool], ...], *, hierarchy: bool
-) -> tuple[str, ...]:
-    """Name the hooks a plugin implements that are switched on: the same cycle after cycle."""
+) -> dict[str, Check | None]:
+    """Return the hooks a plugin implements that are switched on, with what they are held to.
+
+    That is the same cycle after cycle.
+    """
     on = dict(switches)
-    return tuple(hook.name for hook in HOOKS if _offers(cls, on, hook.name, hierarchy=hierarchy))
+    ours = cls.__module__.startswith("pumice.plugins.")
+    return {
+        name: hook.answer.cheap if ours else hook.answer.check
+        for name, hook in HOOKS.items()
+        if implements(cls, name)
+        and on.get(hook.switch, True)
+        and cls.hierarchy_hooks.get(name, hierarchy) == hierarchy
+    }
 
 
-def _offers(cls: type[Plugin], switches: Mapping[str, bool], hook: str, *, hierarchy: bool) -> bool:
-    switch = BY_NAME[hook].switch
-    fitting = cls.hierarchy_hooks.get(hook, hierarchy) == hierarchy
-    return fitting and implements(cls, hook) and (not switch or switches.get(switch, True))
+_ANY_ANSWER = Answer()
 
 
-def guard(plugin: Plugin, hook: str, failures: Failures) -> Method:
+def guard(
+    plugin: Plugin,
+    name: str,
+    failures: Failures,
+    check: Check | None = None,
+    answer: Answer = _ANY_ANSWER,
+) -> Ask:
     """Wrap a method of a plugin: what it raises is noted, and a safe answer is given instead."""
-    method = getattr(plugin, hook)
-    answer = _SAFE_ANSWERS.get(hook)
-    lacks = contract_of(plugin, hook)
+    method = getattr(plugin, name)
+    n_reasons = len(plugin.reasons)
 
     def call(*args: Any) -> Any:
         try:
             found = method(*args)
-            wanted = lacks(found, args, plugin) if lacks is not None else ""
-            if wanted:
-                raise BadHookResultError(plugin.name, hook, wanted=wanted, found=found)  # noqa: TRY301
+            if check is not None:
+                wanted = check(found, args, n_reasons)
+                if wanted:
+                    raise BadHookResultError(plugin.name, name, wanted=wanted, found=found)  # noqa: TRY301
             return found  # noqa: TRY300
         except Exception as error:  # noqa: BLE001  # a plugin is foreign code
-            failures.note(plugin.name, hook, error)
-            return _empty_answer(hook, args, answer)
+            failures.note(plugin.name, name, error)
+            return answer.safe(args, n_reasons)
 
-    call.plugin = plugin  # type: ignore[attr-defined]
     return call
-
-
-def _empty_answer(hook: str, args: tuple[Any, ...], answer: Any) -> Any:
-    if hook in ("preemptable", "reclaimable", "gang_evictable"):
-        return [False] * len(args[1])
-    if hook == "victims":
-        return []
-    if hook.startswith("compare_") or hook == "order_subgroups":
-        return 0
-    if hook.startswith("order_"):
-        return [0.0] * len(args[0])
-    return answer

@@ -19,6 +19,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE, Ints
 from pumice.core.views import Nodes, Task
 from pumice.framework.placing import Fit, Placing
+from pumice.framework.plugin import Plugin
 
 if TYPE_CHECKING:
     from pumice.framework.session import Session
@@ -225,7 +226,7 @@ def equal_run(
 
     def accepted(k: int) -> bool:
         with _imagine(ssn.snapshot, task, k - 1):
-            return ssn.allocatable(task.queue, task)
+            return ssn.policy.allocatable(task.queue, task)
 
     def unfinished(k: int) -> bool:
         with _imagine(ssn.snapshot, task, k):
@@ -249,7 +250,7 @@ def _alike(ssn: "Session", tasks: list[int]) -> int:
 
 def is_plain(ssn: "Session", row: int) -> bool:
     """Tell tasks whose answers follow from node rows alone, also while copies of it are placed."""
-    if ssn.hooks["on_place"] or not all(plugin.by_row for plugin in ssn.plugins):
+    if ssn.hooks.tiers(Plugin.on_place) or not all(plugin.by_row for plugin in ssn.plugins):
         return False
     snapshot = ssn.snapshot
     group = snapshot.jobs.groups[snapshot.tasks.job[row]].spec

@@ -91,7 +91,7 @@ class JobPlacement:
         ssn, task = self.ssn, Task(self.ssn.snapshot, self.tasks[0])
         n = equal_run(ssn, list(self.tasks), self.is_done, self.most)
         picks: list[int] = []
-        if n and ssn.filter_task(task) is None:
+        if n and ssn.policy.filter_task(task) is None:
             picks = pick_run(ssn.placing, task, n, self.allowed)
         if not picks:
             self._one_by_one.add(task.shape.id)
@@ -117,7 +117,7 @@ class JobPlacement:
         ssn, task = self.ssn, Task(self.ssn.snapshot, row)
         self._stop = False
         queue = int(ssn.snapshot.jobs.queue[self.job])
-        if not ssn.allocatable(queue, task):
+        if not ssn.policy.allocatable(queue, task):
             ssn.records.note_refused(
                 self.job, Stage.QUOTA, Why.OVER_QUOTA, task=task.key, queue=queue
             )
@@ -127,7 +127,7 @@ class JobPlacement:
             ssn.records.no_fit.setdefault(row, {})
             ssn.records.barred[row] = None
             return None
-        reason = ssn.filter_task(task)
+        reason = ssn.policy.filter_task(task)
         if reason is not None:
             return self._no_node(row, role, reason)
         fit = ssn.placing.fit(task)

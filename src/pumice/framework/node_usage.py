@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pumice.core.resources import CPU, MEMORY, Column, Mask
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class NodeLoad:
         return now - self.measured_at <= longest
 
 
-def node_load(ssn: Session) -> NodeLoad:
+def node_load(ssn: PluginSession) -> NodeLoad:
     """Lay the measurements of a session out along the node axis."""
     nodes = ssn.snapshot.nodes
     percent = np.zeros((MEMORY + 1, nodes.n))

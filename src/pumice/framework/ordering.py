@@ -10,7 +10,9 @@ import numpy as np
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Queue
 from pumice.framework.columns import Jobs, Queues, Tasks
-from pumice.framework.dispatch import Method, TieredMethods
+from pumice.framework.combining import FIRST_DIFFERENCE, Ask
+from pumice.framework.dispatch import Hooks
+from pumice.framework.plugin import Plugin
 
 Key = Any
 
@@ -57,23 +59,32 @@ class Heap:
 class Ordering:
     """Keys from the plugins' ordering hooks, with the fixed tie-breaks behind them."""
 
-    def __init__(self, snapshot: Snapshot, hooks: dict[str, TieredMethods]) -> None:
+    def __init__(self, snapshot: Snapshot, hooks: Hooks) -> None:
         self._snapshot = snapshot
-        self._job_hooks = _flat(hooks["order_jobs"])
-        self._task_hooks = _flat(hooks["order_tasks"])
+        self._job_policy = hooks.keys(Plugin.order_jobs)
+        self._task_policy = hooks.keys(Plugin.order_tasks)
+        self._queue_policy = hooks.keys(Plugin.order_queues)
         self.moving_jobs: frozenset[int] = frozenset().union(
-            *(hook.plugin.moving_jobs for hook in self._task_hooks)  # type: ignore[attr-defined]
+            *(each.plugin.moving_jobs for each in hooks.bound(Plugin.order_tasks))
         )
         """Jobs whose tasks change places in the order while they are placed."""
-        self._queue_chain = _chain(hooks)
-        self._victim_queue_hooks = _flat(hooks["compare_victim_queues"])
-        self._queues_by_pair = any(pairwise for pairwise, _ in self._queue_chain)
+        self._queues_by_pair = bool(hooks.tiers(Plugin.compare_queues))
+        self._compare_queues = FIRST_DIFFERENCE.bind([self._queue_comparisons(hooks)])
+        self._compare_victim_queues = hooks[Plugin.compare_victim_queues]
+
+    def _queue_comparisons(self, hooks: Hooks) -> list[Ask]:
+        """List keyed and pairwise orders of queues as comparisons, in the order of the plugins."""
+        keyed: list[tuple[int, Ask]] = [
+            (each.plugin.position, functools.partial(_compare_keys, self._snapshot, each.ask))
+            for each in hooks.bound(Plugin.order_queues)
+        ]
+        pairwise = [(each.plugin.position, each.ask) for each in hooks.bound(Plugin.compare_queues)]
+        return [ask for _, ask in sorted([*keyed, *pairwise], key=lambda entry: entry[0])]
 
     def job_policy_keys(self, rows: list[int]) -> list[tuple[float, ...]]:
         """Give what plugins say of jobs, without tie-breaks."""
         view = Jobs(self._snapshot, np.asarray(rows, dtype=np.intp))
-        columns = _columns(self._job_hooks, view)
-        return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+        return _by_row(self._job_policy(view), len(rows))
 
     def job_keys(self, rows: list[int]) -> list[Key]:
         """Order jobs: plugins, then age, then name."""
@@ -88,8 +99,7 @@ class Ordering:
         """Order tasks: plugins, then the number in the pod name, then age, then uid."""
         tasks = self._snapshot.tasks
         view = Tasks(self._snapshot, np.asarray(rows, dtype=np.intp))
-        columns = _columns(self._task_hooks, view)
-        policy = list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+        policy = _by_row(self._task_policy(view), len(rows))
         return [
             (key, _TaskTie(int(tasks.index[row]), float(tasks.created[row]), tasks.uids[row]))
             for key, row in zip(policy, rows, strict=True)
@@ -101,8 +111,7 @@ class Ordering:
             return [_PairKey(self.compare_queues, row) for row in rows]
         queues = self._snapshot.queues
         view = Queues(self._snapshot, np.asarray(rows, dtype=np.intp))
-        columns = _columns([hook for _, hook in self._queue_chain], view)
-        policy = list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+        policy = _by_row(self._queue_policy(view), len(rows))
         return [
             (*key, float(queues.created[row]), queues.names[row])
             for key, row in zip(policy, rows, strict=True)
@@ -111,18 +120,20 @@ class Ordering:
     def compare_queues(self, left: int, right: int) -> int:
         """Compare two queues: negative if the left one goes first."""
         snapshot = self._snapshot
-        view = Queues(snapshot, np.asarray([left, right], dtype=np.intp))
-        for pairwise, hook in self._queue_chain:
-            if pairwise:
-                order = hook(Queue(snapshot, left), Queue(snapshot, right))
-            else:
-                first, second = zip(*_columns([hook], view), strict=True)
-                order = (first > second) - (first < second)
-            if order:
-                return -1 if order < 0 else 1
+        order = self._compare_queues(Queue(snapshot, left), Queue(snapshot, right))
+        if order:
+            return -1 if order < 0 else 1
         queues = snapshot.queues
         ties = [(float(queues.created[row]), queues.names[row]) for row in (left, right)]
         return (ties[0] > ties[1]) - (ties[0] < ties[1])
+
+    def queue_heap(self, rows: Iterable[int] = (), *, live: bool = False) -> Heap:
+        """Return a heap of queues, the best first."""
+        return Heap(self.queue_keys, rows, live=live)
+
+    def job_heap(self, rows: Iterable[int] = (), *, live: bool = False) -> Heap:
+        """Return a heap of jobs, the best first."""
+        return Heap(self.job_keys, rows, live=live)
 
     def sort_jobs(self, rows: Iterable[int]) -> list[int]:
         """Order jobs once."""
@@ -192,10 +203,11 @@ class Ordering:
     def compare_victim_queues(self, left: int, right: int, preemptor: int) -> int:
         """Compare queues as sources of victims: negative if the left one gives first."""
         snapshot = self._snapshot
-        for hook in self._victim_queue_hooks:
-            order = hook(Queue(snapshot, left), Queue(snapshot, right), Queue(snapshot, preemptor))
-            if order:
-                return -1 if order < 0 else 1
+        order = self._compare_victim_queues(
+            Queue(snapshot, left), Queue(snapshot, right), Queue(snapshot, preemptor)
+        )
+        if order:
+            return -1 if order < 0 else 1
         return -self.compare_queues(left, right)
 
 
@@ -255,21 +267,16 @@ def _sift(heap: list[int], compare: Callable[[int, int], int]) -> None:
         at = child
 
 
-def _flat(tiers: TieredMethods) -> list[Method]:
-    return [method for tier in tiers for method in tier]
+def _by_row(columns: list[list[float]], n: int) -> list[tuple[float, ...]]:
+    """Turn keys to be compared in turn into one key for each of n rows."""
+    return list(zip(*columns, strict=True)) if columns else [()] * n
 
 
-def _columns(hooks: list[Method], view: Jobs | Queues | Tasks) -> list[list[float]]:
-    """Ask every hook for its keys: one column (n,), or several (k, n) compared in turn."""
-    return [row for hook in hooks for row in np.atleast_2d(np.asarray(hook(view))).tolist()]
-
-
-def _chain(hooks: dict[str, TieredMethods]) -> list[tuple[bool, Method]]:
-    """Merge keyed and pairwise queue orders into the order the plugins stand in."""
-    keyed, pairwise = _flat(hooks["order_queues"]), _flat(hooks["compare_queues"])
-    rank = {id(m.plugin): m.plugin.position for m in (*keyed, *pairwise)}  # type: ignore[attr-defined]
-    chain = [(False, m) for m in keyed] + [(True, m) for m in pairwise]
-    return sorted(chain, key=lambda entry: rank[id(entry[1].plugin)])  # type: ignore[attr-defined]
+def _compare_keys(snapshot: Snapshot, order_queues: Ask, left: Queue, right: Queue) -> int:
+    """Compare two queues by the keys that one plugin gives them."""
+    view = Queues(snapshot, np.asarray([left.row, right.row], dtype=np.intp))
+    first, second = zip(*np.atleast_2d(np.asarray(order_queues(view))).tolist(), strict=True)
+    return (first > second) - (first < second)
 
 
 def _sorted(rows: list[int], keys: Callable[[list[int]], list[Key]]) -> list[int]:

@@ -4,20 +4,20 @@ A ``Fit`` holds, for one shape of task, what every node answers.  The journal sa
 since; only those are asked again.  Hooks treat rows independently, so both ways agree exactly.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pumice.core.resources import STEP, Column, Mask
+from pumice.core.snapshot import Snapshot
 from pumice.core.views import ALL, NodeFacts, Nodes, Rows, Task
-from pumice.framework.dispatch import guard
-from pumice.framework.plugin import Plugin, Reason
-
-if TYPE_CHECKING:
-    from pumice.framework.session import Session
+from pumice.framework.combining import FIRST_REASON, Ask
+from pumice.framework.dispatch import Hooks
+from pumice.framework.plugin import Plugin
+from pumice.framework.refusals import Reason
 
 Codes = NDArray[np.int16]
 NO_ROOM, FUTURE, IDLE = 0, 1, 2
@@ -42,57 +42,73 @@ class Fit:
     cursor: int = 0
 
 
-@dataclass(slots=True)
 class _Filter:
-    """One plugin's filters; its reasons start at ``offset`` in the session's list."""
+    """The filters of one plugin, which are asked together; its reasons follow ``offset`` others."""
 
-    plugin: Plugin
-    offset: int
-    by_shape: Callable[..., Any] | None
-    by_nodes: Callable[..., Any] | None
-    curable: Mask
+    __slots__ = ("_at", "_by_nodes", "_curable", "_offset", "by_shape")
+
+    def __init__(
+        self,
+        at: int,
+        offset: int,
+        reasons: tuple[Reason, ...],
+        by_shape: Ask | None,
+        by_nodes: Ask | None,
+    ) -> None:
+        self.by_shape = by_shape
+        self._by_nodes = by_nodes
+        self._at = at
+        self._offset = offset
+        self._curable = np.array([True, *(reason.curable for reason in reasons)])
+
+    def ask(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Codes | None:
+        """Return reason numbers of the session for some rows; None: all fit."""
+        static = fit.static_codes[self._at]
+        codes = None if static is None else static[rows]
+        if self._by_nodes is not None:
+            codes = _merge(codes, _codes(self._by_nodes(task, nodes)), self._curable)
+        return None if codes is None else np.where(codes > 0, codes + self._offset, 0)
 
 
 class Placing:
-    """Answers "which node" for a session."""
+    """Answers "which node" for a session; made when all plugins have opened."""
 
-    def __init__(self, ssn: "Session") -> None:
-        self._ssn = ssn
-        self.snapshot = ssn.snapshot
+    def __init__(self, snapshot: Snapshot, hooks: Hooks, seed: int) -> None:
+        self.snapshot = snapshot
+        self.hooks = hooks
         self._fits: dict[Hashable, Fit] = {}
-        self._filters: list[_Filter] = []
-        self.state = ssn.seed & 0xFFFFFFFFFFFFFFFF
+        self.state = seed & 0xFFFFFFFFFFFFFFFF
         self.reasons: list[Reason] = [Reason("fits")]
+        self._filters = self._collect_filters()
+        self.curable = np.array([reason.curable for reason in self.reasons])
+        self._verdict: Ask = FIRST_REASON.bind([[each.ask for each in self._filters]])
+        self._score_shape = hooks.sums(Plugin.score_shape)
+        self._score_nodes = hooks.sums(Plugin.score_nodes)
+        self._rank_nodes = hooks.sums(Plugin.rank_nodes)
+        self._rankers = hooks.bound(Plugin.rank_nodes)
+        self._best_node = hooks[Plugin.best_node]
+        self._picks = bool(hooks.tiers(Plugin.best_node))
+        self.varying = [
+            hooks.ask_aside(plugin, Plugin.vary_by)
+            for plugin in hooks.plugins
+            if type(plugin).vary_by is not Plugin.vary_by
+        ]
 
-    def bind(self) -> None:
-        """Collect the node hooks, after plugins have opened."""
-        hooks = self._ssn.hooks
-        by_shape = {m.plugin.position: m for tier in hooks["filter_shape"] for m in tier}  # type: ignore[attr-defined]
-        by_nodes = {m.plugin.position: m for tier in hooks["filter_nodes"] for m in tier}  # type: ignore[attr-defined]
-        for plugin in self._ssn.plugins:
+    def _collect_filters(self) -> list[_Filter]:
+        """Bring the two filters of each plugin together, and number all reasons."""
+        hooks = self.hooks
+        by_shape = {each.plugin.position: each.ask for each in hooks.bound(Plugin.filter_shape)}
+        by_nodes = {each.plugin.position: each.ask for each in hooks.bound(Plugin.filter_nodes)}
+        filters: list[_Filter] = []
+        for plugin in hooks.plugins:
             at = plugin.position
             if at in by_shape or at in by_nodes:
                 reasons = (*plugin.reasons, _PLUGIN_FAILED)
-                self._filters.append(
-                    _Filter(
-                        plugin,
-                        len(self.reasons) - 1,
-                        by_shape.get(at),
-                        by_nodes.get(at),
-                        np.array([True, *(r.curable for r in reasons)]),
-                    )
-                )
+                offset = len(self.reasons) - 1
+                asks = by_shape.get(at), by_nodes.get(at)
+                filters.append(_Filter(len(filters), offset, reasons, *asks))
                 self.reasons += reasons
-        self.curable = np.array([r.curable for r in self.reasons])
-        self._score_shape = [m for tier in hooks["score_shape"] for m in tier]
-        self._score_nodes = [m for tier in hooks["score_nodes"] for m in tier]
-        self._rank_nodes = [m for tier in hooks["rank_nodes"] for m in tier]
-        self._best_node = [m for tier in hooks["best_node"] for m in tier]
-        self.varying = [
-            guard(plugin, "vary_by", self._ssn.failures)
-            for plugin in self._ssn.plugins
-            if type(plugin).vary_by is not Plugin.vary_by
-        ]
+        return filters
 
     # Columns of a shape
 
@@ -117,21 +133,17 @@ class Placing:
         n = self.snapshot.nodes.n
         facts = NodeFacts(self.snapshot)
         static_codes = [
-            None if f.by_shape is None else self._codes(f, f.by_shape(task.shape, facts), n)
-            for f in self._filters
+            None if each.by_shape is None else _codes(each.by_shape(task.shape, facts))
+            for each in self._filters
         ]
-        static_score: Column | None = None
-        for method in self._score_shape:
-            column = method(task.shape, facts)
-            if column is not None:
-                static_score = column if static_score is None else static_score + column
+        static_score = self._score_shape(0.0, task.shape, facts)
         fit = Fit(
             verdict=np.zeros(n, dtype=np.int16),
             room=np.zeros(n, dtype=np.int8),
             score=np.zeros(n),
             value=np.zeros(n),
             static_codes=static_codes,
-            static_score=static_score,
+            static_score=None if isinstance(static_score, float) else static_score,
         )
         self._refresh(fit, task, ALL)
         return fit
@@ -153,40 +165,12 @@ class Placing:
 
     def verdict(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Codes | int:
         """Ask all filters about some rows: 0 fits, else the number of a reason."""
-        verdict: Codes | int = 0
-        for entry, static in zip(self._filters, fit.static_codes, strict=True):
-            codes = None if static is None else static[rows]
-            if entry.by_nodes is not None:
-                live = self._codes(entry, entry.by_nodes(task, nodes), len(nodes))
-                codes = _merge(codes, live, entry.curable)
-            if codes is None:
-                continue
-            shifted = np.where(codes > 0, codes + entry.offset, 0)
-            verdict = (
-                shifted if isinstance(verdict, int) else np.where(verdict == 0, shifted, verdict)
-            )
-        return verdict
-
-    def _codes(self, entry: _Filter, answer: Any, n: int) -> Codes | None:
-        """Turn an answer into reason numbers of the plugin; None: all fit."""
-        if answer is None:
-            if (entry.plugin.name, "filter_nodes") in self._ssn.failures.errors or (
-                entry.plugin.name,
-                "filter_shape",
-            ) in self._ssn.failures.errors:
-                return np.full(n, len(entry.curable) - 1, dtype=np.int16)
-            return None
-        codes: Codes = (~answer).astype(np.int16) if answer.dtype == np.bool_ else answer
-        return codes if codes.any() else None
+        return self._verdict(fit, task, nodes, rows)
 
     def score(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Column | float:
         """Add up the scores of some rows."""
-        score: Column | float = 0.0 if fit.static_score is None else fit.static_score[rows]
-        for method in self._score_nodes:
-            column = method(task, nodes)
-            if column is not None:
-                score = score + column
-        return score
+        static = 0.0 if fit.static_score is None else fit.static_score[rows]
+        return self._score_nodes(static, task, nodes)
 
     # Choosing
 
@@ -222,11 +206,10 @@ class Placing:
 
     def ranks(self, task: Task, fit: Fit) -> bool:
         """Say whether candidates are compared with each other beyond their scores."""
-        if not self._rank_nodes and not self._best_node:
-            return False
+        if self._picks or not self._rankers:
+            return self._picks
         nodes = Nodes(self.snapshot, np.flatnonzero(fit.value > -np.inf))
-        ranked = any(method(task, nodes) is not None for method in self._rank_nodes)
-        return ranked or bool(self._best_node)
+        return any(each.ask(task, nodes) is not None for each in self._rankers)
 
     def _best(self, task: Task, value: Column) -> int | None:
         if not len(value):
@@ -234,27 +217,22 @@ class Placing:
         best = value.max()
         if best == -np.inf:
             return None
-        if self._rank_nodes or self._best_node:
+        if self._rankers or self._picks:
             candidates = np.flatnonzero(value > -np.inf)
             if len(candidates) == 1:
                 return int(candidates[0])
             nodes = Nodes(self.snapshot, candidates)
             ranked = self._ranked(task, nodes, value[candidates])
-            for method in self._best_node:
-                chosen = method(task, nodes, ranked)
-                if chosen is not None:
-                    return int(chosen)
+            chosen = self._best_node(task, nodes, ranked)
+            if chosen is not None:
+                return int(chosen)
             ties = candidates[ranked == ranked.max()]
         else:
             ties = np.flatnonzero(value == best)
         return int(ties[self.spin(len(ties))]) if len(ties) > 1 else int(ties[0])
 
     def _ranked(self, task: Task, nodes: Nodes, scores: Column) -> Column:
-        for method in self._rank_nodes:
-            column = method(task, nodes)
-            if column is not None:
-                scores = scores + column
-        return scores
+        return np.asarray(self._rank_nodes(scores, task, nodes))
 
     def scores(self, task: Task, rows: NDArray[np.intp]) -> Column:
         """Score given nodes against each other."""
@@ -292,6 +270,14 @@ class Placing:
             if code and n:
                 counts[self.reasons[code].text] = counts.get(self.reasons[code].text, 0) + n
         return counts
+
+
+def _codes(answer: Any) -> Codes | None:
+    """Turn an answer into reason numbers of the plugin; None: all fit."""
+    if answer is None:
+        return None
+    codes: Codes = (~answer).astype(np.int16) if answer.dtype == np.bool_ else answer
+    return codes if codes.any() else None
 
 
 def _merge(static: Codes | None, live: Codes | None, curable: Mask) -> Codes | None:

@@ -8,7 +8,7 @@ import difflib
 import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,32 +17,35 @@ from pumice.core.resources import Column, Mask
 from pumice.core.shapes import Shape
 from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
 from pumice.errors import UnknownHookError
+from pumice.framework import combining as rule
+from pumice.framework import hook_answers as answer
 from pumice.framework.arguments import Fault
-from pumice.framework.hooks import BY_NAME
+from pumice.framework.columns import Jobs, Queues, Tasks
+from pumice.framework.eviction.gang_eviction import GangEviction
+from pumice.framework.hooks import Hook, HookTable
+from pumice.framework.plugin_session import PluginSession
+from pumice.framework.refusals import ABSTAIN, PERMIT, REJECT, Reason
+from pumice.framework.topology.domains import Domain
+from pumice.framework.topology.subgroups import SubGroup
 
-if TYPE_CHECKING:
-    from pumice.framework.columns import Jobs, Queues, Tasks
-    from pumice.framework.eviction.bundles import GangEviction
-    from pumice.framework.session import Session
-    from pumice.framework.topology.domains import Domain
-    from pumice.framework.topology.subgroups import SubGroup
+__all__ = [
+    "ABSTAIN",
+    "HOOKS",
+    "PERMIT",
+    "REJECT",
+    "Codes",
+    "Plugin",
+    "Reason",
+    "implements",
+    "per_node",
+]
 
 Codes = NDArray[np.int16] | Mask
 """Answer of a filter: booleans (True = fits), or 0 = fits and k = the plugin's k-th reason."""
 
-PERMIT, ABSTAIN, REJECT = 1, 0, -1
-"""Votes."""
-
+_hooks = HookTable()
 _ASIDE = frozenset({"vary_by", "bound_victims", "faults"})
 """Methods that serve hooks or checks without being a hook: they change no answer."""
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why a node does not fit, and whether evicting pods could change that."""
-
-    text: str
-    curable: bool = True
 
 
 @dataclass(kw_only=True)
@@ -71,16 +74,16 @@ class Plugin:
             cls.name = name
         for attribute, value in vars(cls).items():
             public = not attribute.startswith("_") and callable(value)
-            if public and attribute not in BY_NAME and attribute not in _ASIDE:
-                near = difflib.get_close_matches(attribute, BY_NAME, n=1)
+            if public and attribute not in _hooks.rows and attribute not in _ASIDE:
+                near = difflib.get_close_matches(attribute, _hooks.rows, n=1)
                 raise UnknownHookError(cls.name, attribute, near[0] if near else "")
 
     def faults(self) -> Iterable[Fault]:
-        """Tell which arguments have the right type and are yet of no use; for checks only."""
+        """Return which arguments have the right type and are yet of no use; for checks only."""
         return ()
 
     def vary_by(self, task: Task) -> Hashable:
-        """Say what, beside the shape, the answers of this plugin's node hooks depend on."""
+        """Return what, beside the shape, the answers of this plugin's node hooks depend on."""
         return None
 
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask | None:
@@ -91,152 +94,201 @@ class Plugin:
         """
         return None
 
-    def on_open(self, ssn: "Session") -> None:
-        """Prepare for a session."""
-
-    def on_close(self, ssn: "Session") -> None:
-        """Look at the outcome of a session before phases are computed."""
-
+    @_hooks.add(rule.NO_REASON, answer.REASON, volcano="PrePredicate", switch="enablePredicate")
     def filter_task(self, task: Task) -> Reason | None:
-        """Say why no node at all can take the task, None if some may."""
+        """Return why no node at all can take the task, None if some may."""
         raise NotImplementedError
 
+    @_hooks.add(rule.FIRST_REASON, answer.CODES, volcano="Predicate", switch="enablePredicate")
     def filter_shape(self, shape: Shape, facts: NodeFacts) -> Codes:
-        """Say which nodes fit a shape, by facts that hold for the whole session."""
+        """Return which nodes fit a shape, by facts that hold for the whole session."""
         raise NotImplementedError
 
+    @_hooks.add(rule.FIRST_REASON, answer.CODES, volcano="Predicate", switch="enablePredicate")
     def filter_nodes(self, task: Task, nodes: Nodes) -> Codes | None:
-        """Say which nodes fit a task at this moment; row by row; None: all."""
+        """Return which nodes fit a task at this moment; row by row; None: all."""
         raise NotImplementedError
 
+    @_hooks.add(rule.SUM, answer.SCORES, volcano="NodeOrder", switch="enableNodeOrder")
     def score_shape(self, shape: Shape, facts: NodeFacts) -> Column | None:
         """Score nodes for a shape, by facts that hold for the whole session; None: all equal."""
         raise NotImplementedError
 
+    @_hooks.add(rule.SUM, answer.SCORES, volcano="NodeOrder", switch="enableNodeOrder")
     def score_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Score nodes for a task at this moment; row by row; None: all equal."""
         raise NotImplementedError
 
+    @_hooks.add(rule.SUM, answer.SCORES, volcano="BatchNodeOrder", switch="enableNodeOrder")
     def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Score the candidates against each other; asked at each placement; None: all equal."""
         raise NotImplementedError
 
+    @_hooks.add(rule.FIRST, answer.CANDIDATE, volcano="BestNode", switch="enableBestNode")
     def best_node(self, task: Task, nodes: Nodes, scores: Column) -> int | None:
         """Pick a node row among scored candidates, None to leave it to the highest score."""
         raise NotImplementedError
 
-    def order_queues(self, queues: "Queues") -> Column:
-        """Give each queue a key (n,), or several (k, n) that are compared in turn; lower first."""
+    @_hooks.add(rule.KEYS, answer.KEYS, volcano="QueueOrder", switch="enableQueueOrder")
+    def order_queues(self, queues: Queues) -> Column:
+        """Return a key for each queue (n,), or several (k, n) to compare in turn; lower first."""
         raise NotImplementedError
 
+    @_hooks.add(
+        rule.FIRST_DIFFERENCE, answer.COMPARISON, volcano="QueueOrder", switch="enableQueueOrder"
+    )
     def compare_queues(self, left: Queue, right: Queue) -> float:
         """Compare two queues where no key can: negative if the left one goes first."""
         raise NotImplementedError
 
+    @_hooks.add(rule.FIRST_DIFFERENCE, answer.COMPARISON, volcano="VictimQueueOrder")
     def compare_victim_queues(self, left: Queue, right: Queue, preemptor: Queue) -> float:
         """Compare two queues as sources of victims: negative if the left one gives first."""
         raise NotImplementedError
 
-    def order_jobs(self, jobs: "Jobs") -> Column:
-        """Give each job a key; lower goes first."""
+    @_hooks.add(rule.KEYS, answer.KEYS, volcano="JobOrder", switch="enableJobOrder")
+    def order_jobs(self, jobs: Jobs) -> Column:
+        """Return a key for each job; lower goes first."""
         raise NotImplementedError
 
-    def order_tasks(self, tasks: "Tasks") -> Column:
-        """Give each task a key; lower goes first."""
+    @_hooks.add(rule.KEYS, answer.KEYS, volcano="TaskOrder", switch="enableTaskOrder")
+    def order_tasks(self, tasks: Tasks) -> Column:
+        """Return a key for each task; lower goes first."""
         raise NotImplementedError
 
-    def order_subgroups(self, left: "SubGroup", right: "SubGroup") -> float:
+    @_hooks.add(
+        rule.FIRST_DIFFERENCE, answer.COMPARISON, volcano="SubJobOrder", switch="enabledSubJobOrder"
+    )
+    def order_subgroups(self, left: SubGroup, right: SubGroup) -> float:
         """Compare two sub-groups of a job: negative if the left one goes first."""
         raise NotImplementedError
 
+    @_hooks.add(rule.NO_PROBLEM, answer.PROBLEM, volcano="JobValid")
     def job_valid(self, job: Job) -> str:
-        """Say why a job cannot be scheduled at all; empty if it can."""
+        """Return why a job cannot be scheduled at all; empty if it can."""
         raise NotImplementedError
 
+    @_hooks.add(rule.VOTE, answer.VOTE, volcano="JobEnqueueable", switch="enableJobEnqueued")
     def job_enqueueable(self, job: Job) -> int:
         """Vote on admitting a pending job to its queue."""
         raise NotImplementedError
 
+    @_hooks.add(rule.EACH, answer.NOTHING, volcano="JobEnqueued", switch="enableJobEnqueued")
     def on_enqueued(self, job: Job) -> None:
         """Book a job that was admitted."""
         raise NotImplementedError
 
+    @_hooks.add(rule.ALL_AGREE, answer.YES_NO, volcano="JobReady", switch="enableJobReady")
     def job_ready(self, job: Job) -> bool:
-        """Say whether a job has enough tasks placed to start."""
+        """Return whether a job has enough tasks placed to start."""
         raise NotImplementedError
 
+    @_hooks.add(rule.VOTE, answer.VOTE, volcano="JobPipelined", switch="enableJobPipelined")
     def job_pipelined(self, job: Job) -> int:
         """Vote on keeping a job's place while it waits for resources being freed."""
         raise NotImplementedError
 
-    def subgroup_ready(self, subgroup: "SubGroup") -> bool:
-        """Say whether a part of a job has enough tasks placed."""
+    @_hooks.add(rule.ALL_AGREE, answer.YES_NO, volcano="SubJobReady", switch="enabledSubJobReady")
+    def subgroup_ready(self, subgroup: SubGroup) -> bool:
+        """Return whether a part of a job has enough tasks placed."""
         raise NotImplementedError
 
-    def subgroup_pipelined(self, subgroup: "SubGroup") -> int:
+    @_hooks.add(rule.VOTE, answer.VOTE, volcano="SubJobPipelined", switch="enabledSubJobPipelined")
+    def subgroup_pipelined(self, subgroup: SubGroup) -> int:
         """Vote on keeping the place of a part of a job."""
         raise NotImplementedError
 
+    @_hooks.add(rule.TIER_ALL, answer.YES_NO, volcano="JobStarving", switch="enableJobStarving")
     def job_starving(self, job: Job) -> bool:
-        """Say whether a job may evict others to get more."""
+        """Return whether a job may evict others to get more."""
         raise NotImplementedError
 
+    @_hooks.add(rule.ANY, answer.NO_YES, volcano="Overused", switch="enabledOverused")
     def overused(self, queue: Queue) -> bool:
-        """Say whether a queue has its share and must wait."""
+        """Return whether a queue has its share and must wait."""
         raise NotImplementedError
 
+    @_hooks.add(rule.ALL_AGREE, answer.YES_NO, volcano="Allocatable", switch="enabledAllocatable")
     def allocatable(self, queue: Queue, task: Task) -> bool:
-        """Say whether a queue may take one more task."""
+        """Return whether a queue may take one more task."""
         raise NotImplementedError
 
+    @_hooks.add(rule.ALL_AGREE, answer.YES_NO, volcano="Preemptive", switch="enablePreemptive")
     def preemptive(self, queue: Queue, request: Column) -> bool:
-        """Say whether a queue may reclaim for a request (R,)."""
+        """Return whether a queue may reclaim for a request (R,)."""
         raise NotImplementedError
 
+    @_hooks.add(rule.TIER_INTERSECT, answer.MASK, volcano="Preemptable", switch="enablePreemptable")
     def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask | None:
         """Mark candidates (task rows) that may go for a task of their queue; None: no opinion."""
         raise NotImplementedError
 
+    @_hooks.add(rule.TIER_INTERSECT, answer.MASK, volcano="Reclaimable", switch="enableReclaimable")
     def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask | None:
         """Mark candidates (task rows) that may go for another queue; None: no opinion."""
         raise NotImplementedError
 
-    def gang_evictable(self, eviction: "GangEviction", candidates: list[int]) -> Mask | None:
+    @_hooks.add(rule.TIER_INTERSECT, answer.MASK, volcano="UnifiedEvictable")
+    def gang_evictable(self, eviction: GangEviction, candidates: list[int]) -> Mask | None:
         """Mark candidates (task rows) that may go for a whole job; None: no opinion."""
         raise NotImplementedError
 
+    @_hooks.add(rule.TIER_UNION, answer.TASKS, volcano="VictimTasks", switch="enabledVictim")
     def victims(self, running: list[int]) -> list[int]:
         """Name running tasks to evict although nobody asked for their place."""
         raise NotImplementedError
 
+    @_hooks.add(
+        rule.FIRST, answer.LEVELS, volcano="HyperNodeGradient", switch="enabledHyperNodeGradient"
+    )
     def domain_levels(
-        self, part: "SubGroup | Job", within: "Domain", purpose: str
-    ) -> list[list["Domain"]]:
+        self, part: SubGroup | Job, within: Domain, purpose: str
+    ) -> list[list[Domain]]:
         """List the network domains to try for a job or a part of it, level by level.
 
         The purpose is "allocate" or "evict".
         """
         raise NotImplementedError
 
-    def score_domains(self, subgroup: "SubGroup", domains: list["Domain"]) -> Column | None:
+    @_hooks.add(
+        rule.SUM, answer.DOMAIN_SCORES, volcano="HyperNodeOrder", switch="enabledHyperNodeOrder"
+    )
+    def score_domains(self, subgroup: SubGroup, domains: list[Domain]) -> Column | None:
         """Score network domains for a part of a job, each by itself; None: all equal."""
         raise NotImplementedError
 
-    def rank_domains(self, subgroup: "SubGroup", domains: list["Domain"]) -> Column | None:
+    @_hooks.add(
+        rule.SUM, answer.DOMAIN_SCORES, volcano="HyperNodeOrder", switch="enabledHyperNodeOrder"
+    )
+    def rank_domains(self, subgroup: SubGroup, domains: list[Domain]) -> Column | None:
         """Score network domains further that have the same best score; None: all equal."""
         raise NotImplementedError
 
+    @_hooks.add(rule.EACH, answer.NOTHING, volcano="AllocateFunc")
     def on_place(self, task: Task, node: int) -> None:
         """Follow a task that was placed or pipelined; state goes through ``ssn.journal``."""
         raise NotImplementedError
 
+    @_hooks.add(rule.EACH, answer.NOTHING, volcano="DeallocateFunc")
     def on_evict(self, task: Task, node: int) -> None:
         """Follow a task that leaves its node; state goes through ``ssn.journal``."""
         raise NotImplementedError
 
+    @_hooks.add(rule.EACH, answer.NOTHING, volcano="OnSessionOpen")
+    def on_open(self, ssn: PluginSession) -> None:
+        """Prepare for a session."""
+
+    @_hooks.add(rule.EACH, answer.NOTHING, volcano="OnSessionClose")
+    def on_close(self, ssn: PluginSession) -> None:
+        """Look at the outcome of a session before phases are computed."""
+
+
+HOOKS: Final[Mapping[str, Hook]] = _hooks.rows
+"""Every hook a plugin may have, by name."""
+
 
 def implements(plugin: Plugin | type[Plugin], hook: str) -> bool:
-    """Say whether a plugin overrides a hook."""
+    """Return whether a plugin overrides a hook."""
     cls = plugin if isinstance(plugin, type) else type(plugin)
     return getattr(cls, hook) is not getattr(Plugin, hook)
 

@@ -13,8 +13,7 @@ from pumice.api.conf_lines import summary
 from pumice.framework.action_arguments import ACTION_ARGUMENTS, NoArguments
 from pumice.framework.arguments import bind_arguments
 from pumice.framework.dispatch import Enabled
-from pumice.framework.hooks import HOOKS
-from pumice.framework.plugin import Plugin
+from pumice.framework.plugin import HOOKS, Plugin
 
 GROUP = "pumice.plugins"
 
@@ -111,12 +110,12 @@ def deciding_order(
     """Say per hook which plugins decide, in order: (hook, switch, rule, plugin names)."""
     tiers, _ = build_tiers(conf, plugins)
     rows = []
-    for hook in HOOKS:
+    for hook in HOOKS.values():
         names = [
             " + ".join(entry.plugin.name for entry in tier if entry.offers(hook.name))
             for tier in tiers
         ]
         deciding = [name for name in names if name]
         if deciding:
-            rows.append((hook.name, hook.switch, hook.rule, deciding))
+            rows.append((hook.name, hook.switch, hook.rule.words, deciding))
     return rows

@@ -11,6 +11,7 @@ import numpy as np
 
 from pumice.api.intents import Evict
 from pumice.core.views import Task
+from pumice.framework.plugin import Plugin
 
 if TYPE_CHECKING:
     from pumice.framework.session import Session
@@ -26,6 +27,8 @@ class Statement:
         self._ssn = ssn
         self._snapshot = ssn.snapshot
         self._mark = ssn.journal.mark()
+        self._on_place = ssn.hooks[Plugin.on_place]
+        self._on_evict = ssn.hooks[Plugin.on_evict]
         self._moves: list[tuple[str, int]] = []
         self._evictions: dict[int, Evict] = {}
 
@@ -36,7 +39,7 @@ class Statement:
         """Put a task on a node that has room now."""
         self._snapshot.place(task, node)
         self._moves.append(("place", task))
-        self._tell("on_place", task, node)
+        self._on_place(Task(self._snapshot, task), node)
 
     def place_many(self, tasks: list[int], nodes: list[int]) -> None:
         """Put equal tasks of one job on nodes, all at once; for plugins that follow no moves."""
@@ -49,7 +52,7 @@ class Statement:
         self._moves.append(("pipeline", task))
         if freed:
             self._ssn.journal.put(self._ssn.nominations, task, node)
-        self._tell("on_place", task, node)
+        self._on_place(Task(self._snapshot, task), node)
 
     def unpipeline(self, task: int) -> None:
         """Take a promise back."""
@@ -57,7 +60,7 @@ class Statement:
         self._snapshot.unpipeline(task)
         if task in self._ssn.nominations:
             self._ssn.journal.put(self._ssn.nominations, task, -1)
-        self._tell("on_evict", task, node)
+        self._on_evict(Task(self._snapshot, task), node)
 
     def evict(self, task: int, action: str, beneficiary: str = "") -> None:
         """Take a running task off its node, for the good of a pod or job if there is one."""
@@ -65,12 +68,7 @@ class Statement:
         self._snapshot.evict(task)
         self._moves.append(("evict", task))
         self._evictions[task] = Evict(self._snapshot.tasks.keys[task], action, beneficiary)
-        self._tell("on_evict", task, node)
-
-    def _tell(self, hook: str, task: int, node: int) -> None:
-        for tier in self._ssn.hooks[hook]:
-            for method in tier:
-                method(Task(self._snapshot, task), node)
+        self._on_evict(Task(self._snapshot, task), node)
 
     def checkpoint(self) -> tuple[int, int]:
         """Name this moment of the statement."""
@@ -87,7 +85,7 @@ class Statement:
 
     def repeat(self, moves: Moves) -> None:
         """Make placements that were made and taken back before."""
-        shape, quiet = self._snapshot.tasks.shape, not self._ssn.hooks["on_place"]
+        shape, quiet = self._snapshot.tasks.shape, not self._ssn.hooks.tiers(Plugin.on_place)
         for (pipelined, _), some in groupby(moves, key=lambda move: (move[2], shape[move[0]])):
             batch = list(some)
             if quiet and not pipelined and len(batch) > 1:

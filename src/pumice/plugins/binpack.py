@@ -8,7 +8,7 @@ from pumice.core.resources import CPU, MEMORY, Column, weighted_sum
 from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import arg, arg_pattern
 from pumice.framework.plugin import Plugin
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 
 
 @dataclass(kw_only=True)
@@ -25,7 +25,7 @@ class Binpack(Plugin, name="binpack"):
         "binpack.resources.*", minimum=0, fallback=1, doc="weight of one of them; default 1"
     )
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Lay weights out along the resource axis."""
         known = ssn.snapshot.resources
         weights = np.zeros((len(known), 1))

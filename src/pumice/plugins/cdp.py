@@ -13,7 +13,7 @@ from pumice.core.views import Task
 from pumice.errors import InputError
 from pumice.framework.eviction.verdict_cache import Verdicts
 from pumice.framework.plugin import Plugin
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 
 COOLDOWN_TIME = "volcano.sh/cooldown-time"
 
@@ -25,7 +25,7 @@ class Cdp(Plugin, name="cdp"):
     The time counts from the moment the pod was scheduled.
     """
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Keep the time and prepare to look at each pod once."""
         self._now = ssn.now
         self._pods = ssn.snapshot.tasks.pods

@@ -10,7 +10,7 @@ from pumice.core.resources import Mask
 from pumice.core.views import Task
 from pumice.framework.eviction.verdict_cache import Verdicts
 from pumice.framework.plugin import Plugin
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 
 _CRITICAL = frozenset({"system-cluster-critical", "system-node-critical"})
 _SYSTEM_NAMESPACE = "kube-system"
@@ -20,7 +20,7 @@ _SYSTEM_NAMESPACE = "kube-system"
 class Conformance(Plugin, name="conformance"):
     """Protect pods of the critical priority classes and of the system namespace."""
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Prepare to look at each pod once."""
         self._tasks = ssn.snapshot.tasks
         self._offered = Verdicts(len(self._tasks.status), self._may_go)

@@ -9,11 +9,10 @@ from pumice.core.resources import Column, Mask
 from pumice.core.status import ALLOCATED_CLASS, Status
 from pumice.core.views import Job, Task
 from pumice.framework.columns import Jobs, all_jobs
-from pumice.framework.condition_messages import gang_message
-from pumice.framework.eviction.bundles import GangEviction
+from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import PERMIT, REJECT, Plugin
+from pumice.framework.plugin_session import PluginSession
 from pumice.framework.roles import count_roles, meets_minima, minima, roles_ready
-from pumice.framework.session import Session
 from pumice.framework.topology.subgroups import SubGroup
 
 _VALID = ALLOCATED_CLASS | {Status.SUCCEEDED, Status.PIPELINED, Status.PENDING}
@@ -27,7 +26,7 @@ class Gang(Plugin, name="gang"):
     Also keeps running gangs whole: tasks beyond ``minMember`` may be evicted, no others.
     """
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Keep the snapshot for questions about other jobs."""
         self._snapshot = ssn.snapshot
         self._topology = ssn.topology
@@ -113,7 +112,7 @@ class Gang(Plugin, name="gang"):
         jobs = all_jobs(self._snapshot)
         return (jobs.ready > jobs.min_member)[self._snapshot.tasks.job[candidates]]
 
-    def on_close(self, ssn: Session) -> None:
+    def on_close(self, ssn: PluginSession) -> None:
         """Say of every job with tasks whether its gang is ready.
 
         Nothing is said of a gang on its way out with nothing left to place.
@@ -124,8 +123,6 @@ class Gang(Plugin, name="gang"):
         is_leaving = (leaving > 0) & (jobs.settled + leaving >= jobs.min_member)
         is_leaving &= (counts[Status.PENDING] == 0) & (counts[Status.PIPELINED] == 0)
         with_tasks = table.listed & (table.n_tasks > 0)
-        ssn.scheduled |= with_tasks & ready
+        ssn.mark_scheduled(with_tasks & ready)
         for row in np.flatnonzero(with_tasks & ~ready & ~is_leaving).tolist():
-            ssn.unschedulable.add(row)
-            message = gang_message(ssn, ssn.job(row))
-            ssn.conditions[row] = ("Unschedulable", "True", NOT_READY_REASON, message)
+            ssn.mark_unschedulable(row, NOT_READY_REASON, ssn.gang_message(ssn.job(row)))

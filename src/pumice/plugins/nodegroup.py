@@ -15,7 +15,7 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Codes, Plugin, Reason
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 
 GROUP_LABEL = "volcano.sh/nodegroup-name"
 LIMITS = "volcano.sh/nodegroup-resource-limits"
@@ -57,7 +57,7 @@ class NodeGroup(Plugin, name="nodegroup"):
         "enablePreferredOrder", default=False, doc="score preferred groups by their place in line"
     )
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Draw up each queue's word on each group."""
         snapshot = ssn.snapshot
         self._snapshot, self._journal = snapshot, ssn.journal

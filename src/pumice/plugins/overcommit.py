@@ -7,7 +7,7 @@ from pumice.core.views import Job
 from pumice.framework.admission import Reservations
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import PERMIT, REJECT, Plugin
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 
 
 @dataclass(kw_only=True)
@@ -18,7 +18,7 @@ class Overcommit(Plugin, name="overcommit"):
         "overcommit-factor", default=1.2, minimum=1, doc="how many times the cluster is counted"
     )
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Work out what is idle in the enlarged cluster and what is reserved of it."""
         self._records = ssn.records
         self._reservations = Reservations(ssn.snapshot)

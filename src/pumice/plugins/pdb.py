@@ -10,7 +10,7 @@ from pumice.core.labels import selects
 from pumice.core.resources import Mask
 from pumice.core.views import Task
 from pumice.framework.plugin import Plugin
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 
 
 @dataclass(kw_only=True)
@@ -21,7 +21,7 @@ class Pdb(Plugin, name="pdb"):
     no pod.
     """
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Collect the budgets."""
         self._snapshot = ssn.snapshot
         self._budgets: list[Any] = list(ssn.snapshot.kind("PodDisruptionBudget").values())

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from pumice.core.resources import Column, Mask
 from pumice.core.views import Job, Task
 from pumice.framework.columns import Jobs, Tasks
-from pumice.framework.eviction.bundles import GangEviction
+from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import Plugin
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 from pumice.framework.topology.subgroups import SubGroup
 
 
@@ -22,7 +22,7 @@ class Priority(Plugin, name="priority"):
     priority.
     """
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Keep the snapshot for questions about victims."""
         self._snapshot = ssn.snapshot
 

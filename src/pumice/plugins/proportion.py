@@ -16,8 +16,8 @@ from pumice.framework.admission import (
 )
 from pumice.framework.columns import Queues
 from pumice.framework.plugin import PERMIT, REJECT, Plugin
+from pumice.framework.plugin_session import PluginSession
 from pumice.framework.records import Why
-from pumice.framework.session import Session
 
 
 @dataclass(kw_only=True)
@@ -28,7 +28,7 @@ class Proportion(Plugin, name="proportion"):
     one queue leaves goes to the others.
     """
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Divide the cluster, and sum up what is reserved in each queue."""
         self._snapshot = snapshot = ssn.snapshot
         self._queues = snapshot.queues

@@ -13,7 +13,7 @@ from pumice.core.shapes import Shape
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import Fault, arg
 from pumice.framework.plugin import Codes, Plugin, Reason
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 
 MOST, LEAST = "MostAllocated", "LeastAllocated"
 _MAX_SCORE = 100.0
@@ -89,7 +89,7 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
             if _whole(weight, 0) <= 0:
                 yield Fault("resources", "a weight above 0", weight, f"1 is used for {name}")
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Resolve names to rows."""
         self._names = ssn.snapshot.resources.names
         self._row = ssn.snapshot.resources.row
@@ -99,7 +99,7 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
         if self.proportional.enable:
             self._open_proportional(ssn)
 
-    def _open_proportional(self, ssn: Session) -> None:
+    def _open_proportional(self, ssn: PluginSession) -> None:
         rates, names = self.proportional.rates, []
         for name in dict.fromkeys(self.proportional.resources):
             row = self._row(name)

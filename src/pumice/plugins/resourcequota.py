@@ -12,8 +12,8 @@ from pumice.api.meta import ResourceList
 from pumice.api.quantity import parse_quantity
 from pumice.core.views import Job
 from pumice.framework.plugin import PERMIT, REJECT, Plugin
+from pumice.framework.plugin_session import PluginSession
 from pumice.framework.records import Why
-from pumice.framework.session import Session
 
 _NANO = 10**9
 
@@ -22,7 +22,7 @@ _NANO = 10**9
 class ResourceQuotas(Plugin, name="resourcequota"):
     """Vote against jobs that, with those admitted before in this cycle, would overrun a quota."""
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Sort quotas by namespace."""
         self._records = ssn.records
         self._quotas: dict[str, list[ResourceQuota]] = {}

@@ -11,7 +11,7 @@ from pumice.errors import InputError
 from pumice.framework.arguments import Duration, arg
 from pumice.framework.columns import Jobs
 from pumice.framework.plugin import ABSTAIN, PERMIT, Plugin
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 
 _MARKS = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
 """Annotations of a pod group that state its own waiting time, the first usable one counts."""
@@ -30,7 +30,7 @@ class Sla(Plugin, name="sla"):
         doc="how long a job may wait, unless its own annotation says otherwise",
     )
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Work out every job's deadline."""
         jobs = ssn.snapshot.jobs
         self._now = ssn.now

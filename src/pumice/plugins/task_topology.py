@@ -13,7 +13,7 @@ from pumice.core.views import Job, Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.columns import Tasks
 from pumice.framework.plugin import Plugin
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 
 AFFINITY = "volcano.sh/task-topology-affinity"
 ANTI_AFFINITY = "volcano.sh/task-topology-anti-affinity"
@@ -177,7 +177,7 @@ class TaskTopology(Plugin, name="task-topology"):
 
     weight: int = arg("task-topology.weight", default=1, doc="weight of this plugin's score")
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Build the buckets of jobs that wait for nodes and say how their tasks should lie."""
         self._journal = ssn.journal
         self._jobs: dict[int, JobTopology] = {}

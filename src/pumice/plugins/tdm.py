@@ -18,7 +18,7 @@ from pumice.core.views import Job, NodeFacts, Task
 from pumice.framework.arguments import Duration, Fault, arg, arg_pattern
 from pumice.framework.columns import Jobs
 from pumice.framework.plugin import PERMIT, REJECT, Codes, Plugin, Reason
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 
 MIN_AVAILABLE = "volcano.sh/jdb-min-available"
 MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
@@ -54,7 +54,7 @@ class Tdm(Plugin, name="tdm"):
                 key, hint = f"tdm.revocable-zone.{zone}", "the zone stays closed"
                 yield Fault(key, "hours such as 10:00-21:00", hours, hint)
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """See which zones are open now, and which jobs may be preempted as a whole."""
         snapshot = ssn.snapshot
         self._ssn, self._snapshot = ssn, snapshot
@@ -124,7 +124,7 @@ class Tdm(Plugin, name="tdm"):
                 by_job.setdefault((zone, int(tasks.job[row])), []).append(row)
         out = []
         for (_, job), leaving in by_job.items():
-            least_wanted = ssn.ordering.sort_tasks(leaving)[::-1]
+            least_wanted = ssn.sort_tasks(leaving)[::-1]
             out += least_wanted[: _budget(ssn.job(job))]
         return out
 

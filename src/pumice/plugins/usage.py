@@ -18,7 +18,7 @@ from pumice.errors import InputError
 from pumice.framework.arguments import arg
 from pumice.framework.node_usage import node_load
 from pumice.framework.plugin import Codes, Plugin, Reason
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 
 _LONGEST_AGE = 300.0
 """Seconds after which a measurement says nothing any more."""
@@ -78,7 +78,7 @@ class Usage(Plugin, name="usage"):
     thresholds: Thresholds = arg("thresholds", default_factory=Thresholds)
     estimator: Estimator = arg("estimator", default_factory=Estimator)
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Lay out measured load, and guess at pods that measurements do not show yet."""
         nodes = ssn.snapshot.nodes
         load = node_load(ssn)
@@ -97,7 +97,7 @@ class Usage(Plugin, name="usage"):
         every = np.arange(nodes.n)
         self._score[every] = self._scores(every)
 
-    def _guess_unseen(self, ssn: Session) -> None:
+    def _guess_unseen(self, ssn: PluginSession) -> None:
         """Add running pods that started after the last measurement, and bound ones."""
         tasks, n = ssn.snapshot.tasks, ssn.snapshot.tasks.n
         status, started = tasks.status[:n], tasks.started[:n]
@@ -184,7 +184,7 @@ class Usage(Plugin, name="usage"):
         return found
 
 
-def _interval(ssn: Session) -> float:
+def _interval(ssn: PluginSession) -> float:
     """Give the seconds between two measurements."""
     try:
         seconds = parse_duration(ssn.metrics.get("interval", ""))

@@ -20,10 +20,10 @@ from pumice.core.resources import fits
 from pumice.core.views import Task
 from pumice.errors import PluginError
 from pumice.framework.arguments import bind_arguments, describe_arguments, dump_arguments
-from pumice.framework.dispatch import Enabled
+from pumice.framework.combining import EACH
+from pumice.framework.dispatch import Enabled, Method
 from pumice.framework.equal_tasks import ImaginedNodes, is_plain
-from pumice.framework.hooks import HOOKS
-from pumice.framework.plugin import Plugin, implements
+from pumice.framework.plugin import HOOKS, Plugin, implements
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 from pumice.testing.hook_questions import (
@@ -81,8 +81,8 @@ def _check_returns(cls: type[Plugin]) -> None:
 
     What has no source to look at, as a lambda, is not judged.
     """
-    for hook in HOOKS:
-        if hook.name.startswith("on_") or not implements(cls, hook.name):
+    for hook in HOOKS.values():
+        if hook.rule is EACH or not implements(cls, hook.name):
             continue
         try:
             source = textwrap.dedent(inspect.getsource(inspect.unwrap(getattr(cls, hook.name))))
@@ -168,12 +168,12 @@ class _Examination:
                 for rows in ways:
                     part = self.questions.node_column(hook, row, rows)
                     self.equal(hook, "rows are not answered each by itself", full[rows], part)
-        if self.questions.has("rank_nodes"):
+        if self.questions.has(Plugin.rank_nodes):
             order = self.rng.permutation(n)
             for row in self.asking:
-                full = self.questions.node_column("rank_nodes", row)
-                part = self.questions.node_column("rank_nodes", row, order)
-                self.equal("rank_nodes", "the order of the nodes matters", full[order], part)
+                full = self.questions.node_column(Plugin.rank_nodes, row)
+                part = self.questions.node_column(Plugin.rank_nodes, row, order)
+                self.equal(Plugin.rank_nodes, "the order of the nodes matters", full[order], part)
 
     def check_orders(self) -> None:
         """Compare keys of single rows and shuffled rows with those of all; pairs both ways."""
@@ -188,11 +188,13 @@ class _Examination:
             order = self.rng.permutation(len(rows))
             part = self.questions.keys(hook, np.asarray(rows)[order])
             self.equal(hook, "keys are not given each by itself", full[:, order], part)
-        if self.questions.has("compare_queues"):
+        if self.questions.has(Plugin.compare_queues):
             answers = self.questions.answers()
             for a in self.questions.queues:
                 for b in self.questions.queues:
-                    there, back = (answers["compare_queues", *pair] for pair in ((a, b), (b, a)))
+                    there, back = (
+                        answers[Plugin.compare_queues, *pair] for pair in ((a, b), (b, a))
+                    )
                     if np.sign(there) != -np.sign(back):
                         raise PluginError(self.name, "compare_queues", "is not the same both ways")
 
@@ -216,7 +218,7 @@ class _Examination:
                     named = self.questions.victims(hook, row, company.tolist())
                     if named is not None and not set(company[named]) <= set(every[bound]):
                         text = f"names victims that bound_victims leaves out: {company[named]}"
-                        raise PluginError(self.name, hook, text)
+                        raise PluginError(self.name, hook.__name__, text)
 
     # Moves
 
@@ -261,10 +263,10 @@ class _Examination:
         hooks = [h for h in BY_NODES if self.questions.has(h) and is_plain(self.ssn, task.row)]
         rows, one = np.array([node], dtype=np.intp), np.ones(1)
         imagined = ImaginedNodes(self.snapshot, rows, task.shape, one)
-        varies = self.questions.ask("vary_by", task)
+        varies = self.questions.ask(Plugin.vary_by, task)
         wanted = {hook: self.questions.live_column(hook, task, imagined) for hook in hooks}
         statement.place(task.row, node)
-        if varies != self.questions.ask("vary_by", task):
+        if varies != self.questions.ask(Plugin.vary_by, task):
             return
         for hook, answer in wanted.items():
             found = self.questions.node_column(hook, task.row, rows)
@@ -286,13 +288,19 @@ class _Examination:
         for name in changed(before, after):
             raise PluginError(self.name, "", f"{what} changes {name}")
 
-    def equal(self, hook: str, problem: str, wanted: Answer, found: Answer) -> None:
+    def equal(self, hook: Method, problem: str, wanted: Answer, found: Answer) -> None:
         """Compare two answers exactly."""
         if not np.array_equal(wanted, found):
-            raise PluginError(self.name, hook, f"{problem}: {wanted} against {found}")
+            raise PluginError(self.name, hook.__name__, f"{problem}: {wanted} against {found}")
 
     def same(self, problem: str, first: Answers, second: Answers) -> None:
         """Compare two rounds of all questions."""
         for key, answer in first.items():
-            if key not in second or not np.array_equal(answer, second[key]):
-                raise PluginError(self.name, key[0], f"{problem}: {answer}")
+            if key not in second or not _is_same(answer, second[key]):
+                raise PluginError(self.name, key[0].__name__, f"{problem}: {answer}")
+
+
+def _is_same(first: Any, second: Any) -> bool:
+    if isinstance(first, np.ndarray):
+        return np.array_equal(first, second)
+    return bool(first == second)

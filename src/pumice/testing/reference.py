@@ -13,6 +13,7 @@ from pumice.api.decisions import Decisions
 from pumice.core.resources import PODS, STEP, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import NodeFacts, Nodes, Task
+from pumice.framework.dispatch import Method
 from pumice.framework.placing import FUTURE, IDLE, NO_ROOM, Fit, Placing
 from pumice.framework.plugin import Plugin, Reason
 from pumice.scheduler import Scheduler
@@ -59,12 +60,12 @@ class ReferencePlacing(Placing):
         rows = np.array(fitting)
         nodes = Nodes(self.snapshot, rows)
         scores = fit.score[rows].tolist()
-        for method in self._methods("rank_nodes"):
-            ranks = method(task, nodes)
+        for _, ask in self.hooks.bound(Plugin.rank_nodes):
+            ranks = ask(task, nodes)
             if ranks is not None:
                 scores = [score + rank for score, rank in zip(scores, ranks.tolist(), strict=True)]
-        for method in self._methods("best_node"):
-            chosen = method(task, nodes, np.array(scores))
+        for _, ask in self.hooks.bound(Plugin.best_node):
+            chosen = ask(task, nodes, np.array(scores))
             if chosen is not None:
                 return int(chosen)
         best = max(scores)
@@ -86,29 +87,29 @@ class ReferencePlacing(Placing):
 
     def _score_of(self, task: Task, node: int) -> float:
         score, here = 0.0, slice(node, node + 1)
-        for method in self._methods("score_shape"):
-            answer = method(task.shape, NodeFacts(self.snapshot, here))
+        for _, ask in self.hooks.bound(Plugin.score_shape):
+            answer = ask(task.shape, NodeFacts(self.snapshot, here))
             score += 0.0 if answer is None else float(answer[0])
-        for method in self._methods("score_nodes"):
-            answer = method(task, Nodes(self.snapshot, here))
+        for _, ask in self.hooks.bound(Plugin.score_nodes):
+            answer = ask(task, Nodes(self.snapshot, here))
             score += 0.0 if answer is None else float(answer[0])
         return score
 
     def _verdict_of(self, task: Task, node: int) -> int:
         """Give the number of the first plugin's reason; one that nothing cures goes first."""
         number, here = 1, slice(node, node + 1)
-        asked = {
-            "filter_shape": (task.shape, NodeFacts(self.snapshot, here)),
-            "filter_nodes": (task, Nodes(self.snapshot, here)),
+        asked: dict[Method, tuple[Any, ...]] = {
+            Plugin.filter_shape: (task.shape, NodeFacts(self.snapshot, here)),
+            Plugin.filter_nodes: (task, Nodes(self.snapshot, here)),
         }
-        for plugin in self._ssn.plugins:
+        for plugin in self.hooks.plugins:
             codes: list[int] = []
             offers = False
             for hook, args in asked.items():
-                for method in self._methods(hook):
-                    if method.plugin is plugin:
+                for owner, ask in self.hooks.bound(hook):
+                    if owner is plugin:
                         offers = True
-                        codes += _code(method(*args))
+                        codes += _code(ask(*args))
             if codes:
                 reasons: tuple[Reason, ...] = (*plugin.reasons, Reason("a plugin failed"))
                 lasting = [code for code in codes if not reasons[code - 1].curable]
@@ -116,9 +117,6 @@ class ReferencePlacing(Placing):
             if offers:
                 number += len(plugin.reasons) + 1
         return 0
-
-    def _methods(self, hook: str) -> list[Any]:
-        return [method for tier in self._ssn.hooks[hook] for method in tier]
 
 
 def _code(answer: Any) -> list[int]:

@@ -8,7 +8,7 @@ import pytest
 from pumice.core.views import ALL, Nodes, Task
 from pumice.errors import BadHookResultError
 from pumice.framework.columns import Jobs
-from pumice.framework.dispatch import Enabled, Failures, bind_hooks
+from pumice.framework.dispatch import Enabled, Hooks
 from pumice.framework.plugin import Plugin
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session
@@ -63,15 +63,15 @@ def bad_session(hook, method=None, *others):
 
 
 def test_a_tier_without_the_hook_is_left_out():
-    table = bind_hooks([[Enabled(Plugin(), {})], [Enabled(Both(), {})]], Failures())
-    assert [len(tier) for tier in table["job_ready"]] == [1]
-    assert table["preemptable"] == ()
+    hooks = Hooks([[Enabled(Plugin(), {})], [Enabled(Both(), {})]])
+    assert [len(tier) for tier in hooks.tiers(Plugin.job_ready)] == [1]
+    assert hooks.tiers(Plugin.preemptable) == ()
 
 
 def test_a_switch_turns_its_hook_off_and_no_other():
-    table = bind_hooks([[Enabled(Both(), {"enableJobReady": False})]], Failures())
-    assert table["job_ready"] == ()
-    assert len(table["job_valid"]) == 1
+    hooks = Hooks([[Enabled(Both(), {"enableJobReady": False})]])
+    assert hooks.tiers(Plugin.job_ready) == ()
+    assert len(hooks.tiers(Plugin.job_valid)) == 1
 
 
 def test_some_hooks_are_asked_only_with_or_only_without_a_tree_of_queues():
@@ -84,18 +84,18 @@ def test_some_hooks_are_asked_only_with_or_only_without_a_tree_of_queues():
 
 
 SAFE = {
-    "job_ready": (lambda ssn: ssn.job_ready(0), False),
-    "job_valid": (lambda ssn: bool(ssn.job_valid(0)), True),
-    "job_pipelined": (lambda ssn: ssn.job_pipelined(0), False),
-    "job_enqueueable": (lambda ssn: ssn.job_enqueueable(0), False),
-    "job_starving": (lambda ssn: ssn.job_starving(0), False),
-    "overused": (lambda ssn: ssn.overused(0), True),
-    "allocatable": (lambda ssn: ssn.allocatable(0, ssn.task(0)), False),
-    "preemptive": (lambda ssn: ssn.preemptive(0, ssn.task(0).request[:, 0]), False),
-    "preemptable": (lambda ssn: ssn.preemptable(ssn.task(0), [1]), []),
-    "reclaimable": (lambda ssn: ssn.reclaimable(ssn.task(0), [1]), []),
-    "victims": (lambda ssn: ssn.victims([1]), []),
-    "filter_task": (lambda ssn: ssn.filter_task(ssn.task(0)), None),
+    "job_ready": (lambda ssn: ssn.policy.job_ready(0), False),
+    "job_valid": (lambda ssn: bool(ssn.policy.job_valid(0)), True),
+    "job_pipelined": (lambda ssn: ssn.policy.job_pipelined(0), False),
+    "job_enqueueable": (lambda ssn: ssn.policy.job_enqueueable(0), False),
+    "job_starving": (lambda ssn: ssn.policy.job_starving(0), False),
+    "overused": (lambda ssn: ssn.policy.overused(0), True),
+    "allocatable": (lambda ssn: ssn.policy.allocatable(0, ssn.task(0)), False),
+    "preemptive": (lambda ssn: ssn.policy.preemptive(0, ssn.task(0).request[:, 0]), False),
+    "preemptable": (lambda ssn: ssn.policy.preemptable(ssn.task(0), [1]), []),
+    "reclaimable": (lambda ssn: ssn.policy.reclaimable(ssn.task(0), [1]), []),
+    "victims": (lambda ssn: ssn.policy.victims([1]), []),
+    "filter_task": (lambda ssn: ssn.policy.filter_task(ssn.task(0)), None),
     "order_jobs": (lambda ssn: ssn.ordering.sort_jobs([0]), [0]),
     "order_tasks": (lambda ssn: ssn.ordering.sort_tasks([0]), [0]),
     "order_queues": (lambda ssn: ssn.ordering.sort_queues([0]), [0]),
@@ -117,8 +117,8 @@ def test_a_hook_that_raises_is_taken_to_change_least(hook, case, caplog):
 def test_the_first_error_of_a_hook_is_kept_and_logged_once(caplog):
     ssn = bad_session("job_ready")
     with caplog.at_level(logging.ERROR):
-        ssn.job_ready(0)
-        ssn.job_ready(0)
+        ssn.policy.job_ready(0)
+        ssn.policy.job_ready(0)
     assert str(ssn.failures.errors["bad", "job_ready"]) == "job_ready"
     assert [record.getMessage() for record in caplog.records] == [
         "plugin bad failed in job_ready: job_ready"
@@ -170,10 +170,10 @@ def test_an_answer_of_the_wrong_size_counts_as_raised(hook, method):
 
 def test_keys_and_masks_of_the_wrong_size_count_as_raised():
     ssn = bad_session("order_jobs", lambda self, jobs: [])
-    (method,) = ssn.hooks["order_jobs"][0]
-    assert method(Jobs(ssn.snapshot, np.array([0]))) == [0.0]
+    (bound,) = ssn.hooks.bound(Plugin.order_jobs)
+    assert bound.ask(Jobs(ssn.snapshot, np.array([0]))) == [0.0]
     ssn = bad_session("preemptable", lambda self, task, rows: np.array([True]))
-    assert ssn.preemptable(ssn.task(0), [0, 1]) == []
+    assert ssn.policy.preemptable(ssn.task(0), [0, 1]) == []
     assert list(ssn.failures.errors) == [("bad", "preemptable")]
 
 
@@ -186,5 +186,5 @@ def test_a_bad_vary_by_hurts_nobody():
 @pytest.mark.parametrize("rows", [ALL, slice(0, 1)])
 def test_odd_numbers_of_a_foreign_plugin_are_always_looked_at(rows):
     ssn = bad_session("score_nodes", lambda self, task, nodes: np.full(len(nodes), np.inf))
-    (method,) = ssn.hooks["score_nodes"][0]
-    assert method(ssn.task(0), Nodes(ssn.snapshot, rows)) is None
+    (bound,) = ssn.hooks.bound(Plugin.score_nodes)
+    assert bound.ask(ssn.task(0), Nodes(ssn.snapshot, rows)) is None

@@ -1,51 +1,45 @@
-"""The table of hooks agrees with the base class and with the switches of the configuration."""
+"""The rows of hooks agree with the base class and with the switches of the configuration."""
 
 import inspect
 
 import pytest
 
 from pumice.api.conf import SWITCHES
-from pumice.framework import hooks
-from pumice.framework.hooks import BY_NAME, HOOKS
-from pumice.framework.plugin import Plugin
+from pumice.core.views import Queue, Task
+from pumice.framework.plugin import HOOKS, Plugin
 
 ASIDE = {"enableHierarchy", "enabledClusterOrder", "enableTargetJob", "enableReservedNodes"}
 """Switches without a hook: one is a property of plugins, three have no policy that is shipped."""
 
 
-def test_every_hook_is_named_once():
-    assert len(BY_NAME) == len(HOOKS)
-
-
-@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook.name)
+@pytest.mark.parametrize("hook", HOOKS.values(), ids=lambda hook: hook.name)
 def test_every_hook_is_a_documented_method_of_the_base_class(hook):
-    method = getattr(Plugin, hook.name)
-    assert inspect.getdoc(method)
+    assert hook.method is getattr(Plugin, hook.name)
+    assert inspect.getdoc(hook.method)
+
+
+def test_a_hook_is_asked_about_what_its_method_takes():
+    assert HOOKS["allocatable"].parameters == {"queue": Queue, "task": Task}
 
 
 def test_every_public_method_of_the_base_class_is_a_hook_or_stands_aside():
     public = {
         name for name, value in vars(Plugin).items() if callable(value) and not name.startswith("_")
     }
-    assert public - BY_NAME.keys() == {"vary_by", "bound_victims", "faults"}
-    assert BY_NAME.keys() <= public
+    assert public - HOOKS.keys() == {"vary_by", "bound_victims", "faults"}
+    assert HOOKS.keys() <= public
 
 
 def test_every_switch_of_a_hook_is_one_of_the_configuration():
     known = {switch.key for switch in SWITCHES}
-    assert {hook.switch for hook in HOOKS if hook.switch} <= known
+    assert {hook.switch for hook in HOOKS.values() if hook.switch} <= known
 
 
 def test_every_switch_turns_something_off():
-    used = {hook.switch for hook in HOOKS}
+    used = {hook.switch for hook in HOOKS.values()}
     assert {switch.key for switch in SWITCHES} - used == ASIDE
 
 
-def test_every_hook_has_a_known_combining_rule():
-    rules = {value for name, value in vars(hooks).items() if name.isupper() and type(value) is str}
-    assert {hook.rule for hook in HOOKS} <= rules
-
-
 def test_hooks_that_cannot_be_turned_off():
-    always = {hook.name for hook in HOOKS if not hook.switch}
+    always = {hook.name for hook in HOOKS.values() if not hook.switch}
     assert always >= {"job_valid", "on_open", "on_close", "on_place", "on_evict", "gang_evictable"}

@@ -50,7 +50,7 @@ VOTES = {
 @pytest.mark.parametrize(("tiers", "wanted"), VOTES.values(), ids=VOTES)
 def test_votes(tiers, wanted, hook):
     ssn = open_session(CLUSTER, *[[saying(**{hook: vote}) for vote in tier] for tier in tiers])
-    assert wanted == getattr(ssn, hook)(0)
+    assert wanted == getattr(ssn.policy, hook)(0)
 
 
 ALL_AGREE = {
@@ -67,28 +67,30 @@ def test_all_must_agree(tiers, wanted):
     ]
     ssn = open_session(CLUSTER, *answers)
     task = ssn.task(0)
-    assert wanted == ssn.job_ready(0)
-    assert wanted == ssn.allocatable(0, task)
-    assert wanted == ssn.preemptive(0, task.request[:, 0])
+    assert wanted == ssn.policy.job_ready(0)
+    assert wanted == ssn.policy.allocatable(0, task)
+    assert wanted == ssn.policy.preemptive(0, task.request[:, 0])
 
 
 def test_the_first_reason_against_a_job_is_told():
     ssn = open_session(
         CLUSTER, [saying(job_valid=""), saying(job_valid="one")], [saying(job_valid="two")]
     )
-    assert ssn.job_valid(0) == "one"
-    assert open_session(CLUSTER, [saying(job_valid="")]).job_valid(0) == ""
+    assert ssn.policy.job_valid(0) == "one"
+    assert open_session(CLUSTER, [saying(job_valid="")]).policy.job_valid(0) == ""
 
 
 def test_the_first_reason_against_a_task_is_told():
     ssn = open_session(CLUSTER, [saying(filter_task=None)], [saying(filter_task=Reason("first"))])
-    assert ssn.filter_task(ssn.task(0)) == Reason("first")
+    assert ssn.policy.filter_task(ssn.task(0)) == Reason("first")
 
 
 def test_one_plugin_is_enough_to_call_a_queue_overused():
-    assert not open_session(CLUSTER).overused(0)
-    assert not open_session(CLUSTER, [saying(overused=False)]).overused(0)
-    assert open_session(CLUSTER, [saying(overused=False)], [saying(overused=True)]).overused(0)
+    assert not open_session(CLUSTER).policy.overused(0)
+    assert not open_session(CLUSTER, [saying(overused=False)]).policy.overused(0)
+    assert open_session(CLUSTER, [saying(overused=False)], [saying(overused=True)]).policy.overused(
+        0
+    )
 
 
 STARVING = {
@@ -101,7 +103,7 @@ STARVING = {
 @pytest.mark.parametrize(("tiers", "wanted"), STARVING.values(), ids=STARVING)
 def test_the_first_tier_decides_who_starves(tiers, wanted):
     ssn = open_session(CLUSTER, *[[saying(job_starving=yes) for yes in tier] for tier in tiers])
-    assert wanted == ssn.job_starving(0)
+    assert wanted == ssn.policy.job_starving(0)
 
 
 INTERSECT = {
@@ -121,7 +123,7 @@ INTERSECT = {
 @pytest.mark.parametrize(("tiers", "wanted"), INTERSECT.values(), ids=INTERSECT)
 def test_victims_are_intersected_within_a_tier(tiers, wanted, hook):
     ssn = masks(hook, *tiers)
-    assert wanted == getattr(ssn, hook)(ssn.task(0), RUNNING)
+    assert wanted == getattr(ssn.policy, hook)(ssn.task(0), RUNNING)
 
 
 UNION = {
@@ -134,14 +136,14 @@ UNION = {
 @pytest.mark.parametrize(("tiers", "wanted"), UNION.values(), ids=UNION)
 def test_victims_of_policies_are_united(tiers, wanted):
     ssn = open_session(CLUSTER, *[[saying(victims=rows) for rows in tier] for tier in tiers])
-    assert wanted == ssn.victims(RUNNING)
+    assert wanted == ssn.policy.victims(RUNNING)
 
 
 def test_a_switch_silences_a_plugin():
     switches = {"enablePreemptable": False}
     tiers = [[Enabled(saying(preemptable=np.ones(4, dtype=bool)), switches)]]
     ssn = Session(snapshot_of(CLUSTER), tiers)
-    assert ssn.preemptable(ssn.task(0), RUNNING) == []
+    assert ssn.policy.preemptable(ssn.task(0), RUNNING) == []
 
 
 def test_plugins_are_told_when_a_session_opens_and_closes():
@@ -158,7 +160,7 @@ def test_plugins_are_told_when_a_session_opens_and_closes():
             told.append(("close", len(ssn.intents)))
 
     ssn = open_session(CLUSTER, [Listener()])
-    ssn.job_enqueued(0)
+    ssn.policy.job_enqueued(0)
     ssn.close()
     assert told == [("open", 1), ("enqueued", "default/job"), ("close", 0)]
 

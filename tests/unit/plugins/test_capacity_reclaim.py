@@ -28,13 +28,13 @@ class World:
         self.asking = ssn.task(self.rows["default/new-0"])
 
     def may_reclaim(self):
-        return self.ssn.preemptive(self.asking.queue, self.asking.request[:, 0])
+        return self.ssn.policy.preemptive(self.asking.queue, self.asking.request[:, 0])
 
     def olds(self):
         return [key for key in self.rows if key.startswith("default/old")]
 
     def victims(self):
-        found = self.ssn.reclaimable(self.asking, [self.rows[key] for key in self.olds()])
+        found = self.ssn.policy.reclaimable(self.asking, [self.rows[key] for key in self.olds()])
         keys = self.ssn.snapshot.tasks.keys
         return [keys[row].removeprefix("default/") for row in found]
 
@@ -236,7 +236,7 @@ def test_the_level_counts_only_in_a_tree(world):
 def gang_victims(found, *, reclaims):
     rows = [found.rows[key] for key in found.olds()]
     eviction = SimpleNamespace(reclaims=reclaims)
-    return [rows.index(row) for row in found.ssn.gang_evictable(eviction, rows)]
+    return [rows.index(row) for row in found.ssn.policy.gang_evictable(eviction, rows)]
 
 
 def test_a_job_may_evict_anything_of_its_own_queue(world):

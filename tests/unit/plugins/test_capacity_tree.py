@@ -162,7 +162,7 @@ def test_a_refusal_names_the_queue_whose_limit_it_is(tree):
     world = [*TREE, *running("old", "inference", [30]), *waiting("new", "training", [45])]
     ssn = tree(*world)
     task = ssn.task(ssn.snapshot.tasks.row_of["default/new-0"])
-    assert not ssn.allocatable(task.queue, task)
+    assert not ssn.policy.allocatable(task.queue, task)
     ssn.records.note_refused(task.job, Stage.QUOTA, Why.OVER_QUOTA)
     numbers = ssn.records.by_job[task.job].numbers
     assert numbers["at"] == "team-a"
@@ -304,10 +304,10 @@ def test_a_misplaced_queue_neither_lets_jobs_in_nor_reclaims(tree):
     ssn = tree(*world)
     rows = ssn.snapshot.tasks.row_of
     lost, asking = ssn.snapshot.queues.row_of["lost"], ssn.task(rows["default/new-0"])
-    assert not ssn.preemptive(lost, asking.request[:, 0])
-    assert ssn.reclaimable(asking, [rows["default/old-0"]]) == []
+    assert not ssn.policy.preemptive(lost, asking.request[:, 0])
+    assert ssn.policy.reclaimable(asking, [rows["default/old-0"]]) == []
     job = ssn.snapshot.jobs.row_of["default/new"]
-    assert not ssn.job_enqueueable(job)
+    assert not ssn.policy.job_enqueueable(job)
     ssn.records.note_refused(job, Stage.ENQUEUE, Why.NOT_ENQUEUED)
     record = ssn.records.by_job[job]
     assert record.why is Why.QUEUE_MISPLACED

@@ -34,7 +34,7 @@ def may_go(made, after, hook="preemptable"):
     world = [node("n1"), queue("default"), pod_group("g"), made]
     snapshot = Ingest(Snapshot()).load(map(from_manifest, world))
     ssn = Session(snapshot, [[Enabled(Cdp(), {})]], now=epoch(SCHEDULED) + after)
-    return bool(getattr(ssn, hook)(ssn.task(0), [0]))
+    return bool(getattr(ssn.policy, hook)(ssn.task(0), [0]))
 
 
 @pytest.mark.parametrize("hook", ["preemptable", "reclaimable"])

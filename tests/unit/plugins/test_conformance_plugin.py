@@ -23,7 +23,7 @@ def ssn(open_session):
 def test_critical_classes_and_the_system_namespace_are_protected(ssn, hook):
     tasks = ssn.snapshot.tasks
     rows = list(range(tasks.n))
-    kept = getattr(ssn, hook)(ssn.task(rows[0]), rows)
+    kept = getattr(ssn.policy, hook)(ssn.task(rows[0]), rows)
     assert [tasks.keys[row] for row in kept] == ["default/plain"]
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pumice.api.conf import parse_conf
+from pumice.framework.plugin import Plugin
 from pumice.plugins.drf import Drf
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -75,7 +76,7 @@ def test_a_task_takes_from_jobs_that_keep_at_least_its_own_share(open_session, v
     world = [*job("old", victims), *job("new", (), [(3, 1)])]
     ssn = open_session([*CLUSTER, *world], Drf())
     candidates = [row(ssn, f"old-{i}") for i in range(len(victims))]
-    found = ssn.preemptable(ssn.task(row(ssn, "new-0")), candidates)
+    found = ssn.policy.preemptable(ssn.task(row(ssn, "new-0")), candidates)
     assert found == [row(ssn, name) for name in names]
 
 
@@ -89,7 +90,7 @@ def test_shares_within_a_millionth_are_equal_for_preemption(open_session):
         new = pod("p", group="new", memory=str(2**33))
         groups = [pod_group("old", phase="Running"), pod_group("new", phase="Inqueue")]
         ssn = open_session([*CLUSTER, *groups, *old, new], Drf())
-        assert bool(ssn.preemptable(ssn.task(row(ssn, "p")), [row(ssn, "o0")])) is allowed
+        assert bool(ssn.policy.preemptable(ssn.task(row(ssn, "p")), [row(ssn, "o0")])) is allowed
 
 
 def test_bounds_on_victims_name_at_least_the_victims(open_session):
@@ -104,8 +105,8 @@ def test_bounds_on_victims_name_at_least_the_victims(open_session):
 
 def test_without_the_switch_queues_are_not_compared(open_session):
     ssn = open_session([*CLUSTER, *job("a", [(1, 1)])], Drf())
-    assert ssn.hooks["compare_queues"] == ()
-    assert ssn.hooks["reclaimable"] == ()
+    assert ssn.hooks.tiers(Plugin.compare_queues) == ()
+    assert ssn.hooks.tiers(Plugin.reclaimable) == ()
 
 
 def test_drf_keeps_its_promises():

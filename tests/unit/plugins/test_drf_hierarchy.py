@@ -137,5 +137,5 @@ def test_a_task_reclaims_from_a_queue_that_would_still_come_after_its_own(tree, 
     ssn = tree(*world)
     rows = ssn.snapshot.tasks.row_of
     candidates = [rows[f"default/old-{i}"] for i in range(held)]
-    found = ssn.reclaimable(ssn.task(rows["default/new-0"]), candidates)
+    found = ssn.policy.reclaimable(ssn.task(rows["default/new-0"]), candidates)
     assert found == (candidates if taken else [])

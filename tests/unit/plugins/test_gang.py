@@ -38,22 +38,22 @@ def gang(open_session):
 
 def test_a_job_with_too_few_pods_is_not_valid(gang):
     ssn, job = gang(group(3), *pending(2))
-    assert ssn.job_valid(job) == "not enough pods for gang-scheduling: 2 of 3"
+    assert ssn.policy.job_valid(job) == "not enough pods for gang-scheduling: 2 of 3"
 
 
 def test_failed_pods_do_not_count_for_validity(gang):
     ssn, job = gang(group(2), *pending(1), pod("f", group="g", cpu=1, node="n1", phase="Failed"))
-    assert ssn.job_valid(job)
+    assert ssn.policy.job_valid(job)
 
 
 def test_a_job_with_too_few_pods_of_a_role_is_not_valid(gang):
     ssn, job = gang(group(2, {"ps": 1, "worker": 1}), *pending(2, role="worker"))
-    assert ssn.job_valid(job) == "not enough pods of each task for gang-scheduling"
+    assert ssn.policy.job_valid(job) == "not enough pods of each task for gang-scheduling"
 
 
 def test_minima_beyond_the_gang_are_not_enforced(gang):
     ssn, job = gang(group(2, {"ps": 1, "worker": 2}), *pending(2, role="worker"))
-    assert ssn.job_valid(job) == ""
+    assert ssn.policy.job_valid(job) == ""
 
 
 # Ready, pipelined, starving
@@ -61,33 +61,33 @@ def test_minima_beyond_the_gang_are_not_enforced(gang):
 
 def test_a_job_is_ready_with_its_least_number_placed(gang):
     ssn, job = gang(group(2), *running(1), *pending(1))
-    assert not ssn.job_ready(job)
+    assert not ssn.policy.job_ready(job)
     ssn.statement().place(ssn.snapshot.tasks.row_of["default/p0"], 0)
-    assert ssn.job_ready(job)
+    assert ssn.policy.job_ready(job)
 
 
 def test_pods_that_ask_for_nothing_hold_nobody_up(gang):
     ssn, job = gang(group(2), *running(1), *pending(1, cpu=None))
-    assert ssn.job_ready(job)
-    assert ssn.job_starving(job)
+    assert ssn.policy.job_ready(job)
+    assert ssn.policy.job_starving(job)
 
 
 def test_a_job_is_ready_only_with_every_role(gang):
     ssn, job = gang(group(2, {"ps": 1, "worker": 1}), *running(2, role="worker"))
-    assert not ssn.job_ready(job)
+    assert not ssn.policy.job_ready(job)
 
 
 def test_a_job_keeps_its_place_with_enough_pipelined(gang):
     ssn, job = gang(group(2), *running(1), *pending(1))
-    assert not ssn.job_pipelined(job)
+    assert not ssn.policy.job_pipelined(job)
     ssn.statement().pipeline(ssn.snapshot.tasks.row_of["default/p0"], 0)
-    assert ssn.job_pipelined(job)
-    assert not ssn.job_starving(job)
+    assert ssn.policy.job_pipelined(job)
+    assert not ssn.policy.job_starving(job)
 
 
 def test_a_job_above_its_least_number_does_not_starve(gang):
     ssn, job = gang(group(1), *running(1), *pending(3))
-    assert not ssn.job_starving(job)
+    assert not ssn.policy.job_starving(job)
 
 
 def test_jobs_that_are_not_ready_go_first(open_session):
@@ -106,7 +106,7 @@ def test_jobs_that_are_not_ready_go_first(open_session):
 def test_only_what_a_job_has_beyond_its_least_number_may_go(gang, hook, min_member, offered):
     ssn, _ = gang(group(min_member), *running(3))
     rows = [ssn.snapshot.tasks.row_of[f"default/r{i}"] for i in range(3)]
-    assert getattr(ssn, hook)(ssn.task(rows[0]), rows) == rows[:offered]
+    assert getattr(ssn.policy, hook)(ssn.task(rows[0]), rows) == rows[:offered]
 
 
 def test_the_bound_marks_every_task_of_a_job_with_some_to_spare(gang):

@@ -118,7 +118,7 @@ def test_a_job_that_names_no_needs_is_admitted():
 
 def test_a_refusal_is_recorded_with_its_numbers(open_session):
     ssn = open_session([queue("default"), node("n", cpu=10), wants("j", 13)], Overcommit())
-    assert not ssn.job_enqueueable(0)
+    assert not ssn.policy.job_enqueueable(0)
     ssn.records.note_refused(0, Stage.ENQUEUE, Why.NOT_ENQUEUED)
     record = ssn.records.by_job[0]
     assert record.why is Why.OVER_QUOTA

@@ -25,12 +25,12 @@ def offered(open_session):
         ssn = open_session(world, Pdb())
         rows = list(range(ssn.snapshot.tasks.n))
         if hook == "victims":
-            found = ssn.victims(rows)
+            found = ssn.policy.victims(rows)
         elif hook == "bound":
             marks = ssn.plugins[0].bound_victims("preemptable", ssn.task(0), np.array(rows))
             found = np.flatnonzero(marks).tolist()
         else:
-            found = getattr(ssn, hook)(ssn.task(0), rows)
+            found = getattr(ssn.policy, hook)(ssn.task(0), rows)
         return [ssn.snapshot.tasks.keys[row].removeprefix("default/") for row in found]
 
     return ask

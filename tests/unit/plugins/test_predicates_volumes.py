@@ -113,7 +113,7 @@ class World:
         return self.ssn.task(self.ssn.snapshot.tasks.row_of[f"default/{name}"])
 
     def problem(self, name):
-        reason = self.ssn.filter_task(self.task(name))
+        reason = self.ssn.policy.filter_task(self.task(name))
         return "" if reason is None else reason.text
 
     def told(self, name):

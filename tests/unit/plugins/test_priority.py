@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pumice.framework.columns import Jobs, Tasks
+from pumice.framework.plugin import Plugin
 from pumice.plugins.priority import Priority
 from pumice.testing import node, pod, pod_group, priority_class, queue
 
@@ -31,7 +32,7 @@ def ssn(open_session):
 def offered(ssn, preemptor, *names):
     rows = [ssn.snapshot.tasks.row_of[f"default/{name}"] for name in names]
     task = ssn.task(ssn.snapshot.tasks.row_of[f"default/{preemptor}"])
-    kept = ssn.preemptable(task, rows)
+    kept = ssn.policy.preemptable(task, rows)
     return [name for name, row in zip(names, rows, strict=True) if row in kept]
 
 
@@ -69,12 +70,12 @@ def test_a_job_starves_while_any_task_lacks_a_place(open_session):
     world = [node("n1"), queue("default"), group("g"), pod("a", group="g", cpu=1, node="n1")]
     row = "default/g"
     full = open_session(world, Priority())
-    assert not full.job_starving(full.snapshot.jobs.row_of[row])
+    assert not full.policy.job_starving(full.snapshot.jobs.row_of[row])
     short = open_session([*world, pod("b", group="g", cpu=1)], Priority())
-    assert short.job_starving(short.snapshot.jobs.row_of[row])
+    assert short.policy.job_starving(short.snapshot.jobs.row_of[row])
 
 
 def test_it_has_no_say_in_reclaim(ssn):
     row = ssn.snapshot.tasks.row_of["default/other"]
-    assert ssn.hooks["reclaimable"] == ()
-    assert ssn.reclaimable(ssn.task(row), [row]) == []
+    assert ssn.hooks.tiers(Plugin.reclaimable) == ()
+    assert ssn.policy.reclaimable(ssn.task(row), [row]) == []

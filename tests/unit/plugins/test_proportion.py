@@ -131,7 +131,7 @@ def test_a_queue_with_all_it_deserves_of_everything_is_overused(open_session):
     plugin = Proportion()
     ssn = open_session([node("n", cpu=12), *world, *running("ja", "a", [6])], plugin)
     a, b = (ssn.snapshot.queues.row_of[name] for name in "ab")
-    assert (ssn.overused(a), ssn.overused(b)) == (True, False)
+    assert (ssn.policy.overused(a), ssn.policy.overused(b)) == (True, False)
 
 
 def test_priority_then_share_orders_queues(open_session):
@@ -164,7 +164,7 @@ def test_pods_beyond_the_part_of_their_queue_may_be_reclaimed(open_session):
     tasks = ssn.snapshot.tasks
     victims = [tasks.row_of[f"default/ja-{i}"] for i in range(5)]
     asking = ssn.task(tasks.row_of["default/jb-0"])
-    assert ssn.reclaimable(asking, victims) == victims[:2]
+    assert ssn.policy.reclaimable(asking, victims) == victims[:2]
 
 
 def test_bounds_on_victims_name_at_least_the_victims(open_session):
@@ -184,9 +184,9 @@ def test_a_queue_may_reclaim_up_to_its_part(open_session):
     ssn = open_session([node("n", cpu=12), *world], Proportion())
     b, request = ssn.snapshot.queues.row_of["b"], ssn.snapshot.request
     big, small, huge = (request(ssn.snapshot.tasks.row_of[f"default/jb-{i}"]) for i in range(3))
-    assert ssn.preemptive(b, big)
-    assert ssn.preemptive(b, small)
-    assert not ssn.preemptive(b, huge)
+    assert ssn.policy.preemptive(b, big)
+    assert ssn.policy.preemptive(b, small)
+    assert not ssn.policy.preemptive(b, huge)
 
 
 def admitted(objects):
@@ -246,7 +246,7 @@ def test_a_refused_task_is_recorded_with_its_numbers(open_session):
     world = [queue("a"), *running("ja", "a", [1]), pod("p", group="ja", cpu=20)]
     ssn = open_session([node("n", cpu=12), *world], Proportion())
     task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
-    assert not ssn.allocatable(0, task)
+    assert not ssn.policy.allocatable(0, task)
     ssn.records.note_refused(task.job, Stage.QUOTA, Why.NO_NODE_FITS)
     record = ssn.records.by_job[task.job]
     assert record.why is Why.OVER_QUOTA

@@ -106,7 +106,7 @@ def test_a_refusal_says_which_quota_and_how_much(open_session):
     bound = quota("team", hard={"requests.cpu": "8"}, used={"requests.cpu": "6500m"})
     world = [queue("default"), node("n"), bound, wants("a", **{"requests.cpu": 2})]
     ssn = open_session(world, ResourceQuotas())
-    assert not ssn.job_enqueueable(0)
+    assert not ssn.policy.job_enqueueable(0)
     ssn.records.note_refused(0, Stage.ENQUEUE, Why.NOT_ENQUEUED)
     record = ssn.records.by_job[0]
     assert record.why is Why.OVER_QUOTA

@@ -18,21 +18,11 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
+from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.roles import READY, count_roles, minima
-from pumice.framework.topology.domains import Domain
 
 if TYPE_CHECKING:
     from pumice.framework.session import Session
-
-
-@dataclass(frozen=True, slots=True)
-class GangEviction:
-    """Who asks for victims: a whole job, in a domain, of its own queue or of others."""
-
-    job: Job
-    domain: Domain
-    reclaims: bool
-    """Whether other queues pay; else jobs of lower priority in the same queue."""
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from pumice.core.resources import PODS, STEP, Column, Mask, fits, sum_by
 from pumice.core.status import N_STATUS, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.framework.dispatch import guard
+from pumice.framework.dispatch import Method
 from pumice.framework.plugin import Plugin
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Candidates:
         live = scope.members[part] & self._counts[self._snapshot.tasks.status[self.rows[part]]]
         scope.sums[:, node] = self._requests[:, part] @ live
 
-    def visit(self, hook: str, scope: Scope, task: Task, order: IndexArray) -> "Visit":
+    def visit(self, hook: Method, scope: Scope, task: Task, order: IndexArray) -> "Visit":
         """Go through nodes in an order, soon leaving out those without victims for a task."""
         return Visit(order, lambda: self._with_victims(hook, scope, task))
 
@@ -141,23 +141,23 @@ class Candidates:
         """Mark nodes with at least one member of a scope (N,)."""
         return np.asarray(self.sums(scope)[PODS] > 0)
 
-    def victims(self, hook: str, scope: Scope, task: Task, node: int) -> list[int]:
+    def victims(self, hook: Method, scope: Scope, task: Task, node: int) -> list[int]:
         """List the tasks of a node that plugins let go for a task, least worth keeping first.
 
         Candidates are put in order before plugins see them, so that those who count (gangs,
         budgets, shares) give away what is worth least.
         """
-        own = task.job if hook == "preemptable" and not scope.own_job else NOWHERE
+        own = task.job if hook is Plugin.preemptable and not scope.own_job else NOWHERE
         job = self._snapshot.tasks.job
         rows = [row for row in self.on_node(scope, node) if job[row] != own]
         if not rows:
             return []
         rows = self._ssn.ordering.sort_victims(rows, task.queue)
-        if hook == "preemptable":
-            return self._ssn.preemptable(task, rows)
-        return self._ssn.reclaimable(task, rows)
+        if hook is Plugin.preemptable:
+            return self._ssn.policy.preemptable(task, rows)
+        return self._ssn.policy.reclaimable(task, rows)
 
-    def _with_victims(self, hook: str, scope: Scope, task: Task) -> Mask:
+    def _with_victims(self, hook: Method, scope: Scope, task: Task) -> Mask:
         """Mark nodes where plugins could name victims that make room for a task (N,).
 
         Follows the tier rule of the session from above: a plugin with nothing to offer on a node
@@ -169,12 +169,13 @@ class Candidates:
         free = self._snapshot.nodes.future_idle
         n = free.shape[1]
         found = np.asarray((task.need - free < STEP).all(axis=0))
-        for tier in self._ssn.hooks[hook]:
+        hooks = self._ssn.hooks
+        for tier in hooks.tiers(hook):
             open_nodes = np.ones(n, dtype=bool)
             offered: Mask = np.ones(len(at), dtype=bool)
-            for method in tier:
-                plugin: Plugin = method.plugin  # type: ignore[attr-defined]
-                bound = guard(plugin, "bound_victims", self._ssn.failures)(hook, task, rows)
+            for each in tier:
+                bound_victims = hooks.ask_aside(each.plugin, Plugin.bound_victims)
+                bound = bound_victims(hook.__name__, task, rows)
                 offered = np.ones(len(at), dtype=bool) if bound is None else bound
                 open_nodes &= np.bincount(node[offered], minlength=n) > 0
             sums = sum_by(self._requests[:, at[offered]], node[offered], n)
@@ -208,6 +209,6 @@ class Visit:
 def fits_after_evictions(ssn: "Session", task: Task, node: int) -> bool:
     """Say whether queue, node and filters would take a task once evicted pods are gone."""
     room = ssn.snapshot.nodes.future_idle_of(node)
-    if not fits(task.need[:, 0], room) or not ssn.allocatable(task.queue, task):
+    if not fits(task.need[:, 0], room) or not ssn.policy.allocatable(task.queue, task):
         return False
     return bool(ssn.placing.fit(task).verdict[node] == 0)

@@ -20,12 +20,12 @@ from pumice.framework.action_arguments import (
 )
 from pumice.framework.eviction.bundles import (
     Bundle,
-    GangEviction,
     candidates,
     keep_allowed,
     make_bundles,
     sort_bundles,
 )
+from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.placing import NO_ROOM
 from pumice.framework.statement import Statement
 from pumice.framework.topology.domains import Domain
@@ -54,12 +54,12 @@ class GangEvictor:
         """Take queues in order and their starving jobs in order, each job once."""
         ssn = self._ssn
         starving = ssn.starving_jobs()
-        queues = ssn.queue_heap(starving, live=True)
+        queues = ssn.ordering.queue_heap(starving, live=True)
         while len(queues):
             queue = queues.pop()
-            if self._reclaims and ssn.overused(queue):
+            if self._reclaims and ssn.policy.overused(queue):
                 continue
-            jobs = ssn.job_heap(starving[queue], live=True)
+            jobs = ssn.ordering.job_heap(starving[queue], live=True)
             while len(jobs):
                 self._serve(jobs.pop())
 
@@ -67,7 +67,7 @@ class GangEvictor:
         ssn = self._ssn
         stmt = ssn.statement()
         self._make_room(stmt, job)
-        if not ssn.job_pipelined(job):
+        if not ssn.policy.job_pipelined(job):
             stmt.discard()
         elif len(stmt):
             ssn.records.note_eviction(job, stmt.victims())
@@ -81,7 +81,7 @@ class GangEvictor:
         need = ssn.snapshot.sum_requests(self._demand(job, sheet))
         if not len(sheet):
             return
-        if self._reclaims and not ssn.preemptive(ssn.job(job).queue, need):
+        if self._reclaims and not ssn.policy.preemptive(ssn.job(job).queue, need):
             return
         for domain in self._domains(job):
             eviction = GangEviction(ssn.job(job), domain, self._reclaims)
@@ -94,7 +94,7 @@ class GangEvictor:
         rows: list[int] = []
         while len(left):
             rows += left.tasks[left.pop().id]
-            if self._ssn.job_ready(job):
+            if self._ssn.policy.job_ready(job):
                 break
         return rows
 
@@ -102,7 +102,7 @@ class GangEvictor:
         """List the domains to look for victims in; without a limit that is the whole cluster."""
         ssn = self._ssn
         top = ssn.topology.tree.top
-        levels = ssn.domain_levels(ssn.job(job), top, "evict")
+        levels = ssn.policy.domain_levels(ssn.job(job), top, "evict")
         found = [domain for level in levels for domain in level][: self._max_domains]
         return found if found or ssn.topology.is_limited(job) else [top]
 
@@ -144,7 +144,9 @@ class GangEvictor:
         """Give the bundles of a domain that plugins let go, cheapest first."""
         ssn = self._ssn
         bundles = sort_bundles(ssn, make_bundles(ssn, found), eviction, need)
-        allowed = ssn.gang_evictable(eviction, [row for each in bundles for row in each.tasks])
+        allowed = ssn.policy.gang_evictable(
+            eviction, [row for each in bundles for row in each.tasks]
+        )
         kept = sort_bundles(ssn, keep_allowed(bundles, allowed), eviction, need)
         return [each for each in kept if self._take_whole or not each.is_whole]
 
@@ -155,12 +157,12 @@ class GangEvictor:
         """
         ssn, job = self._ssn, eviction.job.row
         start = stmt.checkpoint()
-        was_ready = ssn.job_ready(job)
+        was_ready = ssn.policy.job_ready(job)
         while len(sheet):
             part = sheet.pop()
             if not self._place_part(stmt, part, sheet.tasks[part.id], eviction.domain):
                 break
-            if ssn.job_pipelined(job):
+            if ssn.policy.job_pipelined(job):
                 return True
             if was_ready:
                 break
@@ -174,7 +176,7 @@ class GangEvictor:
         ssn = self._ssn
         levels = [[within]]
         if ssn.topology.is_limited(part.job):
-            levels = ssn.domain_levels(part, within, "evict")
+            levels = ssn.policy.domain_levels(part, within, "evict")
         return any(
             self._pipeline_all(stmt, part, tasks, domain) for level in levels for domain in level
         )
@@ -192,7 +194,7 @@ class GangEvictor:
                 stmt.rollback(start)
                 return False
             stmt.pipeline(row, node, freed=True)
-        if ssn.subgroup_ready(part) or ssn.subgroup_pipelined(part):
+        if ssn.policy.subgroup_ready(part) or ssn.policy.subgroup_pipelined(part):
             return True
         stmt.rollback(start)
         return False
@@ -204,7 +206,7 @@ class GangEvictor:
         are not asked again.
         """
         ssn = self._ssn
-        if not ssn.allocatable(task.queue, task) or ssn.filter_task(task) is not None:
+        if not ssn.policy.allocatable(task.queue, task) or ssn.policy.filter_task(task) is not None:
             return None
         placing = ssn.placing
         fit = placing.fit(task)

@@ -57,8 +57,8 @@ class EqualDomains:
     def _look_inside(self, domain: Domain, part: SubGroup, levels: list[list[Domain]]) -> Hashable:
         some = [each for level in levels for each in level]
         scores = [
-            self._ssn.score_domains(part, some).tobytes(),
-            self._ssn.rank_domains(part, some).tobytes(),
+            self._ssn.policy.score_domains(part, some).tobytes(),
+            self._ssn.policy.rank_domains(part, some).tobytes(),
         ]
         places = [np.searchsorted(domain.rows, each.rows).tobytes() for each in some]
         return (*scores, *places, *[each.tier for each in some])

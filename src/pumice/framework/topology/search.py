@@ -87,7 +87,7 @@ class DomainSearch:
         ssn = self._ssn
         self._known.clear()
         self._levels.clear()
-        levels = ssn.domain_levels(ssn.job(job), ssn.topology.tree.top, "allocate")
+        levels = ssn.policy.domain_levels(ssn.job(job), ssn.topology.tree.top, "allocate")
         for level in levels:
             best = self._best_of(stmt, job, sheet, level)
             if best is not None:
@@ -142,9 +142,9 @@ class DomainSearch:
         part = sheet.copy().pop()
         inner = [_flat(self._part_levels(part, domain, first=True)) for domain in level]
         everything = list(dict.fromkeys(_flat(inner)))
-        if not everything or self._ssn.rank_domains(part, everything).any():
+        if not everything or self._ssn.policy.rank_domains(part, everything).any():
             return [(np.inf, domain) for domain in level]
-        scores = self._ssn.score_domains(part, everything).tolist()
+        scores = self._ssn.policy.score_domains(part, everything).tolist()
         score_of = dict(zip(everything, scores, strict=True))
         bounds = [max((score_of[each] for each in some), default=-np.inf) for some in inner]
         order = sorted(range(len(level)), key=lambda i: -bounds[i])
@@ -176,9 +176,9 @@ class DomainSearch:
             sheet.tasks[part.id] = found.left
             if found.left:
                 sheet.push(part, self._keys[job])
-            if ssn.job_ready(job):
+            if ssn.policy.job_ready(job):
                 break
-        works = bool(trial.moves) and (ssn.job_ready(job) or ssn.job_pipelined(job))
+        works = bool(trial.moves) and (ssn.policy.job_ready(job) or ssn.policy.job_pipelined(job))
         stmt.rollback(start)
         return trial if works else None
 
@@ -198,16 +198,16 @@ class DomainSearch:
         """List the domains to try for a sub-group; the same as before while nothing is placed."""
         key = (part.id, within.index)
         if not first:
-            return self._ssn.domain_levels(part, within, "allocate")
+            return self._ssn.policy.domain_levels(part, within, "allocate")
         if key not in self._levels:
-            self._levels[key] = self._ssn.domain_levels(part, within, "allocate")
+            self._levels[key] = self._ssn.policy.domain_levels(part, within, "allocate")
         return self._levels[key]
 
     def _by_score(
         self, part: SubGroup, level: list[Domain]
     ) -> Iterator[tuple[float, list[Domain]]]:
         """Give domains in groups of the same score, the best first."""
-        scores = self._ssn.score_domains(part, level)
+        scores = self._ssn.policy.score_domains(part, level)
         for score in np.unique(scores)[::-1].tolist():
             yield score, [level[i] for i in np.flatnonzero(scores == score).tolist()]
 
@@ -221,7 +221,7 @@ class DomainSearch:
         first: bool,
     ) -> Trial | None:
         """Try domains of the same score; if several take a sub-group, ranks tell them apart."""
-        ranks = self._ssn.rank_domains(part, equals)
+        ranks = self._ssn.policy.rank_domains(part, equals)
         trials = (self._try_part(stmt, part, tasks, domain, first=first) for domain in equals)
         found = (
             (trial, rank)
@@ -265,7 +265,7 @@ class DomainSearch:
             part.job,
             queue,
             JobMemory(),
-            is_done=lambda: ssn.subgroup_ready(part),
+            is_done=lambda: ssn.policy.subgroup_ready(part),
             allowed=domain.mask,
             remember_errors=self._remember_errors,
             goes_on=(lambda: self._goes_on(part)) if in_parts else None,
@@ -274,7 +274,9 @@ class DomainSearch:
         ).run(stmt)
         ssn.topology.stop_following()
         moves = stmt.moves_since(start)
-        works = bool(moves) and (ssn.subgroup_ready(part) or ssn.subgroup_pipelined(part))
+        works = bool(moves) and (
+            ssn.policy.subgroup_ready(part) or ssn.policy.subgroup_pipelined(part)
+        )
         stmt.rollback(start)
         return Trial(domain, moves, left=tuple(queue)) if works else None
 
@@ -302,7 +304,7 @@ def make_worksheet(ssn: "Session", job: int) -> tuple[Worksheet, Any]:
     def compare(left: SubGroup, right: SubGroup) -> int:
         if (left in needed) != (right in needed):
             return -1 if left in needed else 1
-        return ssn.compare_subgroups(left, right)
+        return ssn.policy.compare_subgroups(left, right)
 
     key = functools.cmp_to_key(compare)
     pending = [row for row in ssn.pending_tasks(job) if not snapshot.tasks.best_effort[row]]
@@ -324,12 +326,12 @@ def _needed(ssn: "Session", job: int, parts: list[SubGroup]) -> set[SubGroup]:
         return set()
     waiting = []
     for part in parts:
-        if ssn.subgroup_ready(part):
+        if ssn.policy.subgroup_ready(part):
             left[part.policy] = left.get(part.policy, 0) - 1
         else:
             waiting.append(part)
     needed = set()
-    for part in sorted(waiting, key=functools.cmp_to_key(ssn.compare_subgroups)):
+    for part in sorted(waiting, key=functools.cmp_to_key(ssn.policy.compare_subgroups)):
         if left.get(part.policy, 0) > 0:
             needed.add(part)
             left[part.policy] -= 1

@@ -13,10 +13,10 @@ from pumice.core.views import Job, Queue, Task
 from pumice.framework.admission import Reservations, elastic_by_queue
 from pumice.framework.arguments import arg
 from pumice.framework.columns import Queues
-from pumice.framework.eviction.bundles import GangEviction
+from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import PERMIT, REJECT, Plugin
+from pumice.framework.plugin_session import PluginSession
 from pumice.framework.records import Why
-from pumice.framework.session import Session
 from pumice.plugins.capacity.limits import Limits
 from pumice.plugins.capacity.reclaim import Reclaim
 from pumice.plugins.capacity.tree import LEAF, MISPLACED, QueueTree
@@ -43,7 +43,7 @@ class Capacity(Plugin, name="capacity"):
         doc="how many levels of ancestors have a say in reclaim; only in a tree",
     )
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Draw the tree, set every queue's limits, and sum up what is reserved."""
         snapshot = ssn.snapshot
         self._snapshot, self._queues = snapshot, snapshot.queues

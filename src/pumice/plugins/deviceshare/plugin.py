@@ -12,7 +12,7 @@ from pumice.core.views import Nodes, Task
 from pumice.errors import InputError, PluginError
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Codes, Plugin, Reason
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 from pumice.plugins.deviceshare.cards import Choice, Held, Sharing
 from pumice.plugins.deviceshare.gpushare import GpuSharing
 from pumice.plugins.deviceshare.vgpu import ALLOCATING, BIND_PHASE, VirtualSharing
@@ -65,7 +65,7 @@ class DeviceShare(Plugin, name="deviceshare"):
             problem = "GPUSharingEnable, GPUNumberEnable and VGPUEnable exclude each other"
             raise PluginError(self.name, problem=problem)
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Read the cards of nodes and what pods on them hold."""
         self._ssn = ssn
         self._sharing = self._chosen_sharing()
@@ -177,4 +177,4 @@ class DeviceShare(Plugin, name="deviceshare"):
         left = tuple(grant for grant in held if grant.pod != task.key)
         if len(left) < len(held):
             self._ssn.journal.put(self._held, node, left)
-            self._ssn.journal.put(self._ssn.annotations, task.row, {})
+            self._ssn.drop_annotations(task.row)

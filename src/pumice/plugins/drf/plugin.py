@@ -13,7 +13,7 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Queue, Task
 from pumice.framework.columns import Jobs
 from pumice.framework.plugin import Plugin
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 from pumice.plugins.drf.hierarchy import Hierarchy, Standing
 
 SHARE_DELTA = 1e-6
@@ -31,7 +31,7 @@ class Drf(Plugin, name="drf"):
 
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {"compare_queues": True, "reclaimable": True}
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Keep the cluster's total, the whole that shares are taken of."""
         self._snapshot = ssn.snapshot
         self._total = ssn.total[:, None]

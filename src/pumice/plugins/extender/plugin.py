@@ -17,7 +17,7 @@ from pumice.core.views import Job, Nodes, Queue, Task
 from pumice.errors import ExtenderError
 from pumice.framework.arguments import Duration, arg
 from pumice.framework.plugin import ABSTAIN, PERMIT, REJECT, Codes, Plugin, Reason
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 from pumice.plugins.extender.payloads import (
     job_info,
     node_info,
@@ -81,7 +81,7 @@ class Extender(Plugin, name="extender"):
     allocate_verb: str = _verb("allocateFunc", "when a task gets a node")
     deallocate_verb: str = _verb("deallocateFunc", "when a task loses its node")
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Connect and tell the service what the session starts from.
 
         If that fails and may not be ignored, the service is left out of this session.
@@ -96,7 +96,7 @@ class Extender(Plugin, name="extender"):
             told = self._ask(self.open_verb, payload, answer=False)
             self._open = told is not None or self.ignorable
 
-    def _connect(self, ssn: Session) -> ExtenderClient | None:
+    def _connect(self, ssn: PluginSession) -> ExtenderClient | None:
         """Take the client of earlier sessions if there is one."""
         factory: Callable[[str, float], ExtenderClient] | None = ssn.services.get(SERVICE)
         known: dict[Hashable, ExtenderClient] = ssn.memory.setdefault(self.name, {})
@@ -228,7 +228,7 @@ class Extender(Plugin, name="extender"):
             if found.get("errorMessage"):
                 log.warning("extender on task %s: %s", task.key, found["errorMessage"])
 
-    def on_close(self, ssn: Session) -> None:
+    def on_close(self, ssn: PluginSession) -> None:
         """Tell that the session is over; what is undone afterwards is nobody's business."""
         if self.close_verb:
             self._ask(self.close_verb, {}, answer=False)

@@ -11,7 +11,7 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Nodes, Task
 from pumice.framework.arguments import arg, arg_pattern
 from pumice.framework.plugin import Plugin
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 from pumice.framework.topology.domains import Domain
 from pumice.framework.topology.subgroups import SubGroup
 from pumice.plugins.network_topology_aware.books import DomainBooks
@@ -56,7 +56,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         doc="domains to look for victims in",
     )
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Add up what domains offer, hold and have free before anything moves."""
         self._topology = ssn.topology
         self._tree = ssn.topology.tree

@@ -14,7 +14,7 @@ from pumice.core.shapes import Shape
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Plugin
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 from pumice.plugins.nodeorder.amounts import AmountScores
 from pumice.plugins.nodeorder.ranks import (
     HOSTNAME,
@@ -52,7 +52,7 @@ class NodeOrder(Plugin, name="nodeorder"):
     images: int = arg("imagelocality.weight", default=1, doc="weight of images that are there")
     spread: int = arg("podtopologyspread.weight", default=2, doc="weight of soft topology spread")
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Find out which scores can differ at all."""
         snapshot = ssn.snapshot
         self._snapshot, self._nodes, self._tasks = snapshot, snapshot.nodes, snapshot.tasks

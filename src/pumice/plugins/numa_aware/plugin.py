@@ -14,7 +14,7 @@ from pumice.core.shapes import Shape
 from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Codes, Plugin, Reason
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 from pumice.plugins.numa_aware.cpus import (
     NOTHING,
     CpuLayout,
@@ -65,7 +65,7 @@ class NumaAware(Plugin, name="numa-aware"):
     )
     weight: int = arg("weight", default=1, doc="weight of this plugin's score")
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Read the layout of every node that has one."""
         nodes = ssn.snapshot.nodes
         self._journal = ssn.journal

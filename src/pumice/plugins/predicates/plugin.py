@@ -13,7 +13,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Codes, Plugin, Reason
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 from pumice.plugins.predicates.claims import names_its_pod
 from pumice.plugins.predicates.neighbours import Demand, Demands
 from pumice.plugins.predicates.reasons import REASONS, Code
@@ -53,7 +53,7 @@ class Predicates(Plugin, name="predicates"):
         "predicate.CacheEnable", default=False, doc="accepted and without effect: always cached"
     )
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Keep the Kubernetes view up to date from now on."""
         snapshot = ssn.snapshot
         snapshot.view_is_live = True

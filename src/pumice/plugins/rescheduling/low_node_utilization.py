@@ -9,7 +9,7 @@ from pumice.core.resources import CPU, MEMORY, Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.framework.arguments import arg
 from pumice.framework.node_usage import node_load
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 from pumice.plugins.rescheduling.strategy import Strategy
 
 _BOTH = slice(CPU, MEMORY + 1)
@@ -41,7 +41,7 @@ class LowNodeUtilization(Strategy, name="lowNodeUtilization"):
     thresholds: Percents = arg("thresholds", default_factory=Percents)
     target_thresholds: Percents = arg("targetThresholds", default_factory=Percents)
 
-    def victims(self, ssn: Session, running: list[int]) -> list[int]:
+    def victims(self, ssn: PluginSession, running: list[int]) -> list[int]:
         """Take tasks off busy nodes, the busiest first."""
         nodes, load = ssn.snapshot.nodes, node_load(ssn)
         target = self.target_thresholds.column

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pumice.api.conf import nearest
 from pumice.framework.arguments import Duration, Fault, arg, bind_arguments
 from pumice.framework.plugin import Plugin
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 from pumice.plugins.rescheduling.low_node_utilization import LowNodeUtilization
 from pumice.plugins.rescheduling.strategy import Strategy
 
@@ -43,7 +43,7 @@ class Rescheduling(Plugin, name="rescheduling"):
         doc="name and params of each; lowNodeUtilization if none is given",
     )
 
-    def on_open(self, ssn: Session) -> None:
+    def on_open(self, ssn: PluginSession) -> None:
         """Make the strategies if it is time to run."""
         self._ssn = ssn
         self._due: list[Strategy] = []

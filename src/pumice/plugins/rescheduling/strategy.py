@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pumice.framework.session import Session
+from pumice.framework.plugin_session import PluginSession
 
 
 @dataclass(kw_only=True)
@@ -21,6 +21,6 @@ class Strategy:
         if name:
             cls.name = name
 
-    def victims(self, ssn: Session, running: list[int]) -> list[int]:
+    def victims(self, ssn: PluginSession, running: list[int]) -> list[int]:
         """Choose among running tasks (rows) those to evict."""
         raise NotImplementedError

@@ -246,15 +246,15 @@ class Exhaustive(DomainSearch):
 
     def _place_part(self, stmt, part, tasks, within, *, first):
         ssn = self._ssn
-        for level in ssn.domain_levels(part, within, "allocate"):
+        for level in ssn.policy.domain_levels(part, within, "allocate"):
             runs = [self._run(stmt, part, tasks, domain) for domain in level]
             trials = [trial for trial in runs if trial is not None]
             if trials:
                 domains = [trial.domain for trial in trials]
-                scores = ssn.score_domains(part, domains)
+                scores = ssn.policy.score_domains(part, domains)
                 best = np.flatnonzero(scores == scores.max())
                 if len(best) > 1:
-                    scores[best] += ssn.rank_domains(part, [domains[i] for i in best])
+                    scores[best] += ssn.policy.rank_domains(part, [domains[i] for i in best])
                 winner = trials[int(np.argmax(scores))]
                 stmt.repeat(winner.moves)
                 return Trial(winner.domain, winner.moves, float(scores.max()), winner.left)

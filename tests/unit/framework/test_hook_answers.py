@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.framework.contracts import contract_of
-from pumice.framework.hooks import HOOKS
-from pumice.framework.plugin import Plugin
+from pumice.framework.combining import EACH
+from pumice.framework.dispatch import Enabled
+from pumice.framework.plugin import HOOKS, Plugin
 from pumice.plugins.binpack import Binpack
 from pumice.scheduler import Scheduler
 from pumice.testing.samples import sample_cluster
@@ -28,7 +28,7 @@ tiers:
   - name: proportion
 """
 NOW = 1_767_229_200.0
-ANSWERING = [hook.name for hook in HOOKS if not hook.name.startswith("on_")]
+ANSWERING = [hook.name for hook in HOOKS.values() if hook.rule is not EACH]
 
 
 def asked_about(hook, args):
@@ -84,7 +84,7 @@ def test_a_wrong_answer_stops_nothing(hook, wrong, quiet):
     ],
 )
 def test_what_was_wanted_is_told(hook, answer, wanted):
-    assert contract_of(Plugin(), hook)(answer, ([1, 2], [1, 2]), Plugin()) == wanted
+    assert HOOKS[hook].answer.check(answer, ([1, 2], [1, 2]), 0) == wanted
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,22 @@ def test_what_was_wanted_is_told(hook, answer, wanted):
     ],
 )
 def test_right_answers_pass(hook, answer):
-    assert contract_of(Plugin(), hook)(answer, ([1, 2], [1, 2]), Plugin()) == ""
+    assert HOOKS[hook].answer.check(answer, ([1, 2], [1, 2]), 0) == ""
 
 
 def test_plugins_of_pumice_are_held_to_what_is_cheap():
-    assert contract_of(Binpack(), "job_ready") is None
-    assert contract_of(Binpack(), "score_nodes") is not contract_of(Plugin(), "score_nodes")
+    class Ours(Binpack):
+        """A plugin of Pumice that also says when a job is ready."""
+
+        __module__ = "pumice.plugins.ours"
+
+        def job_ready(self, job):
+            return True
+
+    class Theirs(Ours):
+        """The same, written by someone else."""
+
+    held = Enabled(Ours(), {}).offered()
+    assert held["job_ready"] is None
+    assert held["score_nodes"] is HOOKS["score_nodes"].answer.cheap
+    assert Enabled(Theirs(), {}).offered()["score_nodes"] is HOOKS["score_nodes"].answer.check

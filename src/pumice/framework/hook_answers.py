@@ -1,0 +1,235 @@
+"""What answers of hooks must look like, so that a wrong one is told and never stops a session.
+
+Each kind of answer says what is looked at, and what a plugin that failed is taken to have said: the
+answer that changes least in the cluster.  A check gives what was wanted, nothing if the answer will
+do; it may raise on an answer that cannot even be looked at.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from pumice.core.views import ALL
+from pumice.framework.refusals import REJECT, Reason
+
+Args = tuple[Any, ...]
+Check = Callable[[Any, Args, int], str]
+"""Looks at an answer, what was asked, and how many reasons the plugin states."""
+_NUMBERS: Final = "biuf"
+_CODES: Final = "biu"
+_NUMBER: Final = (int, float, np.number)
+_YES_NO: Final = (bool, int, np.bool_, np.integer)
+_SEVERAL: Final = (list, tuple, set, np.ndarray)
+
+
+def _nothing(*_: Any) -> None:
+    """Answer nothing."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One kind of answer."""
+
+    check: Check | None = None
+    """What every plugin is held to."""
+    cheap: Check | None = None
+    """The part that plugins of Pumice itself are held to; the tests hold them to the rest."""
+    exact: Check | None = None
+    """What the conformance tests ask for where that is more than ``check``."""
+    safe: Callable[[Args, int], Any] = _nothing
+    """What a plugin that failed is taken to have said: told what was asked and its reasons."""
+
+
+# Nodes
+
+
+def _size(found: Any, args: Args, _: int) -> str:
+    n = len(args[1])
+    return "" if found is None or getattr(found, "shape", None) == (n,) else f"{n} answers"
+
+
+def _known_codes(found: Any, args: Args, reasons: int) -> str:
+    if found is None or _size(found, args, reasons):
+        return _size(found, args, reasons)
+    kind = found.dtype.kind
+    if kind not in _CODES:
+        return "an array of true or false, or of codes"
+    if kind != "b" and len(found) and (found.min() < 0 or found.max() > reasons):
+        return f"codes from 0 to {reasons}, the number of its reasons"
+    return ""
+
+
+def _exact_codes(found: Any, args: Args, reasons: int) -> str:
+    if found is None or _no_array(found, args):
+        return "" if found is None else _no_array(found, args)
+    kind = found.dtype.kind
+    if kind == "b":
+        return "" if found.all() or reasons else "a plugin that states a reason"
+    if kind not in "iu":
+        return "booleans or numbers of reasons"
+    good = ((found >= 0) & (found <= reasons)).all()
+    return "" if good else f"numbers of {reasons} reasons"
+
+
+def _no_array(found: Any, args: Args) -> str:
+    n = len(args[1])
+    good = isinstance(found, np.ndarray) and found.shape == (n,)
+    return "" if good else f"an array of {n}"
+
+
+def _plugin_failed(args: Args, reasons: int) -> Any:
+    """Let no node through; the reason is the one behind those that the plugin states."""
+    return np.full(len(args[1]), reasons + 1, dtype=np.int16)
+
+
+def _scores(found: Any, args: Args, _: int) -> str:
+    """Look at the numbers only where all nodes are asked: that is seldom."""
+    if found is None:
+        return ""
+    n = len(args[1])
+    if getattr(found, "shape", None) != (n,):
+        return f"{n} scores"
+    odd = args[1].rows is ALL and not np.isfinite(found).all()
+    return f"{n} finite numbers" if odd else ""
+
+
+def _finite_scores(found: Any, args: Args, _: int) -> str:
+    if found is None:
+        return ""
+    n = len(args[1])
+    if getattr(found, "shape", None) != (n,):
+        return f"{n} scores"
+    return "" if _is_finite(found) else f"{n} finite numbers"
+
+
+def _exact_scores(found: Any, args: Args, _: int) -> str:
+    if found is None or _no_array(found, args):
+        return "" if found is None else _no_array(found, args)
+    if found.dtype.kind not in "fiu":
+        return "numbers"
+    return "" if np.isfinite(found).all() else "finite numbers"
+
+
+def _is_finite(found: Any) -> bool:
+    return found.dtype.kind in _NUMBERS and math.isfinite(found.sum())
+
+
+def _reason(found: Any, *_: Any) -> str:
+    return "" if found is None or isinstance(found, Reason) else "a Reason or None"
+
+
+def _candidate(found: Any, args: Args, _: int) -> str:
+    if found is None:
+        return ""
+    whole = isinstance(found, int | np.integer) and not isinstance(found, bool)
+    return "" if whole and found in args[1].index else "the row of one of the nodes, or None"
+
+
+# Orders
+
+
+def _keys(found: Any, args: Args, _: int) -> str:
+    n = len(args[0])
+    return "" if np.shape(found)[-1:] == (n,) else f"{n} keys"
+
+
+def _finite_keys(found: Any, args: Args, reasons: int) -> str:
+    wanted = _keys(found, args, reasons)
+    if wanted:
+        return wanted
+    column = np.asarray(found)
+    good = column.dtype.kind in _NUMBERS and not np.isnan(column).any()
+    return "" if good else f"{len(args[0])} keys that are numbers"
+
+
+def _number(found: Any, *_: Any) -> str:
+    good = isinstance(found, _NUMBER) and not math.isnan(found)
+    return "" if good else "a number"
+
+
+# Votes and victims
+
+
+def _yes_or_no(found: Any, *_: Any) -> str:
+    return "" if isinstance(found, _YES_NO) else "true or false"
+
+
+def _true_or_false(found: Any, *_: Any) -> str:
+    return "" if isinstance(found, bool | np.bool_) else "true or false"
+
+
+def _vote(found: Any, *_: Any) -> str:
+    good = isinstance(found, int | np.integer) and found in (-1, 0, 1)
+    return "" if good else "a vote of -1, 0 or 1"
+
+
+def _text(found: Any, *_: Any) -> str:
+    return "" if found is None or isinstance(found, str) else "a text, empty if all is well"
+
+
+def _exact_text(found: Any, *_: Any) -> str:
+    return "" if isinstance(found, str) else "a text"
+
+
+def _mask(found: Any, args: Args, _: int) -> str:
+    n = len(args[1])
+    return "" if found is None or len(found) == n else f"a mask of {n}"
+
+
+def _true_mask(found: Any, args: Args, reasons: int) -> str:
+    wanted = _mask(found, args, reasons)
+    if wanted or found is None or not len(found):
+        return wanted
+    return "" if np.asarray(found).dtype.kind in _CODES else "a mask of true and false"
+
+
+def _exact_mask(found: Any, args: Args, _: int) -> str:
+    n, mask = len(args[-1]), np.asarray(found)
+    good = found is None or (mask.shape == (n,) and mask.dtype == np.bool_)
+    return "" if good else f"{n} times true or false"
+
+
+def _rows(found: Any, args: Args, _: int) -> str:
+    whole = isinstance(found, _SEVERAL) and all(isinstance(x, int | np.integer) for x in found)
+    good = whole and set(args[0]).issuperset(found)
+    return "" if good else "a list of some of the tasks"
+
+
+# Network domains
+
+
+def _levels(found: Any, *_: Any) -> str:
+    good = isinstance(found, list | tuple) and all(
+        isinstance(level, list | tuple) and all(hasattr(each, "rows") for each in level)
+        for level in found
+    )
+    return "" if good else "lists of domains, level by level"
+
+
+def _domain_scores(found: Any, args: Args, _: int) -> str:
+    n = len(args[1])
+    good = found is None or (getattr(found, "shape", None) == (n,) and _is_finite(found))
+    return "" if good else f"{n} finite numbers, or None"
+
+
+NOTHING: Final = Answer()
+CODES: Final = Answer(_known_codes, _size, _exact_codes, _plugin_failed)
+SCORES: Final = Answer(_finite_scores, _scores, _exact_scores)
+REASON: Final = Answer(_reason)
+CANDIDATE: Final = Answer(_candidate)
+KEYS: Final = Answer(_finite_keys, _keys, safe=lambda args, _: [0.0] * len(args[0]))
+COMPARISON: Final = Answer(_number, safe=lambda *_: 0)
+YES_NO: Final = Answer(_yes_or_no, exact=_true_or_false, safe=lambda *_: False)
+NO_YES: Final = Answer(_yes_or_no, exact=_true_or_false, safe=lambda *_: True)
+"""Yes or no where yes changes least."""
+VOTE: Final = Answer(_number, exact=_vote, safe=lambda *_: REJECT)
+PROBLEM: Final = Answer(
+    _text, exact=_exact_text, safe=lambda *_: "a plugin failed while it checked the job"
+)
+MASK: Final = Answer(_true_mask, _mask, _exact_mask, lambda args, _: [False] * len(args[1]))
+TASKS: Final = Answer(_rows, safe=lambda *_: [])
+LEVELS: Final = Answer(_levels, safe=lambda *_: [])
+DOMAIN_SCORES: Final = Answer(_domain_scores)

@@ -1,0 +1,88 @@
+"""What a plugin sees of a session: all it may read, and the little it may do.
+
+Whatever a plugin keeps for itself it changes through ``journal``, so that a roll-back covers it.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from pumice.core.journal import Journal
+from pumice.core.resources import Column, Mask
+from pumice.core.snapshot import Snapshot
+from pumice.core.views import Job, Nodes
+from pumice.framework.records import Records
+from pumice.framework.topology.job_topology import Topology
+
+
+class PluginSession(Protocol):
+    """One scheduling cycle, as plugins see it."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Nodes, tasks, jobs and queues as they are at this moment of the cycle."""
+
+    @property
+    def journal(self) -> Journal:
+        """Takes every write of the cycle back; ``moved`` lists the node rows that have changed."""
+
+    @property
+    def topology(self) -> Topology:
+        """Network domains, sub-groups, and where jobs lie."""
+
+    @property
+    def now(self) -> float:
+        """The time of the cycle, in seconds since 1970."""
+
+    @property
+    def total(self) -> Column:
+        """What all nodes offer together (R,)."""
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """What a plugin wants to find again in the next cycle, under its own name."""
+
+    @property
+    def node_usage(self) -> Mapping[str, Any]:
+        """What nodes were measured to use, by name."""
+
+    @property
+    def metrics(self) -> Mapping[str, str]:
+        """The section ``metrics`` of the configuration: where measurements come from, how often."""
+
+    @property
+    def services(self) -> Mapping[str, Any]:
+        """Ways to other programs, by name."""
+
+    @property
+    def records(self) -> Records:
+        """Where jobs stopped, and why."""
+
+    def jobs(self) -> list[int]:
+        """List the jobs (rows) whose pod group and queue exist."""
+
+    def job(self, row: int) -> Job:
+        """Return one job."""
+
+    def nodes(self) -> Nodes:
+        """Return all nodes."""
+
+    def sort_tasks(self, rows: Iterable[int]) -> list[int]:
+        """Order tasks as all plugins want them; not before every plugin has opened."""
+
+    def add_node_column(self, name: str, fill: float = 0.0) -> Column:
+        """Add a node column of the plugin's own (N,); write it through ``journal.save``."""
+
+    def annotate(self, task: int, annotations: Mapping[str, str]) -> None:
+        """Write annotations on a task's pod when it is bound; a roll-back takes it back."""
+
+    def drop_annotations(self, task: int) -> None:
+        """Forget the annotations of a task that is not placed after all."""
+
+    def mark_scheduled(self, jobs: Mask) -> None:
+        """Set the condition Scheduled on the marked jobs (n,)."""
+
+    def mark_unschedulable(self, job: int, reason: str, message: str) -> None:
+        """Set the condition Unschedulable on a job."""
+
+    def gang_message(self, job: Job) -> str:
+        """Return how many tasks a gang lacks, and why, in Volcano's words."""
