@@ -5,7 +5,8 @@ from collections import deque
 from pumice.framework.action_arguments import AllocateArguments, arguments_of
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.ordering import Heap
-from pumice.framework.records import Stage, Why
+from pumice.framework.records import Stage
+from pumice.framework.refusals import Verdict, Why
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 from pumice.framework.topology.search import DomainSearch, Worksheet
@@ -90,7 +91,8 @@ class Allocation:
             ).run(stmt)
             ssn.topology.stop_following()
         is_silent = ssn.records.by_job.get(job) is before
-        if ssn.policy.job_ready(job):
+        ready = ssn.policy.job_ready(job)
+        if ready:
             if len(stmt) or is_silent:  # else it stands why the tasks beyond the gang wait
                 ssn.records.note(job, Stage.DONE, Why.SCHEDULED)
             stmt.commit()
@@ -99,15 +101,17 @@ class Allocation:
             ssn.records.note_eviction(job, [])
             return False
         if is_silent:
-            self._note_short(job)
+            self._note_short(job, ready)
         stmt.discard()
         return False
 
-    def _note_short(self, job: int) -> None:
+    def _note_short(self, job: int, no: Verdict) -> None:
         view = self._ssn.job(job)
         placed = view.ready + view.pending_best_effort
         needed = view.min_member
-        self._ssn.records.note(job, Stage.GANG, Why.GANG_SHORT, placed=placed, needed=needed)
+        self._ssn.records.note_refused(
+            job, Stage.GANG, no, Why.GANG_SHORT, placed=placed, needed=needed
+        )
 
     def _place_in_domain(self, stmt: Statement, job: int) -> bool:
         """Place one round of a job in the best network domain; False if none takes it."""

@@ -4,7 +4,8 @@ from pumice.core.status import Status
 from pumice.core.views import Task
 from pumice.framework.placing import Fit
 from pumice.framework.plugin import Reason
-from pumice.framework.records import Stage, Why
+from pumice.framework.records import Stage
+from pumice.framework.refusals import Why
 from pumice.framework.session import Session
 
 

@@ -1,6 +1,7 @@
 """enqueue: let pending jobs into their queues while the plugins agree that there will be room."""
 
-from pumice.framework.records import Stage, Why
+from pumice.framework.records import Stage
+from pumice.framework.refusals import Why
 from pumice.framework.session import Session
 
 
@@ -18,9 +19,10 @@ def enqueue(ssn: Session) -> None:
         if not len(heap):
             continue
         job = heap.pop()
-        if not jobs.has_min_resources[job] or ssn.policy.job_enqueueable(job):
+        admitted = not jobs.has_min_resources[job] or ssn.policy.job_enqueueable(job)
+        if admitted:
             ssn.policy.job_enqueued(job)
             ssn.set_phase(job, "Inqueue")
         else:
-            ssn.records.note_refused(job, Stage.ENQUEUE, Why.NOT_ENQUEUED, queue=queue)
+            ssn.records.note_refused(job, Stage.ENQUEUE, admitted, Why.NOT_ENQUEUED, queue=queue)
         queues.push(queue)

@@ -17,7 +17,8 @@ from pumice.diagnosis.job_outcome import JobOutcome, look
 from pumice.diagnosis.remedy_search import Search
 from pumice.diagnosis.replay import Replay
 from pumice.framework.explanation import amount_text
-from pumice.framework.records import Stage, Why
+from pumice.framework.records import Stage
+from pumice.framework.refusals import Why
 
 _NAMED = 3
 _LATE = (Stage.QUEUE, Stage.QUOTA, Stage.NODES, Stage.GANG)

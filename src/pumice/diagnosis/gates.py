@@ -9,7 +9,8 @@ from typing import Any
 
 from pumice.diagnosis.job_outcome import STAGES, JobOutcome, Stop
 from pumice.framework.explanation import amount_text
-from pumice.framework.records import Stage, Why
+from pumice.framework.records import Stage
+from pumice.framework.refusals import Why
 
 PASSED, FAILED, NOT_REACHED = "passed", "failed", "not reached"
 _SHOWN = 4

@@ -13,7 +13,8 @@ from pumice.core.views import Job
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.replay import Replay
 from pumice.framework.explanation import explain
-from pumice.framework.records import Record, Stage, Why
+from pumice.framework.records import Record, Stage
+from pumice.framework.refusals import Why
 from pumice.framework.session import Session
 
 STAGES = list(Stage)

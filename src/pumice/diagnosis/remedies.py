@@ -30,7 +30,8 @@ from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.diagnosis.job_outcome import JobOutcome, Stop
 from pumice.diagnosis.pod_constraints import gates, own_terms
 from pumice.framework.explanation import amount_text
-from pumice.framework.records import Stage, Why
+from pumice.framework.records import Stage
+from pumice.framework.refusals import Why
 
 _KINDS_OF_NODES = 4
 _RUNNING_JOBS = 12

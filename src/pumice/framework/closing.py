@@ -17,7 +17,8 @@ from pumice.core.views import Job
 from pumice.framework.columns import all_jobs
 from pumice.framework.condition_messages import fit_error
 from pumice.framework.explanation import explain
-from pumice.framework.records import Record, Why
+from pumice.framework.records import Record
+from pumice.framework.refusals import Why
 from pumice.framework.session import Session
 
 Phases = NDArray[np.int8]

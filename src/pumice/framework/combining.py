@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from pumice.core.resources import Mask
-from pumice.framework.refusals import PERMIT, REJECT
+from pumice.framework.refusals import PERMIT, REJECT, Refusal, Verdict
 
 Ask = Callable[..., Any]
 """A hook of one plugin, or of all of them combined."""
@@ -91,11 +91,13 @@ def _first_tier_agrees(tiers: Tiers) -> Ask:
 
 
 def _vote(tiers: Tiers) -> Ask:
-    def vote(*args: Any) -> bool:
+    def vote(*args: Any) -> Verdict:
         for tier in tiers:
             permitted = False
             for ask in tier:
                 answer = ask(*args)
+                if isinstance(answer, Refusal):
+                    return answer
                 if answer <= REJECT:
                     return False
                 permitted = permitted or answer >= PERMIT

@@ -14,6 +14,7 @@ from pumice.errors import BadHookResultError, PluginError
 from pumice.framework.combining import Ask
 from pumice.framework.hook_answers import Answer, Check
 from pumice.framework.plugin import HOOKS, Plugin, implements
+from pumice.framework.refusals import Verdict, Vote
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,7 @@ class Hooks:
         """Return the combined question, where the rule yields what a plugin answers."""
         return self._combine(hook)
 
-    def votes(self, hook: Callable[Concatenate[Plugin, P], int]) -> Callable[P, bool]:
+    def votes(self, hook: Callable[Concatenate[Plugin, P], Vote]) -> Callable[P, Verdict]:
         """Return the combined question of a vote."""
         return self._combine(hook)
 

@@ -20,6 +20,7 @@ from pumice.core.tables import NOWHERE, Ints
 from pumice.core.views import Nodes, Task
 from pumice.framework.placing import Fit, Placing
 from pumice.framework.plugin import Plugin
+from pumice.framework.refusals import Verdict
 
 if TYPE_CHECKING:
     from pumice.framework.session import Session
@@ -201,7 +202,7 @@ def pick_run(placing: Placing, task: Task, n: int, allowed: Mask | None) -> list
 def equal_run(
     ssn: "Session",
     tasks: list[int],
-    is_done: Callable[[], bool],
+    is_done: Callable[[], Verdict],
     most: Callable[[], int] | None = None,
 ) -> int:
     """Say how many of the first tasks can be placed as one run; 0 if they cannot.
@@ -224,7 +225,7 @@ def equal_run(
     task = Task(ssn.snapshot, tasks[0])
     n = _alike(ssn, tasks[:n])
 
-    def accepted(k: int) -> bool:
+    def accepted(k: int) -> Verdict:
         with _imagine(ssn.snapshot, task, k - 1):
             return ssn.policy.allocatable(task.queue, task)
 
@@ -279,7 +280,7 @@ def _imagine(snapshot: Snapshot, task: Task, n: int) -> Iterator[None]:
             snapshot.count_ahead(task.row, -n)
 
 
-def longest(n: int, holds: Callable[[int], bool]) -> int:
+def longest(n: int, holds: Callable[[int], Verdict]) -> int:
     """Give the largest k up to n for which ``holds(k)``, which turns false once and for all."""
     if n <= 0 or not holds(1):
         return 0

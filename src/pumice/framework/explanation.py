@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pumice.api.quantity import format_quantity
 from pumice.core.status import Status
 from pumice.core.views import Job
-from pumice.framework.records import Stage, Why
+from pumice.framework.records import Stage
+from pumice.framework.refusals import Why
 
 if TYPE_CHECKING:
     from pumice.framework.session import Session

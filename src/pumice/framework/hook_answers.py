@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from pumice.core.views import ALL
-from pumice.framework.refusals import REJECT, Reason
+from pumice.framework.refusals import REJECT, Reason, Refusal
 
 Args = tuple[Any, ...]
 Check = Callable[[Any, Args, int], str]
@@ -166,6 +166,11 @@ def _vote(found: Any, *_: Any) -> str:
     return "" if good else "a vote of -1, 0 or 1"
 
 
+def _or_refusal(check: Check) -> Check:
+    """Let a refusal pass, too."""
+    return lambda found, *asked: "" if isinstance(found, Refusal) else check(found, *asked)
+
+
 def _text(found: Any, *_: Any) -> str:
     return "" if found is None or isinstance(found, str) else "a text, empty if all is well"
 
@@ -225,7 +230,10 @@ COMPARISON: Final = Answer(_number, safe=lambda *_: 0)
 YES_NO: Final = Answer(_yes_or_no, exact=_true_or_false, safe=lambda *_: False)
 NO_YES: Final = Answer(_yes_or_no, exact=_true_or_false, safe=lambda *_: True)
 """Yes or no where yes changes least."""
-VOTE: Final = Answer(_number, exact=_vote, safe=lambda *_: REJECT)
+VERDICT: Final = Answer(
+    _or_refusal(_yes_or_no), exact=_or_refusal(_true_or_false), safe=lambda *_: False
+)
+VOTE: Final = Answer(_or_refusal(_number), exact=_or_refusal(_vote), safe=lambda *_: REJECT)
 PROBLEM: Final = Answer(
     _text, exact=_exact_text, safe=lambda *_: "a plugin failed while it checked the job"
 )

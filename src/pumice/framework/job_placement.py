@@ -16,8 +16,8 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Task
 from pumice.framework.equal_tasks import SHORTEST, equal_run, pick_run
 from pumice.framework.placing import NO_ROOM, Fit
-from pumice.framework.plugin import Reason
-from pumice.framework.records import Stage, Why
+from pumice.framework.records import Stage
+from pumice.framework.refusals import Reason, Verdict, Why
 from pumice.framework.roles import READY, count_roles
 from pumice.framework.statement import Statement
 
@@ -43,7 +43,7 @@ class JobPlacement:
     job: int
     tasks: deque[int]
     memory: JobMemory
-    is_done: Callable[[], bool]
+    is_done: Callable[[], Verdict]
     allowed: Mask | None = None
     """Nodes to stay on (n,); None: all."""
     remember_errors: bool = True
@@ -117,9 +117,10 @@ class JobPlacement:
         ssn, task = self.ssn, Task(self.ssn.snapshot, row)
         self._stop = False
         queue = int(ssn.snapshot.jobs.queue[self.job])
-        if not ssn.policy.allocatable(queue, task):
+        allowed = ssn.policy.allocatable(queue, task)
+        if not allowed:
             ssn.records.note_refused(
-                self.job, Stage.QUOTA, Why.OVER_QUOTA, task=task.key, queue=queue
+                self.job, Stage.QUOTA, allowed, Why.OVER_QUOTA, task=task.key, queue=queue
             )
             return None
         role = int(ssn.snapshot.tasks.role[row])

@@ -24,7 +24,7 @@ from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.hooks import Hook, HookTable
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.refusals import ABSTAIN, PERMIT, REJECT, Reason
+from pumice.framework.refusals import ABSTAIN, PERMIT, REJECT, Reason, Refusal, Verdict, Vote, Why
 from pumice.framework.topology.domains import Domain
 from pumice.framework.topology.subgroups import SubGroup
 
@@ -36,6 +36,10 @@ __all__ = [
     "Codes",
     "Plugin",
     "Reason",
+    "Refusal",
+    "Verdict",
+    "Vote",
+    "Why",
     "implements",
     "per_node",
 ]
@@ -169,7 +173,7 @@ class Plugin:
         raise NotImplementedError
 
     @_hooks.add(rule.VOTE, answer.VOTE, volcano="JobEnqueueable", switch="enableJobEnqueued")
-    def job_enqueueable(self, job: Job) -> int:
+    def job_enqueueable(self, job: Job) -> Vote:
         """Vote on admitting a pending job to its queue."""
         raise NotImplementedError
 
@@ -178,23 +182,23 @@ class Plugin:
         """Book a job that was admitted."""
         raise NotImplementedError
 
-    @_hooks.add(rule.ALL_AGREE, answer.YES_NO, volcano="JobReady", switch="enableJobReady")
-    def job_ready(self, job: Job) -> bool:
+    @_hooks.add(rule.ALL_AGREE, answer.VERDICT, volcano="JobReady", switch="enableJobReady")
+    def job_ready(self, job: Job) -> Verdict:
         """Return whether a job has enough tasks placed to start."""
         raise NotImplementedError
 
     @_hooks.add(rule.VOTE, answer.VOTE, volcano="JobPipelined", switch="enableJobPipelined")
-    def job_pipelined(self, job: Job) -> int:
+    def job_pipelined(self, job: Job) -> Vote:
         """Vote on keeping a job's place while it waits for resources being freed."""
         raise NotImplementedError
 
-    @_hooks.add(rule.ALL_AGREE, answer.YES_NO, volcano="SubJobReady", switch="enabledSubJobReady")
-    def subgroup_ready(self, subgroup: SubGroup) -> bool:
+    @_hooks.add(rule.ALL_AGREE, answer.VERDICT, volcano="SubJobReady", switch="enabledSubJobReady")
+    def subgroup_ready(self, subgroup: SubGroup) -> Verdict:
         """Return whether a part of a job has enough tasks placed."""
         raise NotImplementedError
 
     @_hooks.add(rule.VOTE, answer.VOTE, volcano="SubJobPipelined", switch="enabledSubJobPipelined")
-    def subgroup_pipelined(self, subgroup: SubGroup) -> int:
+    def subgroup_pipelined(self, subgroup: SubGroup) -> Vote:
         """Vote on keeping the place of a part of a job."""
         raise NotImplementedError
 
@@ -208,13 +212,13 @@ class Plugin:
         """Return whether a queue has its share and must wait."""
         raise NotImplementedError
 
-    @_hooks.add(rule.ALL_AGREE, answer.YES_NO, volcano="Allocatable", switch="enabledAllocatable")
-    def allocatable(self, queue: Queue, task: Task) -> bool:
+    @_hooks.add(rule.ALL_AGREE, answer.VERDICT, volcano="Allocatable", switch="enabledAllocatable")
+    def allocatable(self, queue: Queue, task: Task) -> Verdict:
         """Return whether a queue may take one more task."""
         raise NotImplementedError
 
-    @_hooks.add(rule.ALL_AGREE, answer.YES_NO, volcano="Preemptive", switch="enablePreemptive")
-    def preemptive(self, queue: Queue, request: Column) -> bool:
+    @_hooks.add(rule.ALL_AGREE, answer.VERDICT, volcano="Preemptive", switch="enablePreemptive")
+    def preemptive(self, queue: Queue, request: Column) -> Verdict:
         """Return whether a queue may reclaim for a request (R,)."""
         raise NotImplementedError
 

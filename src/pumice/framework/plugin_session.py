@@ -10,7 +10,6 @@ from pumice.core.journal import Journal
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes
-from pumice.framework.records import Records
 from pumice.framework.topology.job_topology import Topology
 
 
@@ -52,10 +51,6 @@ class PluginSession(Protocol):
     @property
     def services(self) -> Mapping[str, Any]:
         """Ways to other programs, by name."""
-
-    @property
-    def records(self) -> Records:
-        """Where jobs stopped, and why."""
 
     def jobs(self) -> list[int]:
         """List the jobs (rows) whose pod group and queue exist."""

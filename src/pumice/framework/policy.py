@@ -7,6 +7,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Queue, Task
 from pumice.framework.dispatch import Hooks
 from pumice.framework.plugin import Plugin
+from pumice.framework.refusals import Verdict
 from pumice.framework.topology.domains import Domain
 from pumice.framework.topology.job_topology import Topology
 from pumice.framework.topology.subgroups import SubGroup
@@ -46,7 +47,7 @@ class Policy:
         """Return why a job cannot be scheduled at all; empty if it can."""
         return self._job_valid(Job(self._snapshot, job))
 
-    def job_enqueueable(self, job: int) -> bool:
+    def job_enqueueable(self, job: int) -> Verdict:
         """Return whether a pending job may enter its queue."""
         return self._job_enqueueable(Job(self._snapshot, job))
 
@@ -54,11 +55,11 @@ class Policy:
         """Tell plugins that a job was admitted."""
         self._on_enqueued(Job(self._snapshot, job))
 
-    def job_ready(self, job: int) -> bool:
+    def job_ready(self, job: int) -> Verdict:
         """Return whether a job has enough to start."""
         return self._job_ready(Job(self._snapshot, job))
 
-    def job_pipelined(self, job: int) -> bool:
+    def job_pipelined(self, job: int) -> Verdict:
         """Return whether a job keeps its place while it waits."""
         return self._job_pipelined(Job(self._snapshot, job))
 
@@ -68,13 +69,13 @@ class Policy:
 
     # Parts of a job
 
-    def subgroup_ready(self, part: SubGroup) -> bool:
+    def subgroup_ready(self, part: SubGroup) -> Verdict:
         """Return whether a part of a job has enough to start; a part that is all of it is it."""
         if not self._topology.has_policy(part.job):
             return self.job_ready(part.job)
         return self._subgroup_ready(part)
 
-    def subgroup_pipelined(self, part: SubGroup) -> bool:
+    def subgroup_pipelined(self, part: SubGroup) -> Verdict:
         """Return whether a part of a job keeps its place while it waits."""
         if not self._topology.has_policy(part.job):
             return self.job_pipelined(part.job)
@@ -94,11 +95,11 @@ class Policy:
         """Return whether a queue must wait."""
         return self._overused(Queue(self._snapshot, queue))
 
-    def allocatable(self, queue: int, task: Task) -> bool:
+    def allocatable(self, queue: int, task: Task) -> Verdict:
         """Return whether a queue may take one more task."""
         return self._allocatable(Queue(self._snapshot, queue), task)
 
-    def preemptive(self, queue: int, request: Column) -> bool:
+    def preemptive(self, queue: int, request: Column) -> Verdict:
         """Return whether a queue may reclaim for a request (R,)."""
         return self._preemptive(Queue(self._snapshot, queue), request)
 

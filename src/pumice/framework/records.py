@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from pumice.core.resources import PODS, STEP, Column, Mask
+from pumice.core.resources import PODS, STEP, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
+from pumice.framework.refusals import Refusal, Vote, Why
 
 
 class Stage(Enum):
@@ -25,24 +26,6 @@ class Stage(Enum):
     GANG = "gang"
     EVICTION = "eviction"
     DONE = "done"
-
-
-class Why(Enum):
-    """The closed list of reasons, in the order of the stages."""
-
-    NOT_VALID = "not valid"
-    NOT_ENQUEUED = "not enqueued"
-    NOT_TAKEN = "no action places its pods"
-    QUEUE_OVERUSED = "queue has its share"
-    QUEUE_CLOSED = "queue is not open"
-    QUEUE_MISPLACED = "queue has no valid place in the tree"
-    QUEUE_POSITION = "jobs before it take the room"
-    OVER_QUOTA = "over quota"
-    NO_NODE_FITS = "no node fits"
-    NO_DOMAIN_FITS = "no network domain fits"
-    GANG_SHORT = "not ready with what was placed"
-    WAITING_FOR_EVICTION = "waiting for evicted pods to leave"
-    SCHEDULED = "scheduled"
 
 
 @dataclass(slots=True)
@@ -72,31 +55,6 @@ class Records:
         """Job row to the last no of each stage; nothing of jobs that were only told yes."""
         self.watched: frozenset[int] = frozenset()
         """Job rows of which more is noted than a cycle needs: the node that comes nearest."""
-        self._refusals: dict[int, tuple[Why, dict[str, Any]]] = {}
-
-    def refuse(self, job: int, why: Why, **numbers: Any) -> None:
-        """Say why the answer about to be given is no; the action that asked writes it down."""
-        self._refusals[job] = (why, numbers)
-
-    def quota(
-        self, job: int, used: Column, request: Column, limit: Column, *, queue: int, at: str
-    ) -> None:
-        """Refuse for the first resource asked for of which there would be too much.
-
-        ``at`` names whose limit it is: a queue, one above it, the cluster.
-        """
-        over = (used + request > limit) & (request > 0)
-        over[PODS] = False
-        row = int(np.argmax(over))
-        amounts = {"used": used, "request": request, "limit": limit}
-        self.refuse(
-            job,
-            Why.OVER_QUOTA,
-            queue=queue,
-            at=at,
-            resource=self._snapshot.resources.names[row],
-            **{name: float(column[row]) for name, column in amounts.items()},
-        )
 
     def no_node(
         self,
@@ -144,10 +102,11 @@ class Records:
         }
         return {"nearest": nodes.names[int(rows[best])], "lacks": lacks}
 
-    def note_refused(self, job: int, stage: Stage, why: Why, **numbers: Any) -> None:
-        """Write down a no; a plugin that said more exactly why is believed."""
-        exact, more = self._refusals.pop(job, (why, {}))
-        self.note(job, stage, exact, **{**numbers, **more})
+    def note_refused(self, job: int, stage: Stage, no: Vote, why: Why, **numbers: Any) -> None:
+        """Write down a no; a plugin that said why is believed."""
+        if isinstance(no, Refusal):
+            why, numbers = no.why, {**numbers, **no.numbers}
+        self.note(job, stage, why, **numbers)
 
     def note_eviction(self, job: int, victims: list[str]) -> None:
         """Write down that a job waits for pods to leave, and which of them go for its sake."""

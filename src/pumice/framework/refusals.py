@@ -1,6 +1,13 @@
-"""How a plugin says no: votes, and the reason why no pod or node will do."""
+"""How a plugin says no: a vote, a reason against nodes, a refusal with the numbers compared."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+import numpy as np
+
+from pumice.core.resources import PODS, Column
 
 PERMIT, ABSTAIN, REJECT = 1, 0, -1
 """Votes."""
@@ -12,3 +19,93 @@ class Reason:
 
     text: str
     curable: bool = True
+
+
+class Why(Enum):
+    """The closed list of reasons, in the order of the stages."""
+
+    NOT_VALID = "not valid"
+    NOT_ENQUEUED = "not enqueued"
+    NOT_TAKEN = "no action places its pods"
+    QUEUE_OVERUSED = "queue has its share"
+    QUEUE_CLOSED = "queue is not open"
+    QUEUE_MISPLACED = "queue has no valid place in the tree"
+    QUEUE_POSITION = "jobs before it take the room"
+    OVER_QUOTA = "over quota"
+    NO_NODE_FITS = "no node fits"
+    NO_DOMAIN_FITS = "no network domain fits"
+    GANG_SHORT = "not ready with what was placed"
+    WAITING_FOR_EVICTION = "waiting for evicted pods to leave"
+    SCHEDULED = "scheduled"
+
+
+_NEEDED: Final[Mapping[Why, frozenset[str]]] = {
+    Why.NOT_VALID: frozenset({"problem"}),
+    Why.QUEUE_MISPLACED: frozenset({"problem"}),
+    Why.NO_NODE_FITS: frozenset({"task", "nodes", "need", "idle"}),
+    Why.NO_DOMAIN_FITS: frozenset({"limit", "large", "total"}),
+    Why.GANG_SHORT: frozenset({"placed", "needed"}),
+    Why.WAITING_FOR_EVICTION: frozenset({"victims"}),
+}
+"""The numbers without which a reason cannot be told."""
+_COMPARED: Final = frozenset({"at", "used", "request", "limit"})
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A no that says why: false where a hook answers yes or no, a reject where it votes.
+
+    ``numbers`` are those that were compared; ``queue`` among them is a row.
+    """
+
+    why: Why
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be told to anyone.
+
+        Raises:
+            ValueError: A number is missing.
+        """
+        needed = _COMPARED if "resource" in self.numbers else _NEEDED.get(self.why, frozenset())
+        missing = needed - self.numbers.keys()
+        if missing:
+            raise ValueError(f"a refusal for '{self.why.value}' needs {', '.join(sorted(missing))}")
+
+    def __bool__(self) -> bool:
+        return False
+
+
+Verdict = bool | Refusal
+"""Yes, or no with or without saying why."""
+Vote = int | Refusal
+"""PERMIT, ABSTAIN or REJECT; a refusal is a reject that says why."""
+
+
+def over_quota(
+    resource: str, used: float, request: float, limit: float, *, queue: int, at: str
+) -> Refusal:
+    """Refuse a request for one resource; ``at`` names whose limit it is: a queue, the cluster."""
+    amounts = {"used": float(used), "request": float(request), "limit": float(limit)}
+    return Refusal(Why.OVER_QUOTA, {"queue": queue, "at": at, "resource": resource, **amounts})
+
+
+def within_quota(
+    names: Sequence[str],
+    used: Column,
+    request: Column,
+    limit: Column,
+    *,
+    queue: int,
+    at: str,
+) -> Verdict:
+    """Let a request (R,) pass that fits beside what is used, in all it names but ``pods``.
+
+    Compared strictly as floats; refused for the first resource, by name, that there is too much of.
+    """
+    over = (used + request > limit) & (request > 0)
+    over[PODS] = False
+    if not over.any():
+        return True
+    row = int(np.argmax(over))
+    return over_quota(names[row], used[row], request[row], limit[row], queue=queue, at=at)

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from pumice.core.resources import within_requested
 from pumice.core.views import Job
 from pumice.framework.admission import Reservations
 from pumice.framework.arguments import arg
-from pumice.framework.plugin import PERMIT, REJECT, Plugin
+from pumice.framework.plugin import PERMIT, Plugin, Vote
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.refusals import within_quota
 
 
 @dataclass(kw_only=True)
@@ -20,20 +20,19 @@ class Overcommit(Plugin, name="overcommit"):
 
     def on_open(self, ssn: PluginSession) -> None:
         """Work out what is idle in the enlarged cluster and what is reserved of it."""
-        self._records = ssn.records
+        self._names = ssn.snapshot.resources.names
         self._reservations = Reservations(ssn.snapshot)
         self._idle = ssn.total * self.factor - ssn.snapshot.nodes.used.sum(axis=1)
         self._reserved = self._reservations.total()
 
-    def job_enqueueable(self, job: Job) -> int:
+    def job_enqueueable(self, job: Job) -> Vote:
         """Permit a job whose needs fit beside all reservations, in what it asks for."""
         request = job.min_resources
-        if request is None or within_requested(self._reserved + request, self._idle, request):
+        if request is None:
             return PERMIT
-        self._records.quota(
-            job.row, self._reserved, request, self._idle, queue=job.queue, at="cluster"
+        return within_quota(
+            self._names, self._reserved, request, self._idle, queue=job.queue, at="cluster"
         )
-        return REJECT
 
     def on_enqueued(self, job: Job) -> None:
         """Reserve what the job needs, whoever let it in."""

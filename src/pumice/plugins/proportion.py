@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import Column, Mask, dominant_share, fits, within_requested
+from pumice.core.resources import Column, Mask, dominant_share, fits
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Queue, Task
 from pumice.framework.admission import (
@@ -15,9 +15,9 @@ from pumice.framework.admission import (
     real_capability,
 )
 from pumice.framework.columns import Queues
-from pumice.framework.plugin import PERMIT, REJECT, Plugin
+from pumice.framework.plugin import PERMIT, Plugin, Refusal, Verdict, Vote, Why
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.records import Why
+from pumice.framework.refusals import within_quota
 
 
 @dataclass(kw_only=True)
@@ -32,7 +32,6 @@ class Proportion(Plugin, name="proportion"):
         """Divide the cluster, and sum up what is reserved in each queue."""
         self._snapshot = snapshot = ssn.snapshot
         self._queues = snapshot.queues
-        self._records = ssn.records
         self._limit = real_capability(snapshot, ssn.total)
         self._deserved = divide_by_weight(snapshot, ssn.total, self._limit)
         self._reservations = Reservations(snapshot)
@@ -48,34 +47,23 @@ class Proportion(Plugin, name="proportion"):
         """Say whether a queue has all it deserves, of every resource."""
         return bool(fits(self._deserved[:, queue.row], queue.allocated_or_pipelined))
 
-    def allocatable(self, queue: Queue, task: Task) -> bool:
+    def allocatable(self, queue: Queue, task: Task) -> Verdict:
         """Let an open queue take a task that keeps it within its part."""
-        request = task.request[:, 0]
-        if self._within_part(queue, request):
-            return True
-        if not queue.is_open:
-            self._records.refuse(task.job, Why.QUEUE_CLOSED)
-        else:
-            part = self._deserved[:, queue.row]
-            self._records.quota(
-                task.job,
-                queue.allocated_or_pipelined,
-                request,
-                part,
-                queue=queue.row,
-                at=queue.name,
-            )
-        return False
+        return self._within_part(queue, task.request[:, 0])
 
-    def preemptive(self, queue: Queue, request: Column) -> bool:
+    def preemptive(self, queue: Queue, request: Column) -> Verdict:
         """Let an open queue reclaim what keeps it within its part."""
         return self._within_part(queue, request)
 
-    def _within_part(self, queue: Queue, request: Column) -> bool:
+    def _within_part(self, queue: Queue, request: Column) -> Verdict:
+        if not queue.is_open:
+            return Refusal(Why.QUEUE_CLOSED, {"queue": queue.row})
         part = self._deserved[:, queue.row]
-        return queue.is_open and within_requested(
-            queue.allocated_or_pipelined + request, part, request
-        )
+        return self._fits(queue.row, queue.allocated_or_pipelined, request, part)
+
+    def _fits(self, queue: int, used: Column, request: Column, limit: Column) -> Verdict:
+        names, at = self._snapshot.resources.names, self._queues.names[queue]
+        return within_quota(names, used, request, limit, queue=queue, at=at)
 
     def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask:
         """Offer tasks while their queue has more than its part of some resource."""
@@ -99,26 +87,19 @@ class Proportion(Plugin, name="proportion"):
         beyond = ~fits(self._queues.allocated_or_pipelined, self._deserved)
         return np.asarray(beyond[jobs.queue[self._snapshot.tasks.job[candidates]]])
 
-    def job_enqueueable(self, job: Job) -> int:
+    def job_enqueueable(self, job: Job) -> Vote:
         """Permit a job that fits beside what its queue holds and has reserved."""
         queue, request = job.queue, job.min_resources
         if not self._queues.open[queue]:
-            self._records.refuse(job.row, Why.QUEUE_CLOSED, queue=queue)
-            return REJECT
+            return Refusal(Why.QUEUE_CLOSED, {"queue": queue})
         if request is None:
             return PERMIT
-        limit = self._limit[:, queue]
         used = (
             self._queues.allocated_or_pipelined[:, queue]
             + self._inqueue[:, queue]
             - self._elastic[:, queue]
         )
-        if within_requested(used + request, limit, request):
-            return PERMIT
-        self._records.quota(
-            job.row, used, request, limit, queue=queue, at=self._queues.names[queue]
-        )
-        return REJECT
+        return self._fits(queue, used, request, self._limit[:, queue])
 
     def on_enqueued(self, job: Job) -> None:
         """Reserve what the job needs, whoever let it in."""

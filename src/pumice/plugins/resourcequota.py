@@ -11,9 +11,9 @@ from pumice.api.groups import ResourceQuota
 from pumice.api.meta import ResourceList
 from pumice.api.quantity import parse_quantity
 from pumice.core.views import Job
-from pumice.framework.plugin import PERMIT, REJECT, Plugin
+from pumice.framework.plugin import PERMIT, Plugin, Refusal, Vote
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.records import Why
+from pumice.framework.refusals import over_quota
 
 _NANO = 10**9
 
@@ -24,13 +24,12 @@ class ResourceQuotas(Plugin, name="resourcequota"):
 
     def on_open(self, ssn: PluginSession) -> None:
         """Sort quotas by namespace."""
-        self._records = ssn.records
         self._quotas: dict[str, list[ResourceQuota]] = {}
         for quota in ssn.snapshot.kind("ResourceQuota").values():
             self._quotas.setdefault(quota.metadata.namespace, []).append(quota)
         self._admitted: dict[str, Counter[str]] = {}
 
-    def job_enqueueable(self, job: Job) -> int:
+    def job_enqueueable(self, job: Job) -> Vote:
         """Permit a job that every quota of its namespace has room for."""
         namespace = job.key.partition("/")[0]
         needs = _amounts(job.group.spec.min_resources)
@@ -40,8 +39,7 @@ class ResourceQuotas(Plugin, name="resourcequota"):
             for name in sorted(needs.keys() & hard.keys()):
                 taken = used[name] + admitted[name]
                 if taken + needs[name] > hard[name]:
-                    self._refuse(job, quota, name, taken)
-                    return REJECT
+                    return _refusal(job, quota, name, taken)
         return PERMIT
 
     def on_enqueued(self, job: Job) -> None:
@@ -50,18 +48,17 @@ class ResourceQuotas(Plugin, name="resourcequota"):
         admitted = self._admitted.setdefault(namespace, Counter())
         admitted.update(_amounts(job.group.spec.min_resources))
 
-    def _refuse(self, job: Job, quota: ResourceQuota, name: str, taken: int) -> None:
-        per_unit = _NANO if _plain(name) in ("memory", "pods") else _NANO // 1000
-        self._records.refuse(
-            job.row,
-            Why.OVER_QUOTA,
-            queue=job.queue,
-            at=f"resource quota {quota.metadata.name}",
-            resource=name,
-            used=taken / per_unit,
-            request=parse_quantity(job.group.spec.min_resources[name]) / per_unit,
-            limit=parse_quantity(quota.status.hard[name]) / per_unit,
-        )
+
+def _refusal(job: Job, quota: ResourceQuota, name: str, taken: int) -> Refusal:
+    per_unit = _NANO if _plain(name) in ("memory", "pods") else _NANO // 1000
+    return over_quota(
+        name,
+        used=taken / per_unit,
+        request=parse_quantity(job.group.spec.min_resources[name]) / per_unit,
+        limit=parse_quantity(quota.status.hard[name]) / per_unit,
+        queue=job.queue,
+        at=f"resource quota {quota.metadata.name}",
+    )
 
 
 def _amounts(quantities: ResourceList | None) -> Counter[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from pumice.diagnosis import explain_job, explain_waiting
 from pumice.errors import InputError
-from pumice.framework.records import Why
+from pumice.framework.refusals import Why
 from pumice.testing import node, pod, pod_group, priority_class, queue
 
 WORLD = [queue("default"), node("n1", cpu=4)]

@@ -8,7 +8,8 @@ from pumice.api.conf import parse_conf
 from pumice.api.decisions import JobRecord
 from pumice.framework import explanation
 from pumice.framework.plugin import Plugin
-from pumice.framework.records import Stage, Why
+from pumice.framework.records import Stage
+from pumice.framework.refusals import Why
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, priority_class, queue
 

@@ -8,7 +8,7 @@ import pytest
 
 from pumice.api.conf import parse_conf
 from pumice.core.resources import CPU
-from pumice.framework.records import Stage, Why
+from pumice.framework.refusals import Why
 from pumice.plugins.capacity import Capacity
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -162,9 +162,9 @@ def test_a_refusal_names_the_queue_whose_limit_it_is(tree):
     world = [*TREE, *running("old", "inference", [30]), *waiting("new", "training", [45])]
     ssn = tree(*world)
     task = ssn.task(ssn.snapshot.tasks.row_of["default/new-0"])
-    assert not ssn.policy.allocatable(task.queue, task)
-    ssn.records.note_refused(task.job, Stage.QUOTA, Why.OVER_QUOTA)
-    numbers = ssn.records.by_job[task.job].numbers
+    refusal = ssn.policy.allocatable(task.queue, task)
+    assert not refusal
+    numbers = refusal.numbers
     assert numbers["at"] == "team-a"
     assert [numbers[key] for key in ("used", "request", "limit")] == [30000.0, 45000.0, 70000.0]
 
@@ -307,11 +307,10 @@ def test_a_misplaced_queue_neither_lets_jobs_in_nor_reclaims(tree):
     assert not ssn.policy.preemptive(lost, asking.request[:, 0])
     assert ssn.policy.reclaimable(asking, [rows["default/old-0"]]) == []
     job = ssn.snapshot.jobs.row_of["default/new"]
-    assert not ssn.policy.job_enqueueable(job)
-    ssn.records.note_refused(job, Stage.ENQUEUE, Why.NOT_ENQUEUED)
-    record = ssn.records.by_job[job]
-    assert record.why is Why.QUEUE_MISPLACED
-    assert record.numbers["problem"] == "there is no queue 'gone' to stand under"
+    refusal = ssn.policy.job_enqueueable(job)
+    assert not refusal
+    assert refusal.why is Why.QUEUE_MISPLACED
+    assert refusal.numbers["problem"] == "there is no queue 'gone' to stand under"
 
 
 def test_misplaced_queues_go_last(tree):

@@ -3,7 +3,7 @@
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.framework.records import Stage, Why
+from pumice.framework.refusals import Why
 from pumice.plugins.overcommit import Overcommit
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -118,11 +118,10 @@ def test_a_job_that_names_no_needs_is_admitted():
 
 def test_a_refusal_is_recorded_with_its_numbers(open_session):
     ssn = open_session([queue("default"), node("n", cpu=10), wants("j", 13)], Overcommit())
-    assert not ssn.policy.job_enqueueable(0)
-    ssn.records.note_refused(0, Stage.ENQUEUE, Why.NOT_ENQUEUED)
-    record = ssn.records.by_job[0]
-    assert record.why is Why.OVER_QUOTA
-    assert record.numbers == {
+    refusal = ssn.policy.job_enqueueable(0)
+    assert not refusal
+    assert refusal.why is Why.OVER_QUOTA
+    assert refusal.numbers == {
         "queue": 0,
         "at": "cluster",
         "resource": "cpu",

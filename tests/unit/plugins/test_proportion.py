@@ -5,7 +5,7 @@ import pytest
 
 from pumice.api.conf import parse_conf
 from pumice.core.resources import CPU
-from pumice.framework.records import Stage, Why
+from pumice.framework.refusals import Why
 from pumice.plugins.proportion import Proportion
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
@@ -246,13 +246,12 @@ def test_a_refused_task_is_recorded_with_its_numbers(open_session):
     world = [queue("a"), *running("ja", "a", [1]), pod("p", group="ja", cpu=20)]
     ssn = open_session([node("n", cpu=12), *world], Proportion())
     task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
-    assert not ssn.policy.allocatable(0, task)
-    ssn.records.note_refused(task.job, Stage.QUOTA, Why.NO_NODE_FITS)
-    record = ssn.records.by_job[task.job]
-    assert record.why is Why.OVER_QUOTA
-    assert record.numbers["at"] == "a"
-    assert record.numbers["resource"] == "cpu"
-    amounts = [record.numbers[key] for key in ("used", "request", "limit")]
+    refusal = ssn.policy.allocatable(0, task)
+    assert not refusal
+    assert refusal.why is Why.OVER_QUOTA
+    assert refusal.numbers["at"] == "a"
+    assert refusal.numbers["resource"] == "cpu"
+    amounts = [refusal.numbers[key] for key in ("used", "request", "limit")]
     assert amounts == [1000.0, 20000.0, 12000.0]
 
 

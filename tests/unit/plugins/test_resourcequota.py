@@ -3,7 +3,7 @@
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.framework.records import Stage, Why
+from pumice.framework.refusals import Why
 from pumice.plugins.resourcequota import ResourceQuotas
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod_group, queue
@@ -106,11 +106,10 @@ def test_a_refusal_says_which_quota_and_how_much(open_session):
     bound = quota("team", hard={"requests.cpu": "8"}, used={"requests.cpu": "6500m"})
     world = [queue("default"), node("n"), bound, wants("a", **{"requests.cpu": 2})]
     ssn = open_session(world, ResourceQuotas())
-    assert not ssn.policy.job_enqueueable(0)
-    ssn.records.note_refused(0, Stage.ENQUEUE, Why.NOT_ENQUEUED)
-    record = ssn.records.by_job[0]
-    assert record.why is Why.OVER_QUOTA
-    assert record.numbers == {
+    refusal = ssn.policy.job_enqueueable(0)
+    assert not refusal
+    assert refusal.why is Why.OVER_QUOTA
+    assert refusal.numbers == {
         "queue": 0,
         "at": "resource quota team",
         "resource": "requests.cpu",

@@ -15,7 +15,8 @@ import numpy as np
 
 from pumice.core.views import Job
 from pumice.framework.job_placement import JobMemory, JobPlacement
-from pumice.framework.records import Stage, Why
+from pumice.framework.records import Stage
+from pumice.framework.refusals import Why
 from pumice.framework.statement import Moves, Statement
 from pumice.framework.topology.domains import Domain
 from pumice.framework.topology.equal_domains import EqualDomains

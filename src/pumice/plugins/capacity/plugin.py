@@ -14,9 +14,9 @@ from pumice.framework.admission import Reservations, elastic_by_queue
 from pumice.framework.arguments import arg
 from pumice.framework.columns import Queues
 from pumice.framework.eviction.gang_eviction import GangEviction
-from pumice.framework.plugin import PERMIT, REJECT, Plugin
+from pumice.framework.plugin import Plugin, Refusal, Verdict, Vote, Why
 from pumice.framework.plugin_session import PluginSession
-from pumice.framework.records import Why
+from pumice.framework.refusals import over_quota
 from pumice.plugins.capacity.limits import Limits
 from pumice.plugins.capacity.reclaim import Reclaim
 from pumice.plugins.capacity.tree import LEAF, MISPLACED, QueueTree
@@ -47,7 +47,6 @@ class Capacity(Plugin, name="capacity"):
         """Draw the tree, set every queue's limits, and sum up what is reserved."""
         snapshot = ssn.snapshot
         self._snapshot, self._queues = snapshot, snapshot.queues
-        self._records = ssn.records
         if self.hierarchy:
             self._tree = QueueTree.grow(snapshot)
             self._limits = Limits.of_tree(snapshot, ssn.total, self._tree)
@@ -135,38 +134,34 @@ class Capacity(Plugin, name="capacity"):
 
     # Limits
 
-    def allocatable(self, queue: Queue, task: Task) -> bool:
+    def allocatable(self, queue: Queue, task: Task) -> Verdict:
         """Let an open leaf take a task that keeps it and all above it within their limits."""
-        return self._may_take(queue.row, task.job) and self._leaves_room(
-            queue.row, task.job, task.request[:, 0], self._queues.allocated_or_pipelined
-        )
+        used = self._queues.allocated_or_pipelined
+        return self._may_take(queue.row) and self._leaves_room(queue.row, task.request[:, 0], used)
 
-    def job_enqueueable(self, job: Job) -> int:
+    def job_enqueueable(self, job: Job) -> Vote:
         """Permit a job that fits beside what its queue, and all above it, hold and reserve."""
-        if not self._may_take(job.queue, job.row):
-            return REJECT
-        request = job.min_resources
+        takes, request = self._may_take(job.queue), job.min_resources
+        if request is None or not takes:
+            return takes
         used = self._queues.allocated_or_pipelined + self._inqueue - self._elastic
-        if request is None or self._leaves_room(job.queue, job.row, request, used):
-            return PERMIT
-        return REJECT
+        return self._leaves_room(job.queue, request, used)
 
     def on_enqueued(self, job: Job) -> None:
         """Reserve what the job needs, whoever let it in."""
         if job.min_resources is not None:
             self._inqueue[:, job.queue] += self._reservations.of_job(job.row)
 
-    def _may_take(self, queue: int, job: int) -> bool:
-        """Say whether a queue takes new work at all."""
+    def _may_take(self, queue: int) -> Verdict:
+        """Return whether a queue takes new work at all."""
         if not self._queues.open[queue]:
-            self._records.refuse(job, Why.QUEUE_CLOSED, queue=queue)
-            return False
+            return Refusal(Why.QUEUE_CLOSED, {"queue": queue})
         problem = self.problems.get(self._queues.names[queue])
-        if problem is not None:
-            self._records.refuse(job, Why.QUEUE_MISPLACED, queue=queue, problem=problem)
-        return problem is None
+        if problem is None:
+            return True
+        return Refusal(Why.QUEUE_MISPLACED, {"queue": queue, "problem": problem})
 
-    def _leaves_room(self, queue: int, job: int, request: Column, used: Column) -> bool:
+    def _leaves_room(self, queue: int, request: Column, used: Column) -> Verdict:
         """Test a request in a queue and all above it; ``used`` is what each queue uses (R, Q)."""
         chain = self._tree.chain(queue)
         held, limit = used @ chain.members, self._limits.real[:, chain.rows]
@@ -174,16 +169,16 @@ class Capacity(Plugin, name="capacity"):
         over[PODS] = False
         if not over.any():
             return True
-        first = int(over.any(axis=0).argmax())
-        self._records.quota(
-            job,
-            held[:, first],
-            request,
-            limit[:, first],
+        at = int(over.any(axis=0).argmax())
+        row = int(over[:, at].argmax())
+        return over_quota(
+            self._snapshot.resources.names[row],
+            held[row, at],
+            request[row],
+            limit[row, at],
             queue=queue,
-            at=self._queues.names[chain.rows[first]],
+            at=self._queues.names[chain.rows[at]],
         )
-        return False
 
     # Reclaim
 
