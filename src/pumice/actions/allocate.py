@@ -22,7 +22,9 @@ class Allocation:
 
     def __init__(self, ssn: Session) -> None:
         self._ssn = ssn
-        self._remember_errors = arguments_of(ssn, "allocate", AllocateArguments).remember_errors
+        self._remember_errors = arguments_of(
+            ssn.action_arguments, "allocate", AllocateArguments
+        ).remember_errors
         self._tasks: dict[int, deque[int]] = {}
         self._memory = ssn.job_memory
         self._search = DomainSearch(ssn, remember_errors=self._remember_errors)

@@ -68,7 +68,9 @@ def _place(ssn: Session, job: int, row: int) -> None:
     if not ssn.policy.job_ready(job):
         return
     status = ssn.snapshot.tasks.status
-    ssn.bind([each for each in ssn.snapshot.jobs.tasks[job] if status[each] == Status.ALLOCATED])
+    ssn.intents.bind(
+        [each for each in ssn.snapshot.jobs.tasks[job] if status[each] == Status.ALLOCATED]
+    )
     ssn.records.note(job, Stage.DONE, Why.SCHEDULED)
 
 

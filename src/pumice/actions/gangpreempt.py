@@ -6,4 +6,4 @@ from pumice.framework.session import Session
 
 def gangpreempt(ssn: Session) -> None:
     """Evict bundles of tasks of lower priority until a starving job can be placed as a whole."""
-    GangEvictor(ssn, "gangpreempt", reclaims=False).run()
+    GangEvictor(ssn, "gangpreempt", ssn.action_arguments, reclaims=False).run()

@@ -6,4 +6,4 @@ from pumice.framework.session import Session
 
 def gangreclaim(ssn: Session) -> None:
     """Evict bundles of tasks of other queues until a starving job can be placed as a whole."""
-    GangEvictor(ssn, "gangreclaim", reclaims=True).run()
+    GangEvictor(ssn, "gangreclaim", ssn.action_arguments, reclaims=True).run()

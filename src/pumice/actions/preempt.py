@@ -45,7 +45,7 @@ class Preemption:
     def __init__(self, ssn: Session) -> None:
         self._ssn = ssn
         self._snapshot = ssn.snapshot
-        arguments = arguments_of(ssn, "preempt", PreemptArguments)
+        arguments = arguments_of(ssn.action_arguments, "preempt", PreemptArguments)
         self._remember = arguments.remember_errors
         self._candidates = Candidates(ssn, (Status.RUNNING, Status.BOUND))
         self._refused: dict[tuple[int, int], Mask] = {}

@@ -35,7 +35,7 @@ class DryRun:
         self._ssn = ssn
         self._snapshot = ssn.snapshot
         self._candidates = candidates
-        arguments = arguments_of(ssn, "preempt", PreemptArguments)
+        arguments = arguments_of(ssn.action_arguments, "preempt", PreemptArguments)
         self._percentage = arguments.percentage
         self._at_least = arguments.at_least
         self._at_most = arguments.at_most

@@ -1,12 +1,10 @@
 """Arguments of actions (``configurations`` in the scheduler's file), declared like a plugin's."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 from pumice.framework.arguments import arg, bind_arguments
-
-if TYPE_CHECKING:
-    from pumice.framework.session import Session
 
 _ERROR_CACHE = "skip a node for a role that it refused before"
 
@@ -78,7 +76,7 @@ ACTION_ARGUMENTS: dict[str, type] = {
 _T = TypeVar("_T")
 
 
-def arguments_of(ssn: "Session", action: str, cls: type[_T]) -> _T:
+def arguments_of(configured: Mapping[str, Any], action: str, cls: type[_T]) -> _T:
     """Read an action's arguments; what cannot be used leaves the default."""
-    fields, _ = bind_arguments(cls, ssn.action_arguments.get(action, {}))
+    fields, _ = bind_arguments(cls, configured.get(action, {}))
     return cls(**fields)

@@ -80,7 +80,7 @@ def _tell_misplaced(ssn: Session) -> None:
 def _moves(ssn: Session) -> Decisions:
     """Write down where tasks go."""
     decisions = Decisions()
-    for intent in ssn.intents:
+    for intent in ssn.intents.made:
         if isinstance(intent, Bind):
             decisions.binds[intent.pod] = intent.node
         elif isinstance(intent, Evict):
@@ -93,7 +93,7 @@ def _moves(ssn: Session) -> Decisions:
     tasks, names = ssn.snapshot.tasks, ssn.snapshot.nodes.names
     for row in np.flatnonzero(tasks.status == Status.PIPELINED).tolist():
         decisions.pipelined[tasks.keys[row]] = names[tasks.node[row]]
-    for row, node in ssn.nominations.items():
+    for row, node in ssn.intents.nominations.items():
         if node != NOWHERE and tasks.status[row] == Status.PIPELINED:
             decisions.nominated[tasks.keys[row]] = names[node]
     return decisions

@@ -4,47 +4,44 @@ Used by gang's condition and by the outcome of a session.  Decides nothing.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from pumice.core.status import Status
 from pumice.core.views import Job
-
-if TYPE_CHECKING:
-    from pumice.framework.session import Session
+from pumice.framework.session_state import SessionState
 
 
-def gang_message(ssn: "Session", job: Job) -> str:
+def gang_message(state: SessionState, job: Job) -> str:
     """Say how many tasks a gang lacks, and why."""
-    lacking = job.min_member - job.ready - len(_schedulable(ssn, job))
-    return f"{lacking}/{len(job.tasks)} tasks in gang unschedulable: {fit_error(ssn, job)}"
+    lacking = job.min_member - job.ready - len(_schedulable(state, job))
+    return f"{lacking}/{len(job.tasks)} tasks in gang unschedulable: {fit_error(state, job)}"
 
 
-def fit_error(ssn: "Session", job: Job) -> str:
+def fit_error(state: SessionState, job: Job) -> str:
     """Count a job's tasks by status, its pending ones by reason, and tell the first reason."""
     counts = {Status(code).label: n for code, n in enumerate(job.counts) if n}
     is_ready = job.ready + job.pending_best_effort >= job.min_member
-    state = "pod group is ready" if is_ready else "pod group is not ready"
-    text = f"{state}, {_histogram({**counts, 'minAvailable': job.min_member})}"
+    standing = "pod group is ready" if is_ready else "pod group is not ready"
+    text = f"{standing}, {_histogram({**counts, 'minAvailable': job.min_member})}"
     pending = counts.get(Status.PENDING.label, 0)
     if pending:
-        placeable = len(_schedulable(ssn, job))
+        placeable = len(_schedulable(state, job))
         reasons = {"Schedulable": placeable, "Unschedulable": pending - placeable}
         text += f"; Pending: {_histogram({name: n for name, n in reasons.items() if n})}"
-    return text + _origin(ssn, job.tasks)
+    return text + _origin(state, job.tasks)
 
 
-def _schedulable(ssn: "Session", job: Job) -> list[int]:
+def _schedulable(state: SessionState, job: Job) -> list[int]:
     """List pending tasks for which a node was found before the gang was given up."""
-    given_up = ssn.records.given_up
+    given_up = state.records.given_up
     if not given_up:
         return []
-    status = ssn.snapshot.tasks.status
+    status = state.snapshot.tasks.status
     return [row for row in job.tasks if status[row] == Status.PENDING and row in given_up]
 
 
-def _origin(ssn: "Session", rows: Iterable[int]) -> str:
+def _origin(state: SessionState, rows: Iterable[int]) -> str:
     """Tell why the first task that found no node found none."""
-    no_fit, tasks = ssn.records.no_fit, ssn.snapshot.tasks
+    no_fit, tasks = state.records.no_fit, state.snapshot.tasks
     found = [row for row in rows if row in no_fit]
     found.sort(key=lambda row: (int(tasks.index[row]), tasks.keys[row]))
     row = next((row for row in found if no_fit[row]), found[0] if found else None)
@@ -54,7 +51,7 @@ def _origin(ssn: "Session", rows: Iterable[int]) -> str:
     if reasons:
         n = sum(reasons.values())
         return f". Origin reason is {name}: 0/{n} nodes are unavailable: {_histogram(reasons)}."
-    role = ssn.task(row).role
+    role = state.task(row).role
     skipped = f"Task {name} with role spec {role} has already predicated failed, skip"
     return f". Origin reason is {name}: {skipped}"
 

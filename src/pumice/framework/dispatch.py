@@ -176,18 +176,17 @@ def guard(
 ) -> Ask:
     """Wrap a method of a plugin: what it raises is noted, and a safe answer is given instead."""
     method = getattr(plugin, name)
-    n_reasons = len(plugin.reasons)
 
     def call(*args: Any) -> Any:
         try:
             found = method(*args)
             if check is not None:
-                wanted = check(found, args, n_reasons)
+                wanted = check(found, args, plugin.reasons)
                 if wanted:
                     raise BadHookResultError(plugin.name, name, wanted=wanted, found=found)  # noqa: TRY301
             return found  # noqa: TRY300
         except Exception as error:  # noqa: BLE001  # a plugin is foreign code
             failures.note(plugin.name, name, error)
-            return answer.safe(args, n_reasons)
+            return answer.safe(args, plugin.reasons)
 
     return call

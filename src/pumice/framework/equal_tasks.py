@@ -8,7 +8,6 @@ made.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +18,8 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE, Ints
 from pumice.core.views import Nodes, Task
 from pumice.framework.placing import Fit, Placing
-from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Verdict
-
-if TYPE_CHECKING:
-    from pumice.framework.session import Session
+from pumice.framework.session_state import SessionState
 
 SHORTEST = 4
 """Shorter runs cost more than they save."""
@@ -200,7 +196,7 @@ def pick_run(placing: Placing, task: Task, n: int, allowed: Mask | None) -> list
 
 
 def equal_run(
-    ssn: "Session",
+    state: SessionState,
     tasks: list[int],
     is_done: Callable[[], Verdict],
     most: Callable[[], int] | None = None,
@@ -212,25 +208,25 @@ def equal_run(
     nor a job less ready.
     """
     rows = np.asarray(tasks, dtype=np.intp)
-    table = ssn.snapshot.tasks
+    table = state.snapshot.tasks
     same = (table.shape[rows] == table.shape[rows[0]]) & (table.role[rows] == table.role[rows[0]])
     same &= table.nominated[rows] == NOWHERE
     n = len(rows) if same.all() else int(np.argmin(same))
     if most is not None:
         n = min(n, most())
-    elif ssn.topology.has_policy(int(table.job[rows[0]])):
+    elif state.topology.has_policy(int(table.job[rows[0]])):
         return 0
-    if n < SHORTEST or not is_plain(ssn, tasks[0]):
+    if n < SHORTEST or not is_plain(state, tasks[0]):
         return 0
-    task = Task(ssn.snapshot, tasks[0])
-    n = _alike(ssn, tasks[:n])
+    task = Task(state.snapshot, tasks[0])
+    n = _alike(state, tasks[:n])
 
     def accepted(k: int) -> Verdict:
-        with _imagine(ssn.snapshot, task, k - 1):
-            return ssn.policy.allocatable(task.queue, task)
+        with _imagine(state.snapshot, task, k - 1):
+            return state.policy.allocatable(task.queue, task)
 
     def unfinished(k: int) -> bool:
-        with _imagine(ssn.snapshot, task, k):
+        with _imagine(state.snapshot, task, k):
             return not is_done()
 
     n = longest(n, accepted)
@@ -238,22 +234,22 @@ def equal_run(
     return n if n >= SHORTEST else 0
 
 
-def _alike(ssn: "Session", tasks: list[int]) -> int:
+def _alike(state: SessionState, tasks: list[int]) -> int:
     """Say how many of the first tasks get the same answers as the first one."""
-    for vary_by in ssn.placing.varying:
-        first = vary_by(Task(ssn.snapshot, tasks[0]))
+    for vary_by in state.placing.varying:
+        first = vary_by(Task(state.snapshot, tasks[0]))
         for i in range(1, len(tasks)):
-            if vary_by(Task(ssn.snapshot, tasks[i])) != first:
+            if vary_by(Task(state.snapshot, tasks[i])) != first:
                 tasks = tasks[:i]
                 break
     return len(tasks)
 
 
-def is_plain(ssn: "Session", row: int) -> bool:
+def is_plain(state: SessionState, row: int) -> bool:
     """Tell tasks whose answers follow from node rows alone, also while copies of it are placed."""
-    if ssn.hooks.tiers(Plugin.on_place) or not all(plugin.by_row for plugin in ssn.plugins):
+    if not state.policy.by_row:
         return False
-    snapshot = ssn.snapshot
+    snapshot = state.snapshot
     group = snapshot.jobs.groups[snapshot.tasks.job[row]].spec
     if group.min_task_member:
         return False

@@ -5,16 +5,14 @@ Rendered from records; a job that no action looked at is told apart from one tha
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pumice.api.quantity import format_quantity
 from pumice.core.status import Status
 from pumice.core.views import Job
 from pumice.framework.records import Stage
 from pumice.framework.refusals import Why
-
-if TYPE_CHECKING:
-    from pumice.framework.session import Session
+from pumice.framework.session import Session
 
 Numbers = Mapping[str, Any]
 _NAMED = 3
@@ -25,7 +23,7 @@ _LONG = 7
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
-def explain(ssn: "Session", job: Job) -> str:
+def explain(ssn: Session, job: Job) -> str:
     """Say why a job still waits; empty if it has nothing pending and its pods are all made."""
     pending = job.counts[Status.PENDING]
     unmade = not len(job.tasks) and ssn.is_pending(job.row)
@@ -43,7 +41,7 @@ def explain(ssn: "Session", job: Job) -> str:
     return sentence
 
 
-def _not_reached(ssn: "Session", job: Job) -> str:
+def _not_reached(ssn: Session, job: Job) -> str:
     if ssn.is_pending(job.row) and "enqueue" in ssn.actions:
         return "not enqueued yet"
     if ssn.snapshot.tasks.gated[job.tasks].any():
@@ -71,7 +69,7 @@ def _counts_bytes(name: str) -> bool:
     return name in ("memory", "storage", "ephemeral-storage") or name.startswith("hugepages-")
 
 
-def _quota(ssn: "Session", numbers: Numbers) -> str:
+def _quota(ssn: Session, numbers: Numbers) -> str:
     if "resource" not in numbers:
         return f"queue {_queue(ssn, numbers)} takes no more"
     resource = numbers["resource"]
@@ -84,7 +82,7 @@ def _quota(ssn: "Session", numbers: Numbers) -> str:
     )
 
 
-def _nodes(ssn: "Session", numbers: Numbers) -> str:
+def _nodes(ssn: Session, numbers: Numbers) -> str:
     nodes, need, idle = numbers["nodes"], numbers["need"], numbers["idle"]
     counted = ", ".join(f"{n} {text}" for text, n in sorted(nodes.items()))
     sentence = f"no node fits {numbers['task']}: 0 of {ssn.snapshot.nodes.n} nodes"
@@ -97,26 +95,26 @@ def _nodes(ssn: "Session", numbers: Numbers) -> str:
     return f"{sentence} ({counted or 'none was tried'}){compared}"
 
 
-def _leaving(_: "Session", numbers: Numbers) -> str:
+def _leaving(_: Session, numbers: Numbers) -> str:
     victims = numbers["victims"]
     more = f" and {len(victims) - _NAMED} more" if len(victims) > _NAMED else ""
     named = f": {', '.join(victims[:_NAMED])}{more}" if victims else ""
     return f"waiting for pods that leave to make room{named}"
 
 
-def _domains(_: "Session", numbers: Numbers) -> str:
+def _domains(_: Session, numbers: Numbers) -> str:
     limit = numbers["limit"]
     reach = "" if limit is None else f" up to tier {limit}"
     large, total = numbers["large"], numbers["total"]
     return f"no network domain{reach} takes it: {large} of {total} look large enough"
 
 
-def _queue(ssn: "Session", numbers: Numbers) -> str:
+def _queue(ssn: Session, numbers: Numbers) -> str:
     queue = numbers.get("queue")
     return "its queue" if queue is None else ssn.snapshot.queues.names[queue]
 
 
-_SENTENCES: dict[Why, Callable[["Session", Numbers], str]] = {
+_SENTENCES: dict[Why, Callable[[Session, Numbers], str]] = {
     Why.NOT_VALID: lambda _, n: f"not valid: {n['problem']}",
     Why.NOT_ENQUEUED: lambda ssn, n: f"not enqueued: queue {_queue(ssn, n)} or the cluster is full",
     Why.NOT_TAKEN: lambda *_: "no configured action places its pods",

@@ -6,7 +6,7 @@ do; it may raise on an answer that cannot even be looked at.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,8 +16,9 @@ from pumice.core.views import ALL
 from pumice.framework.refusals import REJECT, Reason, Refusal
 
 Args = tuple[Any, ...]
-Check = Callable[[Any, Args, int], str]
-"""Looks at an answer, what was asked, and how many reasons the plugin states."""
+Reasons = Sequence[Reason]
+Check = Callable[[Any, Args, Reasons], str]
+"""Looks at an answer, what was asked, and the reasons that the plugin states."""
 _NUMBERS: Final = "biuf"
 _CODES: Final = "biu"
 _NUMBER: Final = (int, float, np.number)
@@ -39,30 +40,30 @@ class Answer:
     """The part that plugins of Pumice itself are held to; the tests hold them to the rest."""
     exact: Check | None = None
     """What the conformance tests ask for where that is more than ``check``."""
-    safe: Callable[[Args, int], Any] = _nothing
+    safe: Callable[[Args, Reasons], Any] = _nothing
     """What a plugin that failed is taken to have said: told what was asked and its reasons."""
 
 
 # Nodes
 
 
-def _size(found: Any, args: Args, _: int) -> str:
+def _size(found: Any, args: Args, _: Reasons) -> str:
     n = len(args[1])
     return "" if found is None or getattr(found, "shape", None) == (n,) else f"{n} answers"
 
 
-def _known_codes(found: Any, args: Args, reasons: int) -> str:
+def _known_codes(found: Any, args: Args, reasons: Reasons) -> str:
     if found is None or _size(found, args, reasons):
         return _size(found, args, reasons)
     kind = found.dtype.kind
     if kind not in _CODES:
         return "an array of true or false, or of codes"
-    if kind != "b" and len(found) and (found.min() < 0 or found.max() > reasons):
-        return f"codes from 0 to {reasons}, the number of its reasons"
+    if kind != "b" and len(found) and (found.min() < 0 or found.max() > len(reasons)):
+        return f"codes from 0 to {len(reasons)}, the number of its reasons"
     return ""
 
 
-def _exact_codes(found: Any, args: Args, reasons: int) -> str:
+def _exact_codes(found: Any, args: Args, reasons: Reasons) -> str:
     if found is None or _no_array(found, args):
         return "" if found is None else _no_array(found, args)
     kind = found.dtype.kind
@@ -70,8 +71,8 @@ def _exact_codes(found: Any, args: Args, reasons: int) -> str:
         return "" if found.all() or reasons else "a plugin that states a reason"
     if kind not in "iu":
         return "booleans or numbers of reasons"
-    good = ((found >= 0) & (found <= reasons)).all()
-    return "" if good else f"numbers of {reasons} reasons"
+    good = ((found >= 0) & (found <= len(reasons))).all()
+    return "" if good else f"numbers of {len(reasons)} reasons"
 
 
 def _no_array(found: Any, args: Args) -> str:
@@ -80,12 +81,12 @@ def _no_array(found: Any, args: Args) -> str:
     return "" if good else f"an array of {n}"
 
 
-def _plugin_failed(args: Args, reasons: int) -> Any:
+def _plugin_failed(args: Args, reasons: Reasons) -> Any:
     """Let no node through; the reason is the one behind those that the plugin states."""
-    return np.full(len(args[1]), reasons + 1, dtype=np.int16)
+    return np.full(len(args[1]), len(reasons) + 1, dtype=np.int16)
 
 
-def _scores(found: Any, args: Args, _: int) -> str:
+def _scores(found: Any, args: Args, _: Reasons) -> str:
     """Look at the numbers only where all nodes are asked: that is seldom."""
     if found is None:
         return ""
@@ -96,7 +97,7 @@ def _scores(found: Any, args: Args, _: int) -> str:
     return f"{n} finite numbers" if odd else ""
 
 
-def _finite_scores(found: Any, args: Args, _: int) -> str:
+def _finite_scores(found: Any, args: Args, _: Reasons) -> str:
     if found is None:
         return ""
     n = len(args[1])
@@ -105,7 +106,7 @@ def _finite_scores(found: Any, args: Args, _: int) -> str:
     return "" if _is_finite(found) else f"{n} finite numbers"
 
 
-def _exact_scores(found: Any, args: Args, _: int) -> str:
+def _exact_scores(found: Any, args: Args, _: Reasons) -> str:
     if found is None or _no_array(found, args):
         return "" if found is None else _no_array(found, args)
     if found.dtype.kind not in "fiu":
@@ -121,7 +122,7 @@ def _reason(found: Any, *_: Any) -> str:
     return "" if found is None or isinstance(found, Reason) else "a Reason or None"
 
 
-def _candidate(found: Any, args: Args, _: int) -> str:
+def _candidate(found: Any, args: Args, _: Reasons) -> str:
     if found is None:
         return ""
     whole = isinstance(found, int | np.integer) and not isinstance(found, bool)
@@ -131,12 +132,12 @@ def _candidate(found: Any, args: Args, _: int) -> str:
 # Orders
 
 
-def _keys(found: Any, args: Args, _: int) -> str:
+def _keys(found: Any, args: Args, _: Reasons) -> str:
     n = len(args[0])
     return "" if np.shape(found)[-1:] == (n,) else f"{n} keys"
 
 
-def _finite_keys(found: Any, args: Args, reasons: int) -> str:
+def _finite_keys(found: Any, args: Args, reasons: Reasons) -> str:
     wanted = _keys(found, args, reasons)
     if wanted:
         return wanted
@@ -179,25 +180,25 @@ def _exact_text(found: Any, *_: Any) -> str:
     return "" if isinstance(found, str) else "a text"
 
 
-def _mask(found: Any, args: Args, _: int) -> str:
+def _mask(found: Any, args: Args, _: Reasons) -> str:
     n = len(args[1])
     return "" if found is None or len(found) == n else f"a mask of {n}"
 
 
-def _true_mask(found: Any, args: Args, reasons: int) -> str:
+def _true_mask(found: Any, args: Args, reasons: Reasons) -> str:
     wanted = _mask(found, args, reasons)
     if wanted or found is None or not len(found):
         return wanted
     return "" if np.asarray(found).dtype.kind in _CODES else "a mask of true and false"
 
 
-def _exact_mask(found: Any, args: Args, _: int) -> str:
+def _exact_mask(found: Any, args: Args, _: Reasons) -> str:
     n, mask = len(args[-1]), np.asarray(found)
     good = found is None or (mask.shape == (n,) and mask.dtype == np.bool_)
     return "" if good else f"{n} times true or false"
 
 
-def _rows(found: Any, args: Args, _: int) -> str:
+def _rows(found: Any, args: Args, _: Reasons) -> str:
     whole = isinstance(found, _SEVERAL) and all(isinstance(x, int | np.integer) for x in found)
     good = whole and set(args[0]).issuperset(found)
     return "" if good else "a list of some of the tasks"
@@ -214,7 +215,7 @@ def _levels(found: Any, *_: Any) -> str:
     return "" if good else "lists of domains, level by level"
 
 
-def _domain_scores(found: Any, args: Args, _: int) -> str:
+def _domain_scores(found: Any, args: Args, _: Reasons) -> str:
     n = len(args[1])
     good = found is None or (getattr(found, "shape", None) == (n,) and _is_finite(found))
     return "" if good else f"{n} finite numbers, or None"

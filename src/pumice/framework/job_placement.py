@@ -6,7 +6,6 @@ Shared by allocate and by everything that tries a job on a part of the cluster.
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,10 +18,8 @@ from pumice.framework.placing import NO_ROOM, Fit
 from pumice.framework.records import Stage
 from pumice.framework.refusals import Reason, Verdict, Why
 from pumice.framework.roles import READY, count_roles
+from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Statement
-
-if TYPE_CHECKING:
-    from pumice.framework.session import Session
 
 
 @dataclass
@@ -39,7 +36,7 @@ class JobMemory:
 class JobPlacement:
     """Places tasks of one job in order; what it cannot place is gone for the cycle."""
 
-    ssn: "Session"
+    state: SessionState
     job: int
     tasks: deque[int]
     memory: JobMemory
@@ -76,7 +73,7 @@ class JobPlacement:
         Volcano: a heap sifts when an element leaves it, so the next task is known before the
         one that left is placed.
         """
-        tasks, ordering = self.tasks, self.ssn.ordering
+        tasks, ordering = self.tasks, self.state.ordering
         row = tasks.popleft()
         if tasks and self.job in ordering.moving_jobs:
             first = ordering.first_task(tasks)
@@ -88,11 +85,11 @@ class JobPlacement:
         """Place equal tasks at the head of the line all at once, as far as there is room now."""
         if len(self.tasks) < SHORTEST or not self._may_run():
             return False
-        ssn, task = self.ssn, Task(self.ssn.snapshot, self.tasks[0])
-        n = equal_run(ssn, list(self.tasks), self.is_done, self.most)
+        state, task = self.state, Task(self.state.snapshot, self.tasks[0])
+        n = equal_run(state, list(self.tasks), self.is_done, self.most)
         picks: list[int] = []
-        if n and ssn.policy.filter_task(task) is None:
-            picks = pick_run(ssn.placing, task, n, self.allowed)
+        if n and state.policy.filter_task(task) is None:
+            picks = pick_run(state.placing, task, n, self.allowed)
         if not picks:
             self._one_by_one.add(task.shape.id)
             return False
@@ -101,37 +98,37 @@ class JobPlacement:
 
     def _may_run(self) -> bool:
         """Say whether the first tasks may be placed together."""
-        ssn, table = self.ssn, self.ssn.snapshot.tasks
+        state, table = self.state, self.state.snapshot.tasks
         first = self.tasks[0]
         role = int(table.role[first])
         return (
             int(table.shape[first]) not in self._one_by_one
             and self.on_placed is None
             and (role == NOWHERE or role not in self.memory.failed_roles)
-            and self.job not in ssn.ordering.moving_jobs
+            and self.job not in state.ordering.moving_jobs
             and not self._is_mixed(role)
         )
 
     def _try(self, row: int, stmt: Statement) -> bool | None:
         """Place one task; False if no node would have it, None if it was not even tried."""
-        ssn, task = self.ssn, Task(self.ssn.snapshot, row)
+        state, task = self.state, Task(self.state.snapshot, row)
         self._stop = False
-        queue = int(ssn.snapshot.jobs.queue[self.job])
-        allowed = ssn.policy.allocatable(queue, task)
+        queue = int(state.snapshot.jobs.queue[self.job])
+        allowed = state.policy.allocatable(queue, task)
         if not allowed:
-            ssn.records.note_refused(
+            state.records.note_refused(
                 self.job, Stage.QUOTA, allowed, Why.OVER_QUOTA, task=task.key, queue=queue
             )
             return None
-        role = int(ssn.snapshot.tasks.role[row])
+        role = int(state.snapshot.tasks.role[row])
         if role != NOWHERE and role in self.memory.failed_roles:
-            ssn.records.no_fit.setdefault(row, {})
-            ssn.records.barred[row] = None
+            state.records.no_fit.setdefault(row, {})
+            state.records.barred[row] = None
             return None
-        reason = ssn.policy.filter_task(task)
+        reason = state.policy.filter_task(task)
         if reason is not None:
             return self._no_node(row, role, reason)
-        fit = ssn.placing.fit(task)
+        fit = state.placing.fit(task)
         chosen = self._choose(task, role, fit)
         if chosen is None:
             return self._no_node(row, role, fit)
@@ -146,7 +143,7 @@ class JobPlacement:
 
     def _choose(self, task: Task, role: int, fit: Fit) -> tuple[int, bool] | None:
         """Try the nominated node first, then all allowed ones."""
-        placing, snapshot = self.ssn.placing, self.ssn.snapshot
+        placing, snapshot = self.state.placing, self.state.snapshot
         nominee = int(snapshot.tasks.nominated[task.row])
         if nominee != NOWHERE and (self.allowed is None or self.allowed[nominee]):
             only = np.zeros(snapshot.nodes.n, dtype=bool)
@@ -169,7 +166,7 @@ class JobPlacement:
         if role == NOWHERE or not self.remember_errors:
             return False
         if self.memory.mixed_roles is None:
-            table, rows = self.ssn.snapshot.tasks, self.ssn.snapshot.jobs.tasks[self.job]
+            table, rows = self.state.snapshot.tasks, self.state.snapshot.jobs.tasks[self.job]
             roles: list[int] = []
             if len(rows) > 1:
                 pairs = zip(table.role[rows].tolist(), table.shape[rows].tolist(), strict=True)
@@ -179,20 +176,20 @@ class JobPlacement:
 
     def _no_node(self, row: int, role: int, why: Fit | Reason) -> bool:
         """Remember that a task found no node, and why: what nodes say, or what bars them all."""
-        ssn = self.ssn
+        state = self.state
         if role != NOWHERE:
             self.memory.failed_roles.add(role)
-        task, allowed = Task(ssn.snapshot, row), self.allowed
+        task, allowed = Task(state.snapshot, row), self.allowed
         if isinstance(why, Reason):
-            n = ssn.snapshot.nodes.n if allowed is None else int(allowed.sum())
-            ssn.records.no_node(task, {why.text: n})
+            n = state.snapshot.nodes.n if allowed is None else int(allowed.sum())
+            state.records.no_node(task, {why.text: n})
         else:
             full = why.room == NO_ROOM
-            barred, short = ssn.placing.incurable(why) & ~full, full & (why.verdict == 0)
+            barred, short = state.placing.incurable(why) & ~full, full & (why.verdict == 0)
             if allowed is not None:
                 barred, short = barred & allowed, short & allowed
-            nodes = ssn.placing.count_reasons(task, why, allowed)
-            ssn.records.no_node(task, nodes, barred, short)
+            nodes = state.placing.count_reasons(task, why, allowed)
+            state.records.no_node(task, nodes, barred, short)
         self._stop = True
         return False
 
@@ -202,7 +199,7 @@ class JobPlacement:
             return False
         if self.goes_on is not None:
             return not self.goes_on()
-        return not can_still_start(Job(self.ssn.snapshot, self.job), self.memory.failed_roles)
+        return not can_still_start(Job(self.state.snapshot, self.job), self.memory.failed_roles)
 
 
 def can_still_start(job: Job, failed_roles: set[int]) -> bool:

@@ -40,6 +40,12 @@ class Policy:
         self.reclaimable = hooks.chosen(Plugin.reclaimable)
         self.gang_evictable = hooks.chosen(Plugin.gang_evictable)
         self.victims = hooks[Plugin.victims]
+        self.on_place = hooks[Plugin.on_place]
+        self.on_evict = hooks[Plugin.on_evict]
+        self.follows_placements = bool(hooks.tiers(Plugin.on_place))
+        """Whether some plugin must be told of each placement by itself."""
+        self.by_row = not self.follows_placements and all(each.by_row for each in hooks.plugins)
+        """Whether answers about nodes follow from their rows alone."""
 
     # Jobs
 

@@ -5,16 +5,12 @@ Actions make moves only through a statement; ``commit`` turns them into intents,
 """
 
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pumice.api.intents import Evict
 from pumice.core.views import Task
-from pumice.framework.plugin import Plugin
-
-if TYPE_CHECKING:
-    from pumice.framework.session import Session
+from pumice.framework.session_state import SessionState
 
 Moves = list[tuple[int, int, bool]]
 """Placements: task, node, and whether the task is only pipelined."""
@@ -23,12 +19,11 @@ Moves = list[tuple[int, int, bool]]
 class Statement:
     """Moves since it was opened; one statement is open at a time."""
 
-    def __init__(self, ssn: "Session") -> None:
-        self._ssn = ssn
-        self._snapshot = ssn.snapshot
-        self._mark = ssn.journal.mark()
-        self._on_place = ssn.hooks[Plugin.on_place]
-        self._on_evict = ssn.hooks[Plugin.on_evict]
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
+        self._snapshot = state.snapshot
+        self._mark = state.journal.mark()
+        self._policy = state.policy
         self._moves: list[tuple[str, int]] = []
         self._evictions: dict[int, Evict] = {}
 
@@ -39,7 +34,7 @@ class Statement:
         """Put a task on a node that has room now."""
         self._snapshot.place(task, node)
         self._moves.append(("place", task))
-        self._on_place(Task(self._snapshot, task), node)
+        self._policy.on_place(Task(self._snapshot, task), node)
 
     def place_many(self, tasks: list[int], nodes: list[int]) -> None:
         """Put equal tasks of one job on nodes, all at once; for plugins that follow no moves."""
@@ -51,16 +46,15 @@ class Statement:
         self._snapshot.pipeline(task, node)
         self._moves.append(("pipeline", task))
         if freed:
-            self._ssn.journal.put(self._ssn.nominations, task, node)
-        self._on_place(Task(self._snapshot, task), node)
+            self._state.intents.nominate(task, node)
+        self._policy.on_place(Task(self._snapshot, task), node)
 
     def unpipeline(self, task: int) -> None:
         """Take a promise back."""
         node = int(self._snapshot.tasks.node[task])
         self._snapshot.unpipeline(task)
-        if task in self._ssn.nominations:
-            self._ssn.journal.put(self._ssn.nominations, task, -1)
-        self._on_evict(Task(self._snapshot, task), node)
+        self._state.intents.drop_nomination(task)
+        self._policy.on_evict(Task(self._snapshot, task), node)
 
     def evict(self, task: int, action: str, beneficiary: str = "") -> None:
         """Take a running task off its node, for the good of a pod or job if there is one."""
@@ -68,11 +62,11 @@ class Statement:
         self._snapshot.evict(task)
         self._moves.append(("evict", task))
         self._evictions[task] = Evict(self._snapshot.tasks.keys[task], action, beneficiary)
-        self._on_evict(Task(self._snapshot, task), node)
+        self._policy.on_evict(Task(self._snapshot, task), node)
 
     def checkpoint(self) -> tuple[int, int]:
         """Name this moment of the statement."""
-        return self._ssn.journal.mark(), len(self._moves)
+        return self._state.journal.mark(), len(self._moves)
 
     def moves_since(self, checkpoint: tuple[int, int]) -> Moves:
         """List the placements made since a checkpoint, so that they can be made again."""
@@ -85,7 +79,7 @@ class Statement:
 
     def repeat(self, moves: Moves) -> None:
         """Make placements that were made and taken back before."""
-        shape, quiet = self._snapshot.tasks.shape, not self._ssn.hooks.tiers(Plugin.on_place)
+        shape, quiet = self._snapshot.tasks.shape, not self._policy.follows_placements
         for (pipelined, _), some in groupby(moves, key=lambda move: (move[2], shape[move[0]])):
             batch = list(some)
             if quiet and not pipelined and len(batch) > 1:
@@ -97,13 +91,13 @@ class Statement:
     def rollback(self, checkpoint: tuple[int, int]) -> None:
         """Take back what was done since a checkpoint."""
         mark, moves = checkpoint
-        self._ssn.journal.rollback(mark)
+        self._state.journal.rollback(mark)
         del self._moves[moves:]
 
     def discard(self) -> None:
         """Take everything back."""
-        self._ssn.journal.rollback(self._mark)
-        given_up = self._ssn.records.given_up
+        self._state.journal.rollback(self._mark)
+        given_up = self._state.records.given_up
         for kind, task in self._moves:
             (given_up.add if kind == "place" else given_up.discard)(task)
         self._moves.clear()
@@ -120,8 +114,8 @@ class Statement:
             if kind == "place":
                 placed.append(task)
             elif kind == "evict":
-                self._ssn.hand_over(self._evictions[task])
-        self._ssn.records.given_up.difference_update([task for _, task in self._moves])
+                self._state.intents.evict(self._evictions[task])
+        self._state.records.given_up.difference_update([task for _, task in self._moves])
         if placed:
-            self._ssn.bind(placed)
+            self._state.intents.bind(placed)
         self._moves.clear()

@@ -70,7 +70,7 @@ class Questions:
         hook = HOOKS[method.__name__]
         found = self.ask(method, *args)
         check = hook.answer.exact or hook.answer.check
-        wanted = check(found, args, len(self.plugin.reasons)) if check is not None else ""
+        wanted = check(found, args, self.plugin.reasons) if check is not None else ""
         if wanted:
             raise BadHookResultError(self.plugin.name, hook.name, wanted=wanted, found=found)
         # an array may be a view of a column that moves
@@ -176,7 +176,7 @@ class Questions:
         """Ask which of some tasks could ever be named by a hook."""
         args = (hook.__name__, Task(self.ssn.snapshot, row), rows)
         found, check = self.ask(Plugin.bound_victims, *args), MASK.exact
-        wanted = check(found, args, 0) if check is not None else ""
+        wanted = check(found, args, ()) if check is not None else ""
         if wanted:
             raise BadHookResultError(self.plugin.name, "bound_victims", wanted=wanted, found=found)
         return None if found is None else np.asarray(found)

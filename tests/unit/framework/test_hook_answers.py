@@ -84,7 +84,7 @@ def test_a_wrong_answer_stops_nothing(hook, wrong, quiet):
     ],
 )
 def test_what_was_wanted_is_told(hook, answer, wanted):
-    assert HOOKS[hook].answer.check(answer, ([1, 2], [1, 2]), 0) == wanted
+    assert HOOKS[hook].answer.check(answer, ([1, 2], [1, 2]), ()) == wanted
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_what_was_wanted_is_told(hook, answer, wanted):
     ],
 )
 def test_right_answers_pass(hook, answer):
-    assert HOOKS[hook].answer.check(answer, ([1, 2], [1, 2]), 0) == ""
+    assert HOOKS[hook].answer.check(answer, ([1, 2], [1, 2]), ()) == ""
 
 
 def test_plugins_of_pumice_are_held_to_what_is_cheap():

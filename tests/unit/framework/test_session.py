@@ -157,7 +157,7 @@ def test_plugins_are_told_when_a_session_opens_and_closes():
             told.append(("enqueued", job.key))
 
         def on_close(self, ssn):
-            told.append(("close", len(ssn.intents)))
+            told.append(("close", len(ssn.intents.made)))
 
     ssn = open_session(CLUSTER, [Listener()])
     ssn.policy.job_enqueued(0)
@@ -227,12 +227,12 @@ def test_statements_bind_on_commit_and_leave_nothing_on_discard():
     statement.evict(1, "preempt", "default/waits")
     assert len(statement) == 2
     statement.discard()
-    assert (ssn.intents, int(ssn.snapshot.tasks.status[0])) == ([], Status.PENDING)
+    assert (ssn.intents.made, int(ssn.snapshot.tasks.status[0])) == ([], Status.PENDING)
     again = ssn.statement()
     again.evict(1, "preempt", "default/waits")
     again.place(0, 0)
     again.commit()
-    assert [type(intent).__name__ for intent in ssn.intents] == ["Evict", "Bind"]
+    assert [type(intent).__name__ for intent in ssn.intents.made] == ["Evict", "Bind"]
     assert ssn.snapshot.tasks.status[0] == Status.BINDING
     ssn.snapshot.release_session()
 
@@ -253,8 +253,8 @@ def test_a_promise_that_evictions_made_is_a_nomination():
     ssn = open_session(CLUSTER)
     statement = ssn.statement()
     statement.pipeline(0, 0, freed=True)
-    assert ssn.nominations == {0: 0}
+    assert ssn.intents.nominations == {0: 0}
     statement.unpipeline(0)
-    assert ssn.nominations == {0: -1}
+    assert ssn.intents.nominations == {0: -1}
     statement.discard()
-    assert ssn.nominations == {}
+    assert ssn.intents.nominations == {}

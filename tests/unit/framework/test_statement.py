@@ -40,9 +40,12 @@ def test_commit_hands_over_in_the_order_of_the_moves(ssn, row):
     stmt.pipeline(row("a"), 0, freed=True)
     stmt.place(row("b"), 0)
     stmt.commit()
-    assert ssn.intents == [Evict("default/runs", "preempt", "default/a"), Bind("default/b", "n1")]
+    assert ssn.intents.made == [
+        Evict("default/runs", "preempt", "default/a"),
+        Bind("default/b", "n1"),
+    ]
     assert status(ssn, row("b")) is Status.BINDING
-    assert ssn.nominations == {row("a"): 0}
+    assert ssn.intents.nominations == {row("a"): 0}
 
 
 def test_discard_takes_everything_back(ssn, row):
@@ -52,8 +55,8 @@ def test_discard_takes_everything_back(ssn, row):
     stmt.pipeline(row("a"), 0, freed=True)
     stmt.place(row("b"), 0)
     stmt.discard()
-    assert ssn.intents == []
-    assert ssn.nominations == {}
+    assert ssn.intents.made == []
+    assert ssn.intents.nominations == {}
     assert status(ssn, row("runs")) is Status.RUNNING
     assert (ssn.snapshot.nodes.books == before).all()
 
@@ -65,7 +68,7 @@ def test_a_rollback_goes_back_to_its_checkpoint_only(ssn, row):
     stmt.place(row("b"), 0)
     stmt.rollback(here)
     stmt.commit()
-    assert ssn.intents == [Bind("default/a", "n1")]
+    assert ssn.intents.made == [Bind("default/a", "n1")]
     assert status(ssn, row("b")) is Status.PENDING
 
 
@@ -75,7 +78,7 @@ def test_a_promise_taken_back_nominates_nobody(ssn, row):
     stmt.commit()
     ssn.statement().unpipeline(row("a"))
     assert status(ssn, row("a")) is Status.PENDING
-    assert ssn.nominations == {row("a"): -1}
+    assert ssn.intents.nominations == {row("a"): -1}
 
 
 def test_who_gave_a_place_back_is_remembered_until_a_commit(ssn, row):

@@ -82,7 +82,7 @@ def told(objects, name="p", *, where=0, **fields):
     """Place a pod and give what will be written on it."""
     _, ssn = opened(objects, **fields)
     ssn.statement().place(task_of(ssn, name).row, where)
-    return dict(ssn.annotations.get(task_of(ssn, name).row, {}))
+    return dict(ssn.intents.annotations.get(task_of(ssn, name).row, {}))
 
 
 @pytest.mark.parametrize("fields", [{}, {"vgpu": True, "weight": 2}, {"gpu_sharing": True}])
@@ -188,7 +188,7 @@ def test_cards_are_taken_back_when_a_placement_is_discarded_or_a_pod_evicted():
     assert plugin.filter_nodes(task_of(ssn, "b"), ssn.nodes()).tolist() == [FITS]
     stmt.discard()
     assert plugin._held == {0: ()}
-    assert ssn.annotations == {}
+    assert ssn.intents.annotations == {}
 
 
 # Virtual cards

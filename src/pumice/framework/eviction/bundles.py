@@ -7,7 +7,6 @@ it, so it goes complete or not at all.
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +19,7 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.roles import READY, count_roles, minima
-
-if TYPE_CHECKING:
-    from pumice.framework.session import Session
+from pumice.framework.session_state import SessionState
 
 
 @dataclass(slots=True)
@@ -34,9 +31,9 @@ class Bundle:
     is_whole: bool
 
 
-def candidates(ssn: "Session", eviction: GangEviction) -> dict[int, list[int]]:
+def candidates(state: SessionState, eviction: GangEviction) -> dict[int, list[int]]:
     """Find the tasks on a domain's nodes that may be asked for, by job."""
-    snapshot = ssn.snapshot
+    snapshot = state.snapshot
     tasks, jobs, queues = snapshot.tasks, snapshot.jobs, snapshot.queues
     statuses = [Status.RUNNING] if eviction.reclaims else [Status.RUNNING, Status.BOUND]
     on_node = tasks.node[: tasks.n] != NOWHERE
@@ -64,11 +61,11 @@ def _may_lose_tasks(job: Job) -> bool:
     return mark is None or is_true(mark)
 
 
-def make_bundles(ssn: "Session", found: dict[int, list[int]]) -> list[Bundle]:
+def make_bundles(state: SessionState, found: dict[int, list[int]]) -> list[Bundle]:
     """Divide the candidates of each job into what it can spare and the rest."""
     bundles = []
     for job, rows in found.items():
-        safe, rest = _spare(ssn, Job(ssn.snapshot, job), rows)
+        safe, rest = _spare(state, Job(state.snapshot, job), rows)
         if safe:
             bundles.append(Bundle(job, safe, is_whole=False))
         if rest:
@@ -76,14 +73,14 @@ def make_bundles(ssn: "Session", found: dict[int, list[int]]) -> list[Bundle]:
     return bundles
 
 
-def _spare(ssn: "Session", job: Job, rows: list[int]) -> tuple[list[int], list[int]]:
+def _spare(state: SessionState, job: Job, rows: list[int]) -> tuple[list[int], list[int]]:
     """Split tasks, least important first, into those a job can lose and those it cannot."""
-    tasks = ssn.snapshot.tasks
+    tasks = state.snapshot.tasks
     ordered = sorted(rows, key=lambda row: (int(tasks.priority[row]), tasks.uids[row]))
     surplus = job.ready - job.min_member
     if surplus < 0:
         return ordered, []  # not a running gang any more: nothing left to break
-    spares: tuple[_RoleSpares, _SubGroupSpares] = (_RoleSpares(job), _SubGroupSpares(ssn, job))
+    spares: tuple[_RoleSpares, _SubGroupSpares] = (_RoleSpares(job), _SubGroupSpares(state, job))
     safe: list[int] = []
     rest: list[int] = []
     for row in ordered:
@@ -123,13 +120,13 @@ class _RoleSpares:
 class _SubGroupSpares:
     """How many sub-groups of each policy a job can lose; a broken one costs nothing more."""
 
-    def __init__(self, ssn: "Session", job: Job) -> None:
-        self._topology = ssn.topology
+    def __init__(self, state: SessionState, job: Job) -> None:
+        self._topology = state.topology
         policies = job.group.spec.sub_group_policy
         self._left = {policy.name: -(policy.min_sub_groups or 0) for policy in policies}
         self._broken: set[str] = set()
         self._applies = bool(policies)
-        for part in ssn.topology.subgroups(job.row) if policies else ():
+        for part in state.topology.subgroups(job.row) if policies else ():
             if part.is_ready:
                 self._left[part.policy] = self._left.get(part.policy, 0) + 1
             else:
@@ -152,14 +149,14 @@ class _SubGroupSpares:
 
 
 def sort_bundles(
-    ssn: "Session", bundles: Iterable[Bundle], eviction: GangEviction, need: Column
+    state: SessionState, bundles: Iterable[Bundle], eviction: GangEviction, need: Column
 ) -> list[Bundle]:
     """Order bundles: safe ones first, then who is least worth keeping, then what brings most."""
     found = list(bundles)
-    jobs = ssn.snapshot.jobs
-    rank = {job: i for i, job in enumerate(ssn.ordering.sort_jobs({b.job for b in found}))}
-    worth = {id(bundle): _worth(ssn.snapshot, bundle, need) for bundle in found}
-    uids = ssn.snapshot.tasks.uids
+    jobs = state.snapshot.jobs
+    rank = {job: i for i, job in enumerate(state.ordering.sort_jobs({b.job for b in found}))}
+    worth = {id(bundle): _worth(state.snapshot, bundle, need) for bundle in found}
+    uids = state.snapshot.tasks.uids
 
     def compare(left: Bundle, right: Bundle) -> int:
         if left.is_whole != right.is_whole:
@@ -168,7 +165,7 @@ def sort_bundles(
             return rank[right.job] - rank[left.job]
         queues = int(jobs.queue[left.job]), int(jobs.queue[right.job])
         if queues[0] != queues[1]:
-            order = ssn.ordering.compare_victim_queues(*queues, eviction.job.queue)
+            order = state.ordering.compare_victim_queues(*queues, eviction.job.queue)
             if order:
                 return order
         keys = [

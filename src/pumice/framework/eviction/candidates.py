@@ -6,7 +6,6 @@ all.  The second is answered with columns, so that hopeless nodes cost nothing.
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +16,7 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.dispatch import Method
 from pumice.framework.plugin import Plugin
-
-if TYPE_CHECKING:
-    from pumice.framework.session import Session
+from pumice.framework.session_state import SessionState
 
 IndexArray = NDArray[np.intp]
 _PATIENCE = 8
@@ -45,10 +42,10 @@ class Candidates:
     Statuses are read live: a task that was evicted meanwhile is no candidate any more.
     """
 
-    def __init__(self, ssn: "Session", statuses: Iterable[Status]) -> None:
-        self._ssn = ssn
-        self._snapshot = ssn.snapshot
-        tasks, jobs = ssn.snapshot.tasks, ssn.snapshot.jobs
+    def __init__(self, state: SessionState, statuses: Iterable[Status]) -> None:
+        self._state = state
+        self._snapshot = state.snapshot
+        tasks, jobs = state.snapshot.tasks, state.snapshot.jobs
         self._counts = np.zeros(N_STATUS, dtype=bool)
         self._counts[list(statuses)] = True
         rows = np.flatnonzero(
@@ -65,7 +62,7 @@ class Candidates:
         self.queue = jobs.queue[self.job]
         self.best_effort = tasks.best_effort[rows]
         self._requests = self._snapshot.requests(rows)
-        self._starts = np.searchsorted(self.node, np.arange(ssn.snapshot.nodes.n + 1))
+        self._starts = np.searchsorted(self.node, np.arange(state.snapshot.nodes.n + 1))
         self._scopes: dict[Hashable, Scope] = {}
 
     def of_queue(self, queue: int, *, best_effort_only: bool) -> Scope:
@@ -152,10 +149,10 @@ class Candidates:
         rows = [row for row in self.on_node(scope, node) if job[row] != own]
         if not rows:
             return []
-        rows = self._ssn.ordering.sort_victims(rows, task.queue)
+        rows = self._state.ordering.sort_victims(rows, task.queue)
         if hook is Plugin.preemptable:
-            return self._ssn.policy.preemptable(task, rows)
-        return self._ssn.policy.reclaimable(task, rows)
+            return self._state.policy.preemptable(task, rows)
+        return self._state.policy.reclaimable(task, rows)
 
     def _with_victims(self, hook: Method, scope: Scope, task: Task) -> Mask:
         """Mark nodes where plugins could name victims that make room for a task (N,).
@@ -169,7 +166,7 @@ class Candidates:
         free = self._snapshot.nodes.future_idle
         n = free.shape[1]
         found = np.asarray((task.need - free < STEP).all(axis=0))
-        hooks = self._ssn.hooks
+        hooks = self._state.hooks
         for tier in hooks.tiers(hook):
             open_nodes = np.ones(n, dtype=bool)
             offered: Mask = np.ones(len(at), dtype=bool)
@@ -206,9 +203,9 @@ class Visit:
         self._left = self._left[nodes[self._left]]
 
 
-def fits_after_evictions(ssn: "Session", task: Task, node: int) -> bool:
+def fits_after_evictions(state: SessionState, task: Task, node: int) -> bool:
     """Say whether queue, node and filters would take a task once evicted pods are gone."""
-    room = ssn.snapshot.nodes.future_idle_of(node)
-    if not fits(task.need[:, 0], room) or not ssn.policy.allocatable(task.queue, task):
+    room = state.snapshot.nodes.future_idle_of(node)
+    if not fits(task.need[:, 0], room) or not state.policy.allocatable(task.queue, task):
         return False
-    return bool(ssn.placing.fit(task).verdict[node] == 0)
+    return bool(state.placing.fit(task).verdict[node] == 0)

@@ -4,9 +4,9 @@ The one engine behind gangpreempt and gangreclaim.  Victims are added bundle by 
 fits; what does not work out is rolled back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -27,64 +27,69 @@ from pumice.framework.eviction.bundles import (
 )
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.placing import NO_ROOM
+from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Statement
 from pumice.framework.topology.domains import Domain
 from pumice.framework.topology.search import Worksheet, make_worksheet
 from pumice.framework.topology.subgroups import SubGroup
 
-if TYPE_CHECKING:
-    from pumice.framework.session import Session
-
 
 class GangEvictor:
     """Makes room for starving jobs, each as a whole."""
 
-    def __init__(self, ssn: "Session", action: str, *, reclaims: bool) -> None:
-        self._ssn = ssn
+    def __init__(
+        self,
+        state: SessionState,
+        action: str,
+        configured: Mapping[str, Any],
+        *,
+        reclaims: bool,
+    ) -> None:
+        self._state = state
         self._action = action
         self._reclaims = reclaims
-        arguments = arguments_of(ssn, action, GangEvictionArguments)
+        arguments = arguments_of(configured, action, GangEvictionArguments)
         self._max_domains = arguments.max_domains
         self._take_whole = arguments.take_whole
         # Volcano: placing here follows what allocate was told
-        self._remembers = arguments_of(ssn, "allocate", AllocateArguments).remember_errors
+        self._remembers = arguments_of(configured, "allocate", AllocateArguments).remember_errors
         self._found: dict[tuple[int, int, int], dict[int, list[int]]] = {}
 
     def run(self) -> None:
         """Take queues in order and their starving jobs in order, each job once."""
-        ssn = self._ssn
-        starving = ssn.starving_jobs()
-        queues = ssn.ordering.queue_heap(starving, live=True)
+        state = self._state
+        starving = state.starving_jobs()
+        queues = state.ordering.queue_heap(starving, live=True)
         while len(queues):
             queue = queues.pop()
-            if self._reclaims and ssn.policy.overused(queue):
+            if self._reclaims and state.policy.overused(queue):
                 continue
-            jobs = ssn.ordering.job_heap(starving[queue], live=True)
+            jobs = state.ordering.job_heap(starving[queue], live=True)
             while len(jobs):
                 self._serve(jobs.pop())
 
     def _serve(self, job: int) -> None:
-        ssn = self._ssn
-        stmt = ssn.statement()
+        state = self._state
+        stmt = Statement(state)
         self._make_room(stmt, job)
-        if not ssn.policy.job_pipelined(job):
+        if not state.policy.job_pipelined(job):
             stmt.discard()
         elif len(stmt):
-            ssn.records.note_eviction(job, stmt.victims())
+            state.records.note_eviction(job, stmt.victims())
             stmt.commit()
             self._found.clear()
 
     def _make_room(self, stmt: Statement, job: int) -> None:
         """Leave evictions and promises for a job in the statement, if any domain works out."""
-        ssn = self._ssn
-        sheet, _ = make_worksheet(ssn, job)
-        need = ssn.snapshot.sum_requests(self._demand(job, sheet))
+        state = self._state
+        sheet, _ = make_worksheet(state, job)
+        need = state.snapshot.sum_requests(self._demand(job, sheet))
         if not len(sheet):
             return
-        if self._reclaims and not ssn.policy.preemptive(ssn.job(job).queue, need):
+        if self._reclaims and not state.policy.preemptive(state.job(job).queue, need):
             return
         for domain in self._domains(job):
-            eviction = GangEviction(ssn.job(job), domain, self._reclaims)
+            eviction = GangEviction(state.job(job), domain, self._reclaims)
             if self._evict_in(stmt, eviction, sheet, need):
                 return
 
@@ -94,17 +99,17 @@ class GangEvictor:
         rows: list[int] = []
         while len(left):
             rows += left.tasks[left.pop().id]
-            if self._ssn.policy.job_ready(job):
+            if self._state.policy.job_ready(job):
                 break
         return rows
 
     def _domains(self, job: int) -> list[Domain]:
         """List the domains to look for victims in; without a limit that is the whole cluster."""
-        ssn = self._ssn
-        top = ssn.topology.tree.top
-        levels = ssn.policy.domain_levels(ssn.job(job), top, "evict")
+        state = self._state
+        top = state.topology.tree.top
+        levels = state.policy.domain_levels(state.job(job), top, "evict")
         found = [domain for level in levels for domain in level][: self._max_domains]
-        return found if found or ssn.topology.is_limited(job) else [top]
+        return found if found or state.topology.is_limited(job) else [top]
 
     def _evict_in(
         self, stmt: Statement, eviction: GangEviction, sheet: Worksheet, need: Column
@@ -113,7 +118,7 @@ class GangEvictor:
 
         Volcano: a plan is tried after the first, second, ... bundle, never with none.
         """
-        snapshot, rows = self._ssn.snapshot, eviction.domain.rows
+        snapshot, rows = self._state.snapshot, eviction.domain.rows
         nodes = snapshot.nodes
         room = (nodes.idle[:, rows] + nodes.releasing[:, rows]).sum(axis=1)
         found = self._candidates(eviction)
@@ -135,19 +140,19 @@ class GangEvictor:
         job = eviction.job
         key = (eviction.domain.index, job.queue, 0 if self._reclaims else job.priority)
         if key not in self._found:
-            self._found[key] = candidates(self._ssn, eviction)
+            self._found[key] = candidates(self._state, eviction)
         return self._found[key]
 
     def _bundles(
         self, eviction: GangEviction, found: dict[int, list[int]], need: Column
     ) -> list[Bundle]:
         """Give the bundles of a domain that plugins let go, cheapest first."""
-        ssn = self._ssn
-        bundles = sort_bundles(ssn, make_bundles(ssn, found), eviction, need)
-        allowed = ssn.policy.gang_evictable(
+        state = self._state
+        bundles = sort_bundles(state, make_bundles(state, found), eviction, need)
+        allowed = state.policy.gang_evictable(
             eviction, [row for each in bundles for row in each.tasks]
         )
-        kept = sort_bundles(ssn, keep_allowed(bundles, allowed), eviction, need)
+        kept = sort_bundles(state, keep_allowed(bundles, allowed), eviction, need)
         return [each for each in kept if self._take_whole or not each.is_whole]
 
     def _place(self, stmt: Statement, eviction: GangEviction, sheet: Worksheet) -> bool:
@@ -155,14 +160,14 @@ class GangEvictor:
 
         A job that ran already only asks for one more sub-group.
         """
-        ssn, job = self._ssn, eviction.job.row
+        state, job = self._state, eviction.job.row
         start = stmt.checkpoint()
-        was_ready = ssn.policy.job_ready(job)
+        was_ready = state.policy.job_ready(job)
         while len(sheet):
             part = sheet.pop()
             if not self._place_part(stmt, part, sheet.tasks[part.id], eviction.domain):
                 break
-            if ssn.policy.job_pipelined(job):
+            if state.policy.job_pipelined(job):
                 return True
             if was_ready:
                 break
@@ -173,10 +178,10 @@ class GangEvictor:
         self, stmt: Statement, part: SubGroup, tasks: Sequence[int], within: Domain
     ) -> bool:
         """Promise a sub-group its room in the first domain that works, the widest first."""
-        ssn = self._ssn
+        state = self._state
         levels = [[within]]
-        if ssn.topology.is_limited(part.job):
-            levels = ssn.policy.domain_levels(part, within, "evict")
+        if state.topology.is_limited(part.job):
+            levels = state.policy.domain_levels(part, within, "evict")
         return any(
             self._pipeline_all(stmt, part, tasks, domain) for level in levels for domain in level
         )
@@ -185,16 +190,16 @@ class GangEvictor:
         self, stmt: Statement, part: SubGroup, tasks: Sequence[int], domain: Domain
     ) -> bool:
         """Pipeline every task of a sub-group on the nodes of a domain, or none."""
-        ssn = self._ssn
+        state = self._state
         start = stmt.checkpoint()
         refused: dict[int, Mask] = {}
         for row in tasks:
-            node = self._choose(Task(ssn.snapshot, row), domain, refused)
+            node = self._choose(Task(state.snapshot, row), domain, refused)
             if node is None:
                 stmt.rollback(start)
                 return False
             stmt.pipeline(row, node, freed=True)
-        if ssn.policy.subgroup_ready(part) or ssn.policy.subgroup_pipelined(part):
+        if state.policy.subgroup_ready(part) or state.policy.subgroup_pipelined(part):
             return True
         stmt.rollback(start)
         return False
@@ -205,17 +210,20 @@ class GangEvictor:
         ``refused`` holds, by role, the nodes that said no to an earlier task of the attempt; they
         are not asked again.
         """
-        ssn = self._ssn
-        if not ssn.policy.allocatable(task.queue, task) or ssn.policy.filter_task(task) is not None:
+        state = self._state
+        if (
+            not state.policy.allocatable(task.queue, task)
+            or state.policy.filter_task(task) is not None
+        ):
             return None
-        placing = ssn.placing
+        placing = state.placing
         fit = placing.fit(task)
         asked = domain.mask
-        barred = ssn.records.barred.get(task.row)
+        barred = state.records.barred.get(task.row)
         if barred is not None:
             asked = asked & ~np.asarray(barred)
         failing = asked & (placing.incurable(fit) | (fit.room == NO_ROOM))
-        role = int(ssn.snapshot.tasks.role[task.row])
+        role = int(state.snapshot.tasks.role[task.row])
         if self._remembers and role != NOWHERE:
             failing = refused[role] = failing | refused.get(role, False)
         chosen = placing.choose_curable(task, fit, asked & ~failing)

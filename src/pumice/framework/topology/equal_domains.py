@@ -4,7 +4,7 @@ Only for jobs of plain tasks, whose answers follow from node rows alone.
 """
 
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,23 +13,21 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.equal_tasks import is_plain
 from pumice.framework.placing import Fit
+from pumice.framework.session_state import SessionState
 from pumice.framework.topology.domains import Domain
 from pumice.framework.topology.subgroups import SubGroup
-
-if TYPE_CHECKING:
-    from pumice.framework.session import Session
 
 
 class EqualDomains:
     """Tells domains apart by all that the placing of some tasks can see of their nodes."""
 
-    def __init__(self, ssn: "Session", rows: list[int]) -> None:
-        self._ssn = ssn
+    def __init__(self, state: SessionState, rows: list[int]) -> None:
+        self._state = state
         self._fits: list[Fit] = []
-        tasks = ssn.snapshot.tasks
-        self._known = all(tasks.nominated[row] == NOWHERE and is_plain(ssn, row) for row in rows)
+        tasks = state.snapshot.tasks
+        self._known = all(tasks.nominated[row] == NOWHERE and is_plain(state, row) for row in rows)
         if self._known:
-            fits = (ssn.placing.fit(Task(ssn.snapshot, row)) for row in rows)
+            fits = (state.placing.fit(Task(state.snapshot, row)) for row in rows)
             self._fits = list({id(fit): fit for fit in fits}.values())
 
     def key(self, domain: Domain, inner: Iterable[tuple[SubGroup, list[list[Domain]]]]) -> Hashable:
@@ -39,7 +37,7 @@ class EqualDomains:
         """
         if not self._known:
             return None
-        rows, nodes = domain.rows, self._ssn.snapshot.nodes
+        rows, nodes = domain.rows, self._state.snapshot.nodes
         columns: list[NDArray[Any]] = [
             nodes.books[:, :, rows],
             nodes.allocatable[:, rows],
@@ -47,7 +45,7 @@ class EqualDomains:
         ]
         for fit in self._fits:
             columns += [fit.verdict[rows], fit.room[rows], fit.score[rows]]
-        homes = self._ssn.topology.tree.homes[rows]
+        homes = self._state.topology.tree.homes[rows]
         columns.append(np.where(homes < 0, homes, homes - domain.index))
         return (
             *[column.tobytes() for column in columns],
@@ -57,8 +55,8 @@ class EqualDomains:
     def _look_inside(self, domain: Domain, part: SubGroup, levels: list[list[Domain]]) -> Hashable:
         some = [each for level in levels for each in level]
         scores = [
-            self._ssn.policy.score_domains(part, some).tobytes(),
-            self._ssn.policy.rank_domains(part, some).tobytes(),
+            self._state.policy.score_domains(part, some).tobytes(),
+            self._state.policy.rank_domains(part, some).tobytes(),
         ]
         places = [np.searchsorted(domain.rows, each.rows).tobytes() for each in some]
         return (*scores, *places, *[each.tier for each in some])

@@ -9,7 +9,7 @@ import heapq
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +17,11 @@ from pumice.core.views import Job
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.records import Stage
 from pumice.framework.refusals import Why
+from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Moves, Statement
 from pumice.framework.topology.domains import Domain
 from pumice.framework.topology.equal_domains import EqualDomains
 from pumice.framework.topology.subgroups import SubGroup
-
-if TYPE_CHECKING:
-    from pumice.framework.session import Session
 
 
 class Worksheet:
@@ -70,8 +68,8 @@ class Trial:
 class DomainSearch:
     """Places jobs in the best domain that takes them."""
 
-    def __init__(self, ssn: "Session", *, remember_errors: bool = True) -> None:
-        self._ssn = ssn
+    def __init__(self, state: SessionState, *, remember_errors: bool = True) -> None:
+        self._state = state
         self._remember_errors = remember_errors
         self._keys: dict[int, Any] = {}
         self._known: dict[tuple[str, int], Trial | None] = {}
@@ -79,16 +77,16 @@ class DomainSearch:
 
     def worksheet(self, job: int) -> Worksheet:
         """List what a job has to place; sub-groups that it cannot start without go first."""
-        ssn = self._ssn
-        sheet, self._keys[job] = make_worksheet(ssn, job)
+        state = self._state
+        sheet, self._keys[job] = make_worksheet(state, job)
         return sheet
 
     def place(self, stmt: Statement, job: int, sheet: Worksheet) -> Trial | None:
         """Leave the best placement of a job in the statement; None if no domain takes it."""
-        ssn = self._ssn
+        state = self._state
         self._known.clear()
         self._levels.clear()
-        levels = ssn.policy.domain_levels(ssn.job(job), ssn.topology.tree.top, "allocate")
+        levels = state.policy.domain_levels(state.job(job), state.topology.tree.top, "allocate")
         for level in levels:
             best = self._best_of(stmt, job, sheet, level)
             if best is not None:
@@ -98,7 +96,7 @@ class DomainSearch:
         return None
 
     def _explain(self, job: int, n_large: int) -> None:
-        topology, records = self._ssn.topology, self._ssn.records
+        topology, records = self._state.topology, self._state.records
         limit, tiers = topology.limit(job), topology.tree.tiers
         total = len(tiers) if limit is None else int((tiers <= limit).sum())
         records.note(job, Stage.NODES, Why.NO_DOMAIN_FITS, limit=limit, large=n_large, total=total)
@@ -127,7 +125,7 @@ class DomainSearch:
 
     def _find_twins(self, sheet: Worksheet) -> EqualDomains:
         return EqualDomains(
-            self._ssn, [row for part in sheet.parts() for row in sheet.tasks[part.id]]
+            self._state, [row for part in sheet.parts() for row in sheet.tasks[part.id]]
         )
 
     def _most_promising_first(
@@ -143,9 +141,9 @@ class DomainSearch:
         part = sheet.copy().pop()
         inner = [_flat(self._part_levels(part, domain, first=True)) for domain in level]
         everything = list(dict.fromkeys(_flat(inner)))
-        if not everything or self._ssn.policy.rank_domains(part, everything).any():
+        if not everything or self._state.policy.rank_domains(part, everything).any():
             return [(np.inf, domain) for domain in level]
-        scores = self._ssn.policy.score_domains(part, everything).tolist()
+        scores = self._state.policy.score_domains(part, everything).tolist()
         score_of = dict(zip(everything, scores, strict=True))
         bounds = [max((score_of[each] for each in some), default=-np.inf) for some in inner]
         order = sorted(range(len(level)), key=lambda i: -bounds[i])
@@ -153,17 +151,17 @@ class DomainSearch:
 
     def settle(self, job: Job, trial: Trial) -> None:
         """Note where a job lies now that its placement stands."""
-        topology = self._ssn.topology
+        topology = self._state.topology
         topology.widen(job, trial.domain)
         for part, domain in trial.lies_in.items():
             topology.widen(part, domain)
 
     def _try_job(self, stmt: Statement, job: int, sheet: Worksheet, domain: Domain) -> Trial | None:
         """Place a job's sub-groups one by one in a domain, and take everything back."""
-        ssn = self._ssn
+        state = self._state
         start = stmt.checkpoint()
         trial = Trial(domain, [], left=sheet)
-        self._forget_failures(ssn.snapshot.jobs.tasks[job])
+        self._forget_failures(state.snapshot.jobs.tasks[job])
         while len(sheet):
             part = sheet.pop()
             found = self._place_part(
@@ -173,13 +171,15 @@ class DomainSearch:
                 continue
             trial.moves += found.moves
             trial.score += found.score
-            trial.lies_in[part] = ssn.topology.widen(part, found.domain)
+            trial.lies_in[part] = state.topology.widen(part, found.domain)
             sheet.tasks[part.id] = found.left
             if found.left:
                 sheet.push(part, self._keys[job])
-            if ssn.policy.job_ready(job):
+            if state.policy.job_ready(job):
                 break
-        works = bool(trial.moves) and (ssn.policy.job_ready(job) or ssn.policy.job_pipelined(job))
+        works = bool(trial.moves) and (
+            state.policy.job_ready(job) or state.policy.job_pipelined(job)
+        )
         stmt.rollback(start)
         return trial if works else None
 
@@ -199,16 +199,16 @@ class DomainSearch:
         """List the domains to try for a sub-group; the same as before while nothing is placed."""
         key = (part.id, within.index)
         if not first:
-            return self._ssn.policy.domain_levels(part, within, "allocate")
+            return self._state.policy.domain_levels(part, within, "allocate")
         if key not in self._levels:
-            self._levels[key] = self._ssn.policy.domain_levels(part, within, "allocate")
+            self._levels[key] = self._state.policy.domain_levels(part, within, "allocate")
         return self._levels[key]
 
     def _by_score(
         self, part: SubGroup, level: list[Domain]
     ) -> Iterator[tuple[float, list[Domain]]]:
         """Give domains in groups of the same score, the best first."""
-        scores = self._ssn.policy.score_domains(part, level)
+        scores = self._state.policy.score_domains(part, level)
         for score in np.unique(scores)[::-1].tolist():
             yield score, [level[i] for i in np.flatnonzero(scores == score).tolist()]
 
@@ -222,7 +222,7 @@ class DomainSearch:
         first: bool,
     ) -> Trial | None:
         """Try domains of the same score; if several take a sub-group, ranks tell them apart."""
-        ranks = self._ssn.policy.rank_domains(part, equals)
+        ranks = self._state.policy.rank_domains(part, equals)
         trials = (self._try_part(stmt, part, tasks, domain, first=first) for domain in equals)
         found = (
             (trial, rank)
@@ -256,83 +256,83 @@ class DomainSearch:
     def _run(
         self, stmt: Statement, part: SubGroup, tasks: Sequence[int], domain: Domain
     ) -> Trial | None:
-        ssn = self._ssn
+        state = self._state
         start = stmt.checkpoint()
         queue = deque(tasks)
-        in_parts = ssn.topology.has_policy(part.job)
+        in_parts = state.topology.has_policy(part.job)
         self._forget_failures(part.rows.tolist())
         JobPlacement(
-            ssn,
+            state,
             part.job,
             queue,
             JobMemory(),
-            is_done=lambda: ssn.policy.subgroup_ready(part),
+            is_done=lambda: state.policy.subgroup_ready(part),
             allowed=domain.mask,
             remember_errors=self._remember_errors,
             goes_on=(lambda: self._goes_on(part)) if in_parts else None,
-            on_placed=ssn.topology.follow(part, domain),
+            on_placed=state.topology.follow(part, domain),
             most=(lambda: part.size - part.ready) if in_parts else None,
         ).run(stmt)
-        ssn.topology.stop_following()
+        state.topology.stop_following()
         moves = stmt.moves_since(start)
         works = bool(moves) and (
-            ssn.policy.subgroup_ready(part) or ssn.policy.subgroup_pipelined(part)
+            state.policy.subgroup_ready(part) or state.policy.subgroup_pipelined(part)
         )
         stmt.rollback(start)
         return Trial(domain, moves, left=tuple(queue)) if works else None
 
     def _goes_on(self, part: SubGroup) -> bool:
         """Say whether a sub-group can be ready although one of its tasks found no node."""
-        job = self._ssn.job(part.job)
+        job = self._state.job(part.job)
         return job.min_member != len(job.tasks) and part.size < part.n_tasks
 
     def _forget_failures(self, rows: Iterable[int]) -> None:
-        records = self._ssn.records
+        records = self._state.records
         for row in rows:
             records.no_fit.pop(row, None)
             records.barred.pop(row, None)
 
 
-def make_worksheet(ssn: "Session", job: int) -> tuple[Worksheet, Any]:
+def make_worksheet(state: SessionState, job: int) -> tuple[Worksheet, Any]:
     """List what a job has to place, with the key that orders its sub-groups.
 
     Pending tasks that ask for something count; the sub-groups that make up ``minSubGroups`` first.
     """
-    snapshot = ssn.snapshot
-    parts = ssn.topology.subgroups(job)
-    needed = _needed(ssn, job, parts)
+    snapshot = state.snapshot
+    parts = state.topology.subgroups(job)
+    needed = _needed(state, job, parts)
 
     def compare(left: SubGroup, right: SubGroup) -> int:
         if (left in needed) != (right in needed):
             return -1 if left in needed else 1
-        return ssn.policy.compare_subgroups(left, right)
+        return state.policy.compare_subgroups(left, right)
 
     key = functools.cmp_to_key(compare)
-    pending = [row for row in ssn.pending_tasks(job) if not snapshot.tasks.best_effort[row]]
+    pending = [row for row in state.pending_tasks(job) if not snapshot.tasks.best_effort[row]]
     tasks: dict[str, list[int]] = {}
-    for row in ssn.ordering.sort_tasks(pending):
-        tasks.setdefault(ssn.topology.subgroup_of(row).id, []).append(row)
+    for row in state.ordering.sort_tasks(pending):
+        tasks.setdefault(state.topology.subgroup_of(row).id, []).append(row)
     order = [key(part) for part in parts if part.id in tasks]
     heapq.heapify(order)
     return Worksheet(order, dict(tasks)), key
 
 
-def _needed(ssn: "Session", job: int, parts: list[SubGroup]) -> set[SubGroup]:
+def _needed(state: SessionState, job: int, parts: list[SubGroup]) -> set[SubGroup]:
     """Pick the sub-groups that would complete each policy's least number."""
     left = {
         policy.name: policy.min_sub_groups or 0
-        for policy in ssn.job(job).group.spec.sub_group_policy
+        for policy in state.job(job).group.spec.sub_group_policy
     }
     if not any(left.values()):
         return set()
     waiting = []
     for part in parts:
-        if ssn.policy.subgroup_ready(part):
+        if state.policy.subgroup_ready(part):
             left[part.policy] = left.get(part.policy, 0) - 1
         else:
             waiting.append(part)
     needed = set()
-    for part in sorted(waiting, key=functools.cmp_to_key(ssn.policy.compare_subgroups)):
+    for part in sorted(waiting, key=functools.cmp_to_key(state.policy.compare_subgroups)):
         if left.get(part.policy, 0) > 0:
             needed.add(part)
             left[part.policy] -= 1

@@ -245,7 +245,7 @@ class Exhaustive(DomainSearch):
         return None
 
     def _place_part(self, stmt, part, tasks, within, *, first):
-        ssn = self._ssn
+        ssn = self._state
         for level in ssn.policy.domain_levels(part, within, "allocate"):
             runs = [self._run(stmt, part, tasks, domain) for domain in level]
             trials = [trial for trial in runs if trial is not None]

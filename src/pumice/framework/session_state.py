@@ -1,0 +1,119 @@
+"""What everything that decides in a session works on: the snapshot, and what it says of it.
+
+Drawn from below: hooks and topology, then policy, ordering and placing, then this; statements,
+placements, evictions and the search over domains take it, and the session is made of it.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+
+from pumice.core.resources import Mask
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import PHASE_CODE, Status
+from pumice.core.views import Job, Queue, Task
+from pumice.framework.dispatch import Enabled, Hooks
+from pumice.framework.intents import Intents
+from pumice.framework.ordering import Ordering
+from pumice.framework.placing import Placing
+from pumice.framework.policy import Policy
+from pumice.framework.records import Records
+from pumice.framework.topology.job_topology import Topology
+
+
+class SessionState:
+    """The tables, who answers questions about them, and what was decided so far.
+
+    The snapshot is changed only through statements, so that closing can put every cell back.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        tiers: Iterable[Iterable[Enabled]],
+        *,
+        seed: int = 0,
+        placing: type[Placing] = Placing,
+    ) -> None:
+        self.snapshot = snapshot
+        self.journal = snapshot.journal
+        self.hooks = Hooks(tiers)
+        self.topology = Topology(snapshot)
+        self.topology.open()
+        self.policy = Policy(snapshot, self.topology, self.hooks)
+        self.records = Records(snapshot)
+        self.intents = Intents(snapshot)
+        self._seed = seed
+        self._placing = placing
+
+    @cached_property
+    def ordering(self) -> Ordering:
+        """Who goes first; made when first asked for, once all plugins have opened."""
+        return Ordering(self.snapshot, self.hooks)
+
+    @cached_property
+    def placing(self) -> Placing:
+        """Which node; made when first asked for, once all plugins have opened."""
+        return self._placing(self.snapshot, self.hooks, self._seed)
+
+    def task(self, row: int) -> Task:
+        """Return one task."""
+        return Task(self.snapshot, row)
+
+    def job(self, row: int) -> Job:
+        """Return one job."""
+        return Job(self.snapshot, row)
+
+    def queue(self, row: int) -> Queue:
+        """Return one queue."""
+        return Queue(self.snapshot, row)
+
+    # Jobs a session knows, and their tasks
+
+    def jobs(self) -> list[int]:
+        """List the jobs of this session: those whose pod group and queue exist."""
+        return np.flatnonzero(self.snapshot.jobs.listed).tolist()
+
+    def pending_jobs(self) -> list[int]:
+        """List jobs that still wait to be admitted to their queue."""
+        jobs = self.snapshot.jobs
+        return np.flatnonzero(jobs.listed & ~self._admitted()).tolist()
+
+    def waiting_jobs(self) -> list[int]:
+        """List jobs that were admitted to their queue and have pending tasks, or too few tasks."""
+        jobs = self.snapshot.jobs
+        return self.admitted_jobs(
+            (jobs.counts[Status.PENDING] > 0) | (jobs.n_tasks < jobs.min_member)
+        )
+
+    def admitted_jobs(self, marked: Mask) -> list[int]:
+        """List those of the marked jobs (n,) that were admitted to their queue."""
+        return np.flatnonzero(self.snapshot.jobs.listed & self._admitted() & marked).tolist()
+
+    def starving_jobs(self) -> dict[int, list[int]]:
+        """List, by queue, the valid jobs that may evict others."""
+        starving: dict[int, list[int]] = {}
+        for job in self.waiting_jobs():
+            if not self.policy.job_valid(job) and self.policy.job_starving(job):
+                starving.setdefault(int(self.snapshot.jobs.queue[job]), []).append(job)
+        return starving
+
+    def _admitted(self) -> Mask:
+        phase = self.snapshot.jobs.phase
+        return np.asarray((phase != PHASE_CODE[""]) & (phase != PHASE_CODE["Pending"]))
+
+    def is_pending(self, job: int) -> bool:
+        """Return whether a job still waits to be admitted to its queue."""
+        return int(self.snapshot.jobs.phase[job]) in (PHASE_CODE[""], PHASE_CODE["Pending"])
+
+    def set_phase(self, job: int, phase: str) -> None:
+        """Change a job's phase for this session."""
+        self.journal.save(self.snapshot.jobs.phase, job)
+        self.snapshot.jobs.phase[job] = PHASE_CODE[phase]
+
+    def pending_tasks(self, job: int) -> list[int]:
+        """List a job's pending tasks that no scheduling gate holds back."""
+        tasks = self.snapshot.tasks
+        rows = np.asarray(self.snapshot.jobs.tasks[job], dtype=np.intp)
+        return rows[(tasks.status[rows] == Status.PENDING) & ~tasks.gated[rows]].tolist()
