@@ -15,7 +15,7 @@ from pumice.api.objects import from_manifest, in_namespace
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.errors import ConfError
-from pumice.framework.closing import outcome
+from pumice.framework.close_session import close_session
 from pumice.framework.placing import Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.registry import build_tiers, check_conf, installed_plugins
@@ -120,7 +120,7 @@ class Scheduler:
                     ACTIONS[action](session)
                     if acted is not None:
                         acted(action)
-                decisions = outcome(session, only_changes=only_changes)
+                decisions = close_session(session, only_changes=only_changes)
                 if observer is not None:
                     observer.decided(session, decisions)
                 return decisions

@@ -4,8 +4,8 @@ from collections import deque
 
 from pumice.framework.action_arguments import AllocateArguments, arguments_of
 from pumice.framework.job_placement import JobMemory, JobPlacement
+from pumice.framework.job_records import Stage
 from pumice.framework.ordering import Heap
-from pumice.framework.records import Stage
 from pumice.framework.refusals import Verdict, Why
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement

@@ -1,6 +1,6 @@
 """enqueue: let pending jobs into their queues while the plugins agree that there will be room."""
 
-from pumice.framework.records import Stage
+from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
 

@@ -16,9 +16,9 @@ from pumice.diagnosis.job_manifests import is_expected
 from pumice.diagnosis.job_outcome import JobOutcome, look
 from pumice.diagnosis.remedy_search import Search
 from pumice.diagnosis.replay import Replay
-from pumice.framework.explanation import amount_text
-from pumice.framework.records import Stage
+from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Why
+from pumice.framework.waiting_reason import amount_text
 
 _NAMED = 3
 _LATE = (Stage.QUEUE, Stage.QUOTA, Stage.NODES, Stage.GANG)

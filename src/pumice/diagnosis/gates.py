@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pumice.diagnosis.job_outcome import STAGES, JobOutcome, Stop
-from pumice.framework.explanation import amount_text
-from pumice.framework.records import Stage
+from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Why
+from pumice.framework.waiting_reason import amount_text
 
 PASSED, FAILED, NOT_REACHED = "passed", "failed", "not reached"
 _SHOWN = 4

@@ -12,10 +12,10 @@ from pumice.core.status import PHASES, Status
 from pumice.core.views import Job
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.replay import Replay
-from pumice.framework.explanation import explain
-from pumice.framework.records import Record, Stage
+from pumice.framework.job_records import Record, Stage
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
+from pumice.framework.waiting_reason import waiting_reason
 
 STAGES = list(Stage)
 Amounts = Mapping[str, float]
@@ -170,7 +170,7 @@ class _Watcher:
             invalid=ssn.policy.job_valid(row) if listed else "",
             stops={each: _stop(ssn, one) for each, one in records.stops.get(row, {}).items()},
             last=None if last is None else _stop(ssn, last),
-            sentence=explain(ssn, job) if listed else "",
+            sentence=waiting_reason(ssn, job) if listed else "",
             place=self._place(ssn, row),
             found_node=len(records.given_up.intersection(job.tasks)),
             n_nodes=snapshot.nodes.n,

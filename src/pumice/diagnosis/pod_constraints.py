@@ -9,7 +9,7 @@ from pumice.api.kinds import Manifest
 from pumice.diagnosis.changes import Remedy, fixed, of_pods, replaced, with_spec
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.job_outcome import JobOutcome
-from pumice.framework.records import Stage
+from pumice.framework.job_records import Stage
 
 _BLOCKING = ("NoSchedule", "NoExecute")
 _CORDONED = 4

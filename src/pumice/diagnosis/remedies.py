@@ -29,9 +29,9 @@ from pumice.diagnosis.changes import (
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.diagnosis.job_outcome import JobOutcome, Stop
 from pumice.diagnosis.pod_constraints import gates, own_terms
-from pumice.framework.explanation import amount_text
-from pumice.framework.records import Stage
+from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Why
+from pumice.framework.waiting_reason import amount_text
 
 _KINDS_OF_NODES = 4
 _RUNNING_JOBS = 12

@@ -19,7 +19,7 @@ from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.diagnosis.cluster_state import ClusterState, key_of, stamp
 from pumice.diagnosis.replay import Replay
-from pumice.framework.explanation import amount_text
+from pumice.framework.waiting_reason import amount_text
 
 _SECRETS: Final = ("env", "envFrom", "command", "args")
 _APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"

@@ -124,9 +124,11 @@ class Hooks:
 
     def _combine(self, hook: Method) -> Ask:
         name = hook.__name__
+        if name not in self._tiers:
+            return HOOKS[name].unanswered
         combined = self._combined.get(name)
         if combined is None:
-            asks = tuple(tuple(bound.ask for bound in tier) for tier in self.tiers(hook))
+            asks = [[bound.ask for bound in tier] for tier in self._tiers[name]]
             combined = self._combined[name] = HOOKS[name].rule.bind(asks)
         return combined
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar, get_type_hints
 
-from pumice.framework.combining import Rule
+from pumice.framework.combining import Ask, Rule
 from pumice.framework.hook_answers import Answer
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -41,6 +41,11 @@ class Hook:
         types = get_type_hints(self.method)
         types.pop("return")
         return types
+
+    @cached_property
+    def unanswered(self) -> Ask:
+        """The question where no plugin answers it."""
+        return self.rule.bind(())
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Task
 from pumice.framework.equal_tasks import SHORTEST, equal_run, pick_run
+from pumice.framework.job_records import Stage
 from pumice.framework.placing import NO_ROOM, Fit
-from pumice.framework.records import Stage
 from pumice.framework.refusals import Reason, Verdict, Why
 from pumice.framework.roles import READY, count_roles
 from pumice.framework.session_state import SessionState

@@ -8,8 +8,8 @@ import numpy as np
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes
-from pumice.framework.condition_messages import gang_message
 from pumice.framework.dispatch import Enabled
+from pumice.framework.fit_errors import gang_message
 from pumice.framework.job_placement import JobMemory
 from pumice.framework.placing import Placing
 from pumice.framework.plugin import Plugin

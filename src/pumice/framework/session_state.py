@@ -15,10 +15,10 @@ from pumice.core.status import PHASE_CODE, Status
 from pumice.core.views import Job, Queue, Task
 from pumice.framework.dispatch import Enabled, Hooks
 from pumice.framework.intents import Intents
+from pumice.framework.job_records import Records
 from pumice.framework.ordering import Ordering
 from pumice.framework.placing import Placing
 from pumice.framework.policy import Policy
-from pumice.framework.records import Records
 from pumice.framework.topology.job_topology import Topology
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from pumice.core.views import Job
 from pumice.framework.job_placement import JobMemory, JobPlacement
-from pumice.framework.records import Stage
+from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Why
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Moves, Statement

@@ -6,7 +6,7 @@ from pumice.api.conf import parse_conf
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
-from pumice.framework.closing import outcome
+from pumice.framework.close_session import close_session
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.plugins.gang import Gang
@@ -36,7 +36,7 @@ def close(*kinds, min_member=2, phase="Inqueue", plugins=(Gang,), **options):
     world = [node("n1"), queue("default"), group, *pods]
     snapshot = Ingest(Snapshot()).load(map(from_manifest, world))
     ssn = Session(snapshot, [[Enabled(plugin(), {}) for plugin in plugins]])
-    return outcome(ssn, **options)
+    return close_session(ssn, **options)
 
 
 def state(*kinds, **options):
@@ -134,7 +134,7 @@ def settled(*kinds):
 def changes(world):
     snapshot = Ingest(Snapshot()).load(map(from_manifest, world))
     ssn = Session(snapshot, [[Enabled(Gang(), {})]])
-    return outcome(ssn, only_changes=True)
+    return close_session(ssn, only_changes=True)
 
 
 @pytest.mark.parametrize("kinds", [["running", "bound"], ["running", "pending"], ["Succeeded"]])
@@ -175,7 +175,7 @@ def test_queues_above_are_told_too_if_there_is_a_root():
     world = [node("n1"), queue("root"), queue("dep"), queue("team", parent="dep")]
     world += [pod_group("g", queue="team", phase="Running"), member("p", "running")]
     snapshot = Ingest(Snapshot()).load(map(from_manifest, world))
-    queues = outcome(Session(snapshot, [])).queues
+    queues = close_session(Session(snapshot, [])).queues
     assert {name: held.get("cpu") for name, held in queues.items()} == {
         "root": "1",
         "dep": "1",

@@ -15,11 +15,11 @@ from pumice.core.status import PHASE_CODE, PHASES, Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
 from pumice.framework.columns import all_jobs
-from pumice.framework.condition_messages import fit_error
-from pumice.framework.explanation import explain
-from pumice.framework.records import Record
+from pumice.framework.fit_errors import fit_error
+from pumice.framework.job_records import Record
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
+from pumice.framework.waiting_reason import waiting_reason
 
 Phases = NDArray[np.int8]
 _SCHEDULED = Condition("Scheduled", "True", "tasks in gang are ready to be scheduled")
@@ -28,7 +28,7 @@ _STATED = [int(status) for status in (Status.RUNNING, Status.SUCCEEDED, Status.F
 _WAITING = frozenset(PHASE_CODE[name] for name in ("Pending", "Inqueue", "Unknown"))
 
 
-def outcome(ssn: Session, *, only_changes: bool = False) -> Decisions:
+def close_session(ssn: Session, *, only_changes: bool = False) -> Decisions:
     """Close a session and write its outcome down.
 
     With ``only_changes`` pod groups whose status stays as the cluster has it are left out.
@@ -50,7 +50,7 @@ def outcome(ssn: Session, *, only_changes: bool = False) -> Decisions:
         }
         if phases[row] in _WAITING and not (only_changes and ssn.scheduled[row]):
             decisions.unschedulable[job.key] = fit_error(ssn, job)
-        sentence = explain(ssn, job)
+        sentence = waiting_reason(ssn, job)
         if sentence:
             decisions.explanations[job.key] = sentence
         if row in ssn.records.by_job:
@@ -73,7 +73,7 @@ def _tell_misplaced(ssn: Session) -> None:
     for row, record in ssn.records.by_job.items():
         if record.why is Why.QUEUE_MISPLACED:
             kind, status, reason, message = ssn.conditions.get(row, _UNSCHEDULABLE)
-            told = explain(ssn, ssn.job(row))
+            told = waiting_reason(ssn, ssn.job(row))
             ssn.conditions[row] = (kind, status, reason, "; ".join(filter(None, (told, message))))
 
 

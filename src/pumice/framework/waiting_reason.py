@@ -10,7 +10,7 @@ from typing import Any
 from pumice.api.quantity import format_quantity
 from pumice.core.status import Status
 from pumice.core.views import Job
-from pumice.framework.records import Stage
+from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
 
@@ -23,7 +23,7 @@ _LONG = 7
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
-def explain(ssn: Session, job: Job) -> str:
+def waiting_reason(ssn: Session, job: Job) -> str:
     """Say why a job still waits; empty if it has nothing pending and its pods are all made."""
     pending = job.counts[Status.PENDING]
     unmade = not len(job.tasks) and ssn.is_pending(job.row)

@@ -6,9 +6,9 @@ import pytest
 
 from pumice.api.conf import parse_conf
 from pumice.api.decisions import JobRecord
-from pumice.framework import explanation
+from pumice.framework import waiting_reason
+from pumice.framework.job_records import Stage
 from pumice.framework.plugin import Plugin
-from pumice.framework.records import Stage
 from pumice.framework.refusals import Why
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, priority_class, queue
@@ -44,7 +44,7 @@ def told(decisions, name="j"):
 
 
 def test_there_is_a_sentence_for_every_reason_of_the_closed_list():
-    assert set(explanation._SENTENCES) == set(Why)
+    assert set(waiting_reason._SENTENCES) == set(Why)
 
 
 def test_a_task_without_a_node_is_recorded_with_its_need_and_what_is_idle():
