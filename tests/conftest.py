@@ -1,5 +1,8 @@
 """Settings for all tests: the same hypothesis examples everywhere, tables checked all along."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from hypothesis import Phase, settings
 
@@ -20,8 +23,8 @@ pytest.unchecked = False
 """Set where checking would be what is timed."""
 
 
-def _open(open_session):
-    def checked(self, snapshot, *args, **kwargs):
+def _open(open_session: Any) -> Any:
+    def checked(self: Any, snapshot: Any, *args: Any, **kwargs: Any) -> None:
         if not pytest.unchecked:
             check(snapshot)
         open_session(self, snapshot, *args, **kwargs)
@@ -29,8 +32,8 @@ def _open(open_session):
     return checked
 
 
-def _release(release_session):
-    def checked(self):
+def _release(release_session: Any) -> Any:
+    def checked(self: Any) -> None:
         if not pytest.unchecked:
             check(self)
         release_session(self)
@@ -41,7 +44,7 @@ def _release(release_session):
 
 
 @pytest.fixture(autouse=True, scope="session")
-def tables_agree_around_every_session():
+def tables_agree_around_every_session() -> Iterator[Any]:
     """Check a snapshot before a session, after its actions, and once it is released."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Session, "__init__", _open(Session.__init__))

@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -27,7 +28,7 @@ from tests.properties.planes import (
 @pytest.mark.parametrize("name", CONFS)
 @settings(max_examples=10)
 @given(st.data())
-def test_the_engine_tells_the_story_of_a_whole_control_plane(name, data):
+def test_the_engine_tells_the_story_of_a_whole_control_plane(name: Any, data: Any) -> None:
     """Same pods on the same nodes at the same seconds, same evictions, same ends."""
     conf = parse_conf(CONFS[name])
     workload, cluster = data.draw(workloads()), data.draw(clusters(tree=name == "tree"))
@@ -37,7 +38,7 @@ def test_the_engine_tells_the_story_of_a_whole_control_plane(name, data):
 @pytest.mark.parametrize("name", CONFS)
 @settings(max_examples=5)
 @given(st.data())
-def test_leaving_out_who_cannot_win_changes_nothing(name, data):
+def test_leaving_out_who_cannot_win_changes_nothing(name: Any, data: Any) -> None:
     """With more jobs, many of them alike: as if every job took part in every cycle."""
     conf = parse_conf(CONFS[name])
     workload = data.draw(workloads(max_jobs=30))
@@ -50,7 +51,7 @@ def test_leaving_out_who_cannot_win_changes_nothing(name, data):
 @pytest.mark.parametrize("name", CONFS)
 @settings(max_examples=8)
 @given(st.data())
-def test_what_must_hold_after_every_event(name, data):
+def test_what_must_hold_after_every_event(name: Any, data: Any) -> None:
     """No node or queue beyond its limit, no gang in part, and an end to every job."""
     conf = parse_conf(CONFS[name])
     workload, cluster = data.draw(workloads()), data.draw(clusters(tree=name == "tree"))
@@ -67,16 +68,16 @@ def test_what_must_hold_after_every_event(name, data):
 class Watch:
     """Looks at a simulation from outside: its log, and what the manifests allow."""
 
-    def __init__(self, engine, cluster, rules):
+    def __init__(self, engine: Any, cluster: Any, rules: Any) -> None:
         self._engine = engine
         self._rules = rules
         self._seen = 0
         self._nodes = {m["metadata"]["name"]: m for m in cluster if m["kind"] == "Node"}
         self._queues = {m["metadata"]["name"]: m for m in cluster if m["kind"] == "Queue"}
-        self._held = defaultdict(float)
-        self._used = defaultdict(float)
+        self._held: Any = defaultdict(float)
+        self._used: Any = defaultdict(float)
 
-    def look(self):
+    def look(self) -> None:
         self._read_log()
         for name, manifest in self._nodes.items():
             row = self._engine.snapshot.nodes.row_of[name]
@@ -88,7 +89,7 @@ class Watch:
             holding = run.tally[State.RUNNING] + run.tally[State.DONE]
             assert self._rules.evicts or holding == 0 or holding >= run.spec.min_member
 
-    def _read_log(self):
+    def _read_log(self) -> None:
         """Add up what is held on nodes, and in queues and all above them."""
         log = self._engine.log
         for i in range(self._seen, len(log)):
@@ -108,7 +109,7 @@ class Watch:
 
 @settings(max_examples=5)
 @given(workloads(), clusters(tree=False), st.integers(0, 3))
-def test_one_seed_gives_one_log(workload, cluster, seed):
+def test_one_seed_gives_one_log(workload: Any, cluster: Any, seed: Any) -> None:
     conf = parse_conf(CONFS["default"])
     logs = []
     for _ in range(2):

@@ -1,5 +1,7 @@
 """Objects that cannot be read or taken in: each hurts only itself, and its node keeps its count."""
 
+from typing import Any
+
 import pytest
 
 from pumice.cache.informer import Informer
@@ -20,31 +22,31 @@ NOT_UTF8 = {"nodeSelector": {"zone": "\ud800"}}
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     cluster = EmbeddedCluster()
     cluster.restore([node("n", cpu=8, resources={GPU: 4}), queue("default"), pod_group("g")])
     return cluster
 
 
-def follow(cluster):
+def follow(cluster: Any) -> Any:
     follower = Informer(cluster, Ingest(Snapshot()))
     follower.sync()
     return follower
 
 
-def sync(follower):
+def sync(follower: Any) -> Any:
     follower.sync()
     check(follower.snapshot)
     return set(follower.snapshot.tasks.row_of)
 
 
-def idle(follower, name="cpu"):
+def idle(follower: Any, name: str = "cpu") -> Any:
     snapshot = follower.snapshot
     return float(snapshot.nodes.idle[snapshot.resources.row(name), 0])
 
 
 @pytest.mark.parametrize("spec", [STRANGE, NOT_UTF8], ids=["unreadable", "refused"])
-def test_others_are_taken_in_and_the_bad_one_is_told_once(cluster, spec):
+def test_others_are_taken_in_and_the_bad_one_is_told_once(cluster: Any, spec: Any) -> None:
     follower = follow(cluster)
     cluster.restore([pod("a"), pod("bad", spec=spec), pod("c")])
     assert sync(follower) == {"default/a", "default/c"}
@@ -59,7 +61,7 @@ def test_others_are_taken_in_and_the_bad_one_is_told_once(cluster, spec):
 
 
 @pytest.mark.parametrize("spec", [STRANGE, NOT_UTF8], ids=["unreadable", "refused"])
-def test_a_bad_pod_is_no_reason_not_to_start(cluster, spec):
+def test_a_bad_pod_is_no_reason_not_to_start(cluster: Any, spec: Any) -> None:
     cluster.restore([pod("bad", spec=spec), pod("good")])
     follower = follow(cluster)
     assert set(follower.snapshot.tasks.row_of) == {"default/good"}
@@ -67,7 +69,7 @@ def test_a_bad_pod_is_no_reason_not_to_start(cluster, spec):
 
 
 @pytest.mark.parametrize("spec", [STRANGE, NOT_UTF8], ids=["unreadable", "refused"])
-def test_a_bad_pod_counts_on_its_node_until_it_goes(cluster, spec):
+def test_a_bad_pod_counts_on_its_node_until_it_goes(cluster: Any, spec: Any) -> None:
     follower = follow(cluster)
     cluster.restore([pod("bad", cpu=3, resources={GPU: 1}, node="n", spec=spec)])
     sync(follower)
@@ -78,7 +80,7 @@ def test_a_bad_pod_counts_on_its_node_until_it_goes(cluster, spec):
     assert (idle(follower), idle(follower, GPU)) == (8000, 4000)
 
 
-def test_a_pod_that_becomes_unreadable_is_no_longer_placed(cluster):
+def test_a_pod_that_becomes_unreadable_is_no_longer_placed(cluster: Any) -> None:
     cluster.restore([pod("p", cpu=1, group="g")])
     follower = follow(cluster)
     cluster.patch("Pod", "default", "p", {"spec": STRANGE})
@@ -87,7 +89,7 @@ def test_a_pod_that_becomes_unreadable_is_no_longer_placed(cluster):
     assert sync(follower) == {"default/p"}
 
 
-def test_a_pod_that_becomes_unreadable_keeps_the_room_it_was_promised(cluster):
+def test_a_pod_that_becomes_unreadable_keeps_the_room_it_was_promised(cluster: Any) -> None:
     cluster.restore([pod("p", cpu=1, group="g")])
     follower = follow(cluster)
     follower.assume("default/p", "n")
@@ -101,7 +103,7 @@ def test_a_pod_that_becomes_unreadable_keeps_the_room_it_was_promised(cluster):
     assert "default/p" not in follower.snapshot.tasks.row_of
 
 
-def test_other_objects_keep_their_last_good_version(cluster):
+def test_other_objects_keep_their_last_good_version(cluster: Any) -> None:
     cluster.restore([queue("q", weight=3)])
     follower = follow(cluster)
     cluster.patch(QUEUE, "", "q", {"spec": {"weight": "many"}})
@@ -114,11 +116,13 @@ def test_other_objects_keep_their_last_good_version(cluster):
     assert "q" not in follower.snapshot.queues.row_of
 
 
-def test_an_object_that_breaks_the_tables_is_left_out_of_new_ones(cluster, monkeypatch):
+def test_an_object_that_breaks_the_tables_is_left_out_of_new_ones(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No such object is known; the way out must work all the same."""
     write = TaskRows.write
 
-    def breaks(self, thing, marks):
+    def breaks(self: Any, thing: Any, marks: Any) -> None:
         write(self, thing, marks)
         if thing.metadata.name == "bad" and thing.metadata.labels and marks.gated is False:
             self.snapshot.nodes.books[:] = -1
@@ -137,7 +141,9 @@ def test_an_object_that_breaks_the_tables_is_left_out_of_new_ones(cluster, monke
     assert idle(follow(cluster)) == 7000
 
 
-def test_pods_cannot_fill_the_tables_with_resources_that_nobody_has(cluster, monkeypatch):
+def test_pods_cannot_fill_the_tables_with_resources_that_nobody_has(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("pumice.cache.informer._STRANGE_RESOURCES", 3)
     monkeypatch.setattr("pumice.cache.informer._PATIENCE", 2)
     follower = follow(cluster)
@@ -158,7 +164,9 @@ def test_pods_cannot_fill_the_tables_with_resources_that_nobody_has(cluster, mon
     assert "default/wants" in follower.snapshot.jobs.row_of
 
 
-def test_what_a_node_has_may_be_asked_for_without_limit(cluster, monkeypatch):
+def test_what_a_node_has_may_be_asked_for_without_limit(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("pumice.cache.informer._STRANGE_RESOURCES", 0)
     follower = follow(cluster)
     cluster.restore([pod("p", resources={GPU: 1}), pod("q", resources={"example.com/x": 1})])
@@ -166,7 +174,7 @@ def test_what_a_node_has_may_be_asked_for_without_limit(cluster, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["9" * 30, "-" + "9" * 19, "\u0663", "1_0", " 7", "0x7", ""])
-def test_a_priority_that_go_would_not_read_is_not_there(cluster, text):
+def test_a_priority_that_go_would_not_read_is_not_there(cluster: Any, text: Any) -> None:
     cluster.restore([pod("p", priority=5, annotations={"volcano.sh/task-priority": text})])
     follower = follow(cluster)
     assert follower.snapshot.tasks.priority[0] == 5
@@ -182,7 +190,7 @@ def test_a_priority_that_go_would_not_read_is_not_there(cluster, text):
         ("+" + "0" * 9999, 0),
     ],
 )
-def test_priorities_have_32_bits(cluster, text, wanted):
+def test_priorities_have_32_bits(cluster: Any, text: Any, wanted: Any) -> None:
     cluster.restore([pod("p", priority=5, annotations={"volcano.sh/task-priority": text})])
     assert follow(cluster).snapshot.tasks.priority[0] == wanted
 
@@ -191,7 +199,7 @@ HUGE = "9000000000000000000"
 
 
 @pytest.mark.parametrize("amount", [HUGE, "1e12", "5e9"])
-def test_a_node_is_as_before_when_an_endless_request_has_gone(cluster, amount):
+def test_a_node_is_as_before_when_an_endless_request_has_gone(cluster: Any, amount: Any) -> None:
     follower = follow(cluster)
     for i in range(40):
         cluster.restore([pod(f"huge{i}", resources={"cpu": amount, GPU: amount}, node="n")])
@@ -206,11 +214,11 @@ def test_a_node_is_as_before_when_an_endless_request_has_gone(cluster, amount):
     assert snapshot.nodes.used[:2, 0].tolist() == [1, 1]
 
 
-def test_queues_are_as_before_when_an_endless_request_has_gone(cluster):
+def test_queues_are_as_before_when_an_endless_request_has_gone(cluster: Any) -> None:
     cluster.restore([queue("other"), pod("small", cpu="1m", group="g")])
     follower = follow(cluster)
 
-    def pending():
+    def pending() -> Any:
         snapshot = follower.snapshot
         tables = (snapshot.jobs, snapshot.queues, snapshot.namespaces)
         rows = ("default/g", "default", "default")
@@ -230,7 +238,7 @@ def test_queues_are_as_before_when_an_endless_request_has_gone(cluster):
     assert pending() == [1, 1, 1]
 
 
-def test_a_node_that_claimed_too_much_is_corrected(cluster):
+def test_a_node_that_claimed_too_much_is_corrected(cluster: Any) -> None:
     follower = follow(cluster)
     for cpu, gpu in ((HUGE, HUGE), ("8", "4")):
         cluster.merge_status("Node", "", "n", {"allocatable": {"cpu": cpu, GPU: gpu}})

@@ -1,5 +1,7 @@
 """Following a cluster into a snapshot: the same as loading it anew, whatever happened."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.groups import PodGroupStatus
@@ -16,19 +18,19 @@ GROUP = "PodGroup.scheduling.volcano.sh"
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     cluster = EmbeddedCluster()
     cluster.restore([node("n"), queue("default"), pod_group("g"), pod("p", group="g", cpu=1)])
     return cluster
 
 
-def follow(cluster, **options):
+def follow(cluster: Any, **options: Any) -> Any:
     follower = Informer(cluster, Ingest(Snapshot()), **options)
     follower.sync()
     return follower
 
 
-def placed(snapshot):
+def placed(snapshot: Any) -> Any:
     check(snapshot)
     tasks, names = snapshot.tasks, [*snapshot.nodes.names, None]
     return {
@@ -37,17 +39,17 @@ def placed(snapshot):
     }
 
 
-def reloaded(cluster):
+def reloaded(cluster: Any) -> Any:
     things = [from_manifest(m) for kind in FOLLOWED for m in cluster.list(kind)[0]]
     return placed(Ingest(Snapshot()).load(things))
 
 
-def test_the_first_sync_loads_everything(cluster):
+def test_the_first_sync_loads_everything(cluster: Any) -> None:
     follower = follow(cluster)
     assert placed(follower.snapshot) == {"default/p": (None, "PENDING")} == reloaded(cluster)
 
 
-def test_each_sync_takes_in_what_changed(cluster):
+def test_each_sync_takes_in_what_changed(cluster: Any) -> None:
     follower = follow(cluster)
     cluster.bind("default", "p", "n", {})
     cluster.create(pod("q", group="g", cpu=1))
@@ -60,7 +62,7 @@ def test_each_sync_takes_in_what_changed(cluster):
     assert follower.sync() == 0
 
 
-def test_a_follower_that_missed_too_much_starts_over(cluster):
+def test_a_follower_that_missed_too_much_starts_over(cluster: Any) -> None:
     follower = follow(cluster)
     cluster.delete("Pod", "default", "p")
     cluster.create(pod("q", group="g"))
@@ -70,7 +72,7 @@ def test_a_follower_that_missed_too_much_starts_over(cluster):
     assert follower.sync() == 0
 
 
-def test_a_bad_object_is_reported_and_skipped(cluster):
+def test_a_bad_object_is_reported_and_skipped(cluster: Any) -> None:
     follower = follow(cluster)
     cluster.create(pod("bad", resources={"cpu": "lots"}))
     cluster.create(pod("good"))
@@ -83,12 +85,12 @@ def test_a_bad_object_is_reported_and_skipped(cluster):
     assert len(follower.problems) == 1
 
 
-def test_a_bad_object_at_the_start_is_skipped_too(cluster):
+def test_a_bad_object_at_the_start_is_skipped_too(cluster: Any) -> None:
     cluster.create(pod("bad", resources={"cpu": "lots"}))
     assert len(follow(cluster).problems) == 1
 
 
-def test_an_assumed_pod_holds_its_room_until_undone(cluster):
+def test_an_assumed_pod_holds_its_room_until_undone(cluster: Any) -> None:
     follower = follow(cluster)
     follower.assume("default/p", "n")
     assert placed(follower.snapshot)["default/p"] == ("n", "BOUND")
@@ -96,7 +98,7 @@ def test_an_assumed_pod_holds_its_room_until_undone(cluster):
     assert placed(follower.snapshot)["default/p"] == (None, "PENDING")
 
 
-def test_an_assumed_pod_stays_where_it_is_while_the_cluster_does_not_know(cluster):
+def test_an_assumed_pod_stays_where_it_is_while_the_cluster_does_not_know(cluster: Any) -> None:
     follower = follow(cluster)
     follower.assume("default/p", "n")
     cluster.patch("Pod", "default", "p", {"metadata": {"labels": {"a": "b"}}})
@@ -110,7 +112,7 @@ def test_an_assumed_pod_stays_where_it_is_while_the_cluster_does_not_know(cluste
     assert placed(follower.snapshot)["default/p"] == ("m", "BOUND")
 
 
-def test_the_successor_of_an_assumed_pod_is_not_assumed(cluster):
+def test_the_successor_of_an_assumed_pod_is_not_assumed(cluster: Any) -> None:
     follower = follow(cluster)
     follower.assume("default/p", "n")
     cluster.delete("Pod", "default", "p")
@@ -122,11 +124,11 @@ def test_the_successor_of_an_assumed_pod_is_not_assumed(cluster):
     assert list(placed(follower.snapshot)) == ["default/p"]
 
 
-def uid(cluster, name="p"):
+def uid(cluster: Any, name: str = "p") -> Any:
     return cluster.get("Pod", "default", name)["metadata"]["uid"]
 
 
-def test_an_evicted_pod_leaves_from_the_decision_on(cluster):
+def test_an_evicted_pod_leaves_from_the_decision_on(cluster: Any) -> None:
     cluster.bind("default", "p", "n", {})
     follower = follow(cluster)
     follower.assume_evicted("default/p")
@@ -141,7 +143,7 @@ def test_an_evicted_pod_leaves_from_the_decision_on(cluster):
     assert not follower.waits_for("default/p", uid(cluster), "evicted")
 
 
-def test_a_pod_may_be_evicted_before_its_bind_is_told(cluster):
+def test_a_pod_may_be_evicted_before_its_bind_is_told(cluster: Any) -> None:
     follower = follow(cluster)
     follower.assume("default/p", "n")
     follower.assume_evicted("default/p")
@@ -152,7 +154,7 @@ def test_a_pod_may_be_evicted_before_its_bind_is_told(cluster):
     assert placed(follower.snapshot)["default/p"] == (None, "PENDING")
 
 
-def test_what_is_waited_for_is_of_one_pod_only(cluster):
+def test_what_is_waited_for_is_of_one_pod_only(cluster: Any) -> None:
     follower = follow(cluster)
     follower.assume("default/p", "n")
     assert follower.waits_for("default/p", uid(cluster), "bound")
@@ -161,7 +163,7 @@ def test_what_is_waited_for_is_of_one_pod_only(cluster):
     assert not follower.waits_for("default/q", uid(cluster), "bound")
 
 
-def test_a_pod_held_back_is_not_to_be_placed(cluster):
+def test_a_pod_held_back_is_not_to_be_placed(cluster: Any) -> None:
     follower = follow(cluster)
     gated = follower.snapshot.tasks.gated
     row = follower.snapshot.tasks.row_of["default/p"]
@@ -175,7 +177,7 @@ def test_a_pod_held_back_is_not_to_be_placed(cluster):
     assert not gated[row]
 
 
-def test_a_group_has_the_status_that_was_written_until_that_fails(cluster):
+def test_a_group_has_the_status_that_was_written_until_that_fails(cluster: Any) -> None:
     follower = follow(cluster)
     jobs = follower.snapshot.jobs
     row = jobs.row_of["default/g"]
@@ -192,7 +194,7 @@ def test_a_group_has_the_status_that_was_written_until_that_fails(cluster):
     follower.undo_group("default/none")
 
 
-def test_what_the_cluster_says_of_a_group_ends_what_was_thought(cluster):
+def test_what_the_cluster_says_of_a_group_ends_what_was_thought(cluster: Any) -> None:
     follower = follow(cluster)
     jobs = follower.snapshot.jobs
     row = jobs.row_of["default/g"]
@@ -204,7 +206,7 @@ def test_what_the_cluster_says_of_a_group_ends_what_was_thought(cluster):
     assert PHASES[jobs.phase[row]] == "Inqueue"
 
 
-def test_a_group_of_the_same_name_is_another_one(cluster):
+def test_a_group_of_the_same_name_is_another_one(cluster: Any) -> None:
     follower = follow(cluster)
     follower.assume_group("default/g", PodGroupStatus(phase="Running"))
     cluster.delete(GROUP, "default", "g")
@@ -214,7 +216,7 @@ def test_a_group_of_the_same_name_is_another_one(cluster):
     assert PHASES[jobs.phase[jobs.row_of["default/g"]]] == "Inqueue"
 
 
-def test_a_group_without_a_queue_counts_for_the_default_one(cluster):
+def test_a_group_without_a_queue_counts_for_the_default_one(cluster: Any) -> None:
     cluster.create(queue("spare"))
     bare = pod_group("bare")
     bare["spec"].pop("queue", None)
@@ -224,7 +226,7 @@ def test_a_group_without_a_queue_counts_for_the_default_one(cluster):
     assert snapshot.queues.names[jobs.queue[jobs.row_of["default/bare"]]] == "spare"
 
 
-def test_nodes_that_are_not_wanted_are_not_there(cluster):
+def test_nodes_that_are_not_wanted_are_not_there(cluster: Any) -> None:
     cluster.create(node("m", labels={"pool": "batch"}))
     follower = follow(cluster, wants_node=lambda n: n.metadata.labels.get("pool") == "batch")
     assert list(follower.snapshot.nodes.row_of) == ["m"]
@@ -234,14 +236,14 @@ def test_nodes_that_are_not_wanted_are_not_there(cluster):
     assert list(follower.snapshot.nodes.row_of) == ["n"]
 
 
-def test_what_is_known_can_be_asked_and_counted(cluster):
+def test_what_is_known_can_be_asked_and_counted(cluster: Any) -> None:
     follower = follow(cluster)
     assert follower.known("Pod", "default/p").metadata.name == "p"
     assert follower.known("Pod", "default/none") is None
     assert follower.counts()["Pod"] == 1
 
 
-def test_a_pod_that_only_moves_keeps_the_tables_right(cluster):
+def test_a_pod_that_only_moves_keeps_the_tables_right(cluster: Any) -> None:
     """Each step of a pod's life, with the tables as loaded anew after each."""
     follower = follow(cluster)
     cluster.create(node("m"))
@@ -259,7 +261,9 @@ def test_a_pod_that_only_moves_keeps_the_tables_right(cluster):
     assert nominated == -1
 
 
-def test_what_is_kept_of_pods_gone_by_does_not_grow_for_ever(cluster, monkeypatch):
+def test_what_is_kept_of_pods_gone_by_does_not_grow_for_ever(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("pumice.cache.informer._LITTER", 20)
     follower = follow(cluster)
     follower.assume("default/p", "n")

@@ -1,5 +1,7 @@
 """What is read of a pod that cannot be read as a whole."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.objects import from_manifest
@@ -7,7 +9,7 @@ from pumice.cache.partial_pod import glimpse, is_glimpse
 from pumice.testing import pod
 
 
-def test_place_marks_and_requests_are_read_and_the_rest_is_left_out():
+def test_place_marks_and_requests_are_read_and_the_rest_is_left_out() -> None:
     manifest = pod(
         "p", cpu=2, resources={"x.org/a": 1}, node="n", group="g", labels={"a": "b"}, priority=7
     )
@@ -21,7 +23,7 @@ def test_place_marks_and_requests_are_read_and_the_rest_is_left_out():
     assert found.status.phase == "Running"
 
 
-def test_a_pod_that_was_read_is_glimpsed_at_alike():
+def test_a_pod_that_was_read_is_glimpsed_at_alike() -> None:
     manifest = pod("p", cpu=2, node="n", group="g")
     assert glimpse(from_manifest(manifest)) == glimpse(manifest)
     assert not is_glimpse(from_manifest(manifest))
@@ -30,7 +32,7 @@ def test_a_pod_that_was_read_is_glimpsed_at_alike():
 @pytest.mark.parametrize(
     "requests", [{"cpu": "lots"}, {"cpu": []}, {"cpu": "-1"}, {3: 4}, [], None, {"x/\ud800": 1}]
 )
-def test_amounts_that_cannot_be_read_do_not_count(requests):
+def test_amounts_that_cannot_be_read_do_not_count(requests: Any) -> None:
     container = {"resources": {"requests": requests}}
     spec = {"containers": [container, None, 3], "initContainers": "no", "overhead": {"cpu": 1}}
     found = glimpse({"metadata": {"name": "p", "labels": {"a": 1}}, "spec": spec, "status": 1})
@@ -39,5 +41,5 @@ def test_amounts_that_cannot_be_read_do_not_count(requests):
 
 
 @pytest.mark.parametrize("manifest", [{}, {"metadata": None}, {"metadata": {"name": ""}}])
-def test_without_a_name_there_is_nothing_to_see(manifest):
+def test_without_a_name_there_is_nothing_to_see(manifest: Any) -> None:
     assert glimpse(manifest) is None

@@ -1,5 +1,7 @@
 """What hooks are handed: rows of nodes, and single tasks, jobs and queues."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ TAINT = {"key": "a", "value": "b", "effect": "NoSchedule"}
 
 
 @pytest.fixture
-def snapshot():
+def snapshot() -> Any:
     return snapshot_of(
         [
             priority_class("high", value=7),
@@ -35,12 +37,12 @@ def snapshot():
     )
 
 
-def task_of(snapshot, name):
+def task_of(snapshot: Any, name: Any) -> Any:
     return Task(snapshot, snapshot.tasks.row_of[f"default/{name}"])
 
 
 @pytest.mark.parametrize("rows", [slice(1, 2), np.array([2, 0])], ids=["slice", "rows"])
-def test_some_rows_are_the_same_rows_of_all(snapshot, rows):
+def test_some_rows_are_the_same_rows_of_all(snapshot: Any, rows: Any) -> None:
     part, full = Nodes(snapshot, rows), Nodes(snapshot)
     for name in (*LIVE, "allocatable", "capacity", "future_idle"):
         assert getattr(part, name).tolist() == getattr(full, name)[..., rows].tolist()
@@ -53,20 +55,20 @@ def test_some_rows_are_the_same_rows_of_all(snapshot, rows):
     assert part.taint_class.tolist() == full.taint_class[rows].tolist()
 
 
-def test_facts_know_nothing_that_moves(snapshot):
+def test_facts_know_nothing_that_moves(snapshot: Any) -> None:
     facts = NodeFacts(snapshot)
     assert [name for name in LIVE if hasattr(facts, name)] == []
     assert [len(facts.taint_sets[i]) for i in facts.taint_class] == [0, 1, 0]
 
 
-def test_future_idle_follows_leaving_and_promised_tasks(snapshot):
+def test_future_idle_follows_leaving_and_promised_tasks(snapshot: Any) -> None:
     snapshot.evict(task_of(snapshot, "runs").row)
     snapshot.pipeline(task_of(snapshot, "waits").row, 1)
     nodes = Nodes(snapshot)
     assert (nodes.idle[CPU, 1], nodes.future_idle[CPU, 1]) == (5000, 7000)
 
 
-def test_one_node_at_a_time(snapshot):
+def test_one_node_at_a_time(snapshot: Any) -> None:
     row = NodeRow(snapshot, 1)
     assert (row.name, row.labels["kubernetes.io/hostname"]) == ("n1", "n1")
     assert [float(column[CPU]) for column in (row.allocatable, row.idle, row.used)] == [
@@ -75,7 +77,7 @@ def test_one_node_at_a_time(snapshot):
     assert row.object.spec.unschedulable
 
 
-def test_imagined_nodes_have_copies_of_a_task_on_them(snapshot):
+def test_imagined_nodes_have_copies_of_a_task_on_them(snapshot: Any) -> None:
     shape = task_of(snapshot, "waits").shape
     for live in (False, True):
         snapshot.view_is_live = live
@@ -88,7 +90,7 @@ def test_imagined_nodes_have_copies_of_a_task_on_them(snapshot):
         assert imagined.view_nonzero[CPU].tolist() == imagined.view_used[CPU].tolist()
 
 
-def test_a_task_tells_what_it_is(snapshot):
+def test_a_task_tells_what_it_is(snapshot: Any) -> None:
     task = task_of(snapshot, "waits")
     assert (task.key, task.name, task.namespace) == ("default/waits", "waits", "default")
     assert (task.status, task.node, task.role, task.priority) == (
@@ -100,19 +102,19 @@ def test_a_task_tells_what_it_is(snapshot):
     assert task.queue == snapshot.queues.row_of["default"]
 
 
-def test_a_task_of_no_job_has_no_queue(snapshot):
+def test_a_task_of_no_job_has_no_queue(snapshot: Any) -> None:
     task = task_of(snapshot, "alone")
     assert (task.job, task.queue, task.role) == (NOWHERE, NOWHERE, "")
     assert task.node == 0
 
 
-def test_a_task_that_asks_for_nothing_is_best_effort(snapshot):
+def test_a_task_that_asks_for_nothing_is_best_effort(snapshot: Any) -> None:
     task = task_of(snapshot, "modest")
     assert (task.best_effort, task.preemptable) == (True, False)
     assert task.request[PODS, 0] == 1
 
 
-def test_a_job_counts_its_tasks(snapshot):
+def test_a_job_counts_its_tasks(snapshot: Any) -> None:
     job = Job(snapshot, snapshot.jobs.row_of["default/job"])
     assert (job.key, job.priority, job.min_member) == ("default/job", 7, 2)
     assert (job.ready, job.waiting, job.pending_best_effort, len(job.tasks)) == (1, 0, 1, 3)
@@ -127,18 +129,18 @@ def test_a_job_counts_its_tasks(snapshot):
     assert (job.ready, job.waiting, float(job.allocated_or_pipelined[CPU])) == (1, 1, 4000)
 
 
-def test_a_job_may_not_say_what_it_needs():
+def test_a_job_may_not_say_what_it_needs() -> None:
     snapshot = snapshot_of([queue("default"), pod_group("job")])
     assert Job(snapshot, 0).min_resources is None
 
 
-def test_a_queue_is_open_or_not(snapshot):
+def test_a_queue_is_open_or_not(snapshot: Any) -> None:
     opened, shut = (Queue(snapshot, snapshot.queues.row_of[name]) for name in ("default", "shut"))
     assert (opened.name, opened.is_open, shut.is_open) == ("default", True, False)
     assert (float(opened.allocated_or_pipelined[CPU]), opened.object.spec.weight) == (3000, 1)
 
 
-def test_columns_for_orders_are_rows_of_the_tables(snapshot):
+def test_columns_for_orders_are_rows_of_the_tables(snapshot: Any) -> None:
     jobs = Jobs(snapshot, np.array([0]))
     assert (len(jobs), jobs.priority.tolist(), jobs.min_member.tolist()) == (1, [7], [2])
     assert (jobs.ready.tolist(), jobs.pending_best_effort.tolist()) == ([1], [1])

@@ -1,6 +1,8 @@
 """Where a world comes from: files of every kind, a cluster, and what is left out."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -37,29 +39,29 @@ JOB = {
 }
 
 
-def write(folder, name, content):
+def write(folder: Any, name: Any, content: Any) -> Any:
     path = folder / name
     text = json.dumps(content) if name.endswith(".json") else yaml.safe_dump_all(content)
     path.write_text(content if isinstance(content, str) else text)
     return path
 
 
-def keys(world):
+def keys(world: Any) -> Any:
     return [f"{one['kind']} {one['metadata']['name']}" for one in world.objects]
 
 
-def test_output_of_kubectl_is_one_list(tmp_path):
+def test_output_of_kubectl_is_one_list(tmp_path: Path) -> None:
     listed = {"apiVersion": "v1", "kind": "List", "items": OBJECTS}
     world = load_world([write(tmp_path, "all.json", listed)])
     assert keys(world) == ["Node n1", "Queue default", "PodGroup j", "Pod j-0"]
 
 
-def test_a_list_of_one_kind_is_unpacked(tmp_path):
+def test_a_list_of_one_kind_is_unpacked(tmp_path: Path) -> None:
     listed = {"apiVersion": "v1", "kind": "PodList", "items": OBJECTS[3:]}
     assert keys(load_world([write(tmp_path, "pods.json", listed)])) == ["Pod j-0"]
 
 
-def test_files_and_folders_are_joined_and_the_later_object_counts(tmp_path):
+def test_files_and_folders_are_joined_and_the_later_object_counts(tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     first = write(tmp_path, "a.yaml", OBJECTS)
     write(tmp_path / "more", "b.yaml", [node("n1", cpu=64), node("n2")])
@@ -68,28 +70,28 @@ def test_files_and_folders_are_joined_and_the_later_object_counts(tmp_path):
     assert world.of_kind("Node")["n1"]["status"]["allocatable"]["cpu"] == "64"
 
 
-def test_a_text_is_read_like_a_file():
+def test_a_text_is_read_like_a_file() -> None:
     assert keys(load_world([yaml.safe_dump_all(OBJECTS)])) == keys(load_world([json_list()]))
 
 
-def json_list():
+def json_list() -> Any:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": OBJECTS}) + "\n"
 
 
-def test_the_time_is_the_latest_that_objects_speak_of(tmp_path):
+def test_the_time_is_the_latest_that_objects_speak_of(tmp_path: Path) -> None:
     world = load_world([write(tmp_path, "a.yaml", OBJECTS)])
     assert world.now == 1_768_471_200.0
 
 
-def test_without_any_time_the_default_of_scenarios_holds(tmp_path):
+def test_without_any_time_the_default_of_scenarios_holds(tmp_path: Path) -> None:
     assert load_world([write(tmp_path, "a.yaml", [queue("q")])]).now == DEFAULT_NOW
 
 
-def test_a_stated_time_wins(tmp_path):
+def test_a_stated_time_wins(tmp_path: Path) -> None:
     assert load_world([write(tmp_path, "a.yaml", OBJECTS)], now=5.0).now == 5.0
 
 
-def test_a_scenario_brings_its_configuration_time_and_usage(tmp_path):
+def test_a_scenario_brings_its_configuration_time_and_usage(tmp_path: Path) -> None:
     scenario = {
         "now": "2026-01-15T10:00:00Z",
         "seed": 7,
@@ -102,7 +104,9 @@ def test_a_scenario_brings_its_configuration_time_and_usage(tmp_path):
     assert world.node_usage == {"n1": {"metricsTime": world.now, "cpu": 50.0}}
 
 
-def test_a_scenario_may_name_other_files_and_hold_a_mapping_as_configuration(tmp_path):
+def test_a_scenario_may_name_other_files_and_hold_a_mapping_as_configuration(
+    tmp_path: Path,
+) -> None:
     write(tmp_path, "objects.yaml", OBJECTS)
     scenario = {"conf": yaml.safe_load(CONF), "objectsFrom": ["objects.yaml"]}
     world = load_world([write(tmp_path, "s.json", scenario)])
@@ -110,12 +114,12 @@ def test_a_scenario_may_name_other_files_and_hold_a_mapping_as_configuration(tmp
     assert world.scheduler_conf.actions == ("allocate",)
 
 
-def test_objects_of_a_scenario_may_be_text(tmp_path):
+def test_objects_of_a_scenario_may_be_text(tmp_path: Path) -> None:
     scenario = {"objects": yaml.safe_dump_all(OBJECTS)}
     assert len(load_world([write(tmp_path, "s.json", scenario)]).objects) == 4
 
 
-def test_the_config_map_of_volcano_is_used(tmp_path):
+def test_the_config_map_of_volcano_is_used(tmp_path: Path) -> None:
     conf = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -127,38 +131,38 @@ def test_the_config_map_of_volcano_is_used(tmp_path):
     assert world.conf_source.endswith("ConfigMap volcano-scheduler-configmap")
 
 
-def test_a_named_configuration_wins(tmp_path):
+def test_a_named_configuration_wins(tmp_path: Path) -> None:
     other = CONF.replace("allocate", "backfill")
     conf = write(tmp_path, "x.conf", other)
     scenario = write(tmp_path, "s.json", {"conf": CONF, "objects": OBJECTS})
     assert load_world([scenario], conf).conf == other
 
 
-def test_a_bad_configuration_is_refused_at_once(tmp_path):
+def test_a_bad_configuration_is_refused_at_once(tmp_path: Path) -> None:
     conf = write(tmp_path, "x.conf", "actions: [\n")
     with pytest.raises(ConfError):
         load_world([write(tmp_path, "a.yaml", OBJECTS)], conf)
 
 
-def test_kinds_that_scheduling_does_not_read_are_counted(tmp_path):
+def test_kinds_that_scheduling_does_not_read_are_counted(tmp_path: Path) -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
     plain = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "b"}}
     world = load_world([write(tmp_path, "a.yaml", [*OBJECTS, service, service, plain])])
     assert world.left_out == {"Service": 2, "Job": 1}
 
 
-def test_a_bad_object_is_told_with_its_file(tmp_path):
+def test_a_bad_object_is_told_with_its_file(tmp_path: Path) -> None:
     bad = pod("p", cpu="1x")
     with pytest.raises(ManifestError, match=r"a\.yaml:1: Pod default/p"):
         load_world([write(tmp_path, "a.yaml", [bad])])
 
 
-def test_a_file_of_something_else_is_refused(tmp_path):
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match="wanted manifests, a scenario or a snapshot"):
         load_world([write(tmp_path, "a.json", {"tiers": []})])
 
 
-def test_a_queue_without_status_is_taken_as_open_unless_a_scenario_says_so(tmp_path):
+def test_a_queue_without_status_is_taken_as_open_unless_a_scenario_says_so(tmp_path: Path) -> None:
     bare = {name: part for name, part in queue("q").items() if name != "status"}
     manifest = load_world([write(tmp_path, "a.yaml", [bare])])
     scenario = load_world([write(tmp_path, "s.json", {"objects": [bare]})])
@@ -166,7 +170,7 @@ def test_a_queue_without_status_is_taken_as_open_unless_a_scenario_says_so(tmp_p
     assert "status" not in scenario.of_kind("Queue")["q"]
 
 
-def test_a_volcano_job_stands_for_its_pod_group_and_pods(tmp_path):
+def test_a_volcano_job_stands_for_its_pod_group_and_pods(tmp_path: Path) -> None:
     world = load_world([write(tmp_path, "a.yaml", [JOB])], now=1_768_471_200.0)
     group = world.groups["ai/train"]
     assert group["spec"]["minMember"] == 2
@@ -177,20 +181,20 @@ def test_a_volcano_job_stands_for_its_pod_group_and_pods(tmp_path):
     assert "default" in world.of_kind("Queue")
 
 
-def test_a_volcano_job_that_has_its_pod_group_is_not_made_twice(tmp_path):
+def test_a_volcano_job_that_has_its_pod_group_is_not_made_twice(tmp_path: Path) -> None:
     group = pod_group("train-123", namespace="ai")
     group["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "train"}]
     world = load_world([write(tmp_path, "a.yaml", [JOB, group])])
     assert list(world.groups) == ["ai/train-123"]
 
 
-def test_a_volcano_job_without_tasks_is_refused(tmp_path):
+def test_a_volcano_job_without_tasks_is_refused(tmp_path: Path) -> None:
     bare = {**JOB, "spec": {}}
     with pytest.raises(ManifestError, match="at least one task"):
         load_world([write(tmp_path, "a.yaml", [bare])])
 
 
-def test_a_plain_pod_gets_a_pod_group_of_its_own(tmp_path):
+def test_a_plain_pod_gets_a_pod_group_of_its_own(tmp_path: Path) -> None:
     lone = pod("lone", cpu=1)
     group, member = load_job(write(tmp_path, "a.yaml", [lone]), 1_768_471_200.0)
     assert (group["kind"], group["spec"]["minMember"]) == ("PodGroup", 1)
@@ -198,7 +202,7 @@ def test_a_plain_pod_gets_a_pod_group_of_its_own(tmp_path):
     assert annotations["scheduling.k8s.io/group-name"] == group["metadata"]["name"]
 
 
-def test_a_file_without_a_job_is_refused_as_one(tmp_path):
+def test_a_file_without_a_job_is_refused_as_one(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a Volcano job, a pod group or pods"):
         load_job(write(tmp_path, "a.yaml", [queue("q")]), 0.0)
 
@@ -206,18 +210,18 @@ def test_a_file_without_a_job_is_refused_as_one(tmp_path):
 class Fake:
     """As much of a cluster as is read."""
 
-    def now(self):
+    def now(self) -> float:
         return 42.0
 
-    def list(self, kind, namespace="", labels=None):
+    def list(self, kind: Any, namespace: str = "", labels: Any = None) -> Any:
         group = kind.partition(".")[0]
         return [one for one in OBJECTS if one["kind"] == group], "1"
 
-    def get(self, kind, namespace, name):
+    def get(self, kind: Any, namespace: Any, name: Any) -> None:
         raise NotFoundError(kind, namespace, name)
 
 
-def test_anything_that_speaks_the_cluster_protocol_is_a_source():
+def test_anything_that_speaks_the_cluster_protocol_is_a_source() -> None:
     world = load_world([Fake()])
     assert sorted(keys(world)) == ["Node n1", "Pod j-0", "PodGroup j", "Queue default"]
     assert world.now == 1_768_471_200.0  # not before what its objects speak of

@@ -1,6 +1,7 @@
 """Wrong answers of a plugin are told and never stop a cycle."""
 
 import logging
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ NOW = 1_767_229_200.0
 ANSWERING = [hook.name for hook in HOOKS if not hook.name.startswith("on_")]
 
 
-def asked_about(hook, args):
+def asked_about(hook: Any, args: Any) -> Any:
     """Count the rows a hook is asked about, where it is asked about several."""
     if hook.startswith("order_") and hook != "order_subgroups":
         return len(args[0])
@@ -53,15 +54,15 @@ WRONG = {
 
 
 @pytest.fixture
-def quiet(monkeypatch):
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging.getLogger("pumice"), "disabled", True)
     monkeypatch.setattr(logging.getLogger("pumice.framework.dispatch"), "disabled", True)
 
 
 @pytest.mark.parametrize("hook", ANSWERING)
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_answer_stops_nothing(hook, wrong, quiet):
-    def answer(_, *args):
+def test_a_wrong_answer_stops_nothing(hook: Any, wrong: Any, quiet: Any) -> None:
+    def answer(_: Any, *args: Any) -> Any:
         return WRONG[wrong](asked_about(hook, args))
 
     cls = type(Plugin)("Odd", (Plugin,), {"__doc__": "Odd.", hook: answer}, name="odd")
@@ -83,7 +84,7 @@ def test_a_wrong_answer_stops_nothing(hook, wrong, quiet):
         ("compare_queues", "left", "a number"),
     ],
 )
-def test_what_was_wanted_is_told(hook, answer, wanted):
+def test_what_was_wanted_is_told(hook: str, answer: Any, wanted: str) -> None:
     assert contract_of(Plugin(), hook)(answer, ([1, 2], [1, 2]), Plugin()) == wanted
 
 
@@ -103,10 +104,10 @@ def test_what_was_wanted_is_told(hook, answer, wanted):
         ("order_jobs", [0.0, 1.0]),
     ],
 )
-def test_right_answers_pass(hook, answer):
+def test_right_answers_pass(hook: str, answer: Any) -> None:
     assert contract_of(Plugin(), hook)(answer, ([1, 2], [1, 2]), Plugin()) == ""
 
 
-def test_plugins_of_pumice_are_held_to_what_is_cheap():
+def test_plugins_of_pumice_are_held_to_what_is_cheap() -> None:
     assert contract_of(Binpack(), "job_ready") is None
     assert contract_of(Binpack(), "score_nodes") is not contract_of(Plugin(), "score_nodes")

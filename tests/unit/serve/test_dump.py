@@ -2,6 +2,8 @@
 
 import json
 import stat
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,20 +18,20 @@ HIDDEN = {"env": [{"name": "PASSWORD", "value": "hush"}], "command": ["hush"]}
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     return EmbeddedCluster(VirtualClock())
 
 
 @pytest.fixture
-def dump(cluster, tmp_path):
-    def write(*kinds, **options):
+def dump(cluster: Any, tmp_path: Path) -> Any:
+    def write(*kinds: Any, **options: Any) -> Any:
         path = write_dump(cluster, kinds, str(tmp_path), "cache", **options)
         return path, json.loads(path.read_text())
 
     return write
 
 
-def test_a_dump_holds_objects_without_environments(cluster, dump):
+def test_a_dump_holds_objects_without_environments(cluster: Any, dump: Any) -> None:
     manifest = pod("a", cpu=1)
     manifest["spec"]["containers"][0].update(HIDDEN)
     manifest["spec"]["volumes"] = [{"name": "v", "hostPath": {"path": "/hush"}}]
@@ -44,7 +46,7 @@ def test_a_dump_holds_objects_without_environments(cluster, dump):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_dump_holds_only_annotations_of_schedulers(cluster, dump):
+def test_a_dump_holds_only_annotations_of_schedulers(cluster: Any, dump: Any) -> None:
     manifest = pod("a", cpu=1)
     manifest["metadata"]["annotations"] = {
         "kubectl.kubernetes.io/last-applied-configuration": json.dumps(HIDDEN),
@@ -64,7 +66,9 @@ def test_a_dump_holds_only_annotations_of_schedulers(cluster, dump):
     }
 
 
-def test_a_dump_holds_no_templates_of_pods_and_no_last_words_of_containers(cluster, dump):
+def test_a_dump_holds_no_templates_of_pods_and_no_last_words_of_containers(
+    cluster: Any, dump: Any
+) -> None:
     template = {"spec": {"containers": [{"name": "c", "image": "i", **HIDDEN}]}}
     cluster.create(
         {
@@ -88,7 +92,7 @@ def test_a_dump_holds_no_templates_of_pods_and_no_last_words_of_containers(clust
     assert content["objects"]["Pod"][0]["status"]["phase"] == "Failed"
 
 
-def test_a_dump_ends_at_its_bound_and_tells_what_is_missing(cluster, dump):
+def test_a_dump_ends_at_its_bound_and_tells_what_is_missing(cluster: Any, dump: Any) -> None:
     for number in range(20):
         cluster.create(pod(f"p{number:02}", cpu=1))
     path, content = dump("Pod", biggest=2_000)
@@ -98,7 +102,7 @@ def test_a_dump_ends_at_its_bound_and_tells_what_is_missing(cluster, dump):
     assert content["left_out"] == 20 - told
 
 
-def test_only_the_last_two_dumps_stay(cluster, dump, tmp_path):
+def test_only_the_last_two_dumps_stay(cluster: Any, dump: Any, tmp_path: Path) -> None:
     (tmp_path / "cache-other.json").touch()
     paths = []
     for _ in range(4):

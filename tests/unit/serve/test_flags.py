@@ -1,5 +1,7 @@
 """Flags are read as Go programs read them, and every flag of Volcano's processes is known."""
 
+from typing import Any
+
 import pytest
 
 from pumice.errors import InputError
@@ -125,7 +127,9 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("process", "name", "value", "default"), ROWS)
-def test_each_flag_of_volcano_is_accepted_and_has_its_default(process, name, value, default):
+def test_each_flag_of_volcano_is_accepted_and_has_its_default(
+    process: Any, name: Any, value: Any, default: Any
+) -> None:
     for word in (f"--{name}={value}", f"-{name}={value}"):
         assert read_options(process, [word]).parsed.warnings in (
             [],
@@ -136,7 +140,7 @@ def test_each_flag_of_volcano_is_accepted_and_has_its_default(process, name, val
 
 
 @pytest.mark.parametrize("process", ["scheduler", "controllers", "webhooks", "all"])
-def test_each_flag_sets_an_option_or_says_why_it_does_nothing(process):
+def test_each_flag_sets_an_option_or_says_why_it_does_nothing(process: str) -> None:
     told = read_options(process, [])
     known = {
         name
@@ -149,7 +153,7 @@ def test_each_flag_sets_an_option_or_says_why_it_does_nothing(process):
         assert flag.help or flag.ignored
 
 
-def test_values_reach_the_options():
+def test_values_reach_the_options() -> None:
     words = [
         "--schedule-period",
         "100ms",
@@ -176,7 +180,7 @@ def test_values_reach_the_options():
     assert not options.gate("NeverHeardOf")
 
 
-def test_all_in_one_gives_each_part_its_options():
+def test_all_in_one_gives_each_part_its_options() -> None:
     told = read_options("all", ["--kubeconfig=/k", "--worker-threads=9", "--listen-address=:1"])
     assert {o.kubeconfig for o in (told.scheduler, told.controllers, told.webhooks)} == {"/k"}
     assert told.controllers.worker_threads == 9
@@ -243,31 +247,31 @@ def test_all_in_one_gives_each_part_its_options():
         (["--leader-elect-resource-name="], "--leader-elect-resource-name: wanted the name"),
     ],
 )
-def test_a_bad_flag_is_named_with_what_was_found_and_wanted(words, message):
+def test_a_bad_flag_is_named_with_what_was_found_and_wanted(words: Any, message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_options("scheduler", words)
     assert message in str(caught.value)
 
 
-def test_a_port_out_of_range_is_refused():
+def test_a_port_out_of_range_is_refused() -> None:
     with pytest.raises(InputError, match="--port: wanted a whole number from 1 to 65535"):
         read_options("webhooks", ["--port=70000"])
 
 
-def test_a_flag_without_effect_is_told_once_and_only_if_it_would_have_had_one():
+def test_a_flag_without_effect_is_told_once_and_only_if_it_would_have_had_one() -> None:
     words = ["--percentage-nodes-to-find=50", "--percentage-nodes-to-find=60", "--logtostderr"]
     assert read_options("scheduler", words).parsed.warnings == [
         "--percentage-nodes-to-find has no effect: all nodes are looked at in each cycle"
     ]
 
 
-def test_an_unknown_feature_gate_is_told_and_passed_over():
+def test_an_unknown_feature_gate_is_told_and_passed_over() -> None:
     told = read_options("scheduler", ["--feature-gates=NodeSwap=true,QueueCommandSync=false"])
     assert told.parsed.warnings == ["feature gate NodeSwap is not known and ignored"]
     assert told.scheduler.feature_gates == {**FEATURE_GATES, "QueueCommandSync": False}
 
 
-def test_feature_gates_given_twice_add_up():
+def test_feature_gates_given_twice_add_up() -> None:
     told = read_options(
         "scheduler", ["--feature-gates=CSIStorage=true", "--feature-gates=PriorityClass=false"]
     )
@@ -275,26 +279,26 @@ def test_feature_gates_given_twice_add_up():
     assert not told.scheduler.gate("PriorityClass")
 
 
-def test_the_older_name_of_the_lock_namespace_wins_as_it_does_there():
+def test_the_older_name_of_the_lock_namespace_wins_as_it_does_there() -> None:
     words = ["--lock-object-namespace=old", "--leader-elect-resource-namespace=new"]
     told = read_options("controllers", words)
     assert told.controllers.leader_elect_resource_namespace == "old"
 
 
-def test_bad_times_do_not_matter_without_an_election():
+def test_bad_times_do_not_matter_without_an_election() -> None:
     read_options("scheduler", ["--leader-elect=false", "--leader-elect-renew-deadline=1h"])
 
 
-def test_the_word_that_charts_leave_behind_is_passed_over():
+def test_the_word_that_charts_leave_behind_is_passed_over() -> None:
     assert read_options("scheduler", ["-v=3", "2>&1"]).scheduler.v == 3
 
 
 @pytest.mark.parametrize("word", ["--help", "-h", "-help"])
-def test_help_is_asked_for(word):
+def test_help_is_asked_for(word: str) -> None:
     assert parse((Flag(name="a"),), [word]).wants_help
 
 
-def test_version_is_asked_for():
+def test_version_is_asked_for() -> None:
     assert read_options("scheduler", ["--version"]).parsed.wants_version
     assert not read_options("scheduler", ["--version=false"]).parsed.wants_version
 
@@ -303,5 +307,5 @@ def test_version_is_asked_for():
     ("text", "place"),
     [(":80", ("", 80)), ("[::1]:80", ("::1", 80)), ("localhost:80", ("localhost", 80))],
 )
-def test_addresses_are_split_into_host_and_port(text, place):
+def test_addresses_are_split_into_host_and_port(text: str, place: Any) -> None:
     assert split_address(text, "x") == place

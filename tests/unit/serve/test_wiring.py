@@ -6,6 +6,9 @@ import os
 import signal
 import threading
 import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,37 +32,45 @@ class Kube(DirectWriter):
     stored: EmbeddedCluster
     made: "list[Kube]"
 
-    def __init__(self, connection, *, kinds=(), qps=50.0, burst=100, timeout_s=30.0):
+    def __init__(
+        self,
+        connection: Any,
+        *,
+        kinds: Any = (),
+        qps: Any = 50.0,
+        burst: Any = 100,
+        timeout_s: Any = 30.0,
+    ) -> None:
         super().__init__(self.stored)
         self.connection, self.kinds, self.qps, self.burst = connection, kinds, qps, burst
         self.timeout_s = timeout_s
         self.fence = lambda: True
         self.made.append(self)
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.closed = True
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: Any) -> Any:
         return getattr(self.stored, name)
 
-    def wait_synced(self, timeout_s):
+    def wait_synced(self, timeout_s: Any) -> Any:
         return []
 
-    def troubles(self):
+    def troubles(self) -> Any:
         return {QUEUE: "no, because"}
 
-    def absent(self):
+    def absent(self) -> Any:
         return [HYPER_NODE]
 
-    def new_wake(self):
+    def new_wake(self) -> Any:
         return threading.Event()
 
 
 @pytest.fixture
-def kube(monkeypatch):
+def kube(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Put a cluster in memory where a real one would be asked, and mend what serving changes."""
     stored = EmbeddedCluster(RealClock())
     stored.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}})
@@ -80,14 +91,14 @@ def kube(monkeypatch):
     logs.set_verbosity(0)
 
 
-def serve(process, *words):
+def serve(process: Any, *words: Any) -> Any:
     return wiring.serve(read_options(process, words))
 
 
-def stop_when(cluster, wanted):
+def stop_when(cluster: Any, wanted: Any) -> None:
     """Send the signal that ends a process once an event is as wanted."""
 
-    def notice(kind, event):
+    def notice(kind: Any, event: Any) -> None:
         if wanted(kind, event.object):
             os.kill(os.getpid(), signal.SIGTERM)
             cluster.listeners.remove(notice)
@@ -95,7 +106,7 @@ def stop_when(cluster, wanted):
     cluster.listeners.append(notice)
 
 
-def test_a_scheduler_binds_and_gives_its_lease_back(kube):
+def test_a_scheduler_binds_and_gives_its_lease_back(kube: Any) -> None:
     for thing in (node("n", cpu=4, memory="8Gi"), pod_group("a"), pod("a-0", group="a", cpu=1)):
         kube.stored.create(thing)
     stop_when(
@@ -116,14 +127,14 @@ def test_a_scheduler_binds_and_gives_its_lease_back(kube):
     assert election.closed
 
 
-def test_without_an_election_there_is_no_lease(kube):
+def test_without_an_election_there_is_no_lease(kube: Any) -> None:
     stop_when(kube.stored, lambda kind, _: kind == QUEUE)
     assert serve("scheduler", "--leader-elect=false", "--schedule-period=10ms") == 0
     assert kube.stored.list(KIND)[0] == []
     assert len(kube.made) == 1
 
 
-def test_controllers_run_once_they_lead(kube):
+def test_controllers_run_once_they_lead(kube: Any) -> None:
     stop_when(kube.stored, lambda kind, _: kind == "PodGroup.scheduling.volcano.sh")
     kube.stored.create(pod("alone", cpu=1))
     assert serve("controllers", "--leader-elect-resource-name=mine") == 0
@@ -132,14 +143,16 @@ def test_controllers_run_once_they_lead(kube):
     assert "Secret" not in kube.made[0].kinds
 
 
-def test_health_and_metrics_are_served_while_it_runs(kube, monkeypatch):
+def test_health_and_metrics_are_served_while_it_runs(
+    kube: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answers, texts = {}, {}
 
-    def look(kind, found):
+    def look(kind: Any, found: Any) -> bool:
         return kind == QUEUE
 
     class Endpoints(wiring.Endpoints):
-        def __enter__(self):
+        def __enter__(self) -> Any:
             entered = super().__enter__()
             for path in ("/metrics", "/readyz?verbose"):
                 with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[1]}{path}") as answer:
@@ -149,7 +162,7 @@ def test_health_and_metrics_are_served_while_it_runs(kube, monkeypatch):
                     answers[name, path] = status(port, path)
             return entered
 
-    def status(port, path):
+    def status(port: Any, path: Any) -> Any:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as answer:
                 return answer.status
@@ -178,7 +191,9 @@ def test_health_and_metrics_are_served_while_it_runs(kube, monkeypatch):
     assert more[-1] == "ok"
 
 
-def test_a_dump_holds_what_the_scheduler_follows_and_waits_for_nothing(kube, tmp_path, monkeypatch):
+def test_a_dump_holds_what_the_scheduler_follows_and_waits_for_nothing(
+    kube: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Kube, "wait_synced", lambda *_: ["Node"])
     kube.stored.create(pod("a"))
     path = wiring._dump(Kube(None), str(tmp_path))()
@@ -188,14 +203,16 @@ def test_a_dump_holds_what_the_scheduler_follows_and_waits_for_nothing(kube, tmp
     assert {"Job.batch.volcano.sh", "ReplicaSet.apps"}.isdisjoint(objects)
 
 
-def test_a_bad_configuration_ends_it_at_the_start_if_it_must_be_good(kube, tmp_path):
+def test_a_bad_configuration_ends_it_at_the_start_if_it_must_be_good(
+    kube: Any, tmp_path: Path
+) -> None:
     conf = tmp_path / "conf"
     conf.write_text("actions: dance\n")
     with pytest.raises(InputError, match="dance"):
         serve("scheduler", f"--scheduler-conf={conf}", "--disable-default-scheduler-config")
 
 
-def test_warnings_of_flags_are_logged_once(kube, capfd):
+def test_warnings_of_flags_are_logged_once(kube: Any, capfd: pytest.CaptureFixture[str]) -> None:
     stop_when(kube.stored, lambda kind, _: kind == QUEUE)
     serve("scheduler", "--plugins-dir=/x", "--schedule-period=10ms", "--logging-format=json")
     lines = [line for line in capfd.readouterr().err.splitlines() if "--plugins-dir" in line]
@@ -203,10 +220,12 @@ def test_warnings_of_flags_are_logged_once(kube, capfd):
     assert '"severity": "warning"' in lines[0]
 
 
-def test_one_process_for_all_follows_what_all_need(kube, monkeypatch):
+def test_one_process_for_all_follows_what_all_need(
+    kube: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     served = []
 
-    def webhooks(options, stop):
+    def webhooks(options: Any, stop: Any) -> None:
         served.append(options.port)
         stop.wait(60)
 
