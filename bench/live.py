@@ -280,7 +280,7 @@ async def measure(plane: ControlPlane, kubectl: Kubectl, servers: Servers, sizes
     ):
         for namespace in ("ceiling", "pumice"):
             kubectl("create", "namespace", namespace)
-        size = {"cpu": NODE_CPUS, "memory": "256Gi", "pods": NODE_PODS}
+        size: dict[str, Any] = {"cpu": NODE_CPUS, "memory": "256Gi", "pods": NODE_PODS}
         nodes = [ready(node(f"node-{number}", **size)) for number in range(sizes.nodes)]
         await admin.create("/api/v1/nodes", nodes)
         result = Result(sizes, [await measure_ceiling(plane, admin, binder, sizes)], [])

@@ -109,7 +109,7 @@ class Bench:
     def _changes(self) -> list[Pod]:
         """Let one pod in a hundred start to leave, or take that back."""
         tasks = self.snapshot.tasks
-        pods = [tasks.pods[row] for row in range(0, tasks.n, 100)]
+        pods: list[Pod] = [tasks.pods[row] for row in range(0, tasks.n, 100)]
         leaving = "" if pods[0].metadata.deletion_timestamp else "2026-01-15T12:00:00Z"
         return [
             replace(pod, metadata=replace(pod.metadata, deletion_timestamp=leaving)) for pod in pods

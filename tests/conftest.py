@@ -9,6 +9,7 @@ from hypothesis import Phase, settings
 from pumice.core.consistency import check
 from pumice.core.snapshot import Snapshot
 from pumice.framework.session import Session
+from tests import checking
 
 settings.register_profile(
     "pumice",
@@ -19,13 +20,10 @@ settings.register_profile(
 )
 settings.load_profile("pumice")
 
-pytest.unchecked = False
-"""Set where checking would be what is timed."""
-
 
 def _open(open_session: Any) -> Any:
     def checked(self: Any, snapshot: Any, *args: Any, **kwargs: Any) -> None:
-        if not pytest.unchecked:
+        if checking.enabled:
             check(snapshot)
         open_session(self, snapshot, *args, **kwargs)
 
@@ -34,10 +32,10 @@ def _open(open_session: Any) -> Any:
 
 def _release(release_session: Any) -> Any:
     def checked(self: Any) -> None:
-        if not pytest.unchecked:
+        if checking.enabled:
             check(self)
         release_session(self)
-        if not pytest.unchecked:
+        if checking.enabled:
             check(self)
 
     return checked

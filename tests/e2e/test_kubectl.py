@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.present import present
+
 KUBECTL = shutil.which("kubectl")
 pytestmark = [
     pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on the PATH"),
@@ -64,12 +66,12 @@ class Kubectl:
 
     def start(self, *arguments: Any) -> Any:
         return subprocess.Popen(  # noqa: S603  # a fixed program
-            [KUBECTL, *arguments], env=self._env, text=True, stdout=subprocess.PIPE
+            [present(KUBECTL), *arguments], env=self._env, text=True, stdout=subprocess.PIPE
         )
 
     def run(self, *arguments: Any, given: Any = None) -> Any:
         return subprocess.run(  # noqa: S603  # a fixed program
-            [KUBECTL, *arguments],
+            [present(KUBECTL), *arguments],
             env=self._env,
             input=given,
             text=True,
@@ -101,8 +103,10 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    assert select.select([up.stdout], [], [], 60)[0], "pumice up says nothing"
-    assert up.stdout.readline().startswith("cluster at http://127.0.0.1:"), up.stderr.read()
+    assert select.select([present(up.stdout)], [], [], 60)[0], "pumice up says nothing"
+    assert present(up.stdout).readline().startswith("cluster at http://127.0.0.1:"), present(
+        up.stderr
+    ).read()
     yield Kubectl(home, kubeconfig)
     up.send_signal(signal.SIGINT)
     _, said = up.communicate(timeout=30)

@@ -9,6 +9,8 @@ import pytest
 from pumice.api.objects import from_manifest
 from pumice.sim.sweep import Simulation, gather, grid, sweep_dask, sweep_here
 from pumice.sim.workload import JobSpec, SpecBook, TaskSpec, Workload
+from tests import checking
+from tests.present import present
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
 
@@ -51,12 +53,13 @@ def test_a_cluster_gives_the_figures_that_one_process_gives_in_the_order_of_the_
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # in this process tables are checked, and a stand-in for jobs set aside has sums without tasks
-    monkeypatch.setattr(pytest, "unchecked", True)
-    points, heard = grid([""], ["s", "t"], range(4)), []
+    monkeypatch.setattr(checking, "enabled", False)
+    points = grid([""], ["s", "t"], range(4))
+    heard: list[Any] = []
     rows = gather(sweep_dask(points, simulation(), cluster.scheduler_address), heard.append)
     assert [row.point for row in rows] == points
     assert [row.error for row in rows] == [""] * len(points)
-    assert [row.figures.finished for row in rows] == [2, 3, 4, 5] * 2
+    assert [present(row.figures).finished for row in rows] == [2, 3, 4, 5] * 2
     here = gather(sweep_here(points, simulation(), jobs=1))
     assert [row.error for row in here] == [""] * len(points)
     assert [row.figures for row in rows] == [row.figures for row in here]
@@ -66,7 +69,9 @@ def test_a_cluster_gives_the_figures_that_one_process_gives_in_the_order_of_the_
 def test_the_runs_happen_in_the_worker_processes(cluster: Any) -> None:
     points = grid([""], ["t"], [-1])
     rows = gather(sweep_dask(points, simulation(tell_process=True), cluster.scheduler_address))
-    lengths = {round(row.figures.makespan) for row in rows}  # of one job: its process
+    lengths = {
+        round(present(present(row.figures).makespan)) for row in rows
+    }  # of one job: its process
     assert lengths <= {worker.pid for worker in cluster.workers.values()}
     assert os.getpid() not in lengths
 

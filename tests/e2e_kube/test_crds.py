@@ -37,13 +37,14 @@ def test_what_volcano_knows_is_stored_whole(kubectl: Any, case: Any) -> None:
 
 def _lost(sent: Any, stored: Any, path: Any) -> Any:
     """List what was sent and not stored; defaults may have come on top."""
+    parts: list[tuple[Any, ...]]
     if isinstance(sent, dict) and isinstance(stored, dict):
         parts = [(f".{key}", part, stored.get(key)) for key, part in sent.items()]
     elif isinstance(sent, list) and isinstance(stored, list) and len(sent) == len(stored):
         parts = [(f"[{at}]", *pair) for at, pair in enumerate(zip(sent, stored, strict=True))]
     else:
         return [] if sent == stored else [path]
-    return [lost for place, *pair in parts for lost in _lost(*pair, path + place)]
+    return [lost for place, a, b in parts for lost in _lost(a, b, path + place)]
 
 
 @pytest.mark.parametrize("case", REFUSED)

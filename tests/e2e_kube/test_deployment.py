@@ -1,5 +1,6 @@
 """The deployment on a real API server: everything is accepted, and rights are few."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -55,4 +56,4 @@ def test_metrics_have_volcano_s_names(space: Any, scheduler: Any) -> None:
     space.nodes(1, cpu=4)
     with scheduler() as server:
         for name in ("e2e_scheduling_latency_milliseconds_count", "queue_weight"):
-            until(f"counting {name}", lambda name=name: server.metric(f"volcano_{name}"))
+            until(f"counting {name}", partial(server.metric, f"volcano_{name}"))

@@ -84,7 +84,7 @@ def test_capacity_holds_on_every_level_of_the_hierarchy(space: Any, scheduler: A
     """The department may use 6 of 8 CPUs; of these each team deserves 3, and one may borrow 1."""
     space.nodes(2, cpu=4)
     department = queue("dept", capability={"cpu": 6}, deserved={"cpu": 6}, parent="root")
-    team = {"capability": {"cpu": 4}, "deserved": {"cpu": 3}, "parent": "dept"}
+    team: dict[str, Any] = {"capability": {"cpu": 4}, "deserved": {"cpu": 3}, "parent": "dept"}
     with scheduler(HIERARCHY):
         space.kubectl.create(fresh(department))
         space.kubectl.create(fresh(queue("team-a", **team)), fresh(queue("team-b", **team)))

@@ -21,6 +21,7 @@ from pumice.framework.registry import build_tiers
 from pumice.framework.session import Session
 from pumice.plugins import builtin_plugins
 from pumice.scheduler import Scheduler
+from tests import checking
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
@@ -53,7 +54,7 @@ def cycle_time(case: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def time_nothing_but_deciding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pytest, "unchecked", True)
+    monkeypatch.setattr(checking, "enabled", False)
 
 
 @pytest.fixture

@@ -4,9 +4,10 @@ Whoever uses it sees what a scheduler sees of an API server on a bad day.
 """
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
-from pumice.cluster.base import DirectWriter
+from pumice.cluster.base import DirectWriter, Lane
 from pumice.errors import ConflictError, RejectedError, UnavailableError
 
 
@@ -51,7 +52,7 @@ class BadWriter:
         self.stray: list[Any] = []
         self.calm = False
         self._open: set[Any] = set()
-        self.refuses = lambda write: False
+        self.refuses: Callable[[Any], bool] = lambda write: False
         """Says of writes whether the cluster refuses them, also when all is calm."""
         self.refused: list[Any] = []
 
@@ -136,7 +137,7 @@ class BadWriter:
 
     def _do(self, write: Any) -> Any:
         found: list[Any] = []
-        self._direct.submit(write, lane=0, done=found.append)
+        self._direct.submit(write, lane=Lane(0), done=found.append)
         return found[0]
 
 

@@ -70,7 +70,9 @@ def nodes(draw: Any, name: Any) -> Any:
 @st.composite
 def wishes(draw: Any) -> Any:
     """What the pods of a job have in common beside cpu."""
-    spec, labels = {}, {"app": draw(st.sampled_from("xy"))}
+    spec: dict[str, Any] = {}
+    labels = {"app": draw(st.sampled_from("xy"))}
+    rule: Any
     others = {"labelSelector": {"matchLabels": {"app": draw(st.sampled_from("xy"))}}}
     term = {**others, "topologyKey": draw(st.sampled_from([ZONE, "kubernetes.io/hostname"]))}
     kind = draw(st.sampled_from(["plain"] * 6 + ["zone", "tolerant", "apart", "near", "even"]))

@@ -6,6 +6,7 @@ tell is when each pod took which node, who was evicted when, and when each pod e
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -95,9 +96,9 @@ class PlainScheduler(Scheduler):
 class Story:
     """Who took which node when, who was evicted when, when each pod ended."""
 
-    binds: list = field(default_factory=list)
-    evictions: list = field(default_factory=list)
-    ends: dict = field(default_factory=dict)
+    binds: list[Any] = field(default_factory=list)
+    evictions: list[Any] = field(default_factory=list)
+    ends: dict[Any, Any] = field(default_factory=dict)
 
     def sorted(self) -> Any:
         """Put what happened up to the horizon in order."""
@@ -186,7 +187,7 @@ def by_plane(workload: Any, cluster: Any, conf: Any) -> Any:
         manifests = [volcano_job(job)] if job.late_pods else group_and_pods(job)
         pods |= {each["metadata"]["name"]: each for each in manifests if each["kind"] == "Pod"}
         for manifest in manifests:
-            store.clock.call_at(EPOCH + job.arrival, lambda each=manifest: store.create(each))
+            store.clock.call_at(EPOCH + job.arrival, partial(store.create, manifest))
     listener = Listener(store, pods)
     store.clock.run_due()
     plane.run(until=EPOCH + HORIZON)
@@ -195,7 +196,8 @@ def by_plane(workload: Any, cluster: Any, conf: Any) -> Any:
 
 def group_and_pods(job: Any) -> Any:
     """Write a job of a workload as a pod group and pods."""
-    members, needs = [], Counter()
+    members: list[Any] = []
+    needs: Counter[Any] = Counter()
     for task in job.tasks:
         asked = task.spec.containers[0].resources.requests
         for number in range(task.count):
@@ -292,7 +294,7 @@ def clusters(draw: Any, *, tree: Any) -> Any:
     """Draw nodes of four cpus, and queues side by side or under one of their own."""
     n = draw(st.integers(1, 3))
     cpus = 4 * n
-    team = {"parent": "team"} if tree else {}
+    team: dict[str, Any] = {"parent": "team"} if tree else {}
     limit = draw(st.sampled_from([None, {"cpu": cpus * 3 // 4}]))
     found = [
         queue("blue", weight=2, deserved={"cpu": cpus // 2, "memory": f"{cpus}Gi"}, **team),

@@ -1,6 +1,7 @@
 """A whole control plane under random workloads: what must hold after every single event."""
 
 from collections import defaultdict
+from functools import partial
 from typing import Any
 
 from hypothesis import given, settings
@@ -73,7 +74,7 @@ def stage(gangs: Any, nodes: Any = 3) -> Any:
     for number in range(nodes):
         add_node(cluster, f"n{number}", {"cpu": str(CPUS), "memory": "64Gi"})
     for number, gang in enumerate(gangs):
-        cluster.clock.call_at(gang[0], lambda n=number, g=gang: arrive(cluster, f"g{n}", g))
+        cluster.clock.call_at(gang[0], partial(arrive, cluster, f"g{number}", gang))
     return control
 
 

@@ -116,7 +116,8 @@ def test_a_bad_object_hurts_only_itself(bad: Any, changed: Any) -> None:
     follower.sync()
     before = follower.snapshot.nodes.idle[:3].tolist()
     cluster.restore([*bad, good_one()])
-    for step in (changed, []):
+    steps: tuple[list[Any], ...] = (changed, [])
+    for step in steps:
         follower.sync()
         check(follower.snapshot)
         anew = Informer(cluster, Ingest(Snapshot()))

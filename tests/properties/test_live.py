@@ -1,7 +1,9 @@
 """A scheduler whose cluster answers late, wrongly or not at all: nothing twice, nothing lost."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from hypothesis import given, settings
@@ -83,7 +85,7 @@ class World:
         self.random = random
         self.torn = torn
         self.refuses = refuses
-        self.mend = lambda: None
+        self.mend: Callable[[], object] = lambda: None
         self.conf = parse_conf(conf)
         self.cluster = EmbeddedCluster(VirtualClock(0.0))
         self.kubelet = Kubelet(self.cluster, grace_s=2)
@@ -94,7 +96,7 @@ class World:
         for number in range(NODES):
             add_node(self.cluster, f"n{number}", {"cpu": str(CPUS), "memory": "64Gi"})
         for number, gang in enumerate(gangs):
-            self.cluster.clock.call_at(gang[0], lambda n=number, g=gang: self.arrive(f"g{n}", g))
+            self.cluster.clock.call_at(gang[0], partial(self.arrive, f"g{number}", gang))
         self.start()
 
     def start(self) -> None:

@@ -101,7 +101,8 @@ def test_no_queue_grows_past_its_limit(cluster: Any, conf: Any) -> None:
             for key, pod in pods.items()
             if queue_of[group_of(pod)] == manifest["metadata"]["name"]
         ]
-        before, after = Counter(), Counter()
+        before: Counter[Any] = Counter()
+        after: Counter[Any] = Counter()
         for key in mine:
             if "nodeName" in pods[key]["spec"]:
                 before.update(request_of(pods[key]))

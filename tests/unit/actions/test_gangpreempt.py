@@ -11,7 +11,7 @@ TIERS = ("priority gang conformance", "predicates network-topology-aware")
 
 
 def old(
-    name: str = "old", n: Any = 1, *, on: str = "n1", cpu: Any = 2, min_member: Any = 1, **more: Any
+    name: str = "old", n: Any = 1, *, on: Any = "n1", cpu: Any = 2, min_member: Any = 1, **more: Any
 ) -> Any:
     """A running gang of low priority."""
     group = {"phase": "Running", "priority_class": "low", **more}

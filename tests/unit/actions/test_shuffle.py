@@ -35,7 +35,7 @@ class Naming(Plugin):
 
 @dataclass(kw_only=True)
 class Failing(Plugin, name="failing"):
-    def victims(self, running: Any) -> None:
+    def victims(self, running: Any) -> Any:
         raise ZeroDivisionError
 
 

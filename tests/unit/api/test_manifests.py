@@ -61,7 +61,7 @@ def test_one_line_in_flow_style_is_a_text() -> None:
 
 
 def test_scalars_are_typed_as_kubernetes_types_them() -> None:
-    (pod,) = load_manifests(POD)
+    pod: Any = load_manifests(POD)[0]
     assert pod.metadata.creation_timestamp == "2026-01-15T10:00:19Z"
     assert pod.spec.containers[0].resources.requests == {"cpu": "500m", "memory": 1000.0}
 

@@ -148,7 +148,7 @@ def test_an_amount_is_printed_as_kubernetes_prints_it(
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_what_is_not_finite_is_not_printed(number: str) -> None:
     with pytest.raises(QuantityError):
-        format_quantity("cpu", number)
+        format_quantity("cpu", number)  # type: ignore[arg-type]
 
 
 @given(st.integers(0, MAX_VALUE))

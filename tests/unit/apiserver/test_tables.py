@@ -7,6 +7,7 @@ import pytest
 from pumice.api.kinds import Kinds
 from pumice.apiserver.ages import age
 from pumice.apiserver.tables import Form, many, wanted_form
+from tests.present import present
 
 NOW = 1767225600.0  # 2026-01-01T00:00:00Z
 MADE = {"name": "x", "creationTimestamp": "2025-12-31T23:59:00Z"}
@@ -14,7 +15,7 @@ MADE = {"name": "x", "creationTimestamp": "2025-12-31T23:59:00Z"}
 
 def cells(kind: Any, **fields: Any) -> Any:
     """Give the cells of one object by the name of their column."""
-    known = Kinds().get(kind)
+    known = present(Kinds().get(kind))
     table = many([{"metadata": dict(MADE), **fields}], known, Form("Table"), NOW, {})
     names = [column["name"] for column in table["columnDefinitions"]]
     return dict(zip(names, table["rows"][0]["cells"], strict=True))

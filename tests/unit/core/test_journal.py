@@ -1,5 +1,7 @@
 """The journal takes back every write, newest first, and tells which node rows moved."""
 
+from typing import Any
+
 import numpy as np
 
 from pumice.core.journal import Journal
@@ -49,7 +51,8 @@ def test_entries_of_mappings_come_back_and_new_ones_vanish() -> None:
 
 
 def test_functions_are_called_newest_first() -> None:
-    journal, told = Journal(), []
+    journal = Journal()
+    told: list[Any] = []
     journal.on_rollback(told.append, "first")
     journal.on_rollback(told.append, "second")
     journal.rollback(0)

@@ -173,7 +173,7 @@ def test_a_term_names_namespaces_or_selects_them(namespaces: Any, selector: Any,
     own = term("web", namespaces=namespaces)
     if selector is not None:
         own["namespaceSelector"] = selector
-    other = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}
+    other: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}
     other["metadata"]["labels"] = {"kind": "x"}
     spaces = ("default", "team", "other")
     snapshot = snapshot_of(

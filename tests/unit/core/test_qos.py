@@ -18,7 +18,8 @@ def spec(containers: Any, init: Any = (), level: Any = None) -> Any:
     extra = {"containers": build(containers), "initContainers": build(init)}
     if level is not None:
         extra["resources"] = level
-    return from_manifest(pod("p", spec=extra)).spec
+    made: Any = from_manifest(pod("p", spec=extra))
+    return made.spec
 
 
 FULL = {"requests": BOTH, "limits": BOTH}

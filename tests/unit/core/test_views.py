@@ -13,6 +13,7 @@ from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.equal_tasks import ImaginedNodes
 from pumice.testing import node, pod, pod_group, priority_class, queue
 from pumice.testing.samples import snapshot_of
+from tests.present import present
 
 LIVE = ["idle", "used", "releasing", "pipelined", "view_used", "view_nonzero", "view_pods"]
 TAINT = {"key": "a", "value": "b", "effect": "NoSchedule"}
@@ -123,7 +124,7 @@ def test_a_job_counts_its_tasks(snapshot: Any) -> None:
         3000,
         1000,
     ]
-    assert job.min_resources[CPU] == 2000
+    assert present(job.min_resources)[CPU] == 2000
     assert job.group.metadata.name == "job"
     snapshot.pipeline(task_of(snapshot, "waits").row, 0)
     assert (job.ready, job.waiting, float(job.allocated_or_pipelined[CPU])) == (1, 1, 4000)

@@ -20,7 +20,8 @@ CLUSTER = node("n", cpu=100, memory="400Gi", pods=1000)
 
 def stated(name: Any, parent: Any, deserved: Any, capability: Any, guarantee: Any) -> Any:
     amounts = {"deserved": deserved, "capability": capability, "guarantee": guarantee}
-    return queue(name, parent=parent, **{key: {"cpu": cpu} for key, cpu in amounts.items()})
+    stated: dict[str, Any] = {key: {"cpu": cpu} for key, cpu in amounts.items()}
+    return queue(name, parent=parent, **stated)
 
 
 TREE = [

@@ -12,6 +12,7 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.core.views import Job, Queue
 from pumice.errors import ExtenderError
+from pumice.framework.argument_kinds import Duration
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.plugins.extender import Extender
@@ -76,7 +77,7 @@ DEAD = ExtenderError("http://x", "no answer in time")
 
 def opened(service: Any, *verbs: Any, objects: Any = OBJECTS, **fields: Any) -> Any:
     """Open a session with some verbs configured."""
-    chosen = {name: verb for name, verb in VERBS.items() if verb in verbs}
+    chosen: dict[str, Any] = {name: verb for name, verb in VERBS.items() if verb in verbs}
     plugin = Extender(url_prefix="http://x", **chosen, **fields)
     services = {} if service is None else {"extender": service}
     ssn = Session(snapshot_of(objects), [[Enabled(plugin, {})]], services=services)
@@ -370,9 +371,10 @@ def test_without_a_client_everything_fails() -> None:
 
 
 def test_the_client_is_kept_from_session_to_session() -> None:
-    service, memory = Service(), {}
+    service = Service()
+    memory: dict[str, Any] = {}
     for _ in range(2):
-        plugin = Extender(url_prefix="http://x", timeout=0.1)
+        plugin = Extender(url_prefix="http://x", timeout=Duration(0.1))
         services = {"extender": service}
         Session(snapshot_of(OBJECTS), [[Enabled(plugin, {})]], services=services, memory=memory)
     assert service.addresses == [("http://x", 0.1)]

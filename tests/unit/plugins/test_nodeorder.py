@@ -63,7 +63,7 @@ class Reference:
         return int((1 - deviation) * 100)
 
     @classmethod
-    def balanced(cls, used: Any, request: pytest.FixtureRequest, capacity: Any) -> Any:
+    def balanced(cls, used: Any, request: Any, capacity: Any) -> Any:
         after = [u + r for u, r in zip(used, request, strict=True)]
         return 50 + (50 + cls.balance(after, capacity) - cls.balance(used, capacity)) // 2
 

@@ -13,7 +13,7 @@ from pumice.testing import node, pod, pod_group, queue
 
 HOST = "kubernetes.io/hostname"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-OFF = dict.fromkeys(
+OFF: dict[str, Any] = dict.fromkeys(
     ("least", "most", "node_affinity", "pod_affinity", "balanced", "taints", "images", "spread"), 0
 )
 

@@ -116,7 +116,7 @@ class Scene:
         self.tasks = self.ssn.snapshot.tasks
 
     def some_pod(self, i: Any) -> Any:
-        spec = {"containers": [{"name": "main", "ports": self.some_ports()}]}
+        spec: dict[str, Any] = {"containers": [{"name": "main", "ports": self.some_ports()}]}
         affinity = {
             kind: {REQUIRED: [self.some_term() for _ in range(self.rng.integers(1, 3))]}
             for kind in ("podAffinity", "podAntiAffinity")
@@ -182,7 +182,7 @@ class Scene:
             alone = Reference(
                 self.nodes, [p for p in where if p[0]["metadata"]["namespace"] == own]
             )
-            reference.is_spread = alone.is_spread
+            reference.is_spread = alone.is_spread  # type: ignore[method-assign]
             want = {name: reference.fits(asking, name) for name in names}
             got = (self.ssn.placing.fit(self.ssn.task(row)).verdict == 0).tolist()
             assert want == dict(zip(names, got, strict=True)), self.tasks.keys[row]

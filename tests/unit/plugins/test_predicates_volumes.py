@@ -41,7 +41,7 @@ def volume(
     driver: Any = None,
     **spec: Any,
 ) -> Any:
-    made = {
+    made: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
         "metadata": {"name": name, "labels": labels or {}},

@@ -272,7 +272,7 @@ def test_a_check_tells_of_strategies_and_params_that_are_of_no_use(entry: str, t
 
 def test_the_base_of_strategies_chooses_nothing_itself() -> None:
     with pytest.raises(NotImplementedError):
-        Strategy().victims(None, [])
+        Strategy().victims(None, [])  # type: ignore[arg-type]
 
 
 def test_the_registry_names_what_is_built_in() -> None:

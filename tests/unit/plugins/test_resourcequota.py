@@ -12,7 +12,7 @@ from pumice.testing import node, pod_group, queue
 from pumice.testing.conformance import check_plugin
 
 
-def quota(name: str = "quota", namespace: str = "default", *, hard: Any, used: Any = None) -> Any:
+def quota(name: str = "quota", namespace: Any = "default", *, hard: Any, used: Any = None) -> Any:
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
@@ -22,7 +22,7 @@ def quota(name: str = "quota", namespace: str = "default", *, hard: Any, used: A
     }
 
 
-def wants(name: Any, *, created: Any = 0, namespace: str = "default", **needs: Any) -> Any:
+def wants(name: Any, *, created: Any = 0, namespace: Any = "default", **needs: Any) -> Any:
     return pod_group(
         name,
         namespace=namespace,
