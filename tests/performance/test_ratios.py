@@ -5,12 +5,12 @@ import math
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from bench.clusters import Case
 from pumice.api.conf import parse_conf
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
@@ -22,10 +22,6 @@ from pumice.framework.session import Session
 from pumice.plugins import builtin_plugins
 from pumice.scheduler import Scheduler
 from tests import checking
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
-
-from clusters import Case
 
 NOW = 1768478400.0
 
