@@ -16,6 +16,7 @@ from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.errors import ConfError
 from pumice.framework.closing import outcome
+from pumice.framework.dispatch import Enabled
 from pumice.framework.placing import Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.registry import build_tiers, check_conf, installed_plugins
@@ -73,6 +74,10 @@ class Scheduler:
         for problem in problems:
             log.warning("configuration: %s", problem)
 
+    def tiers(self) -> list[list[Enabled]]:
+        """Make a fresh instance of every configured plugin, tier by tier."""
+        return build_tiers(self.conf, self._plugins)[0]
+
     def cycle(
         self,
         objects: Sequence[Mapping[str, Any]],
@@ -96,7 +101,7 @@ class Scheduler:
 
         With ``only_changes`` pod groups whose status stays as it is are not reported.
         """
-        tiers, _ = build_tiers(self.conf, self._plugins)
+        tiers = self.tiers()
         try:
             with np.errstate(all="ignore"):
                 session = Session(

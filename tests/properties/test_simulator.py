@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.api.conf import parse_conf
-from pumice.sim.bounds import Rules
+from pumice.api.conf import SchedulerConf, parse_conf
+from pumice.scheduler import Scheduler
 from pumice.sim.engine import Engine
 from pumice.sim.event_log import What
 from pumice.sim.job_run import State
+from pumice.sim.shortcuts import Shortcuts
 from tests.properties.planes import (
     CONFS,
     PlainScheduler,
@@ -23,6 +24,10 @@ from tests.properties.planes import (
     things,
     workloads,
 )
+
+
+def shortcuts(conf: SchedulerConf) -> Shortcuts:
+    return Shortcuts.of(conf.actions, Scheduler(conf).tiers())
 
 
 @pytest.mark.parametrize("name", CONFS)
@@ -43,8 +48,8 @@ def test_leaving_out_who_cannot_win_changes_nothing(name: Any, data: Any) -> Non
     conf = parse_conf(CONFS[name])
     workload = data.draw(workloads(max_jobs=30))
     cluster = data.draw(clusters(tree=name == "tree"))
-    all_take_part = replace(Rules.of(conf), shows_all=True, settles=False)
-    plain = by_engine(workload, cluster, conf, rules=all_take_part)
+    all_take_part = replace(shortcuts(conf), leave_jobs_out=False, refusals_last=False)
+    plain = by_engine(workload, cluster, conf, shortcuts=all_take_part)
     assert by_engine(workload, cluster, conf) == plain
 
 
@@ -56,7 +61,7 @@ def test_what_must_hold_after_every_event(name: Any, data: Any) -> None:
     conf = parse_conf(CONFS[name])
     workload, cluster = data.draw(workloads()), data.draw(clusters(tree=name == "tree"))
     engine = Engine(workload, things(cluster), conf, scheduler=PlainScheduler(conf))
-    watch = Watch(engine, cluster, Rules.of(conf))
+    watch = Watch(engine, cluster, shortcuts(conf))
     while engine.now < 2000 and engine.step():
         watch.look()
     engine.run()
@@ -68,9 +73,9 @@ def test_what_must_hold_after_every_event(name: Any, data: Any) -> None:
 class Watch:
     """Looks at a simulation from outside: its log, and what the manifests allow."""
 
-    def __init__(self, engine: Any, cluster: Any, rules: Any) -> None:
+    def __init__(self, engine: Any, cluster: Any, shortcuts: Shortcuts) -> None:
         self._engine = engine
-        self._rules = rules
+        self._shortcuts = shortcuts
         self._seen = 0
         self._nodes = {m["metadata"]["name"]: m for m in cluster if m["kind"] == "Node"}
         self._queues = {m["metadata"]["name"]: m for m in cluster if m["kind"] == "Queue"}
@@ -84,10 +89,10 @@ class Watch:
             assert 0 <= self._held[row] <= int(manifest["status"]["allocatable"]["cpu"])
         for name, manifest in self._queues.items():
             limit = (manifest["spec"].get("capability") or {}).get("cpu")
-            assert not (limit and self._rules.quota) or self._used[name] <= float(limit)
+            assert not (limit and self._shortcuts.limiting) or self._used[name] <= float(limit)
         for run in self._engine.runs:
             holding = run.tally[State.RUNNING] + run.tally[State.DONE]
-            assert self._rules.evicts or holding == 0 or holding >= run.spec.min_member
+            assert self._shortcuts.evicts or holding == 0 or holding >= run.spec.min_member
 
     def _read_log(self) -> None:
         """Add up what is held on nodes, and in queues and all above them."""

@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 
 from pumice.core.resources import Column, Mask
 from pumice.core.shapes import Shape
+from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
 from pumice.errors import UnknownHookError
 from pumice.framework.arguments import Fault
 from pumice.framework.hooks import BY_NAME
+from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
+from pumice.framework.simulator_assumptions import UNDECLARED, SimulatorAssumptions
 
 if TYPE_CHECKING:
     from pumice.framework.columns import Jobs, Queues, Tasks
@@ -33,7 +36,7 @@ Codes = NDArray[np.int16] | Mask
 PERMIT, ABSTAIN, REJECT = 1, 0, -1
 """Votes."""
 
-_ASIDE = frozenset({"vary_by", "bound_victims", "faults"})
+_ASIDE = frozenset({"vary_by", "bound_victims", "faults", "queue_limits", "admission_limit"})
 """Methods that serve hooks or checks without being a hook: they change no answer."""
 
 
@@ -57,6 +60,8 @@ class Plugin:
     """Why the plugin cannot be used at all; set by the registry for one that cannot be loaded."""
     by_row: ClassVar[bool] = True
     """Whether node hooks read nothing that placements change but the columns of their own rows."""
+    simulator: ClassVar[SimulatorAssumptions] = UNDECLARED
+    """What the simulator may take for granted; a subclass declares it anew."""
     hierarchy: bool = field(default=False, repr=False)
     """The switch ``enableHierarchy``."""
     position: int = field(default=0, init=False, repr=False, compare=False)
@@ -69,6 +74,7 @@ class Plugin:
         super().__init_subclass__(**rest)
         if name:
             cls.name = name
+        cls.simulator = vars(cls).get("simulator", UNDECLARED)
         for attribute, value in vars(cls).items():
             public = not attribute.startswith("_") and callable(value)
             if public and attribute not in BY_NAME and attribute not in _ASIDE:
@@ -78,6 +84,17 @@ class Plugin:
     def faults(self) -> Iterable[Fault]:
         """Tell which arguments have the right type and are yet of no use; for checks only."""
         return ()
+
+    def queue_limits(self, snapshot: Snapshot, total: Column) -> QueueLimits | None:
+        """Return the limits that this plugin holds queues to, None if there are none.
+
+        ``total`` is what all nodes offer (R,).  Metrics and the simulator ask for them.
+        """
+        return None
+
+    def admission_limit(self, snapshot: Snapshot, total: Column) -> AdmissionLimit | None:
+        """Return what bounds the jobs that ``job_enqueueable`` permits, None if unknown."""
+        return self.queue_limits(snapshot, total)
 
     def vary_by(self, task: Task) -> Hashable:
         """Say what, beside the shape, the answers of this plugin's node hooks depend on."""

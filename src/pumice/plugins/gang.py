@@ -14,6 +14,7 @@ from pumice.framework.eviction.bundles import GangEviction
 from pumice.framework.plugin import PERMIT, REJECT, Plugin
 from pumice.framework.roles import count_roles, meets_minima, minima, roles_ready
 from pumice.framework.session import Session
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.framework.topology.subgroups import SubGroup
 
 _VALID = ALLOCATED_CLASS | {Status.SUCCEEDED, Status.PIPELINED, Status.PENDING}
@@ -26,6 +27,8 @@ class Gang(Plugin, name="gang"):
 
     Also keeps running gangs whole: tasks beyond ``minMember`` may be evicted, no others.
     """
+
+    simulator = SimulatorAssumptions(bounded=True)
 
     def on_open(self, ssn: Session) -> None:
         """Keep the snapshot for questions about other jobs."""

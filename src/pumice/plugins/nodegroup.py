@@ -16,6 +16,7 @@ from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.session import Session
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 GROUP_LABEL = "volcano.sh/nodegroup-name"
 LIMITS = "volcano.sh/nodegroup-resource-limits"
@@ -44,6 +45,8 @@ class NodeGroup(Plugin, name="nodegroup"):
     Labelled nodes are closed to queues without affinity; unlabelled ones are closed to all, or
     with ``strict: false`` open to such queues.
     """
+
+    simulator = SimulatorAssumptions(bounded=True)
 
     reasons: ClassVar[tuple[Reason, ...]] = (
         Reason("queue's node group limits cannot be read", curable=False),

@@ -14,6 +14,7 @@ from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import Fault, arg
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.session import Session
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 MOST, LEAST = "MostAllocated", "LeastAllocated"
 _MAX_SCORE = 100.0
@@ -55,6 +56,8 @@ class _Rule:
 @dataclass(kw_only=True)
 class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
     """Score by use after placement: high use is good, or low use is, as said for each resource."""
+
+    simulator = SimulatorAssumptions(bounded=True)
 
     weight: int = arg(
         "resourceStrategyFitWeight",

@@ -14,6 +14,7 @@ from pumice.core.views import Job
 from pumice.framework.plugin import PERMIT, REJECT, Plugin
 from pumice.framework.records import Why
 from pumice.framework.session import Session
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 _NANO = 10**9
 
@@ -21,6 +22,9 @@ _NANO = 10**9
 @dataclass(kw_only=True)
 class ResourceQuotas(Plugin, name="resourcequota"):
     """Vote against jobs that, with those admitted before in this cycle, would overrun a quota."""
+
+    # what was admitted counts until the cycle ends; from then on only the quota's status does
+    simulator = SimulatorAssumptions(bounded=True, forgets=True)
 
     def on_open(self, ssn: Session) -> None:
         """Sort quotas by namespace."""

@@ -16,9 +16,9 @@ from pumice.api.decisions import Decisions
 from pumice.api.objects import KubeObject
 from pumice.core.snapshot import Snapshot
 from pumice.scheduler import Scheduler
-from pumice.sim.bounds import Rules
 from pumice.sim.event_log import NONE, EventLog, What
 from pumice.sim.job_run import EPOCH, JobRun, State
+from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.waiting_jobs import WaitingRoom
 from pumice.sim.workload import Workload
@@ -72,7 +72,7 @@ class Engine:
         seed: int = 0,
         period: float = 1.0,
         evicted: Evicted = "requeue",
-        rules: Rules | None = None,
+        shortcuts: Shortcuts | None = None,
         scheduler: Scheduler | None = None,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
@@ -85,11 +85,11 @@ class Engine:
         self._evicted = evicted
         self._clock = clock
         self._scheduler = scheduler or Scheduler(conf, seed=seed)
-        self._rules = rules or Rules.of(conf)
-        self.room = WaitingRoom(self.stage, self._rules)
+        self._shortcuts = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
+        self.room = WaitingRoom(self.stage, self._shortcuts)
         self.stage.load(cluster, (job.queue for job in workload.jobs))
         specs = {id(task.spec): task.spec for job in workload.jobs for task in job.tasks}
-        self.room.book.learn(list(specs.values()))
+        self.room.job_classes.learn(list(specs.values()))
         self.runs: list[JobRun] = []
         self._ends: list[tuple[float, int, JobRun]] = []
         self._n_ends = 0
@@ -176,7 +176,7 @@ class Engine:
     def _arrive(self) -> None:
         number = len(self.runs)
         job = self.workload.jobs[number]
-        run = JobRun(number, job, self.room.book.of(job))
+        run = JobRun(number, job, self.room.job_classes.of(job))
         self.runs.append(run)
         self.log.add(self.now, What.ARRIVE, number)
         self.room.add(run)
@@ -231,7 +231,7 @@ class Engine:
             self._last_change = self.now
             self._pause = self._period
             self._look_again(released=released)
-        elif self._rules.ticks and self.now - self._last_change < _PATIENCE:
+        elif not self._shortcuts.await_events and self.now - self._last_change < _PATIENCE:
             self._due = self.now + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
@@ -278,8 +278,7 @@ class Engine:
     def _to_phase(self, run: JobRun, phase: str) -> None:
         """Write the status of a job and put it where it belongs."""
         before = run.phase
-        if run.line is not None:
-            run.line.remove(run)
+        self.room.step_out(run)
         run.phase = phase
         self.stage.show(run)
         if phase == "Inqueue" and before == "Pending":

@@ -28,7 +28,8 @@ def test_every_public_method_of_the_base_class_is_a_hook_or_stands_aside() -> No
     public = {
         name for name, value in vars(Plugin).items() if callable(value) and not name.startswith("_")
     }
-    assert public - BY_NAME.keys() == {"vary_by", "bound_victims", "faults"}
+    aside = {"vary_by", "bound_victims", "faults", "queue_limits", "admission_limit"}
+    assert public - BY_NAME.keys() == aside
     assert BY_NAME.keys() <= public
 
 

@@ -100,7 +100,7 @@ def test_the_real_capability_is_what_others_guarantees_leave_cut_to_the_own_capa
         queue("none"),
     ]
     ssn = open_session([CLUSTER, *world], Capacity())
-    assert cpus(ssn, "real") == {"capped": 60.0, "wide": 90.0, "none": 70.0}
+    assert cpus(ssn, "real_capability") == {"capped": 60.0, "wide": 90.0, "none": 70.0}
 
 
 def test_what_is_deserved_is_cut_to_the_real_capability_and_raised_to_the_guarantee(
@@ -125,8 +125,8 @@ def test_cpu_that_a_capability_leaves_out_is_not_limited(
     open_session: Any, capability: Any
 ) -> None:
     ssn = open_session([CLUSTER, queue("a", capability=capability)], Capacity())
-    assert cpus(ssn, "real") == {"a": 100.0}
-    assert ssn.plugins[0]._limits.real[MEMORY, 0] == 200 * 2**30
+    assert cpus(ssn, "real_capability") == {"a": 100.0}
+    assert ssn.plugins[0]._limits.real_capability[MEMORY, 0] == 200 * 2**30
 
 
 def test_a_queue_may_grow_beyond_its_due_up_to_its_real_capability() -> None:

@@ -102,14 +102,14 @@ def test_children_share_what_their_parent_may_have_less_their_siblings_guarantee
     and 35, cut to 40 and 20."""
     ssn = tree(*TREE)
     leaves = ("training", "inference", "batch", "interactive")
-    assert cpus(ssn, "real", "team-a", "team-b") == [70.0, 50.0]
-    assert cpus(ssn, "real", *leaves) == [50.0, 30.0, 40.0, 20.0]
+    assert cpus(ssn, "real_capability", "team-a", "team-b") == [70.0, 50.0]
+    assert cpus(ssn, "real_capability", *leaves) == [50.0, 30.0, 40.0, 20.0]
 
 
 def test_a_guarantee_next_door_lowers_the_real_capability(tree: Any) -> None:
     world = [queue("root"), queue("p", parent="root", capability={"cpu": 50})]
     world += [queue("a", parent="p"), queue("b", parent="p", guarantee={"cpu": 20})]
-    assert cpus(tree(*world), "real", "a", "b") == [30.0, 50.0]
+    assert cpus(tree(*world), "real_capability", "a", "b") == [30.0, 50.0]
 
 
 def test_a_child_without_a_capability_has_its_parents(tree: Any) -> None:
@@ -117,29 +117,31 @@ def test_a_child_without_a_capability_has_its_parents(tree: Any) -> None:
     world = [queue("root"), queue("p", capability={"cpu": 8, "example.com/chip": 2})]
     world += [queue("a", parent="p"), queue("b", parent="p", capability={"memory": "1Gi"})]
     ssn = tree(*world, node("m", resources={"example.com/chip": 4}))
-    assert cpus(ssn, "real", "a", "b") == [8.0, 8.0]
+    assert cpus(ssn, "real_capability", "a", "b") == [8.0, 8.0]
     chip, rows = ssn.snapshot.resources.row("example.com/chip"), ssn.snapshot.queues.row_of
-    real = ssn.plugins[0]._limits.real[chip]
+    real = ssn.plugins[0]._limits.real_capability[chip]
     assert [real[rows["a"]], real[rows["b"]]] == [2000.0, 2000.0]
 
 
 def test_the_root_is_not_limited_by_the_cluster(tree: Any) -> None:
     """Jobs beyond the present nodes may be admitted; nodes may come."""
-    assert cpus(tree(queue("root"), queue("a")), "real", "root", "a") == [float("inf")] * 2
+    assert (
+        cpus(tree(queue("root"), queue("a")), "real_capability", "root", "a") == [float("inf")] * 2
+    )
 
 
 def test_what_no_node_names_is_not_to_be_had(tree: Any) -> None:
     """A resource that a node names with zero is unlimited, one that nobody names out of reach."""
     world = [queue("root"), queue("a", deserved={"example.com/none": 1, "example.com/zero": 1})]
     ssn = tree(*world, node("m", resources={"example.com/zero": 0}))
-    real, row = ssn.plugins[0]._limits.real[:, 0], ssn.snapshot.resources.row
+    real, row = ssn.plugins[0]._limits.real_capability[:, 0], ssn.snapshot.resources.row
     assert real[row("example.com/none")] == 0.0
     assert real[row("example.com/zero")] == float("inf")
 
 
 def test_cpu_that_the_roots_capability_leaves_out_is_none_at_all(tree: Any) -> None:
     world = [queue("root", capability={"memory": "4Gi"}), queue("a")]
-    assert cpus(tree(*world), "real", "root", "a") == [0.0, 0.0]
+    assert cpus(tree(*world), "real_capability", "root", "a") == [0.0, 0.0]
 
 
 def test_deserved_is_raised_to_the_guarantee_but_not_cut_to_the_capability(tree: Any) -> None:

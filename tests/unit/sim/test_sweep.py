@@ -14,8 +14,8 @@ from pumice.api.conf import parse_conf
 from pumice.api.objects import from_manifest
 from pumice.cli import sweep as command
 from pumice.errors import InputError, ServiceError
-from pumice.sim.bounds import Rules
 from pumice.sim.engine import Engine
+from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sweep import (
     DIED,
     Figures,
@@ -150,8 +150,8 @@ def test_a_dask_address_where_nobody_listens_is_an_error_that_names_it() -> None
 def outcome(*jobs: Any) -> Any:
     workload = Workload(name="tiny", format="test", jobs=in_order(jobs))
     conf = parse_conf(CONF)
-    rules = replace(Rules.of(conf), shows_all=True)
-    return Engine(workload, [from_manifest(NODE)], conf, rules=rules).run()
+    every_job = Shortcuts(leave_jobs_out=False, await_events=True, refusals_last=True, evicts=False)
+    return Engine(workload, [from_manifest(NODE)], conf, shortcuts=every_job).run()
 
 
 def job(name: Any, arrival: Any, seconds: Any, cpu: str = "4", queue: str = "default") -> Any:

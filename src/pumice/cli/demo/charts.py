@@ -66,7 +66,7 @@ def _outcome(played: Played) -> Outcome:
     script = played.script
     snapshot = Ingest(Snapshot()).load([from_manifest(one) for one in script.objects])
     specs = [_spec(chapter.at, job) for chapter, job in script.jobs.values()]
-    book = JobClasses(snapshot, lambda *_: None)
+    book = JobClasses(snapshot)
     book.learn([task.spec for spec in specs for task in spec.tasks])
     runs = [JobRun(number, spec, book.of(spec)) for number, spec in enumerate(specs)]
     by_name = {run.spec.name: run for run in runs}

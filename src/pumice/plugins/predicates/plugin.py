@@ -14,6 +14,7 @@ from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.session import Session
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.predicates.claims import names_its_pod
 from pumice.plugins.predicates.neighbours import Demand, Demands
 from pumice.plugins.predicates.reasons import REASONS, Code
@@ -27,6 +28,8 @@ class Predicates(Plugin, name="predicates"):
     Tests that hold for a whole session look at cordon, labels and taints; the others follow every
     pod that comes, goes or comes back while the session decides.
     """
+
+    simulator = SimulatorAssumptions(bounded=True)
 
     reasons = REASONS
     node_affinity: bool = arg(

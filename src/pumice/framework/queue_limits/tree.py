@@ -1,7 +1,6 @@
-"""Where queues stand under each other, and which of them stand nowhere.
+"""Where queues stand under each other, and which of them are misplaced.
 
-Drawn by the capacity plugin when a session opens.  A queue with a wrong place stops itself and what
-is under it, never the rest of the tree.
+A queue with a wrong place stops itself and what is under it, never the rest of the tree.
 """
 
 from dataclasses import dataclass, field
@@ -33,26 +32,25 @@ class QueueTree:
     """Queues by row; flat trees have neither ancestors nor children."""
 
     n_rows: int
-    above: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """Queue to its ancestors, root first; only queues that stand in the tree."""
+    ancestors: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Queue to the queues above it, root first; only queues that have a place."""
     children: dict[int, list[int]] = field(default_factory=dict)
-    below: dict[int, list[int]] = field(default_factory=dict)
+    subtree: dict[int, list[int]] = field(default_factory=dict)
     """Queue to itself and all under it."""
     problems: dict[int, str] = field(default_factory=dict)
-    """Queue that stands nowhere to the reason."""
+    """Misplaced queue to the reason."""
     root: int = NOWHERE
     _chains: dict[int, Chain] = field(default_factory=dict)
 
     @classmethod
     def flat(cls, snapshot: Snapshot) -> "QueueTree":
         """Put all queues side by side."""
-        tree = cls(snapshot.queues.capacity)
-        for row in np.flatnonzero(snapshot.queues.listed).tolist():
-            tree._add(row, ())
-        return tree
+        rows = np.flatnonzero(snapshot.queues.listed).tolist()
+        subtree = {row: [row] for row in rows}
+        return cls(snapshot.queues.capacity, dict.fromkeys(rows, ()), subtree=subtree)
 
     @classmethod
-    def grow(cls, snapshot: Snapshot) -> "QueueTree":
+    def of(cls, snapshot: Snapshot) -> "QueueTree":
         """Hang queues under their parents; one that names no parent hangs under the root."""
         queues = snapshot.queues
         tree = cls(queues.capacity, root=queues.row_of.get(ROOT, NOWHERE))
@@ -61,54 +59,62 @@ class QueueTree:
         return tree
 
     def rank(self, row: int) -> int:
-        """Say whether a queue is a leaf, has others under it, or stands nowhere."""
+        """Return whether a queue is a leaf, has others under it, or is misplaced."""
         if row in self.problems:
             return MISPLACED
         return BRANCH if row in self.children else LEAF
 
     def chain(self, row: int) -> Chain:
-        """Give a queue and its ancestors, leaf first, with who counts for each."""
+        """Return a queue and its ancestors, leaf first, with who counts for each."""
         found = self._chains.get(row)
         if found is None:
-            rows = np.asarray([row, *reversed(self.above[row])], dtype=np.intp)
+            rows = np.asarray([row, *reversed(self.ancestors[row])], dtype=np.intp)
             members = np.zeros((self.n_rows, len(rows)))
             for i, ancestor in enumerate(rows.tolist()):
-                members[self.below[ancestor], i] = 1.0
+                members[self.subtree[ancestor], i] = 1.0
             found = self._chains[row] = Chain(rows, members)
         return found
 
+    def sum_up(self, amounts: Column) -> Column:
+        """Add to the amounts of each queue (R, Q) those of all queues under it."""
+        out = amounts.copy()
+        for row, above in self.ancestors.items():
+            for ancestor in above:
+                out[:, ancestor] += amounts[:, row]
+        return out
+
     def common_depth(self, left: int, right: int) -> int:
-        """Give the depth of the deepest ancestor two queues share."""
+        """Return the depth of the deepest ancestor two queues share."""
         depth = 0
-        for i, (a, b) in enumerate(zip(self.above[left], self.above[right], strict=False)):
+        for i, (a, b) in enumerate(zip(self.ancestors[left], self.ancestors[right], strict=False)):
             if a != b:
                 break
             depth = i
         return depth
 
     def at_depth(self, row: int, depth: int) -> int:
-        """Give a queue's ancestor at a depth, or the queue itself if it is not that deep."""
-        above = self.above[row]
+        """Return a queue's ancestor at a depth, or the queue itself if it is not that deep."""
+        above = self.ancestors[row]
         return above[depth] if depth < len(above) else row
 
     def ancestor(self, row: int, steps: int) -> int:
-        """Go some steps up, the root left out; NOWHERE if there is no such ancestor."""
-        above = self.above[row]
+        """Return the ancestor some steps up, NOWHERE if there is none or it is the root."""
+        above = self.ancestors[row]
         found = above[-steps] if 0 < steps <= len(above) else NOWHERE
         return NOWHERE if found == self.root else found
 
     def _add(self, row: int, above: tuple[int, ...]) -> None:
-        self.above[row] = above
-        self.below.setdefault(row, []).append(row)
+        self.ancestors[row] = above
+        self.subtree.setdefault(row, []).append(row)
         for ancestor in above:
-            self.below.setdefault(ancestor, []).append(row)
+            self.subtree.setdefault(ancestor, []).append(row)
         if above:
             self.children.setdefault(above[-1], []).append(row)
 
     def _place(self, snapshot: Snapshot, row: int) -> None:
         """Find a queue's place, placing what is above it first."""
         trail: list[int] = []
-        while row not in self.above and row not in self.problems:
+        while row not in self.ancestors and row not in self.problems:
             trail.append(row)
             parent = self._parent(snapshot, trail)
             if parent == NOWHERE:
@@ -116,18 +122,18 @@ class QueueTree:
             row = parent
         for step in reversed(trail):
             parent = self._parent_row(snapshot, step)
-            if step in self.above or step in self.problems:
+            if step in self.ancestors or step in self.problems:
                 continue
             if step == self.root:
                 self._add(step, ())
-            elif parent in self.above:
-                self._add(step, (*self.above[parent], parent))
+            elif parent in self.ancestors:
+                self._add(step, (*self.ancestors[parent], parent))
             else:
                 name = snapshot.queues.names[parent]
                 self.problems[step] = f"it stands under queue '{name}', which has no valid place"
 
     def _parent(self, snapshot: Snapshot, trail: list[int]) -> int:
-        """Give the next queue to place, NOWHERE at the root or where the way up ends."""
+        """Return the next queue to place, NOWHERE at the root or where the way up ends."""
         queues, row = snapshot.queues, trail[-1]
         if row == self.root:
             return NOWHERE
