@@ -47,7 +47,6 @@ class NodeGroup(Plugin, name="nodegroup"):
     """
 
     simulator = SimulatorAssumptions(bounded=True)
-
     reasons: ClassVar[tuple[Reason, ...]] = (
         Reason("queue's node group limits cannot be read", curable=False),
         Reason("node belongs to no node group", curable=False),

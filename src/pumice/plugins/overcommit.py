@@ -18,7 +18,6 @@ class Overcommit(Plugin, name="overcommit"):
     """Admit jobs while what they reserve fits the cluster, taken ``factor`` times, less its use."""
 
     simulator = SimulatorAssumptions(bounded=True)
-
     factor: float = arg(
         "overcommit-factor", default=1.2, minimum=1, doc="how many times the cluster is counted"
     )

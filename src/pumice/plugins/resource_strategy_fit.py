@@ -58,7 +58,6 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
     """Score by use after placement: high use is good, or low use is, as said for each resource."""
 
     simulator = SimulatorAssumptions(bounded=True)
-
     weight: int = arg(
         "resourceStrategyFitWeight",
         default=10,

@@ -25,7 +25,6 @@ class Sla(Plugin, name="sla"):
     """Order jobs by deadline; let an overdue one in, and keep its place while it waits."""
 
     simulator = SimulatorAssumptions(timed=True)
-
     waiting_time: Duration | None = arg(
         "sla-waiting-time",
         default=None,

@@ -177,7 +177,6 @@ class TaskTopology(Plugin, name="task-topology"):
     """Order tasks by bucket and prefer the node that can take most of a task's bucket."""
 
     simulator = SimulatorAssumptions(bounded=True)
-
     weight: int = arg("task-topology.weight", default=1, doc="weight of this plugin's score")
 
     def on_open(self, ssn: Session) -> None:

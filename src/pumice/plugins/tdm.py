@@ -38,7 +38,6 @@ class Tdm(Plugin, name="tdm"):
     """
 
     simulator = SimulatorAssumptions(timed=True, evicts=True)
-
     reasons: ClassVar[tuple[Reason, ...]] = (
         Reason("outside the hours of the node's revocable zone", curable=False),
         Reason("revocable node, but the pod may not be revoked", curable=False),

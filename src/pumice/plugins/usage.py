@@ -70,7 +70,6 @@ class Usage(Plugin, name="usage"):
     """
 
     simulator = SimulatorAssumptions(bounded=True, timed=True)
-
     reasons: ClassVar[tuple[Reason, ...]] = (
         Reason("measured cpu load above the threshold", curable=False),
         Reason("measured memory load above the threshold", curable=False),

@@ -195,7 +195,7 @@ class JobRun:
         return {GROUP_NAME: self.spec.name, TASK_SPEC: task.role, **task.annotations}
 
 
-class Bound:
+class BoundPods:
     """Pods as they are once a node runs them; equal specifications stay one object."""
 
     def __init__(self) -> None:

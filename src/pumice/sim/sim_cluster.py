@@ -12,7 +12,7 @@ from pumice.api.decisions import Decisions
 from pumice.api.objects import KubeObject, ObjectMeta, Pod, Queue, QueueSpec, QueueStatus
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
-from pumice.sim.job_run import Bound, JobRun, State, nominated, time_text
+from pumice.sim.job_run import BoundPods, JobRun, State, nominated, time_text
 
 _ROOT = "root"
 
@@ -23,7 +23,7 @@ class SimCluster:
     def __init__(self) -> None:
         self.snapshot = Snapshot()
         self.ingest = Ingest(self.snapshot)
-        self._bound = Bound()
+        self._bound = BoundPods()
         self._uids = itertools.count()
         self._owner: dict[str, tuple[JobRun, int]] = {}
         """Pods that the scheduler knows, by name."""

@@ -33,7 +33,6 @@ class Capacity(Plugin, name="capacity"):
     """
 
     simulator = SimulatorAssumptions(bounded=True)
-
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {
         "order_queues": False,
         "compare_queues": True,

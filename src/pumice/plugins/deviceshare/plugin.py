@@ -27,7 +27,6 @@ class DeviceShare(Plugin, name="deviceshare"):
     """Test, score and assign cards; the assignment is written on the pod when it is bound."""
 
     simulator = SimulatorAssumptions(bounded=True)
-
     reasons = (
         Reason("GpuShare no enough gpu memory"),
         Reason("GpuNumber no enough gpu number"),

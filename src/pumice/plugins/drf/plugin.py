@@ -31,7 +31,6 @@ class Drf(Plugin, name="drf"):
     """
 
     simulator = SimulatorAssumptions(bounded=True)
-
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {"compare_queues": True, "reclaimable": True}
 
     def on_open(self, ssn: Session) -> None:

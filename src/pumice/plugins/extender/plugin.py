@@ -54,7 +54,6 @@ class Extender(Plugin, name="extender"):
     """Let an HTTP service filter and score nodes, vote on jobs and queues, and name victims."""
 
     simulator = SimulatorAssumptions()
-
     by_row = False
     reasons = (
         Reason("the extender failed", curable=False),

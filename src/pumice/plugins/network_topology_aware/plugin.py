@@ -26,7 +26,6 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
     """
 
     simulator = SimulatorAssumptions(bounded=True)
-
     weight: int = arg("weight", default=1, minimum=0, fallback=1, doc="weight of all scores")
     cpu: int = arg("hypernode.binpack.cpu", default=1, minimum=0, fallback=1, doc="weight of cpu")
     memory: int = arg(

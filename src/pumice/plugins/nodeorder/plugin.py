@@ -45,7 +45,6 @@ class NodeOrder(Plugin, name="nodeorder"):
     """
 
     simulator = SimulatorAssumptions(bounded=True)
-
     least: int = arg("leastrequested.weight", default=1, doc="weight of free cpu and memory")
     most: int = arg("mostrequested.weight", default=0, doc="weight of used cpu and memory")
     node_affinity: int = arg("nodeaffinity.weight", default=2, doc="weight of node affinity")

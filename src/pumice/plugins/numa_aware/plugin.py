@@ -59,7 +59,6 @@ class NumaAware(Plugin, name="numa-aware"):
 
     # cpus given away count until the cycle ends; from then on only what the kubelet reports does
     simulator = SimulatorAssumptions(bounded=True, forgets=True)
-
     reasons = (
         Reason("numa info is empty", curable=False),
         Reason("cpu manager policy isn't static", curable=False),

@@ -30,7 +30,6 @@ class Predicates(Plugin, name="predicates"):
     """
 
     simulator = SimulatorAssumptions(bounded=True)
-
     reasons = REASONS
     node_affinity: bool = arg(
         "predicate.NodeAffinityEnable", default=True, doc="test nodeSelector and node affinity"

@@ -26,7 +26,6 @@ class Rescheduling(Plugin, name="rescheduling"):
     """
 
     simulator = SimulatorAssumptions(timed=True, evicts=True)
-
     registry: ClassVar[Mapping[str, type[Strategy]]] = MappingProxyType(
         {LowNodeUtilization.name: LowNodeUtilization}
     )
