@@ -44,6 +44,6 @@ class Overcommit(Plugin, name="overcommit"):
         return REJECT
 
     def on_enqueued(self, job: Job) -> None:
-        """Reserve what the job needs, whoever let it in."""
+        """Reserve what the job needs, whoever admitted it."""
         if job.min_resources is not None:
             self._reserved = self._reserved + self._reservations.of_job(job.row)

@@ -119,5 +119,5 @@ class Proportion(Plugin, name="proportion"):
         return REJECT
 
     def on_enqueued(self, job: Job) -> None:
-        """Reserve what the job needs, whoever let it in."""
+        """Reserve what the job needs, whoever admitted it."""
         self._commitments.admit(job)

@@ -1,4 +1,4 @@
-"""resourcequota: let a job in only if its namespace's quotas leave room for it.
+"""resourcequota: admit a job only if its namespace's quotas leave room for it.
 
 Quotas and what a job needs to start are compared by their literal keys and as exact quantities: a
 quota on ``requests.cpu`` says nothing about ``cpu``.
@@ -49,7 +49,7 @@ class ResourceQuotas(Plugin, name="resourcequota"):
         return PERMIT
 
     def on_enqueued(self, job: Job) -> None:
-        """Count what the job needs, whoever let it in."""
+        """Count what the job needs, whoever admitted it."""
         namespace = job.key.partition("/")[0]
         admitted = self._admitted.setdefault(namespace, Counter())
         admitted.update(_amounts(job.group.spec.min_resources))

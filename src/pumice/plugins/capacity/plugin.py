@@ -149,7 +149,7 @@ class Capacity(Plugin, name="capacity"):
         return REJECT
 
     def on_enqueued(self, job: Job) -> None:
-        """Reserve what the job needs, whoever let it in."""
+        """Reserve what the job needs, whoever admitted it."""
         self._commitments.admit(job)
 
     def _may_take(self, queue: int, job: int) -> bool:

@@ -146,9 +146,10 @@ class QueueMetrics:
 
 
 def _limits(ssn: Session) -> QueueLimits | None:
-    """Return the limits that the first plugin with limits holds queues to."""
-    limits = (plugin.queue_limits(ssn.snapshot, ssn.total) for plugin in ssn.plugins)
-    return next((each for each in limits if each is not None), None)
+    """Return the limits that queues are held to, stated ones before parts by weight."""
+    limits = [plugin.queue_limits(ssn.snapshot, ssn.total) for plugin in ssn.plugins]
+    known = [each for each in limits if each is not None]
+    return min(known, key=lambda each: each.follows_demand, default=None)
 
 
 def _figures(limits: QueueLimits) -> _QueueFigures:

@@ -64,6 +64,17 @@ def test_what_is_deserved_by_weight_is_told() -> None:
     assert series['volcano_queue_deserved_milli_cpu{queue_name="two"}'] == "6000"
 
 
+def test_stated_amounts_are_told_before_parts_by_weight() -> None:
+    told = queue("q", deserved={"cpu": 3})
+    series = World("proportion}, {name: capacity", told, *gang("a", 8)).cycle()
+    assert series['volcano_queue_deserved_milli_cpu{queue_name="q"}'] == "3000"
+
+
+def test_without_limits_nothing_is_told_of_queues() -> None:
+    series = World("binpack", queue("q"), *gang("a", 2)).cycle()
+    assert not [name for name in series if "queue_name" in name and "deserved" in name]
+
+
 def test_in_a_tree_a_queue_counts_with_all_under_it() -> None:
     world = World(
         "capacity, enableHierarchy: true",
