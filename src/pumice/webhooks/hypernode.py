@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from pumice.api.patterns import PatternError, check_pattern
 from pumice.webhooks.fields import FieldError, aggregate
 from pumice.webhooks.review import (
     Answer,
@@ -14,7 +15,6 @@ from pumice.webhooks.review import (
     unreadable,
 )
 from pumice.webhooks.types.decoding import DecodeError, decode
-from pumice.webhooks.types.go_regexp import GoRegexpError, check_regexp
 
 KIND: Final = "topology.HyperNode"
 _MEMBERS: Final = "[].spec.members"
@@ -42,8 +42,8 @@ def _check(members: list[dict[str, Any]]) -> Iterator[FieldError]:
     for index, member in enumerate(members):
         pattern = (member["selector"].get("regexMatch") or {}).get("pattern", "")
         try:
-            check_regexp(pattern)
-        except GoRegexpError as error:
+            check_pattern(pattern)
+        except PatternError as error:
             text = f"member regexMatch pattern is invalid: {error}"
             path = ("spec", "members", index, "selector", "regexMatch", "pattern")
             shown = f"{_MEMBERS}.selector.regexMatch.pattern"

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from pumice.webhooks.types.decoding import DecodeError, decode
 from pumice.webhooks.types.equality import same
 from pumice.webhooks.types.go_numbers import GoNumberError, parse_float, parse_int
-from pumice.webhooks.types.go_regexp import GoRegexpError, check_regexp
 from pumice.webhooks.types.quantities import QuantityFormError, amount
 from pumice.webhooks.types.scalars import RefusedError, duration_text, read_duration
 
@@ -187,44 +186,3 @@ def test_a_whole_number_may_be_too_large() -> None:
     assert parse_int("+5", bits=32) == 5
     with pytest.raises(GoNumberError, match="value out of range"):
         parse_int("2147483648", bits=32)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "a|b", "^n-[0-9]+$", "(?i)a", "(?P<n>x)", "(?<n>x)", "[[:alpha:]]", "\\pL", "[]a]",
-        "\\p{Greek}", "a{,2}", "x{2,3}?", "(?:a)*", "()*", "\\Q*\\E", "\\x{41}", "\\07", "[^a-z]",
-        "a+?", "(?i-s:a)", "[a-]",
-    ],
-)  # fmt: skip
-def test_expressions_that_go_takes(text: str) -> None:
-    check_regexp(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("n-[", "missing closing ]: `[`"),
-        ("(a", "missing closing ): `(a`"),
-        ("a)", "unexpected ): `a)`"),
-        ("*", "missing argument to repetition operator: `*`"),
-        ("a**", "invalid nested repetition operator: `**`"),
-        ("a{2}{3}", "invalid nested repetition operator: `{2}{3}`"),
-        ("[z-a]", "invalid character class range: `z-a`"),
-        ("x{1001}", "invalid repeat count: `{1001}`"),
-        ("x{2,1}", "invalid repeat count: `{2,1}`"),
-        ("\\8", "invalid escape sequence: `\\8`"),
-        ("\\", "trailing backslash at end of expression: ``"),
-        ("^(?!x)", "invalid or unsupported Perl syntax: `(?!`"),
-        ("(?<=x)", "invalid or unsupported Perl syntax: `(?<`"),
-        ("(?", "invalid or unsupported Perl syntax: `(?`"),
-        ("(?P<>x)", "invalid named capture: `(?P<>`"),
-        ("(?P<n>a)(?P<n>b)", "duplicate capture group name: `n`"),
-        ("[[:foo:]]", "invalid character class range: `[:foo:]`"),
-        ("\\p{Foo}", "invalid character class range: `\\p{Foo}`"),
-    ],
-)
-def test_expressions_that_go_refuses(text: str, problem: str) -> None:
-    with pytest.raises(GoRegexpError) as caught:
-        check_regexp(text)
-    assert str(caught.value) == f"error parsing regexp: {problem}"

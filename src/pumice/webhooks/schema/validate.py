@@ -3,9 +3,9 @@
 import math
 import re
 from collections.abc import Iterator
-from functools import cache
 from typing import Any, Final
 
+from pumice.api.patterns import occurs_in
 from pumice.webhooks.fields import (
     OMITTED,
     FieldError,
@@ -129,16 +129,11 @@ def _text(value: str, node: Node, path: Path) -> Iterator[FieldError]:
     elif node.min_length is not None and len(value) < node.min_length:
         detail = f"{where} in body should be at least {node.min_length} chars long"
         yield invalid(path, value, detail)
-    elif node.pattern and _pattern(node.pattern).search(value) is None:
+    elif node.pattern and not occurs_in(value, node.pattern):
         yield invalid(path, value, f"{where} in body should match '{node.pattern}'")
     if node.format == "date-time" and not _is_date_time(value):
         detail = f"{where} in body must be of type date-time: {go_json(value)}"
         yield FieldError("Wrong type", path, value, detail)
-
-
-@cache
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text.removesuffix("$") + r"\Z" if text.endswith("$") else text)
 
 
 def _is_date_time(text: str) -> bool:
