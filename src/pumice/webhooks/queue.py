@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest
+from pumice.api.quantity import amounts
 from pumice.webhooks.fields import FieldError, aggregate, invalid, quoted
 from pumice.webhooks.pods.resources import check_amount
 from pumice.webhooks.queue_tree import check_place, check_tree
@@ -21,7 +22,6 @@ from pumice.webhooks.review import (
 from pumice.webhooks.types.decoding import DecodeError, decode
 from pumice.webhooks.types.equality import same
 from pumice.webhooks.types.go_numbers import GoNumberError, parse_float
-from pumice.webhooks.types.quantities import amounts
 
 KIND: Final = "scheduling.Queue"
 _PATH: Final = "volcano.sh/hierarchy"

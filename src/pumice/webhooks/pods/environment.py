@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from pumice.api.quantity import amount
 from pumice.webhooks.fields import FieldError, Path, invalid, required, unsupported
 from pumice.webhooks.names import (
     config_key,
@@ -14,7 +15,6 @@ from pumice.webhooks.names import (
     relaxed_env_name,
 )
 from pumice.webhooks.pods.paths import no_steps_back
-from pumice.webhooks.types.quantities import amount
 
 _ENV_FIELDS: Final = (
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from pumice.api.quantity import amount
 from pumice.webhooks.fields import (
     FieldError,
     Key,
@@ -25,7 +26,6 @@ from pumice.webhooks.pods.projected import (
     check_projected,
     is_mode,
 )
-from pumice.webhooks.types.quantities import amount
 
 Source = Mapping[str, Any]
 Rule = Callable[[Source, Path], Iterator[FieldError]]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from pumice.webhooks.types.quantities import QuantityFormError, amount
+from pumice.api.quantity import QuantityFormError, amount
 
 _UNITS: Final = {
     "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6,
@@ -102,7 +102,7 @@ def read_quantity(value: Any) -> str:
     else:
         text = json.dumps(value)
     try:
-        return str(amount(text))
+        return str(amount(text.strip()))
     except QuantityFormError as error:
         raise RefusedError(str(error)) from None
 
