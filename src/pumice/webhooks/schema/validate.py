@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pumice.api.patterns import occurs_in
+from pumice.api.schema.build import EXCLUSIVE, Node
 from pumice.webhooks.fields import (
     OMITTED,
     FieldError,
@@ -20,8 +21,6 @@ from pumice.webhooks.fields import (
     too_long,
     unsupported,
 )
-from pumice.webhooks.schema.build import Node
-from pumice.webhooks.schema.rules import SELECTOR_RULES
 from pumice.webhooks.types.scalars import json_name
 
 UNCHECKED: Final = (
@@ -247,9 +246,9 @@ def _selectors(value: Any, node: Node | None, path: Path) -> Iterator[FieldError
         for index, item in enumerate(value):
             yield from _selectors(item, node.items, (*path, index))
     elif isinstance(value, dict):
-        if node.one_selector:
-            given = sum(key in value for key in ("exactMatch", "regexMatch", "labelMatch"))
+        if node.exclusive:
+            given = sum(key in value for key in node.properties or {})
             if given != 1:
-                yield FieldError("Invalid value", path, OMITTED, SELECTOR_RULES[min(given, 1)])
+                yield FieldError("Invalid value", path, OMITTED, EXCLUSIVE[min(given, 1)])
         for key, item in value.items():
             yield from _selectors(item, (node.properties or {}).get(key), (*path, key))

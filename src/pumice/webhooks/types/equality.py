@@ -3,7 +3,7 @@
 from typing import Any
 
 from pumice.api.quantity import amount
-from pumice.webhooks.types.grammar import GoType, fields_of, go_type
+from pumice.api.schema.grammar import GoType, fields_of, go_type
 
 
 def same(one: Any, other: Any, notation: str) -> bool:

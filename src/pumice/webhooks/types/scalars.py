@@ -68,6 +68,13 @@ def read_text(value: Any) -> str:
     raise MismatchError(json_name(value))
 
 
+def _read_yaml_text(value: Any) -> str:
+    """Take a string, or a single value in its spelling."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return number_text(value) if isinstance(value, int | float) else read_text(value)
+
+
 def read_flag(value: Any) -> bool:
     """Take a boolean."""
     if isinstance(value, bool):
@@ -201,6 +208,7 @@ READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "IntOrString": read_int_or_string,
     "any": lambda value: value,
 }
+YAML_READERS: Final = {**READERS, "string": _read_yaml_text}
 ZERO: Final[Mapping[str, Any]] = {
     "string": "", "bool": False, "int32": 0, "int64": 0, "int": 0,
     "Quantity": "0", "Duration": "0s", "Time": None, "IntOrString": 0, "any": None,
