@@ -260,7 +260,7 @@ class _Way:
             namespace=namespace,
             name=given["metadata"].get("name", ""),
         )
-        answer = service.rule(request, self.world, self.options)
+        answer = service.answer(request, self.world, self.options)
         self.verdict.calls.append(Call(service, answer))
         self.verdict.webhook = service.path
         if answer.message:

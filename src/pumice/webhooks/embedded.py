@@ -12,7 +12,6 @@ from pumice.api.schema.build import CHECKED_KINDS
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import DeniedError, RejectedError
 from pumice.webhooks.admission_chain import Chain
-from pumice.webhooks.job import mutate_job
 from pumice.webhooks.json_patch import applied
 from pumice.webhooks.registry import CHART_PATHS, SERVICES
 from pumice.webhooks.review import Operation, Options, Request
@@ -65,7 +64,7 @@ class EmbeddedAdmission:
         second time, because it seems to take them back.
         """
         request = Request(operation="CREATE", object=job)
-        patch = mutate_job(request, self._world, self._options).patch
+        patch = SERVICES["/jobs/mutate"].answer(request, self._world, self._options).patch
         filled: Manifest = applied(job, patch) if patch else job
         return filled
 

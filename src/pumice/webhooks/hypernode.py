@@ -12,9 +12,8 @@ from pumice.webhooks.review import (
     Request,
     denied,
     of_field,
-    unreadable,
 )
-from pumice.webhooks.types.decoding import DecodeError, decode
+from pumice.webhooks.types.decoding import decode
 
 KIND: Final = "topology.HyperNode"
 _MEMBERS: Final = "[].spec.members"
@@ -23,10 +22,7 @@ _MEMBERS: Final = "[].spec.members"
 def validate_hypernode(request: Request, existing: Existing, options: Options) -> Answer:
     """Check a new or a changed HyperNode."""
     del existing, options
-    try:
-        node = decode(request.object, KIND)
-    except DecodeError as error:
-        return unreadable(error)
+    node = decode(request.object, KIND)
     if request.operation not in ("CREATE", "UPDATE"):
         return Answer()
     errors = list(_check(node["spec"].get("members") or []))

@@ -128,7 +128,7 @@ def _beyond_schema(verdict: Verdict, files: Files, options: Options) -> Iterator
         if service.kind != kind or service.mutating:
             continue
         request = Request(operation="CREATE", object=verdict.object, name=_name(verdict.object))
-        for finding in service.rule(request, files, options).findings:
+        for finding in service.answer(request, files, options).findings:
             if not any(finding.path[: len(path)] == path for path in refused):
                 yield finding
 
