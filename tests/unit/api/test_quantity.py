@@ -206,7 +206,7 @@ def test_a_number_from_yaml_means_what_its_text_means(number: Any) -> None:
         ("-2048Ki", "-2Mi"), ("1e300", "9223372036854775807"),
     ],
 )  # fmt: skip
-def test_amounts_have_one_spelling(given_text, shown):
+def test_amounts_have_one_spelling(given_text: str, shown: str) -> None:
     assert str(amount(given_text)) == shown
 
 
@@ -218,18 +218,18 @@ def test_amounts_have_one_spelling(given_text, shown):
         *((text, "unable to parse numeric part") for text in ("m", ".", "-.k")),
     ],
 )
-def test_what_is_no_amount_is_refused_in_kubernetes_words(text, problem):
+def test_what_is_no_amount_is_refused_in_kubernetes_words(text: str, problem: str) -> None:
     with pytest.raises(QuantityFormError, match=problem):
         amount(text)
 
 
 @given(st.integers(-(10**12), 10**12), st.sampled_from(["", "m", "k", "M", "Ki", "Mi", "n", "u"]))
-def test_the_canonical_spelling_means_the_same_amount(number, suffix):
+def test_the_canonical_spelling_means_the_same_amount(number: Any, suffix: str) -> None:
     once = amount(f"{number}{suffix}")
     again = amount(str(once))
     assert (again.nano, str(again)) == (once.nano, str(once))
 
 
 @given(st.decimals(-1000, 1000, places=3))
-def test_amounts_are_exact(number):
+def test_amounts_are_exact(number: Any) -> None:
     assert amount(str(number)).nano == Fraction(str(number)) * 10**9

@@ -1,6 +1,8 @@
 """The declaration of the kinds: well-formed, and what is made from it agrees."""
 
+from collections.abc import Iterator
 from dataclasses import fields
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,7 +11,7 @@ from pumice.api.groups import PodGroup, Queue
 from pumice.api.meta import Part
 from pumice.api.nodes import HyperNode, Numatopology
 from pumice.api.schema.build import CHECKED_KINDS, Node, SchemaBuilder, schema_of
-from pumice.api.schema.grammar import _declarations, fields_of, go_type, struct_of
+from pumice.api.schema.grammar import Field, GoType, _declarations, fields_of, go_type, struct_of
 
 TEXTS = """
 batch.ConcurrencyPolicy batch.Iteration batch.JobPhase batch.NetworkTopologyMode
@@ -33,7 +35,11 @@ SCALARS = {
 MARKS = {"kind", "like", "atomic", "exclusive"}
 
 
-def types_in(notation):
+def _checked(kind: str) -> Any:
+    return schema_of(kind)
+
+
+def types_in(notation: str) -> Iterator[GoType]:
     """Yield a type and the types inside it."""
     expected = go_type(notation)
     yield expected
@@ -41,13 +47,13 @@ def types_in(notation):
         yield from types_in(expected.element)
 
 
-def declared():
+def declared() -> Iterator[tuple[str, Field]]:
     for name in _declarations():
         for field in fields_of(name).values():
             yield name, field
 
 
-def test_every_name_of_a_type_is_a_struct_a_scalar_or_a_known_kind_of_text():
+def test_every_name_of_a_type_is_a_struct_a_scalar_or_a_known_kind_of_text() -> None:
     found = {
         (each.kind, each.notation)
         for _, field in declared()
@@ -58,12 +64,12 @@ def test_every_name_of_a_type_is_a_struct_a_scalar_or_a_known_kind_of_text():
     assert {notation for _, notation in found if "." in notation} == set(TEXTS.split())
 
 
-def test_every_rule_says_something_about_a_place_of_a_schema():
+def test_every_rule_says_something_about_a_place_of_a_schema() -> None:
     known = {each.name for each in fields(Node)} | {"bare"}
     assert {rule for _, field in declared() for rule in field.rules} <= known
 
 
-def test_every_struct_is_used_and_every_mark_is_known():
+def test_every_struct_is_used_and_every_mark_is_known() -> None:
     used = {each.notation for _, field in declared() for each in types_in(field.type.notation)}
     unused = set(_declarations()) - used
     assert unused == {name for name in unused if "kind" in struct_of(name).marks} | {"v1.Pod"}
@@ -71,7 +77,7 @@ def test_every_struct_is_used_and_every_mark_is_known():
     assert {mark for mark in marks if "." not in mark} == MARKS
 
 
-def test_a_field_is_read_with_its_rules():
+def test_a_field_is_read_with_its_rules() -> None:
     field = fields_of("batch.CronJobSpec")["concurrencyPolicy"]
     assert field.rules == {
         "enum": ("Allow", "Forbid", "Replace"),
@@ -88,22 +94,22 @@ def test_a_field_is_read_with_its_rules():
     assert fields_of("scheduling.QueueSpec")["weight"].rules["maximum"] == 65535
 
 
-def test_a_struct_may_have_the_fields_of_another():
+def test_a_struct_may_have_the_fields_of_another() -> None:
     assert [*fields_of("v1.EphemeralContainer")] == [
         *fields_of("v1.Container"),
         "targetContainerName",
     ]
 
 
-def test_a_patch_of_a_flow_has_no_defaults():
+def test_a_patch_of_a_flow_has_no_defaults() -> None:
     """Else it would overwrite the template with values nobody wrote."""
-    flows = schema_of("JobFlow.flow.volcano.sh").properties["spec"].properties["flows"].items
+    flows = _checked("JobFlow.flow.volcano.sh").properties["spec"].properties["flows"].items
     spec = flows.properties["patch"].properties["jobSpec"].properties
     assert [name for name, part in spec.items() if part.has_default] == []
 
 
-def test_of_some_structs_only_a_part_may_be_checked():
-    built = SchemaBuilder({"batch.JobSpec": "queue! tasks"}).of_kind("Job.batch.volcano.sh")
+def test_of_some_structs_only_a_part_may_be_checked() -> None:
+    built: Any = SchemaBuilder({"batch.JobSpec": "queue! tasks"}).of_kind("Job.batch.volcano.sh")
     spec = built.properties["spec"]
     assert (spec.keeps_unknown, [*spec.properties], spec.required) == (
         True,
@@ -113,11 +119,11 @@ def test_of_some_structs_only_a_part_may_be_checked():
 
 
 @pytest.mark.parametrize("kind", CHECKED_KINDS)
-def test_the_head_of_an_object_comes_first(kind):
-    assert [*schema_of(kind).properties][:3] == ["kind", "apiVersion", "metadata"]
+def test_the_head_of_an_object_comes_first(kind: str) -> None:
+    assert [*_checked(kind).properties][:3] == ["kind", "apiVersion", "metadata"]
 
 
-def parts_in(annotation):
+def parts_in(annotation: Any) -> Iterator[type[Part]]:
     """Yield the structs inside a type such as ``tuple[X, ...] | None``."""
     if isinstance(annotation, type) and issubclass(annotation, Part):
         yield annotation
@@ -125,7 +131,7 @@ def parts_in(annotation):
         yield from parts_in(inner)
 
 
-def missing(read, node, path):
+def missing(read: Any, node: Any, path: str) -> Iterator[str]:
     """Yield the fields that the scheduler reads and the declaration does not know."""
     while node.items or node.values:
         node = node.items or node.values
@@ -149,6 +155,6 @@ def missing(read, node, path):
         (Numatopology, "nodeinfo"),
     ],
 )
-def test_every_field_that_the_scheduler_reads_is_declared(read, group):
+def test_every_field_that_the_scheduler_reads_is_declared(read: Any, group: str) -> None:
     node = SchemaBuilder().of_kind(f"{read.__name__}.{group}.volcano.sh")
     assert [*missing(read, node, "")] == []
