@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from pumice.api.quantity import Amount, amounts
 from pumice.webhooks.fields import quoted
 from pumice.webhooks.names import dns_subdomain, qualified_name
 from pumice.webhooks.pods.template import check_template
 from pumice.webhooks.review import Existing, Finding, of_field, wrap32
-from pumice.webhooks.types.quantities import Amount, amounts
 
 Path = tuple[str | int, ...]
 PLUGINS: Final = ("env", "hcclrank", "mpi", "pytorch", "ray", "ssh", "svc", "tensorflow")

@@ -10,11 +10,11 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest, kind_of
+from pumice.api.schema.build import CHECKED_KINDS, Node, schema_of
 from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
 from pumice.webhooks.fields import Key, Step, Words, path_text
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Finding, Options, Request, of_field
-from pumice.webhooks.schema.build import ROOTS, Node, schema_of
 
 _QUEUE: Final = "Queue.scheduling.volcano.sh"
 _ALWAYS_THERE: Final = ("root", "default")
@@ -31,7 +31,7 @@ def is_checked(manifest: Any) -> bool:
         return False
     group = version.rpartition("/")[0]
     name = f"{kind}.{group}" if group else kind
-    return name in ROOTS or name == "Pod"
+    return name in CHECKED_KINDS or name == "Pod"
 
 
 class Files:
@@ -128,7 +128,7 @@ def _beyond_schema(verdict: Verdict, files: Files, options: Options) -> Iterator
         if service.kind != kind or service.mutating:
             continue
         request = Request(operation="CREATE", object=verdict.object, name=_name(verdict.object))
-        for finding in service.rule(request, files, options).findings:
+        for finding in service.answer(request, files, options).findings:
             if not any(finding.path[: len(path)] == path for path in refused):
                 yield finding
 

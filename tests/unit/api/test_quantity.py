@@ -1,6 +1,7 @@
 """Quantities: every Kubernetes notation, exactly; everything else is refused."""
 
 from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 from pumice.api.quantity import (
     MAX_VALUE,
+    QuantityFormError,
+    amount,
     check_amounts,
     format_quantity,
     milli_value,
@@ -190,3 +193,43 @@ def test_any_text_is_read_or_refused_and_never_crashes(text: Any) -> None:
 @given(st.floats(0, 1e15, allow_nan=False))
 def test_a_number_from_yaml_means_what_its_text_means(number: Any) -> None:
     assert parse_quantity(repr(number)) == parse_quantity(number)
+
+
+@pytest.mark.parametrize(
+    ("given_text", "shown"),
+    [
+        ("1000m", "1"), ("0.5", "500m"), ("1Gi", "1Gi"), ("1024Mi", "1Gi"), ("0.5Gi", "512Mi"),
+        ("100Ki", "100Ki"), ("1e3", "1e3"), ("12e6", "12e6"), ("-1", "-1"), ("+2", "2"),
+        ("1n", "1n"),
+        ("0", "0"), ("0Gi", "0"), (".5", "500m"), ("1.", "1"), ("1500m", "1500m"),
+        ("1.0000001Ki", "1024000102400n"),
+        ("-2048Ki", "-2Mi"), ("1e300", "9223372036854775807"),
+    ],
+)  # fmt: skip
+def test_amounts_have_one_spelling(given_text: str, shown: str) -> None:
+    assert str(amount(given_text)) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        *((text, "quantities must match") for text in ("", "a", "1x", "1 2", " 3", "+")),
+        *((text, "unable to parse quantity's suffix") for text in ("1ki", "1ee", "ki")),
+        *((text, "unable to parse numeric part") for text in ("m", ".", "-.k")),
+    ],
+)
+def test_what_is_no_amount_is_refused_in_kubernetes_words(text: str, problem: str) -> None:
+    with pytest.raises(QuantityFormError, match=problem):
+        amount(text)
+
+
+@given(st.integers(-(10**12), 10**12), st.sampled_from(["", "m", "k", "M", "Ki", "Mi", "n", "u"]))
+def test_the_canonical_spelling_means_the_same_amount(number: Any, suffix: str) -> None:
+    once = amount(f"{number}{suffix}")
+    again = amount(str(once))
+    assert (again.nano, str(again)) == (once.nano, str(once))
+
+
+@given(st.decimals(-1000, 1000, places=3))
+def test_amounts_are_exact(number: Any) -> None:
+    assert amount(str(number)).nano == Fraction(str(number)) * 10**9

@@ -18,12 +18,12 @@ from tests.unit.deploy.structural import problems
 
 ROOT = Path(__file__).resolve().parents[3]
 DEFINITIONS = [resource.manifest() for resource in RESOURCES]
-OURS = {resource.group for resource in RESOURCES}
+OURS = {resource.kind.group for resource in RESOURCES}
 KNOWN = [kind for kind in BUILT_IN if kind.group in OURS]
 
 
 def schema_of(kind: Any) -> Any:
-    resource = next(one for one in RESOURCES if one.kind == kind)
+    resource = next(one for one in RESOURCES if one.kind.kind == kind)
     return resource.manifest()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 
 
@@ -47,14 +47,19 @@ def queue(**spec: Any) -> Any:
 
 @pytest.mark.parametrize("kind", KNOWN, ids=lambda kind: kind.name)
 def test_a_definition_agrees_with_the_kinds_the_clusters_know(kind: Any) -> None:
-    resource = next(one for one in RESOURCES if (one.group, one.kind) == (kind.group, kind.kind))
-    assert (kind.version, kind.plural, kind.short_names) == (
-        resource.version,
-        resource.plural,
-        resource.short,
+    spec = next(
+        one["spec"]
+        for one in DEFINITIONS
+        if (one["spec"]["group"], one["spec"]["names"]["kind"]) == (kind.group, kind.kind)
     )
-    assert kind.namespaced == (resource.scope == "Namespaced")
-    assert kind.has_status == resource.status
+    names, version = spec["names"], spec["versions"][0]
+    assert (kind.version, kind.plural, kind.short_names) == (
+        version["name"],
+        names["plural"],
+        tuple(names.get("shortNames", ())),
+    )
+    assert kind.namespaced == (spec["scope"] == "Namespaced")
+    assert kind.has_status == ("subresources" in version)
 
 
 def test_everything_a_run_stores_is_accepted_and_nothing_of_it_dropped() -> None:

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pumice.api.schema.grammar import fields_of, go_type
 from pumice.testing.recorded.admission import _World
 from pumice.webhooks.admission_chain import KINDS, Chain
 from pumice.webhooks.admission_review import answer_review
 from pumice.webhooks.lint import Files, is_checked, lint_object
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Options, ResourceGroup
-from pumice.webhooks.types.grammar import fields_of, go_type
 
 WORLD = _World([])
 OPTIONS = Options(resource_groups=(ResourceGroup(name="a", labels={"x": "y"}),), gate_pods=True)

@@ -31,6 +31,13 @@ def test_a_plain_template_is_fine_and_is_not_changed() -> None:
     assert template == before
 
 
+@pytest.mark.parametrize("source", ["flocker", "quobyte", "storageos"])
+def test_a_source_that_kubernetes_no_longer_mounts_is_a_source_without_rules(source: str) -> None:
+    assert findings({"volumes": [{"name": "a", source: {}}]}) == []
+    [found] = findings({"volumes": [{"name": "a", source: {}, "emptyDir": {}}]})
+    assert found.endswith("may not specify more than 1 volume type")
+
+
 @pytest.mark.parametrize("row", MESSAGES["containers"], ids=lambda row: row["message"][:40])
 def test_a_container_breaks_a_rule(row: Any) -> None:
     spec = {"containers": [{**CONTAINER, **row["fields"]}]}

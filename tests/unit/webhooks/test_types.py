@@ -1,6 +1,5 @@
 """Objects as Go's types see them: what is written back, and how a wrong value is refused."""
 
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -10,8 +9,6 @@ from hypothesis import strategies as st
 from pumice.webhooks.types.decoding import DecodeError, decode
 from pumice.webhooks.types.equality import same
 from pumice.webhooks.types.go_numbers import GoNumberError, parse_float, parse_int
-from pumice.webhooks.types.go_regexp import GoRegexpError, check_regexp
-from pumice.webhooks.types.quantities import QuantityFormError, amount
 from pumice.webhooks.types.scalars import RefusedError, duration_text, read_duration
 
 
@@ -40,7 +37,8 @@ def test_fields_come_in_the_order_of_the_type() -> None:
 
 
 def test_unknown_fields_are_dropped_and_amounts_get_their_canonical_spelling() -> None:
-    container = {"name": "a", "oops": 1, "resources": {"requests": {"cpu": "1000m", "memory": 512}}}
+    requests = {"cpu": " 1000m ", "memory": 512}
+    container = {"name": "a", "oops": 1, "resources": {"requests": requests}}
     made = task(template={"spec": {"containers": [container]}})["template"]["spec"]["containers"]
     assert made == [{"name": "a", "resources": {"requests": {"cpu": "1", "memory": "512"}}}]
 
@@ -85,43 +83,6 @@ def test_the_first_mismatch_by_name_is_told_but_an_unreadable_amount_comes_befor
 
 def test_something_that_is_no_object_at_all_is_refused() -> None:
     assert refused([1])[0] == "json: cannot unmarshal array into Go value of type v1alpha1.Job"
-
-
-@pytest.mark.parametrize(
-    ("given_text", "shown"),
-    [
-        ("1000m", "1"), ("0.5", "500m"), ("1Gi", "1Gi"), ("1024Mi", "1Gi"), ("0.5Gi", "512Mi"),
-        ("100Ki", "100Ki"), ("1e3", "1e3"), ("12e6", "12e6"), ("-1", "-1"), ("+2", "2"),
-        ("1n", "1n"),
-        ("0", "0"), ("0Gi", "0"), (".5", "500m"), ("1.", "1"), ("1500m", "1500m"), (" 3 ", "3"),
-    ],
-)  # fmt: skip
-def test_amounts_have_one_spelling(given_text: str, shown: str) -> None:
-    assert str(amount(given_text)) == shown
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        *((text, "quantities must match") for text in ("", "a", "1x", "1 2")),
-        *((text, "unable to parse quantity's suffix") for text in ("1ki", "1ee")),
-    ],
-)
-def test_what_is_no_amount_is_refused_in_kubernetes_words(text: Any, problem: Any) -> None:
-    with pytest.raises(QuantityFormError, match=problem):
-        amount(text)
-
-
-@given(st.integers(-(10**12), 10**12), st.sampled_from(["", "m", "k", "M", "Ki", "Mi", "n", "u"]))
-def test_the_canonical_spelling_means_the_same_amount(number: Any, suffix: Any) -> None:
-    once = amount(f"{number}{suffix}")
-    again = amount(str(once))
-    assert (again.nano, str(again)) == (once.nano, str(once))
-
-
-@given(st.decimals(-1000, 1000, places=3))
-def test_amounts_are_exact(number: Any) -> None:
-    assert amount(str(number)).nano == Fraction(str(number)) * 10**9
 
 
 def test_equality_knows_that_nothing_is_empty_and_that_amounts_have_several_spellings() -> None:
@@ -187,44 +148,3 @@ def test_a_whole_number_may_be_too_large() -> None:
     assert parse_int("+5", bits=32) == 5
     with pytest.raises(GoNumberError, match="value out of range"):
         parse_int("2147483648", bits=32)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "a|b", "^n-[0-9]+$", "(?i)a", "(?P<n>x)", "(?<n>x)", "[[:alpha:]]", "\\pL", "[]a]",
-        "\\p{Greek}", "a{,2}", "x{2,3}?", "(?:a)*", "()*", "\\Q*\\E", "\\x{41}", "\\07", "[^a-z]",
-        "a+?", "(?i-s:a)", "[a-]",
-    ],
-)  # fmt: skip
-def test_expressions_that_go_takes(text: str) -> None:
-    check_regexp(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("n-[", "missing closing ]: `[`"),
-        ("(a", "missing closing ): `(a`"),
-        ("a)", "unexpected ): `a)`"),
-        ("*", "missing argument to repetition operator: `*`"),
-        ("a**", "invalid nested repetition operator: `**`"),
-        ("a{2}{3}", "invalid nested repetition operator: `{2}{3}`"),
-        ("[z-a]", "invalid character class range: `z-a`"),
-        ("x{1001}", "invalid repeat count: `{1001}`"),
-        ("x{2,1}", "invalid repeat count: `{2,1}`"),
-        ("\\8", "invalid escape sequence: `\\8`"),
-        ("\\", "trailing backslash at end of expression: ``"),
-        ("^(?!x)", "invalid or unsupported Perl syntax: `(?!`"),
-        ("(?<=x)", "invalid or unsupported Perl syntax: `(?<`"),
-        ("(?", "invalid or unsupported Perl syntax: `(?`"),
-        ("(?P<>x)", "invalid named capture: `(?P<>`"),
-        ("(?P<n>a)(?P<n>b)", "duplicate capture group name: `n`"),
-        ("[[:foo:]]", "invalid character class range: `[:foo:]`"),
-        ("\\p{Foo}", "invalid character class range: `\\p{Foo}`"),
-    ],
-)
-def test_expressions_that_go_refuses(text: str, problem: str) -> None:
-    with pytest.raises(GoRegexpError) as caught:
-        check_regexp(text)
-    assert str(caught.value) == f"error parsing regexp: {problem}"
