@@ -181,7 +181,7 @@ def _write(
 def _print_summary(summary: dict[str, Any], timings: dict[str, dict[str, float]]) -> None:
     """Print one row a figure, one column a configuration."""
     from pumice.cli.tables import print_rows  # noqa: PLC0415
-    from pumice.sim.report.page import duration, summary_rows  # noqa: PLC0415
+    from pumice.sim.report.tables import duration, summary_rows  # noqa: PLC0415
 
     names = [each["configuration"] for each in summary["configurations"]]
     rows = [

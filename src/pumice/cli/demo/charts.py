@@ -24,7 +24,6 @@ from pumice.sim.report.page import render
 from pumice.sim.workload import JobSpec, TaskSpec
 
 _WHAT: Final = {"bind": What.BIND, "evict": What.EVICT, "finish": What.FINISH}
-_SECTION: Final = "<section>"
 
 
 def write_report(played: Played, chapters: Sequence[Told], file: Path) -> list[Path]:
@@ -32,8 +31,9 @@ def write_report(played: Played, chapters: Sequence[Told], file: Path) -> list[P
     measures = Measures("the demo", _outcome(played))
     table = file.with_name(f"{file.stem}-decisions.csv")
     write_table(table, DECISION_COLUMNS, decisions(measures))
-    page = render(_summary(played.script, measures), [measures], [table.name])
-    file.write_text(page.replace(_SECTION, _story(chapters) + _SECTION, 1), encoding="utf-8")
+    summary = _summary(played.script, measures)
+    page = render(summary, [measures], [table.name], opening=_story(chapters))
+    file.write_text(page, encoding="utf-8")
     return [file, table]
 
 
