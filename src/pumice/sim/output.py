@@ -4,7 +4,6 @@ The same simulation writes the same bytes; what it cost on this machine has a fi
 """
 
 import csv
-import importlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,14 +42,14 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]
 
 def _write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     try:
-        arrow: Any = importlib.import_module("pyarrow")
-        parquet: Any = importlib.import_module("pyarrow.parquet")
+        import pyarrow as pa  # noqa: PLC0415  (an optional library)
+        from pyarrow import parquet  # noqa: PLC0415
     except ImportError:
         raise InputError(
             wanted="pyarrow to write Parquet", found="not installed", hint="leave --parquet out"
         ) from None
     lists = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
-    parquet.write_table(arrow.table(dict(zip(columns, lists, strict=True))), path)
+    parquet.write_table(pa.table(dict(zip(columns, lists, strict=True))), path)
 
 
 def decisions(measures: Measures) -> Iterable[tuple[Any, ...]]:
