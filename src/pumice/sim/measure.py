@@ -221,7 +221,51 @@ class Measures:
         use = self.utilisation[self.shown].mean(axis=1)
         return self.shown[int(np.argmax(use))]
 
+    def run_periods(self, runs: Sequence[JobRun]) -> Iterator[tuple[JobRun, list[list[float]]]]:
+        """Yield, for some jobs, the times between which any of their pods ran."""
+        rows, sign = self._held
+        keep = np.isin(self.job[rows], [run.number for run in runs])
+        rows, sign = rows[keep], sign[keep]
+        for run in runs:
+            mine = self.job[rows] == run.number
+            times, level = self.time[rows[mine]], sign[mine].cumsum()
+            periods: list[list[float]] = []
+            since: float | None = None
+            for time, n in zip(times.tolist(), level.tolist(), strict=True):
+                if n > 0 and since is None:
+                    since = time
+                elif n <= 0 and since is not None:
+                    periods.append([since, time])
+                    since = None
+            if since is not None:
+                periods.append([since, self.end])
+            yield run, periods
+
     # In all
+
+    @cached_property
+    def ends(self) -> list[float]:
+        """When each job ended that did."""
+        return [run.ended for run in self.outcome.runs if not math.isnan(run.ended)]
+
+    @cached_property
+    def makespan(self) -> float:
+        """When the last job ended; 0 if none did."""
+        return max(self.ends, default=0.0)
+
+    @cached_property
+    def evictions(self) -> int:
+        """How many pods were evicted."""
+        return len(self.rows(What.EVICT))
+
+    @cached_property
+    def mean_use(self) -> Column:
+        """Part of each resource in use, from the first arrival to the last end (R,)."""
+        rows, sign = self._held
+        left = np.maximum(self.makespan - self.time[rows], 0.0)
+        used = (self.amounts(rows) * (sign * left)[:, None]).sum(axis=0)
+        offered = self.total * self.makespan
+        return np.asarray(used / np.where(offered > 0, offered, np.inf))
 
     def waits(self, queue: str | None = None) -> Column:
         """Seconds from arrival to start of every job (of a queue) that started, sorted."""
@@ -235,24 +279,26 @@ class Measures:
     def summary(self) -> dict[str, Any]:
         """Sum up as plain data; nothing in it depends on how fast this machine is."""
         runs, effort = self.outcome.runs, self.outcome.effort
-        ended = [run.ended for run in runs if not math.isnan(run.ended)]
-        makespan = max(ended, default=0.0)
         fair = self.fairness[~np.isnan(self.fairness)]
         return {
             "configuration": self.name,
             "jobs": len(runs),
             "pods": sum(run.kind.size for run in runs),
-            "finished": len(ended),
+            "finished": len(self.ends),
             "unfinished": [
                 {"job": run.key, "queue": run.spec.queue, "reason": run.reason}
                 for run in runs
                 if math.isnan(run.ended)
             ],
-            "makespan": _round(makespan),
-            "utilisation": self._mean_use(makespan),
+            "makespan": _round(self.makespan),
+            "utilisation": {
+                self.resources[i]: _round(float(self.mean_use[i]))
+                for i in self.shown
+                if self.makespan > 0
+            },
             "wait": spread(self.waits()),
             "queues": {name: self._queue_summary(name) for name in self.queues.names},
-            "evictions": int((self.what == What.EVICT).sum()),
+            "evictions": self.evictions,
             "lost": sum(run.tally[State.LOST] for run in runs),
             "fairness": {
                 "mean": _round(float(fair.mean())) if len(fair) else None,
@@ -261,17 +307,6 @@ class Measures:
             "cycles": effort.cycles,
             "decisions": effort.decisions,
             "events": effort.events,
-        }
-
-    def _mean_use(self, makespan: float) -> dict[str, float]:
-        """Give the part in use of each resource from the first arrival to the last end."""
-        rows, sign = self._held
-        left = np.maximum(makespan - self.time[rows], 0.0)
-        used = (self.amounts(rows) * (sign * left)[:, None]).sum(axis=0)
-        return {
-            self.resources[i]: _round(float(used[i] / (self.total[i] * makespan)))
-            for i in self.shown
-            if makespan > 0
         }
 
     def _queue_summary(self, name: str) -> dict[str, Any]:
@@ -310,28 +345,6 @@ def timing(effort: Effort) -> dict[str, float]:
         ),
         "milliseconds_per_cycle": round(1000 * effort.deciding_seconds / max(effort.cycles, 1), 4),
     }
-
-
-def stays(measures: Measures, runs: Sequence[JobRun]) -> Iterator[tuple[JobRun, list[list[float]]]]:
-    """Give, for some jobs, the times between which any of their pods ran."""
-    wanted = np.isin(measures.job, [run.number for run in runs])
-    rows, sign = measures._held  # noqa: SLF001
-    keep = wanted[rows]
-    rows, sign = rows[keep], sign[keep]
-    for run in runs:
-        mine = measures.job[rows] == run.number
-        times, level = measures.time[rows[mine]], sign[mine].cumsum()
-        spans: list[list[float]] = []
-        since: float | None = None
-        for time, n in zip(times.tolist(), level.tolist(), strict=True):
-            if n > 0 and since is None:
-                since = time
-            elif n <= 0 and since is not None:
-                spans.append([since, time])
-                since = None
-        if since is not None:
-            spans.append([since, measures.end])
-        yield run, spans
 
 
 def _round(value: float) -> float:

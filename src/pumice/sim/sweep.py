@@ -22,14 +22,12 @@ import numpy as np
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.meta import KubeObject
-from pumice.api.objects import PodSpec
-from pumice.cache.requests import pod_request
-from pumice.core.resources import Column
 from pumice.errors import InputError, PumiceError, ServiceError
 from pumice.sim.engine import Engine, Outcome
-from pumice.sim.event_log import What
 from pumice.sim.job_run import JobRun
-from pumice.sim.workload import JobSpec, Workload
+from pumice.sim.measure import Measures
+from pumice.sim.series import jain
+from pumice.sim.workload import Workload
 
 BUILT_IN = "built-in"
 """The name of the configuration that is used when none is given."""
@@ -264,54 +262,30 @@ def gather(rows: Iterator[Indexed], told: Callable[[Row], None] | None = None) -
 
 def measure(outcome: Outcome) -> Figures:
     """Work the figures of a row out of a finished simulation."""
-    runs = outcome.runs
-    ended = [run.ended for run in runs if not math.isnan(run.ended)]
-    waits = [run.started - run.spec.arrival for run in runs if not math.isnan(run.started)]
-    p50, p90, p99 = np.percentile(waits, (50, 90, 99)).tolist() if waits else (None, None, None)
-    makespan = max(ended, default=None)
+    measures = Measures("", outcome)
+    waits, names = measures.waits(), measures.resources
+    p50, p90, p99 = (
+        np.percentile(waits, (50, 90, 99)).tolist() if len(waits) else (None, None, None)
+    )
     return Figures(
-        jobs=len(runs),
-        finished=len(ended),
-        makespan=makespan,
+        jobs=len(outcome.runs),
+        finished=len(measures.ends),
+        makespan=measures.makespan if measures.ends else None,
         wait_p50=p50,
         wait_p90=p90,
         wait_p99=p99,
-        utilisation=_utilisation(outcome, makespan) if makespan else {},
-        evictions=int((outcome.log.what == What.EVICT).sum()),
-        fairness=_fairness(runs),
+        utilisation={
+            name: float(measures.mean_use[i])
+            for i, name in enumerate(names)
+            if measures.ends and measures.total[i] > 0
+        },
+        evictions=measures.evictions,
+        fairness=_fairness(outcome.runs),
     )
 
 
-def _utilisation(outcome: Outcome, makespan: float) -> dict[str, float]:
-    """Add up request x seconds of every stay on a node, by resource."""
-    snapshot, log = outcome.snapshot, outcome.log
-    used = np.zeros(len(snapshot.resources))
-    since: dict[tuple[int, int], float] = {}
-    requests: dict[int, Column] = {}
-    columns = (each.tolist() for each in (log.time, log.what, log.job, log.task))
-    for time, what, job, task in zip(*columns, strict=True):
-        if what == What.BIND:
-            since[job, task] = time
-        elif what in (What.FINISH, What.EVICT):
-            spec = _spec(outcome.runs[job].spec, task)
-            if id(spec) not in requests:
-                requests[id(spec)] = pod_request(spec, snapshot.resources)
-            used += requests[id(spec)] * (time - since.pop((job, task)))
-    offered = snapshot.total() * makespan
-    names = snapshot.resources.names
-    return {name: float(used[i] / offered[i]) for i, name in enumerate(names) if offered[i] > 0}
-
-
-def _spec(job: JobSpec, task: int) -> PodSpec:
-    for each in job.tasks:
-        if task < each.count:
-            return each.spec
-        task -= each.count
-    raise IndexError(task)
-
-
 def _fairness(runs: Sequence[JobRun]) -> float | None:
-    """Give Jain's index over the mean slowdowns of the queues: 1 if all are slowed down alike."""
+    """Return Jain's index over the mean slowdowns of the queues: 1 if all are slowed down alike."""
     slow: dict[str, list[float]] = {}
     for run in runs:
         if not math.isnan(run.started):
@@ -319,8 +293,7 @@ def _fairness(runs: Sequence[JobRun]) -> float | None:
             slow.setdefault(run.spec.queue, []).append(
                 (run.started - run.spec.arrival + length) / length
             )
-    means = np.array([np.mean(each) for each in slow.values()])
-    return float(means.sum() ** 2 / (len(means) * (means**2).sum())) if len(means) else None
+    return jain(np.array([np.mean(each) for each in slow.values()])) if slow else None
 
 
 _FIGURES = (

@@ -10,7 +10,7 @@ import numpy as np
 from pumice.core.resources import MEMORY, PODS, Column
 from pumice.sim.event_log import What
 from pumice.sim.job_run import JobRun
-from pumice.sim.measure import Matrix, Measures, stays
+from pumice.sim.measure import Matrix, Measures
 
 N_BARS = 64
 """Jobs in the Gantt chart, at most."""
@@ -179,7 +179,7 @@ def gantt(measures: Measures, chosen: Sequence[int]) -> dict[str, Any]:
             "spans": [[round(x, 3) for x in span] for span in spans],
             "evicted": evicted.get(run.number, []),
         }
-        for run, spans in stays(measures, runs)
+        for run, spans in measures.run_periods(runs)
     ]
     return {"bars": bars, "window": None}
 
