@@ -19,7 +19,7 @@ from rich.progress import (
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.cli.tables import print_rows
 from pumice.sim import output as files
-from pumice.sim.inputs import Setup, load, simulate
+from pumice.sim.inputs import SimulationInput, load, simulate
 from pumice.sim.measure import Measures
 from pumice.sim.report.page import render
 from pumice.sim.report.tables import duration, summary_rows
@@ -160,7 +160,11 @@ def _configurations(files: Sequence[Path]) -> dict[str, SchedulerConf]:
 
 
 def _write(
-    folder: Path, setup: Setup, measured: Sequence[Measures], options: dict[str, Any], suffix: str
+    folder: Path,
+    setup: SimulationInput,
+    measured: Sequence[Measures],
+    options: dict[str, Any],
+    suffix: str,
 ) -> None:
     """Write all files and print the summary."""
     folder.mkdir(parents=True, exist_ok=True)

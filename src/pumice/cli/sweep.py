@@ -12,15 +12,15 @@ from pumice.api.meta import KubeObject
 from pumice.cli.tables import print_rows
 from pumice.sim.inputs import load
 from pumice.sim.sweep import (
-    Indexed,
-    Point,
-    Row,
+    GridPoint,
+    NumberedRow,
     Simulation,
+    SweepRow,
     gather,
     grid,
     records,
     sweep_dask,
-    sweep_here,
+    sweep_local,
     write_summary,
 )
 from pumice.sim.workload import Workload
@@ -127,7 +127,7 @@ def sweep(
     coming = (
         sweep_dask(points, simulate, address)
         if address
-        else sweep_here(points, simulate, jobs=jobs)
+        else sweep_local(points, simulate, jobs=jobs)
     )
     rows = _with_progress(coming, len(points))
     _print_table(rows)
@@ -139,7 +139,7 @@ def sweep(
     ctx.exit(1 if failed else 0)
 
 
-def load_point(point: Point) -> tuple[Workload, Iterable[KubeObject]]:
+def load_point(point: GridPoint) -> tuple[Workload, Iterable[KubeObject]]:
     """Read the jobs of a point and the cluster they run on."""
     setup = load(
         Path(point.trace),
@@ -152,11 +152,11 @@ def load_point(point: Point) -> tuple[Workload, Iterable[KubeObject]]:
 
 
 def _full(path: Path) -> str:
-    """Give the whole name: the workers of a cluster stand in folders of their own."""
+    """Return the whole name: the workers of a cluster stand in folders of their own."""
     return str(path.resolve())
 
 
-def _with_progress(coming: Iterator[Indexed], total: int) -> list[Row]:
+def _with_progress(coming: Iterator[NumberedRow], total: int) -> list[SweepRow]:
     """Gather the rows under a bar on the error output, if that is a terminal."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -164,7 +164,7 @@ def _with_progress(coming: Iterator[Indexed], total: int) -> list[Row]:
         return gather(coming, lambda _: progress.advance(task))
 
 
-def _print_table(rows: Sequence[Row]) -> None:
+def _print_table(rows: Sequence[SweepRow]) -> None:
     print_rows(_COLUMNS, [_cells(record) for record in records(rows)])
 
 

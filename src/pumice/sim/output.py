@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from pumice.errors import InputError
-from pumice.sim.event_log import DECISIONS, NONE, What
-from pumice.sim.inputs import Setup
+from pumice.sim.event_log import DECISIONS, NONE, EventKind
+from pumice.sim.inputs import SimulationInput
 from pumice.sim.measure import Measures, timing
 
 DECISION_COLUMNS = ("seconds", "decision", "job", "pod", "queue", "node", "waited")
@@ -53,14 +53,14 @@ def _write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[A
 
 
 def decisions(measures: Measures) -> Iterable[tuple[Any, ...]]:
-    """Give every decision of the scheduler, in order."""
+    """Return every decision of the scheduler, in order."""
     runs, names = measures.outcome.runs, measures.outcome.snapshot.nodes.names
     rows = measures.rows(*DECISIONS)
     columns = (
         column[rows].tolist()
-        for column in (measures.time, measures.what, measures.job, measures.task, measures.node)
+        for column in (measures.time, measures.kind, measures.job, measures.task, measures.node)
     )
-    labels = {int(what): what.label for what in What}
+    labels = {int(what): what.label for what in EventKind}
     for time, what, job, task, node in zip(*columns, strict=True):
         run = runs[job]
         yield (
@@ -75,7 +75,7 @@ def decisions(measures: Measures) -> Iterable[tuple[Any, ...]]:
 
 
 def jobs(measures: Measures) -> Iterable[tuple[Any, ...]]:
-    """Give every job: when it came, started and ended."""
+    """Return every job: when it came, started and ended."""
     for run in measures.outcome.runs:
         spec = run.spec
         yield (
@@ -95,7 +95,7 @@ def jobs(measures: Measures) -> Iterable[tuple[Any, ...]]:
 
 
 def summary(
-    setup: Setup, measured: Sequence[Measures], options: Mapping[str, Any]
+    setup: SimulationInput, measured: Sequence[Measures], options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Sum up all configurations; with several, how each differs from the first."""
     workload = setup.workload
@@ -143,8 +143,8 @@ def _less(after: float | None, before: float | None) -> float | None:
 
 
 def timings(measured: Sequence[Measures]) -> dict[str, Any]:
-    """Say what each simulation cost on this machine."""
-    return {each.name: timing(each.outcome.effort) for each in measured}
+    """Return what each simulation cost on this machine."""
+    return {each.name: timing(each.outcome.cost) for each in measured}
 
 
 def write_json(path: Path, content: Any) -> Path:

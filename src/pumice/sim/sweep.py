@@ -37,7 +37,7 @@ DIED = "the process died during this run"
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class GridPoint:
     """One run of the grid; an empty configuration is the built-in one."""
 
     conf: str
@@ -66,24 +66,24 @@ class Figures:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class SweepRow:
     """A line of the table: a run and its figures, or its error."""
 
-    point: Point
+    point: GridPoint
     figures: Figures | None = None
     error: str = ""
     wall_seconds: float | None = None
     cpu_seconds: float | None = None
 
 
-Simulate = Callable[[Point], Figures]
+Simulate = Callable[[GridPoint], Figures]
 """Runs one point of the grid; must be picklable for several processes."""
 
-Indexed = tuple[int, Row]
+NumberedRow = tuple[int, SweepRow]
 """A row and its place in the grid."""
 
 
-Load = Callable[[Point], tuple[Workload, Iterable[KubeObject]]]
+Load = Callable[[GridPoint], tuple[Workload, Iterable[KubeObject]]]
 """Reads the jobs of a point and the cluster they run on; must be picklable like the run."""
 
 
@@ -93,7 +93,7 @@ class Simulation:
 
     load: Load
 
-    def __call__(self, point: Point) -> Figures:
+    def __call__(self, point: GridPoint) -> Figures:
         """Simulate one point.
 
         Raises:
@@ -123,17 +123,17 @@ def grid(
     nodes: str = "",
     trace_format: str = "",
     limit: int | None = None,
-) -> list[Point]:
+) -> list[GridPoint]:
     """List all runs: by configuration, then trace, then seed; what is named twice runs once."""
     return [
-        Point(conf, trace, seed, nodes, trace_format, limit)
+        GridPoint(conf, trace, seed, nodes, trace_format, limit)
         for conf in dict.fromkeys(confs or ("",))
         for trace in dict.fromkeys(traces)
         for seed in dict.fromkeys(seeds or (0,))
     ]
 
 
-def run_point(point: Point, simulate: Simulate) -> Row:
+def run_point(point: GridPoint, simulate: Simulate) -> SweepRow:
     """Run one point; whatever goes wrong becomes its row."""
     wall, cpu = perf_counter(), process_time()
     figures, error = None, ""
@@ -143,7 +143,7 @@ def run_point(point: Point, simulate: Simulate) -> Row:
         error = str(problem)
     except Exception as problem:  # noqa: BLE001  (a crash is the result of this run alone)
         error = _crash(problem)
-    return Row(
+    return SweepRow(
         point=point,
         figures=figures,
         error=error,
@@ -159,9 +159,9 @@ def _crash(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{place}"
 
 
-def sweep_here(
-    points: Sequence[Point], simulate: Simulate, *, jobs: int | None = None
-) -> Iterator[Indexed]:
+def sweep_local(
+    points: Sequence[GridPoint], simulate: Simulate, *, jobs: int | None = None
+) -> Iterator[NumberedRow]:
     """Run a grid in processes of this machine and yield rows as they come.
 
     Args:
@@ -196,22 +196,22 @@ def _pool(workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
 
 
-def _row_of(future: "Future[Row]") -> Row | None:
+def _row_of(future: "Future[SweepRow]") -> SweepRow | None:
     try:
         return future.result()
     except BrokenProcessPool:
         return None
 
 
-def _run_alone(point: Point, simulate: Simulate) -> Row:
+def _run_alone(point: GridPoint, simulate: Simulate) -> SweepRow:
     with _pool(1) as pool:
         row = _row_of(pool.submit(run_point, point, simulate))
-    return Row(point=point, error=DIED) if row is None else row
+    return SweepRow(point=point, error=DIED) if row is None else row
 
 
 def sweep_dask(
-    points: Sequence[Point], simulate: Simulate, address: str, *, patience: float = 10.0
-) -> Iterator[Indexed]:
+    points: Sequence[GridPoint], simulate: Simulate, address: str, *, patience: float = 10.0
+) -> Iterator[NumberedRow]:
     """Run a grid on the workers of a Dask cluster and yield rows as they come.
 
     Args:
@@ -241,22 +241,24 @@ def sweep_dask(
             yield number, _dask_row(points[number], future)
 
 
-def _dask_row(point: Point, future: Any) -> Row:
+def _dask_row(point: GridPoint, future: Any) -> SweepRow:
     """Take the row of a Dask task; one whose worker died has none."""
     if future.status == "finished":
         row = future.result()
-        return row if isinstance(row, Row) else Row(point=point, error=f"no row: {row!r}")
+        return row if isinstance(row, SweepRow) else SweepRow(point=point, error=f"no row: {row!r}")
     error = future.exception() if future.status == "error" else None
-    return Row(point=point, error=_crash(error) if error else f"the run was {future.status}")
+    return SweepRow(point=point, error=_crash(error) if error else f"the run was {future.status}")
 
 
-def gather(rows: Iterator[Indexed], told: Callable[[Row], None] | None = None) -> list[Row]:
-    """Collect rows and put them in the order of the grid; ``told`` hears of each as it comes."""
-    found: dict[int, Row] = {}
+def gather(
+    rows: Iterator[NumberedRow], on_row: Callable[[SweepRow], None] | None = None
+) -> list[SweepRow]:
+    """Collect rows and put them in the order of the grid; ``on_row`` receives each as it comes."""
+    found: dict[int, SweepRow] = {}
     for number, row in rows:
         found[number] = row
-        if told is not None:
-            told(row)
+        if on_row is not None:
+            on_row(row)
     return [found[number] for number in sorted(found)]
 
 
@@ -302,8 +304,8 @@ _FIGURES = (
 )
 
 
-def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Give the rows as plain data."""
+def records(rows: Sequence[SweepRow]) -> list[dict[str, Any]]:
+    """Return the rows as plain data."""
     found = []
     for row in rows:
         figures = {} if row.figures is None else asdict(row.figures)
@@ -321,7 +323,7 @@ def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return found
 
 
-def write_summary(rows: Sequence[Row], folder: Path) -> tuple[Path, Path]:
+def write_summary(rows: Sequence[SweepRow], folder: Path) -> tuple[Path, Path]:
     """Write summary.csv and summary.json; in the first each resource has a column of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     plain = records(rows)
@@ -347,4 +349,4 @@ def _flat(record: Mapping[str, Any], resources: Sequence[str]) -> dict[str, Any]
     return flat
 
 
-_NOTHING = Row(point=Point("", "", 0))
+_NOTHING = SweepRow(point=GridPoint("", "", 0))

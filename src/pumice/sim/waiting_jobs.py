@@ -58,33 +58,33 @@ class Placeholder:
         return group.spec.queue  # type: ignore[attr-defined]
 
 
-class WaitingRoom:
+class WaitingJobs:
     """All jobs that wait, by class; before a cycle it calls those in that might get something."""
 
-    def __init__(self, stage: SimCluster, rules: Rules) -> None:
-        self._stage = stage
-        self._ingest = stage.ingest
-        self._snapshot = stage.snapshot
+    def __init__(self, cluster: SimCluster, rules: Rules) -> None:
+        self._cluster = cluster
+        self._ingest = cluster.ingest
+        self._snapshot = cluster.snapshot
         self._rules = rules
         self.book = JobClasses(self._snapshot, self._park)
         self._waiting: dict[int, JobClass] = {}
         """Classes with jobs that wait, by identity, in the order in which they came up."""
-        self._partial: set[JobRun] = set()
+        self._partly_running: set[JobRun] = set()
         """Jobs that have started and still have pods without a node."""
         self._stand_ins: dict[str, Placeholder] = {}
         self._bounds: Bounds | None = None
-        self._grown: set[int] = set()
+        self._with_new_jobs: set[int] = set()
         """Classes with jobs that no cycle has looked at."""
-        self.has_gained = True
+        self.has_freed_room = True
         """Whether something was given back since the last cycle: only then may a job that was
         refused be luckier."""
 
     def __len__(self) -> int:
         lines = ((kind.fresh, kind.entered.runs, kind.admitted.runs) for kind in self.classes())
-        return len(self._partial) + sum(len(line) for three in lines for line in three)
+        return len(self._partly_running) + sum(len(line) for three in lines for line in three)
 
     def __bool__(self) -> bool:
-        return bool(self._partial) or any(kind.is_waiting for kind in self._waiting.values())
+        return bool(self._partly_running) or any(kind.is_waiting for kind in self._waiting.values())
 
     def classes(self) -> list[JobClass]:
         """List the classes with jobs that wait."""
@@ -92,7 +92,7 @@ class WaitingRoom:
 
     def runs(self) -> list[JobRun]:
         """List the jobs that wait."""
-        found = list(self._partial)
+        found = list(self._partly_running)
         for kind in self.classes():
             found += [*kind.fresh, *kind.entered.runs, *kind.admitted.runs]
         return sorted(found)
@@ -101,7 +101,7 @@ class WaitingRoom:
         """Let a new job wait."""
         kind = run.kind
         self._waiting[id(kind)] = kind
-        self._grown.add(id(kind))
+        self._with_new_jobs.add(id(kind))
         kind.hide(run)
         self._stand_in(kind.queue).count(1, kind.asked_early, None)
 
@@ -110,50 +110,50 @@ class WaitingRoom:
         if run.line is not None:
             run.line.remove(run)
         if run.running or run.phase not in ("Pending", "Inqueue"):
-            self._partial.add(run)  # room for one pod is enough
+            self._partly_running.add(run)  # room for one pod is enough
             return
-        self._partial.discard(run)
+        self._partly_running.discard(run)
         self._waiting[id(run.kind)] = run.kind
         if run.kind.late_pods:
-            self._grown.add(id(run.kind))  # no cycle has looked at the pods it just got
+            self._with_new_jobs.add(id(run.kind))  # no cycle has looked at the pods it just got
         (run.kind.admitted if run.phase == "Inqueue" else run.kind.entered).add(run)
 
     def leave(self, run: JobRun) -> None:
         """Let a job go that waits no more."""
-        self._partial.discard(run)
+        self._partly_running.discard(run)
         if run.line is not None:
             run.line.remove(run)
 
     @property
     def is_settled(self) -> bool:
         """Whether another cycle would find nothing to do: nobody waits who might be luckier."""
-        steady = self._rules.settles and not self._grown
+        steady = self._rules.settles and not self._with_new_jobs
         return steady and all(kind.is_steady for kind in self._waiting.values())
 
     def prepare(self) -> bool:
         """Choose who takes part in the next cycle; say whether there is anybody."""
-        anybody = bool(self._partial)
+        anybody = bool(self._partly_running)
         if self._waiting:
             if self._bounds is not None:
                 self._bounds.refresh()
             elif not self._rules.shows_all:
                 self._bounds = Bounds(self._snapshot, self.book, self._rules)
             # proportion: what a queue deserves follows from what all queues ask for
-            anew = self.has_gained or self._rules.quota == "proportion"
+            anew = self.has_freed_room or self._rules.quota == "proportion"
             for kind in self.classes():
                 if not kind.is_waiting:
                     del self._waiting[id(kind)]
-                elif anew or not kind.is_steady or id(kind) in self._grown:
+                elif anew or not kind.is_steady or id(kind) in self._with_new_jobs:
                     self._choose(kind, self._bounds)
                     anybody |= kind.admitted.shown > 0 or kind.entered.shown > 0
                 else:
                     kind.admitted.show(0)
                     kind.entered.show(0)
-        for run in self._stage.promised():
+        for run in self._cluster.nominated_jobs():
             if run.line is not None and not run.line.shows(run):
-                self._stage.break_promises(run)
-        self._grown.clear()
-        self.has_gained = not self._rules.settles
+                self._cluster.clear_nominations(run)
+        self._with_new_jobs.clear()
+        self.has_freed_room = not self._rules.settles
         return anybody
 
     def show_all(self) -> None:
@@ -171,7 +171,7 @@ class WaitingRoom:
         while kind.fresh and len(kind.entered.runs) < n:
             run = kind.fresh.pop()
             self._stand_in(kind.queue).count(-1, kind.asked_early, None)
-            self._stage.enter(run)
+            self._cluster.add_job(run)
             kind.entered.add(run)
         kind.entered.show(n)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pumice.core.resources import MEMORY, PODS, Column
-from pumice.sim.event_log import What
+from pumice.sim.event_log import EventKind
 from pumice.sim.job_run import JobRun
 from pumice.sim.measure import Matrix, Measures
 
@@ -33,7 +33,7 @@ def chart_data(measured: Sequence[Measures]) -> dict[str, Any]:
         for chart in charts:
             chart["window"] = window(charts)
     return {
-        "edges": _floats(first.spans.edges, 1),
+        "edges": _floats(first.bins.edges, 1),
         "resources": [
             {
                 "name": first.resources[i],
@@ -53,7 +53,7 @@ def chart_data(measured: Sequence[Measures]) -> dict[str, Any]:
 
 
 def scale(row: int) -> float:
-    """Say by what an amount of the tables is divided to be read: cores, GiB, devices."""
+    """Return by what an amount of the tables is divided to be read: cores, GiB, devices."""
     if row == MEMORY:
         return float(2**30)
     return 1.0 if row == PODS else 1000.0
@@ -157,7 +157,7 @@ def choose_bars(measures: Measures) -> list[int]:
         return [run.number for run in runs]
     waiting = measures.queue_lengths.sum(axis=0)
     crowd = waiting if waiting.max() > 0 else measures.utilisation[measures.main_resource]
-    peak = float(measures.spans.edges[int(np.argmax(crowd))])
+    peak = float(measures.bins.edges[int(np.argmax(crowd))])
     gangs = [run for run in runs if run.kind.size > 1]
     some = gangs if len(gangs) >= N_BARS else runs
     arrivals = np.array([run.spec.arrival for run in some])
@@ -167,7 +167,7 @@ def choose_bars(measures: Measures) -> list[int]:
 
 
 def gantt(measures: Measures, chosen: Sequence[int]) -> dict[str, Any]:
-    """Give the bars of some jobs: when they came, ran and were evicted."""
+    """Return the bars of some jobs: when they came, ran and were evicted."""
     runs = [measures.outcome.runs[number] for number in chosen]
     evicted = _evictions(measures, runs)
     bars = [
@@ -185,7 +185,7 @@ def gantt(measures: Measures, chosen: Sequence[int]) -> dict[str, Any]:
 
 
 def window(charts: Sequence[dict[str, Any]]) -> list[float]:
-    """Give a time from the first arrival of some bars to when most of them have run."""
+    """Return a time from the first arrival of some bars to when most of them have run."""
     bars = [bar for chart in charts for bar in chart["bars"]]
     arrivals = [bar["arrival"] for bar in bars]
     ends = sorted(bar["spans"][-1][1] if bar["spans"] else bar["arrival"] for bar in bars)
@@ -195,7 +195,7 @@ def window(charts: Sequence[dict[str, Any]]) -> list[float]:
 
 
 def _evictions(measures: Measures, runs: Sequence[JobRun]) -> dict[int, list[float]]:
-    rows = measures.rows(What.EVICT)
+    rows = measures.rows(EventKind.EVICT)
     rows = rows[np.isin(measures.job[rows], [run.number for run in runs])]
     found: dict[int, dict[float, None]] = {}
     for job, time in zip(measures.job[rows].tolist(), measures.time[rows].tolist(), strict=True):

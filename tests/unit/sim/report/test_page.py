@@ -16,7 +16,7 @@ from pumice.sim.engine import Engine
 from pumice.sim.measure import Measures
 from pumice.sim.report import page as page_module
 from pumice.sim.report.page import UPLOT, embedded_json, render
-from pumice.sim.workload import JobSpec, SpecBook, TaskSpec, Workload
+from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload
 
 ROOT = Path(__file__).parents[4]
 REPORT = Path(page_module.__file__).parent
@@ -59,7 +59,7 @@ def simulate(names: Sequence[str], *, cpus: int = 4) -> Measures:
         "metadata": {"name": "node-a"},
         "status": {"allocatable": {"cpu": str(cpus), "memory": "32Gi", "pods": "110"}},
     }
-    task = TaskSpec(SpecBook().spec({"cpu": "4"}), count=1, run_seconds=60.0)
+    task = TaskSpec(PodSpecs().spec({"cpu": "4"}), count=1, run_seconds=60.0)
     jobs = tuple(
         JobSpec(name, arrival=float(i), tasks=(task,), min_member=1, queue=QUEUE)
         for i, name in enumerate(names)
