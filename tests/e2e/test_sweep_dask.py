@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pumice.api.objects import from_manifest
-from pumice.sim.sweep import Simulation, gather, grid, sweep_dask, sweep_here
-from pumice.sim.workload import JobSpec, SpecBook, TaskSpec, Workload
+from pumice.sim.sweep import Simulation, gather, grid, sweep_dask, sweep_local
+from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload
 from tests import checking
 from tests.present import present
 
@@ -34,7 +34,7 @@ def cluster() -> Iterator[Any]:
 
 def simulation(*, tell_process: bool = False) -> Any:
     """Make a simulation; functions made in a function travel whole, the workers need no tests."""
-    workload, job, task, book, node = Workload, JobSpec, TaskSpec, SpecBook, from_manifest
+    workload, job, task, book, node = Workload, JobSpec, TaskSpec, PodSpecs, from_manifest
 
     def load(point: Any) -> Any:
         if point.trace == "bad":
@@ -60,7 +60,7 @@ def test_a_cluster_gives_the_figures_that_one_process_gives_in_the_order_of_the_
     assert [row.point for row in rows] == points
     assert [row.error for row in rows] == [""] * len(points)
     assert [present(row.figures).finished for row in rows] == [2, 3, 4, 5] * 2
-    here = gather(sweep_here(points, simulation(), jobs=1))
+    here = gather(sweep_local(points, simulation(), jobs=1))
     assert [row.error for row in here] == [""] * len(points)
     assert [row.figures for row in rows] == [row.figures for row in here]
     assert len(heard) == len(points)

@@ -21,9 +21,9 @@ from pumice.framework.placing import Placing
 from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.sim.engine import Engine
-from pumice.sim.event_log import What
+from pumice.sim.event_log import EventKind
 from pumice.sim.job_run import EPOCH
-from pumice.sim.workload import JobSpec, SpecBook, TaskSpec, Workload, in_order
+from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 from pumice.testing import node, pod, pod_group, priority_class, queue
 
 HORIZON = 300.0
@@ -123,13 +123,13 @@ def by_engine(workload: Any, cluster: Any, conf: Any, **options: Any) -> Any:
         pass
     story, runs, names = Story(), engine.runs, engine.snapshot.nodes.names
     log = engine.log
-    columns = (each.tolist() for each in (log.time, log.what, log.job, log.task, log.node))
+    columns = (each.tolist() for each in (log.time, log.kind, log.job, log.task, log.node))
     for time, what, job, task, row in zip(*columns, strict=True):
-        if what == What.BIND:
+        if what == EventKind.BIND:
             story.binds.append((time, runs[job].pod_name(task), names[row]))
-        elif what == What.EVICT:
+        elif what == EventKind.EVICT:
             story.evictions.append((time, runs[job].pod_name(task)))
-        elif what == What.FINISH:
+        elif what == EventKind.FINISH:
             story.ends[runs[job].pod_name(task)] = time
     return story.sorted()
 
@@ -269,7 +269,7 @@ def tasks(draw: Any, book: Any) -> Any:
 @st.composite
 def workloads(draw: Any, *, max_jobs: Any = 10) -> Any:
     """Draw jobs that come within a minute or so."""
-    book, second, jobs = SpecBook(), 0, []
+    book, second, jobs = PodSpecs(), 0, []
     late = draw(st.booleans())
     for number in range(draw(st.integers(2, max_jobs))):
         second += draw(st.integers(0, 5))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.scheduler import Scheduler
 from pumice.sim.engine import Engine
-from pumice.sim.event_log import What
+from pumice.sim.event_log import EventKind
 from pumice.sim.job_run import State
 from pumice.sim.shortcuts import Shortcuts
 from tests.properties.planes import (
@@ -98,12 +98,12 @@ class Watch:
         """Add up what is held on nodes, and in queues and all above them."""
         log = self._engine.log
         for i in range(self._seen, len(log)):
-            what = log.what[i]
-            if what in (What.BIND, What.FINISH, What.EVICT):
+            what = log.kind[i]
+            if what in (EventKind.BIND, EventKind.FINISH, EventKind.EVICT):
                 run = self._engine.runs[log.job[i]]
                 spec = run.kind.specs[run.kind.places[log.task[i]][0]]
                 cpus = float(spec.containers[0].resources.requests["cpu"])
-                cpus = cpus if what == What.BIND else -cpus
+                cpus = cpus if what == EventKind.BIND else -cpus
                 self._held[int(log.node[i])] += cpus
                 queue = run.spec.queue
                 while queue:
@@ -120,5 +120,5 @@ def test_one_seed_gives_one_log(workload: Any, cluster: Any, seed: Any) -> None:
     for _ in range(2):
         outcome = Engine(workload, things(cluster), conf, seed=seed).run()
         log = outcome.log
-        logs.append([c.tolist() for c in (log.time, log.what, log.job, log.task, log.node)])
+        logs.append([c.tolist() for c in (log.time, log.kind, log.job, log.task, log.node)])
     assert logs[0] == logs[1]

@@ -29,7 +29,7 @@ _LOAD = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class SimulationInput:
     """A workload and the cluster it runs on."""
 
     workload: Workload
@@ -113,7 +113,7 @@ def load(
     limit: int | None = None,
     speed: float = 1.0,
     late_pods: bool = False,
-) -> Setup:
+) -> SimulationInput:
     """Read a trace and its cluster; without one, nodes are made to fit the trace.
 
     Args:
@@ -147,11 +147,11 @@ def load(
         made = make_nodes(workload)
         notes.append(_told(made, workload))
         cluster += made
-    return Setup(workload, tuple(cluster), tuple(notes))
+    return SimulationInput(workload, tuple(cluster), tuple(notes))
 
 
 def simulate(
-    setup: Setup,
+    setup: SimulationInput,
     conf: SchedulerConf,
     *,
     seed: int = 0,
@@ -191,7 +191,7 @@ def make_nodes(workload: Workload) -> list[Node]:
 
 
 def _told(made: Sequence[Node], workload: Workload) -> str:
-    """Say where nodes come from that no file lists."""
+    """Return where nodes come from that no file lists."""
     hint = workload.node_hint
     stated = {} if hint is None else hint.allocatable
     amounts = ", ".join(f"{amount} {name}" for name, amount in stated.items())

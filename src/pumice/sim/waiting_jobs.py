@@ -60,44 +60,44 @@ class Placeholder:
         return group.spec.queue  # type: ignore[attr-defined]
 
 
-class WaitingRoom:
+class WaitingJobs:
     """All jobs that wait, by class; before a cycle it calls those in that might get something."""
 
-    def __init__(self, stage: SimCluster, shortcuts: Shortcuts) -> None:
-        self._stage = stage
-        self._ingest = stage.ingest
-        self._snapshot = stage.snapshot
+    def __init__(self, cluster: SimCluster, shortcuts: Shortcuts) -> None:
+        self._cluster = cluster
+        self._ingest = cluster.ingest
+        self._snapshot = cluster.snapshot
         self._shortcuts = shortcuts
         self.job_classes = JobClasses(self._snapshot)
         self._waiting: dict[JobClass, WaitingClass] = {}
         """Classes with jobs that wait, in the order in which they came up."""
         self._line_of: dict[JobRun, Line] = {}
         """Where each job waits that is known to the scheduler and has not started."""
-        self._partial: set[JobRun] = set()
+        self._partly_running: set[JobRun] = set()
         """Jobs that have started and still have pods without a node."""
         self._placeholders: dict[str, Placeholder] = {}
         self._bounds: Bounds | None = None
-        self._grown: set[JobClass] = set()
+        self._with_new_jobs: set[JobClass] = set()
         """Classes with jobs that no cycle has looked at."""
-        self.has_gained = True
+        self.has_freed_room = True
         """Whether something was given back since the last cycle: only then may a job that was
         refused be luckier."""
 
     def __len__(self) -> int:
-        return len(self._partial) + sum(len(waiting) for waiting in self._waiting.values())
+        return len(self._partly_running) + sum(len(waiting) for waiting in self._waiting.values())
 
     def __bool__(self) -> bool:
-        return bool(self._partial) or any(self._waiting.values())
+        return bool(self._partly_running) or any(self._waiting.values())
 
     def runs(self) -> list[JobRun]:
         """List the jobs that wait."""
         found = [run for waiting in self._waiting.values() for run in waiting]
-        return sorted([*self._partial, *found])
+        return sorted([*self._partly_running, *found])
 
     def add(self, run: JobRun) -> None:
         """Let a new job wait."""
         kind = run.kind
-        self._grown.add(kind)
+        self._with_new_jobs.add(kind)
         self._waiting_class(kind).hide(run)
         self._placeholder(kind.queue).count(1, kind.asked_early, None)
 
@@ -105,17 +105,17 @@ class WaitingRoom:
         """Let a job wait that lost pods: in line with those of its phase, or at hand if it runs."""
         self.step_out(run)
         if run.running or run.phase not in ("Pending", "Inqueue"):
-            self._partial.add(run)  # room for one pod is enough
+            self._partly_running.add(run)  # room for one pod is enough
             return
-        self._partial.discard(run)
+        self._partly_running.discard(run)
         if run.kind.late_pods:
-            self._grown.add(run.kind)  # no cycle has looked at the pods it just got
+            self._with_new_jobs.add(run.kind)  # no cycle has looked at the pods it just got
         waiting = self._waiting_class(run.kind)
         self._line_up(run, waiting.admitted if run.phase == "Inqueue" else waiting.entered)
 
     def leave(self, run: JobRun) -> None:
         """Let a job go that waits no more."""
-        self._partial.discard(run)
+        self._partly_running.discard(run)
         self.step_out(run)
 
     def step_out(self, run: JobRun) -> None:
@@ -127,30 +127,30 @@ class WaitingRoom:
     @property
     def is_settled(self) -> bool:
         """Whether another cycle would find nothing to do: nobody waits who might be luckier."""
-        steady = self._shortcuts.refusals_last and not self._grown
+        steady = self._shortcuts.refusals_last and not self._with_new_jobs
         return steady and all(kind.is_steady for kind in self._waiting)
 
     def prepare(self) -> bool:
         """Choose who takes part in the next cycle; return whether there is anybody."""
-        anybody = bool(self._partial)
+        anybody = bool(self._partly_running)
         if self._waiting:
             bounds = self._fresh_bounds()
-            anew = self.has_gained or (bounds is not None and bounds.follow_demand)
+            anew = self.has_freed_room or (bounds is not None and bounds.follow_demand)
             for kind, waiting in list(self._waiting.items()):
                 if not waiting:
                     del self._waiting[kind]
-                elif anew or not kind.is_steady or kind in self._grown:
+                elif anew or not kind.is_steady or kind in self._with_new_jobs:
                     self._choose(waiting, bounds)
                     anybody |= waiting.admitted.shown > 0 or waiting.entered.shown > 0
                 else:
                     waiting.admitted.show(0)
                     waiting.entered.show(0)
-        for run in self._stage.promised():
+        for run in self._cluster.nominated_jobs():
             line = self._line_of.get(run)
             if line is not None and not line.shows(run):
-                self._stage.break_promises(run)
-        self._grown.clear()
-        self.has_gained = not self._shortcuts.refusals_last
+                self._cluster.clear_nominations(run)
+        self._with_new_jobs.clear()
+        self.has_freed_room = not self._shortcuts.refusals_last
         return anybody
 
     def show_all(self) -> None:
@@ -177,7 +177,7 @@ class WaitingRoom:
         while waiting.fresh and len(waiting.entered.runs) < n:
             run = waiting.fresh.pop()
             self._placeholder(kind.queue).count(-1, kind.asked_early, None)
-            self._stage.enter(run)
+            self._cluster.add_job(run)
             self._line_up(run, waiting.entered)
         waiting.entered.show(n)
 

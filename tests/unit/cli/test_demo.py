@@ -7,30 +7,30 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from pumice.cli.demo.narration import clock, tell
+from pumice.cli.demo.narration import clock, narrate
 from pumice.cli.demo.player import Player
-from pumice.cli.demo.story import load_script
+from pumice.cli.demo.story import load_story
 from pumice.cli.main import main
 
 
 @pytest.fixture(scope="module")
-def script() -> Any:
-    return load_script()
+def story() -> Any:
+    return load_story()
 
 
 @pytest.fixture(scope="module")
-def played(script: Any) -> Any:
-    return Player(script).play()
+def played(story: Any) -> Any:
+    return Player(story).play()
 
 
 @pytest.fixture(scope="module")
-def chapters(script: Any, played: Any) -> Any:
-    told = tell(played)
-    return {chapter.kind: one for chapter, one in zip(script.chapters, told, strict=True)}
+def chapters(story: Any, played: Any) -> Any:
+    told = narrate(played)
+    return {chapter.kind: one for chapter, one in zip(story.chapters, told, strict=True)}
 
 
-def job(script: Any, name: Any) -> Any:
-    return script.jobs[name][1]
+def job(story: Any, name: Any) -> Any:
+    return story.jobs[name][1]
 
 
 def first_binds(played: Any, name: Any) -> Any:
@@ -38,9 +38,9 @@ def first_binds(played: Any, name: Any) -> Any:
     return [one for one in binds if one.at == binds[0].at]
 
 
-def test_the_story_has_three_queues_and_all_chapters(script: Any) -> None:
-    assert len(script.deserved) == 3
-    assert [one.kind for one in script.chapters] == [
+def test_the_story_has_three_queues_and_all_chapters(story: Any) -> None:
+    assert len(story.deserved) == 3
+    assert [one.kind for one in story.chapters] == [
         "gangs",
         "waiting",
         "preempt",
@@ -49,19 +49,19 @@ def test_the_story_has_three_queues_and_all_chapters(script: Any) -> None:
     ]
 
 
-def test_every_gang_starts_whole(script: Any, played: Any) -> None:
-    for name, (_, facts) in script.jobs.items():
+def test_every_gang_starts_whole(story: Any, played: Any) -> None:
+    for name, (_, facts) in story.jobs.items():
         assert len(first_binds(played, name)) >= facts["gang"], name
 
 
-def test_every_job_completes(script: Any, played: Any) -> None:
-    assert played.phases == dict.fromkeys(sorted(script.jobs), "Completed")
+def test_every_job_completes(story: Any, played: Any) -> None:
+    assert played.phases == dict.fromkeys(sorted(story.jobs), "Completed")
 
 
-def test_no_node_and_no_cluster_is_overcommitted(script: Any, played: Any) -> None:
+def test_no_node_and_no_cluster_is_overcommitted(story: Any, played: Any) -> None:
     held: dict[str, int] = {}
-    for one in played.happenings:
-        cpus = job(script, one.job)["cpu"]
+    for one in played.pod_events:
+        cpus = job(story, one.job)["cpu"]
         held[one.node] = held.get(one.node, 0) + (cpus if one.what == "bind" else -cpus)
         assert 0 <= held[one.node] <= 8
 
@@ -74,36 +74,36 @@ def test_one_queue_borrows_what_another_leaves(played: Any, chapters: Any) -> No
 
 
 def test_a_gang_that_does_not_fit_waits_without_a_single_pod(
-    script: Any, played: Any, chapters: Any
+    story: Any, played: Any, chapters: Any
 ) -> None:
-    assert len(first_binds(played, "sweep")) == job(script, "sweep")["pods"]
+    assert len(first_binds(played, "sweep")) == job(story, "sweep")["pods"]
     assert played.of("bind", job="sweep")[0].at > 100
     assert "no node fits" in chapters["waiting"].lines[0]
     assert "the gang of 6 is short by 6" in chapters["waiting"].lines[0]
 
 
 def test_preempt_evicts_less_important_pods_of_the_same_queue(
-    script: Any, played: Any, chapters: Any
+    story: Any, played: Any, chapters: Any
 ) -> None:
     evicted = played.of("evict", whom="hotfix")
     assert {(one.by, one.job) for one in evicted} == {("preempt", "notebooks")}
     assert played.queues["notebooks"] == played.queues["hotfix"]
     assert played.priorities["notebooks"] < played.priorities["hotfix"]
-    left = job(script, "notebooks")["pods"] - len(evicted)
-    assert left >= job(script, "notebooks")["gang"]
+    left = job(story, "notebooks")["pods"] - len(evicted)
+    assert left >= job(story, "notebooks")["gang"]
     assert "has priority 0, the other 1000" in chapters["preempt"].lines[1]
 
 
 def test_reclaim_evicts_pods_of_a_queue_that_holds_more_than_it_deserves(
-    script: Any, played: Any, chapters: Any
+    story: Any, played: Any, chapters: Any
 ) -> None:
     evicted = played.of("evict", whom="api")
     assert {(one.by, one.job) for one in evicted} == {("reclaim", "etl")}
     assert played.queues["etl"] != played.queues["api"]
     before = [held for when, held in played.held if when < evicted[0].at][-1]
     after = next(held for when, held in played.held if when == played.of("bind", job="api")[0].at)
-    assert before["analytics"] > script.deserved["analytics"] == after["analytics"]
-    assert after["serving"] == script.deserved["serving"]
+    assert before["analytics"] > story.deserved["analytics"] == after["analytics"]
+    assert after["serving"] == story.deserved["serving"]
     assert any("reclaim evicts for api" in line for line in chapters["reclaim"].lines)
 
 
@@ -126,19 +126,19 @@ def test_evicted_pods_run_again(played: Any) -> None:
         assert any(bind.at > one.at for bind in played.of("bind", pod=one.pod))
 
 
-def test_the_same_story_is_played_each_time(script: Any, played: Any) -> None:
-    assert Player(script).play() == played
+def test_the_same_story_is_played_each_time(story: Any, played: Any) -> None:
+    assert Player(story).play() == played
 
 
 def test_times_are_minutes_and_seconds() -> None:
     assert (clock(0), clock(61.9), clock(600)) == ("0:00", "1:01", "10:00")
 
 
-def test_the_command_tells_the_chapters_and_writes_the_report(tmp_path: Path, script: Any) -> None:
+def test_the_command_tells_the_chapters_and_writes_the_report(tmp_path: Path, story: Any) -> None:
     file = tmp_path / "new" / "demo.html"
     result = CliRunner().invoke(main, ["demo", "--report", str(file)])
     assert result.exit_code == 0
-    for number, chapter in enumerate(script.chapters, start=1):
+    for number, chapter in enumerate(story.chapters, start=1):
         assert f"{number}. {chapter.title}\n" in result.output
     assert f"report: {file.resolve()}\n" in result.output
     page = file.read_text()

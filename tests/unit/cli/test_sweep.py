@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from pumice.cli.main import main
 from pumice.cli.sweep import load_point
-from pumice.sim.sweep import Point
+from pumice.sim.sweep import GridPoint
 
 ROOT = Path(__file__).parents[3]
 TRACES = ROOT / "tests" / "data" / "traces"
@@ -75,14 +75,14 @@ def test_a_trace_that_cannot_be_read_is_a_row_with_its_place(tmp_path: Path) -> 
 
 def test_the_seed_of_a_point_draws_its_workload() -> None:
     trace = str(EXAMPLES / "synthetic.yaml")
-    first, again, other = (load_point(Point("", trace, seed))[0] for seed in (1, 1, 2))
+    first, again, other = (load_point(GridPoint("", trace, seed))[0] for seed in (1, 1, 2))
     assert first.jobs == again.jobs
     assert first.jobs != other.jobs
 
 
 def test_nodes_and_the_kind_of_trace_hold_for_every_point() -> None:
     nodes, trace = str(TRACES / "openb_nodes.csv"), str(TRACES / "openb_pods.csv")
-    workload, cluster = load_point(Point("", trace, 0, nodes, "openb"))
+    workload, cluster = load_point(GridPoint("", trace, 0, nodes, "openb"))
     assert (workload.format, len(list(cluster))) == ("openb", 3)
 
 

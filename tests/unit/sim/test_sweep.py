@@ -19,19 +19,19 @@ from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sweep import (
     DIED,
     Figures,
-    Point,
-    Row,
+    GridPoint,
     Simulation,
+    SweepRow,
     gather,
     grid,
     measure,
     records,
     run_point,
     sweep_dask,
-    sweep_here,
+    sweep_local,
     write_summary,
 )
-from pumice.sim.workload import JobSpec, SpecBook, TaskSpec, Workload, in_order
+from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 from tests.present import present
 
 CONF = """
@@ -96,7 +96,7 @@ def test_what_is_named_twice_runs_once() -> None:
 
 
 def test_without_configuration_and_seed_the_built_in_one_runs_with_seed_0() -> None:
-    assert grid([], ["t"], []) == [Point("", "t", 0)]
+    assert grid([], ["t"], []) == [GridPoint("", "t", 0)]
 
 
 # Running
@@ -107,7 +107,7 @@ def test_without_configuration_and_seed_the_built_in_one_runs_with_seed_0() -> N
     [("bad", "wanted a trace, found 'bad'"), ("broken", "ZeroDivisionError: by nought (test_")],
 )
 def test_a_run_that_fails_is_a_row_with_its_error_and_its_time(trace: str, said: str) -> None:
-    row = run_point(Point("", trace, 0), picky)
+    row = run_point(GridPoint("", trace, 0), picky)
     assert row.figures is None
     assert row.error.startswith(said)
     assert present(row.wall_seconds) >= 0
@@ -117,14 +117,14 @@ def test_a_run_that_fails_is_a_row_with_its_error_and_its_time(trace: str, said:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_failure_stops_no_other_run(jobs: int) -> None:
     points = grid([], ["good", "bad", "fine"], [1, 2])
-    rows = gather(sweep_here(points, picky, jobs=jobs))
+    rows = gather(sweep_local(points, picky, jobs=jobs))
     assert [row.point for row in rows] == points
     assert [bool(row.error) for row in rows] == [False, False, True, True, False, False]
 
 
 def test_a_process_that_dies_costs_its_own_row_alone() -> None:
     points = grid([], ["good", "deadly"], [1, 2])
-    rows = gather(sweep_here(points, deadly, jobs=2))
+    rows = gather(sweep_local(points, deadly, jobs=2))
     assert [row.error for row in rows] == ["", "", DIED, DIED]
     assert [present(row.figures).makespan for row in rows[:2]] == [1.0, 2.0]
 
@@ -141,7 +141,7 @@ def test_rows_are_in_the_order_of_the_grid_whoever_comes_first() -> None:
 def test_a_dask_address_where_nobody_listens_is_an_error_that_names_it() -> None:
     pytest.importorskip("distributed", reason="dask.distributed is not installed")
     with pytest.raises(ServiceError, match=r"127\.0\.0\.1:9: no Dask scheduler answers"):
-        list(sweep_dask([Point("", "t", 0)], by_seed, "tcp://127.0.0.1:9", patience=0.2))
+        list(sweep_dask([GridPoint("", "t", 0)], by_seed, "tcp://127.0.0.1:9", patience=0.2))
 
 
 # Figures
@@ -155,7 +155,7 @@ def outcome(*jobs: Any) -> Any:
 
 
 def job(name: Any, arrival: Any, seconds: Any, cpu: str = "4", queue: str = "default") -> Any:
-    spec = SpecBook().spec({"cpu": cpu, "memory": "2Gi"})
+    spec = PodSpecs().spec({"cpu": cpu, "memory": "2Gi"})
     return JobSpec(name, arrival, (TaskSpec(spec, 1, seconds),), 1, queue=queue)
 
 
@@ -198,7 +198,7 @@ def test_a_point_runs_under_its_configuration_and_the_same_seed_gives_the_same_f
     conf = tmp_path / "a.conf"
     conf.write_text(CONF, encoding="utf-8")
     points = grid([str(conf)], ["t"], [5])
-    first, second = (gather(sweep_here(points, Simulation(two_jobs), jobs=1)) for _ in range(2))
+    first, second = (gather(sweep_local(points, Simulation(two_jobs), jobs=1)) for _ in range(2))
     assert first[0].error == ""
     assert present(first[0].figures).finished == 2
     assert present(first[0].figures).makespan == pytest.approx(150.0, abs=4.0)
@@ -211,7 +211,7 @@ def test_a_configuration_that_cannot_be_read_or_used_is_the_error_of_its_rows(
     bad = tmp_path / "bad.conf"
     bad.write_text("actions: [", encoding="utf-8")
     points = grid([str(tmp_path / "absent.conf"), str(bad), ""], ["t"], [0])
-    absent, broken, fine = gather(sweep_here(points, Simulation(two_jobs), jobs=1))
+    absent, broken, fine = gather(sweep_local(points, Simulation(two_jobs), jobs=1))
     assert "absent.conf: wanted a readable file" in absent.error
     assert "bad.conf" in broken.error
     assert (fine.error, present(fine.figures).jobs) == ("", 2)
@@ -222,8 +222,12 @@ def test_a_configuration_that_cannot_be_read_or_used_is_the_error_of_its_rows(
 
 def test_both_files_hold_every_row_failed_ones_too(tmp_path: Path) -> None:
     rows = [
-        Row(point=Point("a.conf", "t", 1), figures=figures(), wall_seconds=1.0, cpu_seconds=0.5),
-        Row(point=Point("", "t", 1), error="no such file", wall_seconds=0.1, cpu_seconds=0.1),
+        SweepRow(
+            point=GridPoint("a.conf", "t", 1), figures=figures(), wall_seconds=1.0, cpu_seconds=0.5
+        ),
+        SweepRow(
+            point=GridPoint("", "t", 1), error="no such file", wall_seconds=0.1, cpu_seconds=0.1
+        ),
     ]
     as_csv, as_json = write_summary(rows, tmp_path / "new")
     assert json.loads(as_json.read_text(encoding="utf-8")) == records(rows)

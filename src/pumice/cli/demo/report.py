@@ -10,12 +10,12 @@ import msgspec
 
 from pumice.api.objects import PodSpec, from_manifest
 from pumice.cache.ingest import Ingest
-from pumice.cli.demo.narration import Told
-from pumice.cli.demo.player import Happening, Played
-from pumice.cli.demo.story import NAMESPACE, Script, job_manifest
+from pumice.cli.demo.narration import ChapterText
+from pumice.cli.demo.player import PodEvent, StoryRecord
+from pumice.cli.demo.story import NAMESPACE, Story, job_manifest
 from pumice.core.snapshot import Snapshot
-from pumice.sim.engine import Effort, Outcome
-from pumice.sim.event_log import EventLog, What
+from pumice.sim.engine import Outcome, SimulationCost
+from pumice.sim.event_log import EventKind, EventLog
 from pumice.sim.job_classes import JobClasses
 from pumice.sim.job_run import JobRun
 from pumice.sim.measure import Measures
@@ -23,21 +23,21 @@ from pumice.sim.output import DECISION_COLUMNS, decisions, write_table
 from pumice.sim.report.page import render
 from pumice.sim.workload import JobSpec, TaskSpec
 
-_WHAT: Final = {"bind": What.BIND, "evict": What.EVICT, "finish": What.FINISH}
-_SECTION: Final = "<section>"
+_KINDS: Final = {"bind": EventKind.BIND, "evict": EventKind.EVICT, "finish": EventKind.FINISH}
 
 
-def write_report(played: Played, chapters: Sequence[Told], file: Path) -> list[Path]:
+def write_report(played: StoryRecord, chapters: Sequence[ChapterText], file: Path) -> list[Path]:
     """Write the page and, beside it, every decision as a table; gives both files."""
     measures = Measures("the demo", _outcome(played))
     table = file.with_name(f"{file.stem}-decisions.csv")
     write_table(table, DECISION_COLUMNS, decisions(measures))
-    page = render(_summary(played.script, measures), [measures], [table.name])
-    file.write_text(page.replace(_SECTION, _story(chapters) + _SECTION, 1), encoding="utf-8")
+    summary = _summary(played.story, measures)
+    page = render(summary, [measures], [table.name], opening=_story(chapters))
+    file.write_text(page, encoding="utf-8")
     return [file, table]
 
 
-def _story(chapters: Sequence[Told]) -> str:
+def _story(chapters: Sequence[ChapterText]) -> str:
     """Write the chapters as the first part of the page."""
     parts = []
     for number, chapter in enumerate(chapters, start=1):
@@ -47,59 +47,59 @@ def _story(chapters: Sequence[Told]) -> str:
     return f"<section><h2>The story</h2>{''.join(parts)}</section>"
 
 
-def _summary(script: Script, measures: Measures) -> dict[str, Any]:
+def _summary(story: Story, measures: Measures) -> dict[str, Any]:
     return {
         "trace": {
             "name": "the demo",
             "format": "embedded cluster, virtual clock",
-            "jobs": len(script.jobs),
+            "jobs": len(story.jobs),
             "nodes": measures.outcome.snapshot.nodes.n,
-            "notes": [script.title],
+            "notes": [story.title],
         },
         "options": {"seed": 0, "period": 1.0},
         "configurations": [measures.summary()],
     }
 
 
-def _outcome(played: Played) -> Outcome:
+def _outcome(played: StoryRecord) -> Outcome:
     """Lay out what happened as the simulator does."""
-    script = played.script
-    snapshot = Ingest(Snapshot()).load([from_manifest(one) for one in script.objects])
-    specs = [_spec(chapter.at, job) for chapter, job in script.jobs.values()]
-    book = JobClasses(snapshot)
-    book.learn([task.spec for spec in specs for task in spec.tasks])
-    runs = [JobRun(number, spec, book.of(spec)) for number, spec in enumerate(specs)]
+    story = played.story
+    snapshot = Ingest(Snapshot()).load([from_manifest(one) for one in story.objects])
+    specs = [_spec(chapter.at, job) for chapter, job in story.jobs.values()]
+    job_classes = JobClasses(snapshot)
+    job_classes.learn([task.spec for spec in specs for task in spec.tasks])
+    runs = [JobRun(number, spec, job_classes.of(spec)) for number, spec in enumerate(specs)]
     by_name = {run.spec.name: run for run in runs}
     log = EventLog()
-    rows: list[tuple[float, What, JobRun, Happening | None]] = [
-        (run.spec.arrival, What.ARRIVE, run, None) for run in runs
+    rows: list[tuple[float, EventKind, JobRun, PodEvent | None]] = [
+        (run.spec.arrival, EventKind.ARRIVE, run, None) for run in runs
     ]
-    rows += [(one.at, _WHAT[one.what], by_name[one.job], one) for one in played.happenings]
+    rows += [(one.at, _KINDS[one.what], by_name[one.job], one) for one in played.pod_events]
     for at, what, run, one in sorted(rows, key=lambda row: row[0]):
         if one is None:
             log.add(at, what, run.number)
         else:
             log.add(at, what, run.number, _number(one.pod), snapshot.nodes.row_of[one.node])
     for run in runs:
-        _follow(run, [one for one in played.happenings if one.job == run.spec.name])
-    effort = Effort(events=len(rows), cycles=played.cycles, decisions=_count(played))
-    end = max(one.at for one in played.happenings)
-    return Outcome(runs, log, snapshot, end, effort)
+        _set_times(run, [one for one in played.pod_events if one.job == run.spec.name])
+    cost = SimulationCost(events=len(rows), cycles=played.cycles, decisions=_count(played))
+    end = max(one.at for one in played.pod_events)
+    return Outcome(runs, log, snapshot, end, cost)
 
 
-def _follow(run: JobRun, mine: Sequence[Happening]) -> None:
+def _set_times(run: JobRun, mine: Sequence[PodEvent]) -> None:
     """Fill in when a job started and ended, and how many of its pods were evicted."""
-    there = 0
+    bound = 0
     for one in mine:
-        there += {"bind": 1, "evict": -1}.get(one.what, 0)
-        if one.what == "bind" and there >= run.spec.min_member and math.isnan(run.started):
+        bound += {"bind": 1, "evict": -1}.get(one.what, 0)
+        if one.what == "bind" and bound >= run.spec.min_member and math.isnan(run.started):
             run.started = one.at
     run.ended = max(one.at for one in mine if one.what == "finish")
     run.evictions = sum(one.what == "evict" for one in mine)
 
 
-def _count(played: Played) -> int:
-    return sum(one.what != "finish" for one in played.happenings)
+def _count(played: StoryRecord) -> int:
+    return sum(one.what != "finish" for one in played.pod_events)
 
 
 def _spec(at: float, job: Mapping[str, Any]) -> JobSpec:
