@@ -21,7 +21,7 @@ from pumice.controllers.job.names import (
     QUEUE,
 )
 from pumice.controllers.job.phases import QUIET
-from pumice.controllers.job.plugins import JOB_PLUGINS, JobPlugin
+from pumice.controllers.job.plugins import plugins_of
 from pumice.controllers.job.plugins.rsa import KEY_BITS, Bits, key_pair
 from pumice.controllers.job.policies import Reaction, reactions
 from pumice.controllers.job.state import JobState, deleting, pod_phase
@@ -162,7 +162,7 @@ class JobController:
     def _execute(self, state: JobState, memory: JobMemory, request: _Request) -> Plan:
         """Take an action; a look that fails is repeated, and at the limit ends the job."""
         effects = [*_announcements(state, request)]
-        plugins, unknown = self._plugins(state)
+        plugins, unknown = plugins_of(state.job, self._keys)
         if unknown and state.phase:
             message = f"Execute plugin when job add failed, err: failed to get plugin {unknown}"
             told = Record(state.job, "Warning", "PluginError", message, SOURCE)
@@ -188,13 +188,6 @@ class JobController:
         if not unknown:  # a plugin that is not known cannot clean up either
             effects += Execution(state, plugins, Target("TerminateJob")).run().effects
         return Plan(effects)
-
-    def _plugins(self, state: JobState) -> tuple[list[JobPlugin], str]:
-        """Make the plugins a job asks for, and name one that is not known."""
-        wanted = state.spec.get("plugins") or {}
-        unknown = next((str(name) for name in sorted(wanted) if name not in JOB_PLUGINS), "")
-        known = [name for name in JOB_PLUGINS if name in wanted]
-        return [JOB_PLUGINS[name](wanted[name] or [], self._keys) for name in known], unknown
 
 
 def _place(manifest: Manifest) -> tuple[str, str, str]:

@@ -4,15 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pumice.api.annotations import TASK_SPEC
 from pumice.api.kinds import Manifest
 from pumice.controllers.base import View
-from pumice.controllers.job.names import (
-    JOB_VERSION,
-    OUT_OF_SYNC,
-    PODGROUP,
-    TASK_SPEC,
-    podgroup_name,
-)
+from pumice.controllers.job.names import JOB_VERSION, OUT_OF_SYNC, PODGROUP, podgroup_name
 from pumice.controllers.ownership import phase_of
 
 ENDED: Final = frozenset({"Succeeded", "Failed"})
@@ -56,12 +51,17 @@ class JobState:
     @property
     def uid(self) -> str:
         """The identity of the job."""
-        return str(self.job["metadata"]["uid"])
+        return str(self.job["metadata"].get("uid") or "")
 
     @property
     def spec(self) -> Manifest:
         """What the job should be."""
         return self.job["spec"]
+
+    @property
+    def queue(self) -> str:
+        """The queue of the job."""
+        return str(self.spec.get("queue") or "default")
 
     @property
     def tasks(self) -> list[Manifest]:

@@ -5,9 +5,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Final
 
+from pumice.api.annotations import TASK_SPEC
 from pumice.api.kinds import Manifest
 from pumice.api.meta import epoch
-from pumice.controllers.job.names import TASK_SPEC
 from pumice.controllers.job.state import annotation, pod_phase
 from pumice.controllers.timestamps import rfc3339
 

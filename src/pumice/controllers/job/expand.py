@@ -1,0 +1,94 @@
+"""What a job becomes: its PodGroup, its pods, its claims and what plugins keep for it.
+
+The one place where that is worked out.  The job controller creates what is missing of it;
+`explain`, `whatif`, the simulator and `lint` read it off for jobs that no controller has seen.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pumice.api.kinds import Manifest
+from pumice.controllers.base import View
+from pumice.controllers.job.dependencies import may_start
+from pumice.controllers.job.names import QUEUE, pod_name
+from pumice.controllers.job.plugins import JOB_PLUGINS, JobPlugin, plugins_of
+from pumice.controllers.job.podgroup import new_podgroup
+from pumice.controllers.job.pods import new_pod
+from pumice.controllers.job.state import JobState, replicas_of
+from pumice.controllers.job.volumes import named_volumes, new_claims
+from pumice.errors import ManifestError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expansion:
+    """What the job controller makes of one job, as the job and the cluster are now."""
+
+    state: JobState
+    plugins: Sequence[JobPlugin]
+    is_forwarded: bool
+    """Whether its queue belongs to several clusters, so that its pods are marked."""
+
+    @property
+    def tasks(self) -> list[Manifest]:
+        """The tasks of the job."""
+        return self.state.tasks
+
+    def podgroup(self) -> Manifest:
+        """Write the PodGroup."""
+        return new_podgroup(self.state)
+
+    def pod(self, task: Manifest, index: int) -> Manifest:
+        """Write one pod of a task."""
+        return new_pod(self.state, task, index, self.plugins, is_forwarded=self.is_forwarded)
+
+    def new_pods(self, task: Manifest) -> Iterator[Manifest]:
+        """Write the pods of a task that are missing, unless it waits for another task.
+
+        A name that the pod of an earlier job holds is not free yet.
+        """
+        if not may_start(self.state, task):
+            return
+        for index in range(replicas_of(task)):
+            name = pod_name(self.state.name, str(task.get("name") or ""), index)
+            if self.state.view.get("Pod", self.state.namespace, name) is None:
+                yield self.pod(task, index)
+
+    def new_claims(self) -> list[Manifest]:
+        """Write the claims that the job describes and that are missing."""
+        return new_claims(self.state, named_volumes(self.state))
+
+
+def expand(job: Manifest, view: View) -> Expansion:
+    """Work out what a job becomes; ``job`` is as a cluster stores it, defaults filled in.
+
+    Raises:
+        ManifestError: the controller cannot make anything of it.
+    """
+    state = JobState.read(job, view)
+    if not state.tasks:
+        raise _unusable(state, "at least one task", "tasks", [])
+    plugins, unknown = plugins_of(job, _no_keys)
+    if unknown:
+        raise _unusable(state, f"plugins out of {', '.join(JOB_PLUGINS)}", "plugins", unknown)
+    return Expansion(state=state, plugins=plugins, is_forwarded=is_forwarded(state))
+
+
+def is_forwarded(state: JobState) -> bool:
+    """Tell whether the queue of a job belongs to several clusters."""
+    queue = state.view.get(QUEUE, "", state.queue) or {}
+    return bool((queue.get("spec") or {}).get("extendClusters"))
+
+
+def _unusable(state: JobState, wanted: str, field: str, found: object) -> ManifestError:
+    return ManifestError(
+        wanted=wanted,
+        found=found,
+        field=f"spec.{field}",
+        subject=f"Job {state.namespace}/{state.name}",
+        path=("spec", field),
+    )
+
+
+def _no_keys() -> tuple[str, str]:
+    """Stand in for a key pair; keys change no pod."""
+    return "", ""
