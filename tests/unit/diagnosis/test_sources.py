@@ -174,10 +174,13 @@ def test_a_volcano_job_stands_for_its_pod_group_and_pods(tmp_path: Path) -> None
     world = load_world([write(tmp_path, "a.yaml", [JOB])], now=1_768_471_200.0)
     group = world.groups["ai/train"]
     assert group["spec"]["minMember"] == 2
-    assert group["spec"]["minResources"] == {"cpu": "4000m"}
+    counted = {"pods": "2", "count/pods": "2", "limits.cpu": "4"}  # limits are no requests yet
+    assert group["spec"]["minResources"] == counted
     assert group["metadata"]["creationTimestamp"] == "2026-01-15T10:00:00Z"
     pods = world.pods_by_group["ai/train"]
     assert [pod["metadata"]["name"] for pod in pods] == [f"train-worker-{i}" for i in range(3)]
+    requests = pods[0]["spec"]["containers"][0]["resources"]["requests"]
+    assert requests == {"cpu": "2"}  # the API server takes them from the limits
     assert "default" in world.of_kind("Queue")
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pumice.testing.recorded.admission import _World
 from pumice.webhooks.admission_chain import KINDS, Chain
 from pumice.webhooks.admission_review import answer_review
-from pumice.webhooks.lint import Files, is_checked, lint_object
+from pumice.webhooks.files import Files, is_checked
+from pumice.webhooks.lint import lint_object
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Options, ResourceGroup
 from pumice.webhooks.types.grammar import fields_of, go_type

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pumice.api.kinds import Manifest
 from pumice.controllers.base import View
 from pumice.controllers.job.dependencies import may_start
-from pumice.controllers.job.names import QUEUE, pod_name
+from pumice.controllers.job.names import FORWARDING, QUEUE, pod_name
 from pumice.controllers.job.plugins import JOB_PLUGINS, JobPlugin, plugins_of
 from pumice.controllers.job.podgroup import new_podgroup
 from pumice.controllers.job.pods import new_pod
@@ -58,18 +58,23 @@ class Expansion:
         return new_claims(self.state, named_volumes(self.state))
 
 
-def expand(job: Manifest, view: View) -> Expansion:
+def expand(job: Manifest, view: View, *, source: str = "") -> Expansion:
     """Work out what a job becomes; ``job`` is as a cluster stores it, defaults filled in.
 
     Raises:
-        ManifestError: the controller cannot make anything of it.
+        ManifestError: the controller cannot make anything of it; ``source`` is the file to name.
     """
     state = JobState.read(job, view)
+    subject = f"Job {state.namespace}/{state.name}"
     if not state.tasks:
-        raise _unusable(state, "at least one task", "tasks", [])
+        wanted, field = "at least one task", "spec.tasks"
+        raise ManifestError(wanted=wanted, found=[], field=field, subject=subject, file=source)
     plugins, unknown = plugins_of(job, _no_keys)
     if unknown:
-        raise _unusable(state, f"plugins out of {', '.join(JOB_PLUGINS)}", "plugins", unknown)
+        wanted, field = f"one of {', '.join(sorted(JOB_PLUGINS))}", "spec.plugins"
+        raise ManifestError(wanted=wanted, found=unknown, field=field, subject=subject, file=source)
+    if is_forwarded(state):
+        state = JobState.read(_marked(job), view)
     return Expansion(state=state, plugins=plugins, is_forwarded=is_forwarded(state))
 
 
@@ -79,14 +84,11 @@ def is_forwarded(state: JobState) -> bool:
     return bool((queue.get("spec") or {}).get("extendClusters"))
 
 
-def _unusable(state: JobState, wanted: str, field: str, found: object) -> ManifestError:
-    return ManifestError(
-        wanted=wanted,
-        found=found,
-        field=f"spec.{field}",
-        subject=f"Job {state.namespace}/{state.name}",
-        path=("spec", field),
-    )
+def _marked(job: Manifest) -> Manifest:
+    """Return a job with the mark that the controller writes on forwarded ones first of all."""
+    metadata = job["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), FORWARDING: "true"}
+    return {**job, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _no_keys() -> tuple[str, str]:

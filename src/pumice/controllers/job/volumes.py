@@ -64,6 +64,20 @@ def new_claims(state: JobState, volumes: Iterable[Manifest]) -> list[Manifest]:
     ]
 
 
+def provisioned(claim: Manifest) -> list[Manifest]:
+    """Return a claim and its volume as they are once a provisioner has made the volume."""
+    spec, name = claim["spec"], claim["metadata"]["name"]
+    wanted = (spec.get("resources") or {}).get("requests") or {}
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {"capacity": wanted, "accessModes": spec.get("accessModes") or []},
+        "status": {"phase": "Bound"},
+    }
+    return [{**claim, "spec": {**spec, "volumeName": name}, "status": {"phase": "Bound"}}, volume]
+
+
 def _is_missing(state: JobState, claim: str) -> bool:
     """Tell whether there is no such claim."""
     return state.view.get(CLAIM, state.namespace, claim) is None
