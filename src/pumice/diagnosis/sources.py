@@ -25,7 +25,7 @@ from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.expected import adopt_pods, created, expand_jobs
 from pumice.diagnosis.running_cluster import CONF_SUFFIX, measured_use, read_cluster
 from pumice.errors import InputError, ManifestError
-from pumice.webhooks.files import stored
+from pumice.webhooks.files import stored_job
 
 Source = Path | str | Cluster
 """A file, a folder of files, a text, or anything that speaks the cluster protocol."""
@@ -193,7 +193,7 @@ def _take(pile: _Pile, item: Any, source: str, *, fresh: bool = False) -> None:
         raise ManifestError(wanted="an object with apiVersion and kind", found=item, file=source)
     kind = (str(item.get("apiVersion")), str(item["kind"]))
     if kind == _JOB:
-        job = stored(item, source=source)
+        job = stored_job(dict(item), source=source)
         expand(job, ManifestView(), source=source)  # says what is wrong while the source is known
         pile.jobs.append(job)
         return

@@ -4,7 +4,7 @@ Used by `pumice lint` and by whatever asks about a manifest that no cluster has 
 """
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest, kind_of
@@ -12,8 +12,9 @@ from pumice.errors import ABSENT, ManifestError
 from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
 from pumice.webhooks.fields import Key, Step, path_text
 from pumice.webhooks.registry import SERVICES
-from pumice.webhooks.review import Finding, of_field
+from pumice.webhooks.review import Finding, of_field, unreadable
 from pumice.webhooks.schema.build import ROOTS
+from pumice.webhooks.types.decoding import DecodeError, decode
 
 _QUEUE: Final = "Queue.scheduling.volcano.sh"
 _BARE_QUEUE: Final = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
@@ -70,36 +71,44 @@ class Files:
         return None
 
 
-def stored(manifest: Any, *, source: str = "") -> Manifest:
-    """Return a new object as a cluster with Volcano's webhooks stores it: defaults filled in.
+def stored_job(job: Manifest, *, source: str = "") -> Manifest:
+    """Return a new Volcano job as a cluster stores it: defaults of schema and webhook filled in.
 
-    A status stays, since an object may come from a cluster.
+    A status stays, since a job may come from a cluster.
 
     Raises:
         ManifestError: it does not fit its schema; ``source`` is the file and line to name.
     """
-    verdict = Chain(Files(()), paths=_MUTATING).judge("CREATE", manifest)
+    verdict = Chain(Files(()), paths=_MUTATING).judge("CREATE", job)
     if not verdict.allowed:
-        raise _refused(manifest, verdict, source)
+        first = next(_findings(job, verdict))
+        path = tuple(step.name if isinstance(step, Key) else step for step in first.path)
+        raise ManifestError(
+            wanted=first.wanted or first.text,
+            found=_value_at(job, path) if path else ABSENT,
+            field=path_text(first.path) if path else "",
+            file=source,
+            subject=resource_name(job),
+            path=path,
+        )
     found: Manifest = verdict.object
-    status = manifest.get("status")
-    return {**found, "status": status} if isinstance(status, dict) else found
+    return {**found, "status": job["status"]} if job.get("status") else found
 
 
-def _refused(manifest: Any, verdict: Verdict, source: str) -> ManifestError:
-    """Tell the first thing that is wrong with an object."""
-    findings = [of_field(error) for error in verdict.errors]
-    findings += [one for call in verdict.calls for one in call.answer.findings]
-    first = findings[0] if findings else Finding(verdict.message)
-    path = tuple(step.name if isinstance(step, Key) else step for step in first.path)
-    return ManifestError(
-        wanted=first.wanted or first.text,
-        found=_value_at(manifest, path),
-        field=path_text(first.path) if first.path else "",
-        file=source,
-        subject=resource_name(manifest),
-        path=path,
-    )
+def _findings(job: Manifest, verdict: Verdict) -> Iterator[Finding]:
+    """Walk over what is wrong with a refused job, the reading of its outermost parts first."""
+    for part in ("metadata", "spec"):
+        if not isinstance(job.get(part), dict) and (part == "spec" or job.get(part) is not None):
+            yield Finding("", (part,), wanted="an object")
+    try:
+        decode(job.get("metadata") or {}, "meta.ObjectMeta")
+    except DecodeError as error:
+        read = unreadable(error).findings[0]
+        yield Finding(read.text, ("metadata", *read.path), wanted=read.wanted)
+    yield from map(of_field, verdict.errors)
+    for call in verdict.calls:
+        yield from call.answer.findings
+    yield Finding(verdict.message)
 
 
 def _value_at(manifest: Any, path: Sequence[Step]) -> Any:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.diagnosis import load_world
+from pumice.diagnosis import explain_job, load_world
+from pumice.diagnosis.expected import is_expected
 from pumice.diagnosis.sources import DEFAULT_NOW, load_job
 from pumice.errors import ConfError, InputError, ManifestError, NotFoundError
 from pumice.testing import node, pod, pod_group, queue
@@ -184,7 +185,79 @@ def test_a_volcano_job_stands_for_its_pod_group_and_pods(tmp_path: Path) -> None
     assert "default" in world.of_kind("Queue")
 
 
-def test_a_volcano_job_that_has_its_pod_group_is_not_made_twice(tmp_path: Path) -> None:
+def with_task(**fields):
+    spec = JOB["spec"]
+    return {**JOB, "spec": {**spec, "tasks": [{**spec["tasks"][0], **fields}]}}
+
+
+def test_pods_of_a_volcano_job_have_its_zone_its_numa_policy_and_its_labels(tmp_path):
+    marked = with_task(topologyPolicy="restricted")
+    marks = {"volcano.sh/revocable-zone": "*", "volcano.sh/jdb-min-available": "1"}
+    marked["metadata"] = {**JOB["metadata"], "annotations": marks}
+    world = load_world([write(tmp_path, "a.yaml", [marked])])
+    meta = world.pods_by_group["ai/train"][2]["metadata"]
+    assert marks.items() <= meta["annotations"].items()
+    assert meta["annotations"]["volcano.sh/numa-topology-policy"] == "restricted"
+    assert meta["labels"]["volcano.sh/task-index"] == "2"
+    assert meta["labels"]["volcano.sh/queue-name"] == "default"
+
+
+def test_a_job_for_a_revocable_zone_starts_on_its_nodes_by_night(tmp_path):
+    """Its pods were once made without the zone, and no node fitted."""
+    conf = (
+        'actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n  - name: tdm\n'
+        "    arguments: {tdm.revocable-zone.rz1: 00:00-00:00}\n"
+    )
+    job = {**JOB, "metadata": {**JOB["metadata"]}}
+    job["metadata"]["annotations"] = {"volcano.sh/revocable-zone": "*"}
+    night = node("n1", labels={"volcano.sh/revocable-zone": "rz1"})
+    scenario = {"conf": conf, "objects": [night, queue("default"), job]}
+    world = load_world([write(tmp_path, "s.json", scenario)], now=1_768_471_200.0)
+    assert explain_job(world, "train").state == "starts"
+
+
+def test_a_task_that_waits_for_another_has_no_pods_yet(tmp_path):
+    first, second = with_task(name="first"), with_task(name="second", dependsOn={"name": ["first"]})
+    both = {
+        **JOB,
+        "spec": {**JOB["spec"], "tasks": first["spec"]["tasks"] + second["spec"]["tasks"]},
+    }
+    world = load_world([write(tmp_path, "a.yaml", [both])])
+    names = [pod["metadata"]["name"] for pod in world.pods_by_group["ai/train"]]
+    assert names == [f"train-first-{index}" for index in range(3)]
+
+
+def test_only_pods_that_are_missing_are_expected(tmp_path):
+    group = pod_group("train", namespace="ai", phase="Inqueue")
+    there = pod("train-worker-1", namespace="ai", group="train", cpu=2)
+    world = load_world([write(tmp_path, "a.yaml", [JOB, group, there])])
+    pods = {one["metadata"]["name"]: is_expected(one) for one in world.pods_by_group["ai/train"]}
+    assert pods == {"train-worker-0": True, "train-worker-1": False, "train-worker-2": True}
+
+
+def test_the_claims_of_a_volcano_job_come_with_it(tmp_path):
+    def claims(**more):
+        volumes = [
+            {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"], **more}}
+        ]
+        job = {**JOB, "spec": {**JOB["spec"], "volumes": volumes}}
+        world = load_world([write(tmp_path, "a.yaml", [job, waiting, node("n1", cpu=8)])])
+        (claim,) = world.of_kind("PersistentVolumeClaim").values()
+        assert explain_job(world, "train").state == "starts"
+        return claim["status"]["phase"] if "status" in claim else "Pending"
+
+    waiting = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "waiting"},
+        "provisioner": "example.com/disks",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    assert claims() == "Bound"  # a provisioner has made the volume before pods come
+    assert claims(storageClassName="waiting") == "Pending"
+
+
+def test_a_volcano_job_that_has_its_pod_group_is_not_made_twice(tmp_path):
     group = pod_group("train-123", namespace="ai")
     group["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "train"}]
     world = load_world([write(tmp_path, "a.yaml", [JOB, group])])
@@ -205,7 +278,15 @@ def test_a_plain_pod_gets_a_pod_group_of_its_own(tmp_path: Path) -> None:
     assert annotations["scheduling.k8s.io/group-name"] == group["metadata"]["name"]
 
 
-def test_a_file_without_a_job_is_refused_as_one(tmp_path: Path) -> None:
+def test_the_pod_group_of_a_plain_pod_is_that_of_the_controller(tmp_path):
+    marks = {"scheduling.volcano.sh/queue-name": "q", "volcano.sh/preemptable": "true"}
+    lone = pod("lone", cpu=1, annotations=marks)
+    group, _ = load_job(write(tmp_path, "a.yaml", [lone]), 1_768_471_200.0)
+    assert group["spec"]["queue"] == "q"
+    assert group["metadata"]["annotations"] == {"volcano.sh/preemptable": "true"}
+
+
+def test_a_file_without_a_job_is_refused_as_one(tmp_path):
     with pytest.raises(InputError, match="a Volcano job, a pod group or pods"):
         load_job(write(tmp_path, "a.yaml", [queue("q")]), 0.0)
 

@@ -31,7 +31,7 @@ from pumice.controllers.manifest_view import ManifestView
 from pumice.controllers.podgroup import new_podgroup
 from pumice.errors import ManifestError
 from pumice.sim.workload import SCHEDULER_NAME, JobSpec, TaskSpec, Workload, in_order
-from pumice.webhooks.files import stored
+from pumice.webhooks.files import stored_job
 
 ARRIVAL: Final = "pumice.dev/arrival-seconds"
 RUN: Final = "pumice.dev/run-seconds"
@@ -84,7 +84,7 @@ def read(path: Path) -> Workload:
 def _sort_in(document: Document, found: _Found) -> None:
     content, source = document.content, document.source
     if isinstance(content, Mapping) and content.get("kind") == "Job":
-        found.jobs.append((stored(content, source=source), source))
+        found.jobs.append((stored_job(dict(content), source=source), source))
         return
     thing = from_manifest(in_namespace(content), source=source)
     if not isinstance(thing, Pod | PodGroup):
