@@ -8,7 +8,7 @@ from typing import Final
 
 from pumice.api.kinds import Manifest, kind_of
 from pumice.cluster.base import Cluster, Event
-from pumice.controllers.lookups import Asked
+from pumice.controllers.lookups import Lookups
 from pumice.controllers.object_index import ObjectIndex, Place, place_of
 from pumice.errors import GoneError, NotFoundError
 
@@ -38,13 +38,15 @@ class _Mirror(ObjectIndex):
 class ClusterView:
     """What controllers see; complete for the kinds given, as of the last ``refresh``.
 
-    Of the kinds ``asked`` for only ``get`` gives something; the cluster is asked each time.
+    Of the kinds ``looked_up`` only ``get`` returns something; the cluster is asked each time.
     """
 
-    def __init__(self, cluster: Cluster, kinds: Iterable[str], asked: Collection[str] = ()) -> None:
+    def __init__(
+        self, cluster: Cluster, kinds: Iterable[str], looked_up: Collection[str] = ()
+    ) -> None:
         self._cluster = cluster
-        self.asked = Asked(cluster, asked)
-        self._mirrors = {kind: _Mirror() for kind in kinds if kind not in self.asked.kinds}
+        self.lookups = Lookups(cluster, looked_up)
+        self._mirrors = {kind: _Mirror() for kind in kinds if kind not in self.lookups.kinds}
 
     @property
     def now(self) -> float:
@@ -53,8 +55,8 @@ class ClusterView:
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Give one object, None if there is none."""
-        if kind in self.asked.kinds:
-            return self.asked.get(kind, namespace, name)
+        if kind in self.lookups.kinds:
+            return self.lookups.get(kind, namespace, name)
         return self._mirrors[kind].get(namespace, name)
 
     def owned_by(self, kind: str, owner: Manifest) -> "list[Manifest]":
@@ -81,7 +83,7 @@ class ClusterView:
 
         Whoever looks next sees what was written, although the cluster tells late.
         """
-        self.asked.put(manifest)
+        self.lookups.put(manifest)
         kind = kind_of(manifest)
         mirror = self._mirrors.get(kind)
         version = _number(manifest["metadata"].get("resourceVersion") or "")

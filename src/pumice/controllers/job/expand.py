@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pumice.api.kinds import Manifest
 from pumice.controllers.base import View
 from pumice.controllers.job.dependencies import may_start
-from pumice.controllers.job.names import FORWARDING, QUEUE, pod_name
+from pumice.controllers.job.names import FORWARDING, pod_name
 from pumice.controllers.job.plugins import JOB_PLUGINS, JobPlugin, plugins_of
 from pumice.controllers.job.podgroup import new_podgroup
 from pumice.controllers.job.pods import new_pod
 from pumice.controllers.job.state import JobState, replicas_of
 from pumice.controllers.job.volumes import named_volumes, new_claims
+from pumice.controllers.kinds import QUEUE
 from pumice.errors import ManifestError
 
 

@@ -5,15 +5,6 @@ from typing import Final
 
 from pumice.api.kinds import Manifest
 
-JOB: Final = "Job.batch.volcano.sh"
-PODGROUP: Final = "PodGroup.scheduling.volcano.sh"
-QUEUE: Final = "Queue.scheduling.volcano.sh"
-COMMAND: Final = "Command.bus.volcano.sh"
-STORAGE_CLASS: Final = "StorageClass.storage.k8s.io"
-PRIORITY_CLASS: Final = "PriorityClass.scheduling.k8s.io"
-NETWORK_POLICY: Final = "NetworkPolicy.networking.k8s.io"
-CLAIM: Final = "PersistentVolumeClaim"
-
 TASK_INDEX: Final = "volcano.sh/task-index"
 JOB_NAME: Final = "volcano.sh/job-name"
 JOB_NAMESPACE: Final = "volcano.sh/job-namespace"

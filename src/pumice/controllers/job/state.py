@@ -7,7 +7,8 @@ from typing import Any, Final
 from pumice.api.annotations import TASK_SPEC
 from pumice.api.kinds import Manifest
 from pumice.controllers.base import View
-from pumice.controllers.job.names import JOB_VERSION, OUT_OF_SYNC, PODGROUP, podgroup_name
+from pumice.controllers.job.names import JOB_VERSION, OUT_OF_SYNC, podgroup_name
+from pumice.controllers.kinds import PODGROUP
 from pumice.controllers.ownership import phase_of
 
 ENDED: Final = frozenset({"Succeeded", "Failed"})
@@ -16,7 +17,7 @@ ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """What the rules of a job look at."""
+    """What the rules of a job read."""
 
     job: Manifest
     view: View
@@ -75,7 +76,7 @@ class JobState:
 
     @property
     def phase(self) -> str:
-        """The phase of the job, empty before the first look."""
+        """The phase of the job, empty before the first reconciliation."""
         return phase_of(self.job)
 
     @property

@@ -1,4 +1,4 @@
-"""The plain look at a job that is to run: everything it needs exists, every pod is counted."""
+"""Reconciliation of a job that is to run: everything it needs exists, every pod is counted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from pumice.controllers.base import (
     UpdateStatus,
 )
 from pumice.controllers.job.expand import Expansion, is_forwarded
-from pumice.controllers.job.names import CLAIM, FORWARDING, JOB, QUEUE, pod_name
+from pumice.controllers.job.names import FORWARDING, pod_name
 from pumice.controllers.job.phases import NextPhase
 from pumice.controllers.job.plugins import JobPlugin, Owned
 from pumice.controllers.job.podgroup import pending_event, podgroup_effects
@@ -21,12 +21,13 @@ from pumice.controllers.job.pods import plain_removal, removal
 from pumice.controllers.job.state import JobState, deleting, left_over, replicas_of
 from pumice.controllers.job.status import Counts, Status
 from pumice.controllers.job.volumes import claims
+from pumice.controllers.kinds import CLAIM, JOB, QUEUE
 from pumice.controllers.ownership import SOURCE
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a look wants done; one that failed is tried again, later and later."""
+    """What a reconciliation wants done; one that failed is repeated, later and later."""
 
     effects: list[Effect] = field(default_factory=list)
     failed: bool = False
@@ -62,10 +63,10 @@ def sync_job(state: JobState, plugins: Sequence[JobPlugin], following: NextPhase
     status = Status.of(state.job)
     if state.admitted:
         effects += _pods(Expansion(state=state, plugins=plugins, is_forwarded=forwarded), status)
-    return Outcome([*effects, *_news(state, status, following, resources)])
+    return Outcome([*effects, *_status_update(state, status, following, resources)])
 
 
-def _news(
+def _status_update(
     state: JobState, status: Status, following: NextPhase, resources: dict[str, str]
 ) -> list[Effect]:
     """Write the status if the counts or the phase have changed."""

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from pumice.api.kinds import Manifest
 from pumice.controllers.base import Create, Effect, Key, Patch
-from pumice.controllers.job.names import CLAIM, JOB, stable_suffix
+from pumice.controllers.job.names import stable_suffix
 from pumice.controllers.job.state import JobState
+from pumice.controllers.kinds import CLAIM, JOB
 from pumice.controllers.ownership import controlled_by
 
 
@@ -21,7 +22,7 @@ class Claims:
     """A claim the job names and nobody has made."""
 
     named: bool = False
-    """Names were written into the job: look again when that is done."""
+    """Names were written into the job: reconcile again when that is done."""
 
 
 def claims(state: JobState) -> Claims:

@@ -7,11 +7,10 @@ from typing import Any, Final
 from pumice.api.annotations import GROUP_NAME, PREEMPTABLE, REVOCABLE_ZONE
 from pumice.api.kinds import Manifest
 from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Plan, View
+from pumice.controllers.job.names import COOLDOWN_TIME, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
+from pumice.controllers.kinds import POD, PODGROUP
 from pumice.controllers.ownership import controlled_by, controller_of, key_of
 from pumice.controllers.quota_usage import pods_usage
-
-POD: Final = "Pod"
-PODGROUP: Final = "PodGroup.scheduling.volcano.sh"
 
 _SCALABLE: Final = ("ReplicaSet.apps", "StatefulSet.apps")
 _OWNERS: Final = {
@@ -24,9 +23,6 @@ _OWNERS: Final = {
 
 _QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
 _MIN_MEMBER: Final = "scheduling.volcano.sh/group-min-member"
-_COOLDOWN: Final = "volcano.sh/cooldown-time"
-_MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
-_MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
 _TOPOLOGY_MODE: Final = "volcano.sh/network-topology-mode"
 _TOPOLOGY_TIER: Final = "volcano.sh/network-topology-highest-tier"
 _INHERITED: Final = "volcano.sh/"
@@ -89,7 +85,7 @@ def new_podgroup(pod: Manifest, inherited: Mapping[str, str]) -> Manifest:
         "metadata": {
             "name": group_name(pod),
             "namespace": metadata["namespace"],
-            "labels": _pick(metadata.get("labels") or {}, PREEMPTABLE, _COOLDOWN),
+            "labels": _pick(metadata.get("labels") or {}, PREEMPTABLE, COOLDOWN_TIME),
             "annotations": _annotations(inherited, marks),
             "ownerReferences": _owners(pod),
         },
@@ -138,8 +134,8 @@ def owner_annotations(pod: Manifest, view: View) -> dict[str, str]:
 def _annotations(inherited: Mapping[str, str], marks: Mapping[str, str]) -> dict[str, str]:
     """Take over what Volcano means by annotations of owners and of the pod itself."""
     kept = {name: text for name, text in inherited.items() if name.startswith(_INHERITED)}
-    kept |= _pick(marks, PREEMPTABLE, _COOLDOWN, REVOCABLE_ZONE)
-    budget = _MIN_AVAILABLE if _MIN_AVAILABLE in marks else _MAX_UNAVAILABLE
+    kept |= _pick(marks, PREEMPTABLE, COOLDOWN_TIME, REVOCABLE_ZONE)
+    budget = JDB_MIN_AVAILABLE if JDB_MIN_AVAILABLE in marks else JDB_MAX_UNAVAILABLE
     return kept | _pick(marks, budget)
 
 

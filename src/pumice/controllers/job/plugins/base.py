@@ -25,7 +25,7 @@ class Owned:
     name: str
     build: Callable[[], Manifest]
     rewritten: bool = False
-    """Brought in step at every look, not only made when it is missing."""
+    """Brought in step at every reconciliation, not only made when it is missing."""
 
 
 class JobPlugin:
