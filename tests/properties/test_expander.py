@@ -1,6 +1,7 @@
 """What the expander says a job becomes is what the controllers make of it in a cluster."""
 
 import copy
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,13 +52,13 @@ EXISTING = (
 )
 
 
-def some(options, *, most=3):
+def some(options: Any, *, most: Any = 3) -> Any:
     """A part of a mapping."""
     names = st.lists(st.sampled_from(sorted(options)), unique=True, max_size=most)
     return names.map(lambda chosen: {name: options[name] for name in chosen})
 
 
-def maybe(**fields):
+def maybe(**fields: Any) -> Any:
     """Some of these fields."""
     return st.fixed_dictionaries({}, optional=fields)
 
@@ -100,7 +101,7 @@ topologies = st.sampled_from(
 
 
 @st.composite
-def tasks(draw, name):
+def tasks(draw: Any, name: Any) -> Any:
     """A task; its partitions, where it has some, are as many as its pods."""
     task = draw(
         maybe(
@@ -128,7 +129,7 @@ def tasks(draw, name):
 
 
 @st.composite
-def jobs(draw):
+def jobs(draw: Any) -> Any:
     """A job that webhooks let pass."""
     names = draw(st.sampled_from((("first",), ("first", "second"), ("first", "second", "third"))))
     if len(names) == 1 and draw(st.booleans()):
@@ -171,7 +172,7 @@ def jobs(draw):
     }
 
 
-def new_cluster():
+def new_cluster() -> Any:
     cluster = EmbeddedCluster(VirtualClock(1_767_268_800.0))
     for manifest in EXISTING:
         cluster.create(manifest)
@@ -181,19 +182,19 @@ def new_cluster():
     return cluster
 
 
-def told(manifest):
+def told(manifest: Any) -> Any:
     """An object without what only the server knows."""
     server = ("uid", "resourceVersion", "creationTimestamp", "generation")
     metadata = {k: v for k, v in manifest["metadata"].items() if k not in server}
     return {**manifest, "metadata": metadata, "status": None}
 
 
-def by_name(manifests):
+def by_name(manifests: Any) -> Any:
     return {manifest["metadata"]["name"]: told(manifest) for manifest in manifests}
 
 
 @given(jobs())
-def test_controllers_make_what_the_expander_says(job):
+def test_controllers_make_what_the_expander_says(job: Any) -> None:
     cluster = new_cluster()
     loop = ControllerLoop(cluster, all_controllers(), cluster.clock)
     made = cluster.create(job)

@@ -1,6 +1,8 @@
 """Volcano jobs that are not well formed: one sentence with file, field, found and wanted."""
 
 import copy
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -9,7 +11,7 @@ from click.testing import CliRunner
 from pumice.cli.main import main
 from pumice.testing import node, queue
 
-JOB = {
+JOB: Any = {
     "apiVersion": "batch.volcano.sh/v1alpha1",
     "kind": "Job",
     "metadata": {"name": "train"},
@@ -65,7 +67,7 @@ ODD = [
 ]
 
 
-def odd(path, value):
+def odd(path: Any, value: Any) -> Any:
     """A job with one thing wrong."""
     job = copy.deepcopy(JOB)
     at = job
@@ -79,11 +81,11 @@ def odd(path, value):
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all([node("n1"), queue("default")]))
 
-    def run_verb(verb, job):
+    def run_verb(verb: Any, job: Any) -> Any:
         (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
         arguments = {
             "explain": ["-f", "cluster.yaml", "-f", "job.yaml"],
@@ -100,7 +102,9 @@ def run(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("verb", ["explain", "whatif", "sim"])
 @pytest.mark.parametrize(("path", "value", "told"), ODD)
-def test_an_odd_job_is_told_with_file_field_found_and_wanted(run, verb, path, value, told):
+def test_an_odd_job_is_told_with_file_field_found_and_wanted(
+    run: Any, verb: Any, path: Any, value: Any, told: Any
+) -> None:
     result = run(verb, odd(path, value))
     assert result.exit_code == 2
     (line,) = [line for line in result.output.splitlines() if line]
@@ -109,11 +113,11 @@ def test_an_odd_job_is_told_with_file_field_found_and_wanted(run, verb, path, va
 
 
 @pytest.mark.parametrize(("path", "value"), [case[:2] for case in ODD])
-def test_lint_finds_fault_with_an_odd_job(run, path, value):
+def test_lint_finds_fault_with_an_odd_job(run: Any, path: Any, value: Any) -> None:
     assert run("lint", odd(path, value)).exit_code == 1
 
 
-def test_lint_tells_what_an_api_server_would_refuse_in_the_pods_of_a_job(run):
+def test_lint_tells_what_an_api_server_would_refuse_in_the_pods_of_a_job(run: Any) -> None:
     job = odd(("spec", "volumes"), [{"mountPath": "/data", "volumeClaimName": "data"}])
     spec = job["spec"]["tasks"][0]["template"]["spec"]
     spec["volumes"] = [{"name": "scratch", "emptyDir": {}}]
@@ -126,7 +130,7 @@ def test_lint_tells_what_an_api_server_would_refuse_in_the_pods_of_a_job(run):
     )
 
 
-def test_lint_looks_at_the_pod_with_the_longest_name(run):
+def test_lint_looks_at_the_pod_with_the_longest_name(run: Any) -> None:
     job = odd(("spec", "plugins"), {"svc": []})
     job["metadata"]["name"] = "x" * 59  # with -w-0 a host name of 63 letters, the most there may be
     assert run("lint", job).exit_code == 0

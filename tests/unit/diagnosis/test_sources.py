@@ -20,7 +20,7 @@ OBJECTS = [
     pod("j-0", group="j", cpu=1, created="2026-01-15T10:00:00Z"),
 ]
 CONF = 'actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n'
-JOB = {
+JOB: Any = {
     "apiVersion": "batch.volcano.sh/v1alpha1",
     "kind": "Job",
     "metadata": {"name": "train", "namespace": "ai"},
@@ -185,12 +185,12 @@ def test_a_volcano_job_stands_for_its_pod_group_and_pods(tmp_path: Path) -> None
     assert "default" in world.of_kind("Queue")
 
 
-def with_task(**fields):
+def with_task(**fields: Any) -> Any:
     spec = JOB["spec"]
     return {**JOB, "spec": {**spec, "tasks": [{**spec["tasks"][0], **fields}]}}
 
 
-def test_pods_of_a_volcano_job_have_its_zone_its_numa_policy_and_its_labels(tmp_path):
+def test_pods_of_a_volcano_job_have_its_zone_its_numa_policy_and_its_labels(tmp_path: Path) -> None:
     marked = with_task(topologyPolicy="restricted")
     marks = {"volcano.sh/revocable-zone": "*", "volcano.sh/jdb-min-available": "1"}
     marked["metadata"] = {**JOB["metadata"], "annotations": marks}
@@ -202,7 +202,7 @@ def test_pods_of_a_volcano_job_have_its_zone_its_numa_policy_and_its_labels(tmp_
     assert meta["labels"]["volcano.sh/queue-name"] == "default"
 
 
-def test_a_job_for_a_revocable_zone_starts_on_its_nodes_by_night(tmp_path):
+def test_a_job_for_a_revocable_zone_starts_on_its_nodes_by_night(tmp_path: Path) -> None:
     """Its pods were once made without the zone, and no node fitted."""
     conf = (
         'actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n  - name: tdm\n'
@@ -216,7 +216,7 @@ def test_a_job_for_a_revocable_zone_starts_on_its_nodes_by_night(tmp_path):
     assert explain_job(world, "train").state == "starts"
 
 
-def test_a_task_that_waits_for_another_has_no_pods_yet(tmp_path):
+def test_a_task_that_waits_for_another_has_no_pods_yet(tmp_path: Path) -> None:
     first, second = with_task(name="first"), with_task(name="second", dependsOn={"name": ["first"]})
     both = {
         **JOB,
@@ -227,7 +227,7 @@ def test_a_task_that_waits_for_another_has_no_pods_yet(tmp_path):
     assert names == [f"train-first-{index}" for index in range(3)]
 
 
-def test_only_pods_that_are_missing_are_expected(tmp_path):
+def test_only_pods_that_are_missing_are_expected(tmp_path: Path) -> None:
     group = pod_group("train", namespace="ai", phase="Inqueue")
     there = pod("train-worker-1", namespace="ai", group="train", cpu=2)
     world = load_world([write(tmp_path, "a.yaml", [JOB, group, there])])
@@ -235,8 +235,8 @@ def test_only_pods_that_are_missing_are_expected(tmp_path):
     assert pods == {"train-worker-0": True, "train-worker-1": False, "train-worker-2": True}
 
 
-def test_the_claims_of_a_volcano_job_come_with_it(tmp_path):
-    def claims(**more):
+def test_the_claims_of_a_volcano_job_come_with_it(tmp_path: Path) -> None:
+    def claims(**more: Any) -> Any:
         volumes = [
             {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"], **more}}
         ]
@@ -257,7 +257,7 @@ def test_the_claims_of_a_volcano_job_come_with_it(tmp_path):
     assert claims(storageClassName="waiting") == "Pending"
 
 
-def test_a_volcano_job_that_has_its_pod_group_is_not_made_twice(tmp_path):
+def test_a_volcano_job_that_has_its_pod_group_is_not_made_twice(tmp_path: Path) -> None:
     group = pod_group("train-123", namespace="ai")
     group["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "train"}]
     world = load_world([write(tmp_path, "a.yaml", [JOB, group])])
@@ -278,7 +278,7 @@ def test_a_plain_pod_gets_a_pod_group_of_its_own(tmp_path: Path) -> None:
     assert annotations["scheduling.k8s.io/group-name"] == group["metadata"]["name"]
 
 
-def test_the_pod_group_of_a_plain_pod_is_that_of_the_controller(tmp_path):
+def test_the_pod_group_of_a_plain_pod_is_that_of_the_controller(tmp_path: Path) -> None:
     marks = {"scheduling.volcano.sh/queue-name": "q", "volcano.sh/preemptable": "true"}
     lone = pod("lone", cpu=1, annotations=marks)
     group, _ = load_job(write(tmp_path, "a.yaml", [lone]), 1_768_471_200.0)
@@ -286,7 +286,7 @@ def test_the_pod_group_of_a_plain_pod_is_that_of_the_controller(tmp_path):
     assert group["metadata"]["annotations"] == {"volcano.sh/preemptable": "true"}
 
 
-def test_a_file_without_a_job_is_refused_as_one(tmp_path):
+def test_a_file_without_a_job_is_refused_as_one(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a Volcano job, a pod group or pods"):
         load_job(write(tmp_path, "a.yaml", [queue("q")]), 0.0)
 
