@@ -1,11 +1,11 @@
 """One reconciliation of a CronJob: what to do about its jobs, and its status afterwards."""
 
-from copy import deepcopy
 from typing import Any, Final
 
 from pumice.api.cron_schedule import load_zone
 from pumice.api.kinds import Manifest
 from pumice.api.meta import epoch
+from pumice.cluster.base import clone
 from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Record, View
 from pumice.controllers.cronjob.timing import due, read_schedule, wait_s
 from pumice.controllers.job.phases import FINISHED
@@ -183,7 +183,7 @@ class CronJobSync:
                 },
                 "ownerReferences": [controlled_by(self._cron)],
             },
-            "spec": deepcopy(template["spec"]),
+            "spec": clone(template["spec"]),
         }
 
     def _delete(self, name: str, uid: str) -> None:

@@ -1,10 +1,10 @@
 """The PodGroup of a job: made when it is missing, kept in step when the job is scaled."""
 
-from copy import deepcopy
 from typing import Any
 
 from pumice.api.annotations import TASK_SPEC
 from pumice.api.kinds import Manifest
+from pumice.cluster.base import clone
 from pumice.controllers.base import Create, Effect, Record, Update
 from pumice.controllers.job.min_resources import min_resources
 from pumice.controllers.job.names import PARTITION_ID, podgroup_name
@@ -27,7 +27,7 @@ def podgroup_effects(state: JobState) -> list[Effect]:
     if state.podgroup is None:
         return [Create(group)]
     wanted = group["spec"]
-    spec = deepcopy(state.podgroup.get("spec") or {})
+    spec = clone(state.podgroup.get("spec") or {})
     for name in ("minMember", "minResources", "priorityClassName"):
         _put(spec, name, wanted.get(name))
     spec["minTaskMember"] = {**(spec.get("minTaskMember") or {}), **wanted["minTaskMember"]}

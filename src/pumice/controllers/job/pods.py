@@ -1,7 +1,6 @@
 """Pods of a job: how a new one looks, and how one is removed."""
 
 from collections.abc import Iterable
-from copy import deepcopy
 
 from pumice.api.annotations import (
     GROUP_NAME,
@@ -11,6 +10,7 @@ from pumice.api.annotations import (
     TASK_SPEC,
 )
 from pumice.api.kinds import Manifest
+from pumice.cluster.base import clone
 from pumice.controllers.base import Delete, Effect, Key, Patch
 from pumice.controllers.job.names import (
     COOLDOWN_TIME,
@@ -40,7 +40,7 @@ def new_pod(
     state: JobState, task: Manifest, index: int, plugins: Iterable[JobPlugin], *, is_forwarded: bool
 ) -> Manifest:
     """Write a pod of a task, with everything the job and its plugins add to the template."""
-    template = deepcopy(task.get("template") or {})
+    template = clone(task.get("template") or {})
     metadata = template.get("metadata") or {}
     pod: Manifest = {
         "apiVersion": "v1",

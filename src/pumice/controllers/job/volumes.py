@@ -1,10 +1,10 @@
 """Volumes of a job: claims made on demand, named in the job, mounted into every pod."""
 
 from collections.abc import Iterable
-from copy import deepcopy
 from dataclasses import dataclass, field
 
 from pumice.api.kinds import Manifest
+from pumice.cluster.base import clone
 from pumice.controllers.base import Create, Effect, Key, Patch
 from pumice.controllers.job.names import stable_suffix
 from pumice.controllers.job.state import JobState
@@ -117,5 +117,5 @@ def _claim(state: JobState, name: str, spec: Manifest) -> Manifest:
             "namespace": state.namespace,
             "ownerReferences": [controlled_by(state.job)],
         },
-        "spec": deepcopy(spec),
+        "spec": clone(spec),
     }

@@ -1,10 +1,10 @@
 """The JobFlow controller: creates each job once its targets completed, and keeps the status."""
 
 from collections.abc import Iterable
-from copy import deepcopy
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest
+from pumice.cluster.base import clone
 from pumice.controllers.base import Create, Delete, Effect, Key, Plan, Record, UpdateStatus, View
 from pumice.controllers.jobflow.status import flow_status
 from pumice.controllers.jobtemplate import BY_TEMPLATE
@@ -118,7 +118,7 @@ def _job(flow: Manifest, template: Manifest, name: str) -> Manifest:
             "annotations": dict(marks),
             "ownerReferences": [controlled_by(flow)],
         },
-        "spec": deepcopy(template["spec"]),
+        "spec": clone(template["spec"]),
     }
 
 
