@@ -240,12 +240,12 @@ class Metrics:
         self._child(f"volcano_jobflow_{result}_phase_count", namespace).inc()
 
     def looked(self, controller: str, *, failed: bool = False) -> None:
-        """Count a look of a controller at an object."""
+        """Count a reconciliation of an object by a controller."""
         self._child("pumice_controller_looks_total", controller).inc()
         if failed:
             self._child("pumice_controller_failures_total", controller).inc()
 
-    def waiting_looks(self, count: int) -> None:
+    def waiting_reconciles(self, count: int) -> None:
         """Tell how many objects wait to be looked at."""
         self._child("pumice_controller_queue_depth").set(count)
 

@@ -9,7 +9,7 @@ from pumice.cluster.base import Cluster
 from pumice.controllers import all_controllers
 from pumice.controllers.base import Controller
 from pumice.controllers.controller_metrics import ControllerMetrics
-from pumice.controllers.lookups import ASKED
+from pumice.controllers.lookups import LOOKED_UP
 from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.metrics import Metrics
 from pumice.serve.options import ControllerOptions
@@ -64,7 +64,7 @@ def chosen_controllers(options: ControllerOptions) -> tuple[Controller, ...]:
 def controller_kinds(controllers: Collection[Controller]) -> tuple[str, ...]:
     """List the kinds that a cluster must follow for these controllers."""
     watched = (kind for controller in controllers for kind in controller.watches)
-    return tuple(kind for kind in dict.fromkeys(watched) if kind not in ASKED)
+    return tuple(kind for kind in dict.fromkeys(watched) if kind not in LOOKED_UP)
 
 
 def run_controllers(

@@ -11,7 +11,7 @@ from pumice.clock import RealClock, VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers.base import Create, Delete, Key, Patch, Plan, Record, UpdateStatus
 from pumice.controllers.effects import batches
-from pumice.controllers.lookups import Asked
+from pumice.controllers.lookups import Lookups
 from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.controllers.view import ClusterView
 from pumice.errors import ClusterError, ConflictError
@@ -383,7 +383,7 @@ class TestAsked:
             self.requests += verb == "get"
 
         cluster.before = count
-        return Asked(cluster, ["ConfigMap"])
+        return Lookups(cluster, ["ConfigMap"])
 
     def test_what_is_missing_is_asked_for_each_time(self, cluster: Any, asked: Any) -> None:
         for _ in range(2):
@@ -395,7 +395,7 @@ class TestAsked:
         cluster = Late(virtual)
         requests: list[Any] = []
         cluster.before = requests.append
-        asked = Asked(cluster, ["ConfigMap"])
+        asked = Lookups(cluster, ["ConfigMap"])
         made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
         asked.put(virtual.create(made))
         assert asked.get("ConfigMap", "default", "a") is not None

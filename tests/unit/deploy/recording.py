@@ -11,7 +11,7 @@ from pumice.clock import VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import all_controllers
-from pumice.controllers.lookups import ASKED
+from pumice.controllers.lookups import LOOKED_UP
 from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.scheduler import Scheduler
 from pumice.serve.scheduler import LiveScheduler, make_queues
@@ -116,7 +116,7 @@ class Stage:
         self.cluster = EmbeddedCluster(self.clock)
         self.kubelet = Kubelet(self.cluster)
         controllers = all_controllers()
-        watched = {kind for one in controllers for kind in one.watches} - {*ASKED}
+        watched = {kind for one in controllers for kind in one.watches} - {*LOOKED_UP}
         self.controllers = RecordingCluster(self.cluster, watched)
         self.loop = ThreadedLoop(self.controllers, controllers)
         self.scheduler = RecordingCluster(self.cluster, ())

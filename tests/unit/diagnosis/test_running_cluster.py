@@ -14,7 +14,7 @@ from pumice.testing import node, pod, pod_group, queue
 
 NOW = 1_768_471_200.0
 CONF = 'actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n'
-JOB = {
+JOB: Any = {
     "apiVersion": "batch.volcano.sh/v1alpha1",
     "kind": "Job",
     "metadata": {"name": "train", "namespace": "default", "uid": "u"},
@@ -123,6 +123,13 @@ def test_an_odd_object_does_not_hide_the_others(cluster: Any) -> None:
     world = load_world([cluster])
     assert "default/j-0" in world.of_kind("Pod")
     assert "Pod default/odd" in world.notes[0]
+
+
+def test_an_odd_job_does_not_hide_the_others(cluster: Any) -> None:
+    cluster.create({**JOB, "spec": {**JOB["spec"], "plugins": {"nope": []}}})
+    world = load_world([cluster])
+    assert "default/j-0" in world.of_kind("Pod")
+    assert world.notes[0].startswith("left out: cluster: Job default/train: spec.plugins: wanted")
 
 
 def test_unusable_measurements_are_noted(cluster: Any) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.diagnosis import load_world
+from pumice.diagnosis import explain_job, load_world
+from pumice.diagnosis.expected import is_expected
 from pumice.diagnosis.sources import DEFAULT_NOW, load_job
 from pumice.errors import ConfError, InputError, ManifestError, NotFoundError
 from pumice.testing import node, pod, pod_group, queue
@@ -19,7 +20,7 @@ OBJECTS = [
     pod("j-0", group="j", cpu=1, created="2026-01-15T10:00:00Z"),
 ]
 CONF = 'actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n'
-JOB = {
+JOB: Any = {
     "apiVersion": "batch.volcano.sh/v1alpha1",
     "kind": "Job",
     "metadata": {"name": "train", "namespace": "ai"},
@@ -174,11 +175,86 @@ def test_a_volcano_job_stands_for_its_pod_group_and_pods(tmp_path: Path) -> None
     world = load_world([write(tmp_path, "a.yaml", [JOB])], now=1_768_471_200.0)
     group = world.groups["ai/train"]
     assert group["spec"]["minMember"] == 2
-    assert group["spec"]["minResources"] == {"cpu": "4000m"}
+    counted = {"pods": "2", "count/pods": "2", "limits.cpu": "4"}  # limits are no requests yet
+    assert group["spec"]["minResources"] == counted
     assert group["metadata"]["creationTimestamp"] == "2026-01-15T10:00:00Z"
     pods = world.pods_by_group["ai/train"]
     assert [pod["metadata"]["name"] for pod in pods] == [f"train-worker-{i}" for i in range(3)]
+    requests = pods[0]["spec"]["containers"][0]["resources"]["requests"]
+    assert requests == {"cpu": "2"}  # the API server takes them from the limits
     assert "default" in world.of_kind("Queue")
+
+
+def with_task(**fields: Any) -> Any:
+    spec = JOB["spec"]
+    return {**JOB, "spec": {**spec, "tasks": [{**spec["tasks"][0], **fields}]}}
+
+
+def test_pods_of_a_volcano_job_have_its_zone_its_numa_policy_and_its_labels(tmp_path: Path) -> None:
+    marked = with_task(topologyPolicy="restricted")
+    marks = {"volcano.sh/revocable-zone": "*", "volcano.sh/jdb-min-available": "1"}
+    marked["metadata"] = {**JOB["metadata"], "annotations": marks}
+    world = load_world([write(tmp_path, "a.yaml", [marked])])
+    meta = world.pods_by_group["ai/train"][2]["metadata"]
+    assert marks.items() <= meta["annotations"].items()
+    assert meta["annotations"]["volcano.sh/numa-topology-policy"] == "restricted"
+    assert meta["labels"]["volcano.sh/task-index"] == "2"
+    assert meta["labels"]["volcano.sh/queue-name"] == "default"
+
+
+def test_a_job_for_a_revocable_zone_starts_on_its_nodes_by_night(tmp_path: Path) -> None:
+    """Its pods were once made without the zone, and no node fitted."""
+    conf = (
+        'actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n  - name: tdm\n'
+        "    arguments: {tdm.revocable-zone.rz1: 00:00-00:00}\n"
+    )
+    job = {**JOB, "metadata": {**JOB["metadata"]}}
+    job["metadata"]["annotations"] = {"volcano.sh/revocable-zone": "*"}
+    night = node("n1", labels={"volcano.sh/revocable-zone": "rz1"})
+    scenario = {"conf": conf, "objects": [night, queue("default"), job]}
+    world = load_world([write(tmp_path, "s.json", scenario)], now=1_768_471_200.0)
+    assert explain_job(world, "train").state == "starts"
+
+
+def test_a_task_that_waits_for_another_has_no_pods_yet(tmp_path: Path) -> None:
+    first, second = with_task(name="first"), with_task(name="second", dependsOn={"name": ["first"]})
+    both = {
+        **JOB,
+        "spec": {**JOB["spec"], "tasks": first["spec"]["tasks"] + second["spec"]["tasks"]},
+    }
+    world = load_world([write(tmp_path, "a.yaml", [both])])
+    names = [pod["metadata"]["name"] for pod in world.pods_by_group["ai/train"]]
+    assert names == [f"train-first-{index}" for index in range(3)]
+
+
+def test_only_pods_that_are_missing_are_expected(tmp_path: Path) -> None:
+    group = pod_group("train", namespace="ai", phase="Inqueue")
+    there = pod("train-worker-1", namespace="ai", group="train", cpu=2)
+    world = load_world([write(tmp_path, "a.yaml", [JOB, group, there])])
+    pods = {one["metadata"]["name"]: is_expected(one) for one in world.pods_by_group["ai/train"]}
+    assert pods == {"train-worker-0": True, "train-worker-1": False, "train-worker-2": True}
+
+
+def test_the_claims_of_a_volcano_job_come_with_it(tmp_path: Path) -> None:
+    def claims(**more: Any) -> Any:
+        volumes = [
+            {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"], **more}}
+        ]
+        job = {**JOB, "spec": {**JOB["spec"], "volumes": volumes}}
+        world = load_world([write(tmp_path, "a.yaml", [job, waiting, node("n1", cpu=8)])])
+        (claim,) = world.of_kind("PersistentVolumeClaim").values()
+        assert explain_job(world, "train").state == "starts"
+        return claim["status"]["phase"] if "status" in claim else "Pending"
+
+    waiting = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "waiting"},
+        "provisioner": "example.com/disks",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    assert claims() == "Bound"  # a provisioner has made the volume before pods come
+    assert claims(storageClassName="waiting") == "Pending"
 
 
 def test_a_volcano_job_that_has_its_pod_group_is_not_made_twice(tmp_path: Path) -> None:
@@ -200,6 +276,14 @@ def test_a_plain_pod_gets_a_pod_group_of_its_own(tmp_path: Path) -> None:
     assert (group["kind"], group["spec"]["minMember"]) == ("PodGroup", 1)
     annotations = member["metadata"]["annotations"]
     assert annotations["scheduling.k8s.io/group-name"] == group["metadata"]["name"]
+
+
+def test_the_pod_group_of_a_plain_pod_is_that_of_the_controller(tmp_path: Path) -> None:
+    marks = {"scheduling.volcano.sh/queue-name": "q", "volcano.sh/preemptable": "true"}
+    lone = pod("lone", cpu=1, annotations=marks)
+    group, _ = load_job(write(tmp_path, "a.yaml", [lone]), 1_768_471_200.0)
+    assert group["spec"]["queue"] == "q"
+    assert group["metadata"]["annotations"] == {"volcano.sh/preemptable": "true"}
 
 
 def test_a_file_without_a_job_is_refused_as_one(tmp_path: Path) -> None:

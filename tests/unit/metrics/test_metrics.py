@@ -66,7 +66,7 @@ def filled() -> Any:
         metrics.job_ended("ns/j", "q", completed=good)
         metrics.flow_ended("ns", succeeded=good)
     metrics.looked("job", failed=True)
-    metrics.waiting_looks(3)
+    metrics.waiting_reconciles(3)
     metrics.objects("Pod", 7)
     metrics.bad_object("Pod")
     metrics.watching("Pod", is_well=True)

@@ -1,4 +1,4 @@
-"""What the simulator leaves out follows from what plugins declare, and changes nothing."""
+"""EventKind the simulator leaves out follows from what plugins declare, and changes nothing."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from pumice.plugins.gang import Gang
 from pumice.scheduler import Scheduler
 from pumice.sim.bounds import UNBOUNDED, Bounds
 from pumice.sim.engine import Engine
-from pumice.sim.event_log import What
+from pumice.sim.event_log import EventKind
 from pumice.sim.job_classes import JobClasses
 from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.workload import JobSpec, SpecBook, TaskSpec, Workload, in_order
@@ -175,7 +175,7 @@ def test_only_parts_by_weight_follow_demand(plugin: str, follows: bool) -> None:
 # The same story, whoever takes part
 
 Story = list[tuple[float, str, str]]
-"""What happened when to which job."""
+"""EventKind happened when to which job."""
 
 
 def numa(name: str, *, cpus: int = 8) -> Manifest:
@@ -211,13 +211,13 @@ def story(
     objects: list[Manifest],
     shortcuts: Shortcuts | None = None,
 ) -> tuple[Story, int]:
-    """What happens to whom when, and how many cycles that takes."""
+    """EventKind happens to whom when, and how many cycles that takes."""
     workload = Workload(name="tiny", format="test", jobs=in_order(jobs))
     things = [from_manifest(in_namespace(each)) for each in objects]
     outcome = Engine(workload, things, made.conf, scheduler=made, shortcuts=shortcuts).run()
     log, runs = outcome.log, outcome.runs
     rows = zip(log.time.tolist(), log.what.tolist(), log.job.tolist(), strict=True)
-    told = [(time, What(what).name, runs[job].spec.name) for time, what, job in rows]
+    told = [(time, EventKind(what).name, runs[job].spec.name) for time, what, job in rows]
     return sorted(told), outcome.effort.cycles
 
 

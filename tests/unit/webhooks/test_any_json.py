@@ -12,7 +12,8 @@ from pumice.api.schema.grammar import fields_of, go_type
 from pumice.testing.recorded.admission import _World
 from pumice.webhooks.admission_chain import KINDS, Chain
 from pumice.webhooks.admission_review import answer_review
-from pumice.webhooks.lint import Files, is_checked, lint_object
+from pumice.webhooks.files import Files, is_checked
+from pumice.webhooks.lint import lint_object
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Options, ResourceGroup
 

@@ -34,6 +34,7 @@ spec:
   minAvailable: 2
   tasks:
   - name: master
+    replicas: 1
     template: {spec: {containers: [{name: main}]}}
   - name: worker
     replicas: 3
@@ -105,6 +106,49 @@ def test_a_volcano_job_is_a_gang_of_the_pods_of_its_templates(read: Any) -> None
         *(("master", 1, 100.0), ("worker", 3, 50.0))
     ]
     assert job.late_pods
+
+
+def test_a_task_without_replicas_has_no_pods_as_in_a_cluster_and_the_notes_tell(read: Any) -> None:
+    workload = read(JOB.replace("    replicas: 1\n", ""))
+    assert [(task.role, task.count) for task in workload.jobs[0].tasks] == [("worker", 3)]
+    assert workload.notes == ("1 tasks state no replicas: no pods, as in a cluster",)
+
+
+def test_a_volcano_job_brings_its_marks_its_numa_policy_and_its_claims(read: Any) -> None:
+    text = JOB.replace("    replicas: 3\n", "    replicas: 3\n    topologyPolicy: best-effort\n")
+    text = text.replace("annotations: {", 'annotations: {volcano.sh/revocable-zone: "*", ', 1)
+    text += "  volumes: [{mountPath: /data, volumeClaim: {accessModes: [ReadWriteOnce]}}]\n"
+    workload = read(text)
+    worker = workload.jobs[0].tasks[1]
+    assert worker.annotations["volcano.sh/numa-topology-policy"] == "best-effort"
+    assert worker.annotations["volcano.sh/revocable-zone"] == "*"
+    assert worker.labels["volcano.sh/job-name"] == "train"
+    claim, volume = workload.objects
+    assert worker.spec.volumes[-1].persistent_volume_claim.claim_name == claim.metadata.name
+    assert claim.spec.volume_name == volume.metadata.name
+
+
+def test_the_partitions_of_a_task_are_told_apart(read: Any) -> None:
+    policy = "partitionPolicy: {totalPartitions: 2, partitionSize: 2, minPartitions: 1}"
+    text = JOB.replace("    replicas: 3\n", f"    replicas: 4\n    {policy}\n")
+    workers = read(text).jobs[0].tasks[1:]
+    assert [(one.role, one.count) for one in workers] == [("worker", 2), ("worker", 2)]
+    assert [one.labels["volcano.sh/partition-id"] for one in workers] == ["0", "1"]
+
+
+def test_a_priority_class_counts_wherever_it_stands_in_the_file(read: Any) -> None:
+    high = (
+        "---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\n"
+        "metadata: {name: high}\nvalue: 7\n"
+    )
+    text = JOB.replace("minAvailable: 2", "minAvailable: 1")
+    text = text.replace(
+        "spec: {containers: [{name: main}]}\n",
+        "spec: {priorityClassName: high, containers: [{name: main, resources:"
+        ' {requests: {cpu: "3"}}}]}\n',
+    )
+    group = read(text + high).jobs[0].group
+    assert group.min_resources["cpu"] == "3"
 
 
 def test_all_other_objects_are_the_cluster(read: Any) -> None:

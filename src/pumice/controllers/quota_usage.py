@@ -1,4 +1,4 @@
-"""What a number of equal pods uses, as resource quotas count it: ``minResources`` of a PodGroup.
+"""What pods use, as resource quotas count it: ``minResources`` of a PodGroup.
 
 Amounts keep the way they were written: 32Mi twice is 64Mi, 32M twice is 64M.
 """
@@ -17,10 +17,19 @@ _DECIMAL: Final[tuple[str, ...]] = ("n", "u", "m", "", "k", "M", "G", "T", "P", 
 _BINARY: Final[tuple[str, ...]] = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
-def pods_usage(spec: Mapping[str, Any], n_pods: int) -> dict[str, str]:
-    """Sum up what pods of one spec use; nothing at all for no pods."""
-    if n_pods <= 0:
-        return {}
+def pods_usage(pods: Iterable[tuple[Mapping[str, Any], int]]) -> dict[str, str]:
+    """Sum up what pods use, given as specs with the number of pods of each."""
+    total: Amounts = {}
+    for spec, n_pods in pods:
+        if n_pods > 0:
+            used = _pod_usage(spec)
+            more = {name: (nano * n_pods, binary) for name, (nano, binary) in used.items()}
+            total = _plus(total, more)
+    return {name: _print(*amount) for name, amount in total.items()}
+
+
+def _pod_usage(spec: Mapping[str, Any]) -> Amounts:
+    """Count what one pod takes from a resource quota, by quota name."""
     one: Amounts = {"pods": (_NANO, False), "count/pods": (_NANO, False)}
     overhead = _amounts(spec.get("overhead"))
     for resource, amount in _plus(_pod(spec, "requests"), overhead).items():
@@ -30,7 +39,7 @@ def pods_usage(spec: Mapping[str, Any], n_pods: int) -> dict[str, str]:
     for resource, amount in _plus(limits, overhead).items():
         if resource in _COMPUTE and resource in limits:  # overhead alone limits nothing
             one[f"limits.{resource}"] = amount
-    return {name: _print(nano * n_pods, binary) for name, (nano, binary) in one.items()}
+    return one
 
 
 def _pod(spec: Mapping[str, Any], which: str) -> Amounts:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pumice.controllers.podgroup.usage import pods_usage
+from pumice.controllers.quota_usage import pods_usage
 
 
 def container(requests: Any = None, limits: Any = None, **more: Any) -> Any:
@@ -12,7 +12,7 @@ def container(requests: Any = None, limits: Any = None, **more: Any) -> Any:
 
 
 def usage(n_pods: Any = 1, **spec: Any) -> Any:
-    found = pods_usage(spec, n_pods)
+    found = pods_usage([(spec, n_pods)])
     return {name: text for name, text in found.items() if name not in ("pods", "count/pods")}
 
 
@@ -73,4 +73,4 @@ def test_overhead_adds_to_limits_only_where_there_are_some() -> None:
 
 
 def test_no_pods_use_nothing() -> None:
-    assert pods_usage({"containers": [container({"cpu": "1"})]}, 0) == {}
+    assert pods_usage([({"containers": [container({"cpu": "1"})]}, 0)]) == {}
