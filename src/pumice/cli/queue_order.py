@@ -14,6 +14,7 @@ from pumice.cli.cluster_options import (
     read_world,
     world_options,
 )
+from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_rows
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 @click.command("order")
 @world_options
+@plugin_option
 @output_option
 def order(
     *,
@@ -30,12 +32,13 @@ def order(
     now: str | None,
     kubeconfig: str,
     master: str,
+    plugins: PluginSources,
     output: str,
 ) -> None:
     """Show the order in which queues and jobs are considered, and why."""
     from pumice.diagnosis import queue_order  # noqa: PLC0415  (loads NumPy)
 
-    world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master)
+    world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master, plugins=plugins)
     found = queue_order(world)
     if output == "table":
         _print(found, world.plain)

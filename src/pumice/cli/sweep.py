@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pumice.cli.plugin_option import PluginSources, plugin_option
+
 if TYPE_CHECKING:
     from pumice.api.meta import KubeObject
     from pumice.sim.sweep import Point, Row
@@ -83,6 +85,7 @@ def _seeds(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int
     type=click.Path(file_okay=False, path_type=Path),
     help="Also write summary.csv and summary.json here.",
 )
+@plugin_option
 @click.pass_context
 def sweep(
     ctx: click.Context,
@@ -96,6 +99,7 @@ def sweep(
     jobs: int | None,
     address: str | None,
     output: Path | None,
+    plugins: PluginSources,
 ) -> None:
     """Simulate every configuration on every trace with every seed."""
     from pumice.sim.sweep import (  # noqa: PLC0415  (loads the deciding core)
@@ -117,7 +121,7 @@ def sweep(
         trace_format=trace_format or "",
         limit=limit,
     )
-    simulate = Simulation(load_point)
+    simulate = Simulation(load_point, plugins)
     coming = (
         sweep_dask(points, simulate, address)
         if address

@@ -1,4 +1,4 @@
-"""Names to plugin and action classes: the built-ins and what entry points add.
+"""Names to plugin and action classes: the built-ins, what entry points add, what a caller adds.
 
 A registry is a value handed to the scheduler; nothing registers itself on import.
 """
@@ -17,6 +17,13 @@ from pumice.framework.hooks import HOOKS
 from pumice.framework.plugin import Plugin
 
 GROUP = "pumice.plugins"
+
+
+def known_plugins(
+    builtin: Mapping[str, type[Plugin]], more: Mapping[str, type[Plugin]]
+) -> dict[str, type[Plugin]]:
+    """Return all plugins by name: an installed one goes before a built-in, ``more`` before both."""
+    return {**builtin, **installed_plugins(), **more}
 
 
 def installed_plugins() -> dict[str, type[Plugin]]:
