@@ -2,6 +2,7 @@
 
 import json
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -48,15 +49,15 @@ WORLD = [
 
 
 @pytest.fixture
-def pumice_command():
-    def call(*words):
+def pumice_command() -> Any:
+    def call(*words: Any) -> Any:
         return CliRunner().invoke(main, [str(word) for word in words])
 
     return call
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
+def files(tmp_path: Any, monkeypatch: Any) -> Any:
     """Stand in a folder with a policy, configurations and scenarios that need it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "policy.py").write_text(dedent(POLICY))
@@ -77,25 +78,25 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_run_decides_with_it(files, pumice_command):
+def test_run_decides_with_it(files: Any, pumice_command: Any) -> None:
     result = pumice_command("run", "scenario.json", "--plugin", "policy.py", "-o", "json")
     assert json.loads(result.stdout)["binds"] == {"default/p": "n2"}
     assert result.exit_code == 0
 
 
-def test_without_it_the_name_is_not_known(files, pumice_command):
+def test_without_it_the_name_is_not_known(files: Any, pumice_command: Any) -> None:
     result = pumice_command("run", "scenario.json")
     assert result.exit_code == 2
     assert "last-node" in result.output
 
 
 @pytest.mark.parametrize("source", ["policy.py", "policy.py:Last", "./policy.py"])
-def test_test_compares_with_it(files, pumice_command, source):
+def test_test_compares_with_it(files: Any, pumice_command: Any, source: Any) -> None:
     result = pumice_command("test", "scenario.json", "--plugin", source)
     assert (result.exit_code, result.output.splitlines()[-1]) == (0, "1 passed, 0 failed")
 
 
-def test_processes_of_a_large_test_know_it(files, pumice_command):
+def test_processes_of_a_large_test_know_it(files: Any, pumice_command: Any) -> None:
     text = (files / "scenario.json").read_text()
     (files / "many").mkdir()
     for i in range(50):
@@ -104,19 +105,19 @@ def test_processes_of_a_large_test_know_it(files, pumice_command):
     assert result.output.splitlines()[-1] == "50 passed, 0 failed"
 
 
-def test_explain_asks_it(files, pumice_command):
+def test_explain_asks_it(files: Any, pumice_command: Any) -> None:
     words = ("-f", "scenario.json", "--conf", "never.conf", "--plugin", "policy.py:Never")
     result = pumice_command("explain", "job", *words)
     assert result.exit_code == 0
     assert "never used" in result.output
 
 
-def test_queue_order_knows_it(files, pumice_command):
+def test_queue_order_knows_it(files: Any, pumice_command: Any) -> None:
     words = ("-f", "scenario.json", "--plugin", "policy.py", "-o", "json")
     assert pumice_command("queue", "order", *words).exit_code == 0
 
 
-def test_whatif_knows_it_in_both_configurations(files, pumice_command):
+def test_whatif_knows_it_in_both_configurations(files: Any, pumice_command: Any) -> None:
     result = pumice_command(
         *("whatif", "-f", "scenario.json", "--current-conf", "never.conf"),
         *("--conf", "last-node.conf", "--plugin", "policy.py", "-o", "json"),
@@ -125,7 +126,7 @@ def test_whatif_knows_it_in_both_configurations(files, pumice_command):
     assert json.loads(result.stdout)["binds"] == {"default/p": ["", "n2"]}
 
 
-def test_config_check_shows_what_it_decides(files, pumice_command):
+def test_config_check_shows_what_it_decides(files: Any, pumice_command: Any) -> None:
     result = pumice_command("config", "check", "last-node.conf", "--plugin", "policy.py")
     assert result.exit_code == 0
     assert "score_nodes" in result.output
@@ -133,7 +134,7 @@ def test_config_check_shows_what_it_decides(files, pumice_command):
     assert pumice_command("config", "check", "last-node.conf").exit_code == 1
 
 
-def test_plugin_list_and_show_describe_it(files, pumice_command):
+def test_plugin_list_and_show_describe_it(files: Any, pumice_command: Any) -> None:
     listed = pumice_command("plugin", "list", "--plugin", "policy.py").output
     assert "Prefer the node with the highest row." in listed
     assert (
@@ -141,7 +142,7 @@ def test_plugin_list_and_show_describe_it(files, pumice_command):
     )
 
 
-def test_sim_runs_with_it(files, pumice_command):
+def test_sim_runs_with_it(files: Any, pumice_command: Any) -> None:
     words = ("--trace", "synthetic.yaml", "--plugin", "policy.py")
     result = pumice_command("sim", *words, "--conf", "last-node.conf", "--output", "out")
     assert result.exit_code == 0
@@ -153,13 +154,13 @@ def test_sim_runs_with_it(files, pumice_command):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_sweep_runs_with_it_in_processes(files, pumice_command, jobs):
+def test_sweep_runs_with_it_in_processes(files: Any, pumice_command: Any, jobs: Any) -> None:
     words = ("--trace", "synthetic.yaml", "--plugin", "policy.py", "--seeds", "0-1")
     result = pumice_command("sweep", *words, "--conf", "last-node.conf", "-j", jobs)
     assert result.output.splitlines()[-1] == "2 runs done, 0 failed"
 
 
-def test_sweep_runs_with_it_on_a_dask_cluster(files, pumice_command):
+def test_sweep_runs_with_it_on_a_dask_cluster(files: Any, pumice_command: Any) -> None:
     options = {"dashboard_address": None, "processes": False, "n_workers": 1}
     with LocalCluster(threads_per_worker=1, **options) as cluster:
         words = ("--trace", "synthetic.yaml", "--plugin", "policy.py", "--conf", "last-node.conf")
@@ -181,8 +182,8 @@ COMMANDS = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_file_that_cannot_be_imported_ends_every_command_with_its_line(
-    files, pumice_command, command
-):
+    files: Any, pumice_command: Any, command: Any
+) -> None:
     (files / "broken.py").write_text("x = 1\nx / 0\n")
     result = pumice_command(*command.split(), *COMMANDS[command], "--plugin", "broken.py")
     assert result.exit_code == 2
@@ -190,7 +191,7 @@ def test_a_file_that_cannot_be_imported_ends_every_command_with_its_line(
     assert "Traceback" not in result.output
 
 
-def test_a_name_that_is_built_in_is_refused(files, pumice_command):
+def test_a_name_that_is_built_in_is_refused(files: Any, pumice_command: Any) -> None:
     (files / "mine.py").write_text(
         "from pumice.plugin import Plugin\nclass Mine(Plugin, name='gang'):\n    '''Mine.'''\n"
     )
@@ -199,7 +200,7 @@ def test_a_name_that_is_built_in_is_refused(files, pumice_command):
     assert "mine.py: wanted a name that no built-in plugin has, found 'gang'" in result.output
 
 
-def test_several_files_may_be_named(files, pumice_command):
+def test_several_files_may_be_named(files: Any, pumice_command: Any) -> None:
     (files / "more.py").write_text(
         "from pumice.plugin import Plugin\nclass More(Plugin, name='more'):\n    '''More.'''\n"
     )

@@ -164,7 +164,7 @@ HOURS = "example.com/hours"
 
 
 @pytest.fixture
-def marked():
+def marked() -> Any:
     """Objects with labels, annotations and times; the second of each kind has none."""
     time = "2026-01-01T00:00:{}Z"
     notes = {HOURS: "22-06"}
@@ -199,7 +199,7 @@ def marked():
 T0 = 1_767_225_600.0
 
 
-def views_of(snapshot):
+def views_of(snapshot: Any) -> Any:
     """Pair the columns of every kind with its single rows."""
     jobs = np.array([snapshot.jobs.row_of[key] for key in ("ns/job", "default/other")])
     queues = np.array([snapshot.queues.row_of[name] for name in ("night", "root")])
@@ -221,7 +221,9 @@ def views_of(snapshot):
         ("tasks", ["job-w-0", "alone"], ("app", ["web", ""]), [T0 + 4, 0]),
     ],
 )
-def test_every_row_has_a_name_labels_annotations_and_an_age(marked, kind, names, label, created):
+def test_every_row_has_a_name_labels_annotations_and_an_age(
+    marked: Any, kind: Any, names: Any, label: Any, created: Any
+) -> None:
     columns, rows = views_of(marked)[kind]
     key, values = label
     assert columns.names.tolist() == [row.name for row in rows] == names
@@ -235,7 +237,7 @@ def test_every_row_has_a_name_labels_annotations_and_an_age(marked, kind, names,
     assert columns.resources.row("cpu") == CPU
 
 
-def test_a_column_of_some_rows_is_these_rows_of_the_column_of_all(marked):
+def test_a_column_of_some_rows_is_these_rows_of_the_column_of_all(marked: Any) -> None:
     for kind, (columns, _) in views_of(marked).items():
         part = type(columns)(marked, columns.index[1:])
         for name in ("names", "created"):
@@ -243,7 +245,7 @@ def test_a_column_of_some_rows_is_these_rows_of_the_column_of_all(marked):
         assert part.annotation(HOURS).tolist() == columns.annotation(HOURS)[1:].tolist()
 
 
-def test_a_queue_shows_what_its_manifest_says_and_what_its_jobs_have(marked):
+def test_a_queue_shows_what_its_manifest_says_and_what_its_jobs_have(marked: Any) -> None:
     queues, (night, root) = views_of(marked)["queues"]
     assert (night.weight, night.priority, root.priority) == (3, 2, 0)
     assert queues.weight.tolist() == [night.weight, root.weight]
@@ -260,7 +262,7 @@ def test_a_queue_shows_what_its_manifest_says_and_what_its_jobs_have(marked):
         assert amounts[CPU].tolist() == [getattr(q, name)[CPU] for q in (night, root)] == values
 
 
-def test_jobs_and_tasks_as_columns_show_what_single_ones_do(marked):
+def test_jobs_and_tasks_as_columns_show_what_single_ones_do(marked: Any) -> None:
     jobs, (job, other) = views_of(marked)["jobs"]
     assert jobs.namespaces.tolist() == [job.namespace, other.namespace] == ["ns", "default"]
     assert jobs.keys.tolist() == [job.key, other.key]
@@ -276,7 +278,7 @@ def test_jobs_and_tasks_as_columns_show_what_single_ones_do(marked):
     assert tasks.namespaces.tolist() == ["ns", "default"]
 
 
-def test_a_job_whose_pod_group_is_not_there_has_no_labels():
+def test_a_job_whose_pod_group_is_not_there_has_no_labels() -> None:
     snapshot = snapshot_of([pod("p", group="later", cpu=1)])
     row = snapshot.jobs.row_of["default/later"]
     assert (Job(snapshot, row).labels, Job(snapshot, row).object) == ({}, None)
