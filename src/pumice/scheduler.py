@@ -19,7 +19,7 @@ from pumice.framework.closing import outcome
 from pumice.framework.dispatch import Enabled
 from pumice.framework.placing import Placing
 from pumice.framework.plugin import Plugin
-from pumice.framework.registry import build_tiers, check_conf, installed_plugins
+from pumice.framework.registry import build_tiers, check_conf, known_plugins
 from pumice.framework.session import Session
 from pumice.plugins import builtin_plugins
 
@@ -63,7 +63,7 @@ class Scheduler:
     ) -> None:
         self.conf = conf
         self.seed = seed
-        self._plugins = {**builtin_plugins(), **installed_plugins(), **(plugins or {})}
+        self._plugins = known_plugins(builtin_plugins(), plugins or {})
         self._memory: dict[str, Any] = {}
         self._services = {"extender": connect_extender, **(services or {})}
         problems = check_conf(conf, self._plugins, ACTIONS)

@@ -33,6 +33,14 @@ TESTING = {
 """For tests of scenarios; what checks plugins is imported by itself, since it loads NumPy."""
 
 PLUGIN_AUTHORS = {
+    "pumice.plugin": [
+        *("ABSTAIN", "ALLOCATED_CLASS", "CPU", "MEMORY", "NOWHERE", "PERMIT", "PODS", "REJECT"),
+        *("STEP", "Amount", "Codes", "Column", "Domain", "Duration", "Fault", "GangEviction"),
+        *("InputError", "Ints", "Job", "Jobs", "Mask", "NodeFacts", "NodeRow", "Nodes", "Plugin"),
+        *("Queue", "Queues", "Reason", "Shape", "Status", "SubGroup", "Task", "Tasks", "Texts"),
+        *("arg", "arg_pattern", "dominant_share", "epoch", "fits", "parse_duration", "per_node"),
+        *("share", "weighted_sum"),
+    ],
     "pumice.core.resources": [
         "CPU",
         "MEMORY",
@@ -62,7 +70,7 @@ PLUGIN_AUTHORS = {
     "pumice.testing.reference": ["ReferenceScheduler", "reference_decide"],
     "pumice.testing.samples": ["open_session", "sample_cluster", "snapshot_of"],
 }
-"""What the documentation tells authors of plugins to import."""
+"""What the documentation tells authors of plugins to import, and what it told them before."""
 
 ALL = [
     ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")

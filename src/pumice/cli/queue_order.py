@@ -14,11 +14,13 @@ from pumice.cli.cluster_options import (
     read_world,
     world_options,
 )
+from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_rows
 
 
 @click.command("order")
 @world_options
+@plugin_option
 @output_option
 def order(
     *,
@@ -27,12 +29,13 @@ def order(
     now: str | None,
     kubeconfig: str,
     master: str,
+    plugins: PluginSources,
     output: str,
 ) -> None:
     """Show the order in which queues and jobs are considered, and why."""
     from pumice.diagnosis import queue_order  # noqa: PLC0415  (loads NumPy)
 
-    world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master)
+    world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master, plugins=plugins)
     found = queue_order(world).to_dict()
     if output == "table":
         _print(found, world.plain)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rich.progress import (
 )
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
+from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_rows
 from pumice.sim import output as files
 from pumice.sim.inputs import SimulationInput, load, simulate
@@ -94,6 +96,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="An evicted pod waits again, its broken gang starts anew, or it is gone.",
 )
 @click.option("--parquet", is_flag=True, help="Write the tables as Parquet; needs pyarrow.")
+@plugin_option
 def sim(
     *,
     trace: Path,
@@ -108,6 +111,7 @@ def sim(
     late_pods: bool,
     evicted: Any,
     parquet: bool,
+    plugins: PluginSources,
 ) -> None:
     """Run a workload to its end on a virtual clock, and write a report."""
     named = _configurations(confs)
@@ -120,12 +124,11 @@ def sim(
         speed=speed,
         late_pods=late_pods,
     )
+    run = partial(simulate, setup, seed=seed, period=period, evicted=evicted, plugins=plugins)
     outcomes = []
     for name, conf in named.items():
         with _progress(name, len(setup.workload.jobs)) as progress:
-            outcomes.append(
-                simulate(setup, conf, seed=seed, period=period, evicted=evicted, progress=progress)
-            )
+            outcomes.append(run(conf=conf, progress=progress))
     options = {
         "seed": seed,
         "period": period,

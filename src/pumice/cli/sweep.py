@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from pumice.api.meta import KubeObject
+from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_rows
 from pumice.sim.inputs import load
 from pumice.sim.sweep import (
@@ -97,6 +98,7 @@ def _seeds(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int
     type=click.Path(file_okay=False, path_type=Path),
     help="Also write summary.csv and summary.json here.",
 )
+@plugin_option
 @click.pass_context
 def sweep(
     ctx: click.Context,
@@ -110,6 +112,7 @@ def sweep(
     jobs: int | None,
     address: str | None,
     output: Path | None,
+    plugins: PluginSources,
 ) -> None:
     """Simulate every configuration on every trace with every seed."""
     if address and jobs:
@@ -123,7 +126,7 @@ def sweep(
         trace_format=trace_format or "",
         limit=limit,
     )
-    simulate = Simulation(load_point)
+    simulate = Simulation(load_point, plugins)
     coming = (
         sweep_dask(points, simulate, address)
         if address

@@ -18,6 +18,8 @@ from pumice.api.objects import Node, NodeStatus, ObjectMeta, Pod, ResourceList
 from pumice.cache.requests import pod_request, resource_lists
 from pumice.core.resources import Resources
 from pumice.errors import InputError
+from pumice.framework.plugin_loading import load_plugins
+from pumice.scheduler import Scheduler
 from pumice.sim.engine import Engine, Evicted, Outcome
 from pumice.sim.readers import manifests, openb, philly, swf, synthetic
 from pumice.sim.readers.text import header_of, read_text
@@ -158,9 +160,13 @@ def simulate(
     period: float = 1.0,
     evicted: Evicted = "requeue",
     progress: Callable[[int], None] | None = None,
+    plugins: Sequence[str] = (),
 ) -> Outcome:
-    """Run a workload to its end."""
-    engine = Engine(setup.workload, setup.cluster, conf, seed=seed, period=period, evicted=evicted)
+    """Run a workload to its end; ``plugins`` are files or modules of further plugins."""
+    scheduler = Scheduler(conf, seed=seed, plugins=load_plugins(plugins))
+    engine = Engine(
+        setup.workload, setup.cluster, conf, scheduler=scheduler, period=period, evicted=evicted
+    )
     return engine.run(progress)
 
 

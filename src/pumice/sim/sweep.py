@@ -23,6 +23,8 @@ import numpy as np
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.meta import KubeObject
 from pumice.errors import InputError, PumiceError, ServiceError
+from pumice.framework.plugin_loading import load_plugins
+from pumice.scheduler import Scheduler
 from pumice.sim.engine import Engine, Outcome
 from pumice.sim.job_run import JobRun
 from pumice.sim.measure import Measures
@@ -92,6 +94,8 @@ class Simulation:
     """The run of a point: reads its files, lets the engine run to the end and measures."""
 
     load: Load
+    plugins: tuple[str, ...] = ()
+    """Files or modules of further plugins; loaded in the process that runs."""
 
     def __call__(self, point: GridPoint) -> Figures:
         """Simulate one point.
@@ -101,7 +105,8 @@ class Simulation:
         """
         conf = parse_conf(_text(point.conf), source=point.conf) if point.conf else _built_in()
         workload, cluster = self.load(point)
-        return measure(Engine(workload, cluster, conf, seed=point.seed).run())
+        scheduler = Scheduler(conf, seed=point.seed, plugins=load_plugins(self.plugins))
+        return measure(Engine(workload, cluster, conf, scheduler=scheduler).run())
 
 
 def _built_in() -> SchedulerConf:

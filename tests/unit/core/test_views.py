@@ -48,9 +48,9 @@ def test_some_rows_are_the_same_rows_of_all(snapshot: Any, rows: Any) -> None:
     for name in (*LIVE, "allocatable", "capacity", "future_idle"):
         assert getattr(part, name).tolist() == getattr(full, name)[..., rows].tolist()
     assert part.index.tolist() == np.arange(3)[rows].tolist()
-    assert part.names == [full.names[i] for i in part.index]
+    assert part.names.tolist() == [full.names[i] for i in part.index]
     assert part.labels == [full.labels[i] for i in part.index]
-    assert [each.metadata.name for each in part.objects] == part.names
+    assert [each.metadata.name for each in part.objects] == part.names.tolist()
     assert len(part) == len(part.index)
     assert part.unschedulable.tolist() == full.unschedulable[rows].tolist()
     assert part.taint_class.tolist() == full.taint_class[rows].tolist()
@@ -158,3 +158,128 @@ def test_columns_for_orders_are_rows_of_the_tables(snapshot: Any) -> None:
     tasks = Tasks(snapshot, rows)
     assert (len(tasks), tasks.priority.tolist(), tasks.job.tolist()) == (2, [5, 1], [0, NOWHERE])
     assert tasks.role.tolist() == [0, NOWHERE]
+
+
+HOURS = "example.com/hours"
+
+
+@pytest.fixture
+def marked() -> Any:
+    """Objects with labels, annotations and times; the second of each kind has none."""
+    time = "2026-01-01T00:00:{}Z"
+    notes = {HOURS: "22-06"}
+    running = {"phase": "Running", "startTime": time.format("09")}
+    return snapshot_of(
+        [
+            queue(
+                "night",
+                weight=3,
+                priority=2,
+                parent="root",
+                capability={"cpu": 8},
+                deserved={"cpu": 4},
+                guarantee={"cpu": 2},
+                created=time.format("01"),
+                labels={"team": "a"}, annotations=notes,
+            ),
+            queue("root", state="Closed"),
+            node("fresh", created=time.format("02"), labels={"pool": "spot"}, annotations=notes),
+            node("plain"),
+            pod_group("job", queue="night", namespace="ns", created=time.format("03"),
+                      phase="Inqueue", labels={"team": "a"}, annotations=notes),
+            pod_group("other", queue="root"),
+            pod("job-w-0", namespace="ns", group="job", cpu=1, node="fresh", role="worker",
+                created=time.format("04"), labels={"app": "web"}, annotations=notes)
+            | {"status": running},
+            pod("alone", cpu=2, group="other"),
+        ]
+    )  # fmt: skip
+
+
+T0 = 1_767_225_600.0
+
+
+def views_of(snapshot: Any) -> Any:
+    """Pair the columns of every kind with its single rows."""
+    jobs = np.array([snapshot.jobs.row_of[key] for key in ("ns/job", "default/other")])
+    queues = np.array([snapshot.queues.row_of[name] for name in ("night", "root")])
+    tasks = np.array([snapshot.tasks.row_of[key] for key in ("ns/job-w-0", "default/alone")])
+    return {
+        "nodes": (Nodes(snapshot), [NodeRow(snapshot, row) for row in (0, 1)]),
+        "jobs": (Jobs(snapshot, jobs), [Job(snapshot, row) for row in jobs.tolist()]),
+        "queues": (Queues(snapshot, queues), [Queue(snapshot, row) for row in queues.tolist()]),
+        "tasks": (Tasks(snapshot, tasks), [Task(snapshot, row) for row in tasks.tolist()]),
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "label", "created"),
+    [
+        ("nodes", ["fresh", "plain"], ("pool", ["spot", ""]), [T0 + 2, 0]),
+        ("jobs", ["job", "other"], ("team", ["a", ""]), [T0 + 3, 0]),
+        ("queues", ["night", "root"], ("team", ["a", ""]), [T0 + 1, 0]),
+        ("tasks", ["job-w-0", "alone"], ("app", ["web", ""]), [T0 + 4, 0]),
+    ],
+)
+def test_every_row_has_a_name_labels_annotations_and_an_age(
+    marked: Any, kind: Any, names: Any, label: Any, created: Any
+) -> None:
+    columns, rows = views_of(marked)[kind]
+    key, values = label
+    assert columns.names.tolist() == [row.name for row in rows] == names
+    assert columns.label(key).tolist() == [row.labels.get(key, "") for row in rows] == values
+    assert columns.annotation(HOURS, "always").tolist() == ["22-06", "always"]
+    assert [row.annotations.get(HOURS) for row in rows] == ["22-06", None]
+    assert columns.created.tolist() == [row.created for row in rows] == created
+    assert (columns.label(key) == values[0]).tolist() == [True, False]
+    assert [each.metadata.name for each in columns.objects] == names
+    assert columns.labels == [row.labels for row in rows]
+    assert columns.resources.row("cpu") == CPU
+
+
+def test_a_column_of_some_rows_is_these_rows_of_the_column_of_all(marked: Any) -> None:
+    for kind, (columns, _) in views_of(marked).items():
+        part = type(columns)(marked, columns.index[1:])
+        for name in ("names", "created"):
+            assert getattr(part, name).tolist() == getattr(columns, name)[1:].tolist(), kind
+        assert part.annotation(HOURS).tolist() == columns.annotation(HOURS)[1:].tolist()
+
+
+def test_a_queue_shows_what_its_manifest_says_and_what_its_jobs_have(marked: Any) -> None:
+    queues, (night, root) = views_of(marked)["queues"]
+    assert (night.weight, night.priority, root.priority) == (3, 2, 0)
+    assert queues.weight.tolist() == [night.weight, root.weight]
+    assert queues.parent.tolist() == [night.parent, root.parent] == [root.row, NOWHERE]
+    assert queues.is_open.tolist() == [night.is_open, root.is_open] == [True, False]
+    for name, values in {
+        "capability": [8000, np.inf],
+        "deserved": [4000, 0],
+        "guarantee": [2000, 0],
+        "allocated": [1000, 0],
+        "pending": [0, 2000],
+    }.items():
+        amounts = getattr(queues, name)
+        assert amounts[CPU].tolist() == [getattr(q, name)[CPU] for q in (night, root)] == values
+
+
+def test_jobs_and_tasks_as_columns_show_what_single_ones_do(marked: Any) -> None:
+    jobs, (job, other) = views_of(marked)["jobs"]
+    assert jobs.namespaces.tolist() == [job.namespace, other.namespace] == ["ns", "default"]
+    assert jobs.keys.tolist() == [job.key, other.key]
+    assert jobs.phase.tolist() == [job.phase, other.phase] == ["Inqueue", "Pending"]
+    assert jobs.allocated[CPU].tolist() == [1000, 0]
+    assert jobs.pending[CPU].tolist() == [0, 2000]
+    assert jobs.queues.annotation(HOURS).tolist() == ["22-06", ""]
+    tasks, (runs, waits) = views_of(marked)["tasks"]
+    assert tasks.request[CPU].tolist() == [1000, 2000]
+    assert tasks.started.tolist()[0] == runs.started == T0 + 9
+    assert np.isnan([tasks.started[1], waits.started]).all()
+    assert tasks.role_names.tolist() == [runs.role, waits.role] == ["worker", ""]
+    assert tasks.namespaces.tolist() == ["ns", "default"]
+
+
+def test_a_job_whose_pod_group_is_not_there_has_no_labels() -> None:
+    snapshot = snapshot_of([pod("p", group="later", cpu=1)])
+    row = snapshot.jobs.row_of["default/later"]
+    assert (Job(snapshot, row).labels, Job(snapshot, row).object) == ({}, None)
+    assert Jobs(snapshot, np.array([row])).annotation(HOURS).tolist() == [""]

@@ -21,7 +21,7 @@ from pumice.sim.engine import Engine
 from pumice.sim.event_log import EventKind
 from pumice.sim.job_classes import JobClasses
 from pumice.sim.shortcuts import Shortcuts
-from pumice.sim.workload import JobSpec, SpecBook, TaskSpec, Workload, in_order
+from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 from pumice.testing import node, queue
 from pumice.testing.samples import snapshot_of
 
@@ -131,7 +131,7 @@ def bounds(*plugins: str, objects: list[Manifest]) -> tuple[Bounds, JobClasses]:
 
 
 def job(name: str = "a", cpu: str = "1") -> JobSpec:
-    task = TaskSpec(SpecBook().spec({"cpu": cpu, "memory": "1Gi"}), 1, 10.0)
+    task = TaskSpec(PodSpecs().spec({"cpu": cpu, "memory": "1Gi"}), 1, 10.0)
     return JobSpec(name, 0.0, (task,), 1, queue="q")
 
 
