@@ -6,8 +6,6 @@ Used by the command line.
 import threading
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.clock import Clock, VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
@@ -18,12 +16,6 @@ from pumice.controllers.base import Controller
 from pumice.controllers.loop import ControllerLoop
 from pumice.scheduler import Scheduler
 from pumice.serve.scheduler import Cycle, LiveScheduler, Usage, make_queues
-
-
-def _seeded_bits(seed: int) -> Callable[[int], int]:
-    """Give a source of random bits that is the same for the same seed."""
-    generator = np.random.default_rng(seed)
-    return lambda bits: int.from_bytes(generator.bytes(-(-bits // 8))) >> (-bits % 8)
 
 
 class EmbeddedControlPlane:
@@ -55,9 +47,8 @@ class EmbeddedControlPlane:
         self.clock = cluster.clock
         self.kubelet = kubelet or Kubelet(cluster)
         self.books = StatusUpkeep(cluster)
-        if controllers is None:
-            controllers = all_controllers(bits=_seeded_bits(seed))
-        self.controllers = ControllerLoop(cluster, controllers, self.clock)
+        made = all_controllers() if controllers is None else controllers
+        self.controllers = ControllerLoop(cluster, made, self.clock)
         self.scheduler = LiveScheduler(
             cluster,
             scheduler or Scheduler(conf or parse_conf(DEFAULT_CONF), seed=seed),
