@@ -18,8 +18,9 @@ from pumice.cluster.kube.connection import Connection, load_connection
 from pumice.cluster.lease import LeaseElector
 from pumice.metrics import Group, Metrics
 from pumice.serve.dump import write_dump
-from pumice.serve.endpoints import Endpoints, Site, health_app, metrics_app, tls_context
+from pumice.serve.endpoints import health_app, metrics_app, tls_context
 from pumice.serve.flags import split_address
+from pumice.serve.http_server import HttpServer, Site
 from pumice.serve.options import (
     CommonOptions,
     ControllerOptions,
@@ -59,7 +60,7 @@ def serve(told: Told) -> int:
         process.parts = _parts(told, cluster, process, metrics)
         if told.scheduler is not None and told.scheduler.cache_dumper and cluster is not None:
             process.dump = _dump(cluster, told.scheduler.cache_dump_dir)
-        stack.enter_context(Endpoints(_sites(told, cluster, process)))
+        stack.enter_context(HttpServer(_sites(told, cluster, process)))
         process.handle_signals()
         return process.run()
 
@@ -226,7 +227,7 @@ def _sites(told: Told, cluster: KubeCluster | None, process: Process) -> list[Si
         place = split_address(leader.listen_address, "listen-address")
         site = wanted.setdefault(place, {"app": health_app(missing, process.unwell, details)})
         metrics_app(figures, site["app"])
-    return [Site(host, port, **what) for (host, port), what in wanted.items()]
+    return [Site(host=host, port=port, **what) for (host, port), what in wanted.items()]
 
 
 def _watches(cluster: KubeCluster, kinds: Iterable[str]) -> list[str]:

@@ -151,7 +151,7 @@ def test_health_and_metrics_are_served_while_it_runs(
     def look(kind: Any, found: Any) -> bool:
         return kind == QUEUE
 
-    class Endpoints(wiring.Endpoints):
+    class HttpServer(wiring.HttpServer):
         def __enter__(self) -> Any:
             entered = super().__enter__()
             for path in ("/metrics", "/readyz?verbose"):
@@ -169,7 +169,7 @@ def test_health_and_metrics_are_served_while_it_runs(
         except urllib.error.HTTPError as error:
             return error.code
 
-    monkeypatch.setattr(wiring, "Endpoints", Endpoints)
+    monkeypatch.setattr(wiring, "HttpServer", HttpServer)
     stop_when(kube.stored, look)
     words = ("--enable-healthz", "--enable-metrics", "--schedule-period=10ms")
     places = ("--healthz-address=127.0.0.1:0", "--listen-address=localhost:0")
