@@ -15,7 +15,8 @@ from pumice.controllers import all_controllers
 from pumice.controllers.base import Controller
 from pumice.controllers.loop import ControllerLoop
 from pumice.scheduler import Scheduler
-from pumice.serve.scheduler import Cycle, LiveScheduler, Usage, make_queues
+from pumice.serve.scheduler.default_queues import make_queues
+from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler, Usage
 
 
 class EmbeddedControlPlane:

@@ -9,7 +9,7 @@ import pytest
 
 from pumice.errors import ServiceError
 from pumice.metrics import Metrics
-from pumice.serve.endpoints import health_app, metrics_app, tls_context
+from pumice.serve.endpoints import add_metrics, health_app, tls_context
 from pumice.serve.http_server import HttpServer, Site
 
 
@@ -30,7 +30,8 @@ def state() -> Any:
 def port(state: Any) -> Iterator[Any]:
     metrics = Metrics()
     app = health_app(lambda: state["missing"], lambda: state["problem"], lambda: state["details"])
-    with HttpServer([Site(metrics_app(metrics.text, app), "127.0.0.1")]) as endpoints:
+    add_metrics(app, metrics.text)
+    with HttpServer([Site(app, "127.0.0.1")]) as endpoints:
         yield endpoints.ports[0]
 
 

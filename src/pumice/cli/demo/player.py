@@ -18,7 +18,7 @@ from pumice.cluster.base import Event
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.serve.embedded import EmbeddedControlPlane
-from pumice.serve.scheduler import Cycle
+from pumice.serve.scheduler.live_scheduler import Cycle
 
 _GRACE_S: Final = 2.0
 _IDLE_S: Final = 5.0

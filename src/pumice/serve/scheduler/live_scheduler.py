@@ -112,19 +112,15 @@ class LiveScheduler:
         )
 
     def cycle(self, observer: Observer | None = None) -> Cycle:
-        """Take in what changed, decide, and write what was decided.
-
-        An observer that has ``synced`` is told when the first is done.
-        """
+        """Take in what changed, decide, and write what was decided."""
         if self.stale:
             self._start_over()
         self.stale = True
         applied = self.catch_up()
         now = self._cluster.now()
         usage = self._usage(now) if self._usage is not None else None
-        synced = getattr(observer, "synced", None)
-        if synced is not None:
-            synced()
+        if observer is not None:
+            observer.synced()
         decisions = self.scheduler.decide(
             self.follower.snapshot, now, usage, only_changes=True, observer=observer
         )

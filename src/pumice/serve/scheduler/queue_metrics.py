@@ -17,6 +17,7 @@ from pumice.framework.session import Session
 from pumice.metrics import Metrics
 from pumice.plugins.capacity.limits import Limits
 from pumice.plugins.capacity.tree import QueueTree
+from pumice.scheduler import Observer
 
 _READY: Final = [*sorted(ALLOCATED_CLASS), Status.SUCCEEDED]
 
@@ -33,7 +34,7 @@ class _QueueFigures:
     real_capacity: Column
 
 
-class QueueMetrics:
+class QueueMetrics(Observer):
     """Tells metrics what a session leaves behind, at most each ``every_s`` seconds."""
 
     def __init__(self, metrics: Metrics, *, every_s: float = 5.0) -> None:
@@ -43,9 +44,6 @@ class QueueMetrics:
         self._queues: set[str] = set()
         self._jobs: dict[str, tuple[str, str, str]] = {}
         self._namespaces: set[str] = set()
-
-    def opened(self, ssn: Session) -> None:
-        """Look before the first action: nothing to tell."""
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         """Tell what jobs wait for and, now and then, how queues and jobs stand."""

@@ -12,8 +12,9 @@ from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.status import PHASES
 from pumice.errors import ConflictError, FencedError, RejectedError, UnavailableError
-from pumice.scheduler import Scheduler
-from pumice.serve.scheduler import LiveScheduler, make_queues
+from pumice.scheduler import Observer, Scheduler
+from pumice.serve.scheduler.default_queues import make_queues
+from pumice.serve.scheduler.live_scheduler import LiveScheduler
 from pumice.testing import pod, pod_group, priority_class
 
 GROUP = "PodGroup.scheduling.volcano.sh"
@@ -518,14 +519,14 @@ def test_gated_pods_are_not_told_that_they_wait(cluster: Any, live: Any, writer:
 def test_an_observer_is_told_each_step(cluster: Any, live: Any) -> None:
     seen = []
 
-    class Watching:
+    class Watching(Observer):
         def synced(self) -> None:
             seen.append("synced")
 
         def opened(self, ssn: Any) -> None:
             seen.append("opened")
 
-        def acted(self, action: Any) -> None:
+        def action_done(self, action: Any) -> None:
             seen.append(action)
 
         def decided(self, ssn: Any, decisions: Any) -> None:
