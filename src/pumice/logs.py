@@ -52,7 +52,7 @@ class Logger:
         self._level = level
 
     def v(self, level: int) -> "Logger":
-        """Give this logger for lines that are only wanted from a verbosity on."""
+        """Return this logger for lines that are only wanted from a verbosity on."""
         return Logger(self._logger, level)
 
     @property
@@ -75,7 +75,7 @@ class Logger:
 
 
 def get(name: str) -> Logger:
-    """Give the logger of a part of the program, such as ``scheduler``."""
+    """Return the logger of a part of the program, such as ``scheduler``."""
     return Logger(logging.getLogger(f"{_ROOT}.{name}"))
 
 
@@ -137,7 +137,7 @@ def _show(value: object) -> str:
 
 
 def set_verbosity(level: int, vmodule: Mapping[str, int] | None = None) -> None:
-    """Say how much is told from now on; ``vmodule`` maps patterns of module names to levels."""
+    """Set how much is logged from now on; ``vmodule`` maps patterns of module names to levels."""
     _VERBOSITY.level = level
     _VERBOSITY.modules = dict(vmodule or {})
 

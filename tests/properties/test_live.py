@@ -180,7 +180,7 @@ class World:
 
 def tables(live: Any) -> Any:
     """Give what is known of pods and nodes, by name."""
-    snapshot = live.follower.snapshot
+    snapshot = live.informer.snapshot
     tasks, nodes, jobs = snapshot.tasks, snapshot.nodes, snapshot.jobs
     return (
         {key: int(tasks.status[row]) for key, row in tasks.row_of.items()},
@@ -191,7 +191,7 @@ def tables(live: Any) -> Any:
 
 def fresh(world: Any) -> Any:
     live = LiveScheduler(world.cluster, Scheduler(world.conf))
-    live.follower.sync()
+    live.informer.sync()
     return live
 
 

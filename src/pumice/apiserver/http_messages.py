@@ -27,7 +27,7 @@ class Request:
     body: bytes = b""
 
     def says(self, name: str) -> bool:
-        """Say whether a query parameter is true."""
+        """Return whether a query parameter is true."""
         return self.query.get(name, "") in ("true", "1")
 
     def content(self) -> Any:

@@ -223,7 +223,7 @@ def _number(query: Mapping[str, str], name: str) -> int:
 
 
 def _position(manifest: Manifest) -> tuple[str, str]:
-    """Say where an object stands in a list."""
+    """Return where an object stands in a list."""
     metadata = manifest["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
 

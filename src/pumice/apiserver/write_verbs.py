@@ -105,7 +105,7 @@ def patch(
 def delete(
     cluster: EmbeddedCluster, path: ResourcePath, options: Mapping[str, Any]
 ) -> Manifest | None:
-    """Ask for an object to go; gives it if something keeps it yet."""
+    """Ask for an object to go; return it if something keeps it yet."""
     kind, namespace, name = path.kind.name, path.namespace, path.name
     wanted = options.get("preconditions") or {}
     propagation = options.get("propagationPolicy") or "Background"
@@ -132,7 +132,7 @@ def delete(
 
 
 def bind(cluster: EmbeddedCluster, path: ResourcePath, binding: Manifest) -> None:
-    """Give a pod its node."""
+    """Bind a pod to its node."""
     node = (binding.get("target") or {}).get("name")
     if not node:
         raise RequestError(400, "wanted a binding with the name of a node as target, found none")
@@ -150,7 +150,7 @@ def check_budgets(cluster: EmbeddedCluster, path: ResourcePath) -> None:
 
 
 def scale_of(cluster: EmbeddedCluster, path: ResourcePath) -> Manifest:
-    """Give the scale of an object."""
+    """Return the scale of an object."""
     if path.kind.name not in SCALED:
         raise no_subresource(path)
     manifest = cluster.get(path.kind.name, path.namespace, path.name)

@@ -63,7 +63,7 @@ class EmbeddedControlPlane:
         make_queues(cluster)
 
     def step(self) -> bool:
-        """Run controllers, one scheduling cycle and the kubelet; says whether anything changed."""
+        """Run controllers, a scheduling cycle and the kubelet; return whether anything changed."""
         with self.cluster.lock:
             before = self.cluster.version
             self.settle()
@@ -85,7 +85,7 @@ class EmbeddedControlPlane:
                 return
 
     def run(self, until: float | None = None, *, max_cycles: int = 1_000_000) -> int:
-        """Run in virtual time until a time, or until nothing is left to happen; gives the cycles.
+        """Run in virtual time until a time, or until nothing is left to happen; return the cycles.
 
         While something changes a cycle follows each ``period_s``; else time moves to the next
         timer at once, or by ``idle_period_s`` if that is less.
@@ -118,7 +118,7 @@ class EmbeddedControlPlane:
             stop.wait(max(0.0, self.period_s - (self.clock.now() - started)))
 
     def _next_cycle(self, *, changed: bool) -> float | None:
-        """Say when to decide again, None if nothing will happen."""
+        """Return when to decide again, None if nothing will happen."""
         now, timer = self.clock.now(), self.clock.next_at()
         if changed:
             return now + self.period_s

@@ -134,7 +134,7 @@ def parse(flags: Sequence[Flag], words: Sequence[str]) -> Parsed:
 
 
 def _split(word: str) -> tuple[str, str | None]:
-    """Give the name of a flag and its value, if that is in the same word."""
+    """Return the name of a flag and its value, if that is in the same word."""
     dashes = len(word) - len(word.lstrip("-"))
     name, equals, text = word[dashes:].partition("=")
     if dashes not in (1, 2) or not name:
@@ -144,7 +144,7 @@ def _split(word: str) -> tuple[str, str | None]:
 
 
 def _value_of(flag: Flag, rest: list[str]) -> str:
-    """Give the value of a flag from the words that follow it."""
+    """Return the value of a flag from the words that follow it."""
     if flag.kind == "bool":
         return "true"
     if not rest:
@@ -191,7 +191,7 @@ def _bad(flag: Flag, text: str, hint: str = "") -> InputError:
 
 
 def _wanted(flag: Flag) -> str:
-    """Say what a flag takes."""
+    """Return what a flag takes."""
     if flag.choices:
         return " or ".join(f'"{choice}"' for choice in flag.choices)
     bounds = ""
@@ -251,7 +251,7 @@ def _read_address(flag: Flag, text: str) -> str:
 
 
 def split_address(text: str, flag: str) -> tuple[str, int]:
-    """Give host and port of an address; all hosts if empty.
+    """Return host and port of an address; all hosts if empty.
 
     Raises:
         InputError: it is none.

@@ -8,7 +8,7 @@ from typing import Final
 from pumice.api.decisions import Decisions
 from pumice.api.groups import PodGroup
 from pumice.api.meta import epoch
-from pumice.binder import Outcome
+from pumice.binder import WriteResult
 from pumice.cache.informer import Informer
 from pumice.framework.session import Session
 from pumice.metrics import Metrics
@@ -82,8 +82,8 @@ class CycleMetrics:
 
     def record(self, cycle: Cycle, live: LiveScheduler, troubles: Mapping[str, str]) -> None:
         """Record what a cycle decided, what came of writes, and kinds that are not followed."""
-        metrics, decided, follower = self._metrics, cycle.decisions, live.follower
-        failed = len(cycle.applied.failed)
+        metrics, decided, informer = self._metrics, cycle.decisions, live.informer
+        failed = len(cycle.writes.failed)
         for result, count in (
             ("scheduled", 0 if cycle.dropped else len(decided.binds)),
             ("unschedulable", len(decided.unschedulable)),
@@ -97,11 +97,11 @@ class CycleMetrics:
                 metrics.eviction_transaction(action)
         if not cycle.dropped:
             for pod in decided.binds:
-                self._record_stage(metrics, "Assumed", follower, pod, cycle.at)
-        for outcome in cycle.applied.outcomes:
-            self._record_write(metrics, outcome, follower, cycle.at)
-        self._record_jobs(metrics, cycle, follower)
-        self._record_objects(metrics, follower, troubles)
+                self._record_stage(metrics, "Assumed", informer, pod, cycle.at)
+        for write in cycle.writes.results:
+            self._record_write(metrics, write, informer, cycle.at)
+        self._record_jobs(metrics, cycle, informer)
+        self._record_objects(metrics, informer, troubles)
         lost = live.binder.events_lost
         metrics.events_lost(lost - self._events_lost)
         self._events_lost = lost
@@ -111,30 +111,30 @@ class CycleMetrics:
         self._metrics.attempts("error")
 
     def _record_write(
-        self, metrics: Metrics, outcome: Outcome, follower: Informer, now: float
+        self, metrics: Metrics, result: WriteResult, informer: Informer, now: float
     ) -> None:
-        if outcome.error is not None:
-            metrics.write_failed(outcome.what, outcome.error.reason)
+        if result.error is not None:
+            metrics.write_failed(result.what, result.error.reason)
             return
-        metrics.write_done(outcome.what)
-        if outcome.what == "bind":
-            metrics.stage_took("Bind", outcome.took_s)
-            self._record_stage(metrics, "Bound", follower, outcome.key, now)
+        metrics.write_done(result.what)
+        if result.what == "bind":
+            metrics.stage_took("Bind", result.took_s)
+            self._record_stage(metrics, "Bound", informer, result.key, now)
 
     @staticmethod
     def _record_stage(
-        metrics: Metrics, stage: str, follower: Informer, pod: str, now: float
+        metrics: Metrics, stage: str, informer: Informer, pod: str, now: float
     ) -> None:
-        known = follower.known("Pod", pod)
+        known = informer.known("Pod", pod)
         if known is not None and known.metadata.creation_timestamp:
             metrics.task_stage(stage, now - epoch(known.metadata.creation_timestamp))
 
-    def _record_jobs(self, metrics: Metrics, cycle: Cycle, follower: Informer) -> None:
+    def _record_jobs(self, metrics: Metrics, cycle: Cycle, informer: Informer) -> None:
         """Record gangs that can start, and forget those that are gone."""
         if cycle.dropped:
             return
         for key, state in cycle.decisions.pod_groups.items():
-            group = follower.known(_GROUP, key)
+            group = informer.known(_GROUP, key)
             if state.phase != "Running" or key in self._jobs or not isinstance(group, PodGroup):
                 continue
             self._jobs[key] = group.spec.queue
@@ -149,17 +149,17 @@ class CycleMetrics:
             )
         self._cycles += 1
         if self._cycles % _PRUNED_EACH == 0:
-            for key in [key for key in self._jobs if follower.known(_GROUP, key) is None]:
+            for key in [key for key in self._jobs if informer.known(_GROUP, key) is None]:
                 namespace, _, name = key.partition("/")
                 metrics.forget_job(name, self._jobs.pop(key), namespace)
 
     def _record_objects(
-        self, metrics: Metrics, follower: Informer, troubles: Mapping[str, str]
+        self, metrics: Metrics, informer: Informer, troubles: Mapping[str, str]
     ) -> None:
-        for kind, count in follower.counts().items():
+        for kind, count in informer.counts().items():
             metrics.objects(kind, count)
             metrics.watching(kind, is_well=kind not in troubles)
-        for kind, count in follower.skipped.items():
+        for kind, count in informer.skipped.items():
             before = self._bad[kind] if self._bad[kind] <= count else 0  # it may have begun anew
             for _ in range(count - before):
                 metrics.bad_object(kind)

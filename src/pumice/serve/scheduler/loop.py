@@ -119,7 +119,7 @@ class SchedulerLoop:
         self._log.broken(error, self._failures, pause)
         self._cycle_metrics.record_failure()
         if self._live is not None:
-            self._log.skipped(self._live.follower.problems)
+            self._log.skipped(self._live.informer.problems)
         return pause
 
     def _cycle(self) -> None:
@@ -130,8 +130,8 @@ class SchedulerLoop:
         live = self._live
         live.scheduler = scheduler
         if self._usage is not None:
-            nodes = live.follower.snapshot.nodes.objects
-            self._usage.tell_nodes([each for each in nodes if isinstance(each, Node)])
+            nodes = live.informer.snapshot.nodes.objects
+            self._usage.set_nodes([each for each in nodes if isinstance(each, Node)])
         with self._cycle_metrics.timed() as observer:
             cycle = live.cycle(observer)
         troubles = self._cluster.troubles()
@@ -140,7 +140,7 @@ class SchedulerLoop:
             _log.warning("lost the lease while deciding, dropped what was decided")
             self._stand_down()
         self._log.cycle(cycle)
-        self._log.skipped(live.follower.problems)
+        self._log.skipped(live.informer.problems)
         self._log.troubles(troubles)
         self._on_cycle(cycle)
 

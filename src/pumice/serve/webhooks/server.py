@@ -23,7 +23,7 @@ from pumice.errors import ClusterError, InputError
 from pumice.serve.http_server import HttpServer, Site, read_body
 from pumice.serve.options import WebhookOptions
 from pumice.serve.webhooks.ca_bundle import register
-from pumice.serve.webhooks.watched_files import Watched, watch_certificate, watch_groups
+from pumice.serve.webhooks.watched_files import ReloadedFiles, watch_certificate, watch_groups
 from pumice.webhooks.admission_review import answer_review
 from pumice.webhooks.registry import SERVICES, Service
 from pumice.webhooks.review import Options, ResourceGroup
@@ -43,15 +43,15 @@ class ClusterView:
         self._cluster = cluster
 
     def queue(self, name: str) -> Manifest | None:
-        """Give a queue."""
+        """Return a queue."""
         return next((one for one in self.queues() if one["metadata"]["name"] == name), None)
 
     def queues(self) -> Iterable[Manifest]:
-        """Give all queues."""
+        """Return all queues."""
         return self._cluster.list(_QUEUE)[0]
 
     def namespace(self, name: str) -> Manifest | None:
-        """Give a namespace; one that cannot be read counts as none."""
+        """Return a namespace; one that cannot be read counts as none."""
         try:
             return self._cluster.get("Namespace", "", name)
         except ClusterError as error:
@@ -65,11 +65,11 @@ class Reviewer:
 
     view: ClusterView
     settings: WebhookOptions
-    groups: Watched[tuple[ResourceGroup, ...] | None]
+    groups: ReloadedFiles[tuple[ResourceGroup, ...] | None]
     pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS))
 
     def options(self) -> Options:
-        """Give the options that change decisions, as they are now."""
+        """Return the options that change decisions, as they are now."""
         return Options(
             scheduler_names=tuple(self.settings.scheduler_name),
             resource_groups=self.groups.current,

@@ -204,10 +204,10 @@ def test_a_cycle_that_broke_off_starts_over(
     job(cluster)
     loop = looping(cluster)
     loop._turn()
-    first = loop._live.follower
+    first = loop._live.informer
     torn(loop, monkeypatch, part)
     loop._turn()
-    assert loop._live.follower is not first
+    assert loop._live.informer is not first
     assert loop._failures == 0
 
 
@@ -360,7 +360,7 @@ def test_use_of_nodes_is_measured_as_the_configuration_says(
         def stop(self) -> None:
             self.state = "ended"
 
-        def tell_nodes(self, nodes: Any) -> None:
+        def set_nodes(self, nodes: Any) -> None:
             self.nodes = [node.metadata.name for node in nodes]
 
         def latest(self) -> Any:
