@@ -25,7 +25,7 @@ _SEVERITY: Final = {
 
 
 class _Verbosity:
-    """How much is told: one level for all, others for modules by pattern."""
+    """How much is logged: one level for all, others for modules by pattern."""
 
     def __init__(self) -> None:
         self.level = 0
@@ -61,16 +61,16 @@ class Logger:
         return self._level <= _VERBOSITY.of(self._logger.name)
 
     def info(self, message: str, **values: object) -> None:
-        """Tell something that is as it should be."""
+        """Log something that is as it should be."""
         if self.enabled:
             self._logger.info(message, extra={"values": values}, stacklevel=2)
 
     def warning(self, message: str, **values: object) -> None:
-        """Tell something that somebody should look at."""
+        """Log something that somebody should look at."""
         self._logger.warning(message, extra={"values": values}, stacklevel=2)
 
     def error(self, message: str, **values: object) -> None:
-        """Tell something that went wrong; an exception goes in as ``error``."""
+        """Log something that went wrong; an exception goes in as ``error``."""
         self._logger.error(message, extra={"values": values}, stacklevel=2)
 
 

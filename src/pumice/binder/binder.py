@@ -1,7 +1,7 @@
 """Turns decisions into writes, hands them to a writer and gathers what came of them.
 
 Used by the scheduler's loop, always from one thread; the writer may report on any.  What the
-cluster has already, or was told a moment ago, is not written again.
+cluster has already, or was sent a moment ago, is not written again.
 """
 
 from collections import deque
@@ -46,12 +46,12 @@ _PRUNED_EACH: Final = 64  # cycles
 _log = logs.get("binder")
 
 Known = Callable[[str, str], KubeObject | None]
-"""Gives an object by kind and key as the cluster told it last."""
+"""Returns an object by kind and key as the cluster had it last."""
 
 
 @dataclass(slots=True)
 class _WaitingStatus:
-    """What a pod is to be told: why it waits, and for which node."""
+    """What the status of a pod is to say: why it waits, and for which node."""
 
     reason: str = "Unschedulable"
     message: str = ""
@@ -75,7 +75,7 @@ class Binder:
         """Make one.
 
         ``known`` gives objects without asking the cluster, ``waits`` says whether a pod still has
-        no place.  Without ``write_conditions`` pods are not told why they wait.  ``clock``
+        no place.  Without ``write_conditions`` nothing says why pods wait.  ``clock``
         measures how long answers take.
         """
         self._cluster = cluster
@@ -132,7 +132,7 @@ class Binder:
                 self._events.finished(failed=result.error is not None)
             else:
                 results.results.append(result)
-        for result in results.results:  # all are told, whatever becomes of what follows
+        for result in results.results:  # all are returned, whatever becomes of what follows
             try:
                 self._follow_up(result)
             except Exception as error:  # noqa: BLE001
@@ -233,41 +233,41 @@ class Binder:
     def _write_pod_statuses(
         self, decisions: Decisions, waiting: Mapping[str, Iterable[str]]
     ) -> None:
-        """Tell pods why they wait and for which node; what could not be told before comes first."""
-        told, self._deferred = self._deferred, {}
-        told = {pod: said for pod, said in told.items() if self._waits(pod)}
+        """Write why pods wait and for which node; what had to be deferred before comes first."""
+        deferred, self._deferred = self._deferred, {}
+        statuses = {pod: status for pod, status in deferred.items() if self._waits(pod)}
         if self._write_conditions:
             for group, message in decisions.unschedulable.items():
                 for pod in waiting.get(group, ()):
                     known = self._known("Pod", pod)
                     stale = isinstance(known, Pod) and known.status.nominated_node_name
                     drops = stale and pod not in decisions.pipelined
-                    told[pod] = _WaitingStatus(message=message, nominated="" if drops else None)
+                    statuses[pod] = _WaitingStatus(message=message, nominated="" if drops else None)
         for pod, node in decisions.nominated.items():
-            told.setdefault(pod, _WaitingStatus()).nominated = node
-        for pod, said in told.items():
-            self._write_pod_status(pod, said)
+            statuses.setdefault(pod, _WaitingStatus()).nominated = node
+        for pod, status in statuses.items():
+            self._write_pod_status(pod, status)
 
-    def _write_pod_status(self, pod: str, said: _WaitingStatus) -> None:
+    def _write_pod_status(self, pod: str, status: _WaitingStatus) -> None:
         known = self._known("Pod", pod)
         if not isinstance(known, Pod) or known.spec.node_name:
             return
         patch = waiting_patch(
             known,
-            reason=said.reason,
-            message=said.message,
-            nominated=said.nominated,
+            reason=status.reason,
+            message=status.message,
+            nominated=status.nominated,
             time=self._time,
         )
         if patch is None:
             return
         if self._statuses.is_underway("pod status", pod):
-            self._deferred[pod] = said
-        elif self._statuses.begin("pod status", pod, known, said):
+            self._deferred[pod] = status
+        elif self._statuses.begin("pod status", pod, known, status):
             more = {"patch_type": "strategic", "subresource": "status"}
             self._patch("pod status", "Pod", pod, known, patch, **more)
-            if said.message:
-                self._events.failed_scheduling(known, said.message)
+            if status.message:
+                self._events.failed_scheduling(known, status.message)
 
     def _record_group_events(self, decisions: Decisions) -> None:
         for group, state in decisions.pod_groups.items():
@@ -288,9 +288,9 @@ class Binder:
         if result.what == "bind":
             self._after_bind(result)
         elif result.what == "evict":
-            told = self._evicted.pop(key, None)
-            if error is None and told is not None:
-                pod, action = told
+            evicted = self._evicted.pop(key, None)
+            if error is None and evicted is not None:
+                pod, action = evicted
                 group = f"{pod.metadata.namespace}/{pod.metadata.annotations.get(GROUP_NAME, '')}"
                 self._events.evicted(pod, self._known(_GROUP, group), action)
         else:
@@ -310,9 +310,9 @@ class Binder:
                 self._events.failed_scheduling(pod, message)
 
     def _after_status(self, result: WriteResult) -> None:
-        said = self._statuses.finish(result)
-        if isinstance(said, _WaitingStatus) and isinstance(result.error, ConflictError):
-            self._deferred[result.key] = said  # it changed meanwhile: once more, if it waits
+        status = self._statuses.finish(result)
+        if isinstance(status, _WaitingStatus) and isinstance(result.error, ConflictError):
+            self._deferred[result.key] = status  # it changed meanwhile: once more, if it waits
 
     def _prune(self) -> None:
         """Forget objects that are gone."""

@@ -1,6 +1,6 @@
 """Events about pods and groups, with the reasons and sentences of Volcano.
 
-Used by the binder.  Events are the least of all writes: what was told last is not told again, and
+Used by the binder.  Events are the least of all writes: what was recorded last is not recorded again, and
 when too many are on their way the rest are left out.
 """
 
@@ -91,7 +91,7 @@ class EventRecorder:
         self.lost += failed
 
     def prune(self, is_there: Callable[[str], bool]) -> None:
-        """Forget what was told to groups that are gone."""
+        """Forget groups that are gone."""
         said = self._last_messages.items()
         self._last_messages = {key: text for key, text in said if is_there(key.partition(" ")[0])}
 

@@ -19,10 +19,10 @@ SCHEDULED: Final = "PodScheduled"
 def waiting_patch(
     pod: Pod, *, reason: str, message: str, nominated: str | None, time: str
 ) -> Manifest | None:
-    """Tell a pod why it waits and, unless None, for which node ("" takes that back).
+    """Write why a pod waits and, unless None, for which node ("" takes that back).
 
-    The patch is for the pod as it was seen: one that has got a node meanwhile must not be told
-    that it waits.
+    The patch is for the pod as it was seen: one that has got a node meanwhile must not be
+    said to wait.
     """
     status: Manifest = {}
     if message:
@@ -116,7 +116,7 @@ def _condition(stated: StatusCondition) -> dict[str, str]:
 
 
 def queue_patch(queue: Queue, amounts: Mapping[str, str]) -> Manifest | None:
-    """Tell a queue what is allocated of it."""
+    """Write what is allocated of a queue."""
     old = queue.status.allocated
     if old == amounts:
         return None

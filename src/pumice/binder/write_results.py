@@ -1,4 +1,4 @@
-"""What came of writes, as plain data; told by the binder, read by the scheduler's loop."""
+"""What came of writes, as plain data; made by the binder, read by the scheduler's loop."""
 
 from dataclasses import dataclass, field
 

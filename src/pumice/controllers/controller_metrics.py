@@ -1,4 +1,4 @@
-"""What controllers tell of jobs and queues, counted from the changes their loop sees."""
+"""The metrics of jobs and queues that controllers have, counted from the changes their loop sees."""
 
 from collections import Counter
 from typing import Final

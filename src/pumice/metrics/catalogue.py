@@ -10,7 +10,7 @@ Kind = Literal["histogram", "gauge", "counter"]
 Group = Literal["scheduler", "controllers", "process"]
 
 QUEUE_AMOUNTS: Final = ("allocated", "request", "deserved", "capacity", "real_capacity", "inqueue")
-"""What is told of each queue by resource."""
+"""The amounts of each queue by resource."""
 _QUEUE: Final = ("queue_name",)
 _JOB: Final = ("job_name", "queue", "job_namespace")
 
@@ -25,7 +25,7 @@ class MetricFamily:
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
     group: Group = "process"
-    """Which process tells it; what is of the process itself, all do."""
+    """Which process serves it; what is of the process itself, all do."""
 
 
 def exponential_buckets(least: float, most: float, count: int) -> tuple[float, ...]:

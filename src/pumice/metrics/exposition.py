@@ -23,7 +23,7 @@ def expose(registry: CollectorRegistry) -> str:
 
 def _family(metric: Metric) -> Iterator[str]:
     samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
-    if not samples:  # as the Go library: a family without series is not told
+    if not samples:  # as the Go library: a family without series is left out
         return
     name = metric.name
     if metric.type == "counter" and samples[0].name != name:

@@ -56,9 +56,9 @@ class Metrics:
     ) -> None:
         self.registry = registry or CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        told = {"process", *groups}
+        exposed = {"process", *groups}
         self._families = {
-            family.name: _make(family, self.registry if family.group in told else None)
+            family.name: _make(family, self.registry if family.group in exposed else None)
             for family in CATALOGUE
         }
         self._scalars: dict[str, set[str]] = {}

@@ -50,7 +50,7 @@ class Part:
     def _guarded(self, stop: threading.Event) -> None:
         try:
             self.run(stop)
-        except Exception as error:  # noqa: BLE001  # told by whoever watches
+        except Exception as error:  # noqa: BLE001  # reported by whoever watches
             self.error = error
 
     @property
