@@ -1,7 +1,7 @@
 """Events about pods and groups, with the reasons and sentences of Volcano.
 
-Used by the binder.  Events are the least of all writes: what was recorded last is not recorded again, and
-when too many are on their way the rest are left out.
+Used by the binder.  Events are the least of all writes: what was recorded last is not recorded
+again, and when too many are on their way the rest are left out.
 """
 
 from collections.abc import Callable, Mapping

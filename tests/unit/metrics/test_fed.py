@@ -134,8 +134,9 @@ class Plane:
         path = folder / "conf.yaml"
         path.write_text(CONF)
         conf_file = ConfFile(str(path), Scheduler, metrics=self.metrics)
+        live: Any = cluster
         self.scheduler = SchedulerLoop(
-            cluster, SchedulerOptions(), conf_file.latest, self.metrics, clock=cluster.now
+            live, SchedulerOptions(), conf_file.latest, self.metrics, clock=cluster.now
         )
         self.controllers = ThreadedLoop(
             cluster, [*all_controllers(), Broken()], wake=threading.Event(), metrics=self.metrics

@@ -116,7 +116,8 @@ class Counting(Metrics):
 
 
 def test_a_gang_gets_its_pods_and_is_counted() -> None:
-    cluster, stop = Cluster(), threading.Event()
+    cluster: Any = Cluster()
+    stop = threading.Event()
     metrics = Counting(40, stop)
     cluster.create(queue("default"))
     cluster.create(job(40))
@@ -141,7 +142,8 @@ def test_a_gang_gets_its_pods_and_is_counted() -> None:
 
 
 def test_nothing_runs_before_all_is_known() -> None:
-    cluster, stop = Cluster(), threading.Event()
+    cluster: Any = Cluster()
+    stop = threading.Event()
     cluster.create(job(1))
 
     def missing(timeout_s: Any) -> Any:

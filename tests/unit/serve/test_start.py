@@ -19,6 +19,7 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.lease import KIND
 from pumice.errors import InputError
 from pumice.serve import start
+from pumice.serve.http_server import HttpServer
 from pumice.serve.options import read_options
 from pumice.testing import node, pod, pod_group
 
@@ -151,7 +152,7 @@ def test_health_and_metrics_are_served_while_it_runs(
     def look(kind: Any, found: Any) -> bool:
         return kind == QUEUE
 
-    class HttpServer(start.HttpServer):
+    class Asked(HttpServer):
         def __enter__(self) -> Any:
             entered = super().__enter__()
             for path in ("/metrics", "/readyz?verbose"):
@@ -169,7 +170,7 @@ def test_health_and_metrics_are_served_while_it_runs(
         except urllib.error.HTTPError as error:
             return error.code
 
-    monkeypatch.setattr(start, "HttpServer", HttpServer)
+    monkeypatch.setattr(start, "HttpServer", Asked)
     stop_when(kube.stored, look)
     words = ("--enable-healthz", "--enable-metrics", "--schedule-period=10ms")
     places = ("--healthz-address=127.0.0.1:0", "--listen-address=localhost:0")
@@ -196,7 +197,8 @@ def test_a_dump_holds_what_the_scheduler_follows_and_waits_for_nothing(
 ) -> None:
     monkeypatch.setattr(Kube, "wait_synced", lambda *_: ["Node"])
     kube.stored.create(pod("a"))
-    path = start.dump_cache(Kube(None), str(tmp_path))
+    cluster: Any = Kube(None)
+    path = start.dump_cache(cluster, str(tmp_path))
     objects = json.loads(path.read_text())["objects"]
     assert [one["metadata"]["name"] for one in objects["Pod"]] == ["a"]
     assert "Node" not in objects
