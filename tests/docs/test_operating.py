@@ -9,8 +9,7 @@ import pytest
 from pumice.cli.serve import shown, written_default
 from pumice.metrics import CATALOGUE
 from pumice.serve.controllers import NAMES
-from pumice.serve.flag_tables import TABLES
-from pumice.serve.options import FEATURE_GATES
+from pumice.serve.options import FEATURE_GATES, FLAGS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
 
@@ -26,8 +25,8 @@ def section(name: Any) -> Any:
 def flag_rows(process: Any) -> Any:
     """Write the rows of a table of flags."""
     rows = []
-    for flag in TABLES[process]:
-        default = written_default(process, flag)
+    for flag in FLAGS[process]:
+        default = written_default(flag)
         if flag.kind == "gates":
             default = "see below"
         meaning = f"no effect: {flag.ignored}" if flag.ignored else flag.help

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -84,7 +83,6 @@ def configurations(kubectl: Any) -> Iterator[Any]:
     kubectl("delete", "-f", "-", given=text)
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl: install it")
 def test_the_certificate_is_made_with_the_rights_of_its_job(
     kubectl: Any, plane: Any, configurations: Any, tmp_path: Path
 ) -> None:

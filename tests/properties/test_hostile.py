@@ -112,26 +112,26 @@ def test_a_bad_object_hurts_only_itself(bad: Any, changed: Any) -> None:
     """They come, change and go beside a good pod, which is placed each time."""
     cluster = EmbeddedCluster()
     start(cluster)
-    follower = Informer(cluster, Ingest(Snapshot()))
-    follower.sync()
-    before = follower.snapshot.nodes.idle[:3].tolist()
+    informer = Informer(cluster, Ingest(Snapshot()))
+    informer.sync()
+    before = informer.snapshot.nodes.idle[:3].tolist()
     cluster.restore([*bad, good_one()])
     steps: tuple[list[Any], ...] = (changed, [])
     for step in steps:
-        follower.sync()
-        check(follower.snapshot)
+        informer.sync()
+        check(informer.snapshot)
         anew = Informer(cluster, Ingest(Snapshot()))
         anew.sync()
-        for snapshot in (follower.snapshot, anew.snapshot):
+        for snapshot in (informer.snapshot, anew.snapshot):
             decided = Scheduler(CONF, seed=3).decide(snapshot, 0.0)
             assert decided.binds.get("default/good") == "free"
-        assert set(anew.snapshot.tasks.row_of) == set(follower.snapshot.tasks.row_of)
+        assert set(anew.snapshot.tasks.row_of) == set(informer.snapshot.tasks.row_of)
         cluster.restore(step)
     for kind in ("Pod", "PodGroup.scheduling.volcano.sh", "Queue.scheduling.volcano.sh"):
         for manifest in cluster.list(kind)[0]:
             meta = manifest["metadata"]
             if meta["name"].startswith(("bad", "good")):
                 cluster.delete(kind, meta.get("namespace", ""), meta["name"], grace_s=0)
-    follower.sync()
-    check(follower.snapshot)
-    assert follower.snapshot.nodes.idle[:3].tolist() == before
+    informer.sync()
+    check(informer.snapshot)
+    assert informer.snapshot.nodes.idle[:3].tolist() == before

@@ -15,7 +15,8 @@ from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.scheduler import Scheduler
-from pumice.serve.scheduler import LiveScheduler, make_queues
+from pumice.serve.scheduler.default_queues import make_queues
+from pumice.serve.scheduler.live_scheduler import LiveScheduler
 from pumice.testing import pod, pod_group, priority_class
 from tests.properties.chaos import BadWriter, LateCluster, TornError, tear
 
@@ -179,7 +180,7 @@ class World:
 
 def tables(live: Any) -> Any:
     """Give what is known of pods and nodes, by name."""
-    snapshot = live.follower.snapshot
+    snapshot = live.informer.snapshot
     tasks, nodes, jobs = snapshot.tasks, snapshot.nodes, snapshot.jobs
     return (
         {key: int(tasks.status[row]) for key, row in tasks.row_of.items()},
@@ -190,7 +191,7 @@ def tables(live: Any) -> Any:
 
 def fresh(world: Any) -> Any:
     live = LiveScheduler(world.cluster, Scheduler(world.conf))
-    live.follower.sync()
+    live.informer.sync()
     return live
 
 

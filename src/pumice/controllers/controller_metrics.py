@@ -1,4 +1,4 @@
-"""What controllers tell of jobs and queues, counted from the changes their loop sees."""
+"""Metrics of jobs and queues, counted from the changes that the controllers' loop sees."""
 
 from collections import Counter
 

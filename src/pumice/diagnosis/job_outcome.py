@@ -15,6 +15,7 @@ from pumice.diagnosis.replay import Replay
 from pumice.framework.explanation import explain
 from pumice.framework.records import Record, Stage, Why
 from pumice.framework.session import Session
+from pumice.scheduler import Observer
 
 STAGES = list(Stage)
 Amounts = Mapping[str, float]
@@ -119,7 +120,7 @@ class JobOutcome:
         return STAGES.index(self.last.stage) if self.last is not None else 0
 
 
-class _Watcher:
+class _Watcher(Observer):
     """Looks at one job in one session."""
 
     def __init__(self, key: str, cycle: int) -> None:

@@ -19,6 +19,7 @@ from pumice.diagnosis.job_outcome import waiting_lines
 from pumice.diagnosis.replay import Replay
 from pumice.framework.columns import Jobs, Queues
 from pumice.framework.session import Session
+from pumice.scheduler import Observer
 
 _NEVER = 2.0**53
 """A time beyond which a deadline is none."""
@@ -61,7 +62,7 @@ def queue_order(world: ClusterState) -> QueueOrder:
     return watcher.order
 
 
-class _Watcher:
+class _Watcher(Observer):
     """Asks for the order when a session opens, and adds the outcome when it is decided."""
 
     def opened(self, ssn: Session) -> None:

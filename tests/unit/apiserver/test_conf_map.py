@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import DEFAULT_CONF, parse_conf
-from pumice.apiserver.conf_map import KEY, NAME, NAMESPACE, ConfMap
+from pumice.apiserver.conf_map import KEY, NAME, NAMESPACE, SchedulerConfigMap
 from pumice.serve.embedded import EmbeddedControlPlane
 
 OTHER = 'actions: "allocate"\ntiers: []\n'
@@ -14,7 +14,7 @@ OTHER = 'actions: "allocate"\ntiers: []\n'
 @pytest.fixture
 def plane() -> Any:
     made = EmbeddedControlPlane(parse_conf(DEFAULT_CONF))
-    conf = ConfMap(made.cluster, made, DEFAULT_CONF)
+    conf = SchedulerConfigMap(made.cluster, made, DEFAULT_CONF)
     made.on_cycle.append(conf.follow)
     conf.publish()
     return made
@@ -47,5 +47,5 @@ def test_one_that_is_there_from_the_start_counts() -> None:
     metadata = {"name": NAME, "namespace": NAMESPACE}
     given = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: OTHER}}
     plane.cluster.create(given)
-    ConfMap(plane.cluster, plane, DEFAULT_CONF).publish()
+    SchedulerConfigMap(plane.cluster, plane, DEFAULT_CONF).publish()
     assert plane.scheduler.scheduler.conf.actions == ("allocate",)

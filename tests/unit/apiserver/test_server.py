@@ -2,18 +2,22 @@
 
 import http.client
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from pumice.apiserver import server as api_server
 from pumice.apiserver.rest import RestApi
 from pumice.apiserver.server import ApiServer
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.kube_http import KubeHttpCluster
 from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError
+from pumice.serve import http_server
 from pumice.testing import pod
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -34,7 +38,7 @@ def server(cluster: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def connection(server: Any) -> Iterator[Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     yield connection
     connection.close()
 
@@ -78,12 +82,47 @@ def test_web_pages_are_not_let_in(connection: Any, headers: Any, code: int) -> N
     assert ask(connection, "GET", "/version", headers=headers)[0] == code
 
 
-@pytest.mark.parametrize("length", ["x", "-1", str(1 << 40)])
-def test_a_body_of_no_sane_length_is_refused(connection: Any, length: Any) -> None:
+@pytest.mark.parametrize(("length", "code"), [("x", 400), ("-1", 400), (str(1 << 40), 413)])
+def test_a_body_of_no_sane_length_is_refused(connection: Any, length: Any, code: Any) -> None:
     connection.putrequest("POST", PODS)
     connection.putheader("Content-Length", length)
     connection.endheaders()
-    assert connection.getresponse().status == 413
+    assert connection.getresponse().status == code
+
+
+def test_a_body_without_a_length_is_cut_off_when_it_gets_too_long(
+    connection: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(api_server, "_LONGEST_BODY", 1000)
+    connection.request("POST", PODS, iter([b" " * 600] * 2), encode_chunked=True)
+    answer = connection.getresponse()
+    assert (answer.status, json.loads(answer.read())["reason"]) == (413, "RequestEntityTooLarge")
+
+
+def test_a_body_in_pieces_is_read(connection: Any) -> None:
+    pieces = json.dumps(pod("a")).encode().partition(b":")
+    connection.request("POST", PODS, iter(pieces), encode_chunked=True)
+    assert connection.getresponse().status == 201
+
+
+def test_a_body_that_does_not_come_is_given_up(connection: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(http_server, "BODY_TIMEOUT_S", 0.05)
+    connection.putrequest("POST", PODS)
+    connection.putheader("Content-Length", "10")
+    connection.endheaders()
+    assert connection.getresponse().status == 408
+
+
+def test_who_sends_no_whole_request_is_not_waited_for(cluster: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(http_server, "_IDLE_S", 0.1)
+    server = ApiServer(RestApi(cluster))
+    server.start()
+    try:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as slow:
+            slow.sendall(b"GET /version HTTP/1.1\r\nHost: localhost\r\n")
+            assert slow.recv(1) == b""
+    finally:
+        server.stop()
 
 
 def test_a_fault_is_told_and_does_not_end_the_server(
@@ -152,10 +191,34 @@ def test_a_watch_says_when_the_start_is_told(cluster: Any, connection: Any) -> N
 
 def test_stopping_ends_watches(server: Any, connection: Any) -> None:
     step = watch(connection)
-    stopping = threading.Thread(target=server.api.watches.stop)
+    stopping = threading.Thread(target=server.stop)
     stopping.start()
     assert step() is None
     stopping.join()
+
+
+def test_stopping_waits_for_nobody_who_is_connected(server: Any, connection: Any) -> None:
+    assert ask(connection, "GET", "/version")[0] == 200
+    started = time.monotonic()
+    server.stop()
+    assert time.monotonic() - started < 1.0
+
+
+def test_a_port_that_is_taken_is_told_at_once(cluster: Any, server: Any) -> None:
+    with pytest.raises(OSError, match="in use"):
+        ApiServer(RestApi(cluster), port=server.port)
+
+
+def test_a_watch_of_a_client_that_left_is_forgotten(
+    cluster: Any, server: Any, connection: Any
+) -> None:
+    cluster.create(pod("a"))
+    assert watch(connection)()["type"] == "ADDED"
+    connection.close()
+    deadline = time.monotonic() + 20
+    while server.watching and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert server.watching == 0
 
 
 def test_our_own_client_works_on_it(cluster: Any, server: Any) -> None:

@@ -224,10 +224,10 @@ def test_a_bind_is_for_the_very_pod_that_was_seen(cluster: Any) -> None:
 def test_what_came_of_a_write_is_learned_when_it_is_known(cluster: Any) -> None:
     writer = Held()
     binder = Binder(cluster, writer=writer)
-    assert binder.apply(Decisions(binds={"default/p": "n"})).outcomes == []
+    assert binder.apply(Decisions(binds={"default/p": "n"})).results == []
     writer.go()
     assert binder.drain().bound == ["default/p"]
-    assert binder.drain().outcomes == []
+    assert binder.drain().results == []
     assert writer.verbs() == ["bind", "record"]
 
 
@@ -240,7 +240,7 @@ def test_a_status_on_its_way_is_not_written_again(cluster: Any) -> None:
     for _ in range(2):
         binder.apply(decided)
     assert writer.verbs() == ["patch", "patch"]
-    assert binder.stated == {}
+    assert binder.written_groups == {}
     writer.go()  # done, but the cluster does not show it yet
     binder.apply(decided)
     assert writer.verbs() == ["patch", "patch"]

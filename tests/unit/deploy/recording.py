@@ -14,7 +14,8 @@ from pumice.controllers import all_controllers
 from pumice.controllers.lookups import LOOKED_UP
 from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.scheduler import Scheduler
-from pumice.serve.scheduler import LiveScheduler, make_queues
+from pumice.serve.scheduler.default_queues import make_queues
+from pumice.serve.scheduler.live_scheduler import LiveScheduler
 
 _BY_NAME = {kind.name: kind for kind in BUILT_IN}
 

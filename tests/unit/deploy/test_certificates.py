@@ -2,7 +2,6 @@
 
 import base64
 import json
-import shutil
 import ssl
 import threading
 from collections.abc import Iterator
@@ -14,9 +13,6 @@ import pytest
 
 from deploy import certificates
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("openssl") is None, reason="makes certificates with openssl: install it"
-)
 HOST = "hooks.system.svc"
 ARGS = ["--namespace=system", "--service=hooks", "--secret=cert"]
 SECRETS = "/api/v1/namespaces/system/secrets"
@@ -133,6 +129,15 @@ def test_a_certificate_that_is_not_whole_is_not_good(made: Any, lacking: Any) ->
 def test_a_key_of_another_certificate_is_not_good(made: Any) -> None:
     other = certificates.make(certificates.hosts("hooks", "system"), 3650)
     assert not certificates.good({**made, "tls.key": other["tls.key"]}, HOST)
+
+
+def test_a_certificate_of_another_authority_is_not_good(made: Any) -> None:
+    other = certificates.make(certificates.hosts("hooks", "system"), 3650)
+    assert not certificates.good({**made, "ca.crt": other["ca.crt"]}, HOST)
+
+
+def test_a_certificate_for_every_service_of_the_namespace_is_good() -> None:
+    assert certificates.good(certificates.make(["*.system.svc"], 3650), HOST)
 
 
 def test_a_certificate_that_ends_within_a_month_is_not_good() -> None:

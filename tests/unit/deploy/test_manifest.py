@@ -11,7 +11,7 @@ from deploy.workloads import CONFIG, NAMESPACE, SECRET
 from pumice.api.conf import parse_conf
 from pumice.api.kinds import BUILT_IN
 from pumice.scheduler import Scheduler
-from pumice.serve.parse_options import read_options
+from pumice.serve.options import read_options
 from pumice.webhooks.registry import SERVICES
 from tests.unit.deploy.hardening import PORTS, pods_in, served, weaknesses
 
@@ -47,7 +47,7 @@ def test_flags_are_understood_without_a_warning(process: Any) -> None:
     args = SERVED[process]["spec"]["template"]["spec"]["containers"][0]["args"]
     assert args[0] == "serve"
     told = read_options(process, args[2:])
-    assert told.parsed.warnings == []
+    assert told.warnings == []
 
 
 def test_all_three_processes_are_served() -> None:

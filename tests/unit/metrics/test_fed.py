@@ -18,7 +18,8 @@ from pumice.controllers.controller_metrics import ControllerMetrics
 from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.errors import UnavailableError
 from pumice.metrics import CATALOGUE, Metrics
-from pumice.serve.scheduler import LiveOptions
+from pumice.scheduler import Scheduler
+from pumice.serve.options import SchedulerOptions
 from pumice.serve.scheduler.conf_reload import ConfFile
 from pumice.serve.scheduler.loop import SchedulerLoop
 from pumice.testing import pod, pod_group, priority_class, queue
@@ -132,9 +133,11 @@ class Plane:
         self.kubelet = Kubelet(cluster)
         path = folder / "conf.yaml"
         path.write_text(CONF)
-        conf = ConfFile(str(path), lambda conf: conf, metrics=self.metrics)
-        options = LiveOptions(conf=conf.latest)
-        self.scheduler = SchedulerLoop(cluster, options, self.metrics, cluster.now)
+        conf_file = ConfFile(str(path), Scheduler, metrics=self.metrics)
+        live: Any = cluster
+        self.scheduler = SchedulerLoop(
+            live, SchedulerOptions(), conf_file.latest, self.metrics, clock=cluster.now
+        )
         self.controllers = ThreadedLoop(
             cluster, [*all_controllers(), Broken()], wake=threading.Event(), metrics=self.metrics
         )
@@ -167,7 +170,7 @@ def samples(text: Any) -> Any:
 
 
 def test_every_figure_moves_in_a_run(plane: Any) -> None:
-    plane.scheduler.wait_until_complete(threading.Event())
+    plane.scheduler._wait_synced(threading.Event())
     plane.run(1)
     add_node(plane.cluster, "n", {"cpu": "6", "memory": "8Gi", GPU: "2"})
     for manifest in workload():

@@ -11,7 +11,7 @@ from pumice.metrics import Metrics
 from pumice.serve.controllers import (
     NAMES,
     chosen_controllers,
-    controller_kinds,
+    followed_kinds,
     is_enabled,
     run_controllers,
     unknown_controllers,
@@ -56,7 +56,7 @@ def test_controllers_that_do_not_exist_are_named_only_if_they_are_wanted() -> No
 
 
 def test_secrets_are_not_followed() -> None:
-    kinds = controller_kinds(chosen_controllers(ControllerOptions()))
+    kinds = followed_kinds(ControllerOptions())
     assert "Pod" in kinds
     assert len(set(kinds)) == len(kinds)
     assert {"Secret", "ConfigMap", "Service"}.isdisjoint(kinds)
@@ -116,7 +116,8 @@ class Counting(Metrics):
 
 
 def test_a_gang_gets_its_pods_and_is_counted() -> None:
-    cluster, stop = Cluster(), threading.Event()
+    cluster: Any = Cluster()
+    stop = threading.Event()
     metrics = Counting(40, stop)
     cluster.create(queue("default"))
     cluster.create(job(40))
@@ -141,7 +142,8 @@ def test_a_gang_gets_its_pods_and_is_counted() -> None:
 
 
 def test_nothing_runs_before_all_is_known() -> None:
-    cluster, stop = Cluster(), threading.Event()
+    cluster: Any = Cluster()
+    stop = threading.Event()
     cluster.create(job(1))
 
     def missing(timeout_s: Any) -> Any:

@@ -12,7 +12,7 @@ from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node, lose
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.serve.embedded import EmbeddedControlPlane
-from pumice.serve.scheduler import make_queues
+from pumice.serve.scheduler.default_queues import make_queues
 from pumice.testing import pod, pod_group, priority_class
 
 GROUP = "PodGroup.scheduling.volcano.sh"

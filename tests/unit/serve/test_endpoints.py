@@ -9,7 +9,8 @@ import pytest
 
 from pumice.errors import ServiceError
 from pumice.metrics import Metrics
-from pumice.serve.endpoints import Endpoints, Site, health_app, metrics_app, tls_context
+from pumice.serve.endpoints import add_metrics, health_app, tls_context
+from pumice.serve.http_server import HttpServer, Site
 
 
 def get(port: Any, path: Any) -> Any:
@@ -29,7 +30,8 @@ def state() -> Any:
 def port(state: Any) -> Iterator[Any]:
     metrics = Metrics()
     app = health_app(lambda: state["missing"], lambda: state["problem"], lambda: state["details"])
-    with Endpoints([Site("127.0.0.1", 0, metrics_app(metrics.text, app))]) as endpoints:
+    add_metrics(app, metrics.text)
+    with HttpServer([Site(app, "127.0.0.1")]) as endpoints:
         yield endpoints.ports[0]
 
 
@@ -65,9 +67,9 @@ def test_nothing_else_is_served(port: Any) -> None:
 
 
 def test_an_address_in_use_is_told(port: Any) -> None:
-    site = Site("127.0.0.1", port, health_app(list, str))
+    site = Site(health_app(list, str), "127.0.0.1", port)
     with pytest.raises(ServiceError, match=f"127.0.0.1:{port}: cannot be listened on"):
-        Endpoints([site]).__enter__()
+        HttpServer([site]).start()
 
 
 def test_tls_needs_certificate_key_and_authority() -> None:

@@ -5,10 +5,8 @@ from typing import Any
 import pytest
 
 from pumice.errors import InputError
-from pumice.serve.flag_tables import TABLES, default_of
-from pumice.serve.flags import Flag, parse, split_address
-from pumice.serve.options import DEFAULT_ADMISSION, FEATURE_GATES
-from pumice.serve.parse_options import read_options
+from pumice.serve.flags import parse, split_address
+from pumice.serve.options import DEFAULT_ADMISSION, FEATURE_GATES, FLAGS, read_options
 
 LOGGING = [
     ("v", "3", 0),
@@ -131,12 +129,12 @@ def test_each_flag_of_volcano_is_accepted_and_has_its_default(
     process: Any, name: Any, value: Any, default: Any
 ) -> None:
     for word in (f"--{name}={value}", f"-{name}={value}"):
-        assert read_options(process, [word]).parsed.warnings in (
+        assert read_options(process, [word]).warnings in (
             [],
             ["--lock-object-namespace is deprecated: use --leader-elect-resource-namespace"],
         )
-    flag = next(flag for flag in TABLES[process] if flag.name == name)
-    assert default_of(process, flag) == default
+    flag = next(flag for flag in FLAGS[process] if flag.name == name)
+    assert flag.default == default
 
 
 @pytest.mark.parametrize("process", ["scheduler", "controllers", "webhooks", "all"])
@@ -148,8 +146,8 @@ def test_each_flag_sets_an_option_or_says_why_it_does_nothing(process: str) -> N
         if options
         for name in vars(options)
     }
-    for flag in TABLES[process]:
-        assert flag.ignored or flag.target in known | {"version", "lock_object_namespace"}, flag
+    for flag in FLAGS[process]:
+        assert flag.field in known, flag
         assert flag.help or flag.ignored
 
 
@@ -260,14 +258,14 @@ def test_a_port_out_of_range_is_refused() -> None:
 
 def test_a_flag_without_effect_is_told_once_and_only_if_it_would_have_had_one() -> None:
     words = ["--percentage-nodes-to-find=50", "--percentage-nodes-to-find=60", "--logtostderr"]
-    assert read_options("scheduler", words).parsed.warnings == [
+    assert read_options("scheduler", words).warnings == [
         "--percentage-nodes-to-find has no effect: all nodes are looked at in each cycle"
     ]
 
 
 def test_an_unknown_feature_gate_is_told_and_passed_over() -> None:
     told = read_options("scheduler", ["--feature-gates=NodeSwap=true,QueueCommandSync=false"])
-    assert told.parsed.warnings == ["feature gate NodeSwap is not known and ignored"]
+    assert told.warnings == ["feature gate NodeSwap is not known and ignored"]
     assert told.scheduler.feature_gates == {**FEATURE_GATES, "QueueCommandSync": False}
 
 
@@ -295,12 +293,13 @@ def test_the_word_that_charts_leave_behind_is_passed_over() -> None:
 
 @pytest.mark.parametrize("word", ["--help", "-h", "-help"])
 def test_help_is_asked_for(word: str) -> None:
-    assert parse((Flag(name="a"),), [word]).wants_help
+    assert parse((), [word]).wants_help
+    assert read_options("scheduler", [word]).wants_help
 
 
 def test_version_is_asked_for() -> None:
-    assert read_options("scheduler", ["--version"]).parsed.wants_version
-    assert not read_options("scheduler", ["--version=false"]).parsed.wants_version
+    assert read_options("scheduler", ["--version"]).common.version
+    assert not read_options("scheduler", ["--version=false"]).common.version
 
 
 @pytest.mark.parametrize(

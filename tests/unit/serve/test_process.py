@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pumice.metrics import Metrics
-from pumice.serve.process import Part, Process, Pulse
+from pumice.serve.process import Part, Process, Watchdog
 
 
 class Elector:
@@ -43,7 +43,7 @@ def story() -> Any:
 
 
 def process(parts: Any, elector: Any = None) -> Any:
-    return Process(parts, Metrics(), elector)
+    return Process(Metrics(), parts, elector)
 
 
 def test_told_to_stop_it_ends_its_parts_and_is_content(story: Any) -> None:
@@ -166,22 +166,22 @@ def test_a_dump_that_fails_is_no_harm(story: Any) -> None:
 
 def test_a_scheduler_that_is_stuck_is_noticed() -> None:
     now = [0.0]
-    pulse = Pulse(120.0, clock=lambda: now[0])
+    watchdog = Watchdog(120.0, clock=lambda: now[0])
     now[0] = 500.0
-    assert pulse.problem() == ""  # it waits for its caches
-    pulse.beat()
+    assert watchdog.problem() == ""  # it waits for its caches
+    watchdog.beat()
     now[0] = 620.0
-    assert pulse.problem() == ""
+    assert watchdog.problem() == ""
     now[0] = 621.0
-    assert pulse.problem() == "no cycle began for 121 s"
+    assert watchdog.problem() == "no cycle began for 121 s"
 
 
 def test_controllers_that_are_stuck_are_noticed() -> None:
     made = process([])
-    made.looks.beat()
-    assert made.unwell() == ""
-    at = made.looks.clock()
-    made.looks.clock = lambda: at + 700.0
-    assert made.unwell() == "no controller looked for 700 s"
+    made.controllers_watchdog.beat()
+    assert made.health_problem() == ""
+    at = made.controllers_watchdog.clock()
+    made.controllers_watchdog.clock = lambda: at + 700.0
+    assert made.health_problem() == "no controller looked for 700 s"
     made.problem = "controllers ended"
-    assert made.unwell() == "controllers ended"
+    assert made.health_problem() == "controllers ended"

@@ -195,10 +195,10 @@ class _Follower(Plugin):
 
     def on_open(self, ssn: Any) -> None:
         self._ssn = ssn
-        self._column = ssn.add_node_column("follower")
+        self._column = ssn.add_node_column("informer")
 
     def score_nodes(self, task: Any, nodes: Any) -> Any:
-        return nodes.column("follower")
+        return nodes.column("informer")
 
 
 def test_a_move_that_changes_other_rows_must_touch_them() -> None:
@@ -215,7 +215,7 @@ def test_a_write_that_bypasses_the_journal_survives_a_discard() -> None:
         self._column[node] += 1.0
 
     cls = type(Plugin)("F", (_Follower,), {"__doc__": "F.", "on_place": follow}, name="f")
-    assert "nodes.follower" in str(problem_of(cls))
+    assert "nodes.informer" in str(problem_of(cls))
 
 
 def test_state_outside_the_tables_must_be_taken_back_too() -> None:

@@ -18,7 +18,7 @@ from pumice.cluster.base import Event
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.serve.embedded import EmbeddedControlPlane
-from pumice.serve.scheduler import Cycle
+from pumice.serve.scheduler.live_scheduler import Cycle
 
 _GRACE_S: Final = 2.0
 _IDLE_S: Final = 5.0
@@ -141,12 +141,12 @@ class Player:
     def _note_cycle(self, cycle: Cycle) -> None:
         """Write down who was bound and evicted, who waits and why, and what queues hold."""
         at, decisions, played = cycle.at - EPOCH, cycle.decisions, self.played
-        for pod in cycle.applied.evicted:
+        for pod in cycle.writes.evicted:
             whom = decisions.beneficiaries.get(pod, "")
             by = decisions.evicted_by.get(pod, "")
             self._note(at, "evict", pod, self._job_of.get(whom) or self._of_group(whom), by)
             del self._node_of[pod]
-        for pod in cycle.applied.bound:
+        for pod in cycle.writes.bound:
             self._node_of[pod] = decisions.binds[pod]
             self._note(at, "bind", pod)
         for group, sentence in decisions.explanations.items():

@@ -1,9 +1,7 @@
 """The job controller: one reconciliation of a job turns what it sees into effects."""
 
-import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from pumice.api.kinds import Manifest
@@ -12,7 +10,8 @@ from pumice.controllers.job.actions import CHANGING, SYNC, TARGETED, Execution
 from pumice.controllers.job.kill import Target
 from pumice.controllers.job.phases import QUIET
 from pumice.controllers.job.plugins import plugins_of
-from pumice.controllers.job.plugins.rsa import KEY_BITS, Bits, key_pair
+from pumice.controllers.job.plugins.base import KeyMaker
+from pumice.controllers.job.plugins.ssh import new_key_pair
 from pumice.controllers.job.policies import Reaction, reactions
 from pumice.controllers.job.state import JobState, deleting, pod_phase
 from pumice.controllers.job.status import Status, go_duration
@@ -60,16 +59,10 @@ class JobController:
         NETWORK_POLICY,
     )
 
-    def __init__(
-        self,
-        *,
-        max_requeue_num: int = 15,
-        bits: Bits = secrets.randbits,
-        key_bits: int = KEY_BITS,
-    ) -> None:
+    def __init__(self, *, max_requeue_num: int = 15, keys: KeyMaker = new_key_pair) -> None:
         """Set how often a failing reconciliation is repeated, and how keys for ssh are made."""
         self._max_requeue_num = max_requeue_num
-        self._keys = partial(key_pair, bits, key_bits)
+        self._keys = keys
         self._tracker = JobTracker()
         self._waiting: dict[Key, set[Key]] = {}  # a missing queue or claim, and jobs that want it
 

@@ -16,6 +16,7 @@ from pumice.framework.queue_limits.limits import QueueLimits
 from pumice.framework.queue_limits.reservations import Reservations
 from pumice.framework.session import Session
 from pumice.metrics import Metrics
+from pumice.scheduler import Observer
 
 _READY: Final = [*sorted(ALLOCATED_CLASS), Status.SUCCEEDED]
 
@@ -32,7 +33,7 @@ class _QueueFigures:
     real_capacity: Column
 
 
-class QueueMetrics:
+class QueueMetrics(Observer):
     """Tells metrics what a session leaves behind, at most each ``every_s`` seconds."""
 
     def __init__(self, metrics: Metrics, *, every_s: float = 5.0) -> None:
@@ -42,9 +43,6 @@ class QueueMetrics:
         self._queues: set[str] = set()
         self._jobs: dict[str, tuple[str, str, str]] = {}
         self._namespaces: set[str] = set()
-
-    def opened(self, ssn: Session) -> None:
-        """Look before the first action: nothing to tell."""
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         """Tell what jobs wait for and, now and then, how queues and jobs stand."""

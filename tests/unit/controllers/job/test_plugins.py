@@ -2,26 +2,16 @@
 
 import base64
 import json
-import struct
 from typing import Any
 
-import numpy as np
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from pumice.controllers.job.plugins import JOB_PLUGINS
 from pumice.controllers.job.plugins.base import flags
-from pumice.controllers.job.plugins.rsa import key_pair
+from pumice.controllers.job.plugins.ssh import new_key_pair
 from tests.unit.controllers.job.stage import job, task
-
-
-def seeded(seed: Any) -> Any:
-    generator = np.random.default_rng(seed)
-
-    def bits(number: Any) -> Any:
-        size = -(-number // 8)
-        return int.from_bytes(generator.bytes(size), "big") >> (8 * size - number)
-
-    return bits
 
 
 @pytest.mark.parametrize(
@@ -40,39 +30,22 @@ def test_flags_are_read_as_go_reads_them(arguments: Any, read: Any) -> None:
     assert flags(arguments, defaults) == defaults | read
 
 
-def _numbers(pem: Any) -> Any:
-    """Read the integers of a PKCS #1 private key."""
-    body = base64.b64decode("".join(pem.strip().splitlines()[1:-1]))
-
-    def length(at: Any) -> Any:
-        if body[at] < 0x80:
-            return body[at], at + 1
-        size = body[at] & 0x7F
-        return int.from_bytes(body[at + 1 : at + 1 + size], "big"), at + 1 + size
-
-    _, at = length(1)
-    numbers = []
-    while at < len(body):
-        size, start = length(at + 1)
-        numbers.append(int.from_bytes(body[start : start + size], "big"))
-        at = start + size
-    return numbers
+def test_a_private_key_fits_its_public_key_and_ssh_reads_both() -> None:
+    private, public = new_key_pair()
+    assert private.startswith("-----BEGIN RSA PRIVATE KEY-----\n")
+    key = serialization.load_pem_private_key(private.encode(), None)
+    assert isinstance(key, rsa.RSAPrivateKey)
+    assert key.key_size == 2048
+    name, body = public.split()
+    assert (name, public[-1]) == ("ssh-rsa", "\n")
+    assert base64.b64decode(body).startswith(b"\0\0\0\7ssh-rsa")
+    loaded = serialization.load_ssh_public_key(public.encode())
+    assert isinstance(loaded, rsa.RSAPublicKey)
+    assert loaded.public_numbers() == key.public_key().public_numbers()
 
 
-def test_a_key_pair_decrypts_what_it_encrypted() -> None:
-    private, public = key_pair(seeded(1), 512)
-    _, modulus, exponent, secret, first, second, *_ = _numbers(private)
-    assert modulus == first * second
-    assert modulus.bit_length() == 512
-    assert pow(pow(42, exponent, modulus), secret, modulus) == 42
-    blob = base64.b64decode(public.split()[1])
-    (size,) = struct.unpack(">I", blob[:4])
-    assert blob[4 : 4 + size] == b"ssh-rsa"
-    assert blob.endswith(modulus.to_bytes(64, "big"))
-
-
-def test_keys_differ_by_their_random_bits() -> None:
-    assert key_pair(seeded(1), 256) != key_pair(seeded(2), 256)
+def test_each_key_pair_is_new() -> None:
+    assert new_key_pair() != new_key_pair()
 
 
 def _stored(manifest: Any) -> Any:

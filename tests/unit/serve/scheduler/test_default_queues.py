@@ -6,7 +6,7 @@ import pytest
 
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import UnavailableError
-from pumice.serve.scheduler import make_queues
+from pumice.serve.scheduler.default_queues import make_queues
 
 QUEUE = "Queue.scheduling.volcano.sh"
 

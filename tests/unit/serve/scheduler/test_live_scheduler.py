@@ -12,8 +12,9 @@ from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.status import PHASES
 from pumice.errors import ConflictError, FencedError, RejectedError, UnavailableError
-from pumice.scheduler import Scheduler
-from pumice.serve.scheduler import LiveScheduler, make_queues
+from pumice.scheduler import Observer, Scheduler
+from pumice.serve.scheduler.default_queues import make_queues
+from pumice.serve.scheduler.live_scheduler import LiveScheduler
 from pumice.testing import pod, pod_group, priority_class
 
 GROUP = "PodGroup.scheduling.volcano.sh"
@@ -92,7 +93,7 @@ def test_a_bound_pod_holds_its_room_before_the_cluster_knows(
     rival(cluster)
     assert live.cycle().decisions.binds == {}
     writer.go()
-    assert live.cycle().applied.bound == ["default/p"]
+    assert live.cycle().writes.bound == ["default/p"]
     assert live.recovery.open == 0
 
 
@@ -158,7 +159,7 @@ def test_after_many_lost_answers_the_cluster_is_asked(cluster: Any, writer: Any,
 def test_a_refusal_after_a_lost_answer_proves_nothing(cluster: Any, writer: Any, live: Any) -> None:
     live.cycle()
     rival(cluster)
-    live.follower._cluster = Deaf(cluster)
+    live.informer._cluster = Deaf(cluster)
     writer.go(UnavailableError(problem="timeout"), loses_answer=True)
     live.cycle()
     writer.go(RejectedError("Pod", problem="no"))
@@ -260,7 +261,7 @@ def test_a_newer_status_of_a_group_is_not_taken_back_when_an_older_one_is_due(
     answer_patches(writer)
     live.catch_up()
     cluster.clock.advance(9)
-    live.binder.stated = {"default/g": (PodGroupStatus(phase="Running"), {})}
+    live.binder.written_groups = {"default/g": (PodGroupStatus(phase="Running"), {})}
     live.recovery.assume_groups(cluster.now())
     cluster.clock.advance(2)
     live.catch_up()
@@ -281,11 +282,11 @@ def test_what_others_bound_elsewhere_is_counted_there(cluster: Any, writer: Any,
     (node,) = live.cycle().decisions.binds.values()
     other = "m" if node == "n" else "n"
     cluster.bind("default", "p", other, {})
-    live.follower._cluster = Deaf(cluster)
+    live.informer._cluster = Deaf(cluster)
     writer.go(ConflictError("Pod", problem="has a node"))
     rival(cluster)
     assert live.cycle().decisions.binds == {}
-    tasks, names = live.follower.snapshot.tasks, live.follower.snapshot.nodes.names
+    tasks, names = live.informer.snapshot.tasks, live.informer.snapshot.nodes.names
     assert names[tasks.node[tasks.row_of["default/p"]]] == other
 
 
@@ -306,7 +307,7 @@ def test_a_bind_never_told_is_looked_up_and_kept_if_true(
     cluster: Any, writer: Any, live: Any
 ) -> None:
     live.cycle()
-    live.follower._cluster = Deaf(cluster)
+    live.informer._cluster = Deaf(cluster)
     writer.go()
     for _ in range(3):
         cluster.clock.advance(11)
@@ -350,7 +351,7 @@ def test_a_pod_that_went_meanwhile_is_forgotten(cluster: Any, writer: Any, live:
     live.cycle()
     cluster.delete("Pod", "default", "p")
     cluster.create(pod("p", group="g", cpu=1))
-    live.follower.sync()
+    live.informer.sync()
     writer.go()
     assert node_of(cluster) is None
     assert live.cycle().decisions.binds == {"default/p": "n"}
@@ -383,7 +384,7 @@ def test_a_victim_is_evicted_once(cluster: Any, writer: Any, live: Any) -> None:
     preempting(cluster, writer, live)
     assert live.cycle().decisions.evictions == []
     writer.go()
-    assert live.cycle().applied.evicted == ["default/p"]
+    assert live.cycle().writes.evicted == ["default/p"]
     assert live.recovery.open == 0
 
 
@@ -417,7 +418,7 @@ def test_an_eviction_that_was_lost_is_decided_again(cluster: Any, writer: Any, l
 
 
 def phase(live: Any) -> Any:
-    jobs = live.follower.snapshot.jobs
+    jobs = live.informer.snapshot.jobs
     return PHASES[jobs.phase[jobs.row_of["default/g"]]]
 
 
@@ -518,14 +519,14 @@ def test_gated_pods_are_not_told_that_they_wait(cluster: Any, live: Any, writer:
 def test_an_observer_is_told_each_step(cluster: Any, live: Any) -> None:
     seen = []
 
-    class Watching:
+    class Watching(Observer):
         def synced(self) -> None:
             seen.append("synced")
 
         def opened(self, ssn: Any) -> None:
             seen.append("opened")
 
-        def acted(self, action: Any) -> None:
+        def action_done(self, action: Any) -> None:
             seen.append(action)
 
         def decided(self, ssn: Any, decisions: Any) -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,10 @@ from pumice.errors import (
     UnavailableError,
 )
 from pumice.metrics import Metrics
-from pumice.serve.scheduler import LiveOptions, make_queues, run_scheduler
+from pumice.scheduler import Scheduler
+from pumice.serve.options import SchedulerOptions
+from pumice.serve.scheduler.conf_reload import ConfFile
+from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.loop import SchedulerLoop
 from pumice.testing import pod, pod_group
 
@@ -70,8 +74,14 @@ def node_of(cluster: Any, name: str = "g-0") -> Any:
     return cluster.get("Pod", "default", name)["spec"].get("nodeName")
 
 
-def ended_after(cycles: Any, **options: Any) -> Any:
-    """Give options that end the loop after some cycles, and what ends it."""
+def looping(cluster: Any, period_s: float = 1.0, **given: Any) -> Any:
+    """Give a loop to be turned by hand."""
+    given = {"latest_scheduler": default(), "metrics": Metrics(), "clock": cluster.now, **given}
+    return SchedulerLoop(cluster, SchedulerOptions(schedule_period_s=period_s), **given)
+
+
+def ended_after(cluster: Any, cycles: Any, **given: Any) -> Any:
+    """Give a loop without pauses, what ends it after some cycles, and the cycles seen."""
     stop, seen = threading.Event(), []
 
     def count(cycle: Any) -> None:
@@ -79,19 +89,18 @@ def ended_after(cycles: Any, **options: Any) -> Any:
         if len(seen) == cycles:
             stop.set()
 
-    given = {"conf": default(), "period_s": 0.0, "on_cycle": count, **options}
-    return LiveOptions(**given), stop, seen
+    return looping(cluster, 0.0, **{"on_cycle": count, **given}), stop, seen
 
 
 def default() -> Any:
-    conf = parse_conf(DEFAULT_CONF)
-    return lambda: conf
+    scheduler = Scheduler(parse_conf(DEFAULT_CONF))
+    return lambda: scheduler
 
 
 def test_queues_are_made_and_pods_are_bound(cluster: Any) -> None:
     job(cluster)
-    options, stop, seen = ended_after(3)
-    run_scheduler(cluster, options, Metrics(), stop)
+    loop, stop, seen = ended_after(cluster, 3)
+    loop.run(stop)
     assert {m["metadata"]["name"] for m in cluster.list(QUEUE)[0]} == {"root", "default"}
     assert node_of(cluster) == "n"
     assert len(seen) == 3
@@ -99,20 +108,22 @@ def test_queues_are_made_and_pods_are_bound(cluster: Any) -> None:
 
 def test_nothing_is_decided_before_caches_are_complete(cluster: Any) -> None:
     cluster.missing = [["Pod"], ["Pod", "Node"]]
-    told: list[Any] = []
-    options, stop, _ = ended_after(1, on_ready=told.append)
-    run_scheduler(cluster, options, None, stop)
-    assert cluster.missing == []
-    assert told == [True, False]
+    left = []
+
+    class Watching(Metrics):
+        def ready(self, *, is_ready: bool) -> None:
+            left.append((len(cluster.missing), is_ready))
+
+    loop, stop, _ = ended_after(cluster, 1, metrics=Watching())
+    loop.run(stop)
+    assert left == [(0, True)]
 
 
 def test_a_stop_ends_the_wait_for_caches(cluster: Any) -> None:
-    stop = threading.Event()
+    stop, metrics = threading.Event(), Metrics()
     stop.set()
-    told: list[Any] = []
-    options = LiveOptions(conf=default(), on_ready=told.append)
-    run_scheduler(cluster, options, None, stop)
-    assert told == [False]
+    looping(cluster, metrics=metrics).run(stop)
+    assert "pumice_ready 0" in metrics.text()
     assert cluster.list(QUEUE)[0] == []
 
 
@@ -121,16 +132,16 @@ def test_late_caches_are_told_once_and_waited_for(
 ) -> None:
     cluster.missing = [["Pod"]] * 3
     times = itertools.count(0, 50)
-    options, stop, _ = ended_after(1)
-    run_scheduler(cluster, options, None, stop, clock=lambda: next(times))
+    loop, stop, _ = ended_after(cluster, 1, clock=lambda: next(times))
+    loop.run(stop)
     assert sum("caches are not complete" in r.message for r in caplog.records) == 1
 
 
 def test_only_the_leader_decides(cluster: Any) -> None:
     job(cluster)
     leads = iter([False, False, False])
-    options, stop, seen = ended_after(2, is_leader=lambda: next(leads, True))
-    run_scheduler(cluster, options, Metrics(), stop)
+    loop, stop, seen = ended_after(cluster, 2, is_leader=lambda: next(leads, True))
+    loop.run(stop)
     assert len(seen) == 2
     assert node_of(cluster) == "n"
 
@@ -138,18 +149,14 @@ def test_only_the_leader_decides(cluster: Any) -> None:
 def test_what_was_decided_when_the_lease_was_lost_is_dropped(cluster: Any) -> None:
     job(cluster)
     answers = [True, False]
-    options, stop, seen = ended_after(2, is_leader=lambda: answers.pop(0) if answers else True)
-    run_scheduler(cluster, options, Metrics(), stop)
+    loop, stop, seen = ended_after(
+        cluster, 2, is_leader=lambda: answers.pop(0) if answers else True
+    )
+    loop.run(stop)
     assert seen[0].dropped
     assert seen[0].decisions.binds == {"default/g-0": "n"}
     assert not seen[1].dropped
     assert node_of(cluster) == "n"
-
-
-def looping(cluster: Any, **options: Any) -> Any:
-    """Give a loop to be turned by hand."""
-    given = {"conf": default(), **options}
-    return SchedulerLoop(cluster, LiveOptions(**given), None, cluster.now)
 
 
 def test_who_leads_again_starts_from_the_cluster(cluster: Any) -> None:
@@ -199,10 +206,10 @@ def test_a_cycle_that_broke_off_starts_over(
     job(cluster)
     loop = looping(cluster)
     loop._turn()
-    first = loop._live.follower
+    first = loop._live.informer
     torn(loop, monkeypatch, part)
     loop._turn()
-    assert loop._live.follower is not first
+    assert loop._live.informer is not first
     assert loop._failures == 0
 
 
@@ -302,10 +309,9 @@ def test_an_old_bind_without_an_answer_is_looked_up_and_not_sent_again(
 
 
 def test_a_new_configuration_is_used_from_the_next_cycle(cluster: Any) -> None:
-    confs = [parse_conf(DEFAULT_CONF)] * 2 + [parse_conf(ODD)]
+    schedulers = [Scheduler(parse_conf(DEFAULT_CONF))] * 2 + [Scheduler(parse_conf(ODD))]
     used = []
-    options, stop, _ = ended_after(3, conf=lambda: confs.pop(0))
-    loop = SchedulerLoop(cluster, options, None, cluster.now)
+    loop, stop, _ = ended_after(cluster, 3, latest_scheduler=lambda: schedulers.pop(0))
     for _ in range(3):
         loop._turn()
         used.append(loop._live.scheduler)
@@ -315,24 +321,25 @@ def test_a_new_configuration_is_used_from_the_next_cycle(cluster: Any) -> None:
 
 
 def test_a_refused_configuration_leaves_the_last_good_one(
-    cluster: Any, caplog: pytest.LogCaptureFixture
+    cluster: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    good, bad = parse_conf(DEFAULT_CONF), parse_conf('actions: "allocate, dance"\n')
-    confs = [good, bad, bad]
-    options, _, _ = ended_after(9, conf=lambda: confs.pop(0))
-    loop = SchedulerLoop(cluster, options, None, cluster.now)
-    for _ in range(3):
+    path = tmp_path / "conf"
+    path.write_text(ODD)
+    conf_file = ConfFile(str(path), Scheduler)
+    loop = looping(cluster, 0.0, latest_scheduler=conf_file.latest)
+    good = conf_file.current
+    for text in (ODD, 'actions: "allocate, dance"\n', 'actions: "allocate, dance"\n# again\n'):
+        path.write_text(text)
         assert loop._turn() == 0.0
-        assert loop._live.scheduler.conf is good
-    assert sum("configuration refused" in r.message for r in caplog.records) == 1
+        assert loop._live.scheduler is good
+    assert sum("configuration not usable" in r.message for r in caplog.records) == 1
 
 
 def test_without_any_good_configuration_nothing_is_decided(cluster: Any) -> None:
     bad = parse_conf('actions: "allocate, dance"\n')
-    options, _, seen = ended_after(9, conf=lambda: bad)
-    loop = SchedulerLoop(cluster, options, None, cluster.now)
+    loop, _, seen = ended_after(cluster, 9, latest_scheduler=lambda: Scheduler(bad))
     with pytest.raises(ConfError):
-        loop._configured()
+        loop._cycle()
     loop._turn()
     assert seen == []
 
@@ -355,7 +362,7 @@ def test_use_of_nodes_is_measured_as_the_configuration_says(
         def stop(self) -> None:
             self.state = "ended"
 
-        def tell_nodes(self, nodes: Any) -> None:
+        def set_nodes(self, nodes: Any) -> None:
             self.nodes = [node.metadata.name for node in nodes]
 
         def latest(self) -> Any:
@@ -363,9 +370,8 @@ def test_use_of_nodes_is_measured_as_the_configuration_says(
 
     monkeypatch.setattr("pumice.serve.scheduler.loop.BackgroundUsage", Fake)
     text = f"{ODD}metrics: {{type: prometheus, address: %s}}\n"
-    confs = [parse_conf(text % "a"), parse_conf(text % "a"), parse_conf(text % "bad")]
-    options, _, _ = ended_after(9, conf=lambda: confs.pop(0))
-    loop = SchedulerLoop(cluster, options, None, cluster.now)
+    schedulers = [Scheduler(parse_conf(text % address)) for address in ("a", "a", "bad")]
+    loop, _, _ = ended_after(cluster, 9, latest_scheduler=lambda: schedulers.pop(0))
     for _ in range(2):
         loop._turn()
         assert loop._node_usage(0.0) == {"n": {"cpu": 1.0}}
@@ -379,8 +385,8 @@ def test_use_of_nodes_is_measured_as_the_configuration_says(
 def test_figures_are_counted(cluster: Any) -> None:
     job(cluster)
     metrics = Metrics()
-    options, stop, _ = ended_after(3)
-    run_scheduler(cluster, options, metrics, stop)
+    loop, stop, _ = ended_after(cluster, 3, metrics=metrics)
+    loop.run(stop)
     text = metrics.text()
     for line in (
         'volcano_schedule_attempts_total{result="scheduled"} 1',
@@ -462,7 +468,7 @@ def test_a_bad_object_is_told_once_by_name(cluster: Any, talkative: Any) -> None
 def test_a_kind_that_is_not_followed_is_told_and_counted(cluster: Any, talkative: Any) -> None:
     troubles, metrics = {"Pod": "403"}, Metrics()
     cluster.troubles = lambda: dict(troubles)
-    loop = SchedulerLoop(cluster, LiveOptions(conf=default()), metrics, cluster.now)
+    loop = looping(cluster, metrics=metrics)
     for _ in range(2):
         loop._turn()
     assert len(lines(talkative, "not followed just now")) == 1

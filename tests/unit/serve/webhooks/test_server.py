@@ -20,8 +20,8 @@ from pumice.apiserver.rest import RestApi
 from pumice.apiserver.server import ApiServer
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import InputError
+from pumice.serve import http_server
 from pumice.serve.options import WebhookOptions
-from pumice.serve.webhooks import server as webhook_server
 from pumice.serve.webhooks.ca_bundle import register
 from pumice.serve.webhooks.server import (
     MAX_BODY,
@@ -166,10 +166,8 @@ def test_a_body_that_turns_out_too_large_is_cut_off_while_it_is_read(cluster: An
     assert sent * 65536 < 3 * MAX_BODY
 
 
-def test_a_body_that_takes_too_long_is_given_up(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(webhook_server, "READ_TIMEOUT_S", 0.05)
+def test_a_body_that_takes_too_long_is_given_up(cluster: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(http_server, "BODY_TIMEOUT_S", 0.05)
 
     async def chunks() -> AsyncIterator[Any]:
         yield b"{"

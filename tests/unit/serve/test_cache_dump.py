@@ -9,7 +9,7 @@ import pytest
 
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.serve.dump import write_dump
+from pumice.serve.cache_dump import write_dump
 from pumice.testing import node, pod, queue
 
 JOB = "Job.batch.volcano.sh"

@@ -37,8 +37,8 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
         ("accessModes", "capacity", "claimRef", "nodeAffinity", "storageClassName", "volumeMode")
     ),
 }
-"""Fields of a spec that are told, where not all are."""
-_NEVER: Final = frozenset(
+"""Fields of a spec that are kept, where not all are."""
+_LEFT_OUT: Final = frozenset(
     ("jobTemplate", "tasks", "template", "templates", "volumeClaimTemplates", "volumes")
 )
 _METADATA: Final = (
@@ -52,7 +52,7 @@ _METADATA: Final = (
     "ownerReferences",
     "finalizers",
 )
-_SECRETIVE: Final = "containerstatuses"
+_CONTAINER_STATUSES: Final = "containerstatuses"
 """How names of fields of a status end, in lower case, that carry the last words of containers."""
 _OURS: Final = ("volcano.sh", "scheduling.k8s.io")
 
@@ -77,8 +77,8 @@ def write_dump(
         for number, kind in enumerate(kinds):
             file.write(b"%s\n%s:[" % (b"," if number else b"", _encode(kind)))
             separator = b"\n"
-            for told in _known(cluster, kind):
-                line = _encode(told)
+            for kept in _known(cluster, kind):
+                line = _encode(kept)
                 if size + len(line) > biggest:
                     left_out += 1
                     continue
@@ -100,10 +100,10 @@ def _known(cluster: Cluster, kind: str) -> Iterator[Manifest]:
         _log.warning("left out of the dump", kind=kind, error=error)
         return
     for manifest in found:
-        yield _told(kind, manifest)
+        yield _trimmed(kind, manifest)
 
 
-def _told(kind: str, manifest: Manifest) -> Manifest:
+def _trimmed(kind: str, manifest: Manifest) -> Manifest:
     known = manifest["metadata"]
     metadata = {name: known[name] for name in _METADATA if name in known}
     annotations = {
@@ -112,18 +112,20 @@ def _told(kind: str, manifest: Manifest) -> Manifest:
     if annotations:
         metadata["annotations"] = annotations
     spec, status = manifest.get("spec") or {}, manifest.get("status") or {}
-    told = {"metadata": metadata, "spec": _spec(kind, spec)}
+    kept = {"metadata": metadata, "spec": _spec(kind, spec)}
     if status:
-        told["status"] = {
-            name: value for name, value in status.items() if not name.lower().endswith(_SECRETIVE)
+        kept["status"] = {
+            name: value
+            for name, value in status.items()
+            if not name.lower().endswith(_CONTAINER_STATUSES)
         }
     if "value" in manifest:
-        told["value"] = manifest["value"]
-    return told
+        kept["value"] = manifest["value"]
+    return kept
 
 
 def _is_ours(annotation: str) -> bool:
-    """Say whether an annotation is for schedulers; others hold anything, whole manifests too."""
+    """Return whether an annotation is for schedulers; others hold anything, whole manifests too."""
     domain, slash, _ = annotation.partition("/")
     return bool(slash) and (domain in _OURS or domain.endswith(".volcano.sh"))
 
@@ -131,7 +133,7 @@ def _is_ours(annotation: str) -> bool:
 def _spec(kind: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     fields = _FIELDS.get(kind)
     if fields is None:
-        return {name: value for name, value in spec.items() if name not in _NEVER}
+        return {name: value for name, value in spec.items() if name not in _LEFT_OUT}
     kept: dict[str, Any] = {name: spec[name] for name in spec if name in fields}
     for group in ("initContainers", "containers") if kind == "Pod" else ():
         kept[group] = [

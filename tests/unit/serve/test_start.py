@@ -18,8 +18,9 @@ from pumice.cluster.base import DirectWriter
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.lease import KIND
 from pumice.errors import InputError
-from pumice.serve import wiring
-from pumice.serve.parse_options import read_options
+from pumice.serve import start
+from pumice.serve.http_server import HttpServer
+from pumice.serve.options import read_options
 from pumice.testing import node, pod, pod_group
 
 QUEUE = "Queue.scheduling.volcano.sh"
@@ -76,8 +77,8 @@ def kube(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     stored.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}})
     monkeypatch.setattr(Kube, "stored", stored, raising=False)
     monkeypatch.setattr(Kube, "made", [], raising=False)
-    monkeypatch.setattr(wiring, "KubeCluster", Kube)
-    monkeypatch.setattr(wiring, "load_connection", lambda file, master: (file, master))
+    monkeypatch.setattr(start, "KubeCluster", Kube)
+    monkeypatch.setattr(start, "load_connection", lambda file, master: (file, master))
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
     handlers = {number: signal.getsignal(number) for number in numbers}
     root, ours = logging.getLogger(), logging.getLogger("pumice")
@@ -92,7 +93,7 @@ def kube(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def serve(process: Any, *words: Any) -> Any:
-    return wiring.serve(read_options(process, words))
+    return start.run(read_options(process, words))
 
 
 def stop_when(cluster: Any, wanted: Any) -> None:
@@ -151,7 +152,7 @@ def test_health_and_metrics_are_served_while_it_runs(
     def look(kind: Any, found: Any) -> bool:
         return kind == QUEUE
 
-    class Endpoints(wiring.Endpoints):
+    class Asked(HttpServer):
         def __enter__(self) -> Any:
             entered = super().__enter__()
             for path in ("/metrics", "/readyz?verbose"):
@@ -169,7 +170,7 @@ def test_health_and_metrics_are_served_while_it_runs(
         except urllib.error.HTTPError as error:
             return error.code
 
-    monkeypatch.setattr(wiring, "Endpoints", Endpoints)
+    monkeypatch.setattr(start, "HttpServer", Asked)
     stop_when(kube.stored, look)
     words = ("--enable-healthz", "--enable-metrics", "--schedule-period=10ms")
     places = ("--healthz-address=127.0.0.1:0", "--listen-address=localhost:0")
@@ -196,7 +197,8 @@ def test_a_dump_holds_what_the_scheduler_follows_and_waits_for_nothing(
 ) -> None:
     monkeypatch.setattr(Kube, "wait_synced", lambda *_: ["Node"])
     kube.stored.create(pod("a"))
-    path = wiring._dump(Kube(None), str(tmp_path))()
+    cluster: Any = Kube(None)
+    path = start.dump_cache(cluster, str(tmp_path))
     objects = json.loads(path.read_text())["objects"]
     assert [one["metadata"]["name"] for one in objects["Pod"]] == ["a"]
     assert "Node" not in objects
