@@ -22,9 +22,7 @@ RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /tmp/whe
  && /opt/pumice/bin/pumice --version
 
 FROM ${PYTHON}
-# The certificate of the webhooks is made with openssl, which comes with ca-certificates.
-RUN openssl version \
- && pip uninstall --yes --root-user-action=ignore pip setuptools wheel \
+RUN pip uninstall --yes --root-user-action=ignore pip setuptools wheel \
  && groupadd --system --gid 1000 pumice \
  && useradd --system --uid 1000 --gid 1000 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin pumice
 COPY --from=build /opt/pumice /opt/pumice

@@ -1,4 +1,4 @@
-"""Time the scheduler on a real API server: ``python bench/live.py [--nodes N] [--gangs N] …``.
+"""Time the scheduler on a real API server: ``python -m bench.live [--nodes N] [--gangs N] …``.
 
 KWOK runs the pods.  In the same run, on equal pods, the ceiling is measured: bindings sent as fast
 as the API server takes them.  Before it is timed, every result is proved: all pods bound, gangs
@@ -21,8 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the control plane is that of the tests
 
 from pumice.testing.builders import node, pod, pod_group
 from tests.e2e_kube.controlplane.build import Programs
@@ -280,7 +278,7 @@ async def measure(plane: ControlPlane, kubectl: Kubectl, servers: Servers, sizes
     ):
         for namespace in ("ceiling", "pumice"):
             kubectl("create", "namespace", namespace)
-        size = {"cpu": NODE_CPUS, "memory": "256Gi", "pods": NODE_PODS}
+        size: dict[str, Any] = {"cpu": NODE_CPUS, "memory": "256Gi", "pods": NODE_PODS}
         nodes = [ready(node(f"node-{number}", **size)) for number in range(sizes.nodes)]
         await admin.create("/api/v1/nodes", nodes)
         result = Result(sizes, [await measure_ceiling(plane, admin, binder, sizes)], [])

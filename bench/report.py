@@ -1,4 +1,4 @@
-"""Write docs/performance.md from bench/results.json: ``python bench/report.py``.
+"""Write docs/performance.md from bench/results.json: ``python -m bench.report``.
 
 ``make bench`` runs the cases and then this.  The figures of Volcano stand here as measured once on
 a machine of the same kind; everything else is computed from the results.

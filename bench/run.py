@@ -1,4 +1,4 @@
-"""Time scheduling cycles: ``python bench/run.py [--quick] [--only TEXT] [--json FILE]``.
+"""Time scheduling cycles: ``python -m bench.run [--quick] [--only TEXT] [--json FILE]``.
 
 Every row first proves its decisions (no node over-committed, gangs whole, and on a small cluster of
 the same kind the slow reference decides the same), then times one cycle: CPU and wall seconds, CPU
@@ -14,9 +14,9 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from clusters import Case
 from msgspec.structs import replace
 
+from bench.clusters import Case
 from pumice.api.conf import parse_conf
 from pumice.api.decisions import Decisions
 from pumice.api.objects import from_manifest
@@ -109,7 +109,7 @@ class Bench:
     def _changes(self) -> list[Pod]:
         """Let one pod in a hundred start to leave, or take that back."""
         tasks = self.snapshot.tasks
-        pods = [tasks.pods[row] for row in range(0, tasks.n, 100)]
+        pods: list[Pod] = [tasks.pods[row] for row in range(0, tasks.n, 100)]
         leaving = "" if pods[0].metadata.deletion_timestamp else "2026-01-15T12:00:00Z"
         return [
             replace(pod, metadata=replace(pod.metadata, deletion_timestamp=leaving)) for pod in pods

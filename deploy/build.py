@@ -122,9 +122,8 @@ def outputs() -> dict[Path, str]:
     files: dict[Path, str] = {}
     for resource in RESOURCES:
         text = _NOTE + to_yaml([resource.manifest()])
-        name = f"{resource.group}_{resource.plural}.yaml"
-        files[HERE / "crds" / name] = text
-        files[CHART / "files" / "crds" / name] = text
+        files[HERE / "crds" / resource.file_name] = text
+        files[CHART / "files" / "crds" / resource.file_name] = text
     for name, content in (("rbac", _roles()), ("webhooks", _webhooks()), ("values", _values())):
         files[CHART / "files" / f"{name}.yaml"] = _NOTE + to_yaml([content])
     files[HERE / "build-requirements.txt"] = _NOTE + _build_requirements()

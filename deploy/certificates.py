@@ -1,30 +1,35 @@
 """Makes the certificate of the admission webhooks and tells the API server to trust it.
 
-Runs once as a Job of the image, with the standard library and ``openssl`` alone.  Running it again
-changes nothing while the certificate is good.  The key of the authority is thrown away, so that it
-can sign nothing else.
+Runs once as a Job of the image.  Running it again changes nothing while the certificate is good.
+The key of the authority is thrown away, so that it can sign nothing else.
 """
 
 import argparse
 import base64
-import contextlib
 import json
 import ssl
-import subprocess
 import sys
-import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 SERVER: Final = "https://kubernetes.default.svc"
 FILES: Final = ("ca.crt", "tls.crt", "tls.key")
 _BIGGEST: Final = 3 * 1024 * 1024
 _TIMEOUT_S: Final = 15
-_SOON_S: Final = 30 * 24 * 3600
+_SOON: Final = timedelta(days=30)
+_SKEW: Final = timedelta(minutes=5)
+"""How far clocks of other machines may lag behind."""
 _WEBHOOKS: Final = "/apis/admissionregistration.k8s.io/v1"
 
 Manifest = dict[str, Any]
@@ -76,20 +81,6 @@ class Server:
         return found
 
 
-def _openssl(*arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(  # noqa: S603
-        ["openssl", *map(str, arguments)],  # noqa: S607
-        check=False,
-        capture_output=True,
-    )
-
-
-def _must(*arguments: str | Path) -> None:
-    done = _openssl(*arguments)
-    if done.returncode:
-        raise SystemExit(f"openssl {arguments[0]} failed: {done.stderr.decode().strip()}")
-
-
 def hosts(service: str, namespace: str) -> list[str]:
     """Give the names the API server may call the service by."""
     return [service, f"{service}.{namespace}", f"{service}.{namespace}.svc"]
@@ -97,59 +88,120 @@ def hosts(service: str, namespace: str) -> list[str]:
 
 def make(names: Sequence[str], days: int) -> dict[str, bytes]:
     """Make an authority, and a certificate for these names signed by it."""
-    with tempfile.TemporaryDirectory() as folder:
-        here = Path(folder)
-        key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-        settings = (
-            "[req]\ndistinguished_name=name\nprompt=no\n"
-            f"[name]\nCN={names[-1]}\n"
-            "[authority]\nbasicConstraints=critical,CA:TRUE,pathlen:0\n"
-            "keyUsage=critical,keyCertSign\nsubjectKeyIdentifier=hash\n"
-            "[server]\nbasicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n"
-            "extendedKeyUsage=serverAuth\n"
-            f"subjectAltName={','.join(f'DNS:{name}' for name in names)}\n"
+    authority_key, server_key = new_key(), new_key()
+    authority = issue(common_name("pumice-admission"), authority_key, days=days)
+    hosts = x509.SubjectAlternativeName([x509.DNSName(name) for name in names])
+    signer = (authority, authority_key)
+    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+    server = issue(
+        common_name(names[-1]), server_key, days=days, signer=signer, extensions=(usage, hosts)
+    )
+    files = (certificate_pem(authority), certificate_pem(server), key_pem(server_key))
+    return dict(zip(FILES, files, strict=True))
+
+
+def new_key() -> ec.EllipticCurvePrivateKey:
+    """Make a key on the curve P-256."""
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def common_name(name: str, groups: Sequence[str] = ()) -> x509.Name:
+    """Return the subject of a certificate: a name, and groups of a Kubernetes user."""
+    organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def issue(
+    subject: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    *,
+    days: int,
+    signer: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None = None,
+    extensions: Sequence[x509.ExtensionType] = (),
+) -> x509.Certificate:
+    """Sign a certificate; without a signer it is an authority that signs itself."""
+    now = datetime.now(UTC)
+    signs = signer is None
+    issuer, signing_key = (subject, key) if signer is None else (signer[0].subject, signer[1])
+    builder = (
+        x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - _SKEW)
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.BasicConstraints(signs, 0 if signs else None), critical=True)
+        .add_extension(_usage(signs=signs), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signing_key.public_key()),
+            critical=False,
         )
-        (here / "settings").write_text(settings, encoding="utf-8")
-        setup = ("-config", here / "settings")
-        age = ("-days", str(days), "-sha256")
-        authority = (
-            "-keyout",
-            here / "ca.key",
-            "-out",
-            here / "ca.crt",
-            "-extensions",
-            "authority",
-        )
-        _must("req", "-x509", *key, *setup, *age, *authority)
-        _must("req", "-new", *key, *setup, "-keyout", here / "tls.key", "-out", here / "request")
-        signed = ("-in", here / "request", "-out", here / "tls.crt", *age)
-        signer = ("-CA", here / "ca.crt", "-CAkey", here / "ca.key", "-CAcreateserial")
-        _must(
-            "x509", "-req", *signed, *signer, "-extfile", here / "settings", "-extensions", "server"
-        )
-        return {name: (here / name).read_bytes() for name in FILES}
+    )
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
+    return builder.sign(signing_key, hashes.SHA256())
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs,
+        key_cert_sign=signs,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def certificate_pem(certificate: x509.Certificate) -> bytes:
+    """Return a certificate as a file holds it."""
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """Return a private key as a file holds it."""
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
 
 
 def good(files: Mapping[str, bytes], host: str) -> bool:
-    """Say whether a certificate is whole, for this host, and valid for a month to come."""
+    """Return whether a certificate is whole, for this host, and valid for a month to come."""
     if not all(files.get(name) for name in FILES):
         return False
-    with tempfile.TemporaryDirectory() as folder:
-        here = Path(folder)
-        for name in FILES:
-            (here / name).write_bytes(files[name])
-        trusted = ("-CAfile", here / "ca.crt", "-verify_hostname", host, here / "tls.crt")
-        lasting = ("-checkend", str(_SOON_S), "-noout", "-in", here / "tls.crt")
-        fits = False
-        with contextlib.suppress(ssl.SSLError):
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(here / "tls.crt", here / "tls.key")
-            fits = True
-        return (
-            fits
-            and _openssl("verify", *trusted).returncode == 0
-            and _openssl("x509", *lasting).returncode == 0
-        )
+    try:
+        authorities = x509.load_pem_x509_certificates(files["ca.crt"])
+        server = x509.load_pem_x509_certificate(files["tls.crt"])
+        key = serialization.load_pem_private_key(files["tls.key"], None)
+        fits = key.public_key() == server.public_key()
+        return fits and _names(server, host) and any(_signed(server, one) for one in authorities)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return False
+
+
+def _names(server: x509.Certificate, host: str) -> bool:
+    try:
+        names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return False
+    wildcard = f"*.{host.partition('.')[2]}"
+    return not {host, wildcard}.isdisjoint(names.get_values_for_type(x509.DNSName))
+
+
+def _signed(server: x509.Certificate, authority: x509.Certificate) -> bool:
+    """Return whether an authority signed a certificate, and both are valid for a month to come."""
+    now = datetime.now(UTC)
+    try:
+        server.verify_directly_issued_by(authority)
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return all(
+        one.not_valid_before_utc <= now and one.not_valid_after_utc > now + _SOON
+        for one in (server, authority)
+    )
 
 
 def ensure_secret(server: Server, namespace: str, name: str, service: str, days: int) -> bytes:

@@ -1,224 +1,142 @@
-"""The custom resources: Volcano's groups, versions, names and fields, in schemas of our own.
+"""The custom resources: Volcano's groups, versions, names and fields.
 
-``python -m deploy.build`` writes them to ``deploy/crds``.
+The fields are those that ``pumice.api.schema`` declares.  Pod templates are held loosely: what is
+named here is checked, everything else passes through to the pod, whatever the version of
+Kubernetes knows.  ``python -m deploy.build`` writes the definitions to ``deploy/crds``.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
-from deploy import jobs, scheduling
-from deploy.schema import Schema, fields, text, texts
+from deploy.schema import openapi
+from pumice.api.kinds import BUILT_IN, Kind, Manifest
+from pumice.api.schema.build import SchemaBuilder
 
-Manifest = dict[str, Any]
+_CHECKED: Final[Mapping[str, str]] = {
+    "meta.ObjectMeta": "annotations finalizers labels name namespace",
+    "v1.PodTemplateSpec": "metadata spec",
+    "v1.PodSpec": "containers initContainers nodeSelector priorityClassName restartPolicy "
+    "schedulerName",
+    "v1.Container": "args command env image name! resources",
+    "v1.EnvVar": "name! value",
+    "v1.ResourceRequirements": "limits requests",
+    "v1.PersistentVolumeClaimSpec": "accessModes resources selector storageClassName volumeMode "
+    "volumeName",
+    "v1.VolumeResourceRequirements": "limits requests",
+}
+"""What is checked of Kubernetes' own structs."""
+_SCHEMAS: Final = SchemaBuilder(_CHECKED)
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One custom resource definition."""
+    """One custom resource definition, and the columns that kubectl shows."""
 
-    group: str
-    version: str
-    kind: str
-    plural: str
-    says: str
-    parts: Mapping[str, Schema]
-    short: tuple[str, ...] = ()
-    scope: str = "Namespaced"
-    status: bool = True
-    """Whether status is a subresource of its own."""
+    kind: Kind
     columns: tuple[Manifest, ...] = ()
-    required: tuple[str, ...] = field(default=())
 
     @property
-    def name(self) -> str:
-        """The definition's name."""
-        return f"{self.plural}.{self.group}"
+    def file_name(self) -> str:
+        """The name of its file."""
+        return f"{self.kind.group}_{self.kind.plural}.yaml"
 
     def manifest(self) -> Manifest:
-        """Give the definition."""
-        head = {
-            "apiVersion": text("Version of the API."),
-            "kind": text("Kind of the object."),
-            "metadata": {"type": "object"},
-        }
+        """Return the definition."""
+        kind = self.kind
         version: Manifest = {
-            "name": self.version,
+            "name": kind.version,
             "served": True,
             "storage": True,
-            "schema": {
-                "openAPIV3Schema": fields(self.says, {**head, **self.parts}, *self.required)
-            },
+            "schema": {"openAPIV3Schema": openapi(_SCHEMAS.of_kind(kind.name))},
         }
-        if self.status:
+        if kind.has_status:
             version["subresources"] = {"status": {}}
         if self.columns:
             version["additionalPrinterColumns"] = [*self.columns]
-        names: Manifest = {
-            "kind": self.kind,
-            "listKind": f"{self.kind}List",
-            "plural": self.plural,
-            "singular": self.kind.lower(),
-        }
-        if self.short:
-            names["shortNames"] = [*self.short]
         return {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
             "metadata": {
-                "name": self.name,
+                "name": f"{kind.plural}.{kind.group}",
                 "annotations": {"helm.sh/resource-policy": "keep"},
             },
             "spec": {
-                "group": self.group,
-                "names": names,
-                "scope": self.scope,
+                "group": kind.group,
+                "names": self._names(),
+                "scope": "Namespaced" if kind.namespaced else "Cluster",
                 "versions": [version],
             },
         }
+
+    def _names(self) -> Manifest:
+        names: Manifest = {
+            "kind": self.kind.kind,
+            "listKind": f"{self.kind.kind}List",
+            "plural": self.kind.plural,
+            "singular": self.kind.singular,
+        }
+        return {**names, "shortNames": [*self.kind.short_names]} if self.kind.short_names else names
 
 
 def _column(title: str, path: str, kind: str = "string", **more: Any) -> Manifest:
     return {"name": title, "jsonPath": path, "type": kind, **more}
 
 
-_AGE: Final = _column("AGE", ".metadata.creationTimestamp", "date")
+_CREATED: Final = ".metadata.creationTimestamp"
+_AGE: Final = _column("AGE", _CREATED, "date")
 _QUEUE: Final = _column("QUEUE", ".spec.queue", priority=1)
-
-
-_BATCH: Final = ("batch.volcano.sh", "v1alpha1")
-_FLOW: Final = ("flow.volcano.sh", "v1alpha1")
-_SCHEDULING: Final = ("scheduling.volcano.sh", "v1beta1")
-
-RESOURCES: Final[tuple[Resource, ...]] = (
-    Resource(
-        *_BATCH,
-        "CronJob",
-        "cronjobs",
-        "Starts Volcano jobs by the clock.",
-        {"spec": jobs.cron_spec(), "status": jobs.cron_status()},
-        short=("cronvcjob", "cronvj"),
+_COLUMNS: Final[Mapping[str, tuple[Manifest, ...]]] = {
+    "Job.batch.volcano.sh": (
+        _column("STATUS", ".status.state.phase"),
+        _column("minAvailable", ".status.minAvailable", "integer"),
+        _column("RUNNINGS", ".status.running", "integer"),
+        _AGE,
+        _QUEUE,
     ),
-    Resource(
-        *_BATCH,
-        "Job",
-        "jobs",
-        "A batch job: tasks whose pods are scheduled together.",
-        {"spec": jobs.job_spec("What to run."), "status": jobs.job_status()},
-        short=("vcjob", "vj"),
-        columns=(
-            _column("STATUS", ".status.state.phase"),
-            _column("minAvailable", ".status.minAvailable", "integer"),
-            _column("RUNNINGS", ".status.running", "integer"),
-            _AGE,
-            _QUEUE,
-        ),
+    "JobFlow.flow.volcano.sh": (
+        _column("Status", ".status.state.phase"),
+        _column("Age", _CREATED, "date"),
     ),
-    Resource(
-        "bus.volcano.sh",
-        "v1alpha1",
-        "Command",
-        "commands",
-        "An order to a job or a queue; it is deleted when it is heeded.",
-        scheduling.command_parts(),
-        status=False,
+    "PodGroup.scheduling.volcano.sh": (
+        _column("STATUS", ".status.phase"),
+        _column("minMember", ".spec.minMember", "integer"),
+        _column("RUNNINGS", ".status.running", "integer"),
+        _AGE,
+        _QUEUE,
     ),
-    Resource(
+    "Queue.scheduling.volcano.sh": (_column("PARENT", ".spec.parent"),),
+    "NodeShard.shard.volcano.sh": (_AGE,),
+    "HyperNode.topology.volcano.sh": (
+        _column("Tier", ".spec.tier"),
+        _column("TierName", ".spec.tierName"),
+        _column("NodeCount", ".status.nodeCount", "integer"),
+        _column("Age", _CREATED, "date"),
+    ),
+}
+_UNREAD: Final = (
+    Kind(
         "config.volcano.sh",
         "v1alpha1",
         "ColocationConfiguration",
         "colocationconfigurations",
-        "Service on shared nodes; kept for Volcano's node agent, Pumice does not read it.",
-        scheduling.colocation_parts(),
-        required=("spec",),
+        has_status=True,
     ),
-    Resource(
-        *_FLOW,
-        "JobFlow",
-        "jobflows",
-        "Jobs that are started one after another.",
-        {"spec": jobs.flow_spec(), "status": jobs.flow_status()},
-        short=("jf",),
-        columns=(
-            _column("Status", ".status.state.phase"),
-            _column("Age", ".metadata.creationTimestamp", "date"),
-        ),
-    ),
-    Resource(
-        *_FLOW,
-        "JobTemplate",
-        "jobtemplates",
-        "What the jobs of a flow are made from.",
-        {
-            "spec": jobs.job_spec("The jobs' specification."),
-            "status": fields("Who uses it.", {"jobDependsOnList": texts("Jobs made from it.")}),
-        },
-        short=("jt",),
-    ),
-    Resource(
-        "nodeinfo.volcano.sh",
-        "v1alpha1",
-        "Numatopology",
-        "numatopologies",
-        "The NUMA nodes of a node; its name is the node's.",
-        {"spec": scheduling.numatopology_spec()},
-        short=("numatopo",),
-        scope="Cluster",
-        status=False,
-    ),
-    Resource(
-        *_SCHEDULING,
-        "PodGroup",
-        "podgroups",
-        "A gang: pods that are scheduled together.",
-        {"spec": scheduling.podgroup_spec(), "status": scheduling.podgroup_status()},
-        short=("pg", "podgroup-v1beta1"),
-        status=False,
-        columns=(
-            _column("STATUS", ".status.phase"),
-            _column("minMember", ".spec.minMember", "integer"),
-            _column("RUNNINGS", ".status.running", "integer"),
-            _AGE,
-            _QUEUE,
-        ),
-    ),
-    Resource(
-        *_SCHEDULING,
-        "Queue",
-        "queues",
-        "Where gangs wait and what they share.",
-        {"spec": scheduling.queue_spec(), "status": scheduling.queue_status()},
-        short=("q", "queue-v1beta1"),
-        scope="Cluster",
-        columns=(_column("PARENT", ".spec.parent"),),
-    ),
-    Resource(
+    Kind(
         "shard.volcano.sh",
         "v1alpha1",
         "NodeShard",
         "nodeshards",
-        "Nodes of one of several schedulers; kept for Volcano, Pumice does not read it.",
-        scheduling.shard_parts(),
-        short=("nsh",),
-        scope="Cluster",
-        columns=(_AGE,),
-        required=("spec",),
+        ("nsh",),
+        namespaced=False,
+        has_status=True,
     ),
-    Resource(
-        "topology.volcano.sh",
-        "v1alpha1",
-        "HyperNode",
-        "hypernodes",
-        "A part of the network: nodes, or smaller parts, that lie close to each other.",
-        {"spec": scheduling.hypernode_spec(), "status": scheduling.hypernode_status()},
-        short=("hn",),
-        scope="Cluster",
-        columns=(
-            _column("Tier", ".spec.tier"),
-            _column("TierName", ".spec.tierName"),
-            _column("NodeCount", ".status.nodeCount", "integer"),
-            _column("Age", ".metadata.creationTimestamp", "date"),
-        ),
-    ),
+)
+"""Kinds of Volcano that Pumice does not read."""
+_OURS: Final = [kind for kind in BUILT_IN if kind.group.endswith(".volcano.sh")]
+
+RESOURCES: Final = tuple(
+    Resource(kind, _COLUMNS.get(kind.name, ()))
+    for kind in sorted((*_OURS, *_UNREAD), key=lambda one: (one.group, one.plural))
 )
 """Every definition, in the order of their names."""

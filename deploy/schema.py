@@ -1,143 +1,65 @@
-"""Words to write structural schemas with: each gives one node of an OpenAPI v3 schema.
+"""Writes schemas as the API server reads them: structural OpenAPI v3, fields sorted by name."""
 
-Used by the modules that describe the custom resources.  Knows Kubernetes, nothing of Volcano.
-"""
+from itertools import combinations
+from typing import Any
 
-from collections.abc import Mapping
-from typing import Any, Final
+from pumice.api.schema.build import EXCLUSIVE, Node
 
 Schema = dict[str, Any]
 
-LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-DNS_LABEL: Final = f"^{LABEL}$"
-DNS_NAME: Final = rf"^{LABEL}(\.{LABEL})*$"
-_NUMBER: Final = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
-QUANTITY: Final = rf"^[+-]?{_NUMBER}([KMGTPE]i|[numkMGTPE]|[eE][+-]?{_NUMBER})?$"
+
+def openapi(node: Node) -> Schema:
+    """Return one place of a schema and all below it."""
+    schema: Schema = {"description": node.description} if node.description else {}
+    if node.int_or_string:
+        either = [{"type": "integer"}, {"type": "string"}]
+        return {**schema, "anyOf": either, **_limits(node), "x-kubernetes-int-or-string": True}
+    schema["type"] = node.type
+    if node.properties is not None:
+        schema["properties"] = {
+            key: openapi(node.properties[key]) for key in sorted(node.properties)
+        }
+    if node.values is not None:
+        schema["additionalProperties"] = openapi(node.values)
+    if node.items is not None:
+        schema["items"] = openapi(node.items)
+    return {**schema, **_limits(node), **_extensions(node)}
 
 
-def _said(says: str, schema: Schema) -> Schema:
-    return {"description": says, **schema} if says else schema
-
-
-def text(says: str = "", **limits: Any) -> Schema:
-    """Give a string."""
-    return _said(says, {"type": "string", **limits})
-
-
-def name(says: str = "", *, longest: int = 253, **limits: Any) -> Schema:
-    """Give a string that names an object."""
-    return text(says, maxLength=longest, pattern=DNS_NAME, **limits)
-
-
-def one_of(says: str, *values: str, **limits: Any) -> Schema:
-    """Give a string out of a closed list."""
-    return text(says, enum=[*values], **limits)
-
-
-def moment(says: str = "") -> Schema:
-    """Give a point in time."""
-    return text(says, format="date-time")
-
-
-def number(says: str = "", *, wide: bool = False, **limits: Any) -> Schema:
-    """Give an integer of 32 bits, or of 64 if it is wide."""
-    return _said(says, {"type": "integer", "format": "int64" if wide else "int32", **limits})
-
-
-def count(says: str = "", **limits: Any) -> Schema:
-    """Give an integer of 32 bits that is not negative."""
-    return number(says, **{"minimum": 0, **limits})
-
-
-def index(says: str = "", **limits: Any) -> Schema:
-    """Give an integer without a stated width, as Go's ``int`` has none."""
-    return _said(says, {"type": "integer", **limits})
-
-
-def flag(says: str = "", **limits: Any) -> Schema:
-    """Give true or false."""
-    return _said(says, {"type": "boolean", **limits})
-
-
-def quantity(says: str = "") -> Schema:
-    """Give an amount of a resource: 2, "500m", "1Gi"."""
-    schema = {
-        "anyOf": [{"type": "integer"}, {"type": "string"}],
-        "pattern": QUANTITY,
-        "x-kubernetes-int-or-string": True,
+def _limits(node: Node) -> Schema:
+    limits = {
+        "required": list(node.required) or None,
+        "format": node.format or None,
+        "enum": list(node.enum) or None,
+        "minimum": node.minimum,
+        "maximum": node.maximum,
+        "minItems": node.min_items,
+        "minLength": node.min_length,
+        "maxLength": node.max_length,
+        "pattern": node.pattern or None,
     }
-    return _said(says, schema)
+    given = {key: limit for key, limit in limits.items() if limit is not None}
+    return {**given, "default": node.default} if node.has_default else given
 
 
-def several(says: str, of: Schema, **limits: Any) -> Schema:
-    """Give a list."""
-    return _said(says, {"type": "array", "items": of, **limits})
+def _extensions(node: Node) -> Schema:
+    extensions: Schema = {}
+    if node.keeps_unknown:
+        extensions["preserve-unknown-fields"] = True
+    if node.atomic:
+        extensions["list-type" if node.type == "array" else "map-type"] = "atomic"
+    if node.keys:
+        extensions |= {"list-type": "map", "list-map-keys": list(node.keys)}
+    if node.exclusive:
+        extensions["validations"] = _exactly_one(node)
+    return {f"x-kubernetes-{key}": content for key, content in extensions.items()}
 
 
-def texts(says: str = "") -> Schema:
-    """Give a list of strings."""
-    return several(says, text())
-
-
-def by_name(says: str, of: Schema) -> Schema:
-    """Give a mapping with free keys."""
-    return _said(says, {"type": "object", "additionalProperties": of})
-
-
-def amounts(says: str) -> Schema:
-    """Give amounts by the name of a resource."""
-    return by_name(says, quantity())
-
-
-def fields(says: str, parts: Mapping[str, Schema], *required: str, **more: Any) -> Schema:
-    """Give an object of known fields; others are dropped by the API server."""
-    schema: Schema = {"type": "object", "properties": dict(parts)}
-    if required:
-        schema["required"] = sorted(required)
-    return _said(says, {**schema, **more})
-
-
-def loose(says: str, parts: Mapping[str, Schema] | None = None, *required: str) -> Schema:
-    """Give an object whose known fields are checked and whose other fields are kept."""
-    more = {"x-kubernetes-preserve-unknown-fields": True}
-    if parts:
-        return fields(says, parts, *required, **more)
-    return _said(says, {"type": "object", **more})
-
-
-def label_selector(says: str) -> Schema:
-    """Give a selector of objects by their labels."""
-    expression = fields(
-        "",
-        {"key": text(), "operator": text(), "values": _atomic(texts())},
-        "key",
-        "operator",
-    )
-    parts = {
-        "matchExpressions": _atomic(several("All of these must hold.", expression)),
-        "matchLabels": by_name("All of these labels must be there.", text()),
-    }
-    return fields(says, parts, **{"x-kubernetes-map-type": "atomic"})
-
-
-def conditions(says: str, **more: Any) -> Schema:
-    """Give the list of conditions that Kubernetes' conventions describe."""
-    parts = {
-        "lastTransitionTime": moment(),
-        "message": text(maxLength=32768),
-        "observedGeneration": number(wide=True, minimum=0),
-        "reason": text(
-            minLength=1, maxLength=1024, pattern="^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
-        ),
-        "status": one_of("", "True", "False", "Unknown"),
-        "type": text(
-            maxLength=316,
-            pattern=rf"^({LABEL}(\.{LABEL})*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
-        ),
-    }
-    required = ("lastTransitionTime", "message", "reason", "status", "type")
-    return several(says, fields("", parts, *required), **more)
-
-
-def _atomic(schema: Schema) -> Schema:
-    return {**schema, "x-kubernetes-list-type": "atomic"}
+def _exactly_one(node: Node) -> list[Schema]:
+    """Write in CEL that exactly one property is given."""
+    given = [f"has(self.{key})" for key in sorted(node.properties or {})]
+    pairs = [f"!({one} && {other})" for one, other in combinations(given, 2)]
+    rules = (" || ".join(given), " && ".join(pairs))
+    return [
+        {"rule": rule, "message": message} for rule, message in zip(rules, EXCLUSIVE, strict=True)
+    ]

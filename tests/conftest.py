@@ -1,11 +1,15 @@
 """Settings for all tests: the same hypothesis examples everywhere, tables checked all along."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from hypothesis import Phase, settings
 
 from pumice.core.consistency import check
 from pumice.core.snapshot import Snapshot
 from pumice.framework.session import Session
+from tests import checking
 
 settings.register_profile(
     "pumice",
@@ -16,32 +20,29 @@ settings.register_profile(
 )
 settings.load_profile("pumice")
 
-pytest.unchecked = False
-"""Set where checking would be what is timed."""
 
-
-def _open(open_session):
-    def checked(self, snapshot, *args, **kwargs):
-        if not pytest.unchecked:
+def _open(open_session: Any) -> Any:
+    def checked(self: Any, snapshot: Any, *args: Any, **kwargs: Any) -> None:
+        if checking.enabled:
             check(snapshot)
         open_session(self, snapshot, *args, **kwargs)
 
     return checked
 
 
-def _release(release_session):
-    def checked(self):
-        if not pytest.unchecked:
+def _release(release_session: Any) -> Any:
+    def checked(self: Any) -> None:
+        if checking.enabled:
             check(self)
         release_session(self)
-        if not pytest.unchecked:
+        if checking.enabled:
             check(self)
 
     return checked
 
 
 @pytest.fixture(autouse=True, scope="session")
-def tables_agree_around_every_session():
+def tables_agree_around_every_session() -> Iterator[Any]:
     """Check a snapshot before a session, after its actions, and once it is released."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Session, "__init__", _open(Session.__init__))

@@ -25,7 +25,7 @@ _SEVERITY: Final = {
 
 
 class _Verbosity:
-    """How much is told: one level for all, others for modules by pattern."""
+    """How much is logged: one level for all, others for modules by pattern."""
 
     def __init__(self) -> None:
         self.level = 0
@@ -52,7 +52,7 @@ class Logger:
         self._level = level
 
     def v(self, level: int) -> "Logger":
-        """Give this logger for lines that are only wanted from a verbosity on."""
+        """Return this logger for lines that are only wanted from a verbosity on."""
         return Logger(self._logger, level)
 
     @property
@@ -61,21 +61,21 @@ class Logger:
         return self._level <= _VERBOSITY.of(self._logger.name)
 
     def info(self, message: str, **values: object) -> None:
-        """Tell something that is as it should be."""
+        """Log something that is as it should be."""
         if self.enabled:
             self._logger.info(message, extra={"values": values}, stacklevel=2)
 
     def warning(self, message: str, **values: object) -> None:
-        """Tell something that somebody should look at."""
+        """Log something that somebody should look at."""
         self._logger.warning(message, extra={"values": values}, stacklevel=2)
 
     def error(self, message: str, **values: object) -> None:
-        """Tell something that went wrong; an exception goes in as ``error``."""
+        """Log something that went wrong; an exception goes in as ``error``."""
         self._logger.error(message, extra={"values": values}, stacklevel=2)
 
 
 def get(name: str) -> Logger:
-    """Give the logger of a part of the program, such as ``scheduler``."""
+    """Return the logger of a part of the program, such as ``scheduler``."""
     return Logger(logging.getLogger(f"{_ROOT}.{name}"))
 
 
@@ -137,7 +137,7 @@ def _show(value: object) -> str:
 
 
 def set_verbosity(level: int, vmodule: Mapping[str, int] | None = None) -> None:
-    """Say how much is told from now on; ``vmodule`` maps patterns of module names to levels."""
+    """Set how much is logged from now on; ``vmodule`` maps patterns of module names to levels."""
     _VERBOSITY.level = level
     _VERBOSITY.modules = dict(vmodule or {})
 

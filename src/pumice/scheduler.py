@@ -1,9 +1,8 @@
 """The loop: snapshot, session, actions, outcome.  The only place that sees both sides."""
 
-import importlib
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,10 @@ from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.errors import ConfError
 from pumice.framework.close_session import close_session
+from pumice.framework.dispatch import Enabled
 from pumice.framework.placing import Placing
 from pumice.framework.plugin import Plugin
-from pumice.framework.registry import build_tiers, check_conf, installed_plugins
+from pumice.framework.registry import build_tiers, check_conf, known_plugins
 from pumice.framework.session import Session
 from pumice.plugins import builtin_plugins
 
@@ -27,20 +27,28 @@ log = logging.getLogger(__name__)
 
 def connect_extender(url_prefix: str, timeout_s: float) -> Any:
     """Make a client for an extender; what it needs is loaded only if one is configured."""
-    module = importlib.import_module("pumice.cluster.extender_http")
-    return module.HttpExtender(url_prefix, timeout_s)
+    from pumice.cluster.extender_http import HttpExtender  # noqa: PLC0415
+
+    return HttpExtender(url_prefix, timeout_s)
 
 
-class Observer(Protocol):
-    """Looks at a session without touching it; what it wants to keep it must copy.
+class Observer:
+    """Looks at a cycle without touching it; what it wants to keep it must copy.
 
-    One that also has ``acted`` is told the name of each action when it is done; one that has
-    ``plugged``, each plugin's name when it is done with "OnSessionOpen" or "OnSessionClose", and no
-    name when they begin.
+    A subclass overrides what it wants to see.
     """
+
+    def synced(self) -> None:
+        """See that the snapshot is up to date and the session about to open."""
 
     def opened(self, ssn: Session) -> None:
         """Look before the first action."""
+
+    def plugin_done(self, plugin: str, when: str) -> None:
+        """See a plugin done with "OnSessionOpen" or "OnSessionClose"; no name when they begin."""
+
+    def action_done(self, action: str) -> None:
+        """See an action done."""
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         """Look once all is decided, before it is taken off the snapshot again."""
@@ -62,7 +70,7 @@ class Scheduler:
     ) -> None:
         self.conf = conf
         self.seed = seed
-        self._plugins = {**builtin_plugins(), **installed_plugins(), **(plugins or {})}
+        self._plugins = known_plugins(builtin_plugins(), plugins or {})
         self._memory: dict[str, Any] = {}
         self._services = {"extender": connect_extender, **(services or {})}
         problems = check_conf(conf, self._plugins, ACTIONS)
@@ -72,6 +80,10 @@ class Scheduler:
         self.ignored: list[Problem] = problems
         for problem in problems:
             log.warning("configuration: %s", problem)
+
+    def tiers(self) -> list[list[Enabled]]:
+        """Make a fresh instance of every configured plugin, tier by tier."""
+        return build_tiers(self.conf, self._plugins)[0]
 
     def cycle(
         self,
@@ -96,7 +108,7 @@ class Scheduler:
 
         With ``only_changes`` pod groups whose status stays as it is are not reported.
         """
-        tiers, _ = build_tiers(self.conf, self._plugins)
+        tiers = self.tiers()
         try:
             with np.errstate(all="ignore"):
                 session = Session(
@@ -111,18 +123,15 @@ class Scheduler:
                     metrics=self.conf.metrics,
                     services=self._services,
                     placing=self.placing,
-                    plugged=getattr(observer, "plugged", None),
+                    plugged=None if observer is None else observer.plugin_done,
                 )
-                if observer is not None:
-                    observer.opened(session)
-                acted = getattr(observer, "acted", None)
+                watching = observer or Observer()
+                watching.opened(session)
                 for action in self.conf.actions:
                     ACTIONS[action](session)
-                    if acted is not None:
-                        acted(action)
+                    watching.action_done(action)
                 decisions = close_session(session, only_changes=only_changes)
-                if observer is not None:
-                    observer.decided(session, decisions)
+                watching.decided(session, decisions)
                 return decisions
         finally:
             snapshot.release_session()  # also after a failure: the next cycle starts clean

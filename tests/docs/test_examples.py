@@ -10,8 +10,10 @@ import inspect
 import re
 import shlex
 import shutil
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -49,12 +51,12 @@ class Block:
     text: str
 
     @property
-    def id(self):
+    def id(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
 
 @cache
-def blocks_of(page):
+def blocks_of(page: Any) -> Any:
     text = page.read_text(encoding="utf-8")
     return [
         Block(page, text.count("\n", 0, match.start()) + 1, tuple(match[2].split()), match[3])
@@ -62,13 +64,13 @@ def blocks_of(page):
     ]
 
 
-def blocks(*words):
+def blocks(*words: Any) -> Any:
     """List the blocks of all pages whose fence begins with these words."""
     return [b for page in PAGES for b in blocks_of(page) if b.words[: len(words)] == words]
 
 
 @cache
-def scenarios_of(page):
+def scenarios_of(page: Any) -> Any:
     found = []
     for block in blocks_of(page):
         if block.words[:1] == ("yaml",):
@@ -83,11 +85,11 @@ PLUGIN_PAGES = [DOCS / "plugins" / f"{name}.md" for name in sorted(PLUGINS)]
 ACTION_PAGES = [DOCS / "actions" / f"{name}.md" for name in ACTIONS]
 
 
-def by_name(page):
+def by_name(page: Any) -> Any:
     return page.stem
 
 
-def rows_below(page, heading):
+def rows_below(page: Any, heading: Any) -> Any:
     """Give the cells of the first table below a heading, its two first lines left out."""
     text = page.read_text(encoding="utf-8")
     match = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
@@ -100,20 +102,20 @@ def rows_below(page, heading):
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: str(scenario.path))
-def test_a_scenario_holds_whatever_the_seed(scenario):
+def test_a_scenario_holds_whatever_the_seed(scenario: Any) -> None:
     for seed in SEEDS:
         played = dataclasses.replace(scenario, seed=seed)
         assert check(played, default_scheduler, CompareOptions(messages=True, nominated=True)) == []
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: str(scenario.path))
-def test_a_scenario_expects_something_to_happen(scenario):
+def test_a_scenario_expects_something_to_happen(scenario: Any) -> None:
     decisive = {"binds", "evictions", "pipelined", "podGroups", "boundPerPodGroup", "phases"}
     assert any(record.get(key) for record in scenario.expect for key in decisive)
 
 
 @pytest.mark.parametrize("page", PLUGIN_PAGES, ids=by_name)
-def test_the_example_of_a_plugin_does_not_hold_without_it(page):
+def test_the_example_of_a_plugin_does_not_hold_without_it(page: Any) -> None:
     if page.stem in WITHOUT_SCENARIO:
         assert scenarios_of(page) == []
         return
@@ -121,24 +123,24 @@ def test_the_example_of_a_plugin_does_not_hold_without_it(page):
 
 
 @pytest.mark.parametrize("page", ACTION_PAGES, ids=by_name)
-def test_the_example_of_an_action_does_not_hold_without_it(page):
+def test_the_example_of_an_action_does_not_hold_without_it(page: Any) -> None:
     assert any(fails(without_action(each, page.stem)) for each in scenarios_of(page))
 
 
-def fails(scenario):
+def fails(scenario: Any) -> Any:
     """Tell whether a scenario breaks with every seed, so that no lucky choice hides it."""
     tries = [dataclasses.replace(scenario, seed=seed) for seed in SEEDS]
     return all(check(each, default_scheduler, CompareOptions()) for each in tries)
 
 
-def without_plugin(scenario, name):
+def without_plugin(scenario: Any, name: Any) -> Any:
     conf = yaml.safe_load(scenario.conf)
     for tier in conf["tiers"]:
         tier["plugins"] = [each for each in tier["plugins"] if each["name"] != name]
     return dataclasses.replace(scenario, conf=yaml.safe_dump(conf))
 
 
-def without_action(scenario, name):
+def without_action(scenario: Any, name: Any) -> Any:
     conf = yaml.safe_load(scenario.conf)
     left = [each for each in re.split(r",\s*", conf["actions"]) if each != name]
     assert left, "an example needs a second action, so that the first can be taken out"
@@ -146,13 +148,15 @@ def without_action(scenario, name):
 
 
 @pytest.mark.parametrize("block", blocks("python", "runnable"), ids=lambda block: block.id)
-def test_a_program_marked_runnable_runs(block, tmp_path, monkeypatch):
+def test_a_program_marked_runnable_runs(
+    block: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     program = compile("\n" * block.line + block.text, str(block.page), "exec")
     exec(program, {"__name__": "example"})  # noqa: S102  our own documentation
 
 
-def commands(block):
+def commands(block: Any) -> Any:
     lines = [line[2:] for line in block.text.splitlines() if line.startswith("$ pumice ")]
     return [shlex.split(line, comments=True)[1:] for line in lines]
 
@@ -160,7 +164,9 @@ def commands(block):
 @pytest.mark.parametrize(
     "block", [b for b in blocks("console") if commands(b)], ids=lambda block: block.id
 )
-def test_a_command_of_the_console_succeeds(block, tmp_path, monkeypatch):
+def test_a_command_of_the_console_succeeds(
+    block: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Files are looked up in a copy of `examples`, so that commands may write."""
     if (ROOT / "examples").is_dir():
         shutil.copytree(ROOT / "examples", tmp_path / "examples")
@@ -170,10 +176,10 @@ def test_a_command_of_the_console_succeeds(block, tmp_path, monkeypatch):
         assert result.exit_code == 0, f"{shlex.join(arguments)}\n{result.output}"
 
 
-def outputs():
+def outputs() -> Iterator[Any]:
     """Pair each block of output with the last command before it."""
     for page in PAGES:
-        last = []
+        last: list[Any] = []
         for block in blocks_of(page):
             last = commands(block)[-1:] if block.words[:1] == ("console",) else last
             if block.words[:2] == ("text", "output"):
@@ -183,7 +189,9 @@ def outputs():
 @pytest.mark.parametrize(
     ("block", "command"), list(outputs()), ids=lambda each: getattr(each, "id", "")
 )
-def test_output_that_is_shown_is_what_the_command_prints(block, command, tmp_path, monkeypatch):
+def test_output_that_is_shown_is_what_the_command_prints(
+    block: Any, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Lines may be wrapped; an ellipsis stands for anything, and so does a line left out."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
@@ -197,7 +205,7 @@ def test_output_that_is_shown_is_what_the_command_prints(block, command, tmp_pat
 
 
 @pytest.mark.parametrize("folder", ["plugins", "actions"])
-def test_every_plugin_and_action_has_a_page_and_a_line_in_the_index(folder):
+def test_every_plugin_and_action_has_a_page_and_a_line_in_the_index(folder: str) -> None:
     names = set(PLUGINS if folder == "plugins" else ACTIONS)
     pages = {page.stem for page in (DOCS / folder).glob("*.md")} - {"README"}
     index = (DOCS / folder / "README.md").read_text(encoding="utf-8")
@@ -207,7 +215,7 @@ def test_every_plugin_and_action_has_a_page_and_a_line_in_the_index(folder):
 
 
 @pytest.mark.parametrize("page", [*PLUGIN_PAGES, *ACTION_PAGES], ids=by_name)
-def test_the_table_of_arguments_is_what_the_code_declares(page):
+def test_the_table_of_arguments_is_what_the_code_declares(page: Any) -> None:
     cls = PLUGINS.get(page.stem) or ACTION_ARGUMENTS.get(page.stem, NoArguments)
     declared = [
         (f"`{row.key}`", row.type, row.default, row.bounds, row.doc.replace("|", "\\|"))
@@ -218,7 +226,7 @@ def test_the_table_of_arguments_is_what_the_code_declares(page):
 
 
 @pytest.mark.parametrize("page", PLUGIN_PAGES, ids=by_name)
-def test_the_table_of_hooks_is_what_the_plugin_implements(page):
+def test_the_table_of_hooks_is_what_the_plugin_implements(page: Any) -> None:
     """All plugins prepare in on_open, so that one is not listed."""
     names = [name for name in HOOKS if implements(PLUGINS[page.stem], name)]
     implemented = [(f"`{name}`", HOOKS[name].volcano) for name in names if name != "on_open"]
@@ -241,7 +249,7 @@ def test_the_table_of_all_hooks_is_what_the_code_declares():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_a_link_to_a_file_or_heading_of_ours_leads_there(page):
+def test_a_link_to_a_file_or_heading_of_ours_leads_there(page: Any) -> None:
     prose = _FENCE.sub("", page.read_text(encoding="utf-8"))
     for target in _LINK.findall(prose):
         if "://" in target:
@@ -253,7 +261,7 @@ def test_a_link_to_a_file_or_heading_of_ours_leads_there(page):
             assert anchor in anchors(there), f"{target}: no such heading"
 
 
-def anchors(page):
+def anchors(page: Any) -> Any:
     prose = _FENCE.sub("", page.read_text(encoding="utf-8"))
     headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings}

@@ -7,8 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+
+from tests.present import present
 
 KUBECTL = shutil.which("kubectl")
 pytestmark = [
@@ -57,17 +61,17 @@ spec:
 class Kubectl:
     """Runs kubectl against one cluster."""
 
-    def __init__(self, home, kubeconfig):
+    def __init__(self, home: Any, kubeconfig: Any) -> None:
         self._env = {**os.environ, "HOME": str(home), "KUBECONFIG": str(kubeconfig)}
 
-    def start(self, *arguments):
+    def start(self, *arguments: Any) -> Any:
         return subprocess.Popen(  # noqa: S603  # a fixed program
-            [KUBECTL, *arguments], env=self._env, text=True, stdout=subprocess.PIPE
+            [present(KUBECTL), *arguments], env=self._env, text=True, stdout=subprocess.PIPE
         )
 
-    def run(self, *arguments, given=None):
+    def run(self, *arguments: Any, given: Any = None) -> Any:
         return subprocess.run(  # noqa: S603  # a fixed program
-            [KUBECTL, *arguments],
+            [present(KUBECTL), *arguments],
             env=self._env,
             input=given,
             text=True,
@@ -76,20 +80,20 @@ class Kubectl:
             check=False,
         )
 
-    def __call__(self, *arguments, given=None):
+    def __call__(self, *arguments: Any, given: Any = None) -> Any:
         done = self.run(*arguments, given=given)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def get(self, *arguments):
+    def get(self, *arguments: Any) -> Any:
         return json.loads(self("get", *arguments, "-o", "json"))
 
-    def wait(self, what, path, value):
+    def wait(self, what: Any, path: Any, value: Any) -> None:
         self("wait", f"--for=jsonpath={{{path}}}={value}", what, "--timeout=20s")
 
 
 @pytest.fixture(scope="module")
-def kubectl(tmp_path_factory):
+def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     home = tmp_path_factory.mktemp("home")
     kubeconfig = home / "kubeconfig"
     command = [sys.executable, "-c", "from pumice.cli.main import main; main()", "up"]
@@ -99,8 +103,10 @@ def kubectl(tmp_path_factory):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    assert select.select([up.stdout], [], [], 60)[0], "pumice up says nothing"
-    assert up.stdout.readline().startswith("cluster at http://127.0.0.1:"), up.stderr.read()
+    assert select.select([present(up.stdout)], [], [], 60)[0], "pumice up says nothing"
+    assert present(up.stdout).readline().startswith("cluster at http://127.0.0.1:"), present(
+        up.stderr
+    ).read()
     yield Kubectl(home, kubeconfig)
     up.send_signal(signal.SIGINT)
     _, said = up.communicate(timeout=30)
@@ -108,11 +114,11 @@ def kubectl(tmp_path_factory):
     assert not kubeconfig.exists()
 
 
-def rows(text):
+def rows(text: Any) -> Any:
     return [line.split() for line in text.splitlines()]
 
 
-def test_nodes_are_shown_described_and_cordoned(kubectl):
+def test_nodes_are_shown_described_and_cordoned(kubectl: Any) -> None:
     header, *nodes = rows(kubectl("get", "nodes"))
     assert header == ["NAME", "STATUS", "ROLES", "AGE", "VERSION"]
     assert [node[:2] for node in nodes] == [["node-1", "Ready"], ["node-2", "Ready"]]
@@ -122,7 +128,7 @@ def test_nodes_are_shown_described_and_cordoned(kubectl):
     kubectl("uncordon", "node-2")
 
 
-def test_a_job_is_applied_runs_and_completes(kubectl):
+def test_a_job_is_applied_runs_and_completes(kubectl: Any) -> None:
     manifest = JOB.format(name="short", seconds=20)
     assert kubectl("apply", "-f", "-", given=manifest) == "job.batch.volcano.sh/short created\n"
     assert kubectl("apply", "-f", "-", given=manifest) == "job.batch.volcano.sh/short configured\n"
@@ -144,7 +150,7 @@ def test_a_job_is_applied_runs_and_completes(kubectl):
     assert kubectl.get("pods", "-l", "volcano.sh/job-name=short")["items"] == []
 
 
-def test_a_job_grows_when_it_is_patched(kubectl):
+def test_a_job_grows_when_it_is_patched(kubectl: Any) -> None:
     kubectl("create", "-f", "-", given=JOB.format(name="grow", seconds=6000))
     step = {"op": "replace", "path": "/spec/tasks/0/replicas", "value": 3}
     kubectl("patch", "vcjob", "grow", "--type=json", "-p", json.dumps([step]))
@@ -154,7 +160,7 @@ def test_a_job_grows_when_it_is_patched(kubectl):
     kubectl("delete", "vcjob", "grow")
 
 
-def test_a_watch_shows_pods_come_and_go(kubectl):
+def test_a_watch_shows_pods_come_and_go(kubectl: Any) -> None:
     watch = kubectl.start("get", "pods", "-w", "--output-watch-events", "-o", "name")
     kubectl("apply", "-f", "-", given=JOB.format(name="seen", seconds=1))
     try:
@@ -167,7 +173,7 @@ def test_a_watch_shows_pods_come_and_go(kubectl):
     kubectl("delete", "vcjob", "seen")
 
 
-def test_queues_are_made_changed_and_deleted(kubectl):
+def test_queues_are_made_changed_and_deleted(kubectl: Any) -> None:
     kubectl("apply", "-f", "-", given=QUEUE)
     kubectl.wait("queue/research", ".status.state", "Open")
     changed = QUEUE.replace("weight: 4", "weight: 7")
@@ -179,7 +185,7 @@ def test_queues_are_made_changed_and_deleted(kubectl):
     assert "NotFound" in kubectl.run("get", "queue", "research").stderr
 
 
-def test_pods_of_a_group_start_together_and_are_evicted_by_a_drain(kubectl):
+def test_pods_of_a_group_start_together_and_are_evicted_by_a_drain(kubectl: Any) -> None:
     kubectl("apply", "-f", "-", given=GROUP)
     kubectl("apply", "-f", "-", given=POD.format(name="one"))
     assert not kubectl.get("pod", "one")["spec"].get("nodeName")
@@ -194,7 +200,7 @@ def test_pods_of_a_group_start_together_and_are_evicted_by_a_drain(kubectl):
     kubectl("delete", "pg", "pair")
 
 
-def test_server_side_apply_and_dry_runs_are_taken(kubectl):
+def test_server_side_apply_and_dry_runs_are_taken(kubectl: Any) -> None:
     assert "serverside-applied" in kubectl("apply", "--server-side", "-f", "-", given=QUEUE)
     kubectl("delete", "queue", "research", "--dry-run=server")
     assert kubectl.get("queue", "research")["spec"]["weight"] == 4
@@ -203,7 +209,7 @@ def test_server_side_apply_and_dry_runs_are_taken(kubectl):
     assert kubectl.run("get", "queue", "research").returncode == 1
 
 
-def test_namespaces_hold_what_is_deleted_with_them(kubectl):
+def test_namespaces_hold_what_is_deleted_with_them(kubectl: Any) -> None:
     kubectl("create", "namespace", "team")
     kubectl("create", "configmap", "notes", "-n", "team", "--from-literal=a=b")
     assert kubectl.get("cm", "notes", "-n", "team")["data"] == {"a": "b"}
@@ -245,7 +251,7 @@ spec:
 """
 
 
-def test_services_budgets_quotas_and_restarts_are_kept_as_users_know_them(kubectl):
+def test_services_budgets_quotas_and_restarts_are_kept_as_users_know_them(kubectl: Any) -> None:
     kubectl("apply", "-f", "-", given=BOOKS)
     kubectl("wait", "-n", "books", "--for=jsonpath={.status.disruptionsAllowed}=0", "pdb/keep")
     (_, front) = rows(kubectl("get", "service", "front", "-n", "books"))
@@ -261,7 +267,7 @@ def test_services_budgets_quotas_and_restarts_are_kept_as_users_know_them(kubect
     kubectl("delete", "namespace", "books", "--wait=false")
 
 
-def test_the_configuration_is_a_config_map_that_can_be_edited(kubectl):
+def test_the_configuration_is_a_config_map_that_can_be_edited(kubectl: Any) -> None:
     place = ("configmap", "volcano-scheduler-configmap", "-n", "volcano-system")
     before = kubectl.get(*place)["data"]["volcano-scheduler.conf"]
     assert before.startswith('actions: "enqueue, allocate, backfill"')
@@ -271,7 +277,7 @@ def test_the_configuration_is_a_config_map_that_can_be_edited(kubectl):
     kubectl("wait", "-n", "volcano-system", *reason)
 
 
-def test_what_a_simulated_pod_cannot_do_is_said(kubectl):
+def test_what_a_simulated_pod_cannot_do_is_said(kubectl: Any) -> None:
     kubectl("apply", "-f", "-", given=POD.format(name="mute"))
     assert "run nothing" in kubectl.run("logs", "mute").stderr
     kubectl("delete", "pod", "mute")

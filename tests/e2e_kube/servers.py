@@ -13,6 +13,7 @@ from tests.e2e_kube.controlplane.plane import ControlPlane
 from tests.e2e_kube.controlplane.processes import Process, free_ports
 from tests.e2e_kube.install import HOME
 from tests.e2e_kube.waiting import until
+from tests.present import present
 
 _ACCOUNTS: Final = {
     "scheduler": "volcano-scheduler",
@@ -117,7 +118,7 @@ class Servers:
         """Wait until one has ended by itself; gives the exit code."""
         code = until("ended", lambda: server.process.exit_code, lambda code: code is not None)
         self.running.remove(server)
-        return code
+        return present(code)
 
     def kill(self, server: Server) -> None:
         """End one with SIGKILL."""

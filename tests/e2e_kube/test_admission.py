@@ -1,5 +1,7 @@
 """Admission on a real API server: what users read when an object is refused, what is filled in."""
 
+from typing import Any
+
 import pytest
 
 from pumice.testing.builders import pod_group
@@ -9,7 +11,7 @@ from tests.e2e_kube.space import job
 pytestmark = pytest.mark.usefixtures("webhooks", "default_scheduler")
 
 
-def test_a_bad_job_is_refused_with_a_readable_message(space):
+def test_a_bad_job_is_refused_with_a_readable_message(space: Any) -> None:
     said = space.kubectl.refuses(job("bad", replicas=1, min_available=3))
     assert "admission webhook" in said
     assert "job 'minAvailable' should not be greater than total replicas in tasks" in said
@@ -21,14 +23,14 @@ def test_a_bad_job_is_refused_with_a_readable_message(space):
     assert space.kubectl.items("vcjob") == []
 
 
-def test_the_schema_refuses_what_is_no_pod_group(space):
+def test_the_schema_refuses_what_is_no_pod_group(space: Any) -> None:
     wrong = pod_group("bad", namespace=space.namespace, spec={"minMember": "many"})
     said = space.kubectl.refuses(wrong)
     assert "spec.minMember" in said
     assert "integer" in said
 
 
-def test_defaults_are_filled_in(space):
+def test_defaults_are_filled_in(space: Any) -> None:
     bare = job("bare", replicas=2)
     for key in ("minAvailable", "schedulerName"):
         del bare["spec"][key]
@@ -39,7 +41,7 @@ def test_defaults_are_filled_in(space):
     assert (spec["minAvailable"], spec["tasks"][0]["name"]) == (2, "default0")
 
 
-def test_only_some_fields_of_a_job_may_change(space):
+def test_only_some_fields_of_a_job_may_change(space: Any) -> None:
     space.kubectl.create(job("train", replicas=2))
     done = space.kubectl.run(
         "patch", "vcjob/train", "--type=merge", "-p", '{"spec": {"queue": "other"}}'
@@ -48,8 +50,8 @@ def test_only_some_fields_of_a_job_may_change(space):
     assert "may not change" in done.stderr or "not allowed" in done.stderr
 
 
-def test_queues_must_fit_into_their_parents(space):
-    def queue(name, **spec):
+def test_queues_must_fit_into_their_parents(space: Any) -> None:
+    def queue(name: Any, **spec: Any) -> Any:
         return {
             "apiVersion": "scheduling.volcano.sh/v1beta1",
             "kind": "Queue",

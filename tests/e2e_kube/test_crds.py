@@ -2,7 +2,9 @@
 
 import base64
 import json
-import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -17,7 +19,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
 ADMISSION = "admissionregistration.k8s.io"
 
 
-def create(kubectl, manifest):
+def create(kubectl: Any, manifest: Any) -> Any:
     named = {**manifest, "metadata": {**manifest["metadata"], "namespace": "default"}}
     if manifest["kind"] in {"HyperNode", "Queue"}:
         named = manifest
@@ -26,25 +28,26 @@ def create(kubectl, manifest):
 
 
 @pytest.mark.parametrize("case", ACCEPTED)
-def test_what_volcano_knows_is_stored_whole(kubectl, case):
+def test_what_volcano_knows_is_stored_whole(kubectl: Any, case: Any) -> None:
     done = create(kubectl, ACCEPTED[case])
     assert done.returncode == 0, done.stderr
     assert _lost(ACCEPTED[case]["spec"], yaml.safe_load(done.stdout)["spec"], "") == []
 
 
-def _lost(sent, stored, path):
+def _lost(sent: Any, stored: Any, path: Any) -> Any:
     """List what was sent and not stored; defaults may have come on top."""
+    parts: list[tuple[Any, ...]]
     if isinstance(sent, dict) and isinstance(stored, dict):
         parts = [(f".{key}", part, stored.get(key)) for key, part in sent.items()]
     elif isinstance(sent, list) and isinstance(stored, list) and len(sent) == len(stored):
         parts = [(f"[{at}]", *pair) for at, pair in enumerate(zip(sent, stored, strict=True))]
     else:
         return [] if sent == stored else [path]
-    return [lost for place, *pair in parts for lost in _lost(*pair, path + place)]
+    return [lost for place, a, b in parts for lost in _lost(a, b, path + place)]
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_mistake_is_refused_where_it_was_made(kubectl, case):
+def test_a_mistake_is_refused_where_it_was_made(kubectl: Any, case: Any) -> None:
     manifest, path = REFUSED[case]
     done = create(kubectl, manifest)
     assert done.returncode != 0
@@ -61,7 +64,9 @@ def test_a_mistake_is_refused_where_it_was_made(kubectl, case):
         ),
     ],
 )
-def test_a_member_of_the_network_is_chosen_in_one_way(kubectl, selector, problem):
+def test_a_member_of_the_network_is_chosen_in_one_way(
+    kubectl: Any, selector: Any, problem: str
+) -> None:
     hypernode = ACCEPTED["a part of the network"]
     members = [{"type": "Node", "selector": selector}]
     wrong = {**hypernode, "spec": {"tier": 1, "members": members}}
@@ -69,7 +74,7 @@ def test_a_member_of_the_network_is_chosen_in_one_way(kubectl, selector, problem
 
 
 @pytest.fixture
-def configurations(kubectl):
+def configurations(kubectl: Any) -> Iterator[Any]:
     """The webhooks are registered, and gone again afterwards: nobody answers them here."""
     found = [one for one in manifests() if one["kind"].endswith("WebhookConfiguration")]
     text = to_yaml(found)
@@ -78,10 +83,9 @@ def configurations(kubectl):
     kubectl("delete", "-f", "-", given=text)
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl: install it")
 def test_the_certificate_is_made_with_the_rights_of_its_job(
-    kubectl, plane, configurations, tmp_path
-):
+    kubectl: Any, plane: Any, configurations: Any, tmp_path: Path
+) -> None:
     *_, job = certificate_job()
     spec = job["spec"]["template"]["spec"]
     token = kubectl("create", "token", spec["serviceAccountName"], "--namespace", NAMESPACE)

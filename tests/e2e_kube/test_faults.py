@@ -6,6 +6,8 @@ Each pod must be bound exactly once: the API server's own audit log is counted.
 import re
 import signal
 from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +27,7 @@ ELECTION = {
 }
 
 
-def gangs(space, count=GANGS, *, first=0, notes=None):
+def gangs(space: Any, count: Any = GANGS, *, first: Any = 0, notes: Any = None) -> Any:
     """Build gangs of pods, as other tools than Jobs make them."""
     made = []
     for number in range(first, first + count):
@@ -46,7 +48,7 @@ def gangs(space, count=GANGS, *, first=0, notes=None):
     return made
 
 
-def wait_all_bound(space, count, timeout_s=60):
+def wait_all_bound(space: Any, count: Any, timeout_s: Any = 60) -> Any:
     return until(
         f"{count} pods placed",
         space.placed,
@@ -55,7 +57,7 @@ def wait_all_bound(space, count, timeout_s=60):
     )
 
 
-def bound_once(audit, space, count, *, killed=False):
+def bound_once(audit: Any, space: Any, count: Any, *, killed: bool = False) -> None:
     """Check that each pod was bound exactly once, to the node on which it still is.
 
     What a killed process had just asked may have been done without anybody to answer to.
@@ -73,7 +75,7 @@ def bound_once(audit, space, count, *, killed=False):
     assert max(Counter(placed.values()).values()) <= 40  # 4 CPUs by 100m
 
 
-def holder(kubectl):
+def holder(kubectl: Any) -> Any:
     done = kubectl.run(
         "get", "lease", "volcano", "-n", HOME, "-o", "jsonpath={.spec.holderIdentity}"
     )
@@ -81,7 +83,7 @@ def holder(kubectl):
 
 
 @pytest.fixture
-def two_schedulers(space, servers, scheduler):
+def two_schedulers(space: Any, servers: Any, scheduler: Any) -> Iterator[Any]:
     """Run two candidates; gives the leader, then the other."""
     with scheduler(**ELECTION) as first:
         until("a leader", lambda: holder(space.kubectl))
@@ -91,8 +93,8 @@ def two_schedulers(space, servers, scheduler):
 
 
 def test_the_second_scheduler_takes_over_when_the_leader_is_killed(
-    space, servers, two_schedulers, audit
-):
+    space: Any, servers: Any, two_schedulers: Any, audit: Any
+) -> None:
     first, _ = two_schedulers
     led = holder(space.kubectl)
     space.nodes(4, cpu=4)
@@ -105,7 +107,9 @@ def test_the_second_scheduler_takes_over_when_the_leader_is_killed(
     bound_once(audit, space, (GANGS + 4) * SIZE, killed=True)
 
 
-def test_a_leader_that_froze_binds_nothing_when_it_wakes(space, servers, two_schedulers, audit):
+def test_a_leader_that_froze_binds_nothing_when_it_wakes(
+    space: Any, servers: Any, two_schedulers: Any, audit: Any
+) -> None:
     first, _ = two_schedulers
     space.nodes(4, cpu=4)
     led = holder(space.kubectl)
@@ -124,7 +128,9 @@ def test_a_leader_that_froze_binds_nothing_when_it_wakes(space, servers, two_sch
     assert not refused, "the one that woke up tried to bind"
 
 
-def test_a_leader_that_ends_hands_over_at_once(space, servers, two_schedulers):
+def test_a_leader_that_ends_hands_over_at_once(
+    space: Any, servers: Any, two_schedulers: Any
+) -> None:
     first, second = two_schedulers
     led = holder(space.kubectl)
     servers.stop(first)
@@ -135,7 +141,9 @@ def test_a_leader_that_ends_hands_over_at_once(space, servers, two_schedulers):
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_killed_scheduler_loses_nothing(space, servers, scheduler, audit, seed):
+def test_a_killed_scheduler_loses_nothing(
+    space: Any, servers: Any, scheduler: Any, audit: Any, seed: int
+) -> None:
     space.nodes(4, cpu=4)
     space.kubectl.create(*gangs(space))
     total = GANGS * SIZE
@@ -153,7 +161,7 @@ def test_a_killed_scheduler_loses_nothing(space, servers, scheduler, audit, seed
     bound_once(audit, space, total, killed=True)
 
 
-def closed_watches(plane):
+def closed_watches(plane: Any) -> Any:
     """Count the watches of pods that the API server has ended because they were too slow."""
     lines = re.findall(
         r'(?m)^apiserver_terminated_watchers_total\{.*resource="pods".*\} (\S+)$',
@@ -163,8 +171,8 @@ def closed_watches(plane):
 
 
 def test_a_watch_that_the_server_closes_in_a_burst_is_taken_up_again(
-    space, scheduler, plane, audit
-):
+    space: Any, scheduler: Any, plane: Any, audit: Any
+) -> None:
     space.nodes(4, cpu=4)
     closed = closed_watches(plane)
     with scheduler() as server:
@@ -182,7 +190,9 @@ def test_a_watch_that_the_server_closes_in_a_burst_is_taken_up_again(
     bound_once(audit, space, GANGS * SIZE)
 
 
-def test_a_restarted_api_server_is_found_again(space, scheduler, plane, audit):
+def test_a_restarted_api_server_is_found_again(
+    space: Any, scheduler: Any, plane: Any, audit: Any
+) -> None:
     space.nodes(4, cpu=4)
     with scheduler() as server:
         space.kubectl.create(*gangs(space, 4))

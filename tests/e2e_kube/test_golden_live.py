@@ -6,7 +6,9 @@ What the recorded cycles pipeline is bound once the evicted pods are gone.
 """
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +28,7 @@ QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 ORDER = ("Namespace", "PriorityClass", "Queue", "HyperNode", "Node", "PodGroup", "Pod")
 
 
-def outcome(case):
+def outcome(case: Any) -> Any:
     """Give where each pod is in the end, those that ran before too; evicted ones are gone."""
     placed = {key(each): each["spec"].get("nodeName") for each in pods(case)}
     gone = set()
@@ -36,21 +38,21 @@ def outcome(case):
     return {pod: node for pod, node in placed.items() if pod not in gone}
 
 
-def pods(case):
+def pods(case: Any) -> Any:
     return [manifest for manifest in case["objects"] if manifest["kind"] == "Pod"]
 
 
-def key(manifest):
+def key(manifest: Any) -> str:
     return f"{manifest['metadata'].get('namespace', 'default')}/{manifest['metadata']['name']}"
 
 
-def built_in(manifest):
+def built_in(manifest: Any) -> Any:
     """Tell what every cluster has, or is there already."""
     name = manifest["metadata"]["name"]
     return manifest["kind"] == "Namespace" or name.startswith("system-")
 
 
-def fresh(manifest):
+def fresh(manifest: Any) -> Any:
     """Leave out what the API server fills in."""
     filled = ("uid", "creationTimestamp", "resourceVersion")
     metadata = {k: v for k, v in manifest["metadata"].items() if k not in filled}
@@ -64,14 +66,14 @@ def fresh(manifest):
     return ready(fresh) if manifest["kind"] == "Node" else fresh
 
 
-def classes(case):
+def classes(case: Any) -> Any:
     """Make the priority classes that pods lack."""
     values = {o["spec"].get("priority") for o in pods(case)} - {None}
     meta = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
     return [{**meta, "metadata": {"name": f"value-{value}"}, "value": value} for value in values]
 
 
-def make(kubectl, api, case):
+def make(kubectl: Any, api: Any, case: Any) -> None:
     """Create the objects; nothing schedules them yet."""
     for old in api.items(QUEUES):
         api.delete(f"{QUEUES}/{old['metadata']['name']}")
@@ -83,18 +85,18 @@ def make(kubectl, api, case):
     kubectl("patch", *queues, "--subresource=status", "--type=merge", "-p", opened)
 
 
-def seen(spaces):
+def seen(spaces: Any) -> Any:
     """Give the node of every pod, or nothing for those without one."""
     found = [pod for space in spaces for pod in space.pods()]
     return {key(pod): pod["spec"].get("nodeName") for pod in found}
 
 
 @pytest.fixture
-def spaces(kubectl, plane):
+def spaces(kubectl: Any, plane: Any) -> Iterator[Any]:
     """Give a function that makes the namespaces of a case; all is removed afterwards."""
     made = []
 
-    def make_spaces(case):
+    def make_spaces(case: Any) -> Any:
         for name in sorted({each["metadata"]["namespace"] for each in pods(case)}):
             kubectl.run("create", "namespace", name)  # it stays for the next case
             made.append(Space(kubectl, plane.api, name))
@@ -108,7 +110,9 @@ def spaces(kubectl, plane):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_golden_scenario_ends_the_same(spaces, kubectl, plane, scheduler, name):
+def test_a_golden_scenario_ends_the_same(
+    spaces: Any, kubectl: Any, plane: Any, scheduler: Any, name: Any
+) -> None:
     case = json.loads((GOLDEN / f"{name}.json").read_text())
     found = spaces(case)
     make(kubectl, plane.api, case)

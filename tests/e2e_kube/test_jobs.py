@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.e2e_kube.waiting import until
 pytestmark = pytest.mark.usefixtures("controllers", "webhooks", "default_scheduler")
 
 
-def vcctl(plane, *arguments):
+def vcctl(plane: Any, *arguments: Any) -> Any:
     """Run a command of pumice as the administrator."""
     start = [sys.executable, "-c", "from pumice.cli.main import main; main()"]
     done = subprocess.run(  # noqa: S603  # our own program
@@ -25,7 +26,7 @@ def vcctl(plane, *arguments):
     return done.stdout
 
 
-def test_a_gang_runs_to_completion_and_every_pod_is_bound_once(space, audit):
+def test_a_gang_runs_to_completion_and_every_pod_is_bound_once(space: Any, audit: Any) -> None:
     space.nodes(2, cpu=4)
     space.kubectl.create(job("train", replicas=6, run_seconds=1))
     space.wait_phase("train", "Completed")
@@ -37,12 +38,12 @@ def test_a_gang_runs_to_completion_and_every_pod_is_bound_once(space, audit):
     assert sorted(each["name"] for each in about if each["kind"] == "Pod") == names
 
 
-def test_a_gang_waits_as_a_whole_until_a_node_comes(space):
+def test_a_gang_waits_as_a_whole_until_a_node_comes(space: Any) -> None:
     """Three nodes have room for its sum, but only for one pod each."""
     space.nodes(3, cpu=3)
     space.kubectl.create(job("train", replicas=4, cpu=2))
 
-    def told():
+    def told() -> Any:
         found = [group.get("status", {}).get("conditions", ()) for group in space.groups()]
         return [c["message"] for each in found for c in each if c["type"] == "Unschedulable"]
 
@@ -53,7 +54,7 @@ def test_a_gang_waits_as_a_whole_until_a_node_comes(space):
     space.wait_phase("train", "Running")
 
 
-def test_a_job_is_suspended_and_resumed(space, plane):
+def test_a_job_is_suspended_and_resumed(space: Any, plane: Any) -> None:
     space.nodes(1, cpu=4)
     space.kubectl.create(job("train", replicas=3))
     space.wait_running("train", 3)
@@ -66,7 +67,7 @@ def test_a_job_is_suspended_and_resumed(space, plane):
     assert "train" in vcctl(plane, "job", "list", "-n", space.namespace)
 
 
-def test_a_failing_pod_restarts_its_job_until_tries_run_out(space):
+def test_a_failing_pod_restarts_its_job_until_tries_run_out(space: Any) -> None:
     space.nodes(1, cpu=4)
     policy = {"event": "PodFailed", "action": "RestartJob"}
     fails = {"pumice.dev/fail-after-seconds": "1"}
@@ -75,7 +76,7 @@ def test_a_failing_pod_restarts_its_job_until_tries_run_out(space):
     assert space.kubectl.get("vcjob/train")["status"]["retryCount"] == 2
 
 
-def test_an_exit_code_aborts_a_job_and_its_other_pods(space):
+def test_an_exit_code_aborts_a_job_and_its_other_pods(space: Any) -> None:
     space.nodes(1, cpu=4)
     policy = {"exitCode": 3, "action": "AbortJob"}
     whole = job("train", replicas=1, policies=[policy], minAvailable=2)
@@ -88,7 +89,7 @@ def test_an_exit_code_aborts_a_job_and_its_other_pods(space):
     until("no running pod", lambda: space.running("train"), lambda seen: seen == 0)
 
 
-def test_a_job_grows_when_it_is_patched(space):
+def test_a_job_grows_when_it_is_patched(space: Any) -> None:
     space.nodes(1, cpu=8)
     space.kubectl.create(job("train", replicas=2, min_available=1))
     space.wait_running("train", 2)
@@ -97,11 +98,11 @@ def test_a_job_grows_when_it_is_patched(space):
     space.wait_running("train", 4)
 
 
-def test_plugins_give_pods_names_keys_and_places(space):
+def test_plugins_give_pods_names_keys_and_places(space: Any) -> None:
     """The namespace default is the one in which the deployment lets jobs have secrets."""
     kubectl = space.kubectl.inside("default")
     space.nodes(1, cpu=4)
-    plugins = {"env": [], "svc": [], "ssh": []}
+    plugins: Any = {"env": [], "svc": [], "ssh": []}
     kubectl.create(job("train", replicas=2, plugins=plugins))
     try:
         kubectl.wait("vcjob/train", ".status.state.phase", "Running")
@@ -117,7 +118,7 @@ def test_plugins_give_pods_names_keys_and_places(space):
         kubectl("delete", kinds, "--all", "--grace-period=0", "--force")
 
 
-def test_plain_pods_get_a_group_of_their_own(space):
+def test_plain_pods_get_a_group_of_their_own(space: Any) -> None:
     space.nodes(1, cpu=4)
     container = {"name": "main", "image": "busybox:1"}
     plain = {

@@ -1,5 +1,7 @@
 """Queues on a real API server: shares, reclaim, preemption, hierarchy, closing."""
 
+from typing import Any
+
 import pytest
 
 from pumice.testing.builders import priority_class, queue
@@ -34,7 +36,7 @@ tiers:
 """
 
 
-def fresh(manifest):
+def fresh(manifest: Any) -> Any:
     """Leave out what the API server fills in."""
     metadata = {key: value for key, value in manifest["metadata"].items() if key != "uid"}
     return {key: value for key, value in manifest.items() if key != "status"} | {
@@ -42,11 +44,11 @@ def fresh(manifest):
     }
 
 
-def running(space, *jobs):
+def running(space: Any, *jobs: Any) -> Any:
     return [space.running(each) for each in jobs]
 
 
-def test_two_queues_share_and_the_second_reclaims_its_part(space, scheduler):
+def test_two_queues_share_and_the_second_reclaims_its_part(space: Any, scheduler: Any) -> None:
     space.nodes(2, cpu=4)
     space.kubectl.create(fresh(queue("left", weight=1)), fresh(queue("right", weight=1)))
     with scheduler(CONF.format(action="reclaim", sharing="proportion")):
@@ -61,7 +63,7 @@ def test_two_queues_share_and_the_second_reclaims_its_part(space, scheduler):
         until("told of the eviction", lambda: space.events("Evict"))  # once it was answered
 
 
-def test_a_more_important_job_preempts_in_its_queue(space, scheduler):
+def test_a_more_important_job_preempts_in_its_queue(space: Any, scheduler: Any) -> None:
     space.nodes(1, cpu=4)
     space.kubectl.create(
         fresh(priority_class("low", value=10)), fresh(priority_class("high", value=1000))
@@ -78,11 +80,11 @@ def test_a_more_important_job_preempts_in_its_queue(space, scheduler):
         )
 
 
-def test_capacity_holds_on_every_level_of_the_hierarchy(space, scheduler):
+def test_capacity_holds_on_every_level_of_the_hierarchy(space: Any, scheduler: Any) -> None:
     """The department may use 6 of 8 CPUs; of these each team deserves 3, and one may borrow 1."""
     space.nodes(2, cpu=4)
     department = queue("dept", capability={"cpu": 6}, deserved={"cpu": 6}, parent="root")
-    team = {"capability": {"cpu": 4}, "deserved": {"cpu": 3}, "parent": "dept"}
+    team: dict[str, Any] = {"capability": {"cpu": 4}, "deserved": {"cpu": 3}, "parent": "dept"}
     with scheduler(HIERARCHY):
         space.kubectl.create(fresh(department))
         space.kubectl.create(fresh(queue("team-a", **team)), fresh(queue("team-b", **team)))
@@ -101,7 +103,7 @@ def test_capacity_holds_on_every_level_of_the_hierarchy(space, scheduler):
         )
 
 
-def test_a_closed_queue_finishes_its_work_and_takes_no_more(space, scheduler):
+def test_a_closed_queue_finishes_its_work_and_takes_no_more(space: Any, scheduler: Any) -> None:
     space.nodes(1, cpu=4)
     space.kubectl.create(fresh(queue("night")))
     space.kubectl.wait("queue/night", ".status.state", "Open")

@@ -1,5 +1,8 @@
 """The scheduler's configuration file, changed while it runs."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from tests.e2e_kube.servers import CONF
@@ -11,7 +14,9 @@ IDLE = CONF.replace("enqueue, allocate, backfill", "enqueue")
 BAD = CONF.replace("allocate", "allocat8")
 
 
-def test_a_changed_file_counts_from_the_next_cycle_and_a_bad_one_is_only_reported(space, scheduler):
+def test_a_changed_file_counts_from_the_next_cycle_and_a_bad_one_is_only_reported(
+    space: Any, scheduler: Any
+) -> None:
     space.nodes(1, cpu=4)
     with scheduler(IDLE) as server:
         space.kubectl.create(job("first"))
@@ -26,7 +31,9 @@ def test_a_changed_file_counts_from_the_next_cycle_and_a_bad_one_is_only_reporte
         assert server.ready()
 
 
-def test_a_swapped_link_is_seen_as_kubernetes_swaps_it(space, servers, tmp_path):
+def test_a_swapped_link_is_seen_as_kubernetes_swaps_it(
+    space: Any, servers: Any, tmp_path: Path
+) -> None:
     """A mounted ConfigMap is a link to a directory that is replaced as a whole."""
     space.nodes(1, cpu=4)
     for name, text in (("one", IDLE), ("two", CONF)):

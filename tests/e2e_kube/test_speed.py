@@ -1,11 +1,14 @@
 """The benchmark on a real API server, small: that it works, not how fast it is."""
 
 import asyncio
+from typing import Any
 
 from bench.live import Sizes, measure
 
 
-def test_the_benchmark_binds_and_proves_every_pod(space, plane, kubectl, servers):
+def test_the_benchmark_binds_and_proves_every_pod(
+    space: Any, plane: Any, kubectl: Any, servers: Any
+) -> None:
     """The space is here to take the nodes away."""
     sizes = Sizes(nodes=4, gangs=2, size=5, connections=4, rounds=1)
     result = asyncio.run(measure(plane, kubectl, servers, sizes))

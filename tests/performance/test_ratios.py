@@ -4,11 +4,13 @@ import gc
 import math
 import sys
 import time
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
+from bench.clusters import Case
 from pumice.api.conf import parse_conf
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
@@ -19,19 +21,16 @@ from pumice.framework.registry import build_tiers
 from pumice.framework.session import Session
 from pumice.plugins import builtin_plugins
 from pumice.scheduler import Scheduler
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
-
-from clusters import Case
+from tests import checking
 
 NOW = 1768478400.0
 
 
-def load(case):
+def load(case: Any) -> Any:
     return Ingest(Snapshot()).load(from_manifest(manifest) for manifest in case.objects())
 
 
-def fastest(run, times=3):
+def fastest(run: Any, times: Any = 3) -> Any:
     """Give the CPU seconds of the fastest of a few runs."""
     best = math.inf
     gc.collect()
@@ -42,7 +41,7 @@ def fastest(run, times=3):
     return best
 
 
-def cycle_time(case):
+def cycle_time(case: Any) -> Any:
     snapshot, scheduler = load(case), Scheduler(parse_conf(case.conf))
     decisions = scheduler.decide(snapshot, NOW)
     assert len(decisions.binds) == case.pods
@@ -50,12 +49,12 @@ def cycle_time(case):
 
 
 @pytest.fixture(autouse=True)
-def time_nothing_but_deciding(monkeypatch):
-    monkeypatch.setattr(pytest, "unchecked", True)
+def time_nothing_but_deciding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "enabled", False)
 
 
 @pytest.fixture
-def session():
+def session() -> Iterator[Any]:
     case = Case("default", 4000, 20, 20)
     snapshot = load(case)
     tiers, _ = build_tiers(parse_conf(case.conf), builtin_plugins())
@@ -64,12 +63,12 @@ def session():
     snapshot.release_session()
 
 
-def test_asking_one_moved_row_again_costs_a_fraction_of_asking_all(session):
+def test_asking_one_moved_row_again_costs_a_fraction_of_asking_all(session: Any) -> None:
     """The journal says which row moved; the other 3,999 nodes are not asked again."""
     task = Task(session.snapshot, 0)
     fit = session.placing.fit(task)
 
-    def moved():
+    def moved() -> None:
         session.journal.touch(7)
         session.placing.fit(task)
 
@@ -78,19 +77,19 @@ def test_asking_one_moved_row_again_costs_a_fraction_of_asking_all(session):
     assert everything > 4 * fastest(moved, times=5)
 
 
-def test_time_per_pod_hardly_grows_with_nodes():
+def test_time_per_pod_hardly_grows_with_nodes() -> None:
     """Sixteen times the nodes cost much less than sixteen times the time."""
     few, many = (cycle_time(Case("default", nodes, 400, 100)) for nodes in (250, 4000))
     assert math.log(many / few) / math.log(16) < 0.6
 
 
-def test_time_grows_with_pods_as_they_do():
+def test_time_grows_with_pods_as_they_do() -> None:
     """Eight times the pods cost about eight times the time, not its square."""
     few, many = (cycle_time(Case("default", 500, pods, 50)) for pods in (400, 3200))
     assert math.log(many / few) / math.log(8) < 1.35
 
 
-def test_a_run_of_equals_beats_one_by_one(monkeypatch):
+def test_a_run_of_equals_beats_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gangs of equal pods are placed with a few questions, not a few for each pod."""
     case = Case("default", 500, 1000, 100)
     together = cycle_time(case)
@@ -98,7 +97,7 @@ def test_a_run_of_equals_beats_one_by_one(monkeypatch):
     assert cycle_time(case) > 2.5 * together
 
 
-def test_an_idle_cycle_costs_next_to_nothing():
+def test_an_idle_cycle_costs_next_to_nothing() -> None:
     """Twenty thousand running pods are not looked at one by one."""
     case = Case("idle", 500, 0, 1, 20000)
     objects = case.objects()
@@ -111,7 +110,7 @@ def test_an_idle_cycle_costs_next_to_nothing():
     assert fastest(lambda: scheduler.decide(snapshot, NOW, only_changes=True)) < loading / 10
 
 
-def test_a_placement_leaves_few_objects_behind():
+def test_a_placement_leaves_few_objects_behind() -> None:
     """What stays allocated after a cycle is its decisions, not copies of the cluster."""
     case = Case("default", 500, 2000, 100)
     snapshot, scheduler = load(case), Scheduler(parse_conf(case.conf))

@@ -4,24 +4,26 @@ Whoever uses it sees what a scheduler sees of an API server on a bad day.
 """
 
 from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
 
-from pumice.cluster.base import DirectWriter
+from pumice.cluster.base import DirectWriter, Lane
 from pumice.errors import ConflictError, RejectedError, UnavailableError
 
 
 class LateCluster:
     """Shows a cluster whose watches lag behind; reads of single objects are true."""
 
-    def __init__(self, inner, random):
+    def __init__(self, inner: Any, random: Any) -> None:
         self._inner = inner
         self._random = random
-        self._silent = {}
+        self._silent: dict[Any, Any] = {}
         self.calm = False
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: Any) -> Any:
         return getattr(self._inner, name)
 
-    def watch(self, kind, namespace="", since=""):
+    def watch(self, kind: Any, namespace: str = "", since: str = "") -> Any:
         events = list(self._inner.watch(kind, namespace, since))
         if self.calm or not events:
             return iter(events)
@@ -41,20 +43,20 @@ class BadWriter:
     Each is done now or later, or lost; the answer comes now or later, or says nothing for certain.
     """
 
-    def __init__(self, cluster, random):
+    def __init__(self, cluster: Any, random: Any) -> None:
         self._direct = DirectWriter(cluster)
         self._random = random
         self._count = 0
-        self.waiting = []
-        self.answers = []
-        self.stray = []
+        self.waiting: list[Any] = []
+        self.answers: list[Any] = []
+        self.stray: list[Any] = []
         self.calm = False
-        self._open = set()
-        self.refuses = lambda write: False
+        self._open: set[Any] = set()
+        self.refuses: Callable[[Any], bool] = lambda write: False
         """Says of writes whether the cluster refuses them, also when all is calm."""
-        self.refused = []
+        self.refused: list[Any] = []
 
-    def submit(self, write, *, lane, done=None):
+    def submit(self, write: Any, *, lane: Any, done: Any = None) -> None:
         """Take a write; a second one of a kind about a pod must wait until the first has failed."""
         done = done or (lambda error: None)
         if write.verb in ("bind", "evict"):
@@ -65,18 +67,18 @@ class BadWriter:
         self._count += 1
         self.waiting.append((write, (lane, self._count), done))
 
-    def _closing(self, mark, done):
-        def close(error):
+    def _closing(self, mark: Any, done: Any) -> Any:
+        def close(error: Any) -> None:
             if error is not None:
                 self._open.discard(mark)
             done(error)
 
         return close
 
-    def flush(self, timeout_s):
+    def flush(self, timeout_s: Any) -> bool:
         return not self.waiting
 
-    def step(self):
+    def step(self) -> None:
         """Let some time pass."""
         random = self._random
         answers, self.answers = self.answers, []
@@ -97,7 +99,7 @@ class BadWriter:
             else:
                 self._handle(*each)
 
-    def kill(self):
+    def kill(self) -> None:
         """End the process that writes: some of what waits still goes out, nobody hears of it."""
         for write, _, _ in self.waiting:
             if self._random.random() < 0.3:
@@ -106,7 +108,7 @@ class BadWriter:
             self._do(write)
         self.waiting, self.answers, self.stray = [], [], []
 
-    def _handle(self, write, lane, done):
+    def _handle(self, write: Any, lane: Any, done: Any) -> None:
         fate = "done" if self.calm else self._random.choice(["done"] * 6 + FATES)
         lost = UnavailableError("Pod", problem="no answer")
         if self.refuses(write):
@@ -133,9 +135,9 @@ class BadWriter:
             else:
                 done(error)
 
-    def _do(self, write):
-        found = []
-        self._direct.submit(write, lane=0, done=found.append)
+    def _do(self, write: Any) -> Any:
+        found: list[Any] = []
+        self._direct.submit(write, lane=Lane(0), done=found.append)
         return found[0]
 
 
@@ -146,7 +148,7 @@ class TornError(Exception):
     """What a scheduler did not expect."""
 
 
-def tear(live, random):
+def tear(live: Any, random: Any) -> Any:
     """Let a scheduler break off in the middle of what it does, now and then, until mended."""
     places = [
         (live.binder, "_follow_up"),
@@ -158,15 +160,15 @@ def tear(live, random):
     for owner, name in places:
         setattr(owner, name, _tearing(getattr(owner, name), random))
 
-    def mend():
+    def mend() -> None:
         for owner, name in places:
             delattr(owner, name)
 
     return mend
 
 
-def _tearing(method, random):
-    def call(*args):
+def _tearing(method: Any, random: Any) -> Any:
+    def call(*args: Any) -> None:
         if random.random() < 0.03:
             raise TornError
         method(*args)
@@ -176,14 +178,14 @@ def _tearing(method, random):
     return call
 
 
-def _object(each):
+def _object(each: Any) -> Any:
     arguments = each[0].arguments
     if each[0].verb == "record":
         return "event"
     return arguments.get("namespace"), arguments.get("pod") or arguments.get("name")
 
 
-def _in_order(waiting):
+def _in_order(waiting: Any) -> Any:
     """Put writes about one object back in the order of their lanes; others stay shuffled."""
     places = defaultdict(list)
     for each in waiting:

@@ -1,5 +1,7 @@
 """Random small clusters and configurations, and tables described without row numbers."""
 
+from typing import Any
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -29,12 +31,12 @@ _TAINT = {"key": "dedicated", "value": "yes", "effect": "NoSchedule"}
 _TOLERATION = {"key": "dedicated", "operator": "Exists"}
 
 
-def _time(second):
+def _time(second: Any) -> str:
     return f"2026-01-01T00:{second // 60:02d}:{second % 60:02d}Z"
 
 
 @st.composite
-def queues(draw):
+def queues(draw: Any) -> Any:
     made = []
     for i, name in enumerate(draw(st.sets(st.sampled_from(QUEUES), min_size=1)) | {"default"}):
         limit = draw(st.sampled_from([None, {"cpu": 2}, {"cpu": 4, "memory": "4Gi"}, {GPU: 1}]))
@@ -52,7 +54,7 @@ def queues(draw):
 
 
 @st.composite
-def nodes(draw, name):
+def nodes(draw: Any, name: Any) -> Any:
     return node(
         name,
         cpu=draw(st.sampled_from([1, 2, 4])),
@@ -66,9 +68,11 @@ def nodes(draw, name):
 
 
 @st.composite
-def wishes(draw):
+def wishes(draw: Any) -> Any:
     """What the pods of a job have in common beside cpu."""
-    spec, labels = {}, {"app": draw(st.sampled_from("xy"))}
+    spec: dict[str, Any] = {}
+    labels = {"app": draw(st.sampled_from("xy"))}
+    rule: Any
     others = {"labelSelector": {"matchLabels": {"app": draw(st.sampled_from("xy"))}}}
     term = {**others, "topologyKey": draw(st.sampled_from([ZONE, "kubernetes.io/hostname"]))}
     kind = draw(st.sampled_from(["plain"] * 6 + ["zone", "tolerant", "apart", "near", "even"]))
@@ -93,7 +97,7 @@ def wishes(draw):
 class Room:
     """What is still free on the nodes, so that running pods fit."""
 
-    def __init__(self, manifests):
+    def __init__(self, manifests: Any) -> None:
         self.free = {}
         for manifest in manifests:
             offer = manifest["status"]["allocatable"]
@@ -105,7 +109,7 @@ class Room:
                 int(offer.get(GPU, 0)),
             ]
 
-    def take(self, name, need):
+    def take(self, name: Any, need: Any) -> bool:
         """Take an amount if it is there."""
         free = self.free[name]
         if any(have < want for have, want in zip(free, need, strict=True)):
@@ -115,7 +119,7 @@ class Room:
 
 
 @st.composite
-def jobs(draw, number, queue_names, room):
+def jobs(draw: Any, number: Any, queue_names: Any, room: Any) -> Any:
     name, namespace = f"j{number}", draw(st.sampled_from(["default", "team"]))
     size = draw(st.integers(1, 7))
     cpu, memory = draw(st.sampled_from(CPU_STEPS)), draw(st.sampled_from([0, 1, 2]))
@@ -155,7 +159,7 @@ def jobs(draw, number, queue_names, room):
 
 
 @st.composite
-def clusters(draw, max_nodes=4, max_jobs=4):
+def clusters(draw: Any, max_nodes: Any = 4, max_jobs: Any = 4) -> Any:
     """A whole cluster as manifests; what runs fits where it runs."""
     made = draw(queues())
     names = [manifest["metadata"]["name"] for manifest in made]
@@ -167,7 +171,7 @@ def clusters(draw, max_nodes=4, max_jobs=4):
     return objects
 
 
-def conf_of(actions, *tiers):
+def conf_of(actions: Any, *tiers: Any) -> Any:
     lines = [f'actions: "{", ".join(actions)}"', "tiers:"]
     for tier in tiers:
         lines += ["- plugins:", *(f"  - name: {name}" for name in tier)]
@@ -175,10 +179,10 @@ def conf_of(actions, *tiers):
 
 
 @st.composite
-def confs(draw, actions=ACTIONS, must=(), *, wide=False):
+def confs(draw: Any, actions: Any = ACTIONS, must: Any = (), *, wide: bool = False) -> Any:
     """A configuration of shipped plugins; allocate is always there, and what must be."""
 
-    def chosen(names):
+    def chosen(names: Any) -> Any:
         return [name for name in names if name in must or draw(st.booleans())]
 
     kept = [name for name in actions if name == "allocate" or draw(st.booleans())]
@@ -197,7 +201,7 @@ def confs(draw, actions=ACTIONS, must=(), *, wide=False):
     )
 
 
-def described(snapshot):
+def described(snapshot: Any) -> Any:
     """Say what all tables hold by names only, so that row numbers do not matter."""
     shapes = [
         (_amounts(snapshot, shape.request[:, 0]), shape.namespace) for shape in snapshot.shapes
@@ -236,7 +240,7 @@ def described(snapshot):
     return out
 
 
-def _cell(snapshot, cell, names, *, amounts):
+def _cell(snapshot: Any, cell: Any, names: Any, *, amounts: Any) -> Any:
     if names is not None:
         return None if cell == NOWHERE else names[int(cell)]
     if amounts:
@@ -245,10 +249,10 @@ def _cell(snapshot, cell, names, *, amounts):
     return str(cell.tolist())
 
 
-def _amounts(snapshot, column):
+def _amounts(snapshot: Any, column: Any) -> Any:
     named = zip(snapshot.resources.names, column.tolist(), strict=True)
     return {name: amount for name, amount in named if amount and amount != np.inf}
 
 
-def pending(snapshot):
+def pending(snapshot: Any) -> Any:
     return np.flatnonzero(snapshot.tasks.status == Status.PENDING).tolist()

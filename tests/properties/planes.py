@@ -6,6 +6,8 @@ tell is when each pod took which node, who was evicted when, and when each pod e
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import msgspec
 from hypothesis import strategies as st
@@ -19,9 +21,9 @@ from pumice.framework.placing import Placing
 from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.sim.engine import Engine
-from pumice.sim.event_log import What
+from pumice.sim.event_log import EventKind
 from pumice.sim.job_run import EPOCH
-from pumice.sim.workload import JobSpec, SpecBook, TaskSpec, Workload, in_order
+from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 from pumice.testing import node, pod, pod_group, priority_class, queue
 
 HORIZON = 300.0
@@ -80,7 +82,7 @@ tiers:
 class _FirstOfEquals(Placing):
     """Takes the first of equally good nodes instead of drawing lots."""
 
-    def spin(self, n):
+    def spin(self, n: Any) -> int:
         return 0
 
 
@@ -94,11 +96,11 @@ class PlainScheduler(Scheduler):
 class Story:
     """Who took which node when, who was evicted when, when each pod ended."""
 
-    binds: list = field(default_factory=list)
-    evictions: list = field(default_factory=list)
-    ends: dict = field(default_factory=dict)
+    binds: list[Any] = field(default_factory=list)
+    evictions: list[Any] = field(default_factory=list)
+    ends: dict[Any, Any] = field(default_factory=dict)
 
-    def sorted(self):
+    def sorted(self) -> Any:
         """Put what happened up to the horizon in order."""
         return Story(
             sorted(each for each in self.binds if each[0] <= HORIZON),
@@ -110,24 +112,24 @@ class Story:
 # The engine
 
 
-def things(cluster):
+def things(cluster: Any) -> Any:
     return [from_manifest(in_namespace(manifest)) for manifest in cluster]
 
 
-def by_engine(workload, cluster, conf, **options):
+def by_engine(workload: Any, cluster: Any, conf: Any, **options: Any) -> Any:
     """Run a workload in the simulator."""
     engine = Engine(workload, things(cluster), conf, scheduler=PlainScheduler(conf), **options)
     while engine.now <= HORIZON and engine.step():
         pass
     story, runs, names = Story(), engine.runs, engine.snapshot.nodes.names
     log = engine.log
-    columns = (each.tolist() for each in (log.time, log.what, log.job, log.task, log.node))
+    columns = (each.tolist() for each in (log.time, log.kind, log.job, log.task, log.node))
     for time, what, job, task, row in zip(*columns, strict=True):
-        if what == What.BIND:
+        if what == EventKind.BIND:
             story.binds.append((time, runs[job].pod_name(task), names[row]))
-        elif what == What.EVICT:
+        elif what == EventKind.EVICT:
             story.evictions.append((time, runs[job].pod_name(task)))
-        elif what == What.FINISH:
+        elif what == EventKind.FINISH:
             story.ends[runs[job].pod_name(task)] = time
     return story.sorted()
 
@@ -138,14 +140,14 @@ def by_engine(workload, cluster, conf, **options):
 class Listener:
     """Hears of pods in a store, writes their story and replaces those that are evicted."""
 
-    def __init__(self, store, pods):
+    def __init__(self, store: Any, pods: Any) -> None:
         self.story = Story()
         self._store = store
         self._pods = pods
-        self._held = set()
+        self._held: set[Any] = set()
         store.listeners.append(self.hear)
 
-    def hear(self, kind, event):
+    def hear(self, kind: Any, event: Any) -> None:
         if kind != "Pod":
             return
         meta, now = event.object["metadata"], self._store.now() - EPOCH
@@ -161,13 +163,13 @@ class Listener:
         elif phase == "Succeeded":
             self.story.ends.setdefault(name, now)
 
-    def _replace(self, name):
+    def _replace(self, name: Any) -> None:
         if name in self._pods:  # else the job controller does
             store, again = self._store, self._pods[name]
             store.clock.call_at(store.now(), lambda: store.create(again))
 
 
-def by_plane(workload, cluster, conf):
+def by_plane(workload: Any, cluster: Any, conf: Any) -> Any:
     """Run a workload on a whole control plane."""
     store = EmbeddedCluster(VirtualClock(EPOCH))
     kubelet = Kubelet(store, grace_s=0)
@@ -180,21 +182,22 @@ def by_plane(workload, cluster, conf):
             continue
         if manifest["kind"] == "Queue":
             store.update_status({**made, "status": {"state": "Open"}})
-    pods = {}
+    pods: dict[Any, Any] = {}
     for job in workload.jobs:
         manifests = [volcano_job(job)] if job.late_pods else group_and_pods(job)
         pods |= {each["metadata"]["name"]: each for each in manifests if each["kind"] == "Pod"}
         for manifest in manifests:
-            store.clock.call_at(EPOCH + job.arrival, lambda each=manifest: store.create(each))
+            store.clock.call_at(EPOCH + job.arrival, partial(store.create, manifest))
     listener = Listener(store, pods)
     store.clock.run_due()
     plane.run(until=EPOCH + HORIZON)
     return listener.story.sorted()
 
 
-def group_and_pods(job):
+def group_and_pods(job: Any) -> Any:
     """Write a job of a workload as a pod group and pods."""
-    members, needs = [], Counter()
+    members: list[Any] = []
+    needs: Counter[Any] = Counter()
     for task in job.tasks:
         asked = task.spec.containers[0].resources.requests
         for number in range(task.count):
@@ -220,7 +223,7 @@ def group_and_pods(job):
     return [group, *members]
 
 
-def volcano_job(job):
+def volcano_job(job: Any) -> Any:
     """Write a job of a workload as a Volcano job: its pods are made once it is admitted."""
     tasks = [
         {
@@ -253,7 +256,7 @@ def volcano_job(job):
 
 
 @st.composite
-def tasks(draw, book):
+def tasks(draw: Any, book: Any) -> Any:
     found = []
     for role in ("a", "b")[: draw(st.sampled_from([1, 1, 2]))]:
         cpus, gigabytes = draw(st.integers(1, 2)), draw(st.integers(1, 2))
@@ -264,9 +267,9 @@ def tasks(draw, book):
 
 
 @st.composite
-def workloads(draw, *, max_jobs=10):
+def workloads(draw: Any, *, max_jobs: Any = 10) -> Any:
     """Draw jobs that come within a minute or so."""
-    book, second, jobs = SpecBook(), 0, []
+    book, second, jobs = PodSpecs(), 0, []
     late = draw(st.booleans())
     for number in range(draw(st.integers(2, max_jobs))):
         second += draw(st.integers(0, 5))
@@ -287,11 +290,11 @@ def workloads(draw, *, max_jobs=10):
 
 
 @st.composite
-def clusters(draw, *, tree):
+def clusters(draw: Any, *, tree: Any) -> Any:
     """Draw nodes of four cpus, and queues side by side or under one of their own."""
     n = draw(st.integers(1, 3))
     cpus = 4 * n
-    team = {"parent": "team"} if tree else {}
+    team: dict[str, Any] = {"parent": "team"} if tree else {}
     limit = draw(st.sampled_from([None, {"cpu": cpus * 3 // 4}]))
     found = [
         queue("blue", weight=2, deserved={"cpu": cpus // 2, "memory": f"{cpus}Gi"}, **team),

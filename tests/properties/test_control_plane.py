@@ -1,6 +1,8 @@
 """A whole control plane under random workloads: what must hold after every single event."""
 
 from collections import defaultdict
+from functools import partial
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,12 +42,12 @@ MISHAPS = st.lists(
 class Books:
     """Counts what pods hold on nodes, event by event."""
 
-    def __init__(self, cluster):
-        self.held = {}
-        self.bound = defaultdict(set)
+    def __init__(self, cluster: Any) -> None:
+        self.held: dict[Any, Any] = {}
+        self.bound: Any = defaultdict(set)
         cluster.listeners.append(self.hear)
 
-    def hear(self, kind, event):
+    def hear(self, kind: Any, event: Any) -> None:
         if kind != "Pod":
             return
         manifest = event.object
@@ -59,24 +61,24 @@ class Books:
         else:
             cpus = int(spec["containers"][0]["resources"]["requests"]["cpu"])
             self.held[uid] = spec["nodeName"], cpus
-        used = defaultdict(int)
+        used: Any = defaultdict(int)
         for node, cpus in self.held.values():
             used[node] += cpus
         assert all(cpus <= CPUS for cpus in used.values()), used
 
 
-def stage(gangs, nodes=3):
+def stage(gangs: Any, nodes: Any = 3) -> Any:
     cluster = EmbeddedCluster(VirtualClock(0.0))
     kubelet = Kubelet(cluster, grace_s=2)
     control = EmbeddedControlPlane(parse_conf(CONF), (), cluster=cluster, kubelet=kubelet)
     for number in range(nodes):
         add_node(cluster, f"n{number}", {"cpu": str(CPUS), "memory": "64Gi"})
     for number, gang in enumerate(gangs):
-        cluster.clock.call_at(gang[0], lambda n=number, g=gang: arrive(cluster, f"g{n}", g))
+        cluster.clock.call_at(gang[0], partial(arrive, cluster, f"g{number}", gang))
     return control
 
 
-def arrive(cluster, name, gang):
+def arrive(cluster: Any, name: Any, gang: Any) -> None:
     _, size, cpus, runs = gang
     cluster.create(pod_group(name, min_member=size, phase=None))
     for index in range(size):
@@ -84,18 +86,18 @@ def arrive(cluster, name, gang):
         cluster.create(pod(f"{name}-{index}", group=name, cpu=cpus, annotations=marks))
 
 
-def fits(gang, nodes=3):
+def fits(gang: Any, nodes: Any = 3) -> bool:
     return gang[1] <= nodes * (CPUS // gang[2])
 
 
 @settings(max_examples=8)
 @given(GANGS)
-def test_gangs_start_whole_no_node_is_overcommitted_and_all_that_fit_end(gangs):
+def test_gangs_start_whole_no_node_is_overcommitted_and_all_that_fit_end(gangs: Any) -> None:
     """Safety after every event, liveness at the end."""
     control = stage(gangs)
     books = Books(control.cluster)
 
-    def gangs_are_whole(_):
+    def gangs_are_whole(_: Any) -> None:
         for number, gang in enumerate(gangs):
             assert len(books.bound[f"g{number}"]) in (0, gang[1])
 
@@ -109,12 +111,14 @@ def test_gangs_start_whole_no_node_is_overcommitted_and_all_that_fit_end(gangs):
 
 @settings(max_examples=8)
 @given(GANGS, MISHAPS)
-def test_mishaps_never_overcommit_a_node_nor_leave_a_pod_on_a_lost_one(gangs, mishaps):
+def test_mishaps_never_overcommit_a_node_nor_leave_a_pod_on_a_lost_one(
+    gangs: Any, mishaps: Any
+) -> None:
     control = stage(gangs)
     cluster = control.cluster
     Books(cluster)
 
-    def mishap(what, number):
+    def mishap(what: Any, number: Any) -> None:
         name = f"n{number}"
         running = [p for p in cluster.list("Pod")[0] if p["status"]["phase"] == "Running"]
         if what == "fail" and running:
@@ -129,24 +133,26 @@ def test_mishaps_never_overcommit_a_node_nor_leave_a_pod_on_a_lost_one(gangs, mi
     for manifest in cluster.list("Pod")[0]:
         assert manifest["spec"].get("nodeName") in {None, *there}
         assert manifest["status"]["phase"] != "Running"
-    assert not control.scheduler.follower.problems
+    assert not control.scheduler.informer.problems
 
 
 @settings(max_examples=8)
 @given(GANGS, st.integers(0, 2), st.integers(0, 11))
-def test_a_follower_ends_with_the_tables_a_fresh_one_loads(gangs, number, when):
+def test_a_follower_ends_with_the_tables_a_fresh_one_loads(
+    gangs: Any, number: Any, when: Any
+) -> None:
     control = stage(gangs)
     control.cluster.clock.call_at(when, lambda: lose(control.cluster, f"n{number}"))
     control.run(until=12)
-    control.scheduler.follower.sync()
+    control.scheduler.informer.sync()
     again = EmbeddedControlPlane(parse_conf(CONF), (), cluster=control.cluster)
-    again.scheduler.follower.sync()
+    again.scheduler.informer.sync()
     assert tables(control) == tables(again)
 
 
-def tables(control):
+def tables(control: Any) -> Any:
     """Give what is known of pods and nodes, by name."""
-    snapshot = control.scheduler.follower.snapshot
+    snapshot = control.scheduler.informer.snapshot
     tasks, nodes = snapshot.tasks, snapshot.nodes
     return (
         {key: int(tasks.status[row]) for key, row in tasks.row_of.items()},

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 DIGEST = """
@@ -17,14 +18,14 @@ for name in sys.argv[1:]:
 """
 
 
-def digests(hash_seed, files):
+def digests(hash_seed: Any, files: Any) -> Any:
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     command = [sys.executable, "-c", DIGEST, *map(str, files)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
     return done.stdout.splitlines()
 
 
-def test_decisions_do_not_depend_on_the_hash_seed():
+def test_decisions_do_not_depend_on_the_hash_seed() -> None:
     files = sorted(p for folder in GOLDEN.iterdir() for p in sorted(folder.glob("*.json"))[:3])
     assert len(files) > 20
     assert digests("1", files) == digests("2", files)

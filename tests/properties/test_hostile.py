@@ -1,5 +1,7 @@
 """Objects that somebody wrote to do harm: the others are taken in and placed all the same."""
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,7 +50,7 @@ TIMES = st.one_of(
 
 
 @st.composite
-def hostile_pods(draw, name):
+def hostile_pods(draw: Any, name: Any) -> Any:
     manifest = pod(name, node=draw(st.sampled_from([None, "n", "nowhere"])), labels=draw(MARKS))
     manifest["metadata"]["annotations"] = draw(MARKS)
     spec, part = manifest["spec"], draw(st.sampled_from(["requests", "overhead", "spec", "status"]))
@@ -65,7 +67,7 @@ def hostile_pods(draw, name):
 
 
 @st.composite
-def hostile_groups(draw, name):
+def hostile_groups(draw: Any, name: Any) -> Any:
     manifest = pod_group(name)
     field = draw(st.sampled_from(["minMember", "minResources", "minTaskMember", "queue"]))
     manifest["spec"][field] = draw(st.one_of(NUMBERS, AMOUNTS, TEXTS))
@@ -74,7 +76,7 @@ def hostile_groups(draw, name):
 
 
 @st.composite
-def hostile_queues(draw, name):
+def hostile_queues(draw: Any, name: Any) -> Any:
     manifest = queue(name)
     field = draw(st.sampled_from(["weight", "capability", "deserved", "priority", "parent"]))
     manifest["spec"][field] = draw(st.one_of(NUMBERS, AMOUNTS, TEXTS))
@@ -82,7 +84,7 @@ def hostile_queues(draw, name):
 
 
 @st.composite
-def worlds(draw):
+def worlds(draw: Any) -> Any:
     makers = draw(
         st.lists(
             st.sampled_from([hostile_pods, hostile_pods, hostile_groups, hostile_queues]),
@@ -95,40 +97,41 @@ def worlds(draw):
     ]
 
 
-def start(cluster):
+def start(cluster: Any) -> None:
     cluster.restore([node("n", cpu=4), node("free", cpu=4, labels={"for": "good"})])
     cluster.restore([queue("default"), queue("quiet"), pod_group("quiet", queue="quiet")])
 
 
-def good_one():
+def good_one() -> Any:
     return pod("good", group="quiet", cpu=1, spec={"nodeSelector": {"for": "good"}})
 
 
 @settings(max_examples=60, deadline=None)
 @given(bad=worlds(), changed=worlds())
-def test_a_bad_object_hurts_only_itself(bad, changed):
+def test_a_bad_object_hurts_only_itself(bad: Any, changed: Any) -> None:
     """They come, change and go beside a good pod, which is placed each time."""
     cluster = EmbeddedCluster()
     start(cluster)
-    follower = Informer(cluster, Ingest(Snapshot()))
-    follower.sync()
-    before = follower.snapshot.nodes.idle[:3].tolist()
+    informer = Informer(cluster, Ingest(Snapshot()))
+    informer.sync()
+    before = informer.snapshot.nodes.idle[:3].tolist()
     cluster.restore([*bad, good_one()])
-    for step in (changed, []):
-        follower.sync()
-        check(follower.snapshot)
+    steps: tuple[list[Any], ...] = (changed, [])
+    for step in steps:
+        informer.sync()
+        check(informer.snapshot)
         anew = Informer(cluster, Ingest(Snapshot()))
         anew.sync()
-        for snapshot in (follower.snapshot, anew.snapshot):
+        for snapshot in (informer.snapshot, anew.snapshot):
             decided = Scheduler(CONF, seed=3).decide(snapshot, 0.0)
             assert decided.binds.get("default/good") == "free"
-        assert set(anew.snapshot.tasks.row_of) == set(follower.snapshot.tasks.row_of)
+        assert set(anew.snapshot.tasks.row_of) == set(informer.snapshot.tasks.row_of)
         cluster.restore(step)
     for kind in ("Pod", "PodGroup.scheduling.volcano.sh", "Queue.scheduling.volcano.sh"):
         for manifest in cluster.list(kind)[0]:
             meta = manifest["metadata"]
             if meta["name"].startswith(("bad", "good")):
                 cluster.delete(kind, meta.get("namespace", ""), meta["name"], grace_s=0)
-    follower.sync()
-    check(follower.snapshot)
-    assert follower.snapshot.nodes.idle[:3].tolist() == before
+    informer.sync()
+    check(informer.snapshot)
+    assert informer.snapshot.nodes.idle[:3].tolist() == before

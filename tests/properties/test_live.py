@@ -1,7 +1,10 @@
 """A scheduler whose cluster answers late, wrongly or not at all: nothing twice, nothing lost."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +15,8 @@ from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.scheduler import Scheduler
-from pumice.serve.scheduler import LiveScheduler, make_queues
+from pumice.serve.scheduler.default_queues import make_queues
+from pumice.serve.scheduler.live_scheduler import LiveScheduler
 from pumice.testing import pod, pod_group, priority_class
 from tests.properties.chaos import BadWriter, LateCluster, TornError, tear
 
@@ -42,12 +46,12 @@ GANGS = st.lists(
 class Books:
     """Counts what pods hold on nodes, event by event."""
 
-    def __init__(self, cluster):
-        self.held = {}
-        self.nodes = {}
+    def __init__(self, cluster: Any) -> None:
+        self.held: dict[Any, Any] = {}
+        self.nodes: dict[Any, Any] = {}
         cluster.listeners.append(self.hear)
 
-    def hear(self, kind, event):
+    def hear(self, kind: Any, event: Any) -> None:
         if kind != "Pod":
             return
         manifest = event.object
@@ -61,7 +65,7 @@ class Books:
         else:
             cpus = int(spec["containers"][0]["resources"]["requests"]["cpu"])
             self.held[uid] = node, cpus
-        used = defaultdict(int)
+        used: Any = defaultdict(int)
         for place, cpus in self.held.values():
             used[place] += cpus
         assert all(cpus <= CPUS for cpus in used.values()), used
@@ -70,11 +74,19 @@ class Books:
 class World:
     """A cluster, its kubelet, and a scheduler that may be killed and started again."""
 
-    def __init__(self, gangs, random, conf, *, torn=False, refuses=lambda write: False):
+    def __init__(
+        self,
+        gangs: Any,
+        random: Any,
+        conf: Any,
+        *,
+        torn: bool = False,
+        refuses: Any = lambda write: False,
+    ) -> None:
         self.random = random
         self.torn = torn
         self.refuses = refuses
-        self.mend = lambda: None
+        self.mend: Callable[[], object] = lambda: None
         self.conf = parse_conf(conf)
         self.cluster = EmbeddedCluster(VirtualClock(0.0))
         self.kubelet = Kubelet(self.cluster, grace_s=2)
@@ -85,10 +97,10 @@ class World:
         for number in range(NODES):
             add_node(self.cluster, f"n{number}", {"cpu": str(CPUS), "memory": "64Gi"})
         for number, gang in enumerate(gangs):
-            self.cluster.clock.call_at(gang[0], lambda n=number, g=gang: self.arrive(f"g{n}", g))
+            self.cluster.clock.call_at(gang[0], partial(self.arrive, f"g{number}", gang))
         self.start()
 
-    def start(self):
+    def start(self) -> None:
         self.writer = BadWriter(self.cluster, self.random)
         self.writer.calm = self.late.calm
         self.writer.refuses = self.refuses
@@ -99,7 +111,7 @@ class World:
         if self.torn:
             self.mend = tear(self.live, self.random)
 
-    def arrive(self, name, gang):
+    def arrive(self, name: Any, gang: Any) -> None:
         _, size, _, _, important = gang
         rank = "high" if important else ""
         self.cluster.create(
@@ -108,7 +120,7 @@ class World:
         for index in range(size):
             self.create(f"{name}-{index}", name, gang)
 
-    def create(self, name, group, gang):
+    def create(self, name: Any, group: Any, gang: Any) -> None:
         _, _, cpus, runs, important = gang
         marks = {"pumice.dev/run-seconds": str(runs), "volcano.sh/preemptable": "true"}
         rank = "high" if important else None
@@ -116,7 +128,7 @@ class World:
             pod(name, group=group, cpu=cpus, annotations=marks, priority_class=rank)
         )
 
-    def tick(self):
+    def tick(self) -> None:
         self.kubelet.sync()
         self.writer.step()
         self.kubelet.sync()
@@ -124,7 +136,7 @@ class World:
             self.live.cycle()
         self.cluster.clock.advance(1.0)
 
-    def recreate(self, gangs):
+    def recreate(self, gangs: Any) -> None:
         """Let a pod that has not started go, and one of the same name come."""
         waiting = [p for p in self.cluster.list("Pod")[0] if p["status"]["phase"] == "Pending"]
         waiting = [p for p in waiting if not p["spec"].get("nodeName")]
@@ -134,7 +146,7 @@ class World:
             self.cluster.delete("Pod", "default", name)
             self.create(name, group, gangs[int(group[1:])])
 
-    def upheaval(self, gangs):
+    def upheaval(self, gangs: Any) -> None:
         for _ in range(35):
             self.tick()
             if self.random.random() < 0.2:
@@ -143,7 +155,7 @@ class World:
                 self.writer.kill()
                 self.start()
 
-    def calm_down(self):
+    def calm_down(self) -> None:
         self.mend()
         self.late.calm = self.writer.calm = True
         for _ in range(200):
@@ -151,11 +163,11 @@ class World:
             if self.is_over():
                 return
 
-    def is_over(self):
+    def is_over(self) -> bool:
         phases = {p["status"]["phase"] for p in self.cluster.list("Pod")[0]}
         return phases <= {"Succeeded", "Failed"}
 
-    def restore_victims(self, gangs):
+    def restore_victims(self, gangs: Any) -> None:
         """Create pods anew that were evicted, as their controller would."""
         there = {p["metadata"]["name"] for p in self.cluster.list("Pod")[0]}
         for number, gang in enumerate(gangs):
@@ -166,9 +178,9 @@ class World:
                     self.create(f"g{number}-{index}", f"g{number}", gang)
 
 
-def tables(live):
+def tables(live: Any) -> Any:
     """Give what is known of pods and nodes, by name."""
-    snapshot = live.follower.snapshot
+    snapshot = live.informer.snapshot
     tasks, nodes, jobs = snapshot.tasks, snapshot.nodes, snapshot.jobs
     return (
         {key: int(tasks.status[row]) for key, row in tasks.row_of.items()},
@@ -177,15 +189,15 @@ def tables(live):
     )
 
 
-def fresh(world):
+def fresh(world: Any) -> Any:
     live = LiveScheduler(world.cluster, Scheduler(world.conf))
-    live.follower.sync()
+    live.informer.sync()
     return live
 
 
 @settings(max_examples=10)
 @given(GANGS, st.randoms(use_true_random=True))
-def test_nothing_is_bound_twice_overcommitted_or_lost(gangs, random):
+def test_nothing_is_bound_twice_overcommitted_or_lost(gangs: Any, random: Any) -> None:
     world = World(gangs, random, CONF)
     world.upheaval(gangs)
     world.calm_down()
@@ -200,7 +212,7 @@ def test_nothing_is_bound_twice_overcommitted_or_lost(gangs, random):
 
 @settings(max_examples=10)
 @given(GANGS, st.randoms(use_true_random=True))
-def test_a_scheduler_that_breaks_off_again_and_again_does_no_harm(gangs, random):
+def test_a_scheduler_that_breaks_off_again_and_again_does_no_harm(gangs: Any, random: Any) -> None:
     """Reports that cannot be taken in, writes that stop half-way: nothing twice, nothing lost."""
     world = World(gangs, random, CONF, torn=True)
     world.upheaval(gangs)
@@ -215,10 +227,12 @@ def test_a_scheduler_that_breaks_off_again_and_again_does_no_harm(gangs, random)
 
 @settings(max_examples=3)
 @given(GANGS, st.randoms(use_true_random=True))
-def test_a_status_that_is_refused_for_ever_costs_little_and_stops_nothing(gangs, random):
+def test_a_status_that_is_refused_for_ever_costs_little_and_stops_nothing(
+    gangs: Any, random: Any
+) -> None:
     about = ("default", "g0"), ("default", "g1-0")
 
-    def refuses(write):
+    def refuses(write: Any) -> Any:
         arguments = write.arguments
         if write.verb != "patch":
             return False
@@ -235,7 +249,7 @@ def test_a_status_that_is_refused_for_ever_costs_little_and_stops_nothing(gangs,
 
 @settings(max_examples=10)
 @given(GANGS, st.randoms(use_true_random=True))
-def test_victims_go_once_and_the_winners_run(gangs, random):
+def test_victims_go_once_and_the_winners_run(gangs: Any, random: Any) -> None:
     world = World(gangs, random, PREEMPTING)
     world.upheaval(gangs)
     world.late.calm = world.writer.calm = True

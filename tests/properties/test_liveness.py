@@ -1,5 +1,7 @@
 """What every cycle must do: nothing waits for no reason."""
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +18,7 @@ ACTIONS = ("enqueue", "allocate", "backfill", "preempt", "reclaim")
     cores=st.lists(st.integers(1, 8), min_size=1, max_size=4),
     data=st.data(),
 )
-def test_a_pod_that_fits_an_empty_cluster_gets_a_node(conf, cores, data):
+def test_a_pod_that_fits_an_empty_cluster_gets_a_node(conf: Any, cores: Any, data: Any) -> None:
     millis = data.draw(st.integers(1, 1000 * max(cores)))
     phase = "Pending" if "enqueue" in conf.actions else data.draw(st.sampled_from(["Inqueue"]))
     cluster = [
@@ -31,7 +33,7 @@ def test_a_pod_that_fits_an_empty_cluster_gets_a_node(conf, cores, data):
 
 @settings(max_examples=40)
 @given(conf=confs(actions=ACTIONS), size=st.integers(1, 12), data=st.data())
-def test_a_gang_that_fits_an_empty_cluster_is_placed_whole(conf, size, data):
+def test_a_gang_that_fits_an_empty_cluster_is_placed_whole(conf: Any, size: Any, data: Any) -> None:
     least = data.draw(st.integers(1, size))
     spread = data.draw(st.integers(1, 4))
     cluster = [
@@ -46,7 +48,7 @@ def test_a_gang_that_fits_an_empty_cluster_is_placed_whole(conf, size, data):
 
 @settings(max_examples=30)
 @given(conf=confs(must=("gang",)), free=st.integers(1, 3), data=st.data())
-def test_a_pod_that_asks_for_nothing_is_placed_by_backfill(conf, free, data):
+def test_a_pod_that_asks_for_nothing_is_placed_by_backfill(conf: Any, free: Any, data: Any) -> None:
     cluster = [
         queue("default"),
         *(node(f"n{i}", cpu=1) for i in range(free)),

@@ -1,5 +1,7 @@
 """Placing: rows asked again equal rows asked first; what is taken back leaves no trace."""
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,20 +25,20 @@ MOVES = st.sampled_from(["place", "pipeline", "unpipeline", "evict", "mark", "ro
 class Walk:
     """A session on which moves are drawn at random."""
 
-    def __init__(self, cluster, conf, data):
+    def __init__(self, cluster: Any, conf: Any, data: Any) -> None:
         self.data = data
         self.snapshot = snapshot_of(cluster)
         tiers, _ = build_tiers(conf, builtin_plugins())
         with np.errstate(all="ignore"):
             self.ssn = Session(self.snapshot, tiers, actions=conf.actions)
         self.statement = self.ssn.statement()
-        self.marks = []
+        self.marks: list[Any] = []
 
-    def having(self, *statuses):
+    def having(self, *statuses: Any) -> Any:
         tasks = self.snapshot.tasks
         return np.flatnonzero(np.isin(tasks.status, statuses) & (tasks.node >= 0)).tolist()
 
-    def step(self):
+    def step(self) -> None:
         kind = self.data.draw(MOVES)
         if kind == "mark":
             self.marks.append((self.statement.checkpoint(), cells(self.snapshot)))
@@ -52,17 +54,17 @@ class Walk:
         else:
             self.move(pending(self.snapshot), self.place if kind == "place" else self.pipeline)
 
-    def move(self, rows, verb):
+    def move(self, rows: Any, verb: Any) -> None:
         if rows:
             verb(self.data.draw(st.sampled_from(rows)))
 
-    def evict(self, row):
+    def evict(self, row: Any) -> None:
         self.statement.evict(row, "preempt")
 
-    def pipeline(self, row):
+    def pipeline(self, row: Any) -> None:
         self.statement.pipeline(row, self.data.draw(st.integers(0, self.snapshot.nodes.n - 1)))
 
-    def place(self, row):
+    def place(self, row: Any) -> None:
         request = self.snapshot.request(row)[:, None]
         room = np.flatnonzero(fits(request, self.snapshot.nodes.idle)).tolist()
         if room:
@@ -71,7 +73,7 @@ class Walk:
 
 @settings(max_examples=40)
 @given(cluster=clusters(), conf=confs(wide=True), data=st.data())
-def test_rows_asked_again_equal_rows_asked_first(cluster, conf, data):
+def test_rows_asked_again_equal_rows_asked_first(cluster: Any, conf: Any, data: Any) -> None:
     """The cached columns, followed row by row, have the bits of columns made afresh."""
     walk = Walk(cluster, conf, data)
     asked = pending(walk.snapshot)[:4]
@@ -93,7 +95,7 @@ def test_rows_asked_again_equal_rows_asked_first(cluster, conf, data):
 
 @settings(max_examples=60)
 @given(cluster=clusters(), conf=confs(wide=True), data=st.data())
-def test_a_rollback_restores_every_cell(cluster, conf, data):
+def test_a_rollback_restores_every_cell(cluster: Any, conf: Any, data: Any) -> None:
     walk = Walk(cluster, conf, data)
     before = cells(walk.snapshot)
     for _ in range(data.draw(st.integers(1, 15))):
@@ -106,7 +108,7 @@ def test_a_rollback_restores_every_cell(cluster, conf, data):
 
 @settings(max_examples=60)
 @given(cluster=clusters(), conf=confs(wide=True), seed=st.integers(0, 9))
-def test_the_fast_way_decides_as_the_plain_way(cluster, conf, seed):
+def test_the_fast_way_decides_as_the_plain_way(cluster: Any, conf: Any, seed: Any) -> None:
     """Caches, dirty rows and runs of equals change nothing."""
     fast = Scheduler(conf, seed=seed).decide(snapshot_of(cluster), 0.0)
     assert fast == reference_decide(snapshot_of(cluster), conf, seed=seed)

@@ -1,5 +1,7 @@
 """Tables: order of arrival, changes and deletions leave what a fresh start would give."""
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,18 +20,18 @@ CONF = conf_of(
 )
 
 
-def key_of(manifest):
+def key_of(manifest: Any) -> Any:
     meta = manifest["metadata"]
     return manifest["kind"], meta.get("namespace"), meta["name"]
 
 
-def decide(snapshot):
+def decide(snapshot: Any) -> Any:
     return Scheduler(CONF, seed=3).decide(snapshot, 0.0)
 
 
 @settings(max_examples=60)
 @given(cluster=clusters(), data=st.data())
-def test_objects_may_come_in_any_order(cluster, data):
+def test_objects_may_come_in_any_order(cluster: Any, data: Any) -> None:
     wanted = described(snapshot_of(cluster))
     shuffled = snapshot_of(data.draw(st.permutations(cluster)))
     check(shuffled)
@@ -38,7 +40,7 @@ def test_objects_may_come_in_any_order(cluster, data):
 
 @settings(max_examples=40)
 @given(cluster=clusters(), data=st.data())
-def test_decisions_do_not_depend_on_the_order_of_arrival(cluster, data):
+def test_decisions_do_not_depend_on_the_order_of_arrival(cluster: Any, data: Any) -> None:
     """Only equal best nodes are told apart by when they were first seen."""
     nodes = [manifest for manifest in cluster if manifest["kind"] == "Node"]
     mixed = data.draw(st.permutations(cluster))
@@ -49,7 +51,7 @@ def test_decisions_do_not_depend_on_the_order_of_arrival(cluster, data):
 
 @settings(max_examples=60)
 @given(first=clusters(), second=clusters(), data=st.data())
-def test_changes_and_deletions_equal_a_fresh_start(first, second, data):
+def test_changes_and_deletions_equal_a_fresh_start(first: Any, second: Any, data: Any) -> None:
     """The second cluster replaces objects of the same name; some objects are then deleted."""
     ingest, world = Ingest(Snapshot()), {}
     steps = [("upsert", manifest) for manifest in (*first, *second)]
@@ -74,7 +76,7 @@ def test_changes_and_deletions_equal_a_fresh_start(first, second, data):
 
 @settings(max_examples=30)
 @given(cluster=clusters())
-def test_a_cycle_leaves_the_tables_as_they_were(cluster):
+def test_a_cycle_leaves_the_tables_as_they_were(cluster: Any) -> None:
     snapshot = snapshot_of(cluster)
     before = described(snapshot)
     first = decide(snapshot)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,12 +16,12 @@ CASES = [
 ]
 
 
-def named(name):
+def named(name: Any) -> Any:
     return next(case for case in CASES if case["name"] == name)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-def test_the_decision_is_the_recorded_one(case):
+def test_the_decision_is_the_recorded_one(case: Any) -> None:
     assert is_admission_case(case)
     assert run_admission_case(case) == []
 
@@ -36,20 +37,20 @@ def test_the_decision_is_the_recorded_one(case):
         ("reason", "Invalid"),
     ],
 )
-def test_another_result_is_noticed(key, value):
+def test_another_result_is_noticed(key: str, value: Any) -> None:
     case = named("job-queue-unknown")
     changed = {**case, "result": {**case["result"], key: value}}
     assert [line.partition(":")[0] for line in run_admission_case(changed)] == [key]
 
 
-def test_another_object_another_call_and_another_warning_are_noticed():
+def test_another_object_another_call_and_another_warning_are_noticed() -> None:
     case = named("job-unknown-spec-field")
     assert run_admission_case({**case, "mutated": []})[0].startswith("object: ")
     assert run_admission_case({**case, "calls": []})[0].startswith("calls: ")
     assert run_admission_case({**case, "warnings": []})[0].startswith("warnings: ")
 
 
-def test_the_order_of_findings_is_left_open_only_where_it_was_seen_to_vary():
+def test_the_order_of_findings_is_left_open_only_where_it_was_seen_to_vary() -> None:
     case = named("queue-two-resources-bad")
     swapped = case["result"]["messageVariants"][::-1]
     reordered = {**case["result"], "message": swapped[0], "messageVariants": swapped[:1]}

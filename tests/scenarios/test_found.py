@@ -1,6 +1,7 @@
 """Small scenarios, each of which once went wrong: what Volcano decides, told in a few objects."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,11 +12,11 @@ FOUND = [file.path for file in find_scenarios([Path(__file__).parent / "found"])
 
 
 @pytest.mark.parametrize("path", FOUND, ids=[path.stem for path in FOUND])
-def test_decided_as_volcano_decides(path):
+def test_decided_as_volcano_decides(path: Any) -> None:
     """The scenario ends as its file says."""
     assert check(load_scenario(path), default_scheduler, CompareOptions()) == []
 
 
-def test_the_scenarios_are_there():
+def test_the_scenarios_are_there() -> None:
     """An empty folder must not pass for success."""
     assert FOUND

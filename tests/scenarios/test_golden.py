@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,18 +24,18 @@ def differences(family: str, seed: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_same_decisions_as_volcano(family):
+def test_same_decisions_as_volcano(family: Any) -> None:
     """Every golden case of a family ends as the real scheduler ended it."""
     assert list(differences(family, seed=0)) == []
 
 
 @pytest.mark.parametrize("family", ["default-conf", "mixed-cycle", "natural", "preempt"])
-def test_the_seed_decides_nothing_but_ties(family):
+def test_the_seed_decides_nothing_but_ties(family: str) -> None:
     """Golden cases do not depend on which of several equal nodes is taken."""
     assert list(differences(family, seed=12345)) == []
 
 
-def test_the_fixtures_are_there():
+def test_the_fixtures_are_there() -> None:
     """An empty folder must not pass for success."""
     assert len(FAMILIES) == 35
     assert sum(1 for _ in GOLDEN.glob("*/*.json")) > 800

@@ -3,7 +3,7 @@
 from pumice.clock import RealClock, VirtualClock
 
 
-def test_timers_run_in_the_order_of_time_then_of_setting():
+def test_timers_run_in_the_order_of_time_then_of_setting() -> None:
     clock = VirtualClock(0.0)
     ran = []
     for when, name in [(2, "c"), (1, "a"), (1, "b"), (5, "late")]:
@@ -13,7 +13,7 @@ def test_timers_run_in_the_order_of_time_then_of_setting():
     assert clock.now() == 3
 
 
-def test_a_timer_set_by_a_timer_runs_on_the_way():
+def test_a_timer_set_by_a_timer_runs_on_the_way() -> None:
     clock = VirtualClock(0.0)
     ran = []
     clock.call_at(1, lambda: clock.call_at(2, lambda: ran.append(clock.now())))
@@ -21,7 +21,7 @@ def test_a_timer_set_by_a_timer_runs_on_the_way():
     assert ran == [2]
 
 
-def test_a_cancelled_timer_does_not_run():
+def test_a_cancelled_timer_does_not_run() -> None:
     clock = VirtualClock(0.0)
     ran = []
     clock.call_at(1, lambda: ran.append(1)).cancel()
@@ -30,7 +30,7 @@ def test_a_cancelled_timer_does_not_run():
     assert ran == []
 
 
-def test_a_step_goes_to_the_next_timer_and_no_further():
+def test_a_step_goes_to_the_next_timer_and_no_further() -> None:
     clock = VirtualClock(0.0)
     clock.call_at(7, lambda: None)
     assert clock.step()
@@ -38,7 +38,7 @@ def test_a_step_goes_to_the_next_timer_and_no_further():
     assert not clock.step()
 
 
-def test_a_timer_of_the_past_runs_now_and_time_never_goes_back():
+def test_a_timer_of_the_past_runs_now_and_time_never_goes_back() -> None:
     clock = VirtualClock(10.0)
     seen = []
     clock.call_at(3, lambda: seen.append(clock.now()))
@@ -46,7 +46,7 @@ def test_a_timer_of_the_past_runs_now_and_time_never_goes_back():
     assert (seen, clock.now()) == ([10.0], 10.0)
 
 
-def test_real_time_runs_what_is_due_when_asked():
+def test_real_time_runs_what_is_due_when_asked() -> None:
     clock = RealClock()
     ran = []
     clock.call_at(clock.now() - 1, lambda: ran.append("past"))

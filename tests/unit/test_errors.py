@@ -1,6 +1,7 @@
 """Errors: one sentence each, values as attributes, whole after pickling."""
 
 import pickle
+from typing import Any
 
 import pytest
 
@@ -62,35 +63,35 @@ SAID = {
 
 
 @pytest.mark.parametrize("said", SAID)
-def test_an_error_says_where_what_was_wanted_and_what_was_found(said):
+def test_an_error_says_where_what_was_wanted_and_what_was_found(said: Any) -> None:
     assert said == str(SAID[said])
 
 
 @pytest.mark.parametrize("said", SAID)
-def test_an_error_survives_the_way_between_processes(said):
+def test_an_error_survives_the_way_between_processes(said: Any) -> None:
     again = pickle.loads(pickle.dumps(SAID[said]))  # noqa: S301
     assert said == str(again)
     assert vars(SAID[said]) == vars(again)
 
 
 @pytest.mark.parametrize("said", SAID)
-def test_every_error_is_a_pumice_error(said):
+def test_every_error_is_a_pumice_error(said: Any) -> None:
     assert isinstance(SAID[said], PumiceError)
 
 
-def test_an_absent_value_differs_from_a_null():
+def test_an_absent_value_differs_from_a_null() -> None:
     assert str(InputError(wanted="x", found=None)) == "wanted x, found None"
     assert InputError(wanted="x").found is ABSENT
 
 
-def test_a_long_value_is_cut():
+def test_a_long_value_is_cut() -> None:
     assert len(str(QuantityError(wanted="x", found="9" * 1000))) < 120
 
 
-def test_a_value_that_python_does_not_print_is_described():
+def test_a_value_that_python_does_not_print_is_described() -> None:
     assert str(QuantityError(wanted="x", found=10**5000)) == "wanted x, found a very large int"
 
 
-def test_a_conf_error_shows_its_first_problem_as_its_own():
+def test_a_conf_error_shows_its_first_problem_as_its_own() -> None:
     error = ConfError([Problem(wanted="a text", found=1, field="actions", hint="quote it")])
     assert (error.wanted, error.found, error.field) == ("a text", 1, "actions")

@@ -4,6 +4,7 @@ import ast
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,22 +19,22 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
 
-def relative(path):
+def relative(path: Any) -> Any:
     return str(path.relative_to(ROOT))
 
 
-def parse(path):
+def parse(path: Any) -> Any:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("path", [*MODULES, *TESTS], ids=relative)
-def test_a_file_keeps_to_its_line_budget(path):
+def test_a_file_keeps_to_its_line_budget(path: Any) -> None:
     lines = len(path.read_text(encoding="utf-8").splitlines())
     assert lines <= FILE_LINES
 
 
 @pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_a_function_keeps_to_its_line_budget(path):
+def test_a_function_keeps_to_its_line_budget(path: Any) -> None:
     long = {
         node.name: node.end_lineno - node.lineno + 1
         for node in ast.walk(parse(path))
@@ -44,12 +45,12 @@ def test_a_function_keeps_to_its_line_budget(path):
 
 
 @pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_a_module_opens_with_a_docstring(path):
+def test_a_module_opens_with_a_docstring(path: Any) -> None:
     assert ast.get_docstring(parse(path))
 
 
 @pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_what_a_module_exports_exists_and_is_said_once(path):
+def test_what_a_module_exports_exists_and_is_said_once(path: Any) -> None:
     """Every name in __all__ is bound at the top of the module."""
     tree = parse(path)
     bound, exported = set(), []
@@ -68,12 +69,12 @@ def test_what_a_module_exports_exists_and_is_said_once(path):
     assert len(exported) == len(set(exported))
 
 
-def test_no_module_has_a_name_that_says_nothing():
+def test_no_module_has_a_name_that_says_nothing() -> None:
     empty = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
     assert [relative(path) for path in MODULES if path.stem in empty] == []
 
 
-def test_deciding_is_kept_from_every_module_that_touches_the_world():
+def test_deciding_is_kept_from_every_module_that_touches_the_world() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     forbidden = next(c for c in contracts["contracts"] if c["type"] == "forbidden")
     world = [
@@ -84,12 +85,12 @@ def test_deciding_is_kept_from_every_module_that_touches_the_world():
     assert [name for name in world if name not in forbidden["forbidden_modules"]] == []
 
 
-def test_the_version_is_the_one_that_is_packaged():
+def test_the_version_is_the_one_that_is_packaged() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == pumice.__version__
 
 
-def test_every_dependency_is_locked_with_its_hash():
+def test_every_dependency_is_locked_with_its_hash() -> None:
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
     groups = pyproject["dependency-groups"]
     runtime = pyproject["project"]["dependencies"]
@@ -105,7 +106,7 @@ def test_every_dependency_is_locked_with_its_hash():
 
 
 @pytest.mark.parametrize("name", ["runtime.txt", "dev.txt"])
-def test_the_lock_names_no_address(name):
+def test_the_lock_names_no_address(name: str) -> None:
     """What is installed is fixed by version and hash; where from is the machine's own affair."""
     text = (ROOT / "requirements" / name).read_text()
     assert re.findall(r"https?://|--(?:extra-)?index-url|--find-links|^/", text, re.MULTILINE) == []

@@ -1,5 +1,7 @@
 """The loop: one configuration, cycle after cycle, and a snapshot that stays as it was."""
 
+from typing import Any
+
 import pytest
 
 import pumice.scheduler
@@ -18,29 +20,31 @@ WORLD = [queue("default"), node("n1"), pod_group("g"), pod("p", group="g", cpu=1
 class Counting(Plugin, name="counting"):
     """Remembers how many sessions there were."""
 
-    def on_open(self, ssn):
+    def on_open(self, ssn: Any) -> None:
         ssn.memory["counting"] = ssn.memory.get("counting", 0) + 1
 
 
-def test_a_cycle_on_manifests_decides():
+def test_a_cycle_on_manifests_decides() -> None:
     assert Scheduler(parse_conf(CONF)).cycle(WORLD, 0.0).binds == {"default/p": "n1"}
 
 
-def test_a_name_that_does_not_exist_refuses_the_configuration():
+def test_a_name_that_does_not_exist_refuses_the_configuration() -> None:
     with pytest.raises(ConfError, match="did you mean 'gang'"):
         Scheduler(parse_conf(CONF.replace("gang", "gong")))
     with pytest.raises(ConfError, match="did you mean 'allocate'"):
         Scheduler(parse_conf(CONF.replace("allocate", "alocate")))
 
 
-def test_an_argument_that_cannot_be_used_is_told_and_passed_over(caplog):
+def test_an_argument_that_cannot_be_used_is_told_and_passed_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     scheduler = Scheduler(parse_conf(CONF.replace("gang", "sla\n    arguments: {x: 1}")))
     (problem,) = scheduler.ignored
     assert (problem.line, problem.severity) == (5, "ignored")
     assert caplog.messages == [f"configuration: {problem}"]
 
 
-def test_plugins_find_again_what_they_kept():
+def test_plugins_find_again_what_they_kept() -> None:
     scheduler = Scheduler(
         parse_conf(CONF.replace("gang", "counting")), plugins={"counting": Counting}
     )
@@ -49,14 +53,14 @@ def test_plugins_find_again_what_they_kept():
     assert scheduler._memory["counting"] == 3
 
 
-def test_a_cycle_that_fails_leaves_the_snapshot_as_it_was(monkeypatch):
+def test_a_cycle_that_fails_leaves_the_snapshot_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever an action did before it failed is taken back, so the next cycle starts clean."""
     snapshot = snapshot_of(sample_cluster(3))
     before = cells(snapshot)
     scheduler = Scheduler(parse_conf(CONF))
     allocate = pumice.scheduler.ACTIONS["allocate"]
 
-    def fail(ssn):
+    def fail(ssn: Any) -> None:
         allocate(ssn)
         assert changed(before, cells(snapshot))
         raise ZeroDivisionError
@@ -69,11 +73,11 @@ def test_a_cycle_that_fails_leaves_the_snapshot_as_it_was(monkeypatch):
     assert scheduler.decide(snapshot, 0.0).binds
 
 
-def test_a_plugin_that_fails_is_passed_over_and_told():
+def test_a_plugin_that_fails_is_passed_over_and_told() -> None:
     class Broken(Plugin, name="broken"):
         """Knows no job."""
 
-        def order_jobs(self, jobs):
+        def order_jobs(self, jobs: Any) -> None:
             raise KeyError("job")
 
     text = CONF.replace("gang", "gang\n  - name: broken")

@@ -1,6 +1,7 @@
 """The actions: one verb, one module; each takes a session and decides through it."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pumice.actions.allocate import allocate
 from pumice.actions.backfill import backfill
@@ -11,16 +12,31 @@ from pumice.actions.preempt import preempt
 from pumice.actions.reclaim import reclaim
 from pumice.actions.shuffle import shuffle
 from pumice.framework.session import Session
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
-Action = Callable[[Session], None]
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a session is told to do, and what the simulator may take for granted of it."""
+
+    run: Callable[[Session], None]
+    simulator: SimulatorAssumptions
+
+    def __call__(self, ssn: Session) -> None:
+        """Decide through a session."""
+        self.run(ssn)
+
+
+_PLACING = SimulatorAssumptions(bounded=True)
+_EVICTING = SimulatorAssumptions(bounded=True, evicts=True)
 
 ACTIONS: dict[str, Action] = {
-    "enqueue": enqueue,
-    "allocate": allocate,
-    "backfill": backfill,
-    "preempt": preempt,
-    "reclaim": reclaim,
-    "shuffle": shuffle,
-    "gangpreempt": gangpreempt,
-    "gangreclaim": gangreclaim,
+    "enqueue": Action(enqueue, _PLACING),
+    "allocate": Action(allocate, _PLACING),
+    "backfill": Action(backfill, _PLACING),
+    "preempt": Action(preempt, _EVICTING),
+    "reclaim": Action(reclaim, _EVICTING),
+    "shuffle": Action(shuffle, SimulatorAssumptions(evicts=True)),
+    "gangpreempt": Action(gangpreempt, _EVICTING),
+    "gangreclaim": Action(gangreclaim, _EVICTING),
 }

@@ -2,39 +2,96 @@
 
 Used wherever a resource amount enters or leaves. Amounts are whole nano units, the finest that
 Kubernetes keeps; nothing here rounds through floating point.
+
+``amount`` reads as Kubernetes does, with its messages; ``parse_quantity``, ``value`` and
+``milli_value`` read amounts to count with, which are never negative, and give hints.
 """
 
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pumice.errors import QuantityError
 
 Quantity: TypeAlias = str | int | float
 """An amount as a manifest writes it."""
+Form = Literal["decimal", "binary", "exponent"]
+"""How an amount is written: ``1500m``, ``2Gi``, ``1e3``."""
 
 MAX_VALUE: Final = 2**63 - 1
 
 _NANO: Final = 10**9
 _NANO_PER_MILLI: Final = 10**6
+_MOST: Final = MAX_VALUE * _NANO
 _CACHED: Final = 1 << 16  # distinct spellings remembered; a cluster rarely has a thousand
 _LONGEST: Final = 256  # characters; also keeps every power below small
 _FAR_EXPONENT: Final = 600  # beyond it every number of that length overflows or vanishes
 
-_NUMBER: Final = re.compile(
-    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
-    r"(?:(?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]+))?"
+_WRITTEN: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
+_EXPONENT: Final = re.compile(r"[eE][+-]?[0-9]+")
+_DECIMAL: Final = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
+_POWERS: Final = ("e-9", "e-6", "e-3", "", "e3", "e6", "e9", "e12", "e15", "e18")
+_BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_SCALES: Final[Mapping[str, tuple[Form, int, int]]] = {
+    **{suffix: ("binary", 1 << 10 * step, 0) for step, suffix in enumerate(_BINARY)},
+    **{suffix: ("decimal", 1, 3 * step - 9) for step, suffix in enumerate(_DECIMAL)},
+}
+"""Form, factor and power of ten of each suffix."""
+_WRONG_FORM: Final = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
-_DECIMAL: Final = {
-    "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
-}  # fmt: skip
-_BINARY: Final = {
-    "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50, "Ei": 1 << 60,
-}  # fmt: skip
+_WRONG_NUMBER: Final = "unable to parse numeric part of quantity"
+_WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
 _WANTED: Final = 'a quantity such as "500m", "1.5", "2Gi" or "1e3"'
 _BYTES: Final = ("memory", "storage", "ephemeral-storage")
+
+
+class QuantityFormError(ValueError):
+    """A text that is no amount; the message is Kubernetes' own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """An amount in whole nano units, negative ones too, and the form in which it was written."""
+
+    nano: int
+    form: Form = "decimal"
+
+    @property
+    def value(self) -> int:
+        """Whole units, rounded away from zero."""
+        return _away_from_zero(self.nano, _NANO)
+
+    @property
+    def milli(self) -> int:
+        """Thousandths, rounded away from zero."""
+        return _away_from_zero(self.nano, _NANO_PER_MILLI)
+
+    def __str__(self) -> str:
+        """Return the canonical spelling: `1000m` is `1`, `0.5Gi` is `512Mi`."""
+        units, rest = divmod(self.nano, _NANO)
+        if self.form == "binary" and not rest and abs(units) >= 1024:
+            return _scaled(units, 1024, _BINARY)
+        return _scaled(self.nano, 1000, _POWERS if self.form == "exponent" else _DECIMAL)
+
+
+@lru_cache(maxsize=_CACHED)
+def amount(text: str) -> Amount:
+    """Read an amount, rounding up what is finer than nano units and down what is too large.
+
+    Raises:
+        QuantityFormError: not an amount.
+    """
+    nano, form = _read(text)
+    return Amount(max(-_MOST, min(nano, _MOST)), form)
+
+
+def amounts(given: Mapping[str, str] | None) -> dict[str, Amount]:
+    """Read a resource list that was decoded before."""
+    return {name: amount(text) for name, text in (given or {}).items()}
 
 
 @lru_cache(maxsize=_CACHED, typed=True)
@@ -49,13 +106,13 @@ def parse_quantity(quantity: Quantity) -> int:
         raise QuantityError(
             wanted=_WANTED, found=quantity, hint=f"at most {_LONGEST} characters are read"
         )
-    match = _NUMBER.fullmatch(text)
-    if match is None or not (match["whole"] or match["part"]):
-        raise QuantityError(wanted=_WANTED, found=quantity, hint=_advice(text))
-    nano = _nano(match)
-    if match["sign"] == "-" and nano:
+    try:
+        nano, _ = _read(text)
+    except QuantityFormError:
+        raise QuantityError(wanted=_WANTED, found=quantity, hint=_advice(text)) from None
+    if nano < 0:
         raise QuantityError(wanted="an amount of zero or more", found=quantity)
-    if nano > MAX_VALUE * _NANO:
+    if nano > _MOST:
         raise QuantityError(wanted=f"an amount of at most {MAX_VALUE}", found=quantity)
     return nano
 
@@ -93,14 +150,14 @@ def format_quantity(resource: str, number: float) -> str:
     """
     if not math.isfinite(number):
         raise QuantityError(wanted="a finite number", found=number, field=resource)
-    amount = round(number)
+    whole = round(number)
     name = resource.removeprefix("requests.").removeprefix("limits.")
     if name == "cpu":
-        return _scaled(amount, 1000, ("m", "", "k", "M", "G", "T", "P", "E"))
+        return _scaled(whole, 1000, _DECIMAL[2:])
     # Kubernetes: below 1024 bytes the decimal form is the canonical one
-    if (name in _BYTES or name.startswith("hugepages-")) and abs(amount) >= 1024:
-        return _scaled(amount, 1024, ("", *_BINARY))
-    return _scaled(amount, 1000, ("", "k", "M", "G", "T", "P", "E"))
+    if (name in _BYTES or name.startswith("hugepages-")) and abs(whole) >= 1024:
+        return _scaled(whole, 1024, _BINARY)
+    return _scaled(whole, 1000, _DECIMAL[3:])
 
 
 def _spell(quantity: Quantity) -> str:
@@ -117,15 +174,31 @@ def _spell(quantity: Quantity) -> str:
     return repr(quantity)
 
 
-def _nano(match: re.Match[str]) -> int:
-    """Scale a matched number to nano units, rounding its magnitude up."""
-    part = match["part"] or ""
-    suffix = match["suffix"] or ""
-    exponent = int(match["exponent"] or _DECIMAL.get(suffix, 0))
-    exponent = max(-_FAR_EXPONENT, min(_FAR_EXPONENT, exponent))
-    amount = int(match["whole"] + part) * _BINARY.get(suffix, 1)
+def _read(text: str) -> tuple[int, Form]:
+    """Read nano units, rounding their magnitude up, and the form."""
+    match = _WRITTEN.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None:
+        raise QuantityFormError(_WRONG_FORM)
+    sign, whole, part, suffix = match.groups(default="")
+    form, factor, exponent = _SCALES.get(suffix) or _power_of_ten(suffix)
+    digits = whole + part
+    if not digits:
+        raise QuantityFormError(_WRONG_FORM if text in ("", "+", "-") else _WRONG_NUMBER)
     power = 9 - len(part) + exponent
-    return amount * 10**power if power >= 0 else int(-(-amount // 10**-power))
+    size = int(digits) * factor
+    nano = size * 10**power if power >= 0 else -(-size // 10**-power)
+    return (-nano if sign == "-" else nano), form
+
+
+def _power_of_ten(suffix: str) -> tuple[Form, int, int]:
+    if _EXPONENT.fullmatch(suffix) is None:
+        raise QuantityFormError(_WRONG_SUFFIX)
+    return "exponent", 1, max(-_FAR_EXPONENT, min(_FAR_EXPONENT, int(suffix[1:])))
+
+
+def _away_from_zero(nano: int, unit: int) -> int:
+    size = -(-abs(nano) // unit)
+    return -size if nano < 0 else size
 
 
 def _advice(text: str) -> str:
@@ -139,12 +212,12 @@ def _advice(text: str) -> str:
     return ""
 
 
-def _scaled(amount: int, base: int, suffixes: tuple[str, ...]) -> str:
+def _scaled(number: int, base: int, suffixes: tuple[str, ...]) -> str:
     """Print with the largest suffix that needs no fraction."""
-    if amount == 0:
+    if number == 0:
         return "0"
     step = 0
-    while amount % base == 0 and step < len(suffixes) - 1:
-        amount //= base
+    while number % base == 0 and step < len(suffixes) - 1:
+        number //= base
         step += 1
-    return f"{amount}{suffixes[step]}"
+    return f"{number}{suffixes[step]}"

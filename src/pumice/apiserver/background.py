@@ -27,7 +27,7 @@ class FastClock(RealClock):
         self._started = timer()
 
     def now(self) -> float:
-        """Give the time in seconds since 1970."""
+        """Return the time in seconds since 1970."""
         return self._start + (self._timer() - self._started) * self.speed
 
 

@@ -27,7 +27,7 @@ class Column:
 
 
 def dig(manifest: Mapping[str, Any], path: str) -> Any:
-    """Give what lies at a dotted path, None if there is nothing."""
+    """Return what lies at a dotted path, None if there is nothing."""
     value: Any = manifest
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None

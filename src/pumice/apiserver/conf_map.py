@@ -19,7 +19,7 @@ KEY: Final = "volcano-scheduler.conf"
 _SOURCE: Final = "pumice"
 
 
-class ConfMap:
+class SchedulerConfigMap:
     """Keeps the scheduler of a control plane at what the ConfigMap says."""
 
     def __init__(self, cluster: EmbeddedCluster, plane: EmbeddedControlPlane, text: str) -> None:

@@ -36,7 +36,7 @@ _STATUS_VERBS: Final = ("get", "patch", "update")
 
 
 def _subresources(kind: Kind) -> list[_Sub]:
-    """Give name, group, version, kind and verbs of what lies below an object."""
+    """Return name, group, version, kind and verbs of what lies below an object."""
     found: list[_Sub] = []
     if kind.has_status:
         found.append(("status", kind.group, kind.version, kind.kind, _STATUS_VERBS))
@@ -49,12 +49,12 @@ def _subresources(kind: Kind) -> list[_Sub]:
 
 
 def api_versions() -> Resource:
-    """Say which versions the core group has."""
+    """Return which versions the core group has."""
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
 
 
 def _groups(kinds: Iterable[Kind]) -> dict[str, list[str]]:
-    """Give the versions of each named group, in the order they are known."""
+    """Return the versions of each named group, in the order they are known."""
     groups: dict[str, list[str]] = {}
     for kind in kinds:
         versions = groups.setdefault(kind.group, [])

@@ -9,7 +9,7 @@ _PATHS = ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/ver
 
 
 def document(kinds: Kinds, parts: Sequence[str], accept: str) -> Manifest | None:
-    """Give the document at an address, None if there is none."""
+    """Return the document at an address, None if there is none."""
     match [*parts]:
         case []:
             return {"paths": _PATHS}

@@ -17,6 +17,8 @@ _REASONS = {
     400: "BadRequest",
     404: "NotFound",
     405: "MethodNotAllowed",
+    408: "Timeout",
+    413: "RequestEntityTooLarge",
     415: "UnsupportedMediaType",
     429: "TooManyRequests",
     500: "InternalError",

@@ -1,7 +1,7 @@
 """Requests and answers without a wire: what the server reads and writes, and the parts agree on."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ import yaml
 from pumice.api.kinds import Manifest
 from pumice.apiserver.failures import RequestError
 from pumice.apiserver.protobuf import read_object
+from pumice.apiserver.watches import Watch
 
 JSON = "application/json"
 
@@ -26,7 +27,7 @@ class Request:
     body: bytes = b""
 
     def says(self, name: str) -> bool:
-        """Say whether a query parameter is true."""
+        """Return whether a query parameter is true."""
         return self.query.get(name, "") in ("true", "1")
 
     def content(self) -> Any:
@@ -60,12 +61,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a client is told: data, a text, or a stream that is sent as it comes.
-
-    An empty piece of a stream sends nothing; it is the time to see whether the client is there.
-    """
+    """What a client gets: data, a text, or a watch whose lines are sent as things happen."""
 
     code: int
     content: Any = None
     content_type: str = JSON
-    stream: Iterator[bytes] | None = None
+    watch: Watch | None = None

@@ -20,7 +20,7 @@ def _root(group: str, version: str) -> str:
 
 
 def index(kinds: Kinds) -> dict[str, Any]:
-    """Say where the document of each version of each group lies."""
+    """Return where the document of each version of each group lies."""
     roots = dict.fromkeys(_root(kind.group, kind.version) for kind in kinds)
     return {"paths": {root: {"serverRelativeURL": f"/openapi/v3/{root}"} for root in roots}}
 

@@ -128,7 +128,7 @@ def _parts(data: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """Read a number of seven bits a byte; gives it and where it ends."""
+    """Read a number of seven bits a byte; return it and where it ends."""
     value = shift = 0
     while True:
         byte = data[at]

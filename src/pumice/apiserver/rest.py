@@ -15,8 +15,8 @@ from pumice.apiserver.failures import RequestError, failure, status, success
 from pumice.apiserver.http_messages import Answer, Request
 from pumice.apiserver.selectors import selector
 from pumice.apiserver.tables import many, one, wanted_form
-from pumice.apiserver.watch_answers import Ask, Watches
-from pumice.apiserver.write_verbs import Place
+from pumice.apiserver.watches import Watch, WatchRequest
+from pumice.apiserver.write_verbs import ResourcePath
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import NotFoundError, PumiceError
 
@@ -32,30 +32,29 @@ class RestApi:
     """Answers requests; ``on_write`` is called after each that may have changed something."""
 
     def __init__(self, cluster: EmbeddedCluster, on_write: Callable[[], object] = _nothing) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._on_write = on_write
-        self.watches = Watches(cluster)
 
     def answer(self, request: Request) -> Answer:
         """Answer a request; what goes wrong is told in the answer."""
         try:
             return self._dispatch(request)
         except PumiceError as error:
-            told = failure(error, self._cluster.kinds)
+            told = failure(error, self.cluster.kinds)
             return Answer(told["code"], told)
 
     def _dispatch(self, request: Request) -> Answer:
         parts = [unquote(part) for part in request.path.strip("/").split("/") if part]
-        place = self._place(parts)
-        if place is None:
+        path = self._resource_path(parts)
+        if path is None:
             return self._describe(parts, request)
         if request.method == "GET":
-            return self._read(place, request)
-        answer = self._write(place, request)
+            return self._read(path, request)
+        answer = self._write(path, request)
         self._on_write()
         return answer
 
-    def _place(self, parts: list[str]) -> Place | None:
+    def _resource_path(self, parts: list[str]) -> ResourcePath | None:
         """Read an address, None if it names no objects."""
         if parts[:1] == ["api"] and len(parts) > 2:
             group, version, rest = "", parts[1], parts[2:]
@@ -66,13 +65,13 @@ class RestApi:
         namespace = ""
         if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
             namespace, rest = rest[1], rest[2:]
-        kind = self._cluster.kinds.by_plural(group, rest[0])
+        kind = self.cluster.kinds.by_plural(group, rest[0])
         if kind is None or kind.version != version or len(rest) > 3:
             raise RequestError(404, "the server could not find the requested resource")
-        name, part = [*rest[1:], "", ""][:2]
+        name, subresource = [*rest[1:], "", ""][:2]
         if name and kind.namespaced and not namespace:
             raise RequestError(404, "the server could not find the requested resource")
-        return Place(kind, namespace if kind.namespaced else "", name, part)
+        return ResourcePath(kind, namespace if kind.namespaced else "", name, subresource)
 
     def _describe(self, parts: list[str], request: Request) -> Answer:
         """Answer what is asked about the server itself."""
@@ -80,47 +79,33 @@ class RestApi:
             raise RequestError(405, f"{request.method} is not served at {request.path}")
         if len(parts) == 1 and parts[0] in _HEALTH:
             return Answer(200, "ok", "text/plain")
-        found = document(self._cluster.kinds, parts, request.accept)
+        found = document(self.cluster.kinds, parts, request.accept)
         if found is None:
             raise RequestError(404, "the server could not find the requested resource")
         if found.get("kind") == "APIGroupDiscoveryList":
             return Answer(200, found, AGGREGATED)
         return Answer(200, found)
 
-    def _read(self, place: Place, request: Request) -> Answer:
+    def _read(self, path: ResourcePath, request: Request) -> Answer:
         form = wanted_form(request.accept, request.query.get("includeObject", ""))
-        cluster = self._cluster
-        if not place.name:
+        cluster = self.cluster
+        if not path.name:
             if request.says("watch"):
-                return Answer(200, stream=self.watches.stream(self._ask(place, request)))
-            return self._list(place, request)
-        if place.part == "scale":
-            return Answer(200, write_verbs.scale_of(cluster, place))
-        if place.part not in ("", "status"):
-            raise write_verbs.no_part(place)
-        manifest = cluster.peek(place.kind.name, place.namespace, place.name)
+                return Answer(200, watch=Watch(cluster, _watch_request(path, request)))
+            return self._list(path, request)
+        if path.subresource == "scale":
+            return Answer(200, write_verbs.scale_of(cluster, path))
+        if path.subresource not in ("", "status"):
+            raise write_verbs.no_subresource(path)
+        manifest = cluster.peek(path.kind.name, path.namespace, path.name)
         if manifest is None:
-            raise NotFoundError(place.kind.name, place.namespace, place.name)
-        return Answer(200, one(manifest, place.kind, form, cluster.now()))
+            raise NotFoundError(path.kind.name, path.namespace, path.name)
+        return Answer(200, one(manifest, path.kind, form, cluster.now()))
 
-    def _ask(self, place: Place, request: Request) -> Ask:
-        query = request.query
-        initial = request.says("sendInitialEvents")
-        return Ask(
-            place.kind,
-            place.namespace,
-            since="" if initial else query.get("resourceVersion", ""),
-            fits=selector(query.get("labelSelector", ""), query.get("fieldSelector", "")),
-            form=wanted_form(request.accept, query.get("includeObject", "")),
-            timeout_s=_number(query, "timeoutSeconds") or _WATCH_S,
-            bookmarks=request.says("allowWatchBookmarks"),
-            initial=initial,
-        )
-
-    def _list(self, place: Place, request: Request) -> Answer:
-        query, kind = request.query, place.kind
+    def _list(self, path: ResourcePath, request: Request) -> Answer:
+        query, kind = request.query, path.kind
         fits = selector(query.get("labelSelector", ""), query.get("fieldSelector", ""))
-        items, version = self._cluster.list(kind.name, place.namespace)
+        items, version = self.cluster.list(kind.name, path.namespace)
         if fits is not None:
             items = [item for item in items if fits(item)]
         metadata: Manifest = {"resourceVersion": version}
@@ -133,24 +118,24 @@ class RestApi:
             metadata["remainingItemCount"] = len(items) - limit
             items = items[:limit]
         form = wanted_form(request.accept, query.get("includeObject", ""))
-        return Answer(200, many(items, kind, form, self._cluster.now(), metadata))
+        return Answer(200, many(items, kind, form, self.cluster.now(), metadata))
 
-    def _write(self, place: Place, request: Request) -> Answer:
+    def _write(self, path: ResourcePath, request: Request) -> Answer:
         """Do what changes objects, in a copy if it is a dry run."""
-        cluster = self._cluster
+        cluster = self.cluster
         options = request.content() if request.method == "DELETE" else None
         dry = request.query.get("dryRun") or (options or {}).get("dryRun")
         if request.method == "DELETE":
-            return self._delete(place, request, options or {}, dry=bool(dry))
+            return self._delete(path, request, options or {}, dry=bool(dry))
         if dry:
-            cluster = write_verbs.dry_run_copy(cluster, self._with_name(place, request))
+            cluster = write_verbs.dry_run_copy(cluster, self._with_name(path, request))
         form = wanted_form(request.accept)
         if request.method == "POST":
-            return self._post(cluster, place, request)
-        if not place.name:
+            return self._post(cluster, path, request)
+        if not path.name:
             raise RequestError(405, f"{request.method} needs the name of an object")
         if request.method == "PUT":
-            manifest, is_new = write_verbs.update(cluster, place, request.manifest()), False
+            manifest, is_new = write_verbs.update(cluster, path, request.manifest()), False
         elif request.method == "PATCH":
             patch_type = write_verbs.PATCHES.get(request.content_type.partition(";")[0].strip())
             if patch_type is None:
@@ -158,59 +143,76 @@ class RestApi:
                     f"wanted one of {', '.join(write_verbs.PATCHES)}, found {request.content_type}"
                 )
                 raise RequestError(415, problem)
-            manifest, is_new = write_verbs.patch(cluster, place, request.content(), patch_type)
+            manifest, is_new = write_verbs.patch(cluster, path, request.content(), patch_type)
         else:
             raise RequestError(405, f"{request.method} is not served")
-        if place.part == "scale":
+        if path.subresource == "scale":
             return Answer(200, manifest)
-        shown = one(manifest, place.kind, form, cluster.now())
+        shown = one(manifest, path.kind, form, cluster.now())
         return Answer(201 if is_new else 200, shown)
 
     @staticmethod
-    def _with_name(place: Place, request: Request) -> Place:
+    def _with_name(path: ResourcePath, request: Request) -> ResourcePath:
         """Complete the address of a new object by the name in its body."""
-        if place.name or request.method != "POST":
-            return place
+        if path.name or request.method != "POST":
+            return path
         name = str((request.manifest().get("metadata") or {}).get("name") or "")
-        return Place(place.kind, place.namespace, name)
+        return ResourcePath(path.kind, path.namespace, name)
 
-    def _post(self, cluster: EmbeddedCluster, place: Place, request: Request) -> Answer:
+    def _post(self, cluster: EmbeddedCluster, path: ResourcePath, request: Request) -> Answer:
         content = request.manifest()
-        if not place.name:
-            made = write_verbs.create(cluster, place, content)
-            return Answer(201, one(made, place.kind, wanted_form(request.accept), cluster.now()))
-        if place.kind.name == "Pod" and place.part == "binding":
-            write_verbs.bind(cluster, place, content)
-        elif place.kind.name == "Pod" and place.part == "eviction":
-            write_verbs.check_budgets(self._cluster, place)
-            write_verbs.delete(cluster, place, content.get("deleteOptions") or {})
-        elif place.part:
-            raise write_verbs.no_part(place)
+        if not path.name:
+            made = write_verbs.create(cluster, path, content)
+            return Answer(201, one(made, path.kind, wanted_form(request.accept), cluster.now()))
+        if path.kind.name == "Pod" and path.subresource == "binding":
+            write_verbs.bind(cluster, path, content)
+        elif path.kind.name == "Pod" and path.subresource == "eviction":
+            write_verbs.check_budgets(self.cluster, path)
+            write_verbs.delete(cluster, path, content.get("deleteOptions") or {})
+        elif path.subresource:
+            raise write_verbs.no_subresource(path)
         else:
             raise RequestError(405, "POST goes to the collection, not to an object")
         return Answer(201, status(201, "", ""))
 
     def _delete(
-        self, place: Place, request: Request, options: Mapping[str, Any], *, dry: bool
+        self, path: ResourcePath, request: Request, options: Mapping[str, Any], *, dry: bool
     ) -> Answer:
         """Let one object go, or all that a selector names."""
-        cluster = self._cluster
+        cluster = self.cluster
         said = ("gracePeriodSeconds", "propagationPolicy")
         options = {**{key: request.query[key] for key in said if key in request.query}, **options}
-        if place.part:
-            raise RequestError(405, f"'{place.part}' cannot be deleted")
-        if not place.name:
-            listed = self._list(place, Request("GET", request.path, request.query)).content
+        if path.subresource:
+            raise RequestError(405, f"'{path.subresource}' cannot be deleted")
+        if not path.name:
+            listed = self._list(path, Request("GET", request.path, request.query)).content
             for item in () if dry else listed["items"]:
                 metadata = item["metadata"]
                 home = metadata.get("namespace", "")
-                write_verbs.delete(cluster, Place(place.kind, home, metadata["name"]), options)
+                write_verbs.delete(
+                    cluster, ResourcePath(path.kind, home, metadata["name"]), options
+                )
             return Answer(200, listed)
-        before = cluster.get(place.kind.name, place.namespace, place.name)
-        left = None if dry else write_verbs.delete(cluster, place, options)
+        before = cluster.get(path.kind.name, path.namespace, path.name)
+        left = None if dry else write_verbs.delete(cluster, path, options)
         if left is not None:
             return Answer(200, left)
-        return Answer(200, success(place.kind, place.name, before["metadata"]["uid"]))
+        return Answer(200, success(path.kind, path.name, before["metadata"]["uid"]))
+
+
+def _watch_request(path: ResourcePath, request: Request) -> WatchRequest:
+    query = request.query
+    initial = request.says("sendInitialEvents")
+    return WatchRequest(
+        path.kind,
+        path.namespace,
+        since="" if initial else query.get("resourceVersion", ""),
+        selector=selector(query.get("labelSelector", ""), query.get("fieldSelector", "")),
+        form=wanted_form(request.accept, query.get("includeObject", "")),
+        timeout_s=_number(query, "timeoutSeconds") or _WATCH_S,
+        bookmarks=request.says("allowWatchBookmarks"),
+        initial=initial,
+    )
 
 
 def _number(query: Mapping[str, str], name: str) -> int:
@@ -221,7 +223,7 @@ def _number(query: Mapping[str, str], name: str) -> int:
 
 
 def _position(manifest: Manifest) -> tuple[str, str]:
-    """Say where an object stands in a list."""
+    """Return where an object stands in a list."""
     metadata = manifest["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
 

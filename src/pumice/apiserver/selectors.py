@@ -9,7 +9,7 @@ from pumice.apiserver.failures import RequestError
 
 Selector = Callable[[Manifest], bool]
 
-_COMMA: Final = re.compile(r",(?![^(]*\))")
+_TERM: Final = re.compile(r"(?:\([^)]*\)?|[^,(])+")
 _SET: Final = re.compile(r"^(\S+)\s+(in|notin)\s*\(([^()]*)\)$")
 _PAIR: Final = re.compile(r"^([^\s!=]+)\s*(==|=|!=)\s*([^\s=!]*)$")
 _KEY: Final = re.compile(r"^(!?)\s*([^\s!=(),]+)$")
@@ -21,7 +21,7 @@ _CALLED: Final = {"source": "source.component"}
 
 
 def _terms(text: str) -> list[str]:
-    return [term.strip() for term in _COMMA.split(text) if term.strip()]
+    return [term.strip() for term in _TERM.findall(text) if term.strip()]
 
 
 def label_selector(text: str) -> Selector:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.api.kinds import Manifest, kind_of
 from pumice.apiserver.background import FastClock, RunningPlane
-from pumice.apiserver.conf_map import ConfMap
+from pumice.apiserver.conf_map import SchedulerConfigMap
 from pumice.apiserver.rest import RestApi
 from pumice.apiserver.server import ApiServer
 from pumice.cluster.embedded.kubelet import Kubelet
@@ -44,7 +44,7 @@ class ServedCluster:
             seed=seed,
             period_s=period_s,
         )
-        self._conf = ConfMap(self.cluster, plane, conf)
+        self._conf = SchedulerConfigMap(self.cluster, plane, conf)
         plane.on_cycle.append(self._conf.follow)
         self.cluster.admission = EmbeddedAdmission(self.cluster)
         self._running = RunningPlane(plane, clock)

@@ -1,155 +1,146 @@
-"""The API on a socket: HTTP/1.1 on loopback, a thread for each connection.
+"""The API on a socket: HTTP/1.1 on loopback, served from a thread of its own.
 
 There is no token, since kubectl sends none without TLS: whoever may connect to the machine's own
 address is admitted, but for web pages, which a browser tells by Origin or by a foreign Host.
 """
 
-import select
+import asyncio
 import socket
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final
+from contextlib import suppress
+from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
+from aiohttp import web
 
-from pumice.apiserver.failures import status
+from pumice.apiserver.failures import RequestError, failure, status
 from pumice.apiserver.http_messages import JSON, Answer, Request
 from pumice.apiserver.rest import RestApi
+from pumice.apiserver.watches import Watch
+from pumice.serve.http_server import HttpServer, Site, read_body
 
 LOOPBACK: Final = "127.0.0.1"
 _NAMES: Final = frozenset({LOOPBACK, "localhost", "[::1]"})
 """What a client may call this machine."""
-_BIGGEST: Final = 16 << 20  # bytes of a request
+_BACKLOG: Final = 128
+_LONGEST_BODY: Final = 16 << 20
 
 
-class ApiServer(ThreadingHTTPServer):
-    """Serves one API; port 0 takes a free one."""
-
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = 128
+class ApiServer:
+    """Serves one API; made, it holds its port, and port 0 takes a free one."""
 
     def __init__(self, api: RestApi, *, port: int = 0) -> None:
         self.api = api
-        super().__init__((LOOPBACK, port), _Handler)
-        self._thread: threading.Thread | None = None
+        self._socket = socket.create_server((LOOPBACK, port), backlog=_BACKLOG)
+        self.port: int = self._socket.getsockname()[1]
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        app.on_shutdown.append(self._end_watches)
+        self._http = HttpServer([Site(app, sock=self._socket)])
+        self._stopping = False
+        self._changed: set[asyncio.Event] = set()
+        """One for each watch that waits for news."""
+        self._news_on_its_way = False
+        api.cluster.listeners.append(self._notice)
 
     @property
     def url(self) -> str:
         """Where clients find it."""
-        return f"http://{LOOPBACK}:{self.server_port}"
+        return f"http://{LOOPBACK}:{self.port}"
+
+    @property
+    def watching(self) -> int:
+        """How many watches there are."""
+        return len(self._changed)
 
     def start(self) -> None:
-        """Serve in a thread of its own."""
-        self._thread = threading.Thread(
-            target=self.serve_forever, kwargs={"poll_interval": 0.05}, name="pumice-api"
-        )
-        self._thread.daemon = True
-        self._thread.start()
+        """Begin to serve."""
+        self._http.start()
 
     def stop(self) -> None:
         """End watches, take no more requests, give the port back."""
-        self.api.watches.stop()
-        if self._thread is not None:
-            self.shutdown()
-            self._thread.join()
-        self.server_close()
+        self._http.stop()
+        self._socket.close()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Keep quiet about clients that leave in the middle."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    """One connection."""
-
-    server: ApiServer
-    protocol_version = "HTTP/1.1"
-    server_version = "pumice"
-    disable_nagle_algorithm = True
-    wbufsize = -1
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base class's name
-        """Write no log."""
-
-    def do_GET(self) -> None:
-        """Answer any request; the other methods are the same."""
-        request = self._read()
-        if request is None:
-            return
-        answer = self._refuse() or self._answer(request)
-        if answer.stream is None:
-            self._send(answer)
-        else:
-            self._send_stream(answer.stream)
-
-    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815  # names of the base class
-
-    def _read(self) -> Request | None:
-        """Read the request with its body, None if that cannot be done."""
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if _is_from_web_page(request):
+            return _response(Answer(403, status(403, "Forbidden", "web pages are not served")))
         try:
-            length = int(self.headers.get("Content-Length") or 0)
-        except ValueError:
-            length = -1
-        chunked = "chunked" in (self.headers.get("Transfer-Encoding") or "").lower()
-        if chunked or not 0 <= length <= _BIGGEST:
-            self.close_connection = True
-            said = f"wanted a body of known length up to {_BIGGEST} bytes"
-            self._send(Answer(413, status(413, "RequestEntityTooLarge", said)))
-            return None
-        split = urlsplit(self.path)
-        return Request(
-            self.command,
-            split.path,
-            dict(parse_qsl(split.query, keep_blank_values=True)),
-            self.headers.get("Accept") or JSON,
-            self.headers.get("Content-Type") or JSON,
-            self.rfile.read(length) if length else b"",
+            body = await read_body(request, _LONGEST_BODY)
+        except web.HTTPException as error:
+            problem = RequestError(error.status, (error.text or "").strip())
+            response = _response(Answer(error.status, failure(problem, self.api.cluster.kinds)))
+            response.force_close()
+            return response
+        url = urlsplit(request.raw_path)
+        asked = Request(
+            request.method,
+            url.path,
+            dict(parse_qsl(url.query, keep_blank_values=True)),
+            request.headers.get("Accept") or JSON,
+            request.headers.get("Content-Type") or JSON,
+            body,
         )
-
-    def _refuse(self) -> Answer | None:
-        """Give the refusal of a request that a web page sent."""
-        host = (self.headers.get("Host") or LOOPBACK).rpartition(":")
-        name = host[0] if host[2].isdecimal() else "".join(host)
-        if name in _NAMES and not self.headers.get("Origin"):
-            return None
-        return Answer(403, status(403, "Forbidden", "web pages are not served"))
+        answer = await asyncio.to_thread(self._answer, asked)
+        if answer.watch is None:
+            return _response(answer)
+        return await self._stream(request, answer.watch)
 
     def _answer(self, request: Request) -> Answer:
         try:
-            return self.server.api.answer(request)
+            return self.api.answer(request)
         except Exception as error:  # noqa: BLE001  # a fault must not cut the connection
-            said = f"{type(error).__name__}: {error}"
-            return Answer(500, status(500, "InternalError", said))
+            problem = f"{type(error).__name__}: {error}"
+            return Answer(500, status(500, "InternalError", problem))
 
-    def _send(self, answer: Answer) -> None:
-        content = answer.content
-        data = content.encode() if isinstance(content, str) else msgspec.json.encode(content)
-        self.send_response(answer.code)
-        self.send_header("Content-Type", answer.content_type)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-        self.wfile.flush()
+    async def _stream(self, request: web.Request, watch: Watch) -> web.StreamResponse:
+        """Send the lines of a watch as things happen, until it is over or the client leaves."""
+        response = web.StreamResponse(headers={"Content-Type": JSON})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        changed = asyncio.Event()
+        self._changed.add(changed)
+        try:
+            while not self._stopping:
+                changed.clear()
+                lines = await asyncio.to_thread(watch.poll)
+                if lines:
+                    await response.write(lines)
+                if watch.over:
+                    break
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(watch.wait_s()):
+                        await changed.wait()
+        finally:
+            self._changed.remove(changed)
+        await response.write_eof()
+        return response
 
-    def _send_stream(self, stream: Iterator[bytes]) -> None:
-        self.close_connection = True
-        self.send_response(200)
-        self.send_header("Content-Type", JSON)
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        self.wfile.flush()
-        for piece in stream:
-            if piece:
-                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
-                self.wfile.flush()
-            elif self._has_left():
-                return
-        self.wfile.write(b"0\r\n\r\n")
-        self.wfile.flush()
+    def _notice(self, *_: object) -> None:
+        """Wake the watches; called on any thread, with the lock of the cluster held."""
+        if self._changed and not self._news_on_its_way:
+            self._news_on_its_way = True
+            self._http.call_soon(self._wake)
 
-    def _has_left(self) -> bool:
-        """Say whether the client closed the connection."""
-        readable, _, _ = select.select([self.connection], [], [], 0)
-        return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
+    def _wake(self) -> None:
+        self._news_on_its_way = False
+        for changed in self._changed:
+            changed.set()
+
+    async def _end_watches(self, _: web.Application) -> None:
+        self._stopping = True
+        self._wake()
+
+
+def _is_from_web_page(request: web.Request) -> bool:
+    host = request.headers.get("Host") or LOOPBACK
+    name, _, port = host.rpartition(":")
+    return (name if port.isdecimal() else host) not in _NAMES or bool(request.headers.get("Origin"))
+
+
+def _response(answer: Answer) -> web.Response:
+    content = answer.content
+    body = content.encode() if isinstance(content, str) else msgspec.json.encode(content)
+    return web.Response(
+        status=answer.code, body=body, headers={"Content-Type": answer.content_type}
+    )

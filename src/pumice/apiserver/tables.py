@@ -33,7 +33,7 @@ def wanted_form(accept: str, include: str = "") -> Form:
 
 
 def one(manifest: Manifest, kind: Kind, form: Form, now: float) -> Manifest:
-    """Give one object in a form."""
+    """Return one object in a form."""
     if form.kind == "Table":
         version = manifest["metadata"].get("resourceVersion", "")
         return _table([manifest], kind, form, now, {"resourceVersion": version})
@@ -43,7 +43,7 @@ def one(manifest: Manifest, kind: Kind, form: Form, now: float) -> Manifest:
 def many(
     manifests: Sequence[Manifest], kind: Kind, form: Form, now: float, metadata: Manifest
 ) -> Manifest:
-    """Give a list of objects in a form."""
+    """Return a list of objects in a form."""
     if form.kind == "Table":
         return _table(manifests, kind, form, now, metadata)
     if form.kind:

@@ -27,83 +27,86 @@ _UNREAL: Final = frozenset({"log", "exec", "attach", "portforward", "proxy", "ep
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What an address names: a kind, and within it a namespace, an object, a part of it."""
+class ResourcePath:
+    """What an address names: a kind, and within it a namespace, an object, a subresource."""
 
     kind: Kind
     namespace: str = ""
     name: str = ""
-    part: str = ""
+    subresource: str = ""
 
 
-def dry_run_copy(cluster: EmbeddedCluster, place: Place) -> EmbeddedCluster:
+def dry_run_copy(cluster: EmbeddedCluster, path: ResourcePath) -> EmbeddedCluster:
     """Make a cluster in which a write to one object does the same, and nothing comes of it."""
     copy = EmbeddedCluster(cluster.clock, admission=cluster.admission, record_events=False)
     manifests = [*cluster.list("Namespace")[0]]
-    if place.kind.name != "Namespace" and place.name:
-        found = cluster.peek(place.kind.name, place.namespace, place.name)
+    if path.kind.name != "Namespace" and path.name:
+        found = cluster.peek(path.kind.name, path.namespace, path.name)
         manifests += [found] if found is not None else []
-    if place.kind.name == "Pod":
+    if path.kind.name == "Pod":
         manifests += cluster.list("PriorityClass.scheduling.k8s.io")[0]
     copy.restore(manifests)
     return copy
 
 
-def no_part(place: Place) -> Exception:
-    """Make the error for a part of an object that is not served."""
-    if place.kind.name == "Pod" and place.part in _UNREAL:
+def no_subresource(path: ResourcePath) -> Exception:
+    """Make the error for a subresource that is not served."""
+    if path.kind.name == "Pod" and path.subresource in _UNREAL:
         return RequestError(
-            501, f"'{place.part}' of a pod is not served: pods of an embedded cluster run nothing"
+            501,
+            f"'{path.subresource}' of a pod is not served: pods of an embedded cluster run nothing",
         )
-    problem = f"the server has no '{place.part}' of {place.kind.plural}"
+    problem = f"the server has no '{path.subresource}' of {path.kind.plural}"
     return RequestError(404, problem)
 
 
-def create(cluster: EmbeddedCluster, place: Place, manifest: Manifest) -> Manifest:
+def create(cluster: EmbeddedCluster, path: ResourcePath, manifest: Manifest) -> Manifest:
     """Add an object to a namespace that must be there."""
-    _settle_head(place, manifest)
-    if place.kind.namespaced:
+    _settle_head(path, manifest)
+    if path.kind.namespaced:
         namespace = manifest["metadata"].get("namespace") or "default"
         if cluster.peek("Namespace", "", namespace) is None:
             raise NotFoundError("Namespace", "", namespace)
     return cluster.create(manifest)
 
 
-def update(cluster: EmbeddedCluster, place: Place, manifest: Manifest) -> Manifest:
+def update(cluster: EmbeddedCluster, path: ResourcePath, manifest: Manifest) -> Manifest:
     """Replace an object, its status or its scale."""
-    if place.part == "scale":
-        return rescale(cluster, place, manifest)
-    _settle_head(place, manifest)
-    if place.part == "status":
+    if path.subresource == "scale":
+        return rescale(cluster, path, manifest)
+    _settle_head(path, manifest)
+    if path.subresource == "status":
         return cluster.update_status(manifest)
-    if place.part:
-        raise no_part(place)
+    if path.subresource:
+        raise no_subresource(path)
     return cluster.update(manifest)
 
 
 def patch(
-    cluster: EmbeddedCluster, place: Place, changes: Any, patch_type: PatchType
+    cluster: EmbeddedCluster, path: ResourcePath, changes: Any, patch_type: PatchType
 ) -> tuple[Manifest, bool]:
     """Change parts of an object; says also whether it is new, which an apply may make it."""
-    kind, namespace, name = place.kind.name, place.namespace, place.name
-    if place.part == "scale":
-        scaled = apply_patch(scale_of(cluster, place), changes, patch_type)
-        return rescale(cluster, place, scaled), False
-    if place.part not in ("", "status"):
-        raise no_part(place)
+    kind, namespace, name = path.kind.name, path.namespace, path.name
+    if path.subresource == "scale":
+        scaled = apply_patch(scale_of(cluster, path), changes, patch_type)
+        return rescale(cluster, path, scaled), False
+    if path.subresource not in ("", "status"):
+        raise no_subresource(path)
     with cluster.lock:
         is_new = patch_type == "apply" and cluster.peek(kind, namespace, name) is None
-        if is_new and not place.part:
-            return create(cluster, place, changes), True
+        if is_new and not path.subresource:
+            return create(cluster, path, changes), True
         made = cluster.patch(
-            kind, namespace, name, changes, patch_type=patch_type, subresource=place.part
+            kind, namespace, name, changes, patch_type=patch_type, subresource=path.subresource
         )
         return made, False
 
 
-def delete(cluster: EmbeddedCluster, place: Place, options: Mapping[str, Any]) -> Manifest | None:
-    """Ask for an object to go; gives it if something keeps it yet."""
-    kind, namespace, name = place.kind.name, place.namespace, place.name
+def delete(
+    cluster: EmbeddedCluster, path: ResourcePath, options: Mapping[str, Any]
+) -> Manifest | None:
+    """Ask for an object to go; return it if something keeps it yet."""
+    kind, namespace, name = path.kind.name, path.namespace, path.name
     wanted = options.get("preconditions") or {}
     propagation = options.get("propagationPolicy") or "Background"
     if options.get("orphanDependents"):
@@ -128,29 +131,29 @@ def delete(cluster: EmbeddedCluster, place: Place, options: Mapping[str, Any]) -
         return left if left is not None and left["metadata"]["uid"] == uid else None
 
 
-def bind(cluster: EmbeddedCluster, place: Place, binding: Manifest) -> None:
-    """Give a pod its node."""
+def bind(cluster: EmbeddedCluster, path: ResourcePath, binding: Manifest) -> None:
+    """Bind a pod to its node."""
     node = (binding.get("target") or {}).get("name")
     if not node:
         raise RequestError(400, "wanted a binding with the name of a node as target, found none")
     metadata = binding.get("metadata") or {}
     annotations, uid = metadata.get("annotations") or {}, metadata.get("uid") or ""
-    cluster.bind(place.namespace, place.name, node, annotations, uid=uid)
+    cluster.bind(path.namespace, path.name, node, annotations, uid=uid)
 
 
-def check_budgets(cluster: EmbeddedCluster, place: Place) -> None:
+def check_budgets(cluster: EmbeddedCluster, path: ResourcePath) -> None:
     """Refuse an eviction for which disruption budgets leave no room."""
-    pod = cluster.get("Pod", place.namespace, place.name)
-    problem = refusal(pod, cluster.list(BUDGETS, place.namespace)[0])
+    pod = cluster.get("Pod", path.namespace, path.name)
+    problem = refusal(pod, cluster.list(BUDGETS, path.namespace)[0])
     if problem:
         raise RequestError(429 if problem.startswith("Cannot") else 500, problem)
 
 
-def scale_of(cluster: EmbeddedCluster, place: Place) -> Manifest:
-    """Give the scale of an object."""
-    if place.kind.name not in SCALED:
-        raise no_part(place)
-    manifest = cluster.get(place.kind.name, place.namespace, place.name)
+def scale_of(cluster: EmbeddedCluster, path: ResourcePath) -> Manifest:
+    """Return the scale of an object."""
+    if path.kind.name not in SCALED:
+        raise no_subresource(path)
+    manifest = cluster.get(path.kind.name, path.namespace, path.name)
     metadata = manifest["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     labels = ((manifest.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
@@ -166,19 +169,19 @@ def scale_of(cluster: EmbeddedCluster, place: Place) -> Manifest:
     }
 
 
-def rescale(cluster: EmbeddedCluster, place: Place, scale: Manifest) -> Manifest:
+def rescale(cluster: EmbeddedCluster, path: ResourcePath, scale: Manifest) -> Manifest:
     """Write the scale of an object."""
-    scale_of(cluster, place)
+    scale_of(cluster, path)
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int) or replicas < 0:
         raise RequestError(400, f"wanted a number of replicas, found {replicas!r}")
-    cluster.patch(place.kind.name, place.namespace, place.name, {"spec": {"replicas": replicas}})
-    return scale_of(cluster, place)
+    cluster.patch(path.kind.name, path.namespace, path.name, {"spec": {"replicas": replicas}})
+    return scale_of(cluster, path)
 
 
-def _settle_head(place: Place, manifest: Manifest) -> None:
+def _settle_head(path: ResourcePath, manifest: Manifest) -> None:
     """Complete an object by what its address says of it, and refuse another one."""
-    kind = place.kind
+    kind = path.kind
     manifest.setdefault("apiVersion", kind.api_version)
     manifest.setdefault("kind", kind.kind)
     if (manifest["apiVersion"], manifest["kind"]) != (kind.api_version, kind.kind):
@@ -187,7 +190,7 @@ def _settle_head(place: Place, manifest: Manifest) -> None:
     metadata = manifest.setdefault("metadata", {})
     if not isinstance(metadata, dict):
         raise RequestError(400, "wanted metadata as a mapping")
-    wanted = {"name": place.name, "namespace": place.namespace}
+    wanted = {"name": path.name, "namespace": path.namespace}
     for key, value in wanted.items():
         if value and metadata.setdefault(key, value) != value:
             problem = f"the {key} of the object ({metadata[key]}) is not the one asked for"

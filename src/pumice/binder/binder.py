@@ -1,7 +1,7 @@
 """Turns decisions into writes, hands them to a writer and gathers what came of them.
 
 Used by the scheduler's loop, always from one thread; the writer may report on any.  What the
-cluster has already, or was told a moment ago, is not written again.
+cluster has already, or was sent a moment ago, is not written again.
 """
 
 from collections import deque
@@ -20,14 +20,14 @@ from pumice.api.objects import from_manifest
 from pumice.api.pods import Pod
 from pumice.binder.event_recorder import EventRecorder
 from pumice.binder.patches import (
-    group_marks,
+    group_annotations,
     group_patch,
     group_status,
     queue_patch,
     waiting_patch,
 )
-from pumice.binder.status_writes import Statuses
-from pumice.binder.write_results import Applied, Outcome
+from pumice.binder.status_writes import StatusWrites
+from pumice.binder.write_results import WriteResult, WriteResults
 from pumice.cluster.base import Cluster, DirectWriter, Done, Lane, Write, Writer
 from pumice.errors import (
     ClusterError,
@@ -46,12 +46,12 @@ _PRUNED_EACH: Final = 64  # cycles
 _log = logs.get("binder")
 
 Known = Callable[[str, str], KubeObject | None]
-"""Gives an object by kind and key as the cluster told it last."""
+"""Returns an object by kind and key as the cluster had it last."""
 
 
 @dataclass(slots=True)
-class _Waiting:
-    """What a pod is to be told: why it waits, and for which node."""
+class _WaitingStatus:
+    """What the status of a pod is to say: why it waits, and for which node."""
 
     reason: str = "Unschedulable"
     message: str = ""
@@ -75,7 +75,7 @@ class Binder:
         """Make one.
 
         ``known`` gives objects without asking the cluster, ``waits`` says whether a pod still has
-        no place.  Without ``write_conditions`` pods are not told why they wait.  ``clock``
+        no place.  Without ``write_conditions`` nothing says why pods wait.  ``clock``
         measures how long answers take.
         """
         self._cluster = cluster
@@ -85,28 +85,28 @@ class Binder:
         self._source = source
         self._write_conditions = write_conditions
         self._clock = clock or cluster.now
-        self._reported: deque[Outcome] = deque()
+        self._reported: deque[WriteResult] = deque()
         self._underway: set[tuple[str, str, str]] = set()
-        self._statuses = Statuses(self._clock)
-        self._later: dict[str, _Waiting] = {}
+        self._statuses = StatusWrites(self._clock)
+        self._deferred: dict[str, _WaitingStatus] = {}
         self._evicted: dict[str, tuple[Pod, str]] = {}
         """Pods on their way out as they were, for they may be gone when that is answered."""
-        self.stated: dict[str, tuple[PodGroupStatus, dict[str, str]]] = {}
+        self.written_groups: dict[str, tuple[PodGroupStatus, dict[str, str]]] = {}
         """Status and annotations of groups that the last ``apply`` handed in."""
-        self._telling = EventRecorder(self._submit, source)
+        self._events = EventRecorder(self._submit, source)
         self._cycles = 0
         self._time = ""
 
     def apply(
         self, decisions: Decisions, waiting: Mapping[str, Iterable[str]] | None = None
-    ) -> Applied:
+    ) -> WriteResults:
         """Hand all decisions in; ``waiting`` names the pods that wait by their pod group.
 
         Gives what was learned of these and earlier writes so far.
         """
         self._cycles += 1
         self._time = self._now()
-        self.stated = {}
+        self.written_groups = {}
         for pod, node in decisions.binds.items():
             self.bind(pod, node, decisions.annotations.get(pod, {}))
         for pod in decisions.evictions:
@@ -115,38 +115,38 @@ class Binder:
             self._write_group(group, state)
         for queue, amounts in decisions.queues.items():
             self._write_queue(queue, amounts)
-        self._tell_pods(decisions, waiting or {})
-        self._tell_groups(decisions)
-        applied = self.drain()
+        self._write_pod_statuses(decisions, waiting or {})
+        self._record_group_events(decisions)
+        results = self.drain()
         if self._cycles % _PRUNED_EACH == 0:
             self._prune()
-        return applied
+        return results
 
-    def drain(self) -> Applied:
-        """Give what was learned of writes since the last time, and write what follows from it."""
-        applied = Applied()
+    def drain(self) -> WriteResults:
+        """Return what was learned of writes since the last time, and write what follows from it."""
+        results = WriteResults()
         while self._reported:
-            outcome = self._reported.popleft()
-            self._underway.discard((outcome.what, outcome.key, outcome.uid))
-            if outcome.what == "event":
-                self._telling.arrived(failed=outcome.error is not None)
+            result = self._reported.popleft()
+            self._underway.discard((result.what, result.key, result.uid))
+            if result.what == "event":
+                self._events.finished(failed=result.error is not None)
             else:
-                applied.outcomes.append(outcome)
-        for outcome in applied.outcomes:  # all are told, whatever becomes of what follows
+                results.results.append(result)
+        for result in results.results:  # all are returned, whatever becomes of what follows
             try:
-                self._follow_up(outcome)
+                self._follow_up(result)
             except Exception as error:  # noqa: BLE001
-                _log.error("what follows a write failed", of=outcome.key, error=repr(error))
-        return applied
+                _log.error("what follows a write failed", of=result.key, error=repr(error))
+        return results
 
     def is_underway(self, what: str, pod: str, uid: str) -> bool:
-        """Say whether a "bind" or "evict" was handed in of which nothing is known yet."""
+        """Return whether a "bind" or "evict" was handed in of which nothing is known yet."""
         return (what, pod, uid) in self._underway
 
     @property
     def events_lost(self) -> int:
         """Count the events that were left out or that the cluster did not take."""
-        return self._telling.lost
+        return self._events.lost
 
     def bind(self, pod: str, node: str, annotations: Mapping[str, str]) -> None:
         """Hand a bind in; one of a pod that is not known is reported as failed."""
@@ -154,7 +154,7 @@ class Binder:
         known = self._known("Pod", pod)
         if known is None:
             error = NotFoundError("Pod", namespace, name)
-            self._reported.append(Outcome("bind", pod, "", error, node))
+            self._reported.append(WriteResult("bind", pod, "", error, node))
             return
         uid = known.metadata.uid
         arguments = {
@@ -165,21 +165,21 @@ class Binder:
             "uid": uid,
         }
         self._underway.add(("bind", pod, uid))
-        self._submit("bind", arguments, Lane.BIND, Outcome("bind", pod, uid, None, node))
+        self._submit("bind", arguments, Lane.BIND, WriteResult("bind", pod, uid, None, node))
 
     # Writes
 
     def _submit(
-        self, verb: Any, arguments: Mapping[str, Any], lane: Lane, outcome: Outcome
+        self, verb: Any, arguments: Mapping[str, Any], lane: Lane, result: WriteResult
     ) -> None:
-        self._writer.submit(Write(verb, arguments), lane=lane, done=self._reporter(outcome))
+        self._writer.submit(Write(verb, arguments), lane=lane, done=self._reporter(result))
 
-    def _reporter(self, outcome: Outcome) -> Done:
+    def _reporter(self, result: WriteResult) -> Done:
         """Note what came of a write; may be called on any thread."""
         append, clock, started = self._reported.append, self._clock, self._clock()
 
         def report(error: ClusterError | None) -> None:
-            append(replace(outcome, error=error, took_s=clock() - started))
+            append(replace(result, error=error, took_s=clock() - started))
 
         return report
 
@@ -197,28 +197,28 @@ class Binder:
             "uid": known.metadata.uid,
         }
         self._underway.add(("evict", pod, known.metadata.uid))
-        self._submit("evict", arguments, Lane.EVICT, Outcome("evict", pod, known.metadata.uid))
+        self._submit("evict", arguments, Lane.EVICT, WriteResult("evict", pod, known.metadata.uid))
 
     def _write_group(self, group: str, state: PodGroupState) -> None:
         known = self._known(_GROUP, group)
         if not isinstance(known, PodGroup):
             return
-        marks = group_marks(known, state)
+        annotations = group_annotations(known, state)
         status = group_status(known, state, cycle=str(self._cycles), time=self._time)
-        if status is None and not marks:
+        if status is None and not annotations:
             return
-        if self._statuses.take("group", group, known, state):
+        if self._statuses.begin("group", group, known, state):
             status = status or known.status
-            patch = group_patch(known, status, marks)
+            patch = group_patch(known, status, annotations)
             self._patch("group", _GROUP, group, known, patch)
-            self.stated[group] = status, marks
+            self.written_groups[group] = status, annotations
 
     def _write_queue(self, queue: str, amounts: Mapping[str, str]) -> None:
         known = self._known(_QUEUE, queue)
         if not isinstance(known, Queue):
             return
         patch = queue_patch(known, amounts)
-        if patch is not None and self._statuses.take("queue", queue, known, dict(amounts)):
+        if patch is not None and self._statuses.begin("queue", queue, known, dict(amounts)):
             self._patch("queue", _QUEUE, queue, known, patch, subresource="status")
 
     def _patch(
@@ -226,98 +226,100 @@ class Binder:
     ) -> None:
         namespace, _, name = key.rpartition("/")
         arguments = {"kind": kind, "namespace": namespace, "name": name, "patch": patch, **more}
-        self._submit("patch", arguments, Lane.STATUS, Outcome(what, key, known.metadata.uid))
+        self._submit("patch", arguments, Lane.STATUS, WriteResult(what, key, known.metadata.uid))
 
     # Pods that wait
 
-    def _tell_pods(self, decisions: Decisions, waiting: Mapping[str, Iterable[str]]) -> None:
-        """Tell pods why they wait and for which node; what could not be told before comes first."""
-        told, self._later = self._later, {}
-        told = {pod: said for pod, said in told.items() if self._waits(pod)}
+    def _write_pod_statuses(
+        self, decisions: Decisions, waiting: Mapping[str, Iterable[str]]
+    ) -> None:
+        """Write why pods wait and for which node; what had to be deferred before comes first."""
+        deferred, self._deferred = self._deferred, {}
+        statuses = {pod: status for pod, status in deferred.items() if self._waits(pod)}
         if self._write_conditions:
             for group, message in decisions.unschedulable.items():
                 for pod in waiting.get(group, ()):
                     known = self._known("Pod", pod)
                     stale = isinstance(known, Pod) and known.status.nominated_node_name
                     drops = stale and pod not in decisions.pipelined
-                    told[pod] = _Waiting(message=message, nominated="" if drops else None)
+                    statuses[pod] = _WaitingStatus(message=message, nominated="" if drops else None)
         for pod, node in decisions.nominated.items():
-            told.setdefault(pod, _Waiting()).nominated = node
-        for pod, said in told.items():
-            self._tell_pod(pod, said)
+            statuses.setdefault(pod, _WaitingStatus()).nominated = node
+        for pod, status in statuses.items():
+            self._write_pod_status(pod, status)
 
-    def _tell_pod(self, pod: str, said: _Waiting) -> None:
+    def _write_pod_status(self, pod: str, status: _WaitingStatus) -> None:
         known = self._known("Pod", pod)
         if not isinstance(known, Pod) or known.spec.node_name:
             return
         patch = waiting_patch(
             known,
-            reason=said.reason,
-            message=said.message,
-            nominated=said.nominated,
+            reason=status.reason,
+            message=status.message,
+            nominated=status.nominated,
             time=self._time,
         )
         if patch is None:
             return
         if self._statuses.is_underway("pod status", pod):
-            self._later[pod] = said
-        elif self._statuses.take("pod status", pod, known, said):
+            self._deferred[pod] = status
+        elif self._statuses.begin("pod status", pod, known, status):
             more = {"patch_type": "strategic", "subresource": "status"}
             self._patch("pod status", "Pod", pod, known, patch, **more)
-            if said.message:
-                self._telling.failed_scheduling(known, said.message)
+            if status.message:
+                self._events.failed_scheduling(known, status.message)
 
-    def _tell_groups(self, decisions: Decisions) -> None:
+    def _record_group_events(self, decisions: Decisions) -> None:
         for group, state in decisions.pod_groups.items():
             known = self._known(_GROUP, group)
             if isinstance(known, PodGroup):
-                self._telling.group(
+                self._events.group(
                     known,
                     state,
                     decisions.task_statuses.get(group, {}),
                     decisions.unschedulable.get(group),
                 )
-                self._telling.refused(known, decisions.records.get(group))
+                self._events.refused(known, decisions.records.get(group))
 
     # What came of it
 
-    def _follow_up(self, outcome: Outcome) -> None:
-        error, key = outcome.error, outcome.key
-        if outcome.what == "bind":
-            self._after_bind(outcome)
-        elif outcome.what == "evict":
-            told = self._evicted.pop(key, None)
-            if error is None and told is not None:
-                pod, action = told
+    def _follow_up(self, result: WriteResult) -> None:
+        error, key = result.error, result.key
+        if result.what == "bind":
+            self._after_bind(result)
+        elif result.what == "evict":
+            evicted = self._evicted.pop(key, None)
+            if error is None and evicted is not None:
+                pod, action = evicted
                 group = f"{pod.metadata.namespace}/{pod.metadata.annotations.get(GROUP_NAME, '')}"
-                self._telling.evicted(pod, self._known(_GROUP, group), action)
+                self._events.evicted(pod, self._known(_GROUP, group), action)
         else:
-            self._after_status(outcome)
+            self._after_status(result)
 
-    def _after_bind(self, outcome: Outcome) -> None:
-        error, pod = outcome.error, self._known("Pod", outcome.key)
-        if not isinstance(pod, Pod) or pod.metadata.uid != outcome.uid:
+    def _after_bind(self, result: WriteResult) -> None:
+        error, pod = result.error, self._known("Pod", result.key)
+        if not isinstance(pod, Pod) or pod.metadata.uid != result.uid:
             return
         if error is None:
-            self._telling.scheduled(pod, outcome.node)
+            self._events.scheduled(pod, result.node)
         elif not (isinstance(error, NotFoundError | FencedError) or _is_unsent(error)):
-            message = f"failed to bind to node {outcome.node}: {error}"
+            message = f"failed to bind to node {result.node}: {error}"
             if isinstance(error, RejectedError) and self._write_conditions:
-                self._later[outcome.key] = _Waiting("SchedulerError", message)
+                self._deferred[result.key] = _WaitingStatus("SchedulerError", message)
             else:
-                self._telling.failed_scheduling(pod, message)
+                self._events.failed_scheduling(pod, message)
 
-    def _after_status(self, outcome: Outcome) -> None:
-        said = self._statuses.learn(outcome)
-        if isinstance(said, _Waiting) and isinstance(outcome.error, ConflictError):
-            self._later[outcome.key] = said  # it changed meanwhile: once more, if it waits
+    def _after_status(self, result: WriteResult) -> None:
+        status = self._statuses.finish(result)
+        if isinstance(status, _WaitingStatus) and isinstance(result.error, ConflictError):
+            self._deferred[result.key] = status  # it changed meanwhile: once more, if it waits
 
     def _prune(self) -> None:
         """Forget objects that are gone."""
         self._statuses.prune(lambda what, key: self._known(_STATUS_OF[what], key))
-        self._telling.prune(lambda group: self._known(_GROUP, group) is not None)
+        self._events.prune(lambda group: self._known(_GROUP, group) is not None)
 
-    # Without a follower
+    # Without an informer
 
     def _ask(self, kind: str, key: str) -> KubeObject | None:
         namespace, _, name = key.rpartition("/")
@@ -335,5 +337,5 @@ class Binder:
 
 
 def _is_unsent(error: ClusterError) -> bool:
-    """Say whether a write did not even leave: an event about it would not either."""
+    """Return whether a write did not even leave: an event about it would not either."""
     return isinstance(error, UnavailableError) and not error.sent

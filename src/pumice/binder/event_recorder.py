@@ -1,7 +1,7 @@
 """Events about pods and groups, with the reasons and sentences of Volcano.
 
-Used by the binder.  Events are the least of all writes: what was told last is not told again, and
-when too many are on their way the rest are left out.
+Used by the binder.  Events are the least of all writes: what was recorded last is not recorded
+again, and when too many are on their way the rest are left out.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,16 +11,16 @@ from pumice.api.decisions import JobRecord, PodGroupState
 from pumice.api.groups import PodGroup
 from pumice.api.meta import KubeObject
 from pumice.api.pods import Pod
-from pumice.binder.write_results import Outcome
+from pumice.binder.write_results import WriteResult
 from pumice.cluster.base import Lane
 
 _WAITING: Final = frozenset({"Pending", "Inqueue", "Unknown"})
 _NOT_ADMITTED: Final = ("enqueue", "over quota")
 _READY: Final = "tasks in gang are ready to be scheduled"
 _MOST: Final = 20_000
-_EVENT: Final = Outcome("event", "")
+_EVENT: Final = WriteResult("event", "")
 
-Submit = Callable[[str, Mapping[str, Any], Lane, Outcome], None]
+Submit = Callable[[str, Mapping[str, Any], Lane, WriteResult], None]
 
 
 class EventRecorder:
@@ -29,29 +29,29 @@ class EventRecorder:
     def __init__(self, submit: Submit, source: str) -> None:
         self._submit = submit
         self._source = source
-        self._told: dict[str, str] = {}
+        self._last_messages: dict[str, str] = {}
         self._underway = 0
         self.lost = 0
         """Events left out because too many were on their way, or that were not taken."""
 
     def scheduled(self, pod: Pod, node: str) -> None:
-        """Tell that a pod has a node."""
-        self._tell(pod, "Normal", "Scheduled", f"Successfully assigned {_name(pod)} to {node}")
+        """Record that a pod has a node."""
+        self._record(pod, "Normal", "Scheduled", f"Successfully assigned {_name(pod)} to {node}")
 
     def failed_scheduling(self, pod: Pod, message: str) -> None:
-        """Tell that a pod has none."""
-        self._tell(pod, "Warning", "FailedScheduling", message)
+        """Record that a pod has none."""
+        self._record(pod, "Warning", "FailedScheduling", message)
 
     def evicted(self, pod: Pod, group: KubeObject | None, action: str) -> None:
-        """Tell that a pod must go, to it and to its group."""
-        self._tell(pod, "Warning", "Evict", f"Pod is evicted, because of {action}")
+        """Record that a pod must go, for it and for its group."""
+        self._record(pod, "Warning", "Evict", f"Pod is evicted, because of {action}")
         if group is not None:
-            self._tell(group, "Normal", "Evict", action)
+            self._record(group, "Normal", "Evict", action)
 
     def group(
         self, group: PodGroup, state: PodGroupState, tasks: Mapping[str, int], why: str | None
     ) -> None:
-        """Tell a group whether it can start; the same as last time is not told again."""
+        """Record whether a group can start; the same as last time is not recorded again."""
         if state.phase in _WAITING:
             if why is None:
                 return
@@ -63,12 +63,12 @@ class EventRecorder:
         else:
             return
         key = _name(group)
-        if self._told.get(key) != said[2]:
-            self._told[key] = said[2]
-            self._tell(group, *said)
+        if self._last_messages.get(key) != said[2]:
+            self._last_messages[key] = said[2]
+            self._record(group, *said)
 
     def refused(self, group: PodGroup, record: JobRecord | None) -> None:
-        """Tell a group which resource keeps it out of its queue."""
+        """Record which resource keeps a group out of its queue."""
         if record is None or (record.stage, record.reason) != _NOT_ADMITTED:
             return
         resource, cluster = (
@@ -81,21 +81,21 @@ class EventRecorder:
             else f"queue resource quota insufficient: insufficient {resource}"
         )
         key = f"{_name(group)} refused"
-        if self._told.get(key) != message:
-            self._told[key] = message
-            self._tell(group, "Normal", "Unschedulable", message)
+        if self._last_messages.get(key) != message:
+            self._last_messages[key] = message
+            self._record(group, "Normal", "Unschedulable", message)
 
-    def arrived(self, *, failed: bool = False) -> None:
+    def finished(self, *, failed: bool = False) -> None:
         """Note that an event is no longer on its way."""
         self._underway -= 1
         self.lost += failed
 
     def prune(self, is_there: Callable[[str], bool]) -> None:
-        """Forget what was told to groups that are gone."""
-        said = self._told.items()
-        self._told = {key: text for key, text in said if is_there(key.partition(" ")[0])}
+        """Forget groups that are gone."""
+        said = self._last_messages.items()
+        self._last_messages = {key: text for key, text in said if is_there(key.partition(" ")[0])}
 
-    def _tell(self, about: KubeObject, event_type: str, reason: str, message: str) -> None:
+    def _record(self, about: KubeObject, event_type: str, reason: str, message: str) -> None:
         if self._underway >= _MOST:
             self.lost += 1
             return

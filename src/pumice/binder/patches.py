@@ -10,7 +10,7 @@ from pumice.api.annotations import ALLOCATED_HYPER_NODE
 from pumice.api.decisions import Condition, PodGroupState
 from pumice.api.groups import PodGroup, PodGroupStatus, Queue
 from pumice.api.kinds import Manifest
-from pumice.api.meta import Condition as Stated
+from pumice.api.meta import Condition as StatusCondition
 from pumice.api.pods import Pod
 
 SCHEDULED: Final = "PodScheduled"
@@ -19,10 +19,10 @@ SCHEDULED: Final = "PodScheduled"
 def waiting_patch(
     pod: Pod, *, reason: str, message: str, nominated: str | None, time: str
 ) -> Manifest | None:
-    """Tell a pod why it waits and, unless None, for which node ("" takes that back).
+    """Write why a pod waits and, unless None, for which node ("" takes that back).
 
-    The patch is for the pod as it was seen: one that has got a node meanwhile must not be told
-    that it waits.
+    The patch is for the pod as it was seen: one that has got a node meanwhile must not be
+    said to wait.
     """
     status: Manifest = {}
     if message:
@@ -38,7 +38,7 @@ def waiting_patch(
 
 
 def _waiting_condition(pod: Pod, reason: str, message: str, time: str) -> Manifest | None:
-    """Give the condition of a pod that waits; its time moves only with its status."""
+    """Return the condition of a pod that waits; its time moves only with its status."""
     since = time
     for said in pod.status.conditions:
         if said.type == SCHEDULED and said.status == "False":
@@ -57,11 +57,11 @@ def _waiting_condition(pod: Pod, reason: str, message: str, time: str) -> Manife
 def group_status(
     group: PodGroup, state: PodGroupState, *, cycle: str, time: str
 ) -> PodGroupStatus | None:
-    """Give the status a group is to have, None if it has it; unchanged conditions stay as is."""
+    """Return the status a group is to have, None if it has it; unchanged conditions stay as is."""
     said = {Condition(c.type, c.status, c.reason, c.message): c for c in group.status.conditions}
     conditions = tuple(
         said.get(each)
-        or Stated(
+        or StatusCondition(
             type=each.type,
             status=each.status,
             reason=each.reason,
@@ -81,18 +81,20 @@ def group_status(
     return None if status == group.status else status
 
 
-def group_marks(group: PodGroup, state: PodGroupState) -> dict[str, str]:
-    """Give the annotations a group is to have and has not."""
+def group_annotations(group: PodGroup, state: PodGroupState) -> dict[str, str]:
+    """Return the annotations a group is to have and has not."""
     wanted = {ALLOCATED_HYPER_NODE: state.hyper_node} if state.hyper_node else {}
-    marks = group.metadata.annotations
-    return {name: value for name, value in wanted.items() if marks.get(name) != value}
+    annotations = group.metadata.annotations
+    return {name: value for name, value in wanted.items() if annotations.get(name) != value}
 
 
-def group_patch(group: PodGroup, status: PodGroupStatus, marks: Mapping[str, str]) -> Manifest:
+def group_patch(
+    group: PodGroup, status: PodGroupStatus, annotations: Mapping[str, str]
+) -> Manifest:
     """Write status and annotations of a group."""
     metadata: Manifest = {"uid": group.metadata.uid}
-    if marks:
-        metadata["annotations"] = dict(marks)
+    if annotations:
+        metadata["annotations"] = dict(annotations)
     counts = {"running": status.running, "succeeded": status.succeeded, "failed": status.failed}
     conditions = [_condition(each) for each in status.conditions]
     return {
@@ -101,7 +103,7 @@ def group_patch(group: PodGroup, status: PodGroupStatus, marks: Mapping[str, str
     }
 
 
-def _condition(stated: Stated) -> dict[str, str]:
+def _condition(stated: StatusCondition) -> dict[str, str]:
     texts = {
         "type": stated.type,
         "status": stated.status,
@@ -114,7 +116,7 @@ def _condition(stated: Stated) -> dict[str, str]:
 
 
 def queue_patch(queue: Queue, amounts: Mapping[str, str]) -> Manifest | None:
-    """Tell a queue what is allocated of it."""
+    """Write what is allocated of a queue."""
     old = queue.status.allocated
     if old == amounts:
         return None

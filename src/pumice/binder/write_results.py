@@ -1,4 +1,4 @@
-"""What came of writes, as plain data; told by the binder, read by the scheduler's loop."""
+"""What came of writes, as plain data; made by the binder, read by the scheduler's loop."""
 
 from dataclasses import dataclass, field
 
@@ -6,7 +6,7 @@ from pumice.errors import ClusterError, NotFoundError
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WriteResult:
     """What came of one write about one object."""
 
     what: str
@@ -22,15 +22,15 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Applied:
+class WriteResults:
     """What was learned of writes since the last time; pods are named "namespace/name"."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
+    results: list[WriteResult] = field(default_factory=list)
 
     @property
     def bound(self) -> list[str]:
         """Name the pods that were bound."""
-        return [each.key for each in self.outcomes if each.what == "bind" and each.error is None]
+        return [each.key for each in self.results if each.what == "bind" and each.error is None]
 
     @property
     def failed(self) -> dict[str, ClusterError]:
@@ -40,7 +40,7 @@ class Applied:
     @property
     def evicted(self) -> list[str]:
         """Name the pods that were evicted."""
-        return [each.key for each in self.outcomes if each.what == "evict" and each.error is None]
+        return [each.key for each in self.results if each.what == "evict" and each.error is None]
 
     @property
     def not_evicted(self) -> dict[str, ClusterError]:
@@ -49,10 +49,10 @@ class Applied:
 
     @property
     def errors(self) -> list[ClusterError]:
-        """Give what went wrong but for binds; what is gone meanwhile is no error."""
+        """Return what went wrong but for binds; what is gone meanwhile is no error."""
         return [
             each.error
-            for each in self.outcomes
+            for each in self.results
             if each.what != "bind"
             and each.error is not None
             and not isinstance(each.error, NotFoundError)
@@ -61,6 +61,6 @@ class Applied:
     def _errors(self, what: str) -> dict[str, ClusterError]:
         return {
             each.key: each.error
-            for each in self.outcomes
+            for each in self.results
             if each.what == what and each.error is not None
         }

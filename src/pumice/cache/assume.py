@@ -1,6 +1,6 @@
 """What is thought of objects before the cluster tells so: pods bound, evicted or held back.
 
-Used by the follower, which shows pods and groups to the scheduler as they are thought to be.  The
+Used by the informer, which shows pods and groups to the scheduler as they are thought to be.  The
 cluster's own word ends an assumption, and so does another object of the same name.
 """
 
@@ -20,7 +20,7 @@ _OVER: Final = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(slots=True)
-class _Thought:
+class _AssumedPod:
     """What is thought of one pod; without any of it there is no need for one."""
 
     uid: str
@@ -29,12 +29,12 @@ class _Thought:
     held: bool = False
 
     def is_idle(self) -> bool:
-        """Say whether nothing is thought any more."""
+        """Return whether nothing is thought any more."""
         return not (self.node or self.leaves or self.held)
 
 
 @dataclass(frozen=True, slots=True)
-class _Stated:
+class _AssumedGroup:
     """What is thought of the status of one group."""
 
     uid: str
@@ -46,8 +46,8 @@ class Assumptions:
     """Everything that is thought, by "namespace/name"."""
 
     def __init__(self) -> None:
-        self._pods: dict[str, _Thought] = {}
-        self._groups: dict[str, _Stated] = {}
+        self._pods: dict[str, _AssumedPod] = {}
+        self._groups: dict[str, _AssumedGroup] = {}
 
     def bound(self, key: str, pod: Pod, node: str) -> None:
         """Take a pod to be on a node."""
@@ -65,7 +65,7 @@ class Assumptions:
         self, key: str, group: PodGroup, status: PodGroupStatus, annotations: dict[str, str]
     ) -> None:
         """Take a group to have a status and more annotations."""
-        self._groups[key] = _Stated(group.metadata.uid, status, annotations)
+        self._groups[key] = _AssumedGroup(group.metadata.uid, status, annotations)
 
     def forget(self, key: str, what: str = "") -> bool:
         """Think no more of a pod that it is "bound", "evicted" or "held", or none of it."""
@@ -87,14 +87,14 @@ class Assumptions:
         return self._groups.pop(key, None) is not None
 
     def waits_for(self, key: str, uid: str, what: str) -> bool:
-        """Say whether the cluster has not told yet that a pod is "bound" or "evicted"."""
+        """Return whether the cluster has not told yet that a pod is "bound" or "evicted"."""
         thought = self._pods.get(key)
         if thought is None or thought.uid != uid:
             return False
         return thought.leaves if what == "evicted" else bool(thought.node)
 
     def show_pod(self, key: str, pod: Pod) -> Pod:
-        """Give a pod as it is thought to be; what the cluster tells now is no longer thought."""
+        """Return a pod as it is thought to be; what the cluster tells now is no longer thought."""
         thought = self._pods.get(key)
         if thought is None:
             return pod
@@ -118,7 +118,7 @@ class Assumptions:
         return replace(pod, metadata=metadata, spec=spec)
 
     def show_group(self, key: str, group: PodGroup) -> PodGroup:
-        """Give a group as it is thought to be."""
+        """Return a group as it is thought to be."""
         stated = self._groups.get(key)
         if stated is None:
             return group
@@ -132,10 +132,10 @@ class Assumptions:
             metadata = _marked(metadata, stated.annotations)
         return replace(group, metadata=metadata, status=stated.status)
 
-    def _of(self, key: str, uid: str) -> _Thought:
+    def _of(self, key: str, uid: str) -> _AssumedPod:
         thought = self._pods.get(key)
         if thought is None or thought.uid != uid:
-            thought = self._pods[key] = _Thought(uid)
+            thought = self._pods[key] = _AssumedPod(uid)
         return thought
 
 

@@ -22,7 +22,7 @@ from pumice.api.pods import Pod
 from pumice.cache.assume import Assumptions
 from pumice.cache.identity import key_of
 from pumice.cache.ingest import Ingest
-from pumice.cache.partial_pod import glimpse, is_glimpse
+from pumice.cache.partial_pod import is_partial, partial_pod
 from pumice.cluster.base import Cluster, Event
 from pumice.core.snapshot import Snapshot
 from pumice.errors import GoneError, NotFoundError
@@ -86,7 +86,7 @@ class Informer:
         self._age = 0
 
     def sync(self) -> int:
-        """Take in what changed since the last time; gives how many changes there were."""
+        """Take in what changed since the last time; return how many changes there were."""
         if not self._loaded:
             return self._load()
         changes = 0
@@ -120,7 +120,7 @@ class Informer:
         return self._ingest.snapshot
 
     def known(self, kind: str, key: str) -> KubeObject | None:
-        """Give an object as the cluster told it last."""
+        """Return an object as the cluster told it last."""
         return self._known[kind].get(key)
 
     def counts(self) -> dict[str, int]:
@@ -157,7 +157,7 @@ class Informer:
             self._show("Pod", pod, known)
 
     def waits_for(self, pod: str, uid: str, what: str) -> bool:
-        """Say whether the cluster has yet to tell that a pod is "bound" or "evicted"."""
+        """Return whether the cluster has yet to tell that a pod is "bound" or "evicted"."""
         return self._assumed.waits_for(pod, uid, what)
 
     def assume_group(
@@ -175,8 +175,8 @@ class Informer:
         if self._assumed.forget_group(group) and known is not None:
             self._show(_GROUP, group, known)
 
-    def _as_thought(self, key: str, thing: KubeObject) -> KubeObject:
-        """Give an object as the scheduler is to see it."""
+    def _as_assumed(self, key: str, thing: KubeObject) -> KubeObject:
+        """Return an object as the scheduler is to see it."""
         if isinstance(thing, Pod):
             return self._assumed.show_pod(key, thing)
         if isinstance(thing, PodGroup):
@@ -242,19 +242,21 @@ class Informer:
             self._known[kind][key] = known
 
     def _show(self, kind: str, key: str, thing: KubeObject) -> bool:
-        """Let the scheduler see an object; gives whether it did not refuse all of it.
+        """Let the scheduler see an object; return whether it did not refuse all of it.
 
         An object that cannot be taken in hurts only itself.  Should it have hurt the tables (none
         is known to), all that is known is shown anew, without it.
         """
         if self._torn:
             return True
-        thought = self._as_thought(key, thing)
+        thought = self._as_assumed(key, thing)
         error = self._put(thought)
         if error is None:
             return True
         self._skip(kind, key, thing.metadata.resource_version, error)
-        rest = glimpse(thought) if isinstance(thought, Pod) and not is_glimpse(thought) else None
+        rest = (
+            partial_pod(thought) if isinstance(thought, Pod) and not is_partial(thought) else None
+        )
         if self._ingest.torn:
             self._torn = True
             self._known[kind].pop(key)
@@ -266,7 +268,7 @@ class Informer:
     def _put(self, thing: KubeObject) -> Exception | None:
         """Take an object in, or give what was wrong with it."""
         try:
-            if isinstance(thing, Pod) and is_glimpse(thing) and not thing.spec.node_name:
+            if isinstance(thing, Pod) and is_partial(thing) and not thing.spec.node_name:
                 self._ingest.delete(thing)
             else:
                 self._ingest.upsert(thing)
@@ -302,13 +304,13 @@ class Informer:
         return known is not None and known.metadata.resource_version == version
 
     def _read(self, kind: str, manifest: Manifest) -> KubeObject | None:
-        """Give an object, of a bad pod what can be read; None for a bad one or one not wanted."""
+        """Return an object, of a bad pod what can be read; None for a bad one or one not wanted."""
         try:
             thing = _typed(kind, manifest)
         except Exception as error:  # noqa: BLE001  # whatever an object holds, others go on
             version = manifest["metadata"].get("resourceVersion", "")
             self._skip(kind, _key(manifest), version, error)
-            return glimpse(manifest) if kind == "Pod" else None
+            return partial_pod(manifest) if kind == "Pod" else None
         if isinstance(thing, Node) and not self._wants_node(thing):
             self._drop(kind, key_of(thing))
             return None

@@ -49,7 +49,7 @@ class Ingest:
         return kept - len(snapshot.tasks.row_of)
 
     def anew(self) -> "Ingest":
-        """Give one like this with an empty snapshot."""
+        """Return one like this with an empty snapshot."""
         fresh = Ingest(Snapshot(), self._scheduler_names)
         fresh.snapshot.resources.most_asked = self.snapshot.resources.most_asked
         return fresh

@@ -29,7 +29,7 @@ class JobRows:
         """Jobs that are left out of sessions for now."""
 
     def row(self, key: str) -> int:
-        """Give the row of a job, a new one if it was never heard of."""
+        """Return the row of a job, a new one if it was never heard of."""
         jobs = self.snapshot.jobs
         row = jobs.row_of.get(key)
         if row is None:

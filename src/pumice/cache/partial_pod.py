@@ -1,6 +1,6 @@
 """What counts of a pod that cannot be read or taken in as a whole.
 
-Used by the follower.  A pod that is on a node takes room there whatever else it says; only its
+Used by the informer.  A pod that is on a node takes room there whatever else it says; only its
 name, its place, its marks and what it asks for are read, each as far as it can be.
 """
 
@@ -22,11 +22,11 @@ from pumice.api.pods import (
 from pumice.api.quantity import parse_quantity
 from pumice.core.resources import is_schedulable_name
 
-_GLIMPSED: Final = (SchedulingGate(name="pumice.dev/not-readable"),)
+_UNREADABLE: Final = (SchedulingGate(name="pumice.dev/not-readable"),)
 """Keeps it from being placed, and tells it from a pod that was read."""
 
 
-def glimpse(pod: Mapping[str, Any] | Pod) -> Pod | None:
+def partial_pod(pod: Mapping[str, Any] | Pod) -> Pod | None:
     """Read of a pod what counts on its node; None if not even its name can be read."""
     manifest = msgspec.to_builtins(pod) if isinstance(pod, Pod) else pod
     meta, spec, status = (_mapping(manifest.get(key)) for key in ("metadata", "spec", "status"))
@@ -42,15 +42,15 @@ def glimpse(pod: Mapping[str, Any] | Pod) -> Pod | None:
             overhead=_amounts(spec.get("overhead")),
             priority=_int32(spec.get("priority")),
             priority_class_name=_text(spec, "priorityClassName"),
-            scheduling_gates=_GLIMPSED,
+            scheduling_gates=_UNREADABLE,
         ),
         status=PodStatus(phase=_text(status, "phase")),
     )
 
 
-def is_glimpse(pod: Pod) -> bool:
-    """Say whether a pod was only glimpsed at."""
-    return pod.spec.scheduling_gates == _GLIMPSED
+def is_partial(pod: Pod) -> bool:
+    """Return whether a pod was read in part only."""
+    return pod.spec.scheduling_gates == _UNREADABLE
 
 
 def _metadata(meta: Mapping[str, Any]) -> ObjectMeta:
@@ -82,7 +82,7 @@ def _containers(containers: object) -> tuple[Container, ...]:
 
 
 def _amounts(amounts: object) -> ResourceList:
-    """Give the amounts that can be read."""
+    """Return the amounts that can be read."""
     out: ResourceList = {}
     for name, quantity in _mapping(amounts).items():
         try:

@@ -19,7 +19,7 @@ from pumice.api.annotations import (
 from pumice.api.meta import epoch, is_true
 from pumice.api.pods import Pod
 from pumice.cache.identity import index_of, int32_of, time_of
-from pumice.cache.partial_pod import is_glimpse
+from pumice.cache.partial_pod import is_partial
 from pumice.cache.requests import learn, pod_nonzero, pod_request, resource_lists
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
@@ -61,8 +61,8 @@ class PodReader:
         self._roles: dict[str, int] = {}
 
     def read(self, pod: Pod) -> PodCells:
-        """Give the cells of a pod; one that is bad in any way raises here."""
-        if not is_glimpse(pod):
+        """Return the cells of a pod; one that is bad in any way raises here."""
+        if not is_partial(pod):
             learn(self.snapshot, *resource_lists(pod.spec), asked=True)
         notes, labels = pod.metadata.annotations, pod.metadata.labels
         shape = self._shape(pod)
@@ -99,7 +99,7 @@ class PodReader:
                 claiming,
                 pod.metadata.namespace,
                 kept,
-                is_glimpse(pod),  # may ask for what has no row
+                is_partial(pod),  # may ask for what has no row
             )
         )
         known = self._shapes.get(key)

@@ -26,7 +26,7 @@ def learn(snapshot: Snapshot, *lists: Mapping[str, Quantity] | None, asked: bool
 
 
 def resource_lists(spec: PodSpec) -> Iterable[Mapping[str, Quantity]]:
-    """Give every resource list of a pod that counts in its request."""
+    """Return every resource list of a pod that counts in its request."""
     for container in (*spec.containers, *spec.init_containers):
         yield container.resources.requests
     yield spec.overhead

@@ -121,7 +121,7 @@ class TaskRows:
         self._share(row, pod)
 
     def _counts(self, pod: Pod) -> bool:
-        """Say whether a pod is one of ours or on a node."""
+        """Return whether a pod is one of ours or on a node."""
         spec = pod.spec
         return spec.scheduler_name in self._scheduler_names or bool(spec.node_name)
 
@@ -131,7 +131,7 @@ class TaskRows:
         return f"{pod.metadata.namespace}/{group}" if group else ""
 
     def _only_moved(self, row: int, pod: Pod) -> bool:
-        """Say whether a pod is known and differs in its node and its status at most."""
+        """Return whether a pod is known and differs in its node and its status at most."""
         known = self.snapshot.tasks.pods[row]
         if not isinstance(known, Pod) or self.counts_later:
             return False
@@ -223,7 +223,7 @@ class TaskRows:
         self._waits[task] = name
 
     def take_waiting(self, name: str) -> list[int]:
-        """Give the tasks that wait for a node; they do so no longer."""
+        """Return the tasks that wait for a node; they do so no longer."""
         found = sorted(self._homeless.pop(name, ()))
         for task in found:
             del self._waits[task]

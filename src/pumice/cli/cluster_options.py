@@ -6,11 +6,14 @@ Shared by explain, whatif, snapshot and queue order; loads the deciding core onl
 import sys
 import textwrap
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from pumice.cli.plugin_option import PluginSources
 
 if TYPE_CHECKING:
     from pumice.cluster.base import Cluster
@@ -91,6 +94,7 @@ def read_world(
     *,
     kubeconfig: str = "",
     master: str = "",
+    plugins: PluginSources = (),
 ) -> "ClusterState":
     """Read the cluster that a command speaks of: files, else the one that runs.
 
@@ -100,6 +104,7 @@ def read_world(
     from pumice.cli.config import conf_problems  # noqa: PLC0415  (loads all plugins)
     from pumice.diagnosis import load_world  # noqa: PLC0415
     from pumice.errors import ConfError  # noqa: PLC0415
+    from pumice.framework.plugin_loading import load_plugins  # noqa: PLC0415
 
     at = epoch(now) if now else None
     if files:
@@ -108,7 +113,8 @@ def read_world(
     else:
         world = _ask_cluster(kubeconfig, master, lambda cluster: load_world([cluster], conf, at))
         click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)
-    problems = conf_problems(world.scheduler_conf)
+    world = replace(world, plugins=load_plugins(plugins))
+    problems = conf_problems(world.scheduler_conf, plugins)
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:
         raise ConfError(errors, file=world.conf_source)

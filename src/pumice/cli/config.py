@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from pumice.api.conf import Problem, SchedulerConf, nearest, read_conf
+from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_rows
 from pumice.errors import InputError
 
@@ -20,8 +21,9 @@ def config() -> None:
 @click.argument(
     "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
+@plugin_option
 @click.pass_context
-def check(ctx: click.Context, *, file: Path) -> None:
+def check(ctx: click.Context, *, file: Path, plugins: PluginSources) -> None:
     """Tell what is wrong in FILE or, if nothing is, which plugins decide what."""
     from pumice.framework.registry import deciding_order  # noqa: PLC0415  (loads NumPy)
 
@@ -29,7 +31,7 @@ def check(ctx: click.Context, *, file: Path) -> None:
         conf = read_conf(file.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise InputError(wanted="UTF-8 text", found=error.object[:20], file=str(file)) from None
-    problems = sorted([*conf_problems(conf), *_metrics_problems(conf)], key=_line)
+    problems = sorted([*conf_problems(conf, plugins), *_metrics_problems(conf)], key=_line)
     for problem in problems:
         click.echo(f"{file}: {problem}{_weight(problem)}")
     if problems:
@@ -38,7 +40,7 @@ def check(ctx: click.Context, *, file: Path) -> None:
     click.echo(f"actions: {', '.join(conf.actions)}")
     rows = [
         (hook, flag, rule, ", then ".join(tiers))
-        for hook, flag, rule, tiers in deciding_order(conf, _plugins())
+        for hook, flag, rule, tiers in deciding_order(conf, _known(plugins))
     ]
     print_rows(("hook", "switch", "rule", "plugins in order"), rows)
 
@@ -49,35 +51,37 @@ def plugin() -> None:
 
 
 @plugin.command("list")
-def list_plugins() -> None:
+@plugin_option
+def list_plugins(*, plugins: PluginSources) -> None:
     """List all plugins with one line for each."""
-    rows = [(name, _summary(cls)) for name, cls in sorted(_plugins().items())]
+    rows = [(name, _summary(cls)) for name, cls in sorted(_known(plugins).items())]
     print_rows(("plugin", "what it does"), rows)
 
 
 @plugin.command("show")
 @click.argument("name", metavar="NAME")
-def show_plugin(*, name: str) -> None:
+@plugin_option
+def show_plugin(*, name: str, plugins: PluginSources) -> None:
     """Describe the plugin NAME: its extension points and its arguments."""
     from pumice.framework.arguments import describe_arguments  # noqa: PLC0415
     from pumice.framework.plugin import HOOKS, implements  # noqa: PLC0415
 
-    plugins = _plugins()
-    if name not in plugins:
-        near = nearest(name, plugins)
+    known = _known(plugins)
+    if name not in known:
+        near = nearest(name, known)
         hint = f"did you mean '{near}'?" if near else "see 'pumice plugin list'"
         raise click.UsageError(f"no plugin is named '{name}'; {hint}")
-    click.echo(f"{name}\n\n{inspect.getdoc(plugins[name]) or ''}\n")
+    click.echo(f"{name}\n\n{inspect.getdoc(known[name]) or ''}\n")
     hooks = [
         (hook.name, hook.volcano, hook.switch, hook.rule.words)
         for hook in HOOKS.values()
-        if implements(plugins[name], hook.name)
+        if implements(known[name], hook.name)
     ]
     print_rows(("hook", "in Volcano", "switch", "how answers are joined"), hooks)
     click.echo()
     rows = [
         (row.key, row.type, row.default, row.bounds, row.doc)
-        for row in describe_arguments(plugins[name])
+        for row in describe_arguments(known[name])
     ]
     if rows:
         print_rows(("argument", "type", "default", "bounds", "what it does"), rows)
@@ -85,11 +89,11 @@ def show_plugin(*, name: str) -> None:
         click.echo("no arguments")
 
 
-def conf_problems(conf: SchedulerConf) -> list[Problem]:
+def conf_problems(conf: SchedulerConf, plugins: PluginSources = ()) -> list[Problem]:
     """List everything wrong or ignored in a configuration, in the order of its lines."""
     from pumice.framework.registry import check_conf  # noqa: PLC0415  (loads NumPy)
 
-    problems = check_conf(conf, _plugins(), _actions())
+    problems = check_conf(conf, _known(plugins), _actions())
     return sorted(problems, key=_line)
 
 
@@ -123,12 +127,13 @@ def _line(problem: Problem) -> int:
     return problem.line
 
 
-def _plugins() -> dict[str, Any]:
-    """Return all plugins by name, built-in and installed."""
-    from pumice.framework.registry import installed_plugins  # noqa: PLC0415
+def _known(plugins: PluginSources) -> dict[str, Any]:
+    """Return all plugins by name: built-in, installed and those that were named."""
+    from pumice.framework.plugin_loading import load_plugins  # noqa: PLC0415
+    from pumice.framework.registry import known_plugins  # noqa: PLC0415
     from pumice.plugins import builtin_plugins  # noqa: PLC0415
 
-    return {**builtin_plugins(), **installed_plugins()}
+    return known_plugins(builtin_plugins(), load_plugins(plugins))
 
 
 def _actions() -> dict[str, Any]:

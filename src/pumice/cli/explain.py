@@ -14,6 +14,7 @@ from pumice.cli.cluster_options import (
     sentence,
     world_options,
 )
+from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_rows
 from pumice.diagnosis import Explanation, explain_job, explain_waiting
 
@@ -32,6 +33,7 @@ _MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "not reached": (
     help="How many cycles to run before the job is looked at.",
 )
 @click.option("--no-unblock", is_flag=True, help="Do not look for changes that would help.")
+@plugin_option
 @output_option
 def explain(
     *,
@@ -43,10 +45,11 @@ def explain(
     master: str,
     cycles: int,
     no_unblock: bool,
+    plugins: PluginSources,
     output: str,
 ) -> None:
     """Say why JOB waits: a pod group, a Volcano job or a pod; without JOB, all that wait."""
-    world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master)
+    world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master, plugins=plugins)
     if job is None:
         _print_all(explain_waiting(world), output, world.plain)
         return

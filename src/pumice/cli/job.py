@@ -7,8 +7,7 @@ from pumice.cli.vcctl.ages import age
 from pumice.cli.vcctl.bus_commands import order
 from pumice.cli.vcctl.click_verbs import click_group
 from pumice.cli.vcctl.columns import OUTPUTS, Column, print_objects, show
-from pumice.cli.vcctl.documents import parse_manifest, read_text
-from pumice.cli.vcctl.go_types import shape
+from pumice.cli.vcctl.documents import parse_manifest, read_text, shape
 from pumice.cli.vcctl.job_view import job_view
 from pumice.cli.vcctl.quantities import parse_resources
 from pumice.cli.vcctl.verbs import (
@@ -22,7 +21,7 @@ from pumice.cli.vcctl.verbs import (
 )
 
 KIND: Final = "Job.batch.volcano.sh"
-_GO_TYPE: Final = "v1alpha1.Job"
+_TYPE: Final = "batch.Job"
 _TYPE_LABEL: Final = "volcano.sh/job-type"
 _AMOUNTS: Final = "cpu=1000m,memory=100Mi"
 
@@ -52,7 +51,7 @@ def _read_job(file: str) -> Manifest:
     except VerbError as error:
         raise VerbError(f"failed to read file, err: {error.message}") from None
     try:
-        return parse_manifest(text, _GO_TYPE)
+        return parse_manifest(text, _TYPE)
     except VerbError as error:
         raise VerbError(f"failed to unmarshal file, err:  {error.message}") from None
 
@@ -78,7 +77,7 @@ def _make_job(call: Call, requests: dict[str, str], limits: dict[str, str]) -> M
         "tasks": [task],
     }
     metadata = {"name": name, "namespace": call.text("namespace")}
-    return shape({"metadata": metadata, "spec": spec}, _GO_TYPE)
+    return shape({"metadata": metadata, "spec": spec}, _TYPE)
 
 
 def _list(call: Call) -> None:

@@ -67,7 +67,8 @@ def lint(
 
 
 def _lint(paths: Iterable[str], queues: tuple[str, ...]) -> tuple[list[Line], int]:
-    from pumice.webhooks.lint import Files, is_checked, lint_object  # noqa: PLC0415
+    from pumice.webhooks.files import Files, is_checked  # noqa: PLC0415
+    from pumice.webhooks.lint import lint_object  # noqa: PLC0415
 
     read = list(_documents(paths))
     lines = [one for one in read if isinstance(one, Line)]
@@ -111,7 +112,7 @@ def _files(paths: Iterable[str]) -> Iterator[str]:
 
 def _twice(document: Any, seen: dict[tuple[str, ...], str]) -> Iterator[Line]:
     """Tell an object that stands in the files twice."""
-    from pumice.webhooks.lint import resource_name  # noqa: PLC0415
+    from pumice.webhooks.files import resource_name  # noqa: PLC0415
 
     manifest = document.content
     metadata = manifest.get("metadata")
@@ -130,7 +131,7 @@ def _twice(document: Any, seen: dict[tuple[str, ...], str]) -> Iterator[Line]:
 
 def _line(document: Any, finding: Any) -> Line:
     from pumice.webhooks.fields import OMITTED, Key, Shown, path_text  # noqa: PLC0415
-    from pumice.webhooks.lint import resource_name  # noqa: PLC0415
+    from pumice.webhooks.files import resource_name  # noqa: PLC0415
 
     steps = tuple(step.name if isinstance(step, Key) else step for step in finding.path)
     found = finding.found

@@ -1,8 +1,8 @@
 """`pumice queue order`: who goes first, and which plugin says so."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
@@ -14,14 +14,13 @@ from pumice.cli.cluster_options import (
     read_world,
     world_options,
 )
+from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_rows
-
-if TYPE_CHECKING:
-    from pumice.diagnosis import QueueOrder
 
 
 @click.command("order")
 @world_options
+@plugin_option
 @output_option
 def order(
     *,
@@ -30,48 +29,49 @@ def order(
     now: str | None,
     kubeconfig: str,
     master: str,
+    plugins: PluginSources,
     output: str,
 ) -> None:
     """Show the order in which queues and jobs are considered, and why."""
     from pumice.diagnosis import queue_order  # noqa: PLC0415  (loads NumPy)
 
-    world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master)
-    found = queue_order(world)
+    world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master, plugins=plugins)
+    found = queue_order(world).to_dict()
     if output == "table":
         _print(found, world.plain)
     else:
-        print_data(found.to_dict(), output)
+        print_data(found, output)
 
 
-def _print(found: "QueueOrder", say: Callable[[str], str]) -> None:
-    if not found.queues:
+def _print(found: Mapping[str, Any], say: Callable[[str], str]) -> None:
+    if not found["queues"]:
         click.echo("no job waits in any queue")
         return
     print_heading("Queues with waiting jobs, the first one first")
-    plugins = list(found.queues[0].keys)
+    plugins = list(found["queues"][0]["keys"])
     rows = [
-        (str(n), line.name, *(line.keys[each] for each in plugins), line.after)
-        for n, line in enumerate(found.queues, start=1)
+        (str(n), line["name"], *(line["keys"][each] for each in plugins), line["after"])
+        for n, line in enumerate(found["queues"], start=1)
     ]
     print_rows(("#", "queue", *plugins, "after the one before because of"), rows)
-    for queue, lines in found.jobs.items():
+    for queue, lines in found["jobs"].items():
         print_heading(f"Jobs of queue {queue}")
-        plugins = list(lines[0].keys) if lines else []
+        plugins = list(lines[0]["keys"]) if lines else []
         jobs = [
             (
                 str(n),
-                say(line.name),
-                *(line.keys[each] for each in plugins),
-                line.after,
-                "" if line.turn is None else str(line.turn),
-                say(line.outcome),
+                say(line["name"]),
+                *(line["keys"][each] for each in plugins),
+                line["after"],
+                "" if line["turn"] is None else str(line["turn"]),
+                say(line["outcome"]),
             )
             for n, line in enumerate(lines, start=1)
         ]
         columns = ("#", "job", *plugins, "after the one before because of", "turn", "outcome")
         print_rows(columns, jobs)
     print_heading("Who decides, first to last; the first difference counts")
-    for kind, plugin, rule in found.rules:
+    for kind, plugin, rule in found["rules"]:
         print_text(f"{kind:<7} {plugin or '-':<12} {rule}", indent="  ")
     print_text(
         "turn: when allocate really took the job; queues take turns, job by job", indent="  "

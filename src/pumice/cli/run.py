@@ -1,10 +1,12 @@
 """`pumice run`: run one scenario file and print what is decided."""
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 from pumice.api.conf import parse_conf
+from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_decisions
 from pumice.errors import ConfError
 from pumice.testing.runner import default_scheduler, play
@@ -26,15 +28,18 @@ from pumice.testing.writeback import expectations, loses_comments, write_expecta
     help="How to print the decisions.",
 )
 @click.option("--write", is_flag=True, help="Put the decisions into FILE as its expectations.")
+@plugin_option
 @click.pass_context
-def run(ctx: click.Context, *, file: Path, output: str, write: bool) -> None:
+def run(
+    ctx: click.Context, *, file: Path, output: str, write: bool, plugins: PluginSources
+) -> None:
     """Run the scenario in FILE and print what is decided.
 
     Exits with 1 if a plugin failed; what the others say is decided all the same.
     """
     scenario = load_scenario(file)
-    _warn(scenario)
-    played = play(scenario, default_scheduler)
+    _warn(scenario, plugins)
+    played = play(scenario, partial(default_scheduler, plugins=plugins))
     expect = expectations(scenario, played)
     if output == "json":
         import json  # noqa: PLC0415
@@ -57,11 +62,12 @@ def run(ctx: click.Context, *, file: Path, output: str, write: bool) -> None:
         ctx.exit(1)
 
 
-def _warn(scenario: Scenario) -> None:
+def _warn(scenario: Scenario, plugins: PluginSources) -> None:
     """Tell on stderr what is said in vain and what looks odd; refuse what cannot be meant."""
     from pumice.cli.config import conf_problems  # noqa: PLC0415  (loads all plugins)
 
-    problems = conf_problems(parse_conf(scenario.conf, source=scenario.conf_source))
+    conf = parse_conf(scenario.conf, source=scenario.conf_source)
+    problems = conf_problems(conf, plugins)
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:
         raise ConfError(errors, file=scenario.conf_source)

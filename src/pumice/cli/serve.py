@@ -10,9 +10,8 @@ from typing import Any, Final
 import click
 
 from pumice import __version__
-from pumice.serve.flag_tables import TABLES, default_of
 from pumice.serve.flags import Flag
-from pumice.serve.parse_options import read_options
+from pumice.serve.options import FLAGS, read_options
 
 _SUMMARIES: Final = {
     "scheduler": "Decide where pods run; takes the flags of vc-scheduler.",
@@ -36,29 +35,29 @@ class ServeCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Read the flags and serve."""
-        told = read_options(self.process, ctx.args)
-        if told.parsed.wants_help:
+        options = read_options(self.process, ctx.args)
+        if options.wants_help:
             click.echo(help_text(self.process))
             return
-        if told.parsed.wants_version:
+        if options.common.version:
             click.echo(f"pumice {__version__}")
             return
-        from pumice.serve.wiring import serve as run  # noqa: PLC0415
+        from pumice.serve.start import run  # noqa: PLC0415
 
-        ctx.exit(run(told))
+        ctx.exit(run(options))
 
 
 def help_text(process: str) -> str:
-    """Say what a process does and what it can be told."""
+    """Return what ``--help`` prints: what a process does, and its flags."""
     width = min(shutil.get_terminal_size().columns, 100)
     formatter = click.HelpFormatter(width=width)
     formatter.write_usage(f"pumice serve {process}", "[--flag=value]...")
     formatter.write_paragraph()
     formatter.write_text(_SUMMARIES[process])
-    used = [flag for flag in TABLES[process] if not flag.ignored]
+    used = [flag for flag in FLAGS[process] if not flag.ignored]
     with formatter.section("Flags"):
-        formatter.write_dl([(shown(flag), _help(process, flag)) for flag in used])
-    ignored = ", ".join(shown(flag) for flag in TABLES[process] if flag.ignored)
+        formatter.write_dl([(shown(flag), _help(flag)) for flag in used])
+    ignored = ", ".join(shown(flag) for flag in FLAGS[process] if flag.ignored)
     with formatter.section("Accepted without effect"):
         formatter.write_text(ignored)
     return formatter.getvalue().rstrip()
@@ -69,14 +68,14 @@ def shown(flag: Flag) -> str:
     return f"-{flag.name}" if len(flag.name) == 1 else f"--{flag.name}"
 
 
-def _help(process: str, flag: Flag) -> str:
-    default = written_default(process, flag)
+def _help(flag: Flag) -> str:
+    default = written_default(flag)
     return f"{flag.help} [{default}]" if default else flag.help
 
 
-def written_default(process: str, flag: Flag) -> str:
+def written_default(flag: Flag) -> str:
     """Write a default as it would be typed; nothing if it is empty."""
-    value = default_of(process, flag)
+    value = flag.default
     if flag.kind == "bool":
         return str(value).lower()
     if flag.kind == "duration":

@@ -2,15 +2,29 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
-
-if TYPE_CHECKING:
-    from pumice.sim.measure import Measures
+from pumice.cli.plugin_option import PluginSources, plugin_option
+from pumice.cli.tables import print_rows
+from pumice.sim import output as files
+from pumice.sim.inputs import SimulationInput, load, simulate
+from pumice.sim.measure import Measures
+from pumice.sim.report.page import render
+from pumice.sim.report.tables import duration, summary_rows
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -82,6 +96,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="An evicted pod waits again, its broken gang starts anew, or it is gone.",
 )
 @click.option("--parquet", is_flag=True, help="Write the tables as Parquet; needs pyarrow.")
+@plugin_option
 def sim(
     *,
     trace: Path,
@@ -96,10 +111,9 @@ def sim(
     late_pods: bool,
     evicted: Any,
     parquet: bool,
+    plugins: PluginSources,
 ) -> None:
     """Run a workload to its end on a virtual clock, and write a report."""
-    from pumice.sim.inputs import load, simulate  # noqa: PLC0415  (loads NumPy)
-
     named = _configurations(confs)
     setup = load(
         trace,
@@ -110,12 +124,11 @@ def sim(
         speed=speed,
         late_pods=late_pods,
     )
+    run = partial(simulate, setup, seed=seed, period=period, evicted=evicted, plugins=plugins)
     outcomes = []
     for name, conf in named.items():
         with _progress(name, len(setup.workload.jobs)) as progress:
-            outcomes.append(
-                simulate(setup, conf, seed=seed, period=period, evicted=evicted, progress=progress)
-            )
+            outcomes.append(run(conf=conf, progress=progress))
     options = {
         "seed": seed,
         "period": period,
@@ -124,8 +137,6 @@ def sim(
         "speed": speed,
         "late_pods": late_pods,
     }
-    from pumice.sim.measure import Measures  # noqa: PLC0415
-
     end = max(outcome.end for outcome in outcomes)
     measured = [Measures(name, outcome, end) for name, outcome in zip(named, outcomes, strict=True)]
     _write(output, setup, measured, options, ".parquet" if parquet else ".csv")
@@ -152,37 +163,35 @@ def _configurations(files: Sequence[Path]) -> dict[str, SchedulerConf]:
 
 
 def _write(
-    folder: Path, setup: Any, measured: "Sequence[Measures]", options: dict[str, Any], suffix: str
+    folder: Path,
+    setup: SimulationInput,
+    measured: Sequence[Measures],
+    options: dict[str, Any],
+    suffix: str,
 ) -> None:
     """Write all files and print the summary."""
-    from pumice.sim import output  # noqa: PLC0415
-    from pumice.sim.report.page import render  # noqa: PLC0415
-
     folder.mkdir(parents=True, exist_ok=True)
-    files = []
+    tables = []
     for each in measured:
         tail = "" if len(measured) == 1 else f"-{each.name}"
         for stem, columns, rows in (
-            ("decisions", output.DECISION_COLUMNS, output.decisions(each)),
-            ("jobs", output.JOB_COLUMNS, output.jobs(each)),
+            ("decisions", files.DECISION_COLUMNS, files.decisions(each)),
+            ("jobs", files.JOB_COLUMNS, files.jobs(each)),
         ):
-            path = output.write_table(folder / f"{stem}{tail}{suffix}", columns, rows)
-            files.append(path.name)
-    summary = output.summary(setup, measured, options)
-    timings = output.timings(measured)
-    output.write_json(folder / "summary.json", summary)
-    output.write_json(folder / "timing.json", timings)
+            path = files.write_table(folder / f"{stem}{tail}{suffix}", columns, rows)
+            tables.append(path.name)
+    summary = files.summary(setup, measured, options)
+    timings = files.timings(measured)
+    files.write_json(folder / "summary.json", summary)
+    files.write_json(folder / "timing.json", timings)
     page = folder / "report.html"
-    page.write_text(render(summary, measured, ["summary.json", *files]), encoding="utf-8")
+    page.write_text(render(summary, measured, ["summary.json", *tables]), encoding="utf-8")
     _print_summary(summary, timings)
     click.echo(f"wrote {page}")
 
 
 def _print_summary(summary: dict[str, Any], timings: dict[str, dict[str, float]]) -> None:
     """Print one row a figure, one column a configuration."""
-    from pumice.cli.tables import print_rows  # noqa: PLC0415
-    from pumice.sim.report.page import duration, summary_rows  # noqa: PLC0415
-
     names = [each["configuration"] for each in summary["configurations"]]
     rows = [
         *summary_rows(summary),
@@ -205,16 +214,6 @@ def _print_summary(summary: dict[str, Any], timings: dict[str, dict[str, float]]
 @contextmanager
 def _progress(name: str, jobs: int) -> Iterator[Callable[[int], None]]:
     """Show how many jobs are over, on a terminal only."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
     console = Console(stderr=True)
     with Progress(
         TextColumn("{task.description}"),

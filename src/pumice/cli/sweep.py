@@ -1,15 +1,30 @@
 """`pumice sweep`: many simulations, in processes here or on a Dask cluster, in one table."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from rich.console import Console
+from rich.progress import Progress
 
-if TYPE_CHECKING:
-    from pumice.api.meta import KubeObject
-    from pumice.sim.sweep import Point, Row
-    from pumice.sim.workload import Workload
+from pumice.api.meta import KubeObject
+from pumice.cli.plugin_option import PluginSources, plugin_option
+from pumice.cli.tables import print_rows
+from pumice.sim.inputs import load
+from pumice.sim.sweep import (
+    GridPoint,
+    NumberedRow,
+    Simulation,
+    SweepRow,
+    gather,
+    grid,
+    records,
+    sweep_dask,
+    sweep_local,
+    write_summary,
+)
+from pumice.sim.workload import Workload
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _COLUMNS = (
@@ -83,6 +98,7 @@ def _seeds(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int
     type=click.Path(file_okay=False, path_type=Path),
     help="Also write summary.csv and summary.json here.",
 )
+@plugin_option
 @click.pass_context
 def sweep(
     ctx: click.Context,
@@ -96,16 +112,9 @@ def sweep(
     jobs: int | None,
     address: str | None,
     output: Path | None,
+    plugins: PluginSources,
 ) -> None:
     """Simulate every configuration on every trace with every seed."""
-    from pumice.sim.sweep import (  # noqa: PLC0415  (loads the deciding core)
-        Simulation,
-        grid,
-        sweep_dask,
-        sweep_here,
-        write_summary,
-    )
-
     if address and jobs:
         raise click.UsageError("--jobs counts processes here; a Dask cluster has its own workers")
     name = _full if address else str
@@ -117,11 +126,11 @@ def sweep(
         trace_format=trace_format or "",
         limit=limit,
     )
-    simulate = Simulation(load_point)
+    simulate = Simulation(load_point, plugins)
     coming = (
         sweep_dask(points, simulate, address)
         if address
-        else sweep_here(points, simulate, jobs=jobs)
+        else sweep_local(points, simulate, jobs=jobs)
     )
     rows = _with_progress(coming, len(points))
     _print_table(rows)
@@ -133,10 +142,8 @@ def sweep(
     ctx.exit(1 if failed else 0)
 
 
-def load_point(point: "Point") -> "tuple[Workload, Iterable[KubeObject]]":
+def load_point(point: GridPoint) -> tuple[Workload, Iterable[KubeObject]]:
     """Read the jobs of a point and the cluster they run on."""
-    from pumice.sim.inputs import load  # noqa: PLC0415  (loads NumPy)
-
     setup = load(
         Path(point.trace),
         nodes=Path(point.nodes) if point.nodes else None,
@@ -148,27 +155,19 @@ def load_point(point: "Point") -> "tuple[Workload, Iterable[KubeObject]]":
 
 
 def _full(path: Path) -> str:
-    """Give the whole name: the workers of a cluster stand in folders of their own."""
+    """Return the whole name: the workers of a cluster stand in folders of their own."""
     return str(path.resolve())
 
 
-def _with_progress(coming: Any, total: int) -> "list[Row]":
+def _with_progress(coming: Iterator[NumberedRow], total: int) -> list[SweepRow]:
     """Gather the rows under a bar on the error output, if that is a terminal."""
-    from rich.console import Console  # noqa: PLC0415  (slow to load)
-    from rich.progress import Progress  # noqa: PLC0415
-
-    from pumice.sim.sweep import gather  # noqa: PLC0415
-
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("simulating", total=total)
         return gather(coming, lambda _: progress.advance(task))
 
 
-def _print_table(rows: "Sequence[Row]") -> None:
-    from pumice.cli.tables import print_rows  # noqa: PLC0415
-    from pumice.sim.sweep import records  # noqa: PLC0415
-
+def _print_table(rows: Sequence[SweepRow]) -> None:
     print_rows(_COLUMNS, [_cells(record) for record in records(rows)])
 
 

@@ -1,12 +1,14 @@
 """`pumice test`: run scenario files, tell the differences, sum up."""
 
+from functools import partial
 from pathlib import Path
 
 import click
 
+from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_summary
 from pumice.testing.compare import CompareOptions
-from pumice.testing.runner import CaseResult, find_scenarios, run_files
+from pumice.testing.runner import CaseResult, default_scheduler, find_scenarios, run_files
 
 _SHOWN_DIFFERENCES = 10
 
@@ -36,6 +38,7 @@ _SHOWN_DIFFERENCES = 10
 @click.option("--nominated", is_flag=True, help="Also compare nominated nodes.")
 @click.option("-k", "substring", metavar="SUBSTRING", default="", help="Only paths with this text.")
 @click.option("-x", "stop_early", is_flag=True, help="Stop at the first failure.")
+@plugin_option
 @click.pass_context
 def test(
     ctx: click.Context,
@@ -47,12 +50,14 @@ def test(
     nominated: bool,
     substring: str,
     stop_early: bool,
+    plugins: PluginSources,
 ) -> None:
     """Run scenario files, or all in a folder, and compare with their expectations."""
     results: list[CaseResult] = []
     files = find_scenarios(paths, substring)
     for result in run_files(
         files,
+        make_scheduler=partial(default_scheduler, plugins=plugins),
         options=CompareOptions(messages=messages, nominated=nominated),
         jobs=jobs,
         stop_early=stop_early,

@@ -1,20 +1,24 @@
 """`pumice up`: an embedded cluster on the real clock that kubectl can talk to."""
 
-import importlib
 import logging
 import os
+import signal
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import yaml
 
+from pumice.api.conf import DEFAULT_CONF, parse_conf
+from pumice.api.kinds import Manifest
+from pumice.api.manifests import load_documents
+from pumice.api.quantity import parse_quantity
+from pumice.apiserver.served_cluster import ServedCluster
+from pumice.cli.config import conf_problems
 from pumice.cli.connect import endpoint_file
 from pumice.errors import ConfError, InputError
-
-if TYPE_CHECKING:
-    from pumice.api.kinds import Manifest
 
 _LOOK_S = 0.5
 """How often the line of status is written anew."""
@@ -64,19 +68,15 @@ def up(
     Nothing is run: pods start, last as long as their annotation pumice.dev/run-seconds says, and
     end.  Scheduler and controllers are the real ones.
     """
-    from pumice.api.quantity import parse_quantity  # noqa: PLC0415
-
     resources = {"cpu": node_cpu, "memory": node_memory}
     for amount in resources.values():
         parse_quantity(amount)
     if count is None:
         count = 0 if nodes_file else 3
     manifests = _read_manifests(nodes_file) if nodes_file else []
-    given = {} if conf is None else {"conf": _read_conf(conf)}
-    # The web package is no part of the command line's layer, so it is named, not imported.
-    embedded = importlib.import_module("pumice.apiserver.served_cluster")
+    text = DEFAULT_CONF if conf is None else _read_conf(conf)
     try:
-        cluster = embedded.ServedCluster(**given, port=port, speed=speed)
+        cluster = ServedCluster(text, port=port, speed=speed)
     except OSError as error:
         raise InputError(
             wanted=f"a free port, asked for {port}", found=error.strerror or str(error)
@@ -93,10 +93,8 @@ def up(
         click.echo("stopped", err=True)
 
 
-def _read_manifests(file: Path) -> "list[Manifest]":
+def _read_manifests(file: Path) -> list[Manifest]:
     """Read the objects a cluster starts with."""
-    from pumice.api.manifests import load_documents  # noqa: PLC0415
-
     found: list[Manifest] = []
     for document in load_documents(file):
         content = document.content
@@ -115,9 +113,6 @@ def _read_manifests(file: Path) -> "list[Manifest]":
 
 def _read_conf(file: Path) -> str:
     """Read the configuration; tell what it says in vain, refuse what cannot be meant."""
-    from pumice.api.conf import parse_conf  # noqa: PLC0415
-    from pumice.cli.config import conf_problems  # noqa: PLC0415
-
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
@@ -133,8 +128,6 @@ def _read_conf(file: Path) -> str:
 
 def _write_kubeconfig(file: Path, url: str) -> None:
     """Write what clients need, all at once."""
-    import yaml  # noqa: PLC0415
-
     content = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -164,10 +157,8 @@ def _take_away(file: Path, url: str) -> None:
         return
 
 
-def _serve(cluster: Any, file: Path) -> None:
+def _serve(cluster: ServedCluster, file: Path) -> None:
     """Run until Ctrl-C or SIGTERM, with a line of status on a terminal."""
-    import signal  # noqa: PLC0415
-
     stop = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
@@ -209,7 +200,7 @@ def _tell_how(url: str, file: Path) -> None:
     click.echo(f"  pumice explain{option}\n\nCtrl-C stops it.")
 
 
-def _wait(cluster: Any, stop: threading.Event) -> None:
+def _wait(cluster: ServedCluster, stop: threading.Event) -> None:
     """Wait until told to stop; tell on a terminal how things stand."""
     live = sys.stdout.isatty()
     while not stop.wait(_LOOK_S):

@@ -17,6 +17,7 @@ from pumice.cli.cluster_options import (
     sentence,
     source_options,
 )
+from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_rows
 from pumice.diagnosis import Answer, ClusterState, Question, what_if
 from pumice.diagnosis.changes import (
@@ -70,6 +71,7 @@ _SHOWN = 20
     metavar="DURATION",
     help="How long pods run that do not say so, such as 90m.  [default: for ever]",
 )
+@plugin_option
 @output_option
 def whatif(
     *,
@@ -84,6 +86,7 @@ def whatif(
     add_nodes: tuple[str, ...],
     removed: tuple[str, ...],
     default_runtime: str | None,
+    plugins: PluginSources,
     output: str,
 ) -> None:
     """Try a job or a change on a copy of the cluster and tell what would be different.
@@ -91,7 +94,7 @@ def whatif(
     The time at which pods end is read from the annotation pumice.dev/run-seconds of pods or pod
     groups.
     """
-    world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master)
+    world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master, plugins=plugins)
     changes = [
         *([] if new_conf is None else [_conf(new_conf)]),
         *(setting_from_text(world, text) for text in settings),

@@ -1,12 +1,13 @@
 """Controllers: each brings one kind of object closer to what it says, level by level."""
 
-import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from pumice.controllers.base import Controller
 from pumice.controllers.cronjob import CronJobController
 from pumice.controllers.garbage import GarbageController
 from pumice.controllers.job import JobController
+from pumice.controllers.job.plugins.base import KeyMaker
+from pumice.controllers.job.plugins.ssh import new_key_pair
 from pumice.controllers.jobflow import JobFlowController
 from pumice.controllers.jobtemplate import JobTemplateController
 from pumice.controllers.podgroup import PodGroupController
@@ -30,11 +31,11 @@ def all_controllers(
     scheduler_names: Collection[str] = ("volcano",),
     inherit_owner_annotations: bool = True,
     max_requeue_num: int = 15,
-    bits: Callable[[int], int] = secrets.randbits,
+    keys: KeyMaker = new_key_pair,
 ) -> tuple[Controller, ...]:
     """Make one of each controller.
 
-    The arguments are the flags of Volcano's own; ``bits`` gives random bits for keys and names.
+    The arguments are the flags of Volcano's own; ``keys`` makes the key pairs of the plugin ssh.
     """
     return (
         QueueController(max_requeue_num=max_requeue_num),
@@ -42,7 +43,7 @@ def all_controllers(
             scheduler_names=scheduler_names, inherit_owner_annotations=inherit_owner_annotations
         ),
         GarbageController(),
-        JobController(max_requeue_num=max_requeue_num, bits=bits),
+        JobController(max_requeue_num=max_requeue_num, keys=keys),
         JobFlowController(),
         JobTemplateController(),
         CronJobController(),

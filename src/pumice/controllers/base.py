@@ -76,7 +76,7 @@ Effect = Create | Update | UpdateStatus | Patch | Delete | Record
 
 @dataclass(slots=True)
 class Plan:
-    """What to do, in order, and when to look again at the latest."""
+    """What to do, in order, and when to reconcile again at the latest."""
 
     effects: list[Effect] = field(default_factory=list)
     again_in_s: float | None = None
@@ -113,7 +113,7 @@ class Controller(Protocol):
         """Kinds whose changes concern it, its own first (see ``pumice.api.kinds.kind_of``)."""
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
-        """Say which objects to look at when an object of a watched kind changed or went."""
+        """Name the objects to reconcile when an object of a watched kind changed or went."""
 
     def reconcile(self, key: Key, view: View) -> Plan:
         """Say what to do about one object; it may be gone."""

@@ -1,19 +1,14 @@
-"""What controllers tell of jobs and queues, counted from the changes their loop sees."""
+"""Metrics of jobs and queues, counted from the changes that the controllers' loop sees."""
 
 from collections import Counter
-from typing import Final
 
 from pumice.api.kinds import Manifest
 from pumice.api.meta import epoch
+from pumice.controllers.kinds import JOB, JOB_FLOW, PODGROUP, QUEUE
 from pumice.controllers.ownership import controller_of, phase_of
 from pumice.controllers.view import Change, ClusterView
 from pumice.errors import InputError
 from pumice.metrics import Metrics
-
-_JOB: Final = "Job.batch.volcano.sh"
-_FLOW: Final = "JobFlow.flow.volcano.sh"
-_GROUP: Final = "PodGroup.scheduling.volcano.sh"
-_QUEUE: Final = "Queue.scheduling.volcano.sh"
 
 
 class ControllerMetrics:
@@ -27,14 +22,14 @@ class ControllerMetrics:
     def notice(self, change: Change) -> None:
         """Take in one change."""
         kind, old, new = change
-        if kind == _JOB:
+        if kind == JOB:
             self._job(old, new)
-        elif kind == _GROUP:
+        elif kind == PODGROUP:
             self._group(old, new)
-        elif kind == _QUEUE and new is None and old is not None:
+        elif kind == QUEUE and new is None and old is not None:
             self._groups.pop(old["metadata"]["name"], None)
             self._metrics.forget_queue(old["metadata"]["name"])
-        elif kind == _FLOW and old is not None and new is not None:
+        elif kind == JOB_FLOW and old is not None and new is not None:
             phase = phase_of(new)
             if phase != phase_of(old) and phase in ("Succeed", "Failed"):
                 namespace = new["metadata"]["namespace"]
@@ -72,7 +67,7 @@ class ControllerMetrics:
         owner = controller_of(pod)
         if owner is None or owner.get("kind") != "Job" or not _volcano(owner.get("apiVersion")):
             return
-        job = self._view.get(_JOB, pod["metadata"]["namespace"], owner["name"])
+        job = self._view.get(JOB, pod["metadata"]["namespace"], owner["name"])
         if job is None:
             return
         try:

@@ -1,16 +1,13 @@
 """Garbage collector: finished jobs go when their time to live is over."""
 
 from collections.abc import Iterable
-from typing import Final
 
 from pumice.api.kinds import Manifest
 from pumice.api.meta import epoch
 from pumice.controllers.base import Delete, Key, Plan, View
+from pumice.controllers.job.phases import FINISHED
+from pumice.controllers.kinds import JOB
 from pumice.controllers.ownership import key_of, phase_of
-
-JOB: Final = "Job.batch.volcano.sh"
-FINISHED: Final = frozenset({"Completed", "Failed", "Terminated"})
-"""Phases without a way out; an Aborted job may be resumed and is not among them."""
 
 
 class GarbageController:

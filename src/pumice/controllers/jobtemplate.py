@@ -5,10 +5,9 @@ from typing import Final
 
 from pumice.api.kinds import Manifest
 from pumice.controllers.base import Key, Patch, Plan, View
-from pumice.controllers.garbage import JOB
+from pumice.controllers.kinds import JOB, JOB_TEMPLATE
 from pumice.controllers.ownership import key_of
 
-TEMPLATE: Final = "JobTemplate.flow.volcano.sh"
 BY_TEMPLATE: Final = "volcano.sh/createdByJobTemplate"
 """Label and annotation of a job: ``NAMESPACE.NAME`` of its template."""
 
@@ -17,15 +16,15 @@ class JobTemplateController:
     """Writes ``status.jobDependsOnList``; a job that went stays listed until the next is made."""
 
     name = "jobtemplate"
-    watches: tuple[str, ...] = (TEMPLATE, JOB)
+    watches: tuple[str, ...] = (JOB_TEMPLATE, JOB)
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
         """Look at a new template, and at the template of a job it does not list yet."""
-        if kind == TEMPLATE:
+        if kind == JOB_TEMPLATE:
             return (key_of(manifest),)
         made_from = (manifest["metadata"].get("labels") or {}).get(BY_TEMPLATE) or ""
         namespace, dot, name = made_from.partition(".")
-        template = view.get(TEMPLATE, namespace, name) if dot else None
+        template = view.get(JOB_TEMPLATE, namespace, name) if dot else None
         job = key_of(manifest)
         if template is None or view.get(JOB, job.namespace, job.name) is None:
             return ()
@@ -33,7 +32,7 @@ class JobTemplateController:
 
     def reconcile(self, key: Key, view: View) -> Plan:
         """List the jobs there are, unless there are none."""
-        template = view.get(TEMPLATE, key.namespace, key.name)
+        template = view.get(JOB_TEMPLATE, key.namespace, key.name)
         if template is None:
             return Plan()
         label = {BY_TEMPLATE: f"{key.namespace}.{key.name}"}

@@ -1,4 +1,4 @@
-"""Objects that are asked for one by one instead of being followed.
+"""Objects that are looked up one by one instead of being watched.
 
 Used by the view of controllers that run live: what plugins of jobs keep (services, secrets, …) is
 looked at seldom, and following it would need the right to read every secret of the cluster.
@@ -12,13 +12,13 @@ from pumice.cluster.base import Cluster
 from pumice.controllers.base import Key
 from pumice.errors import NotFoundError
 
-ASKED: Final = ("ConfigMap", "Secret", "Service", "NetworkPolicy.networking.k8s.io")
+LOOKED_UP: Final = ("ConfigMap", "Secret", "Service", "NetworkPolicy.networking.k8s.io")
 """The kinds that controllers look at by name only."""
 _GOOD_FOR_S: Final = 60.0
 _KEPT: Final = 10_000
 
 
-class Asked:
+class Lookups:
     """Answers about single objects, kept for a minute; that one is missing is never kept."""
 
     def __init__(self, cluster: Cluster, kinds: Collection[str]) -> None:

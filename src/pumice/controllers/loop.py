@@ -1,7 +1,7 @@
-"""Looks at what changed, one object after another: watches in, effects out.
+"""Reconciles what changed, one object after another: watches in, effects out.
 
-Each look is on a view that holds the effects of those before, for clusters that answer at once.
-``live_loop`` has the loop for a cluster that is slow.  A controller that fails hurts only the
+Each reconciliation sees the effects of those before, for clusters that answer at once.
+``threaded_loop`` has the loop for a cluster that is slow.  A controller that fails hurts only the
 object it failed on.
 """
 
@@ -24,12 +24,12 @@ _LONGEST_DELAY_S: Final = 1000.0
 _REMEMBERED: Final = 1000
 
 Item = tuple[int, Key]
-"""A controller, by its place, and an object it is to look at."""
+"""A controller, by its place, and an object it is to reconcile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One look at an object that went wrong."""
+    """One reconciliation that went wrong."""
 
     controller: str
     key: Key
@@ -41,8 +41,8 @@ class Failure:
 class ControllerLoop:
     """Runs controllers on a cluster.
 
-    With a ``clock`` virtual time stops where a controller wants to look again.  Objects of the
-    kinds ``asked`` for are asked for one by one; their changes are not noticed.
+    With a ``clock`` virtual time stops where a controller wants to reconcile again.  Objects of the
+    kinds ``looked_up`` are read one by one; their changes are not noticed.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class ControllerLoop:
         controllers: Sequence[Controller],
         clock: Clock | None = None,
         *,
-        asked: Collection[str] = (),
+        looked_up: Collection[str] = (),
     ) -> None:
         self._cluster = cluster
         self._controllers = tuple(controllers)
         self._clock = clock
         kinds = dict.fromkeys(kind for c in controllers for kind in c.watches)
-        self.view = ClusterView(cluster, kinds, asked)
+        self.view = ClusterView(cluster, kinds, looked_up)
         self.failures: deque[Failure] = deque(maxlen=_REMEMBERED)
         """What went wrong lately, oldest first."""
         self._interested = {
@@ -89,24 +89,24 @@ class ControllerLoop:
         return self._attempts.get((names.index(controller), key), 0)
 
     def look_at(self, controller: str, key: Key) -> None:
-        """Have a controller look at an object although nothing changed."""
+        """Have a controller reconcile an object although nothing changed."""
         for index, known in enumerate(self._controllers):
             if known.name == controller:
                 self._enqueue((index, key))
 
     def run_until_quiet(self, limit: int = 100_000) -> int:
-        """Look at whatever changed until nothing does; gives how many looks it took.
+        """Reconcile whatever changed until nothing does; return how often.
 
-        Stops after ``limit`` looks; then ``quiet`` is False and the next call goes on.
+        Stops after ``limit`` reconciliations; then ``quiet`` is False and the next call goes on.
         """
-        looks = 0
+        count = 0
         self._notice()
-        while self._queue and looks < limit:
+        while self._queue and count < limit:
             item, _ = self._queue.popitem(last=False)
-            looks += 1
+            count += 1
             if self._look(item):
                 self._notice()
-        return looks
+        return count
 
     def _notice(self) -> None:
         """Queue what changed and what is due."""
@@ -143,7 +143,7 @@ class ControllerLoop:
                 self._report((index, key), error, 1)
 
     def _look(self, item: Item) -> bool:
-        """Let a controller look at one object; says whether anything may have changed."""
+        """Let a controller reconcile one object; return whether anything may have changed."""
         index, key = item
         self._due.pop(item, None)
         done = 0
@@ -197,4 +197,4 @@ def _moved(old: Manifest | None, new: Manifest | None) -> bool:
 
 
 def _nothing() -> None:
-    """Let virtual time stop here; the loop looks at what is due by itself."""
+    """Let virtual time stop here; the loop takes what is due by itself."""

@@ -1,4 +1,4 @@
-"""Who controls an object, and where an object lives; asked by the controllers of this folder."""
+"""Who controls an object, and where an object lives; used by all controllers."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,12 +17,15 @@ def key_of(manifest: Manifest) -> Key:
 
 
 def controlled_by(owner: Manifest) -> Manifest:
-    """Make the owner reference that says: this object controls me."""
+    """Return the owner reference of an object that another one controls.
+
+    The uid is empty for an owner that no cluster has seen.
+    """
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
         "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
+        "uid": owner["metadata"].get("uid", ""),
         "controller": True,
         "blockOwnerDeletion": True,
     }

@@ -12,11 +12,9 @@ from typing import Final
 from pumice.api.kinds import Manifest
 from pumice.api.meta import epoch
 from pumice.controllers.base import Delete, Effect, Key, Patch, Plan, Record, View
+from pumice.controllers.kinds import COMMAND, PODGROUP, QUEUE
 from pumice.controllers.ownership import SOURCE, key_of
 
-QUEUE: Final = "Queue.scheduling.volcano.sh"
-PODGROUP: Final = "PodGroup.scheduling.volcano.sh"
-COMMAND: Final = "Command.bus.volcano.sh"
 CLOSED_BY_PARENT: Final = "volcano.sh/closed-by-parent"
 
 _ROOT: Final = "root"
@@ -62,7 +60,7 @@ class QueueController:
         queue.follow_parent()
         queue.settle()
         told, again_in_s = self._wait(queue)
-        # a command goes last: should a write fail, the next look still finds it
+        # a command goes last: should a write fail, the next reconciliation still finds it
         return Plan([*queue.effects(), *told, *consumed], again_in_s)
 
     def _wait(self, queue: "_Gate") -> tuple[list[Effect], float | None]:

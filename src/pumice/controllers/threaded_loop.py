@@ -1,4 +1,4 @@
-"""The controllers' loop on a cluster that is slow: one thread looks, others carry out.
+"""The controllers' loop on a cluster that is slow: one thread reconciles, others write.
 
 Looks are made one after another on one thread, so controllers and their view need no locks; what
 they want done goes to workers, for each controller as many objects side by side as it may have.
@@ -19,7 +19,7 @@ from pumice.api.kinds import Manifest
 from pumice.cluster.base import Cluster
 from pumice.controllers.base import Controller, Delete, Effect, Plan
 from pumice.controllers.effects import batches, carry_out
-from pumice.controllers.lookups import ASKED
+from pumice.controllers.lookups import LOOKED_UP
 from pumice.controllers.loop import ControllerLoop, Item
 from pumice.controllers.ownership import SOURCE
 from pumice.errors import ClusterError
@@ -34,12 +34,12 @@ _log = logs.get("controllers")
 
 
 class LookMetrics(Protocol):
-    """What is counted of looks."""
+    """What is counted of reconciliations."""
 
     def looked(self, controller: str, *, failed: bool = False) -> None:
-        """Count a look."""
+        """Count a reconciliation."""
 
-    def waiting_looks(self, count: int) -> None:
+    def waiting_reconciles(self, count: int) -> None:
         """Tell how many objects wait."""
 
 
@@ -58,7 +58,7 @@ class ThreadedLoop(ControllerLoop):
 
     ``workers`` says by controller name how many of its objects are worked on side by side.
     ``wake`` is set by the cluster when something changed there.  ``on_look`` is called before each
-    turn and each look.
+    turn and each reconciliation.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class ThreadedLoop(ControllerLoop):
         metrics: LookMetrics | None = None,
         on_look: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(cluster, controllers, asked=ASKED)
+        super().__init__(cluster, controllers, looked_up=LOOKED_UP)
         given = workers or {}
         self._limits = [given.get(controller.name, 1) for controller in self._controllers]
         self._queues: list[OrderedDict[Item, None]] = [OrderedDict() for _ in self._controllers]
@@ -109,7 +109,7 @@ class ThreadedLoop(ControllerLoop):
         for index in range(len(self._controllers)):
             self._fill(index)
         if self._metrics is not None:
-            self._metrics.waiting_looks(sum(len(queue) for queue in self._queues))
+            self._metrics.waiting_reconciles(sum(len(queue) for queue in self._queues))
 
     def _fill(self, index: int) -> None:
         """Look at a controller's objects while it has workers left."""
@@ -166,7 +166,7 @@ class ThreadedLoop(ControllerLoop):
         try:
             for batch in batches(done.plan.effects):
                 self._carry_out(batch, done.told)
-        except Exception as error:  # noqa: BLE001  # told to the thread that looks
+        except Exception as error:  # noqa: BLE001  # told to the thread that reconciles
             done.error = error
         self._done.put(done)
         self._wake.set()
@@ -191,7 +191,7 @@ class ThreadedLoop(ControllerLoop):
                 raise error
 
     def _take(self, done: _Done) -> None:
-        """Take in what came of a look."""
+        """Take in what came of a reconciliation."""
         index, _ = item = done.item
         self._busy[index].discard(item)
         for manifest in done.told:
@@ -200,12 +200,12 @@ class ThreadedLoop(ControllerLoop):
                 self._spread(change)
         for effect in done.plan.effects:
             if isinstance(effect, Delete):
-                self.view.asked.forget(effect.key)
+                self.view.lookups.forget(effect.key)
         if self._metrics is not None:
             name = self._controllers[index].name
             self._metrics.looked(name, failed=done.error is not None)
         if done.error is not None:
-            self.view.asked.clear()  # what was kept may be why
+            self.view.lookups.clear()  # what was kept may be why
             self._failed(item, done.error)
             return
         self._attempts.pop(item, None)
@@ -216,7 +216,7 @@ class ThreadedLoop(ControllerLoop):
         super()._report(item, error, attempts)
         index, key = item
         _log.warning(
-            "a look went wrong and is tried again",
+            "a reconciliation went wrong and is tried again",
             controller=self._controllers[index].name,
             object=f"{key.kind} {key.namespace}/{key.name}",
             attempts=attempts,

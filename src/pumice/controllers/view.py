@@ -4,11 +4,12 @@ Used by the controller loop.  Objects are shared with the cluster: nobody change
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from pumice.api.kinds import Manifest, kind_of
 from pumice.cluster.base import Cluster, Event
-from pumice.controllers.lookups import Asked
+from pumice.controllers.lookups import Lookups
+from pumice.controllers.object_index import ObjectIndex, Place, place_of
 from pumice.errors import GoneError, NotFoundError
 
 _CONFIRMED_S: Final = 5.0
@@ -18,75 +19,34 @@ Change = tuple[str, Manifest | None, Manifest | None]
 """Kind, object before and object after; None where there is none."""
 
 
-def _place(manifest: Mapping[str, Any]) -> tuple[str, str]:
-    metadata = manifest["metadata"]
-    return metadata.get("namespace") or "", metadata["name"]
-
-
-def _controller_of(manifest: Mapping[str, Any]) -> str:
-    """Give the uid of the owner in charge, or nothing."""
-    for owner in manifest["metadata"].get("ownerReferences") or ():
-        if owner.get("controller"):
-            return str(owner["uid"])
-    return ""
-
-
 def _number(version: str) -> int:
     """Give a resourceVersion as a number to compare by, 0 if it is none."""
     return int(version) if version.isdecimal() else 0
 
 
-class _Mirror:
-    """Objects of one kind by namespace and name, and by the owner in charge."""
+class _Mirror(ObjectIndex):
+    """Objects of one kind as list, watch and our own writes told of them."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.version = ""
-        self.spaces: dict[str, dict[str, Manifest]] = {}
-        self.owned: dict[str, dict[tuple[str, str], Manifest]] = {}
-        self.ahead: dict[tuple[str, str], tuple[int, float]] = {}
+        self.ahead: dict[Place, tuple[int, float]] = {}
         """Objects known from the answer to a write, which the watch has not told of yet: their
         version, and the time at which to look whether they are still there."""
-
-    def put(self, manifest: Manifest) -> Manifest | None:
-        """Take in an object; gives the one before."""
-        old = self.remove(manifest)
-        namespace, name = _place(manifest)
-        self.spaces.setdefault(namespace, {})[name] = manifest
-        owner = _controller_of(manifest)
-        if owner:
-            self.owned.setdefault(owner, {})[namespace, name] = manifest
-        return old
-
-    def remove(self, manifest: Manifest) -> Manifest | None:
-        """Forget an object; gives it as it was known."""
-        namespace, name = _place(manifest)
-        old = self.spaces.get(namespace, {}).pop(name, None)
-        if old is not None:
-            owner = _controller_of(old)
-            if owner:
-                owned = self.owned[owner]
-                del owned[namespace, name]
-                if not owned:
-                    del self.owned[owner]
-        return old
-
-    def all(self, namespace: str) -> Iterator[Manifest]:
-        """Give objects in the order of their names."""
-        for space in (namespace,) if namespace else sorted(self.spaces):
-            objects = self.spaces.get(space, {})
-            yield from (objects[name] for name in sorted(objects))
 
 
 class ClusterView:
     """What controllers see; complete for the kinds given, as of the last ``refresh``.
 
-    Of the kinds ``asked`` for only ``get`` gives something; the cluster is asked each time.
+    Of the kinds ``looked_up`` only ``get`` returns something; the cluster is asked each time.
     """
 
-    def __init__(self, cluster: Cluster, kinds: Iterable[str], asked: Collection[str] = ()) -> None:
+    def __init__(
+        self, cluster: Cluster, kinds: Iterable[str], looked_up: Collection[str] = ()
+    ) -> None:
         self._cluster = cluster
-        self.asked = Asked(cluster, asked)
-        self._mirrors = {kind: _Mirror() for kind in kinds if kind not in self.asked.kinds}
+        self.lookups = Lookups(cluster, looked_up)
+        self._mirrors = {kind: _Mirror() for kind in kinds if kind not in self.lookups.kinds}
 
     @property
     def now(self) -> float:
@@ -95,14 +55,13 @@ class ClusterView:
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Give one object, None if there is none."""
-        if kind in self.asked.kinds:
-            return self.asked.get(kind, namespace, name)
-        return self._mirrors[kind].spaces.get(namespace, {}).get(name)
+        if kind in self.lookups.kinds:
+            return self.lookups.get(kind, namespace, name)
+        return self._mirrors[kind].get(namespace, name)
 
     def owned_by(self, kind: str, owner: Manifest) -> "list[Manifest]":
         """Give objects of a kind whose controlling owner is this object."""
-        owned = self._mirrors[kind].owned.get(owner["metadata"]["uid"])
-        return [owned[place] for place in sorted(owned)] if owned else []
+        return self._mirrors[kind].owned_by(owner)
 
     def refresh(self) -> Iterator[Change]:
         """Take in what changed since the last time; gives each change once it is taken in."""
@@ -124,14 +83,14 @@ class ClusterView:
 
         Whoever looks next sees what was written, although the cluster tells late.
         """
-        self.asked.put(manifest)
+        self.lookups.put(manifest)
         kind = kind_of(manifest)
         mirror = self._mirrors.get(kind)
         version = _number(manifest["metadata"].get("resourceVersion") or "")
         if mirror is None or version <= _number(mirror.version):  # told already, or never will be
             return None
-        place = _place(manifest)
-        known = mirror.spaces.get(place[0], {}).get(place[1])
+        place = place_of(manifest)
+        known = mirror.get(*place)
         if known is not None and version <= _number(known["metadata"]["resourceVersion"]):
             return None
         mirror.ahead[place] = version, self.now + _CONFIRMED_S
@@ -141,16 +100,12 @@ class ClusterView:
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> list[Manifest]:
         """Give objects of a kind, of one namespace or of all, with these labels."""
-        found = self._mirrors[kind].all(namespace)
-        if not labels:
-            return [*found]
-        wanted = labels.items()
-        return [m for m in found if wanted <= (m["metadata"].get("labels") or {}).items()]
+        return self._mirrors[kind].labelled(namespace, labels)
 
     @staticmethod
     def _behind(mirror: _Mirror, event: Event) -> bool:
         """Say whether an event tells no more than a write did."""
-        place = _place(event.object)
+        place = place_of(event.object)
         known = mirror.ahead.get(place)
         if known is None:
             return False
@@ -170,12 +125,12 @@ class ClusterView:
             if version > seen and self.now < look_at:
                 continue
             del mirror.ahead[place]
-            known = mirror.spaces.get(place[0], {}).get(place[1])
+            known = mirror.get(*place)
             if known is not None and (version <= seen or not self._exists(kind, place)):
                 mirror.remove(known)
                 yield kind, known, None
 
-    def _exists(self, kind: str, place: tuple[str, str]) -> bool:
+    def _exists(self, kind: str, place: Place) -> bool:
         try:
             self._cluster.get(kind, *place)
         except NotFoundError:
@@ -193,9 +148,9 @@ class ClusterView:
         items, version = self._cluster.list(kind)
         mirror.version = version
         mirror.ahead.clear()
-        present = {_place(manifest) for manifest in items}
-        for known in [*mirror.all("")]:
-            if _place(known) not in present:
+        present = {place_of(manifest) for manifest in items}
+        for known in [*mirror.all()]:
+            if place_of(known) not in present:
                 mirror.remove(known)
                 yield kind, known, None
         for manifest in items:

@@ -38,6 +38,7 @@ class NodeTable(Table):
         self.view_pods: Ints
         self.unschedulable: Mask
         self.taint_class: Ints
+        self.created: Column
         self.names: list[str]
         self.labels: list[dict[str, str]]
         self.objects: list[object]
@@ -49,6 +50,7 @@ class NodeTable(Table):
         self.column("view_pods", np.int32)
         self.column("unschedulable", np.bool_, fill=False)
         self.column("taint_class", np.int32)
+        self.column("created")
         for name in ("names", "labels", "objects", "tasks"):
             self.listing(name)
         self.row_of: dict[str, int] = {}
@@ -129,6 +131,11 @@ class TaskTable(Table):
             self.listing(name)
         self.row_of: dict[str, int] = {}
 
+    @property
+    def objects(self) -> list[object]:
+        """The same as ``pods``, by the name that other tables have for it."""
+        return self.pods
+
 
 class SumTable(Table):
     """A table whose rows own tasks and keep the sums of their requests.
@@ -205,6 +212,11 @@ class JobTable(SumTable):
         self.column("listed", np.bool_, fill=False)
         for name in ("keys", "groups", "tasks"):
             self.listing(name)
+
+    @property
+    def objects(self) -> list[object]:
+        """The same as ``groups``, by the name that other tables have for it."""
+        return self.groups
 
 
 class QueueTable(SumTable):

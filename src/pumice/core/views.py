@@ -9,78 +9,60 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.core.object_rows import NamespacedRow, ObjectRow, ObjectRows, Texts, texts
 from pumice.core.resources import Column, Mask
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import ALLOCATED_CLASS, Status
-from pumice.core.tables import NOWHERE, Ints
+from pumice.core.status import ALLOCATED_CLASS, PHASES, Status
+from pumice.core.tables import NOWHERE, Ints, JobTable, NodeTable, QueueTable, TaskTable
 
 Rows = slice | NDArray[np.intp]
 ALL = slice(None)
 
 
-class NodeFacts:
+class NodeFacts(ObjectRows):
     """Node columns that do not change while a session runs."""
 
-    __slots__ = ("_nodes", "_snapshot", "rows")
+    __slots__ = ()
+    _table: NodeTable
 
     def __init__(self, snapshot: Snapshot, rows: Rows = ALL) -> None:
-        self._snapshot = snapshot
-        self._nodes = snapshot.nodes
+        self.snapshot = snapshot
+        self._table = snapshot.nodes
         self.rows = rows
 
     def __len__(self) -> int:
-        return len(self._nodes.unschedulable[self.rows])
+        return len(self._table.unschedulable[self.rows])
 
     @property
-    def snapshot(self) -> Snapshot:
-        """The cluster these rows belong to."""
-        return self._snapshot
-
-    @property
-    def index(self) -> NDArray[np.intp]:
-        """Row numbers in the whole table (n,)."""
-        return np.arange(self._nodes.n)[self.rows]
-
-    @property
-    def names(self) -> list[str]:
-        """Node names."""
-        return [self._nodes.names[i] for i in self.index.tolist()]
-
-    @property
-    def labels(self) -> list[dict[str, str]]:
-        """Node labels."""
-        return [self._nodes.labels[i] for i in self.index.tolist()]
-
-    @property
-    def objects(self) -> list[Any]:
-        """Node objects as the cluster gave them."""
-        return [self._nodes.objects[i] for i in self.index.tolist()]
+    def names(self) -> Texts:
+        """Node names (n,)."""
+        return texts(self._pick(self._table.names))
 
     @property
     def allocatable(self) -> Column:
         """What nodes offer (R, n)."""
-        return self._nodes.allocatable[:, self.rows]
+        return self._table.allocatable[:, self.rows]
 
     @property
     def capacity(self) -> Column:
         """What nodes have, reserved amounts included (R, n)."""
-        return self._nodes.capacity_amounts[:, self.rows]
+        return self._table.capacity_amounts[:, self.rows]
 
     @property
     def unschedulable(self) -> Mask:
         """Cordoned nodes (n,)."""
-        return self._nodes.unschedulable[self.rows]
+        return self._table.unschedulable[self.rows]
 
     @property
     def taint_class(self) -> Ints:
         """Index into ``taint_sets`` (n,)."""
-        return self._nodes.taint_class[self.rows]
+        return self._table.taint_class[self.rows]
 
     @property
     def taint_sets(self) -> list[tuple[Any, ...]]:
         """The distinct sets of taints in the cluster."""
-        return self._snapshot.taint_sets
+        return self.snapshot.taint_sets
 
 
 class Nodes(NodeFacts):
@@ -91,22 +73,22 @@ class Nodes(NodeFacts):
     @property
     def idle(self) -> Column:
         """Free amounts (R, n)."""
-        return self._nodes.idle[:, self.rows]
+        return self._table.idle[:, self.rows]
 
     @property
     def used(self) -> Column:
         """Amounts in use, leaving tasks included (R, n)."""
-        return self._nodes.used[:, self.rows]
+        return self._table.used[:, self.rows]
 
     @property
     def releasing(self) -> Column:
         """Amounts of leaving tasks (R, n)."""
-        return self._nodes.releasing[:, self.rows]
+        return self._table.releasing[:, self.rows]
 
     @property
     def pipelined(self) -> Column:
         """Amounts promised to pipelined tasks (R, n)."""
-        return self._nodes.pipelined[:, self.rows]
+        return self._table.pipelined[:, self.rows]
 
     @property
     def future_idle(self) -> Column:
@@ -116,71 +98,63 @@ class Nodes(NodeFacts):
     @property
     def view_used(self) -> Column:
         """Requests as Kubernetes' scores see them (R, n)."""
-        return self._nodes.view_used[:, self.rows]
+        return self._table.view_used[:, self.rows]
 
     @property
     def view_nonzero(self) -> Column:
         """Cpu and memory with Kubernetes' defaults for silent containers (2, n)."""
-        return self._nodes.view_nonzero[:, self.rows]
+        return self._table.view_nonzero[:, self.rows]
 
     @property
     def view_pods(self) -> Ints:
         """Pods as Kubernetes' filters count them (n,)."""
-        return self._nodes.view_pods[self.rows]
+        return self._table.view_pods[self.rows]
 
     def column(self, name: str) -> Column:
         """Give these rows of a plugin's own column, declared with ``ssn.add_node_column``."""
-        return getattr(self._nodes, name)[..., self.rows]
+        return getattr(self._table, name)[..., self.rows]
 
 
-class NodeRow:
+class NodeRow(ObjectRow):
     """One node, for hooks that look at one node at a time."""
 
-    __slots__ = ("_nodes", "_snapshot", "row")
+    __slots__ = ()
+    _table: NodeTable
 
     def __init__(self, snapshot: Snapshot, row: int) -> None:
-        self._snapshot = snapshot
-        self._nodes = snapshot.nodes
+        self._table = snapshot.nodes
         self.row = row
 
     @property
     def name(self) -> str:
         """The node's name."""
-        return self._nodes.names[self.row]
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """The node's labels."""
-        return self._nodes.labels[self.row]
+        return self._table.names[self.row]
 
     @property
     def allocatable(self) -> Column:
         """What the node offers (R,)."""
-        return self._nodes.allocatable[:, self.row]
+        return self._table.allocatable[:, self.row]
 
     @property
     def idle(self) -> Column:
         """Free amounts (R,)."""
-        return self._nodes.idle[:, self.row]
+        return self._table.idle[:, self.row]
 
     @property
     def used(self) -> Column:
         """Amounts in use (R,)."""
-        return self._nodes.used[:, self.row]
-
-    @property
-    def object(self) -> Any:
-        """The node as the cluster gave it."""
-        return self._nodes.objects[self.row]
+        return self._table.used[:, self.row]
 
 
-class Task:
+class Task(NamespacedRow):
     """One task; ``request`` is (R, 1) and broadcasts against node columns."""
 
-    __slots__ = ("_snapshot", "row", "shape")
+    __slots__ = ("_snapshot", "shape")
+    _table: TaskTable
 
     def __init__(self, snapshot: Snapshot, row: int) -> None:
         self._snapshot = snapshot
+        self._table = snapshot.tasks
         self.row = row
         self.shape: Shape = snapshot.shapes[snapshot.tasks.shape[row]]
 
@@ -197,32 +171,17 @@ class Task:
     @property
     def status(self) -> Status:
         """Where the task is in its life."""
-        return Status(int(self._snapshot.tasks.status[self.row]))
-
-    @property
-    def key(self) -> str:
-        """``namespace/name``."""
-        return self._snapshot.tasks.keys[self.row]
-
-    @property
-    def name(self) -> str:
-        """The pod's name."""
-        return self.key.partition("/")[2]
-
-    @property
-    def namespace(self) -> str:
-        """The pod's namespace."""
-        return self.key.partition("/")[0]
+        return Status(int(self._table.status[self.row]))
 
     @property
     def node(self) -> int:
         """The row of its node, or NOWHERE."""
-        return int(self._snapshot.tasks.node[self.row])
+        return int(self._table.node[self.row])
 
     @property
     def job(self) -> int:
         """The row of its job, or NOWHERE."""
-        return int(self._snapshot.tasks.job[self.row])
+        return int(self._table.job[self.row])
 
     @property
     def queue(self) -> int:
@@ -233,74 +192,80 @@ class Task:
     @property
     def priority(self) -> int:
         """The task's own priority."""
-        return int(self._snapshot.tasks.priority[self.row])
+        return int(self._table.priority[self.row])
 
     @property
     def role(self) -> str:
         """The name of its task in the job, or the empty string."""
-        role = int(self._snapshot.tasks.role[self.row])
+        role = int(self._table.role[self.row])
         return "" if role == NOWHERE else self._snapshot.roles[role]
 
     @property
     def best_effort(self) -> bool:
         """Whether it asks for nothing."""
-        return bool(self._snapshot.tasks.best_effort[self.row])
+        return bool(self._table.best_effort[self.row])
 
     @property
     def preemptable(self) -> bool:
         """Whether it may be evicted for others."""
-        return bool(self._snapshot.tasks.preemptable[self.row])
+        return bool(self._table.preemptable[self.row])
+
+    @property
+    def started(self) -> float:
+        """When its pod started, in seconds since 1970; not a number if it has not."""
+        return float(self._table.started[self.row])
 
     @property
     def pod(self) -> Any:
         """The pod as the cluster gave it."""
-        return self._snapshot.tasks.pods[self.row]
+        return self._table.pods[self.row]
 
 
-class Job:
+class Job(NamespacedRow):
     """One job (pod group) with the counts its tasks add up to at this moment."""
 
-    __slots__ = ("_jobs", "row", "snapshot")
+    __slots__ = ("snapshot",)
+    _table: JobTable
 
     def __init__(self, snapshot: Snapshot, row: int) -> None:
         self.snapshot = snapshot
-        self._jobs = snapshot.jobs
+        self._table = snapshot.jobs
         self.row = row
 
     @property
-    def key(self) -> str:
-        """``namespace/name``."""
-        return self._jobs.keys[self.row]
+    def phase(self) -> str:
+        """The phase at this moment, such as "Inqueue"."""
+        return PHASES[self._table.phase[self.row]]
 
     @property
     def queue(self) -> int:
         """The row of its queue."""
-        return int(self._jobs.queue[self.row])
+        return int(self._table.queue[self.row])
 
     @property
     def priority(self) -> int:
         """The value of its priority class."""
-        return int(self._jobs.priority[self.row])
+        return int(self._table.priority[self.row])
 
     @property
     def min_member(self) -> int:
         """How many tasks it needs at least."""
-        return int(self._jobs.min_member[self.row])
+        return int(self._table.min_member[self.row])
 
     @property
     def group(self) -> Any:
         """The PodGroup as the cluster gave it."""
-        return self._jobs.groups[self.row]
+        return self._table.groups[self.row]
 
     @property
     def tasks(self) -> list[int]:
         """Rows of all its tasks."""
-        return self._jobs.tasks[self.row]
+        return self._table.tasks[self.row]
 
     @property
     def counts(self) -> list[int]:
         """Tasks by status."""
-        counts: list[int] = self._jobs.counts[:, self.row].tolist()
+        counts: list[int] = self._table.counts[:, self.row].tolist()
         return counts
 
     @property
@@ -312,62 +277,97 @@ class Job:
     @property
     def waiting(self) -> int:
         """Tasks that are pipelined."""
-        return int(self._jobs.counts[Status.PIPELINED, self.row])
+        return int(self._table.counts[Status.PIPELINED, self.row])
 
     @property
     def pending_best_effort(self) -> int:
         """Pending tasks that ask for nothing; they never hold a gang up."""
-        return int(self._jobs.n_pending_best_effort[self.row])
+        return int(self._table.n_pending_best_effort[self.row])
 
     @property
     def allocated_or_pipelined(self) -> Column:
         """What its tasks hold or were promised (R,)."""
-        return self._jobs.allocated_or_pipelined[:, self.row]
+        return self._table.allocated_or_pipelined[:, self.row]
 
     @property
     def allocated(self) -> Column:
         """What its tasks hold (R,)."""
-        return self._jobs.allocated[:, self.row]
+        return self._table.allocated[:, self.row]
 
     @property
     def pending(self) -> Column:
         """What its pending tasks ask for (R,)."""
-        return self._jobs.pending[:, self.row]
+        return self._table.pending[:, self.row]
 
     @property
     def min_resources(self) -> Column | None:
         """What it says it needs to start (R,), or None if it says nothing."""
-        if not self._jobs.has_min_resources[self.row]:
+        if not self._table.has_min_resources[self.row]:
             return None
-        return self._jobs.min_resources[:, self.row]
+        return self._table.min_resources[:, self.row]
 
 
-class Queue:
+class Queue(ObjectRow):
     """One queue."""
 
-    __slots__ = ("_queues", "_snapshot", "row")
+    __slots__ = ()
+    _table: QueueTable
 
     def __init__(self, snapshot: Snapshot, row: int) -> None:
-        self._snapshot = snapshot
-        self._queues = snapshot.queues
+        self._table = snapshot.queues
         self.row = row
 
     @property
     def name(self) -> str:
         """The queue's name."""
-        return self._queues.names[self.row]
-
-    @property
-    def object(self) -> Any:
-        """The Queue as the cluster gave it."""
-        return self._queues.objects[self.row]
+        return self._table.names[self.row]
 
     @property
     def allocated_or_pipelined(self) -> Column:
         """What its jobs hold or were promised (R,)."""
-        return self._queues.allocated_or_pipelined[:, self.row]
+        return self._table.allocated_or_pipelined[:, self.row]
 
     @property
     def is_open(self) -> bool:
         """Whether it takes new work."""
-        return bool(self._queues.open[self.row])
+        return bool(self._table.open[self.row])
+
+    @property
+    def weight(self) -> int:
+        """Its weight beside its siblings."""
+        return int(self._table.weight[self.row])
+
+    @property
+    def priority(self) -> int:
+        """Its priority."""
+        return int(self._table.priority[self.row])
+
+    @property
+    def parent(self) -> int:
+        """The row of its parent in the tree of queues, or NOWHERE."""
+        return int(self._table.parent[self.row])
+
+    @property
+    def capability(self) -> Column:
+        """The most it may hold (R,); infinite where nothing is said."""
+        return self._table.capability[:, self.row]
+
+    @property
+    def deserved(self) -> Column:
+        """What others may not reclaim from it (R,); 0 where nothing is said."""
+        return self._table.deserved[:, self.row]
+
+    @property
+    def guarantee(self) -> Column:
+        """What is kept free for it (R,); 0 where nothing is said."""
+        return self._table.guarantee[:, self.row]
+
+    @property
+    def allocated(self) -> Column:
+        """What its jobs hold (R,)."""
+        return self._table.allocated[:, self.row]
+
+    @property
+    def pending(self) -> Column:
+        """What the pending tasks of its jobs ask for (R,)."""
+        return self._table.pending[:, self.row]

@@ -17,6 +17,7 @@ from pumice.api.kinds import Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.errors import InputError
+from pumice.framework.plugin import Plugin
 
 _KEY = re.compile(r"[^\s/,;:()']+/[^\s/,;:()']+")
 """What may be the key of a pod group in a text."""
@@ -58,6 +59,8 @@ class ClusterState:
     """Kinds that scheduling does not read, with how many there were."""
     notes: tuple[str, ...] = ()
     """What a cluster did not show."""
+    plugins: Mapping[str, type[Plugin]] = field(default_factory=dict)
+    """Plugins that the configuration may name beside the built-in and installed ones."""
     _typed: dict[int, tuple[Manifest, KubeObject]] = field(
         default_factory=dict, repr=False, compare=False
     )

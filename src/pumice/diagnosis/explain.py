@@ -11,8 +11,8 @@ from typing import Any
 from pumice.api.conf import nearest
 from pumice.api.kinds import Manifest
 from pumice.diagnosis.cluster_state import ClusterState, group_of
+from pumice.diagnosis.expected import is_expected
 from pumice.diagnosis.gates import FAILED, Gate, climb, count_nodes
-from pumice.diagnosis.job_manifests import is_expected
 from pumice.diagnosis.job_outcome import JobOutcome, look
 from pumice.diagnosis.remedy_search import Search
 from pumice.diagnosis.replay import Replay

@@ -16,6 +16,7 @@ from pumice.framework.job_records import Record, Stage
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
 from pumice.framework.waiting_reason import waiting_reason
+from pumice.scheduler import Observer
 
 STAGES = list(Stage)
 Amounts = Mapping[str, float]
@@ -120,7 +121,7 @@ class JobOutcome:
         return STAGES.index(self.last.stage) if self.last is not None else 0
 
 
-class _Watcher:
+class _Watcher(Observer):
     """Looks at one job in one session."""
 
     def __init__(self, key: str, cycle: int) -> None:

@@ -22,6 +22,7 @@ from pumice.framework.combining import Ask
 from pumice.framework.dispatch import Method
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
+from pumice.scheduler import Observer
 
 _NEVER = 2.0**53
 """A time beyond which a deadline is none."""
@@ -64,7 +65,7 @@ def queue_order(world: ClusterState) -> QueueOrder:
     return watcher.order
 
 
-class _Watcher:
+class _Watcher(Observer):
     """Asks for the order when a session opens, and adds the outcome when it is decided."""
 
     def opened(self, ssn: Session) -> None:

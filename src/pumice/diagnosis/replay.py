@@ -28,7 +28,7 @@ class Replay:
     def __init__(self, world: ClusterState) -> None:
         self.now = world.now
         self._usage = world.node_usage
-        self._scheduler = Scheduler(world.scheduler_conf, seed=world.seed)
+        self._scheduler = _scheduler(world)
         self._ingest = Ingest(Snapshot())
         self.objects: dict[tuple[str, str], Manifest] = {
             (one["kind"], key_of(one)): one for one in world.objects
@@ -45,7 +45,7 @@ class Replay:
             if self.objects.get(name) is not one:
                 self._ingest.upsert(world.typed_one(one))
         self.objects, self.now, self._usage = new, world.now, world.node_usage
-        self._scheduler = Scheduler(world.scheduler_conf, seed=world.seed)
+        self._scheduler = _scheduler(world)
         self._snapshot = self._ingest.settle()
 
     def pods(self) -> Iterable[Manifest]:
@@ -106,6 +106,10 @@ class Replay:
             if not moved and _phases(self.objects) == before:
                 break
         return played
+
+
+def _scheduler(world: ClusterState) -> Scheduler:
+    return Scheduler(world.scheduler_conf, seed=world.seed, plugins=world.plugins)
 
 
 def _phases(objects: Mapping[tuple[str, str], Manifest]) -> list[str]:

@@ -19,10 +19,13 @@ from pumice.api.meta import epoch
 from pumice.api.object_lines import object_lines
 from pumice.api.objects import KINDS, from_manifest, in_namespace
 from pumice.cluster.base import Cluster
+from pumice.controllers.job.expand import expand
+from pumice.controllers.manifest_view import ManifestView
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.diagnosis.job_manifests import adopt_pods, created, expand_jobs
+from pumice.diagnosis.expected import adopt_pods, created, expand_jobs
 from pumice.diagnosis.running_cluster import CONF_SUFFIX, measured_use, read_cluster
 from pumice.errors import InputError, ManifestError
+from pumice.webhooks.files import stored_job
 
 Source = Path | str | Cluster
 """A file, a folder of files, a text, or anything that speaks the cluster protocol."""
@@ -190,7 +193,9 @@ def _take(pile: _Pile, item: Any, source: str, *, fresh: bool = False) -> None:
         raise ManifestError(wanted="an object with apiVersion and kind", found=item, file=source)
     kind = (str(item.get("apiVersion")), str(item["kind"]))
     if kind == _JOB:
-        pile.jobs.append(dict(item))
+        job = stored_job(dict(item), source=source)
+        expand(job, ManifestView(), source=source)  # says what is wrong while the source is known
+        pile.jobs.append(job)
         return
     if kind == ("v1", "ConfigMap"):
         _take_conf(pile, item, source)
@@ -214,12 +219,11 @@ def _take_conf(pile: _Pile, item: Mapping[str, Any], source: str) -> None:
 
 def _take_cluster(pile: _Pile, cluster: Cluster) -> None:
     found = read_cluster(cluster)
-    for one in found.objects:
+    for one in (*found.objects, *found.jobs):
         try:
             _take(pile, one, "cluster")
         except ManifestError as error:  # one odd object must not hide all others
             pile.notes.append(f"left out: {error}")
-    pile.jobs += found.jobs
     pile.conf = pile.conf or found.conf
     pile.notes += found.notes
     # a cluster whose time runs fast is ahead of this machine

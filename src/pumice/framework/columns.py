@@ -1,25 +1,31 @@
-"""Rows of jobs, queues and tasks as columns, for hooks that give ordering keys."""
+"""Rows of jobs, queues and tasks as columns, for hooks that return ordering keys.
+
+Names, labels, annotations and creation times come from ``core.object_rows``.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import Column
+from pumice.core.object_rows import NamespacedRows, ObjectRows, Texts, texts
+from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
-from pumice.core.status import ALLOCATED_CLASS, Status
-from pumice.core.tables import NOWHERE, Ints
+from pumice.core.status import ALLOCATED_CLASS, PHASES, Status
+from pumice.core.tables import NOWHERE, Ints, JobTable, QueueTable, TaskTable
 
 _SETTLED = [int(s) for s in (Status.BOUND, Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
 _READY = [int(s) for s in (*ALLOCATED_CLASS, Status.SUCCEEDED)]
 
 
-class Jobs:
+class Jobs(NamespacedRows):
     """Some jobs."""
 
-    __slots__ = ("_jobs", "rows", "snapshot")
+    __slots__ = ()
+    _table: JobTable
+    rows: NDArray[np.intp]
 
     def __init__(self, snapshot: Snapshot, rows: NDArray[np.intp]) -> None:
         self.snapshot = snapshot
-        self._jobs = snapshot.jobs
+        self._table = snapshot.jobs
         self.rows = rows
 
     def __len__(self) -> int:
@@ -28,67 +34,84 @@ class Jobs:
     @property
     def priority(self) -> NDArray[np.int64]:
         """Values of their priority classes (n,)."""
-        return self._jobs.priority[self.rows]
-
-    @property
-    def created(self) -> Column:
-        """Creation times in seconds (n,)."""
-        return self._jobs.created[self.rows]
+        return self._table.priority[self.rows]
 
     @property
     def min_member(self) -> Ints:
         """Least numbers of tasks (n,)."""
-        return self._jobs.min_member[self.rows]
+        return self._table.min_member[self.rows]
 
     @property
     def ready(self) -> Ints:
         """Tasks that hold a node or have finished well (n,)."""
-        return np.asarray(self._jobs.counts[_READY][:, self.rows].sum(axis=0))
+        return np.asarray(self._table.counts[_READY][:, self.rows].sum(axis=0))
 
     @property
     def settled(self) -> Ints:
         """Tasks that run on a node or are about to, or have finished in any way (n,)."""
-        return np.asarray(self._jobs.counts[_SETTLED][:, self.rows].sum(axis=0))
+        return np.asarray(self._table.counts[_SETTLED][:, self.rows].sum(axis=0))
 
     @property
     def leaving(self) -> Ints:
         """Tasks that are leaving a node (n,)."""
         tasks = self.snapshot.tasks
-        if not self._jobs.counts[Status.RELEASING].any():
+        if not self._table.counts[Status.RELEASING].any():
             return np.zeros(len(self.rows), dtype=np.int32)
         on_node = (tasks.status == Status.RELEASING) & (tasks.node != NOWHERE)
         owner = tasks.job[on_node & (tasks.job != NOWHERE)]
-        return np.bincount(owner, minlength=len(self._jobs.phase)).astype(np.int32)[self.rows]
+        return np.bincount(owner, minlength=len(self._table.phase)).astype(np.int32)[self.rows]
 
     @property
     def pending_best_effort(self) -> Ints:
         """Pending tasks that ask for nothing (n,)."""
-        return self._jobs.n_pending_best_effort[self.rows]
+        return self._table.n_pending_best_effort[self.rows]
 
     @property
     def allocated_or_pipelined(self) -> Column:
         """What their tasks hold or were promised (R, n)."""
-        return self._jobs.allocated_or_pipelined[:, self.rows]
+        return self._table.allocated_or_pipelined[:, self.rows]
+
+    @property
+    def allocated(self) -> Column:
+        """What their tasks hold (R, n)."""
+        return self._table.allocated[:, self.rows]
+
+    @property
+    def pending(self) -> Column:
+        """What their pending tasks ask for (R, n)."""
+        return self._table.pending[:, self.rows]
+
+    @property
+    def phase(self) -> Texts:
+        """Their phases at this moment, such as "Inqueue" (n,)."""
+        return texts([PHASES[code] for code in self._table.phase[self.rows].tolist()])
 
     @property
     def queue(self) -> Ints:
         """Rows of their queues (n,)."""
-        return self._jobs.queue[self.rows]
+        return self._table.queue[self.rows]
+
+    @property
+    def queues(self) -> "Queues":
+        """Their queues, one for each: ``jobs.queues.annotation(key)``."""
+        return Queues(self.snapshot, self.queue.astype(np.intp))
 
 
 def all_jobs(snapshot: Snapshot) -> Jobs:
-    """Give every row of the job table, free ones too."""
+    """Return every row of the job table, free ones too."""
     return Jobs(snapshot, np.arange(len(snapshot.jobs.phase)))
 
 
-class Queues:
+class Queues(ObjectRows):
     """Some queues."""
 
-    __slots__ = ("_queues", "rows", "snapshot")
+    __slots__ = ()
+    _table: QueueTable
+    rows: NDArray[np.intp]
 
     def __init__(self, snapshot: Snapshot, rows: NDArray[np.intp]) -> None:
         self.snapshot = snapshot
-        self._queues = snapshot.queues
+        self._table = snapshot.queues
         self.rows = rows
 
     def __len__(self) -> int:
@@ -97,22 +120,69 @@ class Queues:
     @property
     def priority(self) -> NDArray[np.int64]:
         """Their priorities (n,)."""
-        return self._queues.priority[self.rows]
+        return self._table.priority[self.rows]
+
+    @property
+    def names(self) -> Texts:
+        """Their names (n,)."""
+        return texts(self._pick(self._table.names))
+
+    @property
+    def weight(self) -> NDArray[np.int64]:
+        """Their weights beside their siblings (n,)."""
+        return self._table.weight[self.rows]
+
+    @property
+    def parent(self) -> Ints:
+        """Rows of their parents in the tree of queues, or NOWHERE (n,)."""
+        return self._table.parent[self.rows]
+
+    @property
+    def is_open(self) -> Mask:
+        """Whether they take new work (n,)."""
+        return self._table.open[self.rows]
+
+    @property
+    def capability(self) -> Column:
+        """The most they may hold (R, n); infinite where nothing is said."""
+        return self._table.capability[:, self.rows]
+
+    @property
+    def deserved(self) -> Column:
+        """What others may not reclaim from them (R, n); 0 where nothing is said."""
+        return self._table.deserved[:, self.rows]
+
+    @property
+    def guarantee(self) -> Column:
+        """What is kept free for them (R, n); 0 where nothing is said."""
+        return self._table.guarantee[:, self.rows]
+
+    @property
+    def allocated(self) -> Column:
+        """What their jobs hold (R, n)."""
+        return self._table.allocated[:, self.rows]
 
     @property
     def allocated_or_pipelined(self) -> Column:
         """What their jobs hold or were promised (R, n)."""
-        return self._queues.allocated_or_pipelined[:, self.rows]
+        return self._table.allocated_or_pipelined[:, self.rows]
+
+    @property
+    def pending(self) -> Column:
+        """What the pending tasks of their jobs ask for (R, n)."""
+        return self._table.pending[:, self.rows]
 
 
-class Tasks:
+class Tasks(NamespacedRows):
     """Some tasks."""
 
-    __slots__ = ("_tasks", "rows", "snapshot")
+    __slots__ = ()
+    _table: TaskTable
+    rows: NDArray[np.intp]
 
     def __init__(self, snapshot: Snapshot, rows: NDArray[np.intp]) -> None:
         self.snapshot = snapshot
-        self._tasks = snapshot.tasks
+        self._table = snapshot.tasks
         self.rows = rows
 
     def __len__(self) -> int:
@@ -121,14 +191,30 @@ class Tasks:
     @property
     def priority(self) -> NDArray[np.int64]:
         """Their priorities (n,)."""
-        return self._tasks.priority[self.rows]
+        return self._table.priority[self.rows]
 
     @property
     def role(self) -> Ints:
-        """Codes of their roles (n,)."""
-        return self._tasks.role[self.rows]
+        """Codes of their roles, or NOWHERE (n,)."""
+        return self._table.role[self.rows]
+
+    @property
+    def role_names(self) -> Texts:
+        """Names of their tasks in the job, empty where there is none (n,)."""
+        names = self.snapshot.roles
+        return texts(["" if i == NOWHERE else names[i] for i in self.role.tolist()])
 
     @property
     def job(self) -> Ints:
         """Rows of their jobs (n,)."""
-        return self._tasks.job[self.rows]
+        return self._table.job[self.rows]
+
+    @property
+    def started(self) -> Column:
+        """When their pods started, in seconds since 1970; not a number where they have not (n,)."""
+        return self._table.started[self.rows]
+
+    @property
+    def request(self) -> Column:
+        """What they ask for (R, n)."""
+        return self.snapshot.requests(self.rows)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pumice.core.resources import Column, Mask
 from pumice.core.shapes import Shape
+from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
 from pumice.errors import UnknownHookError
 from pumice.framework import combining as rule
@@ -24,7 +25,9 @@ from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.hooks import Hook, HookTable
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
 from pumice.framework.refusals import ABSTAIN, PERMIT, REJECT, Reason, Refusal, Verdict, Vote, Why
+from pumice.framework.simulator_assumptions import UNDECLARED, SimulatorAssumptions
 from pumice.framework.topology.domains import Domain
 from pumice.framework.topology.subgroups import SubGroup
 
@@ -48,7 +51,7 @@ Codes = NDArray[np.int16] | Mask
 """Answer of a filter: booleans (True = fits), or 0 = fits and k = the plugin's k-th reason."""
 
 _hooks = HookTable()
-_ASIDE = frozenset({"vary_by", "bound_victims", "faults"})
+_ASIDE = frozenset({"vary_by", "bound_victims", "faults", "queue_limits", "admission_limit"})
 """Methods that serve hooks or checks without being a hook: they change no answer."""
 
 
@@ -64,6 +67,8 @@ class Plugin:
     """Why the plugin cannot be used at all; set by the registry for one that cannot be loaded."""
     by_row: ClassVar[bool] = True
     """Whether node hooks read nothing that placements change but the columns of their own rows."""
+    simulator: ClassVar[SimulatorAssumptions] = UNDECLARED
+    """What the simulator may take for granted; a subclass declares it anew."""
     hierarchy: bool = field(default=False, repr=False)
     """The switch ``enableHierarchy``."""
     position: int = field(default=0, init=False, repr=False, compare=False)
@@ -76,6 +81,7 @@ class Plugin:
         super().__init_subclass__(**rest)
         if name:
             cls.name = name
+        cls.simulator = vars(cls).get("simulator", UNDECLARED)
         for attribute, value in vars(cls).items():
             public = not attribute.startswith("_") and callable(value)
             if public and attribute not in _hooks.rows and attribute not in _ASIDE:
@@ -85,6 +91,17 @@ class Plugin:
     def faults(self) -> Iterable[Fault]:
         """Return which arguments have the right type and are yet of no use; for checks only."""
         return ()
+
+    def queue_limits(self, snapshot: Snapshot, total: Column) -> QueueLimits | None:
+        """Return the limits that this plugin holds queues to, None if there are none.
+
+        ``total`` is what all nodes offer (R,).  Metrics and the simulator ask for them.
+        """
+        return None
+
+    def admission_limit(self, snapshot: Snapshot, total: Column) -> AdmissionLimit | None:
+        """Return what bounds the jobs that ``job_enqueueable`` permits, None if unknown."""
+        return self.queue_limits(snapshot, total)
 
     def vary_by(self, task: Task) -> Hashable:
         """Return what, beside the shape, the answers of this plugin's node hooks depend on."""

@@ -1,4 +1,4 @@
-"""Names to plugin and action classes: the built-ins and what entry points add.
+"""Names to plugin and action classes: the built-ins, what entry points add, what a caller adds.
 
 A registry is a value handed to the scheduler; nothing registers itself on import.
 """
@@ -18,6 +18,13 @@ from pumice.framework.plugin import HOOKS, Plugin
 GROUP = "pumice.plugins"
 
 
+def known_plugins(
+    builtin: Mapping[str, type[Plugin]], more: Mapping[str, type[Plugin]]
+) -> dict[str, type[Plugin]]:
+    """Return all plugins by name: an installed one goes before a built-in, ``more`` before both."""
+    return {**builtin, **installed_plugins(), **more}
+
+
 def installed_plugins() -> dict[str, type[Plugin]]:
     """Load plugins that other distributions offer under the entry-point group.
 
@@ -33,7 +40,7 @@ def _load(entry: metadata.EntryPoint) -> type[Plugin]:
         return _broken(entry, f"{type(error).__name__}: {error}")
     if isinstance(cls, type) and issubclass(cls, Plugin):
         return cls
-    return _broken(entry, "it is no subclass of pumice.framework.plugin.Plugin")
+    return _broken(entry, "it is no subclass of pumice.plugin.Plugin")
 
 
 def _broken(entry: metadata.EntryPoint, why: str) -> type[Plugin]:

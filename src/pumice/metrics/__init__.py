@@ -1,17 +1,17 @@
-"""Figures about a serving process for Prometheus: Volcano's by their exact names, and our own.
+"""Metrics about a serving process for Prometheus: Volcano's by their exact names, and our own.
 
 Any layer from the cluster up may fill them; nothing decides by them.
 """
 
-from pumice.metrics.catalogue import CATALOGUE, Figure, Group, exponential_buckets
+from pumice.metrics.catalogue import CATALOGUE, Group, MetricFamily, exponential_buckets
 from pumice.metrics.exposition import CONTENT_TYPE, expose
 from pumice.metrics.recorder import Metrics
 
 __all__ = [
     "CATALOGUE",
     "CONTENT_TYPE",
-    "Figure",
     "Group",
+    "MetricFamily",
     "Metrics",
     "exponential_buckets",
     "expose",

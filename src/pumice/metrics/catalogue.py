@@ -1,4 +1,4 @@
-"""Every figure there is: name, kind, labels, buckets, what it says.
+"""Every metric there is: name, kind, labels, buckets, what it says.
 
 The table is read by the facade, by the documentation and by tests; nothing is measured here.
 """
@@ -10,13 +10,13 @@ Kind = Literal["histogram", "gauge", "counter"]
 Group = Literal["scheduler", "controllers", "process"]
 
 QUEUE_AMOUNTS: Final = ("allocated", "request", "deserved", "capacity", "real_capacity", "inqueue")
-"""What is told of each queue by resource."""
+"""The amounts of each queue by resource."""
 _QUEUE: Final = ("queue_name",)
 _JOB: Final = ("job_name", "queue", "job_namespace")
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class MetricFamily:
     """One metric family."""
 
     name: str
@@ -25,11 +25,11 @@ class Figure:
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
     group: Group = "process"
-    """Which process tells it; what is of the process itself, all do."""
+    """Which process serves it; what is of the process itself, all do."""
 
 
 def exponential_buckets(least: float, most: float, count: int) -> tuple[float, ...]:
-    """Give ``count`` bucket bounds from least to most, each the same factor above the last.
+    """Return ``count`` bucket bounds from least to most, each the same factor above the last.
 
     Computed as the Go client library does, so that the printed bounds agree.
     """
@@ -39,21 +39,21 @@ def exponential_buckets(least: float, most: float, count: int) -> tuple[float, .
 
 def _latency(
     name: str, text: str, spread: tuple[float, float, int], labels: tuple[str, ...] = ()
-) -> Figure:
+) -> MetricFamily:
     buckets = exponential_buckets(*spread)
-    return Figure(f"volcano_{name}", "histogram", text, labels, buckets)
+    return MetricFamily(f"volcano_{name}", "histogram", text, labels, buckets)
 
 
-def _gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> Figure:
-    return Figure(f"volcano_{name}", "gauge", text, labels)
+def _gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> MetricFamily:
+    return MetricFamily(f"volcano_{name}", "gauge", text, labels)
 
 
-def _counter(name: str, text: str, labels: tuple[str, ...] = ()) -> Figure:
-    return Figure(f"volcano_{name}", "counter", text, labels)
+def _counter(name: str, text: str, labels: tuple[str, ...] = ()) -> MetricFamily:
+    return MetricFamily(f"volcano_{name}", "counter", text, labels)
 
 
-def _own(kind: Kind, name: str, text: str, labels: tuple[str, ...] = ()) -> Figure:
-    return Figure(f"pumice_{name}", kind, text, labels)
+def _own(kind: Kind, name: str, text: str, labels: tuple[str, ...] = ()) -> MetricFamily:
+    return MetricFamily(f"pumice_{name}", kind, text, labels)
 
 
 _SCHEDULER: Final = (
@@ -102,11 +102,11 @@ _SCHEDULER: Final = (
     _counter("eviction_transactions_total", "Statements that evicted, by action", ("action",)),
     _counter("job_retry_counts", "Cycles in which a job had to wait again", ("job_id",)),
 )
-_QUEUE_FIGURES: Final = (
+_QUEUES: Final = (
     *(
-        figure
+        family
         for amount in QUEUE_AMOUNTS
-        for figure in (
+        for family in (
             _gauge(f"queue_{amount}_milli_cpu", f"Queue: cpu, {amount}", _QUEUE),
             _gauge(f"queue_{amount}_memory_bytes", f"Queue: memory, {amount}", _QUEUE),
             _gauge(
@@ -150,9 +150,9 @@ _OWN: Final = (
     _own("counter", "controller_failures_total", "Looks that went wrong", ("controller",)),
     _own("gauge", "controller_queue_depth", "Objects that wait to be looked at"),
 )
-CATALOGUE: Final[tuple[Figure, ...]] = (
-    *(replace(figure, group="scheduler") for figure in (*_SCHEDULER, *_QUEUE_FIGURES)),
-    *(replace(figure, group="controllers") for figure in _CONTROLLERS),
+CATALOGUE: Final[tuple[MetricFamily, ...]] = (
+    *(replace(family, group="scheduler") for family in (*_SCHEDULER, *_QUEUES)),
+    *(replace(family, group="controllers") for family in _CONTROLLERS),
     *_OWN,
 )
-"""All figures, Volcano's first."""
+"""All metrics, Volcano's first."""

@@ -1,4 +1,4 @@
-"""Figures as text, in Prometheus' format 0.0.4.
+"""Metrics as text, in Prometheus' format 0.0.4.
 
 The client library's own writer forces ``_total`` upon every counter and adds the time each series
 was made; dashboards made for Volcano expect neither.
@@ -17,13 +17,13 @@ _SUFFIX: Final = "_total"
 
 
 def expose(registry: CollectorRegistry) -> str:
-    """Write all figures of a registry."""
+    """Write all metrics of a registry."""
     return "".join(line for metric in registry.collect() for line in _family(metric))
 
 
 def _family(metric: Metric) -> Iterator[str]:
     samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
-    if not samples:  # as the Go library: a family without series is not told
+    if not samples:  # as the Go library: a family without series is left out
         return
     name = metric.name
     if metric.type == "counter" and samples[0].name != name:

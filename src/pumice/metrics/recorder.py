@@ -11,11 +11,11 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
 
 from pumice import __version__
-from pumice.metrics.catalogue import CATALOGUE, QUEUE_AMOUNTS, Figure, Group
+from pumice.metrics.catalogue import CATALOGUE, QUEUE_AMOUNTS, Group, MetricFamily
 from pumice.metrics.exposition import expose
 
 _MS: Final = 1000.0
-_JOB_FIGURES: Final = (
+_JOB_METRICS: Final = (
     "volcano_e2e_job_scheduling_duration",
     "volcano_e2e_job_scheduling_start_time",
     "volcano_e2e_job_scheduling_last_time",
@@ -28,25 +28,25 @@ class _PlainCounter(Gauge):
     """A counter that keeps its name; the library's own would add ``_total``."""
 
     def collect(self) -> Iterable[Metric]:
-        """Tell the samples as those of a counter."""
+        """Return the samples as those of a counter."""
         for metric in super().collect():
             metric.type = "counter"
             yield metric
 
 
-def _make(figure: Figure, registry: CollectorRegistry | None) -> Any:
-    if figure.kind == "histogram":
+def _make(family: MetricFamily, registry: CollectorRegistry | None) -> Any:
+    if family.kind == "histogram":
         return Histogram(
-            figure.name, figure.help, figure.labels, buckets=figure.buckets, registry=registry
+            family.name, family.help, family.labels, buckets=family.buckets, registry=registry
         )
     kind: type[Gauge | Counter] = Gauge
-    if figure.kind == "counter":
-        kind = Counter if figure.name.endswith("_total") else _PlainCounter
-    return kind(figure.name, figure.help, figure.labels, registry=registry)
+    if family.kind == "counter":
+        kind = Counter if family.name.endswith("_total") else _PlainCounter
+    return kind(family.name, family.help, family.labels, registry=registry)
 
 
 class Metrics:
-    """All figures of one process; only those of the ``groups`` it serves are exposed."""
+    """All metrics of one process; only those of the ``groups`` it serves are exposed."""
 
     def __init__(
         self,
@@ -56,29 +56,29 @@ class Metrics:
     ) -> None:
         self.registry = registry or CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        told = {"process", *groups}
-        self._figures = {
-            figure.name: _make(figure, self.registry if figure.group in told else None)
-            for figure in CATALOGUE
+        exposed = {"process", *groups}
+        self._families = {
+            family.name: _make(family, self.registry if family.group in exposed else None)
+            for family in CATALOGUE
         }
         self._scalars: dict[str, set[str]] = {}
         self._waiting: set[str] = set()
-        self._figures["pumice_build_info"].labels(__version__).set(1)
+        self._families["pumice_build_info"].labels(__version__).set(1)
 
     def text(self) -> str:
-        """Give all figures as Prometheus reads them."""
+        """Return all metrics as Prometheus reads them."""
         return expose(self.registry)
 
     def _child(self, name: str, *labels: str) -> Any:
-        figure = self._figures[name]
-        return figure.labels(*labels) if labels else figure
+        family = self._families[name]
+        return family.labels(*labels) if labels else family
 
     def _observe(self, name: str, seconds: float, *labels: str) -> None:
         self._child(f"volcano_{name}_milliseconds", *labels).observe(max(seconds, 0.0) * _MS)
 
     def _drop(self, name: str, *labels: str) -> None:
         try:
-            self._figures[name].remove(*labels)
+            self._families[name].remove(*labels)
         except KeyError:  # older client libraries: there is no such series
             return
 
@@ -116,19 +116,19 @@ class Metrics:
 
     def job_seen(self, job: str, queue: str, namespace: str, *, now: float) -> None:
         """Remember when a job was first seen."""
-        self._child(_JOB_FIGURES[1], job, queue, namespace).set(int(now))
+        self._child(_JOB_METRICS[1], job, queue, namespace).set(int(now))
 
     def job_scheduled(
         self, job: str, queue: str, namespace: str, *, created: float, now: float
     ) -> None:
         """Count a job whose tasks got nodes."""
         waited = max(now - created, 0.0)
-        self._child(_JOB_FIGURES[0], job, queue, namespace).set(waited * _MS)
-        self._child(_JOB_FIGURES[2], job, queue, namespace).set(int(now))
+        self._child(_JOB_METRICS[0], job, queue, namespace).set(waited * _MS)
+        self._child(_JOB_METRICS[2], job, queue, namespace).set(int(now))
         self._observe("e2e_job_scheduling_latency", waited)
 
     def unschedulable(self, tasks: Mapping[str, int]) -> None:
-        """Tell all jobs that found no place in this cycle, with the number of their tasks."""
+        """Set the jobs that found no place in this cycle, with the number of their tasks."""
         for job in self._waiting - tasks.keys():
             self._child("volcano_unschedule_task_count", job).set(0)
         for job, count in tasks.items():
@@ -138,12 +138,12 @@ class Metrics:
         self._child("volcano_unschedule_job_count").set(len(tasks))
 
     def job_share(self, namespace: str, job: str, share: float) -> None:
-        """Tell a job's dominant share."""
+        """Set a job's dominant share."""
         self._child("volcano_job_share", namespace, job).set(share)
 
     def forget_job(self, job: str, queue: str, namespace: str) -> None:
-        """Drop what was told of a job that is gone."""
-        for name in _JOB_FIGURES:
+        """Drop the metrics of a job that is gone."""
+        for name in _JOB_METRICS:
             self._drop(name, job, queue, namespace)
         self._drop("volcano_unschedule_task_count", job)
         self._drop("volcano_job_retry_counts", job)
@@ -166,7 +166,7 @@ class Metrics:
     def queue_amounts(
         self, queue: str, amount: str, milli_cpu: float, memory: float, scalars: Mapping[str, float]
     ) -> None:
-        """Tell one of the amounts of a queue; resources no longer named fall to zero."""
+        """Set one of the amounts of a queue; resources no longer named fall to zero."""
         stem = f"volcano_queue_{amount}"
         self._child(f"{stem}_milli_cpu", queue).set(milli_cpu)
         self._child(f"{stem}_memory_bytes", queue).set(memory)
@@ -184,29 +184,29 @@ class Metrics:
         weight: int | None = None,
         overused: bool | None = None,
     ) -> None:
-        """Tell what is known of a queue's standing."""
+        """Set what is known of a queue's standing."""
         for name, value in zip(_QUEUE_STATES, (share, weight, overused), strict=True):
             if value is not None:
                 self._child(f"volcano_queue_{name}", queue).set(float(value))
 
     def queue_pod_groups(self, queue: str, counts: Mapping[str, int]) -> None:
-        """Tell how many pod groups of a queue are in each phase (lower case)."""
+        """Set how many pod groups of a queue are in each phase (lower case)."""
         for phase in _PHASES:
             self._child(f"volcano_queue_pod_group_{phase}_count", queue).set(counts.get(phase, 0))
 
     def namespace_state(self, namespace: str, share: float, weight: int, weighted: float) -> None:
-        """Tell a namespace's standing."""
+        """Set a namespace's standing."""
         self._child("volcano_namespace_share", namespace).set(share)
         self._child("volcano_namespace_weight", namespace).set(weight)
         self._child("volcano_namespace_weighted_share", namespace).set(weighted)
 
     def forget_namespace(self, namespace: str) -> None:
-        """Drop what was told of a namespace without jobs."""
+        """Drop the metrics of a namespace without jobs."""
         for name in ("share", "weight", "weighted_share"):
             self._drop(f"volcano_namespace_{name}", namespace)
 
     def forget_queue(self, queue: str) -> None:
-        """Drop what was told of a queue that is gone."""
+        """Drop the metrics of a queue that is gone."""
         scalars = self._scalars.pop(queue, set())
         for amount in QUEUE_AMOUNTS:
             self._drop(f"volcano_queue_{amount}_milli_cpu", queue)
@@ -230,7 +230,7 @@ class Metrics:
         self._child(f"volcano_job_{result}_phase_count", job, queue).inc()
 
     def forget_ended_job(self, job: str, queue: str) -> None:
-        """Drop what was told of the end of a job that is gone."""
+        """Drop the metrics of a finished job that is gone."""
         for result in ("completed", "failed"):
             self._drop(f"volcano_job_{result}_phase_count", job, queue)
 
@@ -240,27 +240,27 @@ class Metrics:
         self._child(f"volcano_jobflow_{result}_phase_count", namespace).inc()
 
     def looked(self, controller: str, *, failed: bool = False) -> None:
-        """Count a look of a controller at an object."""
+        """Count a reconciliation of an object by a controller."""
         self._child("pumice_controller_looks_total", controller).inc()
         if failed:
             self._child("pumice_controller_failures_total", controller).inc()
 
-    def waiting_looks(self, count: int) -> None:
-        """Tell how many objects wait to be looked at."""
+    def waiting_reconciles(self, count: int) -> None:
+        """Set how many objects wait to be looked at."""
         self._child("pumice_controller_queue_depth").set(count)
 
     # The process
 
     def leading(self, *, leads: bool) -> None:
-        """Tell whether this process is the one at work."""
+        """Set whether this process is the one at work."""
         self._child("pumice_leader").set(leads)
 
     def ready(self, *, is_ready: bool) -> None:
-        """Tell whether all caches are complete."""
+        """Set whether all caches are complete."""
         self._child("pumice_ready").set(is_ready)
 
     def objects(self, kind: str, count: int) -> None:
-        """Tell how many objects of a kind are known."""
+        """Set how many objects of a kind are known."""
         self._child("pumice_cache_objects", kind).set(count)
 
     def bad_object(self, kind: str) -> None:
@@ -268,7 +268,7 @@ class Metrics:
         self._child("pumice_bad_objects_total", kind).inc()
 
     def watching(self, kind: str, *, is_well: bool) -> None:
-        """Tell whether changes of a kind come in."""
+        """Set whether changes of a kind come in."""
         self._child("pumice_watch_ok", kind).set(is_well)
 
     def events_lost(self, count: int) -> None:
@@ -289,5 +289,5 @@ class Metrics:
         self.conf_good(is_good=good)
 
     def conf_good(self, *, is_good: bool) -> None:
-        """Tell whether the configuration as it is can be used."""
+        """Set whether the configuration as it is can be used."""
         self._child("pumice_conf_good").set(is_good)

@@ -9,12 +9,14 @@ from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import arg, arg_pattern
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 
 @dataclass(kw_only=True)
 class Binpack(Plugin, name="binpack"):
     """Score 0 to 100 for each unit of weight: the use of requested resources after placement."""
 
+    simulator = SimulatorAssumptions(bounded=True)
     weight: int = arg("binpack.weight", default=1, doc="weight of this plugin's score")
     cpu: int = arg("binpack.cpu", default=1, minimum=0, fallback=1, doc="weight of cpu")
     memory: int = arg("binpack.memory", default=1, minimum=0, fallback=1, doc="weight of memory")

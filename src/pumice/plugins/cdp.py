@@ -14,6 +14,7 @@ from pumice.errors import InputError
 from pumice.framework.eviction.verdict_cache import Verdicts
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 COOLDOWN_TIME = "volcano.sh/cooldown-time"
 
@@ -24,6 +25,8 @@ class Cdp(Plugin, name="cdp"):
 
     The time counts from the moment the pod was scheduled.
     """
+
+    simulator = SimulatorAssumptions(bounded=True, timed=True)
 
     def on_open(self, ssn: PluginSession) -> None:
         """Keep the time and prepare to look at each pod once."""

@@ -11,6 +11,7 @@ from pumice.core.views import Task
 from pumice.framework.eviction.verdict_cache import Verdicts
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 _CRITICAL = frozenset({"system-cluster-critical", "system-node-critical"})
 _SYSTEM_NAMESPACE = "kube-system"
@@ -19,6 +20,8 @@ _SYSTEM_NAMESPACE = "kube-system"
 @dataclass(kw_only=True)
 class Conformance(Plugin, name="conformance"):
     """Protect pods of the critical priority classes and of the system namespace."""
+
+    simulator = SimulatorAssumptions(bounded=True)
 
     def on_open(self, ssn: PluginSession) -> None:
         """Prepare to look at each pod once."""

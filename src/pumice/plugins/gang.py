@@ -13,6 +13,7 @@ from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import PERMIT, REJECT, Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.roles import count_roles, meets_minima, minima, roles_ready
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.framework.topology.subgroups import SubGroup
 
 _VALID = ALLOCATED_CLASS | {Status.SUCCEEDED, Status.PIPELINED, Status.PENDING}
@@ -25,6 +26,8 @@ class Gang(Plugin, name="gang"):
 
     Also keeps running gangs whole: tasks beyond ``minMember`` may be evicted, no others.
     """
+
+    simulator = SimulatorAssumptions(bounded=True)
 
     def on_open(self, ssn: PluginSession) -> None:
         """Keep the snapshot for questions about other jobs."""

@@ -16,6 +16,7 @@ from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 GROUP_LABEL = "volcano.sh/nodegroup-name"
 LIMITS = "volcano.sh/nodegroup-resource-limits"
@@ -45,6 +46,7 @@ class NodeGroup(Plugin, name="nodegroup"):
     with ``strict: false`` open to such queues.
     """
 
+    simulator = SimulatorAssumptions(bounded=True)
     reasons: ClassVar[tuple[Reason, ...]] = (
         Reason("queue's node group limits cannot be read", curable=False),
         Reason("node belongs to no node group", curable=False),

@@ -2,18 +2,23 @@
 
 from dataclasses import dataclass
 
+from pumice.core.resources import Column
+from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job
-from pumice.framework.admission import Reservations
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import PERMIT, Plugin, Vote
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.queue_limits.limits import ClusterLimit
+from pumice.framework.queue_limits.reservations import Reservations
 from pumice.framework.refusals import within_quota
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 
 @dataclass(kw_only=True)
 class Overcommit(Plugin, name="overcommit"):
     """Admit jobs while what they reserve fits the cluster, taken ``factor`` times, less its use."""
 
+    simulator = SimulatorAssumptions(bounded=True)
     factor: float = arg(
         "overcommit-factor", default=1.2, minimum=1, doc="how many times the cluster is counted"
     )
@@ -22,8 +27,12 @@ class Overcommit(Plugin, name="overcommit"):
         """Work out what is idle in the enlarged cluster and what is reserved of it."""
         self._names = ssn.snapshot.resources.names
         self._reservations = Reservations(ssn.snapshot)
-        self._idle = ssn.total * self.factor - ssn.snapshot.nodes.used.sum(axis=1)
+        self._idle = self.admission_limit(ssn.snapshot, ssn.total).idle()
         self._reserved = self._reservations.total()
+
+    def admission_limit(self, snapshot: Snapshot, total: Column) -> ClusterLimit:
+        """Return the enlarged cluster."""
+        return ClusterLimit(snapshot, total * self.factor)
 
     def job_enqueueable(self, job: Job) -> Vote:
         """Permit a job whose needs fit beside all reservations, in what it asks for."""
@@ -35,6 +44,6 @@ class Overcommit(Plugin, name="overcommit"):
         )
 
     def on_enqueued(self, job: Job) -> None:
-        """Reserve what the job needs, whoever let it in."""
+        """Reserve what the job needs, whoever admitted it."""
         if job.min_resources is not None:
             self._reserved = self._reserved + self._reservations.of_job(job.row)

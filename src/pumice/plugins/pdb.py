@@ -11,6 +11,7 @@ from pumice.core.resources import Mask
 from pumice.core.views import Task
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 
 @dataclass(kw_only=True)
@@ -20,6 +21,8 @@ class Pdb(Plugin, name="pdb"):
     Pods without labels are never offered; a budget without selector, or with an empty one, matches
     no pod.
     """
+
+    simulator = SimulatorAssumptions(bounded=True)
 
     def on_open(self, ssn: PluginSession) -> None:
         """Collect the budgets."""

@@ -11,6 +11,7 @@ from pumice.framework.columns import Jobs, Tasks
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.framework.topology.subgroups import SubGroup
 
 
@@ -21,6 +22,8 @@ class Priority(Plugin, name="priority"):
     A task may preempt tasks of jobs with a lower priority, and inside its job tasks of lower
     priority.
     """
+
+    simulator = SimulatorAssumptions(bounded=True)
 
     def on_open(self, ssn: PluginSession) -> None:
         """Keep the snapshot for questions about victims."""

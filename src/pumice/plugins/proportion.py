@@ -6,18 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.core.resources import Column, Mask, dominant_share, fits
+from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Queue, Task
-from pumice.framework.admission import (
-    Reservations,
-    divide_by_weight,
-    elastic_by_queue,
-    real_capability,
-)
 from pumice.framework.columns import Queues
 from pumice.framework.plugin import PERMIT, Plugin, Refusal, Verdict, Vote, Why
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.queue_limits.reservations import QueueCommitments
+from pumice.framework.queue_limits.weighted import WeightedLimits
 from pumice.framework.refusals import within_quota
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 
 @dataclass(kw_only=True)
@@ -28,15 +26,19 @@ class Proportion(Plugin, name="proportion"):
     one queue leaves goes to the others.
     """
 
+    simulator = SimulatorAssumptions(bounded=True)
+
     def on_open(self, ssn: PluginSession) -> None:
         """Divide the cluster, and sum up what is reserved in each queue."""
         self._snapshot = snapshot = ssn.snapshot
         self._queues = snapshot.queues
-        self._limit = real_capability(snapshot, ssn.total)
-        self._deserved = divide_by_weight(snapshot, ssn.total, self._limit)
-        self._reservations = Reservations(snapshot)
-        self._inqueue = self._reservations.by_queue()
-        self._elastic = elastic_by_queue(snapshot)
+        limits = self.queue_limits(snapshot, ssn.total)
+        self._deserved, self._limit = limits.deserved, limits.real_capability
+        self._commitments = QueueCommitments(snapshot)
+
+    def queue_limits(self, snapshot: Snapshot, total: Column) -> WeightedLimits:
+        """Return the parts of the cluster that queues deserve by weight."""
+        return WeightedLimits.of(snapshot, total)
 
     def order_queues(self, queues: Queues) -> Column:
         """Put high priority first, then the queue furthest below its part."""
@@ -94,14 +96,9 @@ class Proportion(Plugin, name="proportion"):
             return Refusal(Why.QUEUE_CLOSED, {"queue": queue})
         if request is None:
             return PERMIT
-        used = (
-            self._queues.allocated_or_pipelined[:, queue]
-            + self._inqueue[:, queue]
-            - self._elastic[:, queue]
-        )
+        used = self._commitments.of_queue(queue)
         return self._fits(queue, used, request, self._limit[:, queue])
 
     def on_enqueued(self, job: Job) -> None:
-        """Reserve what the job needs, whoever let it in."""
-        if job.min_resources is not None:
-            self._inqueue[:, job.queue] += self._reservations.of_job(job.row)
+        """Reserve what the job needs, whoever admitted it."""
+        self._commitments.admit(job)

@@ -14,6 +14,7 @@ from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import Fault, arg
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 MOST, LEAST = "MostAllocated", "LeastAllocated"
 _MAX_SCORE = 100.0
@@ -56,6 +57,7 @@ class _Rule:
 class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
     """Score by use after placement: high use is good, or low use is, as said for each resource."""
 
+    simulator = SimulatorAssumptions(bounded=True)
     weight: int = arg(
         "resourceStrategyFitWeight",
         default=10,

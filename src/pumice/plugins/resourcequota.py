@@ -1,4 +1,4 @@
-"""resourcequota: let a job in only if its namespace's quotas leave room for it.
+"""resourcequota: admit a job only if its namespace's quotas leave room for it.
 
 Quotas and what a job needs to start are compared by their literal keys and as exact quantities: a
 quota on ``requests.cpu`` says nothing about ``cpu``.
@@ -14,6 +14,7 @@ from pumice.core.views import Job
 from pumice.framework.plugin import PERMIT, Plugin, Refusal, Vote
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.refusals import over_quota
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 _NANO = 10**9
 
@@ -21,6 +22,9 @@ _NANO = 10**9
 @dataclass(kw_only=True)
 class ResourceQuotas(Plugin, name="resourcequota"):
     """Vote against jobs that, with those admitted before in this cycle, would overrun a quota."""
+
+    # what was admitted counts until the cycle ends; from then on only the quota's status does
+    simulator = SimulatorAssumptions(bounded=True, forgets=True)
 
     def on_open(self, ssn: PluginSession) -> None:
         """Sort quotas by namespace."""
@@ -43,7 +47,7 @@ class ResourceQuotas(Plugin, name="resourcequota"):
         return PERMIT
 
     def on_enqueued(self, job: Job) -> None:
-        """Count what the job needs, whoever let it in."""
+        """Count what the job needs, whoever admitted it."""
         namespace = job.key.partition("/")[0]
         admitted = self._admitted.setdefault(namespace, Counter())
         admitted.update(_amounts(job.group.spec.min_resources))

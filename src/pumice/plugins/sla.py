@@ -12,6 +12,7 @@ from pumice.framework.arguments import Duration, arg
 from pumice.framework.columns import Jobs
 from pumice.framework.plugin import ABSTAIN, PERMIT, Plugin
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 _MARKS = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
 """Annotations of a pod group that state its own waiting time, the first usable one counts."""
@@ -23,6 +24,7 @@ _NEVER = 2.0**62
 class Sla(Plugin, name="sla"):
     """Order jobs by deadline; let an overdue one in, and keep its place while it waits."""
 
+    simulator = SimulatorAssumptions(timed=True)
     waiting_time: Duration | None = arg(
         "sla-waiting-time",
         default=None,

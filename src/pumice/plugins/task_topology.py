@@ -14,6 +14,7 @@ from pumice.framework.arguments import arg
 from pumice.framework.columns import Tasks
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 AFFINITY = "volcano.sh/task-topology-affinity"
 ANTI_AFFINITY = "volcano.sh/task-topology-anti-affinity"
@@ -175,6 +176,7 @@ class JobTopology:
 class TaskTopology(Plugin, name="task-topology"):
     """Order tasks by bucket and prefer the node that can take most of a task's bucket."""
 
+    simulator = SimulatorAssumptions(bounded=True)
     weight: int = arg("task-topology.weight", default=1, doc="weight of this plugin's score")
 
     def on_open(self, ssn: PluginSession) -> None:

@@ -19,6 +19,7 @@ from pumice.framework.arguments import Duration, Fault, arg, arg_pattern
 from pumice.framework.columns import Jobs
 from pumice.framework.plugin import PERMIT, REJECT, Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 MIN_AVAILABLE = "volcano.sh/jdb-min-available"
 MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
@@ -36,6 +37,7 @@ class Tdm(Plugin, name="tdm"):
     When the window is over shuffle takes preemptable pods off, few at a time for each job.
     """
 
+    simulator = SimulatorAssumptions(timed=True, evicts=True)
     reasons: ClassVar[tuple[Reason, ...]] = (
         Reason("outside the hours of the node's revocable zone", curable=False),
         Reason("revocable node, but the pod may not be revoked", curable=False),

@@ -19,6 +19,7 @@ from pumice.framework.arguments import arg
 from pumice.framework.node_usage import node_load
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 _LONGEST_AGE = 300.0
 """Seconds after which a measurement says nothing any more."""
@@ -68,6 +69,7 @@ class Usage(Plugin, name="usage"):
     A guess is fixed when its pod is added, and taken off as it was when the pod goes.
     """
 
+    simulator = SimulatorAssumptions(bounded=True, timed=True)
     reasons: ClassVar[tuple[Reason, ...]] = (
         Reason("measured cpu load above the threshold", curable=False),
         Reason("measured memory load above the threshold", curable=False),

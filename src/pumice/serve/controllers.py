@@ -1,17 +1,17 @@
 """Wiring: the controllers on a real cluster, until told to stop."""
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from pumice import logs
-from pumice.cluster.base import Cluster
 from pumice.controllers import all_controllers
 from pumice.controllers.base import Controller
 from pumice.controllers.controller_metrics import ControllerMetrics
-from pumice.controllers.lookups import ASKED
+from pumice.controllers.lookups import LOOKED_UP
 from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.metrics import Metrics
+from pumice.serve.live_cluster import LiveCluster
 from pumice.serve.options import ControllerOptions
 
 NAMES: Final[Mapping[str, str]] = {
@@ -31,7 +31,7 @@ _log = logs.get("controllers")
 
 
 def is_enabled(name: str, wanted: Sequence[str]) -> bool:
-    """Say whether a controller runs; the first entry that names it decides, else the star."""
+    """Return whether a controller runs; the first entry that names it decides, else the star."""
     for entry in wanted:
         if entry.removeprefix("+") == name:
             return True
@@ -61,24 +61,24 @@ def chosen_controllers(options: ControllerOptions) -> tuple[Controller, ...]:
     )
 
 
-def controller_kinds(controllers: Collection[Controller]) -> tuple[str, ...]:
-    """List the kinds that a cluster must follow for these controllers."""
-    watched = (kind for controller in controllers for kind in controller.watches)
-    return tuple(kind for kind in dict.fromkeys(watched) if kind not in ASKED)
+def followed_kinds(options: ControllerOptions) -> tuple[str, ...]:
+    """List the kinds that a cluster must follow for the controllers that are to run."""
+    watched = (kind for controller in chosen_controllers(options) for kind in controller.watches)
+    return tuple(kind for kind in dict.fromkeys(watched) if kind not in LOOKED_UP)
 
 
 def run_controllers(
-    cluster: Cluster,
+    cluster: LiveCluster,
     options: ControllerOptions,
     metrics: Metrics,
     stop: threading.Event,
     *,
     on_look: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run the controllers that are wanted; gives back once told to stop and all is done.
+    """Run the controllers that are wanted until told to stop and all is done.
 
-    ``on_look`` is called before each look, and every second when there is nothing to look at:
-    whoever is not told any more may worry.
+    ``on_look`` is called before each look, and every second when there is nothing to look at, so
+    that a watchdog can tell a loop that hangs.
     """
     for name in unknown_controllers(options.controllers):
         _log.warning("there is no such controller", controller=name)
@@ -86,12 +86,11 @@ def run_controllers(
         return
     metrics.ready(is_ready=True)
     controllers = chosen_controllers(options)
-    new_wake: Any = getattr(cluster, "new_wake", threading.Event)
     loop = ThreadedLoop(
         cluster,
         controllers,
         workers=_workers(options),
-        wake=new_wake(),
+        wake=cluster.new_wake(),
         metrics=metrics,
         on_look=on_look,
     )
@@ -99,9 +98,7 @@ def run_controllers(
     names = ",".join(controller.name for controller in controllers)
     _log.info("controllers run", controllers=names)
     loop.run(stop)
-    flush: Any = getattr(cluster, "flush", None)
-    if flush is not None:
-        flush(_FLUSH_S)  # events may still be on their way
+    cluster.flush(_FLUSH_S)  # events may still be on their way
     _log.info("controllers stopped")
 
 
@@ -117,13 +114,10 @@ def _workers(options: ControllerOptions) -> dict[str, int]:
     }
 
 
-def _wait_synced(cluster: Cluster, stop: threading.Event) -> bool:
-    """Wait until all that is followed is known; says whether to go on."""
-    wait_synced: Any = getattr(cluster, "wait_synced", None)
-    if wait_synced is None:
-        return not stop.is_set()
+def _wait_synced(cluster: LiveCluster, stop: threading.Event) -> bool:
+    """Wait until all that is followed is known; return whether to go on."""
     while not stop.is_set():
-        missing = wait_synced(1.0)
+        missing = cluster.wait_synced(1.0)
         if not missing:
             return True
         _log.v(2).info("waits for objects", kinds=",".join(missing))

@@ -6,8 +6,6 @@ Used by the command line.
 import threading
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.clock import Clock, VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
@@ -17,13 +15,8 @@ from pumice.controllers import all_controllers
 from pumice.controllers.base import Controller
 from pumice.controllers.loop import ControllerLoop
 from pumice.scheduler import Scheduler
-from pumice.serve.scheduler import Cycle, LiveScheduler, Usage, make_queues
-
-
-def _seeded_bits(seed: int) -> Callable[[int], int]:
-    """Give a source of random bits that is the same for the same seed."""
-    generator = np.random.default_rng(seed)
-    return lambda bits: int.from_bytes(generator.bytes(-(-bits // 8))) >> (-bits % 8)
+from pumice.serve.scheduler.default_queues import make_queues
+from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler, Usage
 
 
 class EmbeddedControlPlane:
@@ -55,9 +48,8 @@ class EmbeddedControlPlane:
         self.clock = cluster.clock
         self.kubelet = kubelet or Kubelet(cluster)
         self.books = StatusUpkeep(cluster)
-        if controllers is None:
-            controllers = all_controllers(bits=_seeded_bits(seed))
-        self.controllers = ControllerLoop(cluster, controllers, self.clock)
+        made = all_controllers() if controllers is None else controllers
+        self.controllers = ControllerLoop(cluster, made, self.clock)
         self.scheduler = LiveScheduler(
             cluster,
             scheduler or Scheduler(conf or parse_conf(DEFAULT_CONF), seed=seed),
@@ -71,7 +63,7 @@ class EmbeddedControlPlane:
         make_queues(cluster)
 
     def step(self) -> bool:
-        """Run controllers, one scheduling cycle and the kubelet; says whether anything changed."""
+        """Run controllers, a scheduling cycle and the kubelet; return whether anything changed."""
         with self.cluster.lock:
             before = self.cluster.version
             self.settle()
@@ -93,7 +85,7 @@ class EmbeddedControlPlane:
                 return
 
     def run(self, until: float | None = None, *, max_cycles: int = 1_000_000) -> int:
-        """Run in virtual time until a time, or until nothing is left to happen; gives the cycles.
+        """Run in virtual time until a time, or until nothing is left to happen; return the cycles.
 
         While something changes a cycle follows each ``period_s``; else time moves to the next
         timer at once, or by ``idle_period_s`` if that is less.
@@ -126,7 +118,7 @@ class EmbeddedControlPlane:
             stop.wait(max(0.0, self.period_s - (self.clock.now() - started)))
 
     def _next_cycle(self, *, changed: bool) -> float | None:
-        """Say when to decide again, None if nothing will happen."""
+        """Return when to decide again, None if nothing will happen."""
         now, timer = self.clock.now(), self.clock.next_at()
         if changed:
             return now + self.period_s

@@ -1,36 +1,101 @@
-"""Health and metrics over HTTP, on a thread of their own, so that they answer whatever else does.
+"""Health and metrics over HTTP.
 
-/healthz says that the process lives, /readyz that what it works with is complete, /metrics tells
-the figures.
+/healthz says that the process lives, /readyz that what it works with is complete.
 """
 
 import asyncio
+import socket
 import ssl
-import threading
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from aiohttp import web
 
-from pumice import logs
-from pumice.errors import ServiceError
 from pumice.metrics import CONTENT_TYPE
+from pumice.serve.flags import split_address
+from pumice.serve.http_server import Site
+from pumice.serve.live_cluster import LiveCluster
+from pumice.serve.options import ProcessOptions, WebhookOptions
+from pumice.serve.process import Process
 
-Missing = Callable[[], Sequence[str]]
-"""Names what is still missing for a process to be ready; nothing if it is."""
-Details = Callable[[], Sequence[str]]
-"""Gives lines for whoever wants to know more."""
-Figures = Callable[[], str]
 
-_SLOWEST_S: Final = 10.0
-_log = logs.get("endpoints")
+def sites(
+    options: ProcessOptions, process: Process, cluster: LiveCluster | None, kinds: Sequence[str]
+) -> list[Site]:
+    """Return health and metrics as the options want them, on one port if it is the same."""
+    common, leader = options.common, options.leader
+    state = _ProcessState(process, cluster, kinds, options.webhooks)
+    found: dict[tuple[str, int], Site] = {}
+    if common.enable_healthz:
+        host, port = split_address(common.healthz_address, "healthz-address")
+        tls = tls_context(common.ca_cert_file, common.tls_cert_file, common.tls_private_key_file)
+        found[host, port] = Site(state.health_app(), host, port, tls)
+    if leader is not None and leader.enable_metrics:
+        host, port = split_address(leader.listen_address, "listen-address")
+        site = found.setdefault((host, port), Site(state.health_app(), host, port))
+        add_metrics(site.app, state.metrics)
+    return [*found.values()]
+
+
+@dataclass
+class _ProcessState:
+    """What a process says of itself."""
+
+    process: Process
+    cluster: LiveCluster | None
+    kinds: Sequence[str]
+    webhooks: WebhookOptions | None
+
+    def health_app(self) -> web.Application:
+        """Serve the health of the process."""
+        return health_app(self.missing, self.process.health_problem, self.details)
+
+    def missing(self) -> list[str]:
+        """Return what the process still waits for before it is ready."""
+        missing = [] if self.cluster is None else self.cluster.wait_synced(0)
+        self.process.metrics.ready(is_ready=not missing)
+        if self.webhooks is not None and not _answers(self.webhooks):
+            missing = [*missing, "webhooks"]
+        return missing
+
+    def details(self) -> list[str]:
+        """Return of each kind whether it is followed, and if not, why."""
+        if self.cluster is None:
+            return []
+        troubles, absent = self.cluster.troubles(), {*self.cluster.absent()}
+        lines = {kind: f"[-]{kind}: {trouble}" for kind, trouble in troubles.items()}
+        lines |= {kind: f"[ ]{kind}: the server does not have it" for kind in absent}
+        return [lines.get(kind, f"[+]{kind} ok") for kind in self.kinds]
+
+    def metrics(self) -> str:
+        """Return all metrics, those of watches as they are now."""
+        metrics = self.process.metrics
+        if self.cluster is not None:
+            troubles = self.cluster.troubles()
+            for kind in self.kinds:
+                metrics.watching(kind, is_well=kind not in troubles)
+        return metrics.text()
+
+
+def _answers(options: WebhookOptions) -> bool:
+    """Return whether the webhooks can be reached."""
+    try:
+        with socket.create_connection((options.listen_address or "127.0.0.1", options.port), 1.0):
+            return True
+    except OSError:
+        return False
 
 
 def health_app(
-    missing: Missing, problem: Callable[[], str], details: Details = tuple
+    missing: Callable[[], Sequence[str]],
+    problem: Callable[[], str],
+    details: Callable[[], Sequence[str]] = tuple,
 ) -> web.Application:
-    """Serve health; ``problem`` says why the process should be started anew, if it should."""
+    """Serve health.
+
+    ``missing`` names what the process waits for before it is ready, ``problem`` why it should be
+    started anew, if it should; ``details`` are lines for who asks for more.
+    """
 
     async def healthz(request: web.Request) -> web.Response:
         del request
@@ -38,13 +103,12 @@ def health_app(
         return web.Response(status=500 if found else 200, text=f"{found}\n" if found else "ok")
 
     async def readyz(request: web.Request) -> web.Response:
-        loop = asyncio.get_running_loop()
-        absent = await loop.run_in_executor(None, missing)
-        told = f"not ready: waits for {', '.join(absent)}\n" if absent else "ok"
+        absent = await asyncio.to_thread(missing)
+        text = f"not ready: waits for {', '.join(absent)}\n" if absent else "ok"
         if "verbose" in request.query:
-            lines = await loop.run_in_executor(None, details)
-            told = "".join(f"{line}\n" for line in (*lines, told.rstrip()))
-        return web.Response(status=503 if absent else 200, text=told)
+            lines = await asyncio.to_thread(details)
+            text = "".join(f"{line}\n" for line in (*lines, text.rstrip()))
+        return web.Response(status=503 if absent else 200, text=text)
 
     app = web.Application(client_max_size=1024)
     app.router.add_get("/healthz", healthz)
@@ -53,17 +117,15 @@ def health_app(
     return app
 
 
-def metrics_app(figures: Figures, base: web.Application | None = None) -> web.Application:
-    """Serve figures, next to whatever an application has already."""
+def add_metrics(app: web.Application, text: Callable[[], str]) -> None:
+    """Serve metrics, next to whatever an application has already."""
 
     async def metrics(request: web.Request) -> web.Response:
         del request
-        text = await asyncio.get_running_loop().run_in_executor(None, figures)
-        return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
+        body = (await asyncio.to_thread(text)).encode()
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
 
-    app = base or web.Application(client_max_size=1024)
     app.router.add_get("/metrics", metrics)
-    return app
 
 
 def tls_context(ca_file: str, cert_file: str, key_file: str) -> ssl.SSLContext | None:
@@ -74,66 +136,3 @@ def tls_context(ca_file: str, cert_file: str, key_file: str) -> ssl.SSLContext |
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(cert_file, key_file)
     return context
-
-
-@dataclass
-class Site:
-    """One address and what is served there."""
-
-    host: str
-    port: int
-    app: web.Application
-    tls: ssl.SSLContext | None = field(default=None)
-
-
-class Endpoints:
-    """Sites served from one thread; a context manager."""
-
-    def __init__(self, sites: Sequence[Site]) -> None:
-        self._sites = sites
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="endpoints")
-        self._runners: list[web.AppRunner] = []
-        self.ports: list[int] = []
-        """Where each site is served; of interest where port 0 was asked for."""
-
-    def __enter__(self) -> Self:
-        """Start to serve.
-
-        Raises:
-            ServiceError: an address that cannot be had.
-        """
-        self._thread.start()
-        try:
-            for site in self._sites:
-                self._wait(self._serve(site))
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for runner in self._runners:
-            self._wait(runner.cleanup())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
-        self._loop.close()
-
-    def _wait(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_SLOWEST_S)
-
-    async def _serve(self, site: Site) -> None:
-        runner = web.AppRunner(
-            site.app, access_log=None, handle_signals=False, shutdown_timeout=1.0
-        )
-        await runner.setup()
-        self._runners.append(runner)
-        place = f"{site.host or '*'}:{site.port}"
-        tcp = web.TCPSite(runner, site.host or None, site.port, ssl_context=site.tls)
-        try:
-            await tcp.start()
-        except OSError as error:
-            raise ServiceError(place, f"cannot be listened on: {error.strerror}") from error
-        self.ports += [address[1] for address in runner.addresses[:1]]
-        _log.v(1).info("serves", address=place)

@@ -1,22 +1,24 @@
 """Flags as Go programs take them: one dash or two, ``--flag=value``, durations such as 1m30s.
 
-Used by `pumice serve`.  Every flag is a row of a table; what a process is told comes out as the
-values of its options, by field name.
+A flag is declared once, as a field of the options of a process: ``flag(default, help)`` for one
+that has an effect, ``ignored(default, why)`` for one of Volcano's that has none here.
 """
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Final, Literal, TypeVar, get_type_hints
 
 from pumice.api.conf import nearest
 from pumice.api.duration import parse_duration
 from pumice.errors import InputError
-from pumice.serve.options import FEATURE_GATES
 
 Kind = Literal[
     "string", "bool", "int", "float", "duration", "address", "array", "slice", "gates", "levels"
 ]
+_T = TypeVar("_T")
+_FLAG: Final = "flag"
+_KINDS: Final[Mapping[Any, Kind]] = {bool: "bool", int: "int", float: "float", str: "string"}
 _TRUE: Final = frozenset(("1", "t", "T", "true", "TRUE", "True"))
 _FALSE: Final = frozenset(("0", "f", "F", "false", "FALSE", "False"))
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
@@ -28,27 +30,71 @@ _REDIRECTION: Final = "2>&1"
 
 @dataclass(frozen=True, kw_only=True)
 class Flag:
-    """One flag: its name without dashes, what it takes, what it does.
-
-    ``field`` is where the value goes in the options, by default the name.  ``ignored`` says why a
-    value has no effect here; it is told once when it is not the ``default``.
-    """
+    """One flag of a process: what it takes, what it does, which field of the options it sets."""
 
     name: str
-    kind: Kind = "string"
+    """Without dashes."""
+    field: str
+    kind: Kind
+    default: Any
     help: str = ""
-    default: Any = None
-    field: str = ""
     ignored: str = ""
+    """Why it has no effect; the log says so if the value is not the default."""
     choices: tuple[str, ...] = ()
     least: float | None = None
     most: float | None = None
 
-    @property
-    def target(self) -> str:
-        """The name of the option it sets."""
-        plain = self.name.replace("-", "_")
-        return self.field or (f"{plain}_s" if self.kind == "duration" else plain)
+
+def flag(
+    default: _T,
+    help: str,  # noqa: A002  # what it is called everywhere
+    *,
+    kind: Kind | None = None,
+    choices: tuple[str, ...] = (),
+    least: float | None = None,
+    most: float | None = None,
+) -> _T:
+    """Declare a field of options that a flag sets, by default of the kind of its type."""
+    declared: dict[str, Any] = {"help": help, "choices": choices, "least": least, "most": most}
+    if kind is not None:
+        declared["kind"] = kind
+    return _declare(default, declared)
+
+
+def ignored(default: _T, why: str, *, choices: tuple[str, ...] = ()) -> _T:
+    """Declare a field of options for a flag that is accepted and has no effect."""
+    return _declare(default, {"ignored": why, "choices": choices})
+
+
+def _declare(default: _T, declared: Mapping[str, Any]) -> _T:
+    return field(default_factory=lambda: default, metadata={_FLAG: declared})
+
+
+def flags_of(options: type[Any]) -> tuple[Flag, ...]:
+    """List the flags of a class of options, in the order of its fields.
+
+    A class that declares a field of its base again, with a plain value, changes the default only.
+    """
+    declared: dict[str, Mapping[str, Any]] = {}
+    for base in reversed(options.__mro__):
+        for each in fields(base) if is_dataclass(base) else ():
+            declared[each.name] = each.metadata.get(_FLAG) or declared[each.name]
+    defaults, types = options(), get_type_hints(options)
+    return tuple(
+        _flag(name, types[name], getattr(defaults, name), said) for name, said in declared.items()
+    )
+
+
+def _flag(field_name: str, annotation: Any, default: Any, declared: Mapping[str, Any]) -> Flag:
+    is_duration = annotation is float and field_name.endswith("_s")
+    name = field_name.removesuffix("_s") if is_duration else field_name
+    kind = "duration" if is_duration else _KINDS.get(annotation, "slice")
+    return Flag(
+        **{"kind": kind, **declared},
+        name=name.replace("_", "-"),
+        field=field_name,
+        default=default,
+    )
 
 
 @dataclass
@@ -59,7 +105,6 @@ class Parsed:
     """Options by field name, as far as they are given."""
     warnings: list[str] = field(default_factory=list)
     wants_help: bool = False
-    wants_version: bool = False
 
 
 def parse(flags: Sequence[Flag], words: Sequence[str]) -> Parsed:
@@ -84,15 +129,12 @@ def parse(flags: Sequence[Flag], words: Sequence[str]) -> Parsed:
             raise _unknown(name, known)
         if text is None:
             text = _value_of(flag, rest)
-        if flag.name == "version":
-            parsed.wants_version = _read_bool(flag, text)
-            continue
         _take(flag, text, parsed)
     return parsed
 
 
 def _split(word: str) -> tuple[str, str | None]:
-    """Give the name of a flag and its value, if that is in the same word."""
+    """Return the name of a flag and its value, if that is in the same word."""
     dashes = len(word) - len(word.lstrip("-"))
     name, equals, text = word[dashes:].partition("=")
     if dashes not in (1, 2) or not name:
@@ -102,7 +144,7 @@ def _split(word: str) -> tuple[str, str | None]:
 
 
 def _value_of(flag: Flag, rest: list[str]) -> str:
-    """Give the value of a flag from the words that follow it."""
+    """Return the value of a flag from the words that follow it."""
     if flag.kind == "bool":
         return "true"
     if not rest:
@@ -126,13 +168,13 @@ def _take(flag: Flag, text: str, parsed: Parsed) -> None:
             parsed.warnings = [*dict.fromkeys((*parsed.warnings, warning))]
         return
     if flag.kind in ("array", "slice"):
-        value = (*parsed.values.get(flag.target, ()), *value)
+        value = (*parsed.values.get(flag.field, ()), *value)
     if flag.kind == "gates":
-        unknown = sorted(value.keys() - FEATURE_GATES.keys())
+        unknown = sorted(value.keys() - flag.default.keys())
         parsed.warnings += [f"feature gate {name} is not known and ignored" for name in unknown]
-        ours = {name: on for name, on in value.items() if name in FEATURE_GATES}
-        value = {**FEATURE_GATES, **parsed.values.get(flag.target, {}), **ours}
-    parsed.values[flag.target] = value
+        ours = {name: on for name, on in value.items() if name in flag.default}
+        value = {**flag.default, **parsed.values.get(flag.field, {}), **ours}
+    parsed.values[flag.field] = value
 
 
 def _check(flag: Flag, value: Any, text: str) -> None:
@@ -149,7 +191,7 @@ def _bad(flag: Flag, text: str, hint: str = "") -> InputError:
 
 
 def _wanted(flag: Flag) -> str:
-    """Say what a flag takes."""
+    """Return what a flag takes."""
     if flag.choices:
         return " or ".join(f'"{choice}"' for choice in flag.choices)
     bounds = ""
@@ -209,7 +251,7 @@ def _read_address(flag: Flag, text: str) -> str:
 
 
 def split_address(text: str, flag: str) -> tuple[str, int]:
-    """Give host and port of an address; all hosts if empty.
+    """Return host and port of an address; all hosts if empty.
 
     Raises:
         InputError: it is none.

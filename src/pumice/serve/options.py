@@ -1,13 +1,17 @@
-"""What a serving process can be told: one class for each, with Volcano's names and defaults.
+"""What a serving process can be told: the flags of Volcano's own, with their names and defaults.
 
-Filled by the command line from flags, read by whatever runs live.  A field is called as its flag,
-with ``_s`` where it counts seconds; reading flags is not done here.
+Each option is declared here and nowhere else: the command line, ``--help`` and the documentation
+are made from these classes.  A field is called as its flag, with ``_s`` where it counts seconds.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, TypeVar
+
+from pumice.errors import InputError
+from pumice.serve.flags import Flag, flag, flags_of, ignored, parse
 
 FEATURE_GATES: Final[Mapping[str, bool]] = MappingProxyType(
     {
@@ -27,31 +31,58 @@ DEFAULT_ADMISSION: Final = (
     "/jobs/mutate,/jobs/validate,/podgroups/mutate,/pods/validate,/pods/mutate,"
     "/queues/mutate,/queues/validate"
 )
+_ALL_NODES: Final = "all nodes are looked at in each cycle"
+_ONE_LOG: Final = "logs go to standard error"
+_NO_SHARDS: Final = "nodes are not split into shards"
+_NOT_PYTHON: Final = "plugins are installed as Python packages (entry point pumice.plugins)"
+_WORKERS: Final = "objects of this kind looked at side by side"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommonOptions:
     """What every process can be told."""
 
-    master: str = ""
-    kubeconfig: str = ""
-    kube_api_qps: float = 50.0
-    kube_api_burst: int = 100
-    ca_cert_file: str = ""
-    tls_cert_file: str = ""
-    tls_private_key_file: str = ""
-    scheduler_name: tuple[str, ...] = ("volcano",)
-    enable_healthz: bool = False
-    healthz_address: str = ":11251"
-    listen_address: str = ""
-    feature_gates: Mapping[str, bool] = field(default_factory=lambda: FEATURE_GATES)
-    v: int = 0
-    vmodule: str = ""
-    logging_format: str = "text"
-    skip_headers: bool = False
+    # Connection
+    master: str = flag("", "address of the API server, instead of the kubeconfig's")
+    kubeconfig: str = flag("", "file that names the cluster; inside a pod none is needed")
+    kube_api_qps: float = flag(50.0, "requests a second to the API server", least=0.01)
+    kube_api_burst: int = flag(100, "requests at once to the API server", least=1)
+
+    # Serving
+    ca_cert_file: str = flag("", "authority of --tls-cert-file")
+    tls_cert_file: str = flag("", "certificate to serve with")
+    tls_private_key_file: str = flag("", "key of --tls-cert-file")
+    enable_healthz: bool = flag(default=False, help="serve /healthz and /readyz")
+    healthz_address: str = flag(":11251", "where to serve them", kind="address")
+    scheduler_name: tuple[str, ...] = flag(
+        ("volcano",), "pods to care for, by schedulerName; again", kind="array"
+    )
+    feature_gates: Mapping[str, bool] = flag(
+        FEATURE_GATES, "features on or off: Name=true,…", kind="gates"
+    )
+    version: bool = flag(default=False, help="tell the version and end")
+
+    # Logging
+    v: int = flag(0, "verbosity of the log", least=0)
+    vmodule: str = flag("", "verbosity by part: lease=4,…", kind="levels")
+    logging_format: str = flag("text", "form of the log", choices=("text", "json"))
+    skip_headers: bool = flag(default=False, help="no time and place on log lines")
+    logtostderr: bool = ignored(default=True, why=_ONE_LOG)
+    alsologtostderr: bool = ignored(default=False, why=_ONE_LOG)
+    alsologtostderrthreshold: str = ignored("", _ONE_LOG)
+    stderrthreshold: str = ignored("INFO", _ONE_LOG)
+    log_dir: str = ignored("", _ONE_LOG)
+    log_file: str = ignored("", _ONE_LOG)
+    log_file_max_size: int = ignored(1800, _ONE_LOG)
+    log_backtrace_at: str = ignored(":0", "log lines carry no backtrace")
+    log_flush_frequency_s: float = ignored(5.0, "each line is written")
+    add_dir_header: bool = ignored(default=False, why="lines name the file")
+    skip_log_headers: bool = ignored(default=False, why="log files are not written")
+    one_output: bool = ignored(default=False, why=_ONE_LOG)
+    legacy_stderr_threshold_behavior: bool = ignored(default=False, why=_ONE_LOG)
 
     def gate(self, name: str) -> bool:
-        """Say whether a feature gate is open; one that nobody knows is not."""
+        """Return whether a feature gate is open; one that nobody knows is not."""
         return self.feature_gates.get(name, False)
 
 
@@ -59,13 +90,22 @@ class CommonOptions:
 class LeaderOptions(CommonOptions):
     """What a process can be told of which only one may be at work."""
 
-    enable_metrics: bool = False
-    leader_elect: bool = True
-    leader_elect_lease_duration_s: float = 15.0
-    leader_elect_renew_deadline_s: float = 10.0
-    leader_elect_retry_period_s: float = 2.0
-    leader_elect_resource_name: str = "volcano"
-    leader_elect_resource_namespace: str = "volcano-system"
+    enable_metrics: bool = flag(default=False, help="serve /metrics")
+    leader_elect: bool = flag(default=True, help="work only while holding the lease")
+    leader_elect_lease_duration_s: float = flag(
+        15.0, "how long others leave a lease alone that is not renewed", least=1
+    )
+    leader_elect_renew_deadline_s: float = flag(
+        10.0, "how long after a renewal this process still works"
+    )
+    leader_elect_retry_period_s: float = flag(2.0, "time between tries to get or renew")
+    leader_elect_resource_lock: str = ignored(
+        "leases", "leases are the only kind", choices=("leases",)
+    )
+    leader_elect_resource_name: str = flag("volcano", "name of the lease")
+    leader_elect_resource_namespace: str = flag("volcano-system", "namespace of the lease")
+    lock_object_namespace: str = flag("", "older name of --leader-elect-resource-namespace")
+    listen_address: str = flag(":8080", "where to serve /metrics", kind="address")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,17 +114,39 @@ class SchedulerOptions(LeaderOptions):
 
     kube_api_qps: float = 2000.0
     kube_api_burst: int = 2000
-    listen_address: str = ":8080"
-    scheduler_conf: str = ""
-    schedule_period_s: float = 1.0
-    default_queue: str = "default"
-    node_selector: tuple[str, ...] = ()
-    """Labels ("key:value") of the nodes to work with; a node needs one of them, all if empty."""
-    cache_dumper: bool = True
-    cache_dump_dir: str = "/tmp"  # noqa: S108  # Volcano's default; written to on a signal only
-    resource_sync_timeout_s: float = 60.0
-    disable_default_scheduler_config: bool = False
-    seed: int = 0
+    scheduler_conf: str = flag("", "configuration file; read again when it changes")
+    schedule_period_s: float = flag(1.0, "time between cycles", least=0.001)
+    default_queue: str = flag("default", "queue of jobs that name none")
+    node_selector: tuple[str, ...] = flag((), "nodes to use, key:value; one must match")
+    resource_sync_timeout_s: float = flag(
+        60.0,
+        "after this time the log names the kinds still waited for; 0: it does not",
+        least=0,
+    )
+    disable_default_scheduler_config: bool = flag(
+        default=False,
+        help="end if the configuration file is bad at the start, instead of using the built-in one",
+    )
+    cache_dumper: bool = flag(
+        default=True, help="on SIGUSR1 or SIGUSR2 write what is known to a file"
+    )
+    cache_dump_dir: str = flag("/tmp", "folder of that file")  # noqa: S108  # Volcano's default
+    seed: int = flag(0, "seed of choices among equals", least=0)
+    resync_period_s: float = ignored(0.0, "watches are complete")
+    priority_class: bool = ignored(default=True, why="priority classes always count")
+    csi_storage: bool = ignored(default=True, why="storage is always looked at")
+    minimum_feasible_nodes: int = ignored(100, _ALL_NODES)
+    minimum_percentage_nodes_to_find: int = ignored(5, _ALL_NODES)
+    percentage_nodes_to_find: int = ignored(0, _ALL_NODES)
+    plugins_dir: str = ignored("", _NOT_PYTHON)
+    enable_pprof: bool = ignored(default=False, why="there is no Go profile")
+    node_worker_threads: int = ignored(20, "nodes need no threads")
+    gate_removal_worker_num: int = ignored(5, "gates need no threads")
+    ignored_provisioners: tuple[str, ...] = ignored(
+        (), "claims are counted by what their CSI nodes tell"
+    )
+    scheduler_sharding_mode: str = ignored("none", _NO_SHARDS, choices=("none", "hard", "soft"))
+    scheduler_sharding_name: str = ignored("volcano", _NO_SHARDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,27 +155,160 @@ class ControllerOptions(LeaderOptions):
 
     listen_address: str = ":8081"
     leader_elect_resource_name: str = "vc-controller-manager"
-    worker_threads: int = 3
-    worker_threads_for_cronjob: int = 3
-    worker_threads_for_podgroup: int = 5
-    worker_threads_for_gc: int = 1
-    worker_threads_for_queue: int = 5
-    max_requeue_num: int = 15
-    inherit_owner_annotations: bool = True
-    controllers: tuple[str, ...] = ("*", "-sharding-controller")
+    worker_threads: int = flag(3, f"jobs: {_WORKERS}", least=1)
+    worker_threads_for_cronjob: int = flag(3, f"cron jobs: {_WORKERS}", least=1)
+    worker_threads_for_podgroup: int = flag(5, f"pod groups: {_WORKERS}", least=1)
+    worker_threads_for_gc: int = flag(1, f"finished jobs: {_WORKERS}", least=1)
+    worker_threads_for_queue: int = flag(5, f"queues: {_WORKERS}", least=1)
+    max_requeue_num: int = flag(15, "tries before an object is given up", least=-1)
+    inherit_owner_annotations: bool = flag(
+        default=True, help="pod groups of plain pods get the annotations of the pods' owner"
+    )
+    controllers: tuple[str, ...] = flag(
+        ("*", "-sharding-controller"), "controllers to run: *, name, -name"
+    )
+    scheduler_configs: tuple[str, ...] = ignored((), _NO_SHARDS)
+    shard_sync_period_s: float = ignored(60.0, _NO_SHARDS)
+    enable_node_event_trigger: bool = ignored(default=True, why=_NO_SHARDS)
+    sharding_configmap: str = ignored("", _NO_SHARDS)
+    sharding_configmap_namespace: str = ignored("", _NO_SHARDS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookOptions(CommonOptions):
     """What ``pumice serve webhooks`` can be told."""
 
-    port: int = 8443
-    webhook_namespace: str = ""
-    webhook_service_name: str = ""
-    webhook_url: str = ""
-    enabled_admission: str = DEFAULT_ADMISSION
-    admission_conf: str = ""
-    graceful_shutdown_time_s: float = 30.0
-    enable_queue_allocated_pods_check: bool = False
-    max_queue_depth: int = 5
-    enable_root_queue_protection: bool = True
+    listen_address: str = flag("", "address to serve admission on; all if empty")
+    port: int = flag(8443, "port to serve admission on", least=1, most=65535)
+    webhook_namespace: str = flag("", "namespace of the service in front")
+    webhook_service_name: str = flag("", "name of the service in front")
+    webhook_url: str = flag("", "address to register instead of a service")
+    enabled_admission: str = flag(DEFAULT_ADMISSION, "paths to serve, separated by commas")
+    admission_conf: str = flag("", "file with resource groups for pods")
+    graceful_shutdown_time_s: float = flag(
+        30.0, "time that open requests get when told to stop", least=0
+    )
+    enable_queue_allocated_pods_check: bool = flag(
+        default=False, help="refuse to delete queues that hold pods"
+    )
+    max_queue_depth: int = flag(5, "levels of queues below the root", least=1)
+    enable_root_queue_protection: bool = flag(
+        default=True, help="refuse changes of the root queue's resources"
+    )
+
+
+def _joined(*tables: tuple[Flag, ...]) -> tuple[Flag, ...]:
+    found: dict[str, Flag] = {}
+    for table in tables:
+        for each in table:
+            found.setdefault(each.name, each)
+    return tuple(found.values())
+
+
+_SCHEDULER: Final = flags_of(SchedulerOptions)
+_CONTROLLERS: Final = flags_of(ControllerOptions)
+_WEBHOOKS: Final = flags_of(WebhookOptions)
+FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
+    "scheduler": _SCHEDULER,
+    "controllers": _CONTROLLERS,
+    "webhooks": _WEBHOOKS,
+    "all": _joined(_SCHEDULER, _CONTROLLERS, _WEBHOOKS),
+}
+"""The flags of each process."""
+
+
+# From a command line to options, checked as a whole
+
+_JITTER: Final = 1.2
+"""A renewal may come later than the retry period by this factor."""
+_Options = TypeVar("_Options", bound=CommonOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessOptions:
+    """The options of what runs in one process; a part that is None does not."""
+
+    scheduler: SchedulerOptions | None = None
+    controllers: ControllerOptions | None = None
+    webhooks: WebhookOptions | None = None
+    warnings: Sequence[str] = ()
+    wants_help: bool = False
+
+    @property
+    def common(self) -> CommonOptions:
+        """The options that all parts have."""
+        found = self.leader or self.webhooks
+        if found is None:
+            raise TypeError("nothing is to run")
+        return found
+
+    @property
+    def leader(self) -> LeaderOptions | None:
+        """The options of the parts that an election lets work, None if there are none."""
+        return self.scheduler or self.controllers
+
+
+def read_options(process: str, words: Sequence[str]) -> ProcessOptions:
+    """Read the command line of a process: scheduler, controllers, webhooks or all of them.
+
+    Raises:
+        InputError: something that cannot be, or cannot be together.
+    """
+    parsed = parse(FLAGS[process], words)
+    values = parsed.values
+    if older := values.get("lock_object_namespace"):
+        values["leader_elect_resource_namespace"] = older
+        parsed.warnings.append(
+            "--lock-object-namespace is deprecated: use --leader-elect-resource-namespace"
+        )
+    everything = process == "all"
+    options = ProcessOptions(
+        scheduler=_filled(SchedulerOptions, values) if process in ("scheduler", "all") else None,
+        controllers=(
+            _filled(ControllerOptions, values) if process in ("controllers", "all") else None
+        ),
+        webhooks=_webhooks(values, everything=everything)
+        if process in ("webhooks", "all")
+        else None,
+        warnings=parsed.warnings,
+        wants_help=parsed.wants_help,
+    )
+    if options.leader is not None:
+        _check_election(options.leader)
+    return options
+
+
+def _filled(kind: type[_Options], values: Mapping[str, Any]) -> _Options:
+    names = {each.name for each in fields(kind)}
+    return kind(**{name: value for name, value in values.items() if name in names})
+
+
+def _webhooks(values: Mapping[str, Any], *, everything: bool) -> WebhookOptions:
+    """Return the options of the webhooks; with all in one, --listen-address is that of metrics."""
+    if everything:
+        values = {name: value for name, value in values.items() if name != "listen_address"}
+    return _filled(WebhookOptions, values)
+
+
+def _check_election(options: LeaderOptions) -> None:
+    """Refuse times with which two could lead at once, or none for long."""
+    if not options.leader_elect:
+        return
+    lease, renew = options.leader_elect_lease_duration_s, options.leader_elect_renew_deadline_s
+    retry = options.leader_elect_retry_period_s
+    written = math.floor(lease)  # a lease holds whole seconds
+    if not written > renew:
+        rounded = "" if written == lease else f", in whole seconds {written}s"
+        wanted = f"less than the lease duration of {lease:g}s{rounded}"
+        _refuse("renew-deadline", wanted, f"{renew:g}s")
+    if not retry > 0:
+        _refuse("retry-period", "more than nothing", f"{retry:g}s")
+    if not renew > _JITTER * retry:
+        wanted = f"more than {_JITTER} times the retry period of {retry:g}s"
+        _refuse("renew-deadline", wanted, f"{renew:g}s")
+    if not options.leader_elect_resource_name:
+        _refuse("resource-name", "the name of a lease", "")
+
+
+def _refuse(flag_name: str, wanted: str, found: str) -> None:
+    raise InputError(field=f"--leader-elect-{flag_name}", wanted=wanted, found=found)

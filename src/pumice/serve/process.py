@@ -50,7 +50,7 @@ class Part:
     def _guarded(self, stop: threading.Event) -> None:
         try:
             self.run(stop)
-        except Exception as error:  # noqa: BLE001  # told by whoever watches
+        except Exception as error:  # noqa: BLE001  # reported by whoever watches
             self.error = error
 
     @property
@@ -60,8 +60,8 @@ class Part:
 
 
 @dataclass
-class Pulse:
-    """Notices when something that should beat does not any more; silent before the first beat."""
+class Watchdog:
+    """Notices when something that should beat does not any more; quiet before the first beat."""
 
     limit_s: float
     what: str = "no cycle began"
@@ -69,11 +69,11 @@ class Pulse:
     _last: float | None = None
 
     def beat(self) -> None:
-        """Tell that all is well."""
+        """Note that all is well."""
         self._last = self.clock()
 
     def problem(self) -> str:
-        """Say what is wrong, nothing if nothing is."""
+        """Return what is wrong, nothing if nothing is."""
         silent_s = 0.0 if self._last is None else self.clock() - self._last
         return f"{self.what} for {silent_s:.0f} s" if silent_s > self.limit_s else ""
 
@@ -82,17 +82,17 @@ class Pulse:
 class Process:
     """Parts that live and end together."""
 
-    parts: list[Part]
     metrics: Metrics
+    parts: list[Part] = field(default_factory=list)
     elector: LeaseElector | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     dump: Callable[[], object] | None = None
     """Writes down what is known, when a signal asks for it."""
     patience_s: float = _PATIENCE_S
-    pulse: Pulse = field(default_factory=lambda: Pulse(_STUCK_S))
-    """Of the scheduler's loop."""
-    looks: Pulse = field(default_factory=lambda: Pulse(_BLIND_S, "no controller looked"))
-    """Of the controllers' loop."""
+    scheduler_watchdog: Watchdog = field(default_factory=lambda: Watchdog(_STUCK_S))
+    controllers_watchdog: Watchdog = field(
+        default_factory=lambda: Watchdog(_BLIND_S, "no controller looked")
+    )
     problem: str = ""
     """Why the process ends although nobody told it to."""
 
@@ -102,7 +102,7 @@ class Process:
         self._step_down = threading.Event()
 
     def run(self) -> int:
-        """Run until told to stop or until something breaks; gives the exit code."""
+        """Run until told to stop or until something breaks; return the exit code."""
         if self.elector is not None:
             self._election = Part("election", self.elector.run)
             self._election.start(self._step_down)
@@ -117,9 +117,14 @@ class Process:
             self._election.thread.join(self.patience_s)
         return 1 if self.problem else 0
 
-    def unwell(self) -> str:
-        """Say why the process should be started anew, nothing if it should not."""
-        return self.problem or self.pulse.problem() or self.looks.problem()
+    def is_leader(self) -> bool:
+        """Return whether this process may work: it leads, or there is no election."""
+        return self.elector is None or self.elector.is_leader()
+
+    def health_problem(self) -> str:
+        """Return why the process should be started anew, nothing if it should not."""
+        watchdogs = (self.scheduler_watchdog, self.controllers_watchdog)
+        return self.problem or next(filter(None, (dog.problem() for dog in watchdogs)), "")
 
     def watch(self) -> None:
         """Look after parts and lease once."""
@@ -138,11 +143,11 @@ class Process:
     def handle_signals(self) -> None:
         """Stop on SIGTERM and SIGINT, at once on the second; dump on SIGUSR1 and SIGUSR2."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._told_to_stop)
+            signal.signal(number, self._on_stop_signal)
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, lambda *_: self._dump_wanted.set())
 
-    def _told_to_stop(self, number: int, frame: FrameType | None) -> None:
+    def _on_stop_signal(self, number: int, frame: FrameType | None) -> None:
         del frame
         if self.stop.is_set():
             os._exit(1)

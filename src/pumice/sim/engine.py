@@ -16,11 +16,11 @@ from pumice.api.decisions import Decisions
 from pumice.api.objects import KubeObject
 from pumice.core.snapshot import Snapshot
 from pumice.scheduler import Scheduler
-from pumice.sim.bounds import Rules
-from pumice.sim.event_log import NONE, EventLog, What
+from pumice.sim.event_log import NONE, EventKind, EventLog
 from pumice.sim.job_run import EPOCH, JobRun, State
+from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sim_cluster import SimCluster
-from pumice.sim.waiting_jobs import WaitingRoom
+from pumice.sim.waiting_jobs import WaitingJobs
 from pumice.sim.workload import Workload
 
 Evicted = Literal["requeue", "restart", "lose"]
@@ -29,14 +29,14 @@ few are left; or it is gone."""
 
 _LONGEST_PAUSE = 600.0
 """Seconds between cycles, at most, while time alone may change an answer."""
-_PATIENCE = 7 * 86400.0
+_GIVE_UP_AFTER = 7 * 86400.0
 """Seconds without any event or decision after which the jobs that still wait are given up."""
-_FUTILE = 200
+_MAX_CYCLES_SINCE_EVENT = 200
 """Cycles in a row between two events, after which evictions are taken to lead nowhere."""
 
 
 @dataclass(slots=True)
-class Effort:
+class SimulationCost:
     """What a simulation cost: numbers of steps, and seconds on the real clock."""
 
     events: int = 0
@@ -55,7 +55,7 @@ class Outcome:
     snapshot: Snapshot
     end: float
     """When the last thing happened."""
-    effort: Effort = field(default_factory=Effort)
+    cost: SimulationCost = field(default_factory=SimulationCost)
     failures: tuple[str, ...] = ()
     """What plugins did wrong, each once: the figures then tell of another policy."""
 
@@ -72,73 +72,73 @@ class Engine:
         seed: int = 0,
         period: float = 1.0,
         evicted: Evicted = "requeue",
-        rules: Rules | None = None,
+        shortcuts: Shortcuts | None = None,
         scheduler: Scheduler | None = None,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self.workload = workload
-        self.stage = SimCluster()
-        self.snapshot = self.stage.snapshot
+        self.sim_cluster = SimCluster()
+        self.snapshot = self.sim_cluster.snapshot
         self.log = EventLog()
-        self.effort = Effort()
+        self.cost = SimulationCost()
         self._period = period
         self._evicted = evicted
         self._clock = clock
         self._scheduler = scheduler or Scheduler(conf, seed=seed)
-        self._rules = rules or Rules.of(conf)
-        self.room = WaitingRoom(self.stage, self._rules)
-        self.stage.load(cluster, (job.queue for job in workload.jobs))
+        self._shortcuts = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
+        self.waiting_jobs = WaitingJobs(self.sim_cluster, self._shortcuts)
+        self.sim_cluster.load(cluster, (job.queue for job in workload.jobs))
         specs = {id(task.spec): task.spec for job in workload.jobs for task in job.tasks}
-        self.room.book.learn(list(specs.values()))
+        self.waiting_jobs.job_classes.learn(list(specs.values()))
         self.runs: list[JobRun] = []
         self._ends: list[tuple[float, int, JobRun]] = []
         self._n_ends = 0
         self.now = 0.0
-        self.n_over = 0
+        self.n_ended = 0
         """Jobs that have ended."""
-        self._due: float | None = None
+        self._next_cycle: float | None = None
         """When the next cycle runs; None: not before something happens."""
         self._last_cycle = -math.inf
         self._pause = period
         self._last_change = 0.0
-        self._n_quiet = 0
+        self._cycles_since_event = 0
         """Cycles since the last event."""
         self._failures: dict[str, None] = {}
-        self._lagging: dict[JobRun, None] = {}
+        self._outdated_phases: dict[JobRun, None] = {}
         """Jobs whose pods got nodes in the last cycle: the next one will write that they run."""
 
     # The clock
 
     def run(self, progress: Callable[[int], None] | None = None) -> Outcome:
-        """Go on until nothing happens any more; ``progress`` is told how many jobs are over."""
+        """Go on until nothing happens any more; ``progress`` receives how many jobs have ended."""
         start, told = self._clock(), 0
         while self.step():
-            if progress is not None and self.effort.events >= told + 256:
-                told = self.effort.events
-                progress(self.n_over)
+            if progress is not None and self.cost.events >= told + 256:
+                told = self.cost.events
+                progress(self.n_ended)
         if progress is not None:
-            progress(self.n_over)
-        self._explain_rest()
-        self.effort.seconds = self._clock() - start
+            progress(self.n_ended)
+        self._explain_waiting()
+        self.cost.seconds = self._clock() - start
         return Outcome(
-            self.runs, self.log, self.snapshot, self.now, self.effort, tuple(self._failures)
+            self.runs, self.log, self.snapshot, self.now, self.cost, tuple(self._failures)
         )
 
     def step(self) -> bool:
         """Let the next thing happen; False if there is nothing left to happen."""
-        event = self._next_event()
-        if event is not None and (self._due is None or event <= self._due):
+        event = self._next_event_time()
+        if event is not None and (self._next_cycle is None or event <= self._next_cycle):
             self.now = event
-            if self._happen():
-                self._call_cycle()
+            if self._handle_event():
+                self._plan_cycle()
             return True
-        if self._due is None:
+        if self._next_cycle is None:
             return False
-        self.now = self._due
+        self.now = self._next_cycle
         self._cycle()
         return True
 
-    def _next_event(self) -> float | None:
+    def _next_event_time(self) -> float | None:
         at, jobs = len(self.runs), self.workload.jobs
         arrival = jobs[at].arrival if at < len(jobs) else None
         end = self._ends[0][0] if self._ends else None
@@ -146,7 +146,7 @@ class Engine:
             return end if arrival is None else arrival
         return min(arrival, end)
 
-    def _happen(self) -> bool:
+    def _handle_event(self) -> bool:
         """Let one job arrive or some pods of one job finish, those first; False if none does.
 
         The end of a pod that was evicted before is no event: else a policy that evicts and places
@@ -156,30 +156,30 @@ class Engine:
             end, _, run = heapq.heappop(self._ends)
             if not self._finish(run, end):
                 return False
-            self.room.has_gained = True
+            self.waiting_jobs.has_freed_room = True
         else:
             self._arrive()
-        self.effort.events += 1
+        self.cost.events += 1
         self._last_change = self.now
-        self._n_quiet = 0
+        self._cycles_since_event = 0
         return True
 
-    def _call_cycle(self) -> None:
+    def _plan_cycle(self) -> None:
         """Let a cycle run at the next tick of the scheduler's own clock."""
         self._pause = self._period
-        if self._due is None or self._due > self.now + self._period:
+        if self._next_cycle is None or self._next_cycle > self.now + self._period:
             tick = math.ceil(self.now / self._period) * self._period
-            self._due = max(tick, self._last_cycle + self._period)
+            self._next_cycle = max(tick, self._last_cycle + self._period)
 
     # What happens by itself
 
     def _arrive(self) -> None:
         number = len(self.runs)
         job = self.workload.jobs[number]
-        run = JobRun(number, job, self.room.book.of(job))
+        run = JobRun(number, job, self.waiting_jobs.job_classes.of(job))
         self.runs.append(run)
-        self.log.add(self.now, What.ARRIVE, number)
-        self.room.add(run)
+        self.log.add(self.now, EventKind.ARRIVE, number)
+        self.waiting_jobs.add(run)
 
     def _finish(self, run: JobRun, end: float) -> bool:
         """End the pods of a job whose time has come; False if there are none."""
@@ -188,108 +188,111 @@ class Engine:
             return False
         for task in tasks:
             run.move(task, State.DONE)
-            self.log.add(end, What.FINISH, run.number, task, run.nodes[task])
+            self.log.add(end, EventKind.FINISH, run.number, task, run.nodes[task])
             run.nodes[task] = NONE
         if run.is_over:
-            self._end(run)
+            self._end_job(run)
         else:
-            self.stage.finish(run, tasks)
+            self.sim_cluster.finish_pods(run, tasks)
         return True
 
-    def _end(self, run: JobRun) -> None:
+    def _end_job(self, run: JobRun) -> None:
         """Forget a job none of whose pods waits or runs."""
-        self.room.leave(run)
+        self.waiting_jobs.leave(run)
         run.ended = self.now
-        self.n_over += 1
-        self.stage.forget(run)
+        self.n_ended += 1
+        self.sim_cluster.delete_job(run)
 
     # What the scheduler decides
 
     def _cycle(self) -> None:
         """Run one cycle, if it could change anything, and do what it decides."""
         skipped = self.now > self._last_cycle + 1.5 * self._period
-        self._due = None
+        self._next_cycle = None
         self._last_cycle = self.now
         if skipped:
-            self._catch_up()
-        self.stage.settle()
-        if not self.room.prepare():
-            if self._lagging:
-                self._look_again(released=True)
-                self._catch_up()
+            self._write_outdated_phases()
+        self.sim_cluster.settle()
+        if not self.waiting_jobs.prepare():
+            if self._outdated_phases:
+                self._plan_follow_up(released=True)
+                self._write_outdated_phases()
             return
-        self.stage.settle()
+        self.sim_cluster.settle()
         start = self._clock()
         decisions = self._scheduler.decide(self.snapshot, EPOCH + self.now, only_changes=True)
-        self.effort.deciding_seconds += self._clock() - start
-        self.effort.cycles += 1
+        self.cost.deciding_seconds += self._clock() - start
+        self.cost.cycles += 1
         self._failures.update(dict.fromkeys(decisions.failures))
-        self._n_quiet += 1
-        released = bool(self._lagging)
-        self._lagging.clear()
+        self._cycles_since_event += 1
+        released = bool(self._outdated_phases)
+        self._outdated_phases.clear()
         if self._apply(decisions):
             self._last_change = self.now
             self._pause = self._period
-            self._look_again(released=released)
-        elif self._rules.ticks and self.now - self._last_change < _PATIENCE:
-            self._due = self.now + self._pause
+            self._plan_follow_up(released=released)
+        elif not self._shortcuts.await_events and self.now - self._last_change < _GIVE_UP_AFTER:
+            self._next_cycle = self.now + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
-    def _look_again(self, *, released: bool) -> None:
+    def _plan_follow_up(self, *, released: bool) -> None:
         """Let a cycle follow if it might find what this one did not.
 
         Who was refused beside a reservation that is let go with this cycle may be luckier.
         """
-        self.room.has_gained |= released
-        if self._n_quiet < _FUTILE and (released or not self.room.is_settled) and self.room:
-            self._due = self.now + self._period
+        self.waiting_jobs.has_freed_room |= released
+        if (
+            self._cycles_since_event < _MAX_CYCLES_SINCE_EVENT
+            and (released or not self.waiting_jobs.is_settled)
+            and self.waiting_jobs
+        ):
+            self._next_cycle = self.now + self._period
 
-    def _catch_up(self) -> None:
+    def _write_outdated_phases(self) -> None:
         """Write what cycles that were left out would have: that jobs with nodes run."""
-        for run in self._lagging:
+        for run in self._outdated_phases:
             if run.in_tables:
-                self._to_phase(run, run.settled_phase())
-        self._lagging.clear()
+                self._set_phase(run, run.settled_phase())
+        self._outdated_phases.clear()
 
     def _apply(self, decisions: Decisions) -> bool:
         """Do what was decided; say whether anything changed."""
         moved = self._evict(decisions.evictions)
         started = self._bind(decisions.binds, decisions.annotations)
-        for run, task, node in self.stage.nominate(decisions):
-            self.log.add(self.now, What.NOMINATE, run.number, task, node)
+        for run, task, node in self.sim_cluster.nominate(decisions):
+            self.log.add(self.now, EventKind.NOMINATE, run.number, task, node)
         changed = bool(decisions.evictions or decisions.binds)
         touched = {**moved, **started}
         for key, state in decisions.pod_groups.items():
-            found = self.stage.run_of(key)
+            found = self.sim_cluster.run_of(key)
             if found is None:
                 continue
             found.take_in(state)
             if state.phase != found.phase:
                 changed = True
                 touched.pop(found, None)
-                self._to_phase(found, state.phase)
+                self._set_phase(found, state.phase)
             elif found not in touched:
-                self.stage.show(found)
+                self.sim_cluster.write_group(found)
             found.reason = decisions.explanations.get(key, found.reason)
         for run in touched:
-            self._to_phase(run, run.phase)
+            self._set_phase(run, run.phase)
         return changed
 
-    def _to_phase(self, run: JobRun, phase: str) -> None:
+    def _set_phase(self, run: JobRun, phase: str) -> None:
         """Write the status of a job and put it where it belongs."""
         before = run.phase
-        if run.line is not None:
-            run.line.remove(run)
+        self.waiting_jobs.step_out(run)
         run.phase = phase
-        self.stage.show(run)
+        self.sim_cluster.write_group(run)
         if phase == "Inqueue" and before == "Pending":
-            self.effort.decisions += 1
-            self.log.add(self.now, What.ENQUEUE, run.number)
-        self.stage.fill_up(run, self.now)
+            self.cost.decisions += 1
+            self.log.add(self.now, EventKind.ENQUEUE, run.number)
+        self.sim_cluster.create_missing_pods(run, self.now)
         if run.waiting:
-            self.room.put_back(run)
+            self.waiting_jobs.put_back(run)
         else:
-            self.room.leave(run)
+            self.waiting_jobs.leave(run)
 
     def _bind(
         self, binds: Mapping[str, str], annotations: Mapping[str, dict[str, str]]
@@ -297,52 +300,52 @@ class Engine:
         """Let pods run on their nodes until their time is over."""
         runs: dict[JobRun, set[float]] = {}
         for name, node in binds.items():
-            run, task = self.stage.owner(name)
-            row = self.stage.put_on(name, node, self.now, annotations.get(name))
+            run, task = self.sim_cluster.owner(name)
+            row = self.sim_cluster.run_on(name, node, self.now, annotations.get(name))
             run.move(task, State.RUNNING)
             run.nodes[task] = row
             end = run.ends[task] = self.now + run.seconds(task)
             runs.setdefault(run, set()).add(end)
-            self.log.add(self.now, What.BIND, run.number, task, row)
+            self.log.add(self.now, EventKind.BIND, run.number, task, row)
         for run, ends in runs.items():
             if math.isnan(run.started) and run.running >= run.spec.min_member:
                 run.started = self.now
             for end in sorted(ends):
                 self._n_ends += 1
                 heapq.heappush(self._ends, (end, self._n_ends, run))
-        self.effort.decisions += len(binds)
+        self.cost.decisions += len(binds)
         started = dict.fromkeys(runs)
-        self._lagging |= started
+        self._outdated_phases |= started
         return started
 
     def _evict(self, names: list[str]) -> dict[JobRun, None]:
         """Take pods off their nodes; new ones take their place in the queue, or nobody does."""
         runs: dict[JobRun, list[int]] = {}
         for name in names:
-            run, task = self.stage.owner(name)
+            run, task = self.sim_cluster.owner(name)
             if run.states[task] == State.RUNNING:
                 runs.setdefault(run, []).append(task)
-                self._take_off(run, task)
-        self.effort.decisions += len(names)
+                self._evict_pod(run, task)
+        self.cost.decisions += len(names)
         for run, tasks in runs.items():
             if self._evicted == "lose":
                 self._lose(run, tasks)
             elif self._evicted == "restart" and run.settled_phase() != "Running":
                 for task in run.tasks_in(State.RUNNING):
-                    self._take_off(run, task)
+                    self._evict_pod(run, task)
         return {run: None for run in runs if run.in_tables}
 
-    def _take_off(self, run: JobRun, task: int) -> None:
+    def _evict_pod(self, run: JobRun, task: int) -> None:
         """Take a pod off its node; a new one will wait in its place."""
         run.evictions += 1
         run.ends[task] = math.inf
-        self.log.add(self.now, What.EVICT, run.number, task, run.nodes[task])
+        self.log.add(self.now, EventKind.EVICT, run.number, task, run.nodes[task])
         run.nodes[task] = NONE
         run.move(task, State.WAITING)
         run.missing.append(task)
-        self.stage.drop(run, task)
+        self.sim_cluster.delete_pod(run, task)
         if not run.kind.late_pods:
-            self.stage.fill_up(run, self.now)
+            self.sim_cluster.create_missing_pods(run, self.now)
 
     def _lose(self, run: JobRun, gone: list[int]) -> None:
         """Forget evicted pods of a job, and those that can no longer start without them."""
@@ -352,23 +355,23 @@ class Engine:
         run.missing = [task for task in run.missing if task not in gone]
         for task in gone:
             run.move(task, State.LOST)
-            self.log.add(self.now, What.LOSE, run.number, task)
-            self.stage.drop(run, task)
+            self.log.add(self.now, EventKind.LOSE, run.number, task)
+            self.sim_cluster.delete_pod(run, task)
         if run.is_over:
-            self._end(run)
+            self._end_job(run)
 
     # The end
 
-    def _explain_rest(self) -> None:
+    def _explain_waiting(self) -> None:
         """Ask the scheduler about all jobs that are left, and remember why they are."""
-        left = self.room.runs()
+        left = self.waiting_jobs.runs()
         if not left:
             return
-        self.room.show_all()
-        self.stage.settle()
+        self.waiting_jobs.show_all()
+        self.sim_cluster.settle()
         decisions = self._scheduler.decide(self.snapshot, EPOCH + self.now)
         for run in left:
             said = decisions.explanations.get(run.key) or run.reason
-            if self._n_quiet >= _FUTILE:
+            if self._cycles_since_event >= _MAX_CYCLES_SINCE_EVENT:
                 said = f"evicted again and again; {said}" if run.evictions else said
             run.reason = said or "never started"

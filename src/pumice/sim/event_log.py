@@ -13,7 +13,7 @@ NONE = -1
 """No pod, no node."""
 
 
-class What(IntEnum):
+class EventKind(IntEnum):
     """Kinds of events."""
 
     ARRIVE = 0
@@ -28,20 +28,20 @@ class What(IntEnum):
 
     @property
     def label(self) -> str:
-        """Give the name in lower case."""
+        """Return the name in lower case."""
         return self.name.lower()
 
 
-DECISIONS = (What.ENQUEUE, What.BIND, What.EVICT, What.NOMINATE)
+DECISIONS = (EventKind.ENQUEUE, EventKind.BIND, EventKind.EVICT, EventKind.NOMINATE)
 """What the scheduler decided; the rest happens by itself."""
 
 
 class EventLog:
-    """Columns of equal length: when, what, which job, which of its pods, which node."""
+    """Columns of equal length: when, which kind, which job, which of its pods, which node."""
 
     def __init__(self) -> None:
         self._time = array("d")
-        self._what = array("b")
+        self._kind = array("b")
         self._job = array("i")
         self._task = array("i")
         self._node = array("i")
@@ -49,10 +49,12 @@ class EventLog:
     def __len__(self) -> int:
         return len(self._time)
 
-    def add(self, time: float, what: What, job: int, task: int = NONE, node: int = NONE) -> None:
+    def add(
+        self, time: float, kind: EventKind, job: int, task: int = NONE, node: int = NONE
+    ) -> None:
         """Append one event."""
         self._time.append(time)
-        self._what.append(what)
+        self._kind.append(kind)
         self._job.append(job)
         self._task.append(task)
         self._node.append(node)
@@ -63,9 +65,9 @@ class EventLog:
         return np.array(self._time, dtype=np.float64)
 
     @property
-    def what(self) -> NDArray[np.int8]:
+    def kind(self) -> NDArray[np.int8]:
         """Kinds of events (n,)."""
-        return np.array(self._what, dtype=np.int8)
+        return np.array(self._kind, dtype=np.int8)
 
     @property
     def job(self) -> NDArray[np.int32]:

@@ -18,6 +18,8 @@ from pumice.api.objects import Node, NodeStatus, ObjectMeta, Pod, ResourceList
 from pumice.cache.requests import pod_request, resource_lists
 from pumice.core.resources import Resources
 from pumice.errors import InputError
+from pumice.framework.plugin_loading import load_plugins
+from pumice.scheduler import Scheduler
 from pumice.sim.engine import Engine, Evicted, Outcome
 from pumice.sim.readers import manifests, openb, philly, swf, synthetic
 from pumice.sim.readers.text import header_of, read_text
@@ -29,7 +31,7 @@ _LOAD = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class SimulationInput:
     """A workload and the cluster it runs on."""
 
     workload: Workload
@@ -113,7 +115,7 @@ def load(
     limit: int | None = None,
     speed: float = 1.0,
     late_pods: bool = False,
-) -> Setup:
+) -> SimulationInput:
     """Read a trace and its cluster; without one, nodes are made to fit the trace.
 
     Args:
@@ -147,20 +149,24 @@ def load(
         made = make_nodes(workload)
         notes.append(_told(made, workload))
         cluster += made
-    return Setup(workload, tuple(cluster), tuple(notes))
+    return SimulationInput(workload, tuple(cluster), tuple(notes))
 
 
 def simulate(
-    setup: Setup,
+    setup: SimulationInput,
     conf: SchedulerConf,
     *,
     seed: int = 0,
     period: float = 1.0,
     evicted: Evicted = "requeue",
     progress: Callable[[int], None] | None = None,
+    plugins: Sequence[str] = (),
 ) -> Outcome:
-    """Run a workload to its end."""
-    engine = Engine(setup.workload, setup.cluster, conf, seed=seed, period=period, evicted=evicted)
+    """Run a workload to its end; ``plugins`` are files or modules of further plugins."""
+    scheduler = Scheduler(conf, seed=seed, plugins=load_plugins(plugins))
+    engine = Engine(
+        setup.workload, setup.cluster, conf, scheduler=scheduler, period=period, evicted=evicted
+    )
     return engine.run(progress)
 
 
@@ -191,7 +197,7 @@ def make_nodes(workload: Workload) -> list[Node]:
 
 
 def _told(made: Sequence[Node], workload: Workload) -> str:
-    """Say where nodes come from that no file lists."""
+    """Return where nodes come from that no file lists."""
     hint = workload.node_hint
     stated = {} if hint is None else hint.allocatable
     amounts = ", ".join(f"{amount} {name}" for name, amount in stated.items())

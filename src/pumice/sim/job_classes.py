@@ -1,13 +1,8 @@
-"""Jobs that ask for the same, and the lines in which they wait.
+"""Classes of jobs that ask for the same, and what follows from the request alone."""
 
-Of equal jobs of one queue the oldest goes first, so that it is enough to know how many of a class
-could possibly get something: the others need not be looked at.
-"""
-
-from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -17,59 +12,15 @@ from pumice.api.objects import PodGroupSpec, PodSpec
 from pumice.cache.requests import learn, pod_request, resource_lists
 from pumice.core.resources import CPU, MEMORY, PODS, Column
 from pumice.core.snapshot import Snapshot
-from pumice.sim.job_run import JobRun
 from pumice.sim.workload import JobSpec
 
-Items = tuple[tuple[int, float], ...]
+Amounts = tuple[tuple[int, float], ...]
 """Rows of resources and amounts above zero: for so few, plain numbers are faster than arrays."""
 
 
-class Line:
-    """Jobs of one class in the same phase, oldest first; only the first ``shown`` take part."""
-
-    def __init__(self, park: Callable[[JobRun, bool], None], *, admitted: bool) -> None:
-        self.runs: list[JobRun] = []
-        self.shown = 0
-        self.admitted = admitted
-        self._park = park
-
-    def add(self, run: JobRun) -> None:
-        """Take a job in at its place."""
-        at = bisect_left(self.runs, run)
-        self.runs.insert(at, run)
-        run.line = self
-        if at < self.shown:
-            self.shown += 1
-        else:
-            self._park(run, True)  # noqa: FBT003
-
-    def remove(self, run: JobRun) -> None:
-        """Let a job go; it takes part from now on."""
-        at = bisect_left(self.runs, run)
-        del self.runs[at]
-        run.line = None
-        if at < self.shown:
-            self.shown -= 1
-        else:
-            self._park(run, False)  # noqa: FBT003
-
-    def shows(self, run: JobRun) -> bool:
-        """Say whether one of its jobs takes part."""
-        return bisect_left(self.runs, run) < self.shown
-
-    def show(self, n: int) -> None:
-        """Let the first n take part and no others."""
-        n = min(n, len(self.runs))
-        for run in self.runs[self.shown : n]:
-            self._park(run, False)  # noqa: FBT003
-        for run in self.runs[n : self.shown]:
-            self._park(run, True)  # noqa: FBT003
-        self.shown = n
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class JobClass:
-    """What equal jobs share: their request, and the lines of those that wait."""
+    """What equal jobs share."""
 
     size: int
     queue: str
@@ -78,7 +29,7 @@ class JobClass:
     """Of all its pods (R,)."""
     reserve: Column
     """What it asks for when it wants to be admitted (R,): the pods it needs to start."""
-    reserve_items: Items
+    reserved_amounts: Amounts
     """The same, resource by resource, pods and what is not asked for left out."""
     to_start: int
     pod_shape: int
@@ -86,44 +37,28 @@ class JobClass:
     is_steady: bool
     """Whether it stays without nodes as long as nothing is given back: its pods are all alike and
     look at nothing but room."""
-    least_items: Items
+    least_amounts: Amounts
     """What it needs at least to start, resource by resource."""
-    quota_items: Items
+    quota_amounts: Amounts
     """The same without pods, which no queue is held to."""
-    entered: Line
-    """Waiting to be admitted, and known to the scheduler."""
-    admitted: Line
-    """Admitted, and waiting for nodes."""
     specs: tuple[PodSpec, ...]
     """Of each of its tasks, with the priority that the API server writes."""
     late_pods: bool
     """Whether its pods are made only once it is admitted."""
     places: list[tuple[int, int]]
     """For each pod, which of the job's tasks it belongs to and its number within its role."""
-    fresh: list[JobRun] = field(default_factory=list)
-    """Not known to the scheduler yet, newest first."""
 
     @property
     def asked_early(self) -> Column | None:
         """What it asks for before it is admitted; None if its pods are not made by then."""
         return None if self.late_pods else self.request
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether any job of the class waits."""
-        return bool(self.fresh or self.entered.runs or self.admitted.runs)
-
-    def hide(self, run: JobRun) -> None:
-        """Let a job wait unseen."""
-        insort(self.fresh, run, key=lambda each: -each.number)
-
 
 class JobClasses:
     """Finds the class of a job; classes are made as jobs come."""
 
-    def __init__(self, snapshot: Snapshot, park: Callable[[JobRun, bool], None]) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._park = park
         self._classes: dict[Hashable, JobClass] = {}
         self._requests: dict[int, tuple[PodSpec, Column]] = {}
         self._specs: dict[int, PodSpec] = {}
@@ -137,7 +72,7 @@ class JobClasses:
             learn(self._snapshot, *resource_lists(spec))
 
     def of(self, job: JobSpec) -> JobClass:
-        """Give the class of a job."""
+        """Return the class of a job."""
         key = (
             job.namespace,
             job.queue,
@@ -184,17 +119,15 @@ class JobClasses:
                 (r * n for r, n in zip(requests, counts, strict=True)), start=0.0 * reserve
             ),
             reserve=reserve,
-            reserve_items=_items(reserve, pods=False),
+            reserved_amounts=_above_zero(reserve, pods=False),
             to_start=to_start,
             pod_shape=shape,
             is_steady=shape >= 0 and not any(_looks_around(task.spec) for task in job.tasks),
-            least_items=_items(least, pods=True),
-            quota_items=_items(least, pods=False),
+            least_amounts=_above_zero(least, pods=True),
+            quota_amounts=_above_zero(least, pods=False),
             specs=tuple(self._prioritised(task.spec) for task in job.tasks),
             late_pods=job.late_pods,
             places=_places(job),
-            entered=Line(self._park, admitted=False),
-            admitted=Line(self._park, admitted=True),
         )
 
     def _request(self, spec: PodSpec) -> Column:
@@ -235,7 +168,7 @@ class JobClasses:
         }
 
 
-def _items(amounts: Column, *, pods: bool) -> Items:
+def _above_zero(amounts: Column, *, pods: bool) -> Amounts:
     return tuple(
         (row, amount)
         for row, amount in enumerate(amounts.tolist())
@@ -244,7 +177,7 @@ def _items(amounts: Column, *, pods: bool) -> Items:
 
 
 def _looks_around(spec: PodSpec) -> bool:
-    """Tell pods that look at other pods, or at volumes."""
+    """Return whether a pod looks at other pods, or at volumes."""
     wishes = spec.affinity
     near = wishes is not None and (wishes.pod_affinity or wishes.pod_anti_affinity)
     claims = any(each.persistent_volume_claim or each.ephemeral for each in spec.volumes)

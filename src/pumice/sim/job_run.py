@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from enum import IntEnum
 from math import inf, nan
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,10 +19,8 @@ from pumice.api.objects import (
     PodStatus,
 )
 from pumice.sim.event_log import NONE
+from pumice.sim.job_classes import JobClass
 from pumice.sim.workload import JobSpec, TaskSpec
-
-if TYPE_CHECKING:
-    from pumice.sim.job_classes import JobClass, Line
 
 EPOCH = 1704067200.0
 """Second 0 of every simulation, as the scheduler's clock reads it: the first of January 2024."""
@@ -61,7 +58,6 @@ class JobRun:
         "in_tables",
         "key",
         "kind",
-        "line",
         "missing",
         "nodes",
         "number",
@@ -73,7 +69,7 @@ class JobRun:
         "tally",
     )
 
-    def __init__(self, number: int, spec: JobSpec, kind: "JobClass") -> None:
+    def __init__(self, number: int, spec: JobSpec, kind: JobClass) -> None:
         size = kind.size
         self.number = number
         self.spec = spec
@@ -83,8 +79,6 @@ class JobRun:
         self.annotations = {**spec.annotations}
         self.phase = "Pending"
         self.conditions: tuple[Condition, ...] = ()
-        self.line: Line | None = None
-        """Where it waits; None once it has started and while it is not known."""
         self.in_tables = False
         self.missing = list(range(size))
         """Pods that are to be made."""
@@ -121,7 +115,7 @@ class JobRun:
         return not self.tally[State.WAITING] and not self.tally[State.RUNNING]
 
     def settled_phase(self) -> str:
-        """Give the phase its group has as soon as the next cycle has seen its pods."""
+        """Return the phase its group has as soon as the next cycle has seen its pods."""
         enough = self.running + self.tally[State.DONE] >= self.spec.min_member
         if enough:
             return "Running"
@@ -146,7 +140,7 @@ class JobRun:
         return [i for i, found in enumerate(self.states) if found == state]
 
     def group(self) -> PodGroup:
-        """Give the pod group with the status it has now."""
+        """Return the pod group with the status it has now."""
         marks = self.annotations
         if self.hyper_node:
             marks = {**marks, ALLOCATED_HYPER_NODE: self.hyper_node}
@@ -194,14 +188,14 @@ class JobRun:
         return task.pod_name or f"{self.spec.name}-{task.role}-{i}"
 
     def seconds(self, number: int) -> float:
-        """Say how long a pod runs."""
+        """Return how long a pod runs."""
         return self.spec.tasks[self.kind.places[number][0]].run_seconds
 
     def _marks(self, task: TaskSpec) -> dict[str, str]:
         return {GROUP_NAME: self.spec.name, TASK_SPEC: task.role, **task.annotations}
 
 
-class Bound:
+class BoundPods:
     """Pods as they are once a node runs them; equal specifications stay one object."""
 
     def __init__(self) -> None:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from pumice.api.objects import Queue
 from pumice.cache.requests import pod_request
 from pumice.core.resources import PODS, Column
-from pumice.sim.engine import Effort, Outcome
-from pumice.sim.event_log import What
+from pumice.sim.engine import Outcome, SimulationCost
+from pumice.sim.event_log import EventKind
 from pumice.sim.job_run import JobRun, State
-from pumice.sim.series import Spans, jain, water_fill
+from pumice.sim.series import TimeBins, jain, water_fill
 
 N_SPANS = 240
 PERCENTILES = (50, 90, 95, 99)
@@ -43,9 +43,9 @@ class Measures:
         self.name = name
         self.outcome = outcome
         self.end = outcome.end if end is None else end
-        self.spans = Spans.over(self.end, N_SPANS)
+        self.bins = TimeBins.over(self.end, N_SPANS)
         log = outcome.log
-        self.time, self.what, self.job = log.time, log.what, log.job
+        self.time, self.kind, self.job = log.time, log.kind, log.job
         self.task, self.node = log.task, log.node
         self.resources = outcome.snapshot.resources.names
         self.total = outcome.snapshot.total()
@@ -79,7 +79,7 @@ class Measures:
 
     @cached_property
     def _pods(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Matrix]:
-        """Give the first pod of each job, the number of each pod's request, and the requests."""
+        """Return the first pod of each job, the number of each pod's request, and the requests."""
         known: dict[int, int] = {}
         requests: list[Column] = []
         numbers: list[int] = []
@@ -100,25 +100,25 @@ class Measures:
         return first, np.repeat(numbers, counts).astype(np.intp), np.array(requests)
 
     def amounts(self, rows: NDArray[np.intp]) -> Matrix:
-        """Give the requests of the pods of some rows of the log (n, R)."""
+        """Return the requests of the pods of some rows of the log (n, R)."""
         first, shape, requests = self._pods
         return requests[shape[first[self.job[rows]] + self.task[rows]]]
 
     @cached_property
     def job_requests(self) -> Matrix:
-        """Give what each job asks for in all (jobs, R)."""
+        """Return what each job asks for in all (jobs, R)."""
         first, shape, requests = self._pods
         return np.add.reduceat(requests[shape], first, axis=0)
 
-    def rows(self, *kinds: What) -> NDArray[np.intp]:
+    def rows(self, *kinds: EventKind) -> NDArray[np.intp]:
         """Find the rows of the log of some kinds."""
-        return np.flatnonzero(np.isin(self.what, kinds))
+        return np.flatnonzero(np.isin(self.kind, kinds))
 
     @cached_property
     def _held(self) -> tuple[NDArray[np.intp], Column]:
         """Rows at which pods take or leave nodes, and +1 or -1."""
-        rows = self.rows(What.BIND, What.FINISH, What.EVICT)
-        return rows, np.where(self.what[rows] == What.BIND, 1.0, -1.0)
+        rows = self.rows(EventKind.BIND, EventKind.FINISH, EventKind.EVICT)
+        return rows, np.where(self.kind[rows] == EventKind.BIND, 1.0, -1.0)
 
     @cached_property
     def shown(self) -> list[int]:
@@ -130,19 +130,19 @@ class Measures:
 
     @cached_property
     def allocated(self) -> Matrix:
-        """Amounts in use by queue and resource (Q, R, spans)."""
+        """Amounts in use by queue and resource (Q, R, bins)."""
         rows, sign = self._held
         return self._by_queue(rows, self.amounts(rows) * sign[:, None])
 
     @cached_property
     def waiting(self) -> Matrix:
-        """Amounts asked for by pods without a node, by queue and resource (Q, R, spans)."""
-        rows = self.rows(What.ARRIVE, What.BIND, What.EVICT, What.LOSE)
-        what = self.what[rows]
-        come = what == What.ARRIVE
+        """Amounts asked for by pods without a node, by queue and resource (Q, R, bins)."""
+        rows = self.rows(EventKind.ARRIVE, EventKind.BIND, EventKind.EVICT, EventKind.LOSE)
+        what = self.kind[rows]
+        come = what == EventKind.ARRIVE
         changes = np.empty((len(rows), len(self.resources)))
         changes[come] = self.job_requests[self.job[rows[come]]]
-        sign = np.where(what[~come] == What.EVICT, 1.0, -1.0)
+        sign = np.where(what[~come] == EventKind.EVICT, 1.0, -1.0)
         changes[~come] = self.amounts(rows[~come]) * sign[:, None]
         return self._by_queue(rows, changes)
 
@@ -150,19 +150,19 @@ class Measures:
         owner, times = self.queue_of_job[self.job[rows]], self.time[rows]
         n = len(self.queues.names)
         columns = [
-            self.spans.means_by(owner, n, times, changes[:, i]) for i in range(changes.shape[1])
+            self.bins.means_by(owner, n, times, changes[:, i]) for i in range(changes.shape[1])
         ]
         return np.stack(columns, axis=1)
 
     @cached_property
     def utilisation(self) -> Matrix:
-        """Part of the cluster in use by resource (R, spans)."""
+        """Part of the cluster in use by resource (R, bins)."""
         whole = np.where(self.total > 0, self.total, np.inf)
         return np.asarray(self.allocated.sum(axis=0) / whole[:, None])
 
     @cached_property
     def queue_lengths(self) -> Matrix:
-        """Jobs that have not started by queue (Q, spans)."""
+        """Jobs that have not started by queue (Q, bins)."""
         runs = self.outcome.runs
         arrivals = np.array([run.spec.arrival for run in runs])
         starts = np.array([run.started for run in runs])
@@ -172,13 +172,13 @@ class Measures:
         owner = np.concatenate([self.queue_of_job, self.queue_of_job[began]])
         order = np.argsort(times, kind="stable")
         n = len(self.queues.names)
-        return self.spans.means_by(owner[order], n, times[order], changes[order])
+        return self.bins.means_by(owner[order], n, times[order], changes[order])
 
     @cached_property
     def due(self) -> Matrix:
         """What each queue deserves: stated, or else its part by weight of what is asked for.
 
-        By queue and resource (Q, R, spans).
+        By queue and resource (Q, R, bins).
         """
         facts, demand = self.queues, self.allocated + self.waiting
         out = np.zeros_like(demand)
@@ -186,7 +186,7 @@ class Measures:
             if facts.deserved[i].any():
                 out[:, i] = facts.deserved[i][:, None]
                 continue
-            for at in range(len(self.spans)):
+            for at in range(len(self.bins)):
                 out[:, i, at] = water_fill(
                     demand[:, i, at], facts.weight, facts.capability[i], float(self.total[i])
                 )
@@ -194,12 +194,12 @@ class Measures:
 
     @cached_property
     def fairness(self) -> Column:
-        """Jain's index over what queues get of their due (spans,); NaN where fewer than two ask."""
+        """Jain's index over what queues get of their due (bins,); NaN where fewer than two ask."""
         whole = self.total[self.shown][None, :, None]
         has = (self.allocated[:, self.shown] / whole).max(axis=1)
         asks = ((self.allocated + self.waiting)[:, self.shown] / whole).max(axis=1)
-        n, out = len(self.queues.names), np.full(len(self.spans), np.nan)
-        for at in range(len(self.spans)):
+        n, out = len(self.queues.names), np.full(len(self.bins), np.nan)
+        for at in range(len(self.bins)):
             asking = asks[:, at] > 1e-9
             if asking.sum() > 1:
                 due = water_fill(asks[:, at], self.queues.weight, np.full(n, np.inf), 1.0)[asking]
@@ -207,11 +207,11 @@ class Measures:
         return out
 
     def node_use(self, resource: int) -> Matrix:
-        """Part of each node in use of one resource (N, spans)."""
+        """Part of each node in use of one resource (N, bins)."""
         rows, sign = self._held
         nodes = self.outcome.snapshot.nodes
         changes = self.amounts(rows)[:, resource] * sign
-        used = self.spans.means_by(self.node[rows], nodes.n, self.time[rows], changes)
+        used = self.bins.means_by(self.node[rows], nodes.n, self.time[rows], changes)
         offered = nodes.allocatable[resource, : nodes.n]
         return np.asarray(used / np.where(offered > 0, offered, np.inf)[:, None])
 
@@ -221,7 +221,51 @@ class Measures:
         use = self.utilisation[self.shown].mean(axis=1)
         return self.shown[int(np.argmax(use))]
 
+    def run_periods(self, runs: Sequence[JobRun]) -> Iterator[tuple[JobRun, list[list[float]]]]:
+        """Yield, for some jobs, the times between which any of their pods ran."""
+        rows, sign = self._held
+        keep = np.isin(self.job[rows], [run.number for run in runs])
+        rows, sign = rows[keep], sign[keep]
+        for run in runs:
+            mine = self.job[rows] == run.number
+            times, level = self.time[rows[mine]], sign[mine].cumsum()
+            periods: list[list[float]] = []
+            since: float | None = None
+            for time, n in zip(times.tolist(), level.tolist(), strict=True):
+                if n > 0 and since is None:
+                    since = time
+                elif n <= 0 and since is not None:
+                    periods.append([since, time])
+                    since = None
+            if since is not None:
+                periods.append([since, self.end])
+            yield run, periods
+
     # In all
+
+    @cached_property
+    def ends(self) -> list[float]:
+        """When each job ended that did."""
+        return [run.ended for run in self.outcome.runs if not math.isnan(run.ended)]
+
+    @cached_property
+    def makespan(self) -> float:
+        """When the last job ended; 0 if none did."""
+        return max(self.ends, default=0.0)
+
+    @cached_property
+    def evictions(self) -> int:
+        """How many pods were evicted."""
+        return len(self.rows(EventKind.EVICT))
+
+    @cached_property
+    def mean_use(self) -> Column:
+        """Part of each resource in use, from the first arrival to the last end (R,)."""
+        rows, sign = self._held
+        left = np.maximum(self.makespan - self.time[rows], 0.0)
+        used = (self.amounts(rows) * (sign * left)[:, None]).sum(axis=0)
+        offered = self.total * self.makespan
+        return np.asarray(used / np.where(offered > 0, offered, np.inf))
 
     def waits(self, queue: str | None = None) -> Column:
         """Seconds from arrival to start of every job (of a queue) that started, sorted."""
@@ -234,44 +278,35 @@ class Measures:
 
     def summary(self) -> dict[str, Any]:
         """Sum up as plain data; nothing in it depends on how fast this machine is."""
-        runs, effort = self.outcome.runs, self.outcome.effort
-        ended = [run.ended for run in runs if not math.isnan(run.ended)]
-        makespan = max(ended, default=0.0)
+        runs, cost = self.outcome.runs, self.outcome.cost
         fair = self.fairness[~np.isnan(self.fairness)]
         return {
             "configuration": self.name,
             "jobs": len(runs),
             "pods": sum(run.kind.size for run in runs),
-            "finished": len(ended),
+            "finished": len(self.ends),
             "unfinished": [
                 {"job": run.key, "queue": run.spec.queue, "reason": run.reason}
                 for run in runs
                 if math.isnan(run.ended)
             ],
-            "makespan": _round(makespan),
-            "utilisation": self._mean_use(makespan),
+            "makespan": _round(self.makespan),
+            "utilisation": {
+                self.resources[i]: _round(float(self.mean_use[i]))
+                for i in self.shown
+                if self.makespan > 0
+            },
             "wait": spread(self.waits()),
             "queues": {name: self._queue_summary(name) for name in self.queues.names},
-            "evictions": int((self.what == What.EVICT).sum()),
+            "evictions": self.evictions,
             "lost": sum(run.tally[State.LOST] for run in runs),
             "fairness": {
                 "mean": _round(float(fair.mean())) if len(fair) else None,
                 "least": _round(float(fair.min())) if len(fair) else None,
             },
-            "cycles": effort.cycles,
-            "decisions": effort.decisions,
-            "events": effort.events,
-        }
-
-    def _mean_use(self, makespan: float) -> dict[str, float]:
-        """Give the part in use of each resource from the first arrival to the last end."""
-        rows, sign = self._held
-        left = np.maximum(makespan - self.time[rows], 0.0)
-        used = (self.amounts(rows) * (sign * left)[:, None]).sum(axis=0)
-        return {
-            self.resources[i]: _round(float(used[i] / (self.total[i] * makespan)))
-            for i in self.shown
-            if makespan > 0
+            "cycles": cost.cycles,
+            "decisions": cost.decisions,
+            "events": cost.events,
         }
 
     def _queue_summary(self, name: str) -> dict[str, Any]:
@@ -298,40 +333,18 @@ def spread(values: Column) -> dict[str, float | None]:
     }
 
 
-def timing(effort: Effort) -> dict[str, float]:
-    """Say what a simulation cost on this machine."""
-    seconds = max(effort.seconds, 1e-9)
+def timing(cost: SimulationCost) -> dict[str, float]:
+    """Return what a simulation cost on this machine."""
+    seconds = max(cost.seconds, 1e-9)
     return {
-        "seconds": round(effort.seconds, 3),
-        "deciding_seconds": round(effort.deciding_seconds, 3),
-        "events_per_second": round(effort.events / seconds, 1),
+        "seconds": round(cost.seconds, 3),
+        "deciding_seconds": round(cost.deciding_seconds, 3),
+        "events_per_second": round(cost.events / seconds, 1),
         "milliseconds_per_decision": round(
-            1000 * effort.deciding_seconds / max(effort.decisions, 1), 4
+            1000 * cost.deciding_seconds / max(cost.decisions, 1), 4
         ),
-        "milliseconds_per_cycle": round(1000 * effort.deciding_seconds / max(effort.cycles, 1), 4),
+        "milliseconds_per_cycle": round(1000 * cost.deciding_seconds / max(cost.cycles, 1), 4),
     }
-
-
-def stays(measures: Measures, runs: Sequence[JobRun]) -> Iterator[tuple[JobRun, list[list[float]]]]:
-    """Give, for some jobs, the times between which any of their pods ran."""
-    wanted = np.isin(measures.job, [run.number for run in runs])
-    rows, sign = measures._held  # noqa: SLF001
-    keep = wanted[rows]
-    rows, sign = rows[keep], sign[keep]
-    for run in runs:
-        mine = measures.job[rows] == run.number
-        times, level = measures.time[rows[mine]], sign[mine].cumsum()
-        spans: list[list[float]] = []
-        since: float | None = None
-        for time, n in zip(times.tolist(), level.tolist(), strict=True):
-            if n > 0 and since is None:
-                since = time
-            elif n <= 0 and since is not None:
-                spans.append([since, time])
-                since = None
-        if since is not None:
-            spans.append([since, measures.end])
-        yield run, spans
 
 
 def _round(value: float) -> float:

@@ -4,7 +4,6 @@ The same simulation writes the same bytes; what it cost on this machine has a fi
 """
 
 import csv
-import importlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from pumice.errors import InputError
-from pumice.sim.event_log import DECISIONS, NONE, What
-from pumice.sim.inputs import Setup
+from pumice.sim.event_log import DECISIONS, NONE, EventKind
+from pumice.sim.inputs import SimulationInput
 from pumice.sim.measure import Measures, timing
 
 DECISION_COLUMNS = ("seconds", "decision", "job", "pod", "queue", "node", "waited")
@@ -43,25 +42,25 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]
 
 def _write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     try:
-        arrow: Any = importlib.import_module("pyarrow")
-        parquet: Any = importlib.import_module("pyarrow.parquet")
+        import pyarrow as pa  # noqa: PLC0415  (an optional library)
+        from pyarrow import parquet  # noqa: PLC0415
     except ImportError:
         raise InputError(
             wanted="pyarrow to write Parquet", found="not installed", hint="leave --parquet out"
         ) from None
     lists = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
-    parquet.write_table(arrow.table(dict(zip(columns, lists, strict=True))), path)
+    parquet.write_table(pa.table(dict(zip(columns, lists, strict=True))), path)
 
 
 def decisions(measures: Measures) -> Iterable[tuple[Any, ...]]:
-    """Give every decision of the scheduler, in order."""
+    """Return every decision of the scheduler, in order."""
     runs, names = measures.outcome.runs, measures.outcome.snapshot.nodes.names
     rows = measures.rows(*DECISIONS)
     columns = (
         column[rows].tolist()
-        for column in (measures.time, measures.what, measures.job, measures.task, measures.node)
+        for column in (measures.time, measures.kind, measures.job, measures.task, measures.node)
     )
-    labels = {int(what): what.label for what in What}
+    labels = {int(what): what.label for what in EventKind}
     for time, what, job, task, node in zip(*columns, strict=True):
         run = runs[job]
         yield (
@@ -76,7 +75,7 @@ def decisions(measures: Measures) -> Iterable[tuple[Any, ...]]:
 
 
 def jobs(measures: Measures) -> Iterable[tuple[Any, ...]]:
-    """Give every job: when it came, started and ended."""
+    """Return every job: when it came, started and ended."""
     for run in measures.outcome.runs:
         spec = run.spec
         yield (
@@ -96,7 +95,7 @@ def jobs(measures: Measures) -> Iterable[tuple[Any, ...]]:
 
 
 def summary(
-    setup: Setup, measured: Sequence[Measures], options: Mapping[str, Any]
+    setup: SimulationInput, measured: Sequence[Measures], options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Sum up all configurations; with several, how each differs from the first."""
     workload = setup.workload
@@ -144,8 +143,8 @@ def _less(after: float | None, before: float | None) -> float | None:
 
 
 def timings(measured: Sequence[Measures]) -> dict[str, Any]:
-    """Say what each simulation cost on this machine."""
-    return {each.name: timing(each.outcome.effort) for each in measured}
+    """Return what each simulation cost on this machine."""
+    return {each.name: timing(each.outcome.cost) for each in measured}
 
 
 def write_json(path: Path, content: Any) -> Path:

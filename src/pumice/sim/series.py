@@ -14,13 +14,13 @@ Ints = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
-class Spans:
+class TimeBins:
     """Equal spans that cover a simulation."""
 
     edges: Column
 
     @classmethod
-    def over(cls, end: float, n: int) -> "Spans":
+    def over(cls, end: float, n: int) -> "TimeBins":
         """Divide the time from 0 to an end."""
         return cls(np.linspace(0.0, max(end, 1.0), n + 1))
 
@@ -33,13 +33,13 @@ class Spans:
         return float(self.edges[1] - self.edges[0])
 
     def means(self, times: Column, changes: Column) -> Column:
-        """Give the mean of what changes add up to in each span; times in rising order."""
+        """Return the mean of what changes add up to in each span; times in rising order."""
         if not len(times):
             return np.zeros(len(self))
         return np.diff(_integral(times, changes, self.edges)) / self.width
 
     def means_by(self, owner: Ints, n: int, times: Column, changes: Column) -> NDArray[np.float64]:
-        """Give the means of n owners at once (n, spans); the order of times is kept for each."""
+        """Return the means of n owners at once (n, spans); the order of times is kept for each."""
         out = np.zeros((n, len(self)))
         order = np.argsort(owner, kind="stable")
         bounds = np.searchsorted(owner[order], np.arange(n + 1))
@@ -79,6 +79,6 @@ def water_fill(demand: Column, weight: Column, limit: Column, whole: float) -> C
 
 
 def jain(shares: Column) -> float:
-    """Give Jain's index of fairness: 1 if all are equal, 1/n if one has everything."""
+    """Return Jain's index of fairness: 1 if all are equal, 1/n if one has everything."""
     squares = float((shares**2).sum())
     return 1.0 if squares == 0 else float(shares.sum()) ** 2 / (len(shares) * squares)

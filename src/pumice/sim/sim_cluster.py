@@ -12,7 +12,7 @@ from pumice.api.decisions import Decisions
 from pumice.api.objects import KubeObject, ObjectMeta, Pod, Queue, QueueSpec, QueueStatus
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
-from pumice.sim.job_run import Bound, JobRun, State, nominated, time_text
+from pumice.sim.job_run import BoundPods, JobRun, State, nominated, time_text
 
 _ROOT = "root"
 
@@ -23,13 +23,13 @@ class SimCluster:
     def __init__(self) -> None:
         self.snapshot = Snapshot()
         self.ingest = Ingest(self.snapshot)
-        self._bound = Bound()
+        self._bound = BoundPods()
         self._uids = itertools.count()
         self._owner: dict[str, tuple[JobRun, int]] = {}
         """Pods that the scheduler knows, by name."""
         self._runs: dict[str, JobRun] = {}
         """Jobs that the scheduler knows, by name."""
-        self._nominees: dict[str, str] = {}
+        self._nominated: dict[str, str] = {}
         """Waiting pods that were promised a node, with their job."""
 
     def load(self, cluster: Iterable[KubeObject], queues: Iterable[str]) -> None:
@@ -52,14 +52,14 @@ class SimCluster:
         """Find a job that the scheduler knows."""
         return self._runs.get(job)
 
-    def enter(self, run: JobRun) -> None:
+    def add_job(self, run: JobRun) -> None:
         """Show a job to the scheduler for the first time; its pods too, if they are made by now."""
-        self.show(run)
+        self.write_group(run)
         self._runs[run.key] = run
         run.in_tables = True
-        self.fill_up(run, run.spec.arrival)
+        self.create_missing_pods(run, run.spec.arrival)
 
-    def fill_up(self, run: JobRun, seconds: float) -> None:
+    def create_missing_pods(self, run: JobRun, seconds: float) -> None:
         """Make the pods that a job lacks, unless that has to wait until it is admitted."""
         if not run.missing:
             return
@@ -72,33 +72,33 @@ class SimCluster:
             self._owner[run.pod_key(number)] = (run, number)
         run.missing = []
 
-    def show(self, run: JobRun) -> None:
+    def write_group(self, run: JobRun) -> None:
         """Write the status of a job."""
         self.ingest.upsert(run.group())
 
-    def put_on(self, pod: str, node: str, seconds: float, marks: dict[str, str] | None) -> int:
+    def run_on(self, pod: str, node: str, seconds: float, marks: dict[str, str] | None) -> int:
         """Let a pod run on a node; gives the row of the node."""
         self.ingest.upsert(self._bound.running(self._pod(pod), node, seconds, marks))
-        self._nominees.pop(pod, None)
+        self._nominated.pop(pod, None)
         return self.snapshot.nodes.row_of[node]
 
-    def finish(self, run: JobRun, tasks: Iterable[int]) -> None:
+    def finish_pods(self, run: JobRun, tasks: Iterable[int]) -> None:
         """Let some pods of a job end well."""
         for task in tasks:
             self.ingest.upsert(self._bound.finished(self._pod(run.pod_key(task))))
-        self.show(run)
+        self.write_group(run)
 
-    def drop(self, run: JobRun, task: int) -> None:
+    def delete_pod(self, run: JobRun, task: int) -> None:
         """Forget a pod."""
         key = run.pod_key(task)
-        self._nominees.pop(key, None)
+        self._nominated.pop(key, None)
         if self._owner.pop(key, None) is not None:
             self.ingest.delete(self._pod(key))
 
-    def forget(self, run: JobRun) -> None:
+    def delete_job(self, run: JobRun) -> None:
         """Forget a job and all its pods."""
         for task in range(len(run.states)):
-            self.drop(run, task)
+            self.delete_pod(run, task)
         self.ingest.delete(run.group())
         self._runs.pop(run.key, None)
         run.in_tables = False
@@ -108,35 +108,35 @@ class SimCluster:
 
         Gives the new ones: job, pod and row of the node.
         """
-        for pod, job in list(self._nominees.items()):
+        for pod, job in list(self._nominated.items()):
             if job in decisions.unschedulable and pod not in decisions.pipelined:
-                self._break_promise(pod)
+                self._clear_nomination(pod)
         new = []
         for name, node in decisions.nominated.items():
             run, task = self._owner[name]
             known = self._pod(name)
             if run.states[task] == State.WAITING and known.status.nominated_node_name != node:
                 self.ingest.upsert(nominated(known, node))
-                self._nominees[name] = run.key
+                self._nominated[name] = run.key
                 new.append((run, task, self.snapshot.nodes.row_of[node]))
         return new
 
-    def promised(self) -> list[JobRun]:
+    def nominated_jobs(self) -> list[JobRun]:
         """List the jobs that were promised nodes."""
-        return [self._runs[job] for job in dict.fromkeys(self._nominees.values())]
+        return [self._runs[job] for job in dict.fromkeys(self._nominated.values())]
 
-    def break_promises(self, run: JobRun) -> None:
+    def clear_nominations(self, run: JobRun) -> None:
         """Take back the nodes promised to a job that no cycle looks at any more."""
-        for pod, job in list(self._nominees.items()):
+        for pod, job in list(self._nominated.items()):
             if job == run.key:
-                self._break_promise(pod)
+                self._clear_nomination(pod)
 
-    def _break_promise(self, pod: str) -> None:
+    def _clear_nomination(self, pod: str) -> None:
         self.ingest.upsert(nominated(self._pod(pod), ""))
-        del self._nominees[pod]
+        del self._nominated[pod]
 
     def _pod(self, key: str) -> Pod:
-        """Give a pod as the scheduler knows it."""
+        """Return a pod as the scheduler knows it."""
         tasks = self.snapshot.tasks
         pod = tasks.pods[tasks.row_of[key]]
         assert isinstance(pod, Pod)  # noqa: S101

@@ -22,14 +22,14 @@ import numpy as np
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.meta import KubeObject
-from pumice.api.objects import PodSpec
-from pumice.cache.requests import pod_request
-from pumice.core.resources import Column
 from pumice.errors import InputError, PumiceError, ServiceError
+from pumice.framework.plugin_loading import load_plugins
+from pumice.scheduler import Scheduler
 from pumice.sim.engine import Engine, Outcome
-from pumice.sim.event_log import What
 from pumice.sim.job_run import JobRun
-from pumice.sim.workload import JobSpec, Workload
+from pumice.sim.measure import Measures
+from pumice.sim.series import jain
+from pumice.sim.workload import Workload
 
 BUILT_IN = "built-in"
 """The name of the configuration that is used when none is given."""
@@ -39,7 +39,7 @@ DIED = "the process died during this run"
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class GridPoint:
     """One run of the grid; an empty configuration is the built-in one."""
 
     conf: str
@@ -68,24 +68,24 @@ class Figures:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class SweepRow:
     """A line of the table: a run and its figures, or its error."""
 
-    point: Point
+    point: GridPoint
     figures: Figures | None = None
     error: str = ""
     wall_seconds: float | None = None
     cpu_seconds: float | None = None
 
 
-Simulate = Callable[[Point], Figures]
+Simulate = Callable[[GridPoint], Figures]
 """Runs one point of the grid; must be picklable for several processes."""
 
-Indexed = tuple[int, Row]
+NumberedRow = tuple[int, SweepRow]
 """A row and its place in the grid."""
 
 
-Load = Callable[[Point], tuple[Workload, Iterable[KubeObject]]]
+Load = Callable[[GridPoint], tuple[Workload, Iterable[KubeObject]]]
 """Reads the jobs of a point and the cluster they run on; must be picklable like the run."""
 
 
@@ -94,8 +94,10 @@ class Simulation:
     """The run of a point: reads its files, lets the engine run to the end and measures."""
 
     load: Load
+    plugins: tuple[str, ...] = ()
+    """Files or modules of further plugins; loaded in the process that runs."""
 
-    def __call__(self, point: Point) -> Figures:
+    def __call__(self, point: GridPoint) -> Figures:
         """Simulate one point.
 
         Raises:
@@ -103,7 +105,8 @@ class Simulation:
         """
         conf = parse_conf(_text(point.conf), source=point.conf) if point.conf else _built_in()
         workload, cluster = self.load(point)
-        return measure(Engine(workload, cluster, conf, seed=point.seed).run())
+        scheduler = Scheduler(conf, seed=point.seed, plugins=load_plugins(self.plugins))
+        return measure(Engine(workload, cluster, conf, scheduler=scheduler).run())
 
 
 def _built_in() -> SchedulerConf:
@@ -125,17 +128,17 @@ def grid(
     nodes: str = "",
     trace_format: str = "",
     limit: int | None = None,
-) -> list[Point]:
+) -> list[GridPoint]:
     """List all runs: by configuration, then trace, then seed; what is named twice runs once."""
     return [
-        Point(conf, trace, seed, nodes, trace_format, limit)
+        GridPoint(conf, trace, seed, nodes, trace_format, limit)
         for conf in dict.fromkeys(confs or ("",))
         for trace in dict.fromkeys(traces)
         for seed in dict.fromkeys(seeds or (0,))
     ]
 
 
-def run_point(point: Point, simulate: Simulate) -> Row:
+def run_point(point: GridPoint, simulate: Simulate) -> SweepRow:
     """Run one point; whatever goes wrong becomes its row."""
     wall, cpu = perf_counter(), process_time()
     figures, error = None, ""
@@ -145,7 +148,7 @@ def run_point(point: Point, simulate: Simulate) -> Row:
         error = str(problem)
     except Exception as problem:  # noqa: BLE001  (a crash is the result of this run alone)
         error = _crash(problem)
-    return Row(
+    return SweepRow(
         point=point,
         figures=figures,
         error=error,
@@ -161,9 +164,9 @@ def _crash(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{place}"
 
 
-def sweep_here(
-    points: Sequence[Point], simulate: Simulate, *, jobs: int | None = None
-) -> Iterator[Indexed]:
+def sweep_local(
+    points: Sequence[GridPoint], simulate: Simulate, *, jobs: int | None = None
+) -> Iterator[NumberedRow]:
     """Run a grid in processes of this machine and yield rows as they come.
 
     Args:
@@ -198,22 +201,22 @@ def _pool(workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
 
 
-def _row_of(future: "Future[Row]") -> Row | None:
+def _row_of(future: "Future[SweepRow]") -> SweepRow | None:
     try:
         return future.result()
     except BrokenProcessPool:
         return None
 
 
-def _run_alone(point: Point, simulate: Simulate) -> Row:
+def _run_alone(point: GridPoint, simulate: Simulate) -> SweepRow:
     with _pool(1) as pool:
         row = _row_of(pool.submit(run_point, point, simulate))
-    return Row(point=point, error=DIED) if row is None else row
+    return SweepRow(point=point, error=DIED) if row is None else row
 
 
 def sweep_dask(
-    points: Sequence[Point], simulate: Simulate, address: str, *, patience: float = 10.0
-) -> Iterator[Indexed]:
+    points: Sequence[GridPoint], simulate: Simulate, address: str, *, patience: float = 10.0
+) -> Iterator[NumberedRow]:
     """Run a grid on the workers of a Dask cluster and yield rows as they come.
 
     Args:
@@ -243,75 +246,53 @@ def sweep_dask(
             yield number, _dask_row(points[number], future)
 
 
-def _dask_row(point: Point, future: Any) -> Row:
+def _dask_row(point: GridPoint, future: Any) -> SweepRow:
     """Take the row of a Dask task; one whose worker died has none."""
     if future.status == "finished":
         row = future.result()
-        return row if isinstance(row, Row) else Row(point=point, error=f"no row: {row!r}")
+        return row if isinstance(row, SweepRow) else SweepRow(point=point, error=f"no row: {row!r}")
     error = future.exception() if future.status == "error" else None
-    return Row(point=point, error=_crash(error) if error else f"the run was {future.status}")
+    return SweepRow(point=point, error=_crash(error) if error else f"the run was {future.status}")
 
 
-def gather(rows: Iterator[Indexed], told: Callable[[Row], None] | None = None) -> list[Row]:
-    """Collect rows and put them in the order of the grid; ``told`` hears of each as it comes."""
-    found: dict[int, Row] = {}
+def gather(
+    rows: Iterator[NumberedRow], on_row: Callable[[SweepRow], None] | None = None
+) -> list[SweepRow]:
+    """Collect rows and put them in the order of the grid; ``on_row`` receives each as it comes."""
+    found: dict[int, SweepRow] = {}
     for number, row in rows:
         found[number] = row
-        if told is not None:
-            told(row)
+        if on_row is not None:
+            on_row(row)
     return [found[number] for number in sorted(found)]
 
 
 def measure(outcome: Outcome) -> Figures:
     """Work the figures of a row out of a finished simulation."""
-    runs = outcome.runs
-    ended = [run.ended for run in runs if not math.isnan(run.ended)]
-    waits = [run.started - run.spec.arrival for run in runs if not math.isnan(run.started)]
-    p50, p90, p99 = np.percentile(waits, (50, 90, 99)).tolist() if waits else (None, None, None)
-    makespan = max(ended, default=None)
+    measures = Measures("", outcome)
+    waits, names = measures.waits(), measures.resources
+    p50, p90, p99 = (
+        np.percentile(waits, (50, 90, 99)).tolist() if len(waits) else (None, None, None)
+    )
     return Figures(
-        jobs=len(runs),
-        finished=len(ended),
-        makespan=makespan,
+        jobs=len(outcome.runs),
+        finished=len(measures.ends),
+        makespan=measures.makespan if measures.ends else None,
         wait_p50=p50,
         wait_p90=p90,
         wait_p99=p99,
-        utilisation=_utilisation(outcome, makespan) if makespan else {},
-        evictions=int((outcome.log.what == What.EVICT).sum()),
-        fairness=_fairness(runs),
+        utilisation={
+            name: float(measures.mean_use[i])
+            for i, name in enumerate(names)
+            if measures.ends and measures.total[i] > 0
+        },
+        evictions=measures.evictions,
+        fairness=_fairness(outcome.runs),
     )
 
 
-def _utilisation(outcome: Outcome, makespan: float) -> dict[str, float]:
-    """Add up request x seconds of every stay on a node, by resource."""
-    snapshot, log = outcome.snapshot, outcome.log
-    used = np.zeros(len(snapshot.resources))
-    since: dict[tuple[int, int], float] = {}
-    requests: dict[int, Column] = {}
-    columns = (each.tolist() for each in (log.time, log.what, log.job, log.task))
-    for time, what, job, task in zip(*columns, strict=True):
-        if what == What.BIND:
-            since[job, task] = time
-        elif what in (What.FINISH, What.EVICT):
-            spec = _spec(outcome.runs[job].spec, task)
-            if id(spec) not in requests:
-                requests[id(spec)] = pod_request(spec, snapshot.resources)
-            used += requests[id(spec)] * (time - since.pop((job, task)))
-    offered = snapshot.total() * makespan
-    names = snapshot.resources.names
-    return {name: float(used[i] / offered[i]) for i, name in enumerate(names) if offered[i] > 0}
-
-
-def _spec(job: JobSpec, task: int) -> PodSpec:
-    for each in job.tasks:
-        if task < each.count:
-            return each.spec
-        task -= each.count
-    raise IndexError(task)
-
-
 def _fairness(runs: Sequence[JobRun]) -> float | None:
-    """Give Jain's index over the mean slowdowns of the queues: 1 if all are slowed down alike."""
+    """Return Jain's index over the mean slowdowns of the queues: 1 if all are slowed down alike."""
     slow: dict[str, list[float]] = {}
     for run in runs:
         if not math.isnan(run.started):
@@ -319,8 +300,7 @@ def _fairness(runs: Sequence[JobRun]) -> float | None:
             slow.setdefault(run.spec.queue, []).append(
                 (run.started - run.spec.arrival + length) / length
             )
-    means = np.array([np.mean(each) for each in slow.values()])
-    return float(means.sum() ** 2 / (len(means) * (means**2).sum())) if len(means) else None
+    return jain(np.array([np.mean(each) for each in slow.values()])) if slow else None
 
 
 _FIGURES = (
@@ -329,8 +309,8 @@ _FIGURES = (
 )
 
 
-def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Give the rows as plain data."""
+def records(rows: Sequence[SweepRow]) -> list[dict[str, Any]]:
+    """Return the rows as plain data."""
     found = []
     for row in rows:
         figures = {} if row.figures is None else asdict(row.figures)
@@ -348,7 +328,7 @@ def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return found
 
 
-def write_summary(rows: Sequence[Row], folder: Path) -> tuple[Path, Path]:
+def write_summary(rows: Sequence[SweepRow], folder: Path) -> tuple[Path, Path]:
     """Write summary.csv and summary.json; in the first each resource has a column of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     plain = records(rows)
@@ -374,4 +354,4 @@ def _flat(record: Mapping[str, Any], resources: Sequence[str]) -> dict[str, Any]
     return flat
 
 
-_NOTHING = Row(point=Point("", "", 0))
+_NOTHING = SweepRow(point=GridPoint("", "", 0))

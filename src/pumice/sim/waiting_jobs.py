@@ -10,10 +10,12 @@ from pumice.api.objects import ObjectMeta, PodGroup, PodGroupSpec, PodGroupStatu
 from pumice.cache.ingest import Ingest
 from pumice.core.resources import Column
 from pumice.core.tables import PENDING
-from pumice.sim.bounds import ALL, Bounds, Rules
+from pumice.sim.bounds import UNBOUNDED, Bounds
 from pumice.sim.job_classes import JobClass, JobClasses
 from pumice.sim.job_run import JobRun
+from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sim_cluster import SimCluster
+from pumice.sim.waiting_lines import Line, WaitingClass
 
 NAMESPACE = "pumice-sim"
 
@@ -58,133 +60,147 @@ class Placeholder:
         return group.spec.queue  # type: ignore[attr-defined]
 
 
-class WaitingRoom:
+class WaitingJobs:
     """All jobs that wait, by class; before a cycle it calls those in that might get something."""
 
-    def __init__(self, stage: SimCluster, rules: Rules) -> None:
-        self._stage = stage
-        self._ingest = stage.ingest
-        self._snapshot = stage.snapshot
-        self._rules = rules
-        self.book = JobClasses(self._snapshot, self._park)
-        self._waiting: dict[int, JobClass] = {}
-        """Classes with jobs that wait, by identity, in the order in which they came up."""
-        self._partial: set[JobRun] = set()
+    def __init__(self, cluster: SimCluster, shortcuts: Shortcuts) -> None:
+        self._cluster = cluster
+        self._ingest = cluster.ingest
+        self._snapshot = cluster.snapshot
+        self._shortcuts = shortcuts
+        self.job_classes = JobClasses(self._snapshot)
+        self._waiting: dict[JobClass, WaitingClass] = {}
+        """Classes with jobs that wait, in the order in which they came up."""
+        self._line_of: dict[JobRun, Line] = {}
+        """Where each job waits that is known to the scheduler and has not started."""
+        self._partly_running: set[JobRun] = set()
         """Jobs that have started and still have pods without a node."""
-        self._stand_ins: dict[str, Placeholder] = {}
+        self._placeholders: dict[str, Placeholder] = {}
         self._bounds: Bounds | None = None
-        self._grown: set[int] = set()
+        self._with_new_jobs: set[JobClass] = set()
         """Classes with jobs that no cycle has looked at."""
-        self.has_gained = True
+        self.has_freed_room = True
         """Whether something was given back since the last cycle: only then may a job that was
         refused be luckier."""
 
     def __len__(self) -> int:
-        lines = ((kind.fresh, kind.entered.runs, kind.admitted.runs) for kind in self.classes())
-        return len(self._partial) + sum(len(line) for three in lines for line in three)
+        return len(self._partly_running) + sum(len(waiting) for waiting in self._waiting.values())
 
     def __bool__(self) -> bool:
-        return bool(self._partial) or any(kind.is_waiting for kind in self._waiting.values())
-
-    def classes(self) -> list[JobClass]:
-        """List the classes with jobs that wait."""
-        return list(self._waiting.values())
+        return bool(self._partly_running) or any(self._waiting.values())
 
     def runs(self) -> list[JobRun]:
         """List the jobs that wait."""
-        found = list(self._partial)
-        for kind in self.classes():
-            found += [*kind.fresh, *kind.entered.runs, *kind.admitted.runs]
-        return sorted(found)
+        found = [run for waiting in self._waiting.values() for run in waiting]
+        return sorted([*self._partly_running, *found])
 
     def add(self, run: JobRun) -> None:
         """Let a new job wait."""
         kind = run.kind
-        self._waiting[id(kind)] = kind
-        self._grown.add(id(kind))
-        kind.hide(run)
-        self._stand_in(kind.queue).count(1, kind.asked_early, None)
+        self._with_new_jobs.add(kind)
+        self._waiting_class(kind).hide(run)
+        self._placeholder(kind.queue).count(1, kind.asked_early, None)
 
     def put_back(self, run: JobRun) -> None:
         """Let a job wait that lost pods: in line with those of its phase, or at hand if it runs."""
-        if run.line is not None:
-            run.line.remove(run)
+        self.step_out(run)
         if run.running or run.phase not in ("Pending", "Inqueue"):
-            self._partial.add(run)  # room for one pod is enough
+            self._partly_running.add(run)  # room for one pod is enough
             return
-        self._partial.discard(run)
-        self._waiting[id(run.kind)] = run.kind
+        self._partly_running.discard(run)
         if run.kind.late_pods:
-            self._grown.add(id(run.kind))  # no cycle has looked at the pods it just got
-        (run.kind.admitted if run.phase == "Inqueue" else run.kind.entered).add(run)
+            self._with_new_jobs.add(run.kind)  # no cycle has looked at the pods it just got
+        waiting = self._waiting_class(run.kind)
+        self._line_up(run, waiting.admitted if run.phase == "Inqueue" else waiting.entered)
 
     def leave(self, run: JobRun) -> None:
         """Let a job go that waits no more."""
-        self._partial.discard(run)
-        if run.line is not None:
-            run.line.remove(run)
+        self._partly_running.discard(run)
+        self.step_out(run)
+
+    def step_out(self, run: JobRun) -> None:
+        """Take a job out of the line it waits in, if any; it takes part from now on."""
+        line = self._line_of.pop(run, None)
+        if line is not None:
+            line.remove(run)
 
     @property
     def is_settled(self) -> bool:
         """Whether another cycle would find nothing to do: nobody waits who might be luckier."""
-        steady = self._rules.settles and not self._grown
-        return steady and all(kind.is_steady for kind in self._waiting.values())
+        steady = self._shortcuts.refusals_last and not self._with_new_jobs
+        return steady and all(kind.is_steady for kind in self._waiting)
 
     def prepare(self) -> bool:
-        """Choose who takes part in the next cycle; say whether there is anybody."""
-        anybody = bool(self._partial)
+        """Choose who takes part in the next cycle; return whether there is anybody."""
+        anybody = bool(self._partly_running)
         if self._waiting:
-            if self._bounds is not None:
-                self._bounds.refresh()
-            elif not self._rules.shows_all:
-                self._bounds = Bounds(self._snapshot, self.book, self._rules)
-            # proportion: what a queue deserves follows from what all queues ask for
-            anew = self.has_gained or self._rules.quota == "proportion"
-            for kind in self.classes():
-                if not kind.is_waiting:
-                    del self._waiting[id(kind)]
-                elif anew or not kind.is_steady or id(kind) in self._grown:
-                    self._choose(kind, self._bounds)
-                    anybody |= kind.admitted.shown > 0 or kind.entered.shown > 0
+            bounds = self._fresh_bounds()
+            anew = self.has_freed_room or (bounds is not None and bounds.follow_demand)
+            for kind, waiting in list(self._waiting.items()):
+                if not waiting:
+                    del self._waiting[kind]
+                elif anew or not kind.is_steady or kind in self._with_new_jobs:
+                    self._choose(waiting, bounds)
+                    anybody |= waiting.admitted.shown > 0 or waiting.entered.shown > 0
                 else:
-                    kind.admitted.show(0)
-                    kind.entered.show(0)
-        for run in self._stage.promised():
-            if run.line is not None and not run.line.shows(run):
-                self._stage.break_promises(run)
-        self._grown.clear()
-        self.has_gained = not self._rules.settles
+                    waiting.admitted.show(0)
+                    waiting.entered.show(0)
+        for run in self._cluster.nominated_jobs():
+            line = self._line_of.get(run)
+            if line is not None and not line.shows(run):
+                self._cluster.clear_nominations(run)
+        self._with_new_jobs.clear()
+        self.has_freed_room = not self._shortcuts.refusals_last
         return anybody
 
     def show_all(self) -> None:
         """Let every job that waits take part."""
-        for kind in self.classes():
-            self._choose(kind, None)
+        for waiting in self._waiting.values():
+            self._choose(waiting, None)
 
-    def _choose(self, kind: JobClass, bounds: Bounds | None) -> None:
+    def _fresh_bounds(self) -> Bounds | None:
+        """Return the bounds of this moment, None if every job has to take part."""
+        if self._bounds is not None:
+            self._bounds.refresh()
+        elif self._shortcuts.leave_jobs_out:
+            self._bounds = Bounds(self._snapshot, self.job_classes, self._shortcuts)
+        return self._bounds
+
+    def _choose(self, waiting: WaitingClass, bounds: Bounds | None) -> None:
         """Show of one class as many as could start, and as many as could be admitted."""
-        if kind.admitted.runs:
-            kind.admitted.show(ALL if bounds is None else bounds.startable(kind))
-        if not kind.entered.runs and not kind.fresh:
+        kind = waiting.kind
+        if waiting.admitted.runs:
+            waiting.admitted.show(UNBOUNDED if bounds is None else bounds.startable(kind))
+        if not waiting.entered.runs and not waiting.fresh:
             return
-        n = ALL if bounds is None else bounds.admissible(kind)
-        while kind.fresh and len(kind.entered.runs) < n:
-            run = kind.fresh.pop()
-            self._stand_in(kind.queue).count(-1, kind.asked_early, None)
-            self._stage.enter(run)
-            kind.entered.add(run)
-        kind.entered.show(n)
+        n = UNBOUNDED if bounds is None else bounds.admissible(kind)
+        while waiting.fresh and len(waiting.entered.runs) < n:
+            run = waiting.fresh.pop()
+            self._placeholder(kind.queue).count(-1, kind.asked_early, None)
+            self._cluster.add_job(run)
+            self._line_up(run, waiting.entered)
+        waiting.entered.show(n)
 
-    def _park(self, run: JobRun, aside: bool) -> None:  # noqa: FBT001
-        """Set a job aside, or call it back; what it reserved is stood in for."""
+    def _line_up(self, run: JobRun, line: Line) -> None:
+        line.add(run)
+        self._line_of[run] = line
+
+    def _set_aside(self, run: JobRun, aside: bool) -> None:  # noqa: FBT001
+        """Set a job aside, or call it back; a placeholder holds what it has reserved."""
         if not run.in_tables:
             return
         self._ingest.set_aside(run.key, aside=aside)
         reserved = run.kind.reserve if run.phase == "Inqueue" else None
-        self._stand_in(run.kind.queue).count(1 if aside else -1, None, reserved)
+        self._placeholder(run.kind.queue).count(1 if aside else -1, None, reserved)
 
-    def _stand_in(self, queue: str) -> Placeholder:
-        known = self._stand_ins.get(queue)
+    def _waiting_class(self, kind: JobClass) -> WaitingClass:
+        known = self._waiting.get(kind)
         if known is None:
-            known = self._stand_ins[queue] = Placeholder(self._ingest, queue)
+            known = self._waiting[kind] = WaitingClass(kind, self._set_aside)
+        return known
+
+    def _placeholder(self, queue: str) -> Placeholder:
+        known = self._placeholders.get(queue)
+        if known is None:
+            known = self._placeholders[queue] = Placeholder(self._ingest, queue)
         return known

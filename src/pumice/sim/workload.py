@@ -110,11 +110,11 @@ def in_order(jobs: Iterable[JobSpec]) -> tuple[JobSpec, ...]:
         ordered = [replace(job, arrival=job.arrival - start) for job in ordered]
     taken = {job.key for job in ordered}
     if len(taken) < len(ordered):
-        ordered = _told_apart(ordered, taken)
+        ordered = _with_unique_names(ordered, taken)
     return tuple(ordered)
 
 
-def _told_apart(jobs: Iterable[JobSpec], taken: set[str]) -> list[JobSpec]:
+def _with_unique_names(jobs: Iterable[JobSpec], taken: set[str]) -> list[JobSpec]:
     seen: set[str] = set()
     found = []
     for job in jobs:
@@ -127,14 +127,14 @@ def _told_apart(jobs: Iterable[JobSpec], taken: set[str]) -> list[JobSpec]:
     return found
 
 
-class SpecBook:
+class PodSpecs:
     """One pod specification for each distinct request, so that equal pods share one object."""
 
     def __init__(self) -> None:
         self._specs: dict[tuple[object, ...], PodSpec] = {}
 
     def spec(self, requests: Mapping[str, str], **more: object) -> PodSpec:
-        """Give the specification of a pod of one container."""
+        """Return the specification of a pod of one container."""
         key = (*sorted(requests.items()), *sorted((name, repr(x)) for name, x in more.items()))
         known = self._specs.get(key)
         if known is None:

@@ -3,7 +3,6 @@
 Used by the runner and the comparison. Manifests are never changed in place.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.kinds import Manifest
+from pumice.api.patterns import occurs_in
 
 
 def key_of(manifest: Mapping[str, Any]) -> str:
@@ -117,7 +117,7 @@ def _selects(selector: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
     if "exactMatch" in selector:
         return bool(selector["exactMatch"].get("name") == name)
     if "regexMatch" in selector:
-        return re.search(selector["regexMatch"].get("pattern", ""), name) is not None
+        return occurs_in(name, selector["regexMatch"].get("pattern", ""))
     wanted = (selector.get("labelMatch") or {}).get("matchLabels") or {}
     labels = node["metadata"].get("labels") or {}
     return bool(wanted) and all(labels.get(key) == value for key, value in wanted.items())

@@ -21,6 +21,7 @@ def node(
     memory: Quantity = "8Gi",
     pods: int = 110,
     labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
     taints: Iterable[Mapping[str, str]] = (),
     unschedulable: bool = False,
     resources: Mapping[str, Quantity] | None = None,
@@ -31,7 +32,10 @@ def node(
     spec = _present(taints=[dict(taint) for taint in taints], unschedulable=unschedulable)
     status = {"allocatable": allocatable, "capacity": dict(allocatable)}
     metadata = _metadata(
-        name, labels={"kubernetes.io/hostname": name, **(labels or {})}, created=created
+        name,
+        labels={"kubernetes.io/hostname": name, **(labels or {})},
+        annotations=annotations,
+        created=created,
     )
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec} | {
         "status": status
@@ -142,6 +146,7 @@ def queue(
     capability: Mapping[str, Quantity] | None = None,
     deserved: Mapping[str, Quantity] | None = None,
     guarantee: Mapping[str, Quantity] | None = None,
+    labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
     created: str | None = None,
     spec: Mapping[str, Any] | None = None,
@@ -161,7 +166,7 @@ def queue(
     return {
         "apiVersion": _VOLCANO,
         "kind": "Queue",
-        "metadata": _metadata(name, annotations=annotations, created=created),
+        "metadata": _metadata(name, labels=labels, annotations=annotations, created=created),
         "spec": {**built, **(spec or {})},
         "status": _present(state=state),
     }

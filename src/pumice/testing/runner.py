@@ -72,11 +72,14 @@ class CaseResult:
     seconds: float = 0.0
 
 
-def default_scheduler(conf: SchedulerConf, seed: int) -> CycleScheduler:
-    """Make Pumice's own scheduler."""
+def default_scheduler(
+    conf: SchedulerConf, seed: int, *, plugins: Sequence[str] = ()
+) -> CycleScheduler:
+    """Make Pumice's own scheduler; ``plugins`` are files or modules as for ``--plugin``."""
+    from pumice.framework.plugin_loading import load_plugins  # noqa: PLC0415
     from pumice.scheduler import Scheduler  # noqa: PLC0415  (the deciding core loads NumPy)
 
-    return Scheduler(conf, seed=seed)
+    return Scheduler(conf, seed=seed, plugins=load_plugins(plugins))
 
 
 def find_scenarios(paths: Iterable[Path], substring: str = "") -> list[ScenarioFile]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
 from pumice.api.kinds import BUILT_IN, Kind, Manifest
+from pumice.api.schema.build import Node, schema_of
+from pumice.api.schema.grammar import fields_of
 from pumice.webhooks.fields import FieldError, aggregate, quoted
 from pumice.webhooks.json_patch import PatchError, applied
 from pumice.webhooks.metadata import (
@@ -22,11 +24,9 @@ from pumice.webhooks.pods.defaults import filled_pod
 from pumice.webhooks.pods.template import check_pod
 from pumice.webhooks.registry import SERVICES, SKIPPED_NAMESPACES, Service
 from pumice.webhooks.review import Answer, Existing, Operation, Options, Patch, Request
-from pumice.webhooks.schema.build import Node, schema_of
 from pumice.webhooks.schema.defaults import fill_in, without_nulls, without_unknown
 from pumice.webhooks.schema.validate import check
 from pumice.webhooks.types.decoding import DecodeError, decode
-from pumice.webhooks.types.grammar import fields_of
 
 Source = Literal["", "builtin", "crd-schema", "webhook"]
 KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in BUILT_IN}
@@ -260,7 +260,7 @@ class _Way:
             namespace=namespace,
             name=given["metadata"].get("name", ""),
         )
-        answer = service.rule(request, self.world, self.options)
+        answer = service.answer(request, self.world, self.options)
         self.verdict.calls.append(Call(service, answer))
         self.verdict.webhook = service.path
         if answer.message:

@@ -51,7 +51,7 @@ def _answer(
         name=told["name"],
     )
     try:
-        return service.rule(asked, existing, options)
+        return service.answer(asked, existing, options)
     except RecursionError:
         return Answer(message="exceeded max depth")
 

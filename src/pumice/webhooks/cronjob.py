@@ -15,9 +15,8 @@ from pumice.webhooks.review import (
     Options,
     Request,
     denied,
-    unreadable,
 )
-from pumice.webhooks.types.decoding import DecodeError, decode
+from pumice.webhooks.types.decoding import decode
 
 KIND: Final = "batch.CronJob"
 _LONGEST: Final = 52
@@ -27,10 +26,7 @@ _PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 def validate_cronjob(request: Request, existing: Existing, options: Options) -> Answer:
     """Check a new or a changed CronJob."""
     del existing, options
-    try:
-        cron = decode(request.object, KIND)
-    except DecodeError as error:
-        return unreadable(error)
+    cron = decode(request.object, KIND)
     if request.operation not in ("CREATE", "UPDATE"):
         return denied([Finding("expect operation to be 'CREATE' or 'UPDATE'")])
     spec = cron["spec"]

@@ -8,14 +8,13 @@ from collections.abc import Iterable
 from typing import Final, cast
 
 from pumice.api.kinds import Manifest, kind_of
+from pumice.api.schema.build import CHECKED_KINDS
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import DeniedError, RejectedError
 from pumice.webhooks.admission_chain import Chain
-from pumice.webhooks.job import mutate_job
 from pumice.webhooks.json_patch import applied
 from pumice.webhooks.registry import CHART_PATHS, SERVICES
 from pumice.webhooks.review import Operation, Options, Request
-from pumice.webhooks.schema.build import ROOTS
 
 _JOB: Final = "Job.batch.volcano.sh"
 _QUEUE: Final = "Queue.scheduling.volcano.sh"
@@ -34,7 +33,7 @@ class EmbeddedAdmission:
         listed = tuple(paths)
         self._world, self._options = _World(cluster), options or Options()
         self._chain = Chain(self._world, self._options, listed)
-        self._kinds = frozenset({*ROOTS, *(SERVICES[path].kind for path in listed)})
+        self._kinds = frozenset({*CHECKED_KINDS, *(SERVICES[path].kind for path in listed)})
 
     def __call__(self, operation: str, manifest: Manifest, old: Manifest | None) -> Manifest:
         """Give the object to store.
@@ -65,7 +64,7 @@ class EmbeddedAdmission:
         second time, because it seems to take them back.
         """
         request = Request(operation="CREATE", object=job)
-        patch = mutate_job(request, self._world, self._options).patch
+        patch = SERVICES["/jobs/mutate"].answer(request, self._world, self._options).patch
         filled: Manifest = applied(job, patch) if patch else job
         return filled
 

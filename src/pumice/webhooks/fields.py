@@ -179,6 +179,7 @@ def wanted_of(error: FieldError) -> str:
     detail = error.detail
     for start in (f"{error.field} in body ", "should be ", "must be ", "should "):
         detail = detail.removeprefix(start)
+    detail = "a list" if detail == 'of type array: "null"' else detail
     match error.fault:
         case "Required value":
             return f"a value ({detail})" if detail else "a value"

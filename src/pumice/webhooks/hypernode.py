@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from pumice.api.patterns import PatternError, check_pattern
 from pumice.webhooks.fields import FieldError, aggregate
 from pumice.webhooks.review import (
     Answer,
@@ -11,10 +12,8 @@ from pumice.webhooks.review import (
     Request,
     denied,
     of_field,
-    unreadable,
 )
-from pumice.webhooks.types.decoding import DecodeError, decode
-from pumice.webhooks.types.go_regexp import GoRegexpError, check_regexp
+from pumice.webhooks.types.decoding import decode
 
 KIND: Final = "topology.HyperNode"
 _MEMBERS: Final = "[].spec.members"
@@ -23,10 +22,7 @@ _MEMBERS: Final = "[].spec.members"
 def validate_hypernode(request: Request, existing: Existing, options: Options) -> Answer:
     """Check a new or a changed HyperNode."""
     del existing, options
-    try:
-        node = decode(request.object, KIND)
-    except DecodeError as error:
-        return unreadable(error)
+    node = decode(request.object, KIND)
     if request.operation not in ("CREATE", "UPDATE"):
         return Answer()
     errors = list(_check(node["spec"].get("members") or []))
@@ -42,8 +38,8 @@ def _check(members: list[dict[str, Any]]) -> Iterator[FieldError]:
     for index, member in enumerate(members):
         pattern = (member["selector"].get("regexMatch") or {}).get("pattern", "")
         try:
-            check_regexp(pattern)
-        except GoRegexpError as error:
+            check_pattern(pattern)
+        except PatternError as error:
             text = f"member regexMatch pattern is invalid: {error}"
             path = ("spec", "members", index, "selector", "regexMatch", "pattern")
             shown = f"{_MEMBERS}.selector.regexMatch.pattern"

@@ -12,10 +12,9 @@ from pumice.webhooks.review import (
     Patch,
     Request,
     denied,
-    unreadable,
     wrap32,
 )
-from pumice.webhooks.types.decoding import DecodeError, decode
+from pumice.webhooks.types.decoding import decode
 from pumice.webhooks.types.equality import same
 
 KIND: Final = "batch.Job"
@@ -30,10 +29,7 @@ _FIXED: Final = (
 def mutate_job(request: Request, existing: Existing, options: Options) -> Answer:
     """Fill in what a new job does not say."""
     del existing
-    try:
-        job = decode(request.object, KIND)
-    except DecodeError as error:
-        return unreadable(error)
+    job = decode(request.object, KIND)
     if request.operation != "CREATE":
         return denied([Finding("expect operation to be 'CREATE' ")])
     # An empty mapping of plugins is one, which the decoded job does not show.
@@ -97,16 +93,13 @@ def _with_needed(plugins: dict[str, Any]) -> dict[str, Any]:
 def validate_job(request: Request, existing: Existing, options: Options) -> Answer:
     """Check a new or a changed job."""
     del options
-    try:
-        job = decode(request.object, KIND)
-        if request.operation == "CREATE":
-            return denied(check_new_job(job, existing))
-        if request.operation != "UPDATE":
-            return denied([Finding("expect operation to be 'CREATE' or 'UPDATE'")])
-        found = _check_update(decode(request.old, KIND)["spec"], job)
-        return denied(found, found[0].text if found else "")
-    except DecodeError as error:
-        return unreadable(error)
+    job = decode(request.object, KIND)
+    if request.operation == "CREATE":
+        return denied(check_new_job(job, existing))
+    if request.operation != "UPDATE":
+        return denied([Finding("expect operation to be 'CREATE' or 'UPDATE'")])
+    found = _check_update(decode(request.old, KIND)["spec"], job)
+    return denied(found, found[0].text if found else "")
 
 
 def _check_update(old: dict[str, Any], job: dict[str, Any]) -> list[Finding]:

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from pumice.api.quantity import Amount, amounts
+from pumice.controllers.job.plugins import JOB_PLUGINS
 from pumice.webhooks.fields import quoted
 from pumice.webhooks.names import dns_subdomain, qualified_name
 from pumice.webhooks.pods.template import check_template
 from pumice.webhooks.review import Existing, Finding, of_field, wrap32
-from pumice.webhooks.types.quantities import Amount, amounts
 
 Path = tuple[str | int, ...]
-PLUGINS: Final = ("env", "hcclrank", "mpi", "pytorch", "ray", "ssh", "svc", "tensorflow")
 _EVENTS: Final = (
     "*", "JobUpdated", "PodEvicted", "PodFailed", "PodPending", "TaskCompleted", "TaskFailed",
     "Unknown",
@@ -297,9 +297,9 @@ def _is_go_number(text: str) -> bool:
 
 def _plugins(plugins: Mapping[str, Any]) -> Iterator[Finding]:
     for name in sorted(plugins):
-        if name not in PLUGINS:
+        if name not in JOB_PLUGINS:
             text = f" unable to find job plugin: {name};"
-            wanted = f"one of {', '.join(PLUGINS)}"
+            wanted = f"one of {', '.join(sorted(JOB_PLUGINS))}"
             yield Finding(text, ("spec", "plugins", name), name, wanted)
 
 

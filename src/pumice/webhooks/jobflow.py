@@ -9,9 +9,8 @@ from pumice.webhooks.review import (
     Options,
     Request,
     denied,
-    unreadable,
 )
-from pumice.webhooks.types.decoding import DecodeError, decode
+from pumice.webhooks.types.decoding import decode
 
 KIND: Final = "flow.JobFlow"
 _NO_DAG: Final = "jobflow Flow is not DAG"
@@ -21,10 +20,7 @@ _PATH: Final = ("spec", "flows")
 def validate_jobflow(request: Request, existing: Existing, options: Options) -> Answer:
     """Check a new or a changed flow of jobs."""
     del existing, options
-    try:
-        flow = decode(request.object, KIND)
-    except DecodeError as error:
-        return unreadable(error)
+    flow = decode(request.object, KIND)
     if request.operation not in ("CREATE", "UPDATE"):
         return denied([Finding("expect operation to be 'CREATE' or 'UPDATE'")])
     targets = {

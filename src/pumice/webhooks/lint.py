@@ -1,74 +1,30 @@
 """The rules of admission for files: everything that is wrong, without a cluster.
 
 An API server stops at the first gate that refuses; here an object goes on as far as it can, so
-that all is told at once.  Used by `pumice lint`.
+that all is told at once.  Of a job that may pass, the pods it becomes are checked too: a cluster
+takes such a job and refuses its pods.  Used by `pumice lint`.
 """
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest, kind_of
-from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
+from pumice.api.schema.build import Node, schema_of
+from pumice.controllers.job.expand import expand
+from pumice.controllers.job.state import replicas_of
+from pumice.controllers.manifest_view import ManifestView
+from pumice.webhooks.admission_chain import Chain, Verdict
 from pumice.webhooks.fields import Key, Step, Words, path_text
+from pumice.webhooks.files import Files, is_checked, name_of
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Finding, Options, Request, of_field
-from pumice.webhooks.schema.build import ROOTS, Node, schema_of
 
-_QUEUE: Final = "Queue.scheduling.volcano.sh"
-_ALWAYS_THERE: Final = ("root", "default")
+_JOB: Final = "Job.batch.volcano.sh"
+_UID: Final = "00000000-0000-0000-0000-000000000000"  # what a cluster would give a job
 _MOST_MISREAD: Final = 20  # values of the wrong type told about one object
 Path = tuple[Step | Key, ...]
-
-
-def is_checked(manifest: Any) -> bool:
-    """Say whether there are rules for an object."""
-    if not isinstance(manifest, dict):
-        return False
-    version, kind = manifest.get("apiVersion"), manifest.get("kind")
-    if not isinstance(version, str) or not isinstance(kind, str):
-        return False
-    group = version.rpartition("/")[0]
-    name = f"{kind}.{group}" if group else kind
-    return name in ROOTS or name == "Pod"
-
-
-class Files:
-    """What counts as existing: the queues of the files, those named, and those always there."""
-
-    def __init__(self, manifests: Iterable[Manifest], queues: Sequence[str] = ()) -> None:
-        self._queues: dict[str, Manifest] = {}
-        for name in (*_ALWAYS_THERE, *queues):
-            self._put({"metadata": {"name": name}, "spec": {}})
-        for manifest in manifests:
-            if is_checked(manifest) and kind_of(manifest) == _QUEUE and _name(manifest):
-                self._put(manifest)
-
-    def _put(self, manifest: Manifest) -> None:
-        """Take a queue in as it will be once it is open."""
-        queue = copy.deepcopy(manifest)
-        queue["status"] = {"state": "Open"}
-        if not isinstance(queue.get("spec"), dict):
-            queue["spec"] = {}
-        self._queues[_name(queue)] = queue
-
-    def queue(self, name: str) -> Manifest | None:
-        """Give a queue."""
-        return self._queues.get(name)
-
-    def queues(self) -> Iterable[Manifest]:
-        """Give all queues."""
-        return self._queues.values()
-
-    def namespace(self, name: str) -> Manifest | None:
-        """Give a namespace; without a cluster all of them exist."""
-        return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-
-    def find(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        """Give nothing: every object is new."""
-        del kind, namespace, name
-        return None
 
 
 def lint_object(manifest: Manifest, files: Files, options: Options | None = None) -> list[Finding]:
@@ -90,7 +46,23 @@ def lint_object(manifest: Manifest, files: Files, options: Options | None = None
         found += _beyond_schema(verdict, files, settings)
     if not verdict.allowed and not found:
         found.append(Finding(verdict.message, (), None, verdict.message))
+    if verdict.allowed and kind_of(manifest) == _JOB:
+        found += _refused_pods(verdict.object, files, settings)
     return list(_once(found))
+
+
+def _refused_pods(job: Manifest, files: Files, options: Options) -> Iterator[Finding]:
+    """Find why an API server would refuse the pods of a job; the last pod has the longest name."""
+    created = {**job, "metadata": {**job["metadata"], "uid": _UID}}
+    expansion = expand(created, ManifestView(files.queues()))
+    for number, task in enumerate(expansion.tasks):
+        if not replicas_of(task):
+            continue
+        pod = expansion.pod(task, replicas_of(task) - 1)
+        for error in Chain(files, options, ()).judge("CREATE", pod).errors:
+            found, path = of_field(error), ("spec", "tasks", number, "template", *error.path)
+            wanted = f"{found.wanted} (in pod {name_of(pod)})"
+            yield Finding(f"pod {name_of(pod)}: {found.text}", path, found.found, wanted)
 
 
 def _misread(verdict: Verdict) -> Finding | None:
@@ -114,12 +86,6 @@ def _dropped(manifest: Any, path: Path) -> bool:
     return False
 
 
-def _name(manifest: Manifest) -> str:
-    metadata = manifest.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    return name if isinstance(name, str) else ""
-
-
 def _beyond_schema(verdict: Verdict, files: Files, options: Options) -> Iterator[Finding]:
     """Ask the validating webhook although the schema refused; not about the same fields."""
     refused = [tuple(error.path) for error in verdict.errors]
@@ -127,8 +93,8 @@ def _beyond_schema(verdict: Verdict, files: Files, options: Options) -> Iterator
     for service in SERVICES.values():
         if service.kind != kind or service.mutating:
             continue
-        request = Request(operation="CREATE", object=verdict.object, name=_name(verdict.object))
-        for finding in service.rule(request, files, options).findings:
+        request = Request(operation="CREATE", object=verdict.object, name=name_of(verdict.object))
+        for finding in service.answer(request, files, options).findings:
             if not any(finding.path[: len(path)] == path for path in refused):
                 yield finding
 
@@ -181,14 +147,3 @@ def _nearest(path: tuple[Step, ...], node: Node | None) -> str:
     if node is None or not node.properties:
         return ""
     return next(iter(get_close_matches(str(path[-1]), node.properties, 1)), "")
-
-
-def resource_name(manifest: Manifest) -> str:
-    """Name an object: ``Job default/train``."""
-    kind = KINDS.get(kind_of(manifest))
-    name = _name(manifest)
-    if kind is None or not kind.namespaced:
-        return f"{manifest['kind']} {name}".strip()
-    metadata = manifest.get("metadata")
-    namespace = metadata.get("namespace") if isinstance(metadata, dict) else ""
-    return f"{manifest['kind']} {namespace or 'default'}/{name}"

@@ -14,7 +14,6 @@ from pumice.webhooks.review import (
     Request,
     ResourceGroup,
     denied,
-    unreadable,
 )
 from pumice.webhooks.types.decoding import DecodeError, decode
 from pumice.webhooks.types.go_numbers import GoNumberError, parse_int
@@ -29,10 +28,7 @@ _PAIR: Final = re.compile(r"\s*([^:#]+?)\s*:\s+(.*?)\s*", re.DOTALL)
 def mutate_pod(request: Request, existing: Existing, options: Options) -> Answer:
     """Give a new pod what its resource group has, and a gate if it asks for one."""
     del existing
-    try:
-        pod = decode(request.object, KIND)
-    except DecodeError as error:
-        return unreadable(error)
+    pod = decode(request.object, KIND)
     if request.operation != "CREATE":
         return denied([Finding("expect operation to be 'CREATE' ")])
     if options.resource_groups is None:
@@ -110,10 +106,7 @@ def _affinity(text: str) -> dict[str, Any] | None:
 def validate_pod(request: Request, existing: Existing, options: Options) -> Answer:
     """Check the budgets of a new pod that is ours."""
     del existing
-    try:
-        pod = decode(request.object, KIND)
-    except DecodeError as error:
-        return unreadable(error)
+    pod = decode(request.object, KIND)
     if request.operation != "CREATE":
         return denied([Finding("expect operation to be 'CREATE'")])
     if pod["spec"].get("schedulerName", "") not in options.scheduler_names:

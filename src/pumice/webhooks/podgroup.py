@@ -11,9 +11,8 @@ from pumice.webhooks.review import (
     Options,
     Request,
     denied,
-    unreadable,
 )
-from pumice.webhooks.types.decoding import DecodeError, decode
+from pumice.webhooks.types.decoding import decode
 
 KIND: Final = "scheduling.PodGroup"
 _DEFAULT: Final = "default"
@@ -26,10 +25,7 @@ _TOPOLOGY: Final = (
 def mutate_podgroup(request: Request, existing: Existing, options: Options) -> Answer:
     """Let a group without a queue of its own have that of its namespace."""
     del options
-    try:
-        group = decode(request.object, KIND)
-    except DecodeError as error:
-        return unreadable(error)
+    group = decode(request.object, KIND)
     if request.operation != "CREATE":
         text = f"invalid operation `{request.operation}`, expect operation to be `CREATE`"
         return denied([Finding(text)])
@@ -46,10 +42,7 @@ def mutate_podgroup(request: Request, existing: Existing, options: Options) -> A
 def validate_podgroup(request: Request, existing: Existing, options: Options) -> Answer:
     """Check a new group."""
     del options
-    try:
-        group = decode(request.object, KIND)
-    except DecodeError as error:
-        return unreadable(error)
+    group = decode(request.object, KIND)
     if request.operation != "CREATE":
         return denied([Finding(f"unsupported operation {request.operation}")])
     queue = list(_queue(group["spec"].get("queue", ""), existing))

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest
+from pumice.api.quantity import amounts
 from pumice.webhooks.fields import FieldError, aggregate, invalid, quoted
 from pumice.webhooks.pods.resources import check_amount
 from pumice.webhooks.queue_tree import check_place, check_tree
@@ -16,12 +17,10 @@ from pumice.webhooks.review import (
     Request,
     denied,
     of_field,
-    unreadable,
 )
-from pumice.webhooks.types.decoding import DecodeError, decode
+from pumice.webhooks.types.decoding import decode
 from pumice.webhooks.types.equality import same
 from pumice.webhooks.types.go_numbers import GoNumberError, parse_float
-from pumice.webhooks.types.quantities import amounts
 
 KIND: Final = "scheduling.Queue"
 _PATH: Final = "volcano.sh/hierarchy"
@@ -35,10 +34,7 @@ _AMOUNTS: Final = "v1.ResourceList"
 def mutate_queue(request: Request, existing: Existing, options: Options) -> Answer:
     """Fill in what a new queue does not say."""
     del existing, options
-    try:
-        queue = decode(request.object, KIND)
-    except DecodeError as error:
-        return unreadable(error)
+    queue = decode(request.object, KIND)
     if request.operation != "CREATE":
         text = f"invalid operation `{request.operation}`, expect operation to be `CREATE`"
         return denied([Finding(text)])
@@ -58,20 +54,17 @@ def mutate_queue(request: Request, existing: Existing, options: Options) -> Answ
 
 def validate_queue(request: Request, existing: Existing, options: Options) -> Answer:
     """Check a new, a changed or a dying queue."""
-    try:
-        # Volcano reads the object of a deletion too, of which there is none.
-        if request.operation == "DELETE":
-            return denied(_check_deletion(request.name, existing, options))
-        queue = decode(request.object, KIND)
-        errors = list(_check(queue, existing))
-        if errors:
-            return denied((_finding(error) for error in errors), aggregate(errors))
-        if request.operation == "CREATE":
-            return denied(_check_new(queue, existing, options))
-        if request.operation == "UPDATE":
-            return denied(_check_changed(queue, decode(request.old, KIND), existing, options))
-    except DecodeError as error:
-        return unreadable(error)
+    # Volcano reads the object of a deletion too, of which there is none.
+    if request.operation == "DELETE":
+        return denied(_check_deletion(request.name, existing, options))
+    queue = decode(request.object, KIND)
+    errors = list(_check(queue, existing))
+    if errors:
+        return denied((_finding(error) for error in errors), aggregate(errors))
+    if request.operation == "CREATE":
+        return denied(_check_new(queue, existing, options))
+    if request.operation == "UPDATE":
+        return denied(_check_changed(queue, decode(request.old, KIND), existing, options))
     text = (
         f"invalid operation `{request.operation}`, "
         "expect operation to be `CREATE`, `UPDATE` or `DELETE`"

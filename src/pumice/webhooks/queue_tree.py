@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest
+from pumice.api.quantity import Amount, amounts
 from pumice.webhooks.fields import quoted
 from pumice.webhooks.pods.resources import is_extended
 from pumice.webhooks.review import Existing, Finding, Options
-from pumice.webhooks.types.quantities import Amount, amounts
 
 Bundle = dict[str, float]
 """Amounts as Volcano counts them: cpu and extended resources in thousandths."""

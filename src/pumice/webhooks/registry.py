@@ -11,7 +11,16 @@ from pumice.webhooks.jobflow import validate_jobflow
 from pumice.webhooks.pod import mutate_pod, validate_pod
 from pumice.webhooks.podgroup import mutate_podgroup, validate_podgroup
 from pumice.webhooks.queue import mutate_queue, validate_queue
-from pumice.webhooks.review import Operation, Rule
+from pumice.webhooks.review import (
+    Answer,
+    Existing,
+    Operation,
+    Options,
+    Request,
+    Rule,
+    unreadable,
+)
+from pumice.webhooks.types.decoding import DecodeError
 
 _ALL: Final[tuple[Operation, ...]] = ("CREATE", "UPDATE", "DELETE")
 
@@ -26,6 +35,13 @@ class Service:
     kind: str
     operations: tuple[Operation, ...]
     rule: Rule
+
+    def answer(self, request: Request, existing: Existing, options: Options) -> Answer:
+        """Apply the rule; an object that does not fit its type is refused."""
+        try:
+            return self.rule(request, existing, options)
+        except DecodeError as error:
+            return unreadable(error)
 
     @property
     def mutating(self) -> bool:

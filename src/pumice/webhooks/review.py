@@ -94,6 +94,7 @@ class Answer:
 
 
 Rule = Callable[[Request, Existing, Options], Answer]
+"""Answers a request; raises DecodeError for an object that does not fit its type."""
 
 
 def of_field(error: FieldError) -> Finding:

@@ -166,14 +166,14 @@ def _go(*arguments: str, directory: Path) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as child:
-        while True:
+        printed = complained = None
+        while printed is None:
             try:
                 printed, complained = child.communicate(timeout=60)
-                break
             except subprocess.TimeoutExpired:
                 _say(f"still at it after {time.monotonic() - started:.0f} s")
     if child.returncode:
-        said = (printed + complained)[-2000:]
+        said = f"{printed}{complained}"[-2000:]
         raise BuildError(f"go {' '.join(arguments)} failed:\n{said}")
     return printed
 

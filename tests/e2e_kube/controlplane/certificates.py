@@ -1,16 +1,19 @@
-"""Keys and certificates of one control plane, made with openssl: an authority, servers, clients."""
+"""Keys and certificates of one control plane: an authority, servers, clients."""
 
+import ipaddress
 import re
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.e2e_kube.controlplane.build import MissingToolError
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
-_NEW_KEY: Final = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-_DAYS: Final = ("-days", "30")
+from deploy.certificates import certificate_pem, common_name, issue, key_pem, new_key
+
+_DAYS: Final = 30
 
 
 @dataclass(frozen=True)
@@ -25,55 +28,48 @@ class Authority:
     """Signs certificates; everything it makes is in one directory."""
 
     def __init__(self, directory: Path) -> None:
-        if shutil.which("openssl") is None:
-            raise MissingToolError("no openssl on the PATH to make certificates with: install it")
         directory.mkdir(parents=True, mode=0o700)
         self._directory = directory
-        self._serial = 0
-        self.own = Pair(directory / "ca.crt", directory / "ca.key")
-        self._openssl(
-            *("req", "-x509", *_NEW_KEY, *_DAYS, "-subj", "/CN=pumice-e2e"),
-            *("-keyout", self.own.key, "-out", self.own.certificate),
-            *("-addext", "basicConstraints=critical,CA:TRUE"),
-            *("-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature"),
-        )
+        key = new_key()
+        self._signer = issue(common_name("pumice-e2e"), key, days=_DAYS), key
+        self.own = self._write("ca", *self._signer)
 
     def server(self, name: str, hosts: tuple[str, ...] = ("127.0.0.1", "localhost")) -> Pair:
         """Make a certificate for a server that is called by these host names."""
-        kinds = [("IP:" if re.fullmatch(r"[0-9.]+", host) else "DNS:") + host for host in hosts]
-        return self._sign(
-            name, f"/CN={name}", f"extendedKeyUsage=serverAuth\nsubjectAltName={','.join(kinds)}\n"
-        )
+        names = x509.SubjectAlternativeName([_host(host) for host in hosts])
+        usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+        return self._sign(name, common_name(name), usage, names)
 
     def client(self, file_name: str, user: str, groups: tuple[str, ...] = ()) -> Pair:
         """Make a certificate with which a client is that user, in those groups."""
-        subject = "".join(f"/O={group}" for group in groups) + f"/CN={user}"
-        return self._sign(file_name, subject, "extendedKeyUsage=clientAuth\n")
+        usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
+        return self._sign(file_name, common_name(user, groups), usage)
 
     def key_pair(self, name: str) -> Pair:
         """Make a bare key; the public half stands where the certificate would."""
         pair = Pair(self._directory / f"{name}.pub", self._directory / f"{name}.key")
-        self._openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", pair.key)
-        self._openssl("ec", "-in", pair.key, "-pubout", "-out", pair.certificate)
+        key = new_key()
+        public = key.public_key().public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+        pair.key.write_bytes(key_pem(key))
+        pair.certificate.write_bytes(public)
         return pair
 
-    def _sign(self, name: str, subject: str, extensions: str) -> Pair:
-        self._serial += 1
+    def _sign(self, name: str, subject: x509.Name, *extensions: x509.ExtensionType) -> Pair:
+        key = new_key()
+        signed = issue(subject, key, days=_DAYS, signer=self._signer, extensions=extensions)
+        return self._write(name, signed, key)
+
+    def _write(
+        self, name: str, certificate: x509.Certificate, key: EllipticCurvePrivateKey
+    ) -> Pair:
         pair = Pair(self._directory / f"{name}.crt", self._directory / f"{name}.key")
-        request, wanted = (self._directory / f"{name}.{end}" for end in ("csr", "ext"))
-        wanted.write_text(f"basicConstraints=CA:FALSE\nkeyUsage=digitalSignature\n{extensions}")
-        self._openssl(*("req", *_NEW_KEY, "-keyout", pair.key, "-out", request, "-subj", subject))
-        self._openssl(
-            *("x509", "-req", "-in", request, "-out", pair.certificate, *_DAYS),
-            *("-CA", self.own.certificate, "-CAkey", self.own.key),
-            *("-set_serial", self._serial, "-extfile", wanted),
-        )
+        pair.certificate.write_bytes(certificate_pem(certificate))
+        pair.key.write_bytes(key_pem(key))
         return pair
 
-    def _openssl(self, *arguments: str | Path | int) -> None:
-        command = ["openssl", *(str(argument) for argument in arguments)]
-        done = subprocess.run(  # noqa: S603  # a fixed program
-            command, text=True, capture_output=True, check=False
-        )
-        if done.returncode:
-            raise RuntimeError(f"{' '.join(command)}: {done.stderr}")
+
+def _host(host: str) -> x509.GeneralName:
+    is_address = re.fullmatch(r"[0-9.]+", host)
+    return x509.IPAddress(ipaddress.ip_address(host)) if is_address else x509.DNSName(host)

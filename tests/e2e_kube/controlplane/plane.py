@@ -97,7 +97,8 @@ class ControlPlane:
         return path
 
     def _start(self, name: str, flags: dict[str, object], up: Callable[[], bool]) -> None:
-        command = [self.programs[name], *(f"--{key}={value}" for key, value in flags.items())]
+        command: list[str | Path] = [self.programs[name]]
+        command += [f"--{key}={value}" for key, value in flags.items()]
         process = Process(name, command, self.directory / "logs" / f"{name}.log")
         self.processes.append(process)
         process.wait_until(up, _START_S)

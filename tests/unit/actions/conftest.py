@@ -1,5 +1,7 @@
 """One cycle of the whole scheduler on manifests, for tests of actions."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.conf import parse_conf
@@ -8,7 +10,7 @@ from pumice.scheduler import Scheduler
 NOW = 1_768_471_200.0  # 2026-01-15T10:00:00Z
 
 
-def _conf(actions, tiers, arguments):
+def _conf(actions: Any, tiers: Any, arguments: Any) -> Any:
     lines = [f'actions: "{actions}"', "tiers:"]
     for tier in tiers:
         lines.append("- plugins:")
@@ -22,10 +24,10 @@ def _conf(actions, tiers, arguments):
 
 
 @pytest.fixture
-def decide():
+def decide() -> Any:
     """Run one cycle: tiers are texts with plugin names, arguments go to actions."""
 
-    def run(objects, *tiers, actions, arguments=None, seed=0):
+    def run(objects: Any, *tiers: Any, actions: Any, arguments: Any = None, seed: Any = 0) -> Any:
         conf = _conf(actions, tiers or ("gang",), arguments or {})
         return Scheduler(conf, seed=seed).cycle(objects, NOW)
 

@@ -1,5 +1,7 @@
 """gangpreempt: a whole job gets room at the cost of less important jobs of its queue."""
 
+from typing import Any
+
 import pytest
 
 from pumice.testing import hyper_node, node, pod, pod_group, priority_class, queue
@@ -8,7 +10,9 @@ BASE = [queue("default"), priority_class("low", value=10), priority_class("high"
 TIERS = ("priority gang conformance", "predicates network-topology-aware")
 
 
-def old(name="old", n=1, *, on="n1", cpu=2, min_member=1, **more):
+def old(
+    name: str = "old", n: Any = 1, *, on: Any = "n1", cpu: Any = 2, min_member: Any = 1, **more: Any
+) -> Any:
     """A running gang of low priority."""
     group = {"phase": "Running", "priority_class": "low", **more}
     on = [on] * n if isinstance(on, str) else on
@@ -16,45 +20,45 @@ def old(name="old", n=1, *, on="n1", cpu=2, min_member=1, **more):
     return [pod_group(name, min_member=min_member, **group), *pods]
 
 
-def new(name="new", n=1, *, cpu=2, min_member=None, **more):
+def new(name: str = "new", n: Any = 1, *, cpu: Any = 2, min_member: Any = None, **more: Any) -> Any:
     """A starving gang of high priority."""
     group = {"phase": "Inqueue", "priority_class": "high", **more}
     pods = [pod(f"{name}-{i}", group=name, cpu=cpu) for i in range(n)]
     return [pod_group(name, min_member=min_member or n, **group), *pods]
 
 
-def nodes(*cpus):
+def nodes(*cpus: Any) -> Any:
     return [node(f"n{i}", cpu=cpu) for i, cpu in enumerate(cpus, start=1)]
 
 
-def test_a_gang_is_evicted_as_a_whole_for_a_gang(decide):
+def test_a_gang_is_evicted_as_a_whole_for_a_gang(decide: Any) -> None:
     world = [*BASE, *nodes(4), *old(n=2, min_member=2), *new()]
     decisions = decide(world, *TIERS, actions="gangpreempt")
     assert decisions.evictions == ["default/old-0", "default/old-1"]
     assert decisions.pipelined == decisions.nominated == {"default/new-0": "n1"}
 
 
-def test_tasks_that_a_gang_can_spare_go_before_whole_gangs(decide):
+def test_tasks_that_a_gang_can_spare_go_before_whole_gangs(decide: Any) -> None:
     world = [*BASE, *nodes(4, 4), *old(n=2), *old("gang", n=2, on="n2", min_member=2), *new()]
     decisions = decide(world, *TIERS, actions="gangpreempt")
     assert decisions.evictions == ["default/old-0"]
     assert decisions.pipelined == {"default/new-0": "n1"}
 
 
-def test_whole_gangs_stay_if_told_so(decide):
+def test_whole_gangs_stay_if_told_so(decide: Any) -> None:
     world = [*BASE, *nodes(4), *old(n=2, min_member=2), *new()]
     arguments = {"gangpreempt": {"allowWholeBundle": "false"}}
     assert decide(world, *TIERS, actions="gangpreempt", arguments=arguments).evictions == []
 
 
-def test_a_gang_that_cannot_be_placed_whole_evicts_nobody(decide):
+def test_a_gang_that_cannot_be_placed_whole_evicts_nobody(decide: Any) -> None:
     world = [*BASE, *nodes(4), *old(n=2, min_member=2), *new(n=3)]
     decisions = decide(world, *TIERS, actions="gangpreempt")
     assert decisions.evictions == []
     assert decisions.pipelined == decisions.nominated == {}
 
 
-def test_room_in_sum_is_not_enough_victims_are_added_until_tasks_fit_on_nodes(decide):
+def test_room_in_sum_is_not_enough_victims_are_added_until_tasks_fit_on_nodes(decide: Any) -> None:
     """After the first bundle 4 cpus are free, but on two nodes."""
     world = [
         *BASE,
@@ -68,12 +72,12 @@ def test_room_in_sum_is_not_enough_victims_are_added_until_tasks_fit_on_nodes(de
     assert decisions.pipelined == {"default/new-0": "n1"}
 
 
-def test_jobs_of_equal_priority_stay(decide):
+def test_jobs_of_equal_priority_stay(decide: Any) -> None:
     world = [*BASE, *nodes(2), *old(priority_class="high"), *new()]
     assert decide(world, *TIERS, actions="gangpreempt").evictions == []
 
 
-def test_critical_pods_save_their_gang(decide):
+def test_critical_pods_save_their_gang(decide: Any) -> None:
     victims = old(n=2, min_member=2)
     victims[1]["spec"]["priorityClassName"] = "system-node-critical"
     assert (
@@ -81,14 +85,14 @@ def test_critical_pods_save_their_gang(decide):
     )
 
 
-def test_a_job_that_starves_no_more_is_left_alone(decide):
+def test_a_job_that_starves_no_more_is_left_alone(decide: Any) -> None:
     world = [*BASE, *nodes(4), *old(n=1), pod("new-9", group="new", cpu=2, node="n1"), *new(n=1)]
     world[-2]["spec"]["minMember"] = 1
     gang_only = ("gang", "predicates")
     assert decide(world, *gang_only, actions="gangpreempt").evictions == []
 
 
-def test_allocate_leaves_promised_tasks_alone(decide):
+def test_allocate_leaves_promised_tasks_alone(decide: Any) -> None:
     """The room is being freed; binding elsewhere would make the evictions pointless."""
     world = [*BASE, *nodes(4), *old(n=2, min_member=2), *new()]
     decisions = decide(world, *TIERS, actions="gangpreempt, allocate")
@@ -106,7 +110,7 @@ TREE = [
 ]
 
 
-def test_victims_are_taken_in_one_domain_for_a_job_that_must_lie_close(decide):
+def test_victims_are_taken_in_one_domain_for_a_job_that_must_lie_close(decide: Any) -> None:
     world = [
         *BASE,
         *nodes(2, 2, 2, 2),
@@ -120,7 +124,7 @@ def test_victims_are_taken_in_one_domain_for_a_job_that_must_lie_close(decide):
 
 
 @pytest.mark.parametrize("limit", [1, 2])
-def test_wider_domains_are_looked_at_first(decide, limit):
+def test_wider_domains_are_looked_at_first(decide: Any, limit: int) -> None:
     """A domain over all nodes offers the spare task of n4; one over a rack may not."""
     world = [
         *BASE,
@@ -136,7 +140,7 @@ def test_wider_domains_are_looked_at_first(decide, limit):
     assert spared is (limit == 2)
 
 
-def test_a_job_no_domain_is_large_enough_for_evicts_nobody(decide):
+def test_a_job_no_domain_is_large_enough_for_evicts_nobody(decide: Any) -> None:
     world = [
         *BASE,
         *nodes(2, 2, 2, 2),
@@ -147,7 +151,7 @@ def test_a_job_no_domain_is_large_enough_for_evicts_nobody(decide):
     assert decide(world, *TIERS, actions="gangpreempt").evictions == []
 
 
-def test_a_running_job_asks_for_one_subgroup_at_a_time(decide):
+def test_a_running_job_asks_for_one_subgroup_at_a_time(decide: Any) -> None:
     policy = {"name": "p", "matchLabelKeys": ["part"], "subGroupSize": 1}
     pods = [
         pod("new-r", group="new", cpu=2, node="n1", labels={"part": "0"}),

@@ -1,5 +1,7 @@
 """gangreclaim: a whole job gets room at the cost of other queues."""
 
+from typing import Any
+
 import pytest
 
 from pumice.testing import node, pod, pod_group, queue
@@ -7,24 +9,24 @@ from pumice.testing import node, pod, pod_group, queue
 TIERS = ("priority gang conformance capacity", "predicates")
 
 
-def queues(mine=4, theirs=2, **more):
+def queues(mine: Any = 4, theirs: Any = 2, **more: Any) -> Any:
     return [
         queue("mine", deserved={"cpu": mine, "memory": "8Gi"}),
         queue("theirs", deserved={"cpu": theirs, "memory": "1Gi"}, **more),
     ]
 
 
-def old(n=2, *, min_member=1, **more):
+def old(n: Any = 2, *, min_member: Any = 1, **more: Any) -> Any:
     group = pod_group("old", min_member=min_member, phase="Running", queue="theirs", **more)
     return [group, *(pod(f"old-{i}", group="old", cpu=2, node="n1") for i in range(n))]
 
 
-def new(n=1):
+def new(n: Any = 1) -> Any:
     group = pod_group("new", min_member=n, phase="Inqueue", queue="mine")
     return [group, *(pod(f"new-{i}", group="new", cpu=2) for i in range(n))]
 
 
-def test_a_queue_beyond_its_due_gives_way(decide):
+def test_a_queue_beyond_its_due_gives_way(decide: Any) -> None:
     world = [*queues(), node("n1", cpu=4), *old(), *new()]
     decisions = decide(world, *TIERS, actions="gangreclaim")
     assert decisions.evictions == ["default/old-0"]
@@ -41,16 +43,16 @@ def test_a_queue_beyond_its_due_gives_way(decide):
     ],
     ids=["within its due", "not reclaimable", "asker beyond its due", "group keeps its pods"],
 )
-def test_who_is_out_of_reach_stays(decide, world):
+def test_who_is_out_of_reach_stays(decide: Any, world: Any) -> None:
     assert decide([node("n1", cpu=4), *world], *TIERS, actions="gangreclaim").evictions == []
 
 
-def test_a_gang_goes_whole_if_nothing_less_helps(decide):
+def test_a_gang_goes_whole_if_nothing_less_helps(decide: Any) -> None:
     world = [*queues(mine=4, theirs=0), node("n1", cpu=4), *old(min_member=2), *new()]
     decisions = decide(world, *TIERS, actions="gangreclaim")
     assert decisions.evictions == ["default/old-0", "default/old-1"]
 
 
-def test_the_demand_of_the_whole_gang_must_be_within_the_queues_due(decide):
+def test_the_demand_of_the_whole_gang_must_be_within_the_queues_due(decide: Any) -> None:
     world = [*queues(mine=2, theirs=0), node("n1", cpu=4), *old(), *new(n=2)]
     assert decide(world, *TIERS, actions="gangreclaim").evictions == []

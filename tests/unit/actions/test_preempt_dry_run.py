@@ -1,5 +1,7 @@
 """preempt with enableTopologyAwarePreemption: several nodes are tried, the cheapest is taken."""
 
+from typing import Any
+
 import pytest
 
 from pumice.testing import node, pod, pod_group, priority_class, queue
@@ -9,19 +11,19 @@ BASE = [queue("default"), *CLASSES]
 ALL_NODES = {"enableTopologyAwarePreemption": "true", "minCandidateNodesPercentage": 100}
 
 
-def running(name, on, cpu=1, **more):
+def running(name: Any, on: Any, cpu: Any = 1, **more: Any) -> Any:
     group = pod_group(name, min_member=0, phase="Running", priority_class="low")
     return [group, pod(f"{name}-0", group=name, cpu=cpu, node=on, **more)]
 
 
-def waiting(name="new", cpu=1, **more):
+def waiting(name: str = "new", cpu: Any = 1, **more: Any) -> Any:
     group = pod_group(name, phase="Inqueue", priority_class="high")
     return [group, pod(f"{name}-0", group=name, cpu=cpu, **more)]
 
 
 @pytest.fixture
-def preempt(decide):
-    def run(objects, *tiers, **arguments):
+def preempt(decide: Any) -> Any:
+    def run(objects: Any, *tiers: Any, **arguments: Any) -> Any:
         tiers = tiers or ("priority gang",)
         return decide(
             objects, *tiers, actions="preempt", arguments={"preempt": {**ALL_NODES, **arguments}}
@@ -30,27 +32,27 @@ def preempt(decide):
     return run
 
 
-def test_the_victim_is_evicted_and_the_task_nominated(preempt):
+def test_the_victim_is_evicted_and_the_task_nominated(preempt: Any) -> None:
     decisions = preempt([*BASE, node("n1", cpu=1), *running("old", "n1"), *waiting()])
     assert decisions.evictions == ["default/old-0"]
     assert decisions.nominated == {"default/new-0": "n1"}
 
 
 @pytest.mark.parametrize("first", ["n1", "n2"])
-def test_the_node_with_the_least_important_victim_is_taken(preempt, first):
+def test_the_node_with_the_least_important_victim_is_taken(preempt: Any, first: str) -> None:
     cost = {"n1": 5, "n2": 1}
     nodes = [node(name, cpu=1) for name in sorted(cost, key=lambda name: name != first)]
     pods = [thing for on in cost for thing in running(on, on, priority=cost[on])]
     assert preempt([*BASE, *nodes, *pods, *waiting()]).evictions == ["default/n2-0"]
 
 
-def test_fewer_victims_cost_less_at_equal_priority(preempt):
+def test_fewer_victims_cost_less_at_equal_priority(preempt: Any) -> None:
     pods = [*running("a", "n1"), *running("b", "n1"), *running("c", "n2", cpu=2)]
     world = [*BASE, node("n1", cpu=2), node("n2", cpu=2), *pods, *waiting(cpu=2)]
     assert preempt(world).evictions == ["default/c-0"]
 
 
-def test_the_pod_that_started_last_goes_at_equal_cost(preempt):
+def test_the_pod_that_started_last_goes_at_equal_cost(preempt: Any) -> None:
     early, late = running("a", "n1"), running("b", "n2")
     early[1]["status"]["startTime"] = "2026-01-15T08:00:00Z"
     late[1]["status"]["startTime"] = "2026-01-15T09:00:00Z"
@@ -58,20 +60,20 @@ def test_the_pod_that_started_last_goes_at_equal_cost(preempt):
     assert preempt(world).evictions == ["default/b-0"]
 
 
-def test_who_need_not_go_is_spared_most_important_first(preempt):
+def test_who_need_not_go_is_spared_most_important_first(preempt: Any) -> None:
     """Victims are taken lowest first until it fits; the small one then proves needless."""
     pods = [*running("small", "n1", priority=1), *running("large", "n1", cpu=2, priority=5)]
     world = [*BASE, node("n1", cpu=3), *pods, *waiting(cpu=2)]
     assert preempt(world).evictions == ["default/large-0"]
 
 
-def test_a_node_that_needs_no_eviction_is_no_candidate(preempt):
+def test_a_node_that_needs_no_eviction_is_no_candidate(preempt: Any) -> None:
     decisions = preempt([*BASE, node("n1", cpu=2), *running("old", "n1"), *waiting()])
     assert decisions.evictions == []
     assert decisions.pipelined == {}
 
 
-def test_all_filters_are_tried_not_only_some(preempt):
+def test_all_filters_are_tried_not_only_some(preempt: Any) -> None:
     """Evicting the pod frees cpu but not the host port of another."""
     port = [{"hostPort": 80, "containerPort": 80}]
     holder, wants = pod("holder", node="n1"), waiting()
@@ -81,13 +83,13 @@ def test_all_filters_are_tried_not_only_some(preempt):
     assert preempt(world, "priority gang predicates").evictions == []
 
 
-def test_a_closed_queue_evicts_nobody(preempt):
+def test_a_closed_queue_evicts_nobody(preempt: Any) -> None:
     world = [queue("default", state="Closed"), *CLASSES, node("n1", cpu=1)]
     world += [*running("old", "n1"), *waiting()]
     assert preempt(world, "priority gang", "proportion").evictions == []
 
 
-def test_tries_leave_no_trace(preempt):
+def test_tries_leave_no_trace(preempt: Any) -> None:
     """The plan that was not taken evicts nobody and frees nothing."""
     pods = [*running("a", "n1", priority=5), *running("b", "n2", priority=1)]
     world = [*BASE, node("n1", cpu=1), node("n2", cpu=1), *pods, *waiting()]
@@ -96,7 +98,7 @@ def test_tries_leave_no_trace(preempt):
     assert decisions.task_statuses["default/b"] == {"Releasing": 1}
 
 
-def test_no_more_nodes_are_tried_than_asked_for(preempt):
+def test_no_more_nodes_are_tried_than_asked_for(preempt: Any) -> None:
     """With one candidate wanted, whatever node comes first decides, however dear."""
     cost = {f"n{i}": i for i in range(5)}
     pods = [thing for on in cost for thing in running(on, on, priority=cost[on])]

@@ -1,5 +1,7 @@
 """reclaim: starving jobs take back what other queues have beyond their share."""
 
+from typing import Any
+
 import pytest
 
 from pumice.testing import node, pod, pod_group, queue
@@ -7,12 +9,22 @@ from pumice.testing import node, pod, pod_group, queue
 TIER = "priority gang conformance"
 
 
-def greedy(n=1, *, on="n1", cpu=1, name="old", where="greedy", **more):
+def greedy(
+    n: Any = 1,
+    *,
+    on: str = "n1",
+    cpu: Any = 1,
+    name: str = "old",
+    where: str = "greedy",
+    **more: Any,
+) -> Any:
     group = pod_group(name, min_member=0, phase="Running", queue=where)
     return [group, *(pod(f"{name}-{i}", group=name, cpu=cpu, node=on, **more) for i in range(n))]
 
 
-def starved(n=1, *, cpu=1, name="new", where="starved", **more):
+def starved(
+    n: Any = 1, *, cpu: Any = 1, name: str = "new", where: str = "starved", **more: Any
+) -> Any:
     group = pod_group(name, min_member=n, phase="Inqueue", queue=where)
     return [group, *(pod(f"{name}-{i}", group=name, cpu=cpu, **more) for i in range(n))]
 
@@ -20,7 +32,7 @@ def starved(n=1, *, cpu=1, name="new", where="starved", **more):
 QUEUES = [queue("greedy"), queue("starved")]
 
 
-def test_a_running_pod_of_another_queue_goes(decide):
+def test_a_running_pod_of_another_queue_goes(decide: Any) -> None:
     world = [*QUEUES, node("n1", cpu=1), *greedy(), *starved()]
     decisions = decide(world, TIER, actions="reclaim")
     assert decisions.evictions == ["default/old-0"]
@@ -38,71 +50,71 @@ def test_a_running_pod_of_another_queue_goes(decide):
         {"priority_class": "system-cluster-critical"},
     ],
 )
-def test_who_is_out_of_reach_stays(decide, safe):
+def test_who_is_out_of_reach_stays(decide: Any, safe: Any) -> None:
     """Pods that do not run yet, protected ones, those of the own queue or of a queue that keeps."""
     keeps = queue("closed", reclaimable=False)
     world = [*QUEUES, keeps, node("n1", cpu=1), *greedy(**safe), *starved()]
     assert decide(world, TIER, actions="reclaim").evictions == []
 
 
-def test_just_enough_is_taken(decide):
+def test_just_enough_is_taken(decide: Any) -> None:
     world = [*QUEUES, node("n1", cpu=5), *greedy(4), *starved(cpu=3)]
     assert len(decide(world, TIER, actions="reclaim").evictions) == 2
 
 
-def test_a_node_without_victims_is_passed_over_even_if_it_has_room(decide):
+def test_a_node_without_victims_is_passed_over_even_if_it_has_room(decide: Any) -> None:
     world = [*QUEUES, node("n1", cpu=1), node("n2", cpu=1), *greedy(on="n2"), *starved()]
     decisions = decide(world, TIER, actions="reclaim")
     assert decisions.pipelined == {"default/new-0": "n2"}
 
 
-def test_nodes_are_tried_in_list_order_not_by_score(decide):
+def test_nodes_are_tried_in_list_order_not_by_score(decide: Any) -> None:
     world = [*QUEUES, node("n2", cpu=9), node("n1", cpu=1)]
     world += [*greedy(9, on="n2", name="a"), *greedy(name="b"), *starved()]
     decisions = decide(world, f"{TIER} binpack", actions="reclaim")
     assert decisions.pipelined == {"default/new-0": "n2"}
 
 
-def test_a_gang_that_cannot_be_completed_evicts_nobody(decide):
+def test_a_gang_that_cannot_be_completed_evicts_nobody(decide: Any) -> None:
     world = [*QUEUES, node("n1", cpu=1), *greedy(), *starved(2)]
     decisions = decide(world, TIER, actions="reclaim")
     assert decisions.evictions == []
     assert decisions.nominated == {}
 
 
-def test_a_pod_that_never_preempts_does_not_reclaim(decide):
+def test_a_pod_that_never_preempts_does_not_reclaim(decide: Any) -> None:
     world = [*QUEUES, node("n1", cpu=1), *greedy()]
     world += starved(spec={"preemptionPolicy": "Never"})
     assert decide(world, TIER, actions="reclaim").evictions == []
 
 
-def test_an_overused_queue_takes_nothing_back(decide):
+def test_an_overused_queue_takes_nothing_back(decide: Any) -> None:
     """Both queues are at their share of two cpu; the starved one has used it up."""
     world = [*QUEUES, node("n1", cpu=4), *greedy(2), *greedy(2, name="own", where="starved")]
     world += starved()
     assert decide(world, TIER, "proportion", actions="reclaim").evictions == []
 
 
-def test_a_queue_below_its_share_takes_back_what_is_beyond(decide):
+def test_a_queue_below_its_share_takes_back_what_is_beyond(decide: Any) -> None:
     world = [*QUEUES, node("n1", cpu=4), *greedy(3), *greedy(1, name="own", where="starved")]
     world += starved()
     assert decide(world, TIER, "proportion", actions="reclaim").evictions == ["default/old-2"]
 
 
-def test_all_starving_jobs_of_a_queue_are_served_in_turn(decide):
+def test_all_starving_jobs_of_a_queue_are_served_in_turn(decide: Any) -> None:
     world = [*QUEUES, node("n1", cpu=2), *greedy(2), *starved(name="a"), *starved(name="b")]
     decisions = decide(world, TIER, actions="reclaim")
     assert set(decisions.pipelined) == {"default/a-0", "default/b-0"}
 
 
-def test_nodes_that_no_eviction_opens_are_left_alone(decide):
+def test_nodes_that_no_eviction_opens_are_left_alone(decide: Any) -> None:
     world = [*QUEUES, node("n1", cpu=1, unschedulable=True), node("n2", cpu=1)]
     world += [*greedy(name="a"), *greedy(on="n2", name="b"), *starved()]
     decisions = decide(world, "priority gang predicates", actions="reclaim")
     assert decisions.evictions == ["default/b-0"]
 
 
-def test_what_was_made_free_is_not_given_to_others_in_the_same_cycle(decide):
+def test_what_was_made_free_is_not_given_to_others_in_the_same_cycle(decide: Any) -> None:
     world = [*QUEUES, queue("third"), node("n1", cpu=1), *greedy(), *starved()]
     world += starved(name="late", where="third")
     decisions = decide(world, TIER, actions="reclaim, allocate")

@@ -1,7 +1,7 @@
 """shuffle: policies name tasks, the action evicts them and does nothing else."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -25,25 +25,25 @@ class Naming(Plugin):
     wants: ClassVar[tuple[str, ...]] = ()
     asked: ClassVar[list[list[str]]]
 
-    def on_open(self, ssn):
+    def on_open(self, ssn: Any) -> None:
         self._tasks = ssn.snapshot.tasks
 
-    def victims(self, running):
+    def victims(self, running: Any) -> Any:
         self.asked.append([self._tasks.keys[row] for row in running])
         return [self._tasks.row_of[f"default/{name}"] for name in self.wants]
 
 
 @dataclass(kw_only=True)
 class Failing(Plugin, name="failing"):
-    def victims(self, running):
+    def victims(self, running: Any) -> Any:
         raise ZeroDivisionError
 
 
-def naming(name, *wants):
+def naming(name: Any, *wants: Any) -> Any:
     return type(name, (Naming,), {"wants": wants, "asked": []}, name=name)
 
 
-def decide(*tiers, actions="shuffle", objects=WORLD, switches=""):
+def decide(*tiers: Any, actions: str = "shuffle", objects: Any = WORLD, switches: str = "") -> Any:
     """Run one cycle with tiers of plugin classes."""
     lines = [f'actions: "{actions}"', "tiers:"]
     for tier in tiers:
@@ -53,46 +53,46 @@ def decide(*tiers, actions="shuffle", objects=WORLD, switches=""):
     return Scheduler(parse_conf("\n".join(lines)), plugins=known).cycle(objects, 0.0)
 
 
-def test_what_a_policy_names_is_evicted_and_nothing_else():
+def test_what_a_policy_names_is_evicted_and_nothing_else() -> None:
     decisions = decide([naming("one", "b")])
     assert decisions.evictions == ["default/b"]
     assert decisions.binds == {}
 
 
-def test_without_a_policy_nothing_happens():
+def test_without_a_policy_nothing_happens() -> None:
     assert decide([]).evictions == []
 
 
-def test_policies_of_one_tier_are_joined_and_each_pod_goes_once():
+def test_policies_of_one_tier_are_joined_and_each_pod_goes_once() -> None:
     decisions = decide([naming("one", "a", "b"), naming("two", "b", "c")])
     assert sorted(decisions.evictions) == ["default/a", "default/b", "default/c"]
 
 
-def test_a_policy_that_names_a_pod_twice_evicts_it_once():
+def test_a_policy_that_names_a_pod_twice_evicts_it_once() -> None:
     assert decide([naming("one", "a", "a")]).evictions == ["default/a"]
 
 
-def test_the_first_tier_with_victims_decides_and_later_ones_are_not_asked():
+def test_the_first_tier_with_victims_decides_and_later_ones_are_not_asked() -> None:
     first, second = naming("one", "a"), naming("two", "b")
     assert decide([first], [second]).evictions == ["default/a"]
     assert second.asked == []
 
 
-def test_a_tier_without_victims_leaves_it_to_the_next():
+def test_a_tier_without_victims_leaves_it_to_the_next() -> None:
     assert decide([naming("one")], [naming("two", "b")]).evictions == ["default/b"]
 
 
-def test_a_policy_that_fails_hurts_only_itself():
+def test_a_policy_that_fails_hurts_only_itself() -> None:
     assert decide([Failing, naming("two", "c")]).evictions == ["default/c"]
 
 
-def test_a_policy_that_is_switched_off_is_not_asked():
+def test_a_policy_that_is_switched_off_is_not_asked() -> None:
     one = naming("one", "a")
     assert decide([one], switches="\n    enabledVictim: false").evictions == []
     assert one.asked == []
 
 
-def test_only_running_pods_of_jobs_in_the_session_are_candidates():
+def test_only_running_pods_of_jobs_in_the_session_are_candidates() -> None:
     one = naming("one")
     objects = [
         *WORLD,
@@ -106,12 +106,12 @@ def test_only_running_pods_of_jobs_in_the_session_are_candidates():
 
 
 @pytest.mark.parametrize("name", ["waiting", "alone"])
-def test_a_pod_that_is_no_candidate_is_left_alone(name):
+def test_a_pod_that_is_no_candidate_is_left_alone(name: str) -> None:
     objects = [*WORLD, pod("alone", node="n1", cpu=1)]
     assert decide([naming("one", name)], objects=objects).evictions == []
 
 
-def test_a_later_action_counts_on_the_room_that_evicted_pods_leave():
+def test_a_later_action_counts_on_the_room_that_evicted_pods_leave() -> None:
     big = [pod_group("big"), pod("big-0", group="big", cpu=4)]
     decisions = decide(
         [naming("one", "a", "b", "c")], actions="shuffle, allocate", objects=[*WORLD, *big]

@@ -2,6 +2,7 @@
 
 import pickle
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -122,30 +123,30 @@ REPRESENTATIVE = {
 }
 
 
-def conf_of(text):
+def conf_of(text: Any) -> Any:
     return parse_conf(dedent(text))
 
 
-def problems_of(text):
+def problems_of(text: Any) -> Any:
     return read_conf(dedent(text)).problems
 
 
-def only_problem(text):
+def only_problem(text: Any) -> Any:
     problems = problems_of(text)
     assert len(problems) == 1, [str(problem) for problem in problems]
     return problems[0]
 
 
-def first_plugin(text):
+def first_plugin(text: Any) -> Any:
     return conf_of(text).tiers[0].plugins[0]
 
 
 @pytest.mark.parametrize("text", REPRESENTATIVE.values(), ids=REPRESENTATIVE.keys())
-def test_configurations_as_people_write_them_have_no_problem(text):
+def test_configurations_as_people_write_them_have_no_problem(text: Any) -> None:
     assert conf_of(text).problems == ()
 
 
-def test_the_default_is_volcanos_built_in_one():
+def test_the_default_is_volcanos_built_in_one() -> None:
     conf = parse_conf(DEFAULT_CONF)
     assert conf.actions == ("enqueue", "allocate", "backfill")
     assert [[plugin.name for plugin in tier.plugins] for tier in conf.tiers] == [
@@ -155,7 +156,7 @@ def test_the_default_is_volcanos_built_in_one():
     assert (conf.configurations, conf.metrics, conf.problems) == ({}, {}, ())
 
 
-def test_a_plugin_keeps_its_arguments_in_their_yaml_type_and_knows_its_lines():
+def test_a_plugin_keeps_its_arguments_in_their_yaml_type_and_knows_its_lines() -> None:
     plugin = first_plugin(
         """\
         actions: allocate
@@ -188,7 +189,7 @@ def test_a_plugin_keeps_its_arguments_in_their_yaml_type_and_knows_its_lines():
     assert plugin.argument_lines["mapping"] == 12
 
 
-def test_arguments_of_actions_are_found_by_the_name_of_the_action():
+def test_arguments_of_actions_are_found_by_the_name_of_the_action() -> None:
     conf = conf_of(
         """\
         actions: preempt
@@ -204,30 +205,30 @@ def test_arguments_of_actions_are_found_by_the_name_of_the_action():
     assert conf.configuration_argument_lines["preempt"] == {"maxCandidateNodesAbsolute": 5}
 
 
-def test_metrics_are_texts_whatever_they_look_like():
+def test_metrics_are_texts_whatever_they_look_like() -> None:
     conf = conf_of(REPRESENTATIVE["metrics"])
     assert conf.metrics["interval"] == "30"
 
 
-def test_equal_configurations_are_equal_wherever_their_lines_are():
+def test_equal_configurations_are_equal_wherever_their_lines_are() -> None:
     assert parse_conf("actions: allocate") == parse_conf("# moved\n\nactions: 'allocate '")
     assert parse_conf("actions: allocate") != parse_conf("actions: backfill")
 
 
-def test_a_configuration_travels_between_processes():
+def test_a_configuration_travels_between_processes() -> None:
     conf = parse_conf(DEFAULT_CONF)
     assert pickle.loads(pickle.dumps(conf)) == conf  # noqa: S301
 
 
 class TestSwitches:
-    def test_absent_switches_are_on_except_hierarchy_and_cluster_order(self):
+    def test_absent_switches_are_on_except_hierarchy_and_cluster_order(self) -> None:
         switches = first_plugin("{actions: a, tiers: [{plugins: [{name: p}]}]}").switches
         off = {key for key, on in switches.items() if not on}
         assert off == {"enableHierarchy", "enabledClusterOrder"}
         assert len(switches) == 25
 
     @pytest.mark.parametrize("switch", SWITCHES, ids=lambda switch: switch.key)
-    def test_both_spellings_set_the_same_switch(self, switch):
+    def test_both_spellings_set_the_same_switch(self, switch: Any) -> None:
         flipped = str(not switch.default).lower()
         for spelling in (switch.key, switch.alias):
             conf = f"actions: a\ntiers: [{{plugins: [{{name: p, {spelling}: {flipped}}}]}}]"
@@ -239,12 +240,12 @@ class TestSwitches:
             assert changed == {switch.key: not switch.default}
 
     @pytest.mark.parametrize("word", ["y", "Yes", "on", "TRUE", "true"])
-    def test_yaml_1_1_words_are_booleans(self, word):
+    def test_yaml_1_1_words_are_booleans(self, word: str) -> None:
         conf = f"actions: a\ntiers: [{{plugins: [{{name: p, enableHierarchy: {word}}}]}}]"
         assert first_plugin(conf).switches["enableHierarchy"] is True
 
     @pytest.mark.parametrize("value", ["'true'", "1", "maybe", "[true]", "{}"])
-    def test_anything_but_a_boolean_is_an_error(self, value):
+    def test_anything_but_a_boolean_is_an_error(self, value: str) -> None:
         problem = only_problem(
             f"actions: a\ntiers:\n- plugins:\n  - name: p\n    enableJobOrder: {value}\n"
         )
@@ -252,19 +253,19 @@ class TestSwitches:
         assert problem.path == "tiers[0].plugins[0].enableJobOrder"
         assert problem.wanted == "true or false"
 
-    def test_a_switch_left_empty_keeps_its_default_and_is_told(self):
+    def test_a_switch_left_empty_keeps_its_default_and_is_told(self) -> None:
         conf = conf_of("actions: a\ntiers:\n- plugins:\n  - name: p\n    enableHierarchy:\n")
         assert conf.tiers[0].plugins[0].switches["enableHierarchy"] is False
         assert [(p.severity, p.line) for p in conf.problems] == [("ignored", 5)]
 
-    def test_an_unknown_switch_names_the_nearest(self):
+    def test_an_unknown_switch_names_the_nearest(self) -> None:
         problem = only_problem(
             "actions: a\ntiers:\n- plugins:\n  - name: p\n    enableJobOder: true\n"
         )
         assert (problem.line, problem.found) == (5, "enableJobOder")
         assert "enableJobOrder" in problem.hint
 
-    def test_the_two_spellings_of_one_switch_exclude_each_other(self):
+    def test_the_two_spellings_of_one_switch_exclude_each_other(self) -> None:
         problem = only_problem(
             "actions: a\ntiers:\n- plugins:\n  - name: p\n"
             "    enableOverused: true\n    enabledOverused: false\n"
@@ -325,11 +326,11 @@ ERRORS = {
 
 class TestErrors:
     @pytest.mark.parametrize(("text", "line", "path"), ERRORS.values(), ids=ERRORS.keys())
-    def test_a_mistake_is_told_once_with_its_place(self, text, line, path):
+    def test_a_mistake_is_told_once_with_its_place(self, text: Any, line: Any, path: Any) -> None:
         problem = only_problem(text)
         assert (problem.line, problem.path, problem.severity) == (line, path, "error")
 
-    def test_all_mistakes_are_told_at_once_in_the_order_of_lines(self):
+    def test_all_mistakes_are_told_at_once_in_the_order_of_lines(self) -> None:
         with pytest.raises(ConfError) as caught:
             parse_conf(
                 dedent("""\
@@ -348,11 +349,11 @@ class TestErrors:
         assert "my.conf" in str(caught.value)
         assert "did you mean 'enableJobReady'?" in str(caught.value)
 
-    def test_a_mistake_in_one_part_leaves_the_others_read(self):
+    def test_a_mistake_in_one_part_leaves_the_others_read(self) -> None:
         conf = read_conf("actions: allocate\ntiers: 5\nmetrics: {type: x}\n")
         assert (conf.actions, conf.metrics, conf.tiers) == (("allocate",), {"type": "x"}, ())
 
-    def test_a_second_entry_for_an_action_is_ignored_as_volcano_does(self):
+    def test_a_second_entry_for_an_action_is_ignored_as_volcano_does(self) -> None:
         conf = conf_of(
             "actions: a\nconfigurations:\n"
             "- {name: a, arguments: {x: 1}}\n- {name: a, arguments: {x: 2}}\n"
@@ -360,7 +361,7 @@ class TestErrors:
         assert conf.configurations == {"a": {"x": 1}}
         assert [(p.line, p.severity) for p in conf.problems] == [(4, "ignored")]
 
-    def test_the_message_tells_what_was_wanted_and_what_was_found(self):
+    def test_the_message_tells_what_was_wanted_and_what_was_found(self) -> None:
         problem = only_problem("actions: a\ntier: []\n")
         assert problem.message == "wanted a known key, found 'tier'"
         assert str(problem) == f"line 2: {problem.message} (did you mean 'tiers'?)"
@@ -373,7 +374,7 @@ class TestNames:
         "configurations:\n- name: preemt\n"
     )
 
-    def test_unknown_actions_and_plugins_are_errors_with_line_and_nearest_name(self):
+    def test_unknown_actions_and_plugins_are_errors_with_line_and_nearest_name(self) -> None:
         problems = check_names(self.conf, {"enqueue", "allocate"}, {"gang", "binpack"})
         assert [(p.line, p.path, p.found, p.severity) for p in problems] == [
             (1, "actions", "alocate", "error"),
@@ -385,11 +386,11 @@ class TestNames:
         assert problems[1].hint == "did you mean 'binpack'?"
         assert problems[2].hint == "there are binpack, gang"
 
-    def test_known_names_are_no_problem(self):
+    def test_known_names_are_no_problem(self) -> None:
         known = {"enqueue", "alocate", "preemt"}
         assert check_names(self.conf, known, {"gang", "binpak", "zzz"}) == []
 
-    def test_nearest_disregards_case_and_gives_up_on_strangers(self):
+    def test_nearest_disregards_case_and_gives_up_on_strangers(self) -> None:
         assert nearest("GANG", ["drf", "gang"]) == "gang"
         assert nearest("enablejoborder", ["enableJobOrder"]) == "enableJobOrder"
         assert nearest("xyz", ["drf", "gang"]) is None

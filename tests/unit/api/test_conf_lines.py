@@ -1,6 +1,7 @@
 """The YAML beneath the configuration: types, tags, anchors, and faults with their lines."""
 
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -40,12 +41,12 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("text", "line", "path"), FAULTS.values(), ids=FAULTS.keys())
-def test_a_fault_is_told_once_with_its_place(text, line, path):
+def test_a_fault_is_told_once_with_its_place(text: Any, line: Any, path: Any) -> None:
     problems = read_conf(text).problems
     assert [(p.line, p.path, p.severity) for p in problems] == [(line, path, "error")]
 
 
-def test_a_fault_in_a_shared_part_is_told_once():
+def test_a_fault_in_a_shared_part_is_told_once() -> None:
     problems = read_conf(
         "actions: a\nconfigurations:\n- name: a\n  arguments: &x {y: 1, y: 2}\n"
         "- name: b\n  arguments: *x\n"
@@ -53,7 +54,7 @@ def test_a_fault_in_a_shared_part_is_told_once():
     assert [p.line for p in problems] == [4]
 
 
-def test_anchors_and_merge_keys_are_followed_and_own_keys_win():
+def test_anchors_and_merge_keys_are_followed_and_own_keys_win() -> None:
     conf = parse_conf(
         dedent("""\
         actions: allocate
@@ -68,7 +69,7 @@ def test_anchors_and_merge_keys_are_followed_and_own_keys_win():
     assert (two.switches["enableJobOrder"], two.switches["enableTaskOrder"]) == (False, True)
 
 
-def test_of_several_merged_mappings_the_first_wins():
+def test_of_several_merged_mappings_the_first_wins() -> None:
     conf = parse_conf(
         "actions: a\nconfigurations:\n- {name: a, arguments: &a {x: 1}}\n"
         "- {name: b, arguments: &b {x: 2, y: 2}}\n- {name: c, arguments: {<<: [*a, *b]}}\n"
@@ -76,7 +77,7 @@ def test_of_several_merged_mappings_the_first_wins():
     assert conf.configurations["c"] == {"x": 1, "y": 2}
 
 
-def test_an_alias_used_a_billion_times_costs_nothing():
+def test_an_alias_used_a_billion_times_costs_nothing() -> None:
     arguments = "a0: &a0 [x]\n" + "".join(
         f"    a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 10)}]\n" for n in range(30)
     )
@@ -117,11 +118,13 @@ def test_an_alias_used_a_billion_times_costs_nothing():
         ("yEs", "yEs"),
     ],
 )
-def test_unquoted_scalars_get_the_type_that_volcanos_reader_gives_them(text, value):
+def test_unquoted_scalars_get_the_type_that_volcanos_reader_gives_them(
+    text: Any, value: Any
+) -> None:
     assert (plain_value(text), type(plain_value(text))) == (value, type(value))
 
 
-def test_an_explicit_tag_decides_the_type():
+def test_an_explicit_tag_decides_the_type() -> None:
     conf = parse_conf(
         "actions: a\nconfigurations:\n- name: a\n"
         "  arguments: {s: !!str 5, i: !!int '5', f: !!float 5, b: !!bool 'yes', n: !!null ''}\n"

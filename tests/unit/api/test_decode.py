@@ -1,5 +1,7 @@
 """Faults in objects: the field, what was found there and what was wanted."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.decode import spell_path
@@ -9,11 +11,11 @@ from pumice.errors import ABSENT, ManifestError
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
 
 
-def manifest(kind, api_version, **fields):
+def manifest(kind: Any, api_version: Any, **fields: Any) -> Any:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, **fields}
 
 
-def pod_with(**spec):
+def pod_with(**spec: Any) -> Any:
     return manifest("Pod", "v1", spec=spec)
 
 
@@ -109,7 +111,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_a_wrong_field_is_named_with_what_was_found_and_wanted(what):
+def test_a_wrong_field_is_named_with_what_was_found_and_wanted(what: Any) -> None:
     given, field, found, wanted = REFUSED[what]
     with pytest.raises(ManifestError) as caught:
         from_manifest(given, source="pods.yaml")
@@ -118,7 +120,7 @@ def test_a_wrong_field_is_named_with_what_was_found_and_wanted(what):
     assert error.wanted.startswith(wanted)
 
 
-def test_an_error_names_the_object():
+def test_an_error_names_the_object() -> None:
     given = manifest("Pod", "v1", metadata={"name": "p", "namespace": "ns", "uid": 5})
     with pytest.raises(ManifestError) as caught:
         from_manifest(given, source="pods.yaml:7")
@@ -135,25 +137,25 @@ def test_an_error_names_the_object():
         ("apps/v1", "Xyz", "known: CSINode"),
     ],
 )
-def test_an_unknown_kind_suggests_the_nearest(version, kind, hint):
+def test_an_unknown_kind_suggests_the_nearest(version: str, kind: str, hint: str) -> None:
     with pytest.raises(ManifestError) as caught:
         from_manifest(manifest(kind, version))
     assert caught.value.hint.startswith(hint)
 
 
-def test_a_known_kind_of_another_version_is_refused_with_the_right_one():
+def test_a_known_kind_of_another_version_is_refused_with_the_right_one() -> None:
     with pytest.raises(ManifestError) as caught:
         from_manifest(manifest("Queue", "scheduling.volcano.sh/v1alpha1"))
     assert caught.value.field == "apiVersion"
     assert caught.value.wanted == "Queue of scheduling.volcano.sh/v1beta1"
 
 
-def test_a_path_is_spelled_as_kubernetes_spells_it():
+def test_a_path_is_spelled_as_kubernetes_spells_it() -> None:
     path = ("spec", "containers", 0, "resources", "requests", "example.com/gpu")
     assert spell_path(path) == "spec.containers[0].resources.requests[example.com/gpu]"
 
 
-def test_the_path_leads_to_the_fault():
+def test_the_path_leads_to_the_fault() -> None:
     with pytest.raises(ManifestError) as caught:
         from_manifest(pod_with(containers=[{"ports": [{"hostPort": "http"}]}]))
     assert caught.value.path == ("spec", "containers", 0, "ports", 0, "hostPort")

@@ -1,5 +1,7 @@
 """Go durations: what is read, and what is refused."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.duration import parse_duration
@@ -28,7 +30,7 @@ from pumice.errors import InputError
         ("9223372036854775807ns", 9223372036.854775807),
     ],
 )
-def test_gos_syntax_is_read(text, seconds):
+def test_gos_syntax_is_read(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
@@ -39,6 +41,6 @@ def test_gos_syntax_is_read(text, seconds):
         *("1e3s", "1_0s", "1mh", "9223372036854775808ns", "9" * 40 + "h", "\u0661s"),
     ],
 )
-def test_anything_else_is_refused(text):
+def test_anything_else_is_refused(text: Any) -> None:
     with pytest.raises(InputError, match="wanted a duration"):
         parse_duration(text)

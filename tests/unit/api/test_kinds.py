@@ -1,12 +1,14 @@
 """The kinds that are served, and those that are learned."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.kinds import BUILT_IN, Kinds, guess_plural, kind_of
 
 
 @pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: kind.name)
-def test_a_kind_is_found_by_name_by_address_and_by_its_objects(kind):
+def test_a_kind_is_found_by_name_by_address_and_by_its_objects(kind: Any) -> None:
     kinds = Kinds()
     manifest = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "x"}}
     assert kinds.get(kind_of(manifest)) == kind
@@ -14,7 +16,7 @@ def test_a_kind_is_found_by_name_by_address_and_by_its_objects(kind):
     assert kinds.of(manifest) == kind
 
 
-def test_jobs_of_two_groups_are_two_kinds():
+def test_jobs_of_two_groups_are_two_kinds() -> None:
     kinds = Kinds()
     assert kinds.get("Job.batch") != kinds.get("Job.batch.volcano.sh")
 
@@ -23,11 +25,11 @@ def test_jobs_of_two_groups_are_two_kinds():
     ("kind", "plural"),
     [("Thing", "things"), ("Policy", "policies"), ("Class", "classes"), ("Key", "keys")],
 )
-def test_plurals_are_guessed(kind, plural):
+def test_plurals_are_guessed(kind: str, plural: str) -> None:
     assert guess_plural(kind) == plural
 
 
-def test_a_learned_kind_lives_where_its_first_object_does():
+def test_a_learned_kind_lives_where_its_first_object_does() -> None:
     kinds = Kinds()
     manifest = {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "a"}}
     assert not kinds.of(manifest).namespaced

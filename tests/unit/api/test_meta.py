@@ -17,7 +17,7 @@ from pumice.errors import InputError
         ("2026-01-15t10:00:19z", 1768471219),
     ],
 )
-def test_a_time_is_seconds_since_1970(text, seconds):
+def test_a_time_is_seconds_since_1970(text: str, seconds: float) -> None:
     assert seconds == epoch(text)
 
 
@@ -29,7 +29,7 @@ def test_a_time_is_seconds_since_1970(text, seconds):
         "2026-W03-4T10:00:19Z", "2026-01-15T10:00Z", "2026-01-15T10:00:19Z\n",
     ],
 )  # fmt: skip
-def test_what_is_no_rfc_3339_time_is_refused(text):
+def test_what_is_no_rfc_3339_time_is_refused(text: str) -> None:
     with pytest.raises(InputError) as caught:
         epoch(text)
     assert caught.value.found == text

@@ -1,6 +1,7 @@
 """Objects: manifests become typed values and back; what Kubernetes refuses is refused."""
 
 import gc
+from typing import Any
 
 import pytest
 
@@ -121,7 +122,7 @@ POD = {
 }
 
 
-def manifest(kind, api_version, **fields):
+def manifest(kind: Any, api_version: Any, **fields: Any) -> Any:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, **fields}
 
 
@@ -235,32 +236,36 @@ OTHERS = [
 ]
 
 
+def as_read(given: Any) -> Any:
+    return from_manifest(given)
+
+
 @pytest.mark.parametrize("given", [POD, *OTHERS], ids=lambda given: given["kind"])
-def test_a_manifest_comes_back_as_it_was(given):
+def test_a_manifest_comes_back_as_it_was(given: Any) -> None:
     assert given == to_manifest(from_manifest(given))
 
 
-def test_every_kind_is_tried_above():
+def test_every_kind_is_tried_above() -> None:
     tried = {(given["apiVersion"], given["kind"]) for given in [POD, *OTHERS]}
     assert set(KINDS) == tried
 
 
-def test_absent_stays_absent():
-    pod = from_manifest(manifest("Pod", "v1"))
-    queue = from_manifest(manifest("Queue", SCHEDULING))
-    group = from_manifest(manifest("PodGroup", SCHEDULING))
+def test_absent_stays_absent() -> None:
+    pod = as_read(manifest("Pod", "v1"))
+    queue = as_read(manifest("Queue", SCHEDULING))
+    group = as_read(manifest("PodGroup", SCHEDULING))
     assert (pod.metadata.namespace, pod.spec.priority, pod.spec.affinity) == ("", None, None)
     assert (queue.spec.weight, queue.spec.reclaimable, queue.spec.capability) == (None, None, {})
     assert (group.spec.min_member, group.spec.min_resources) == (None, None)
 
 
-def test_an_empty_selector_differs_from_an_absent_one():
+def test_an_empty_selector_differs_from_an_absent_one() -> None:
     given = manifest("PodDisruptionBudget", "policy/v1", spec={"selector": {}})
-    assert from_manifest(given).spec.selector is not None
-    assert from_manifest(given | {"spec": {}}).spec.selector is None
+    assert as_read(given).spec.selector is not None
+    assert as_read(given | {"spec": {}}).spec.selector is None
 
 
-def test_null_means_absent():
+def test_null_means_absent() -> None:
     given = manifest("Pod", "v1", spec={"affinity": None, "containers": [{"ports": None}]})
     given["metadata"] |= {"creationTimestamp": None, "labels": None}
     assert from_manifest(given) == Pod(
@@ -268,35 +273,36 @@ def test_null_means_absent():
     )
 
 
-def test_unknown_fields_are_ignored():
+def test_unknown_fields_are_ignored() -> None:
     given = manifest("Node", "v1", spec={"podCIDR": "10.0.0.0/8"}, extra=[1])
     assert from_manifest(given) == Node(metadata=ObjectMeta(name="x"))
 
 
-def test_quantities_stay_as_written():
-    requests = from_manifest(POD).spec.containers[0].resources.requests
+def test_quantities_stay_as_written() -> None:
+    requests = as_read(POD).spec.containers[0].resources.requests
     assert requests == {"cpu": "1", "memory": 5}
 
 
-def test_objects_do_not_change_and_do_not_burden_the_collector():
-    pod = from_manifest(POD)
+def test_objects_do_not_change_and_do_not_burden_the_collector() -> None:
+    pod = as_read(POD)
     with pytest.raises(AttributeError):
         pod.status = None
     assert not gc.is_tracked(pod)
 
 
-def test_an_empty_default_is_not_shared():
+def test_an_empty_default_is_not_shared() -> None:
     one, two = ObjectMeta(name="a"), ObjectMeta(name="b")
     one.labels["k"] = "v"
     assert two.labels == {}
 
 
-def test_objects_built_in_python_are_checked_alike():
+def test_objects_built_in_python_are_checked_alike() -> None:
     with pytest.raises(InputError):
         ResourceRequirements(requests={"cpu": "many"})
 
 
-def test_equal_objects_are_equal():
+def test_equal_objects_are_equal() -> None:
     assert from_manifest(POD) == from_manifest(dict(POD))
-    assert PodGroup(metadata=ObjectMeta(name="x")) != Queue(metadata=ObjectMeta(name="x"))
+    group: Any = PodGroup(metadata=ObjectMeta(name="x"))
+    assert group != Queue(metadata=ObjectMeta(name="x"))
     assert NetworkTopology(mode="hard") != NetworkTopology(mode="soft")

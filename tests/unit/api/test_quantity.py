@@ -1,6 +1,8 @@
 """Quantities: every Kubernetes notation, exactly; everything else is refused."""
 
 from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -8,6 +10,8 @@ from hypothesis import strategies as st
 
 from pumice.api.quantity import (
     MAX_VALUE,
+    QuantityFormError,
+    amount,
     check_amounts,
     format_quantity,
     milli_value,
@@ -56,7 +60,7 @@ NANO = {
 
 
 @pytest.mark.parametrize("written", NANO, ids=repr)
-def test_a_quantity_is_read_exactly_in_nano_units(written):
+def test_a_quantity_is_read_exactly_in_nano_units(written: Any) -> None:
     assert NANO[written] == parse_quantity(written)
 
 
@@ -64,7 +68,7 @@ def test_a_quantity_is_read_exactly_in_nano_units(written):
     ("written", "whole", "milli"),
     [("1", 1, 1000), ("1500m", 2, 1500), ("1.0005", 2, 1001), ("1n", 1, 1), ("0", 0, 0)],
 )
-def test_value_and_milli_value_round_up(written, whole, milli):
+def test_value_and_milli_value_round_up(written: str, whole: int, milli: int) -> None:
     assert (whole, milli) == (value(written), milli_value(written))
 
 
@@ -79,7 +83,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("written", REFUSED, ids=lambda written: f"{type(written).__name__}")
-def test_anything_else_is_refused(written):
+def test_anything_else_is_refused(written: Any) -> None:
     read = parse_quantity if written.__hash__ else parse_quantity.__wrapped__
     with pytest.raises(QuantityError) as caught:
         read(written)
@@ -91,13 +95,13 @@ def test_anything_else_is_refused(written):
     ("written", "hint"),
     [("4GB", "without the b"), ("4GiB", "without the b"), ("1K", "k for 1000"), ("1 ", "space")],
 )
-def test_a_common_slip_gets_a_hint(written, hint):
+def test_a_common_slip_gets_a_hint(written: str, hint: str) -> None:
     with pytest.raises(QuantityError) as caught:
         value(written)
     assert hint in caught.value.hint
 
 
-def test_a_bad_amount_in_a_resource_list_names_its_resource():
+def test_a_bad_amount_in_a_resource_list_names_its_resource() -> None:
     with pytest.raises(QuantityError) as caught:
         check_amounts({"cpu": "1", "nvidia.com/gpu": "-2"}, "requests")
     assert caught.value.field == "requests.nvidia.com/gpu"
@@ -107,7 +111,7 @@ def test_a_bad_amount_in_a_resource_list_names_its_resource():
     )
 
 
-def test_an_absent_resource_list_is_fine():
+def test_an_absent_resource_list_is_fine() -> None:
     check_amounts(None, "minResources")
     check_amounts({}, "requests")
 
@@ -138,24 +142,26 @@ def test_an_absent_resource_list_is_fine():
         ("pods", 10_000, "10k"),
     ],
 )
-def test_an_amount_is_printed_as_kubernetes_prints_it(resource, number, text):
+def test_an_amount_is_printed_as_kubernetes_prints_it(
+    resource: str, number: Any, text: str
+) -> None:
     assert text == format_quantity(resource, number)
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
-def test_what_is_not_finite_is_not_printed(number):
+def test_what_is_not_finite_is_not_printed(number: str) -> None:
     with pytest.raises(QuantityError):
-        format_quantity("cpu", number)
+        format_quantity("cpu", number)  # type: ignore[arg-type]
 
 
 @given(st.integers(0, MAX_VALUE))
-def test_printed_bytes_and_counts_read_back_as_they_were(number):
+def test_printed_bytes_and_counts_read_back_as_they_were(number: Any) -> None:
     assert number == value(format_quantity("memory", number))
     assert number == value(format_quantity("pods", number))
 
 
 @given(st.integers(0, MAX_VALUE))
-def test_printed_cpu_reads_back_in_thousandths(number):
+def test_printed_cpu_reads_back_in_thousandths(number: Any) -> None:
     assert number == milli_value(format_quantity("cpu", number))
 
 
@@ -165,7 +171,7 @@ def test_printed_cpu_reads_back_in_thousandths(number):
     scale=st.sampled_from([("n", -9), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("e2", 2)]),
 )
 @example(whole=0, part="0000000001", scale=("", 0))
-def test_decimal_notation_agrees_with_decimal_arithmetic(whole, part, scale):
+def test_decimal_notation_agrees_with_decimal_arithmetic(whole: Any, part: Any, scale: Any) -> None:
     suffix, exponent = scale
     exact = Decimal(f"{whole}.{part or 0}").scaleb(exponent)
     text = f"{whole}.{part}{suffix}"
@@ -176,7 +182,7 @@ def test_decimal_notation_agrees_with_decimal_arithmetic(whole, part, scale):
 
 
 @given(st.text(max_size=12))
-def test_any_text_is_read_or_refused_and_never_crashes(text):
+def test_any_text_is_read_or_refused_and_never_crashes(text: Any) -> None:
     try:
         nano = parse_quantity(text)
     except QuantityError:
@@ -185,5 +191,45 @@ def test_any_text_is_read_or_refused_and_never_crashes(text):
 
 
 @given(st.floats(0, 1e15, allow_nan=False))
-def test_a_number_from_yaml_means_what_its_text_means(number):
+def test_a_number_from_yaml_means_what_its_text_means(number: Any) -> None:
     assert parse_quantity(repr(number)) == parse_quantity(number)
+
+
+@pytest.mark.parametrize(
+    ("given_text", "shown"),
+    [
+        ("1000m", "1"), ("0.5", "500m"), ("1Gi", "1Gi"), ("1024Mi", "1Gi"), ("0.5Gi", "512Mi"),
+        ("100Ki", "100Ki"), ("1e3", "1e3"), ("12e6", "12e6"), ("-1", "-1"), ("+2", "2"),
+        ("1n", "1n"),
+        ("0", "0"), ("0Gi", "0"), (".5", "500m"), ("1.", "1"), ("1500m", "1500m"),
+        ("1.0000001Ki", "1024000102400n"),
+        ("-2048Ki", "-2Mi"), ("1e300", "9223372036854775807"),
+    ],
+)  # fmt: skip
+def test_amounts_have_one_spelling(given_text: str, shown: str) -> None:
+    assert str(amount(given_text)) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        *((text, "quantities must match") for text in ("", "a", "1x", "1 2", " 3", "+")),
+        *((text, "unable to parse quantity's suffix") for text in ("1ki", "1ee", "ki")),
+        *((text, "unable to parse numeric part") for text in ("m", ".", "-.k")),
+    ],
+)
+def test_what_is_no_amount_is_refused_in_kubernetes_words(text: str, problem: str) -> None:
+    with pytest.raises(QuantityFormError, match=problem):
+        amount(text)
+
+
+@given(st.integers(-(10**12), 10**12), st.sampled_from(["", "m", "k", "M", "Ki", "Mi", "n", "u"]))
+def test_the_canonical_spelling_means_the_same_amount(number: Any, suffix: str) -> None:
+    once = amount(f"{number}{suffix}")
+    again = amount(str(once))
+    assert (again.nano, str(again)) == (once.nano, str(once))
+
+
+@given(st.decimals(-1000, 1000, places=3))
+def test_amounts_are_exact(number: Any) -> None:
+    assert amount(str(number)).nano == Fraction(str(number)) * 10**9

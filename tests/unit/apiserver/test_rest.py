@@ -1,6 +1,7 @@
 """The REST API without a wire: verbs, errors, lists, dry runs, discovery."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -21,34 +22,41 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 class Client:
     """Asks an API as a client would."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.cluster = EmbeddedCluster(VirtualClock())
         self.writes = 0
         self.api = RestApi(self.cluster, self._wrote)
 
-    def _wrote(self):
+    def _wrote(self) -> None:
         self.writes += 1
 
-    def ask(self, method, path, body=None, accept="application/json", kind="application/json"):
+    def ask(
+        self,
+        method: Any,
+        path: Any,
+        body: Any = None,
+        accept: str = "application/json",
+        kind: str = "application/json",
+    ) -> Any:
         path, _, query = path.partition("?")
         pairs = dict(pair.split("=", 1) for pair in query.split("&") if pair)
         data = b"" if body is None else json.dumps(body).encode()
         answer = self.api.answer(Request(method, path, pairs, accept, kind, data))
         return answer.code, answer.content
 
-    def get(self, path, **options):
+    def get(self, path: Any, **options: Any) -> Any:
         return self.ask("GET", path, **options)
 
-    def names(self, path):
+    def names(self, path: Any) -> Any:
         return [item["metadata"]["name"] for item in self.get(path)[1]["items"]]
 
 
 @pytest.fixture
-def client():
+def client() -> Any:
     return Client()
 
 
-def test_an_object_is_created_read_and_listed(client):
+def test_an_object_is_created_read_and_listed(client: Any) -> None:
     code, made = client.ask("POST", PODS, pod("a", cpu=1))
     assert (code, made["metadata"]["namespace"]) == (201, "default")
     assert client.get(f"{PODS}/a") == (200, made)
@@ -57,7 +65,7 @@ def test_an_object_is_created_read_and_listed(client):
     assert client.writes == 1
 
 
-def test_what_is_not_there_is_told_in_the_words_of_kubernetes(client):
+def test_what_is_not_there_is_told_in_the_words_of_kubernetes(client: Any) -> None:
     code, status = client.get("/apis/batch.volcano.sh/v1alpha1/namespaces/x/jobs/train")
     assert code == 404
     assert status["reason"] == "NotFound"
@@ -65,19 +73,19 @@ def test_what_is_not_there_is_told_in_the_words_of_kubernetes(client):
     assert status["details"] == {"name": "train", "group": "batch.volcano.sh", "kind": "jobs"}
 
 
-def test_a_taken_name_is_a_conflict(client):
+def test_a_taken_name_is_a_conflict(client: Any) -> None:
     client.ask("POST", PODS, pod("a"))
     code, status = client.ask("POST", PODS, pod("a"))
     assert (code, status["reason"]) == (409, "AlreadyExists")
     assert status["message"] == 'pods "a" already exists'
 
 
-def test_a_namespace_must_be_there(client):
+def test_a_namespace_must_be_there(client: Any) -> None:
     code, status = client.ask("POST", "/api/v1/namespaces/none/pods", pod("a", namespace="none"))
     assert (code, status["message"]) == (404, 'namespaces "none" not found')
 
 
-def test_a_stale_write_is_a_conflict(client):
+def test_a_stale_write_is_a_conflict(client: Any) -> None:
     _, made = client.ask("POST", PODS, pod("a"))
     made["metadata"]["labels"] = {"x": "1"}
     assert client.ask("PUT", f"{PODS}/a", made)[0] == 200
@@ -97,25 +105,25 @@ def test_a_stale_write_is_a_conflict(client):
         "application/apply-patch+yaml": {"metadata": {"labels": {"x": "1"}}},
     }.items(),
 )
-def test_every_kind_of_patch_is_taken(client, kind, patch):
+def test_every_kind_of_patch_is_taken(client: Any, kind: Any, patch: Any) -> None:
     client.ask("POST", PODS, pod("a"))
     code, made = client.ask("PATCH", f"{PODS}/a", patch, kind=kind)
     assert (code, made["metadata"]["labels"]) == (200, {"x": "1"})
 
 
-def test_an_unknown_kind_of_patch_is_refused(client):
+def test_an_unknown_kind_of_patch_is_refused(client: Any) -> None:
     client.ask("POST", PODS, pod("a"))
     assert client.ask("PATCH", f"{PODS}/a", {}, kind="text/plain")[0] == 415
 
 
-def test_a_server_side_apply_creates_what_is_missing(client):
+def test_a_server_side_apply_creates_what_is_missing(client: Any) -> None:
     kind = "application/apply-patch+yaml"
     applied = pod("a") | {"metadata": {"name": "a"}}
     assert client.ask("PATCH", f"{PODS}/a", applied, kind=kind)[0] == 201
     assert client.ask("PATCH", f"{PODS}/a", applied, kind=kind)[0] == 200
 
 
-def test_a_body_that_is_another_object_is_refused(client):
+def test_a_body_that_is_another_object_is_refused(client: Any) -> None:
     assert client.ask("POST", QUEUES, pod("a"))[0] == 400
     client.ask("POST", PODS, pod("a"))
     assert client.ask("PUT", f"{PODS}/a", pod("b"))[0] == 400
@@ -123,7 +131,7 @@ def test_a_body_that_is_another_object_is_refused(client):
     assert (code, status["reason"]) == (400, "BadRequest")
 
 
-def test_a_body_that_cannot_be_read_is_a_bad_request(client):
+def test_a_body_that_cannot_be_read_is_a_bad_request(client: Any) -> None:
     for kind, data in {"application/json": b"{", "application/yaml": b"{a: [", "x": b"[]"}.items():
         answer = client.api.answer(Request("POST", PODS, {}, "", kind, data))
         assert answer.code == 400
@@ -131,12 +139,12 @@ def test_a_body_that_cannot_be_read_is_a_bad_request(client):
     assert client.api.answer(proto).code == 415
 
 
-def test_a_refused_object_is_invalid(client):
+def test_a_refused_object_is_invalid(client: Any) -> None:
     code, status = client.ask("POST", PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {}})
     assert (code, status["reason"]) == (422, "Invalid")
 
 
-def test_status_is_written_by_itself(client):
+def test_status_is_written_by_itself(client: Any) -> None:
     client.ask("POST", QUEUES, {"metadata": {"name": "q"}})
     code, made = client.ask(
         "PATCH", f"{QUEUES}/q/status", {"status": {"state": "Open"}}, kind=MERGE
@@ -146,7 +154,7 @@ def test_status_is_written_by_itself(client):
     assert client.get(f"{QUEUES}/q")[1]["status"] == {"state": "Closed"}
 
 
-def test_a_dry_run_answers_and_changes_nothing(client):
+def test_a_dry_run_answers_and_changes_nothing(client: Any) -> None:
     client.ask("POST", PODS, pod("a"))
     before = client.cluster.version
     assert client.ask("POST", f"{PODS}?dryRun=All", pod("b"))[0] == 201
@@ -159,7 +167,7 @@ def test_a_dry_run_answers_and_changes_nothing(client):
     assert client.cluster.version == before
 
 
-def test_deleting_tells_whether_it_is_done(client):
+def test_deleting_tells_whether_it_is_done(client: Any) -> None:
     client.ask("POST", PODS, pod("a"))
     add_node(client.cluster, "n", {"cpu": "1"})
     target = {"target": {"name": "n"}}
@@ -171,20 +179,20 @@ def test_deleting_tells_whether_it_is_done(client):
     assert client.ask("DELETE", f"{PODS}/a")[0] == 404
 
 
-def test_deleting_another_than_meant_is_a_conflict(client):
+def test_deleting_another_than_meant_is_a_conflict(client: Any) -> None:
     client.ask("POST", PODS, pod("a"))
     for wanted in ({"uid": "other"}, {"resourceVersion": "1"}):
         assert client.ask("DELETE", f"{PODS}/a", {"preconditions": wanted})[0] == 409
 
 
-def test_a_collection_is_deleted_by_selector(client):
+def test_a_collection_is_deleted_by_selector(client: Any) -> None:
     for name in ("a", "b", "c"):
         client.ask("POST", PODS, pod(name, labels={"app": "x" if name < "c" else "y"}))
     assert client.ask("DELETE", f"{PODS}?labelSelector=app=x")[0] == 200
     assert client.names(PODS) == ["c"]
 
 
-def test_a_pod_is_bound_once_and_evicted(client):
+def test_a_pod_is_bound_once_and_evicted(client: Any) -> None:
     client.ask("POST", PODS, pod("a"))
     assert client.ask("POST", f"{PODS}/a/binding", {"target": {}})[0] == 400
     assert client.ask("POST", f"{PODS}/a/binding", {"target": {"name": "n"}})[0] == 201
@@ -193,7 +201,7 @@ def test_a_pod_is_bound_once_and_evicted(client):
     assert client.get(f"{PODS}/a")[1]["metadata"]["deletionTimestamp"]
 
 
-def test_an_eviction_asks_disruption_budgets(client):
+def test_an_eviction_asks_disruption_budgets(client: Any) -> None:
     add_node(client.cluster, "n", {"cpu": "4"})
     client.ask("POST", PODS, pod("a", cpu=1, labels={"app": "x"}))
     client.cluster.bind("default", "a", "n", {})
@@ -215,7 +223,7 @@ def test_an_eviction_asks_disruption_budgets(client):
     assert client.get(f"{PODS}/a")[1]["metadata"]["deletionTimestamp"]
 
 
-def test_a_service_has_a_type_an_address_and_whole_ports(client):
+def test_a_service_has_a_type_an_address_and_whole_ports(client: Any) -> None:
     path = "/api/v1/namespaces/default/services"
     specs = {
         "plain": {"ports": [{"port": 80}]},
@@ -240,7 +248,7 @@ def test_a_service_has_a_type_an_address_and_whole_ports(client):
     assert rows["named"] == ["ExternalName", "<none>", "example.com", "<none>"]
 
 
-def test_replicas_are_read_and_written_as_a_scale(client):
+def test_replicas_are_read_and_written_as_a_scale(client: Any) -> None:
     client.ask("POST", DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": {"replicas": 2}})
     code, scale = client.get(f"{DEPLOYMENTS}/d/scale")
     assert (code, scale["kind"], scale["spec"]) == (200, "Scale", {"replicas": 2})
@@ -251,7 +259,7 @@ def test_replicas_are_read_and_written_as_a_scale(client):
     assert client.ask("PUT", f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": "x"}})[0] == 400
 
 
-def test_what_no_simulated_pod_has_is_said_to_be_missing(client):
+def test_what_no_simulated_pod_has_is_said_to_be_missing(client: Any) -> None:
     client.ask("POST", PODS, pod("a"))
     code, status = client.get(f"{PODS}/a/log")
     assert (code, status["reason"]) == (501, "NotImplemented")
@@ -262,7 +270,7 @@ def test_what_no_simulated_pod_has_is_said_to_be_missing(client):
     assert client.ask("DELETE", f"{PODS}/a/status")[0] == 405
 
 
-def test_a_long_list_comes_in_pages(client):
+def test_a_long_list_comes_in_pages(client: Any) -> None:
     names = [f"p{number}" for number in range(5)]
     for name in names:
         client.ask("POST", PODS, pod(name))
@@ -279,7 +287,7 @@ def test_a_long_list_comes_in_pages(client):
     assert client.get(f"{PODS}?limit=x")[0] == 400
 
 
-def test_a_list_is_given_as_a_table_or_as_metadata(client):
+def test_a_list_is_given_as_a_table_or_as_metadata(client: Any) -> None:
     client.ask("POST", PODS, pod("a"))
     _, table = client.get(PODS, accept=TABLE)
     assert table["kind"] == "Table"
@@ -292,7 +300,7 @@ def test_a_list_is_given_as_a_table_or_as_metadata(client):
     assert "spec" not in partial["items"][0]
 
 
-def test_discovery_names_groups_kinds_and_subresources(client):
+def test_discovery_names_groups_kinds_and_subresources(client: Any) -> None:
     assert client.get("/api")[1]["versions"] == ["v1"]
     groups = [group["name"] for group in client.get("/apis")[1]["groups"]]
     assert groups.index("batch") < groups.index("batch.volcano.sh")
@@ -303,7 +311,7 @@ def test_discovery_names_groups_kinds_and_subresources(client):
     assert {"podgroups", "queues"} <= {each["name"] for each in scheduling}
 
 
-def test_discovery_is_given_at_once_to_those_who_know_it(client):
+def test_discovery_is_given_at_once_to_those_who_know_it(client: Any) -> None:
     accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
     _, core = client.get("/api", accept=accept)
     _, named = client.get("/apis", accept=accept)
@@ -311,7 +319,7 @@ def test_discovery_is_given_at_once_to_those_who_know_it(client):
     assert "batch.volcano.sh" in [item["metadata"]["name"] for item in named["items"]]
 
 
-def test_every_kind_leaves_validation_to_the_server(client):
+def test_every_kind_leaves_validation_to_the_server(client: Any) -> None:
     """kubectl does so if the patch of the kind takes the parameter fieldValidation."""
     for root in client.get("/openapi/v3")[1]["paths"]:
         _, document = client.get(f"/openapi/v3/{root}")
@@ -336,12 +344,12 @@ def test_every_kind_leaves_validation_to_the_server(client):
         "/apis/apps/v1/none",
     ],
 )
-def test_an_unknown_address_is_not_found(client, path):
+def test_an_unknown_address_is_not_found(client: Any, path: str) -> None:
     code, status = client.get(path)
     assert (code, status["reason"]) == (404, "NotFound")
 
 
-def test_the_server_says_how_it_is(client):
+def test_the_server_says_how_it_is(client: Any) -> None:
     assert client.get("/readyz") == (200, "ok")
     assert client.get("/version")[1]["major"] == "1"
     assert "/api" in client.get("/")[1]["paths"]

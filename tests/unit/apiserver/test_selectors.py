@@ -1,5 +1,7 @@
 """Selectors of a query: which objects they let through."""
 
+from typing import Any
+
 import pytest
 
 from pumice.apiserver.failures import RequestError
@@ -30,7 +32,7 @@ OBJECT = {
         "app=web,tier=back": False,
     }.items(),
 )
-def test_labels_are_selected_by_equality_by_sets_and_by_presence(text, fits):
+def test_labels_are_selected_by_equality_by_sets_and_by_presence(text: Any, fits: Any) -> None:
     assert label_selector(text)(OBJECT) is fits
 
 
@@ -46,28 +48,28 @@ def test_labels_are_selected_by_equality_by_sets_and_by_presence(text, fits):
         "spec.hostNetwork=true": True,
     }.items(),
 )
-def test_fields_are_selected_by_their_path(text, fits):
+def test_fields_are_selected_by_their_path(text: Any, fits: Any) -> None:
     assert field_selector(text)(OBJECT) is fits
 
 
-def test_an_event_without_the_uid_of_its_object_is_about_any_of_that_name():
+def test_an_event_without_the_uid_of_its_object_is_about_any_of_that_name() -> None:
     about = field_selector("involvedObject.name=p,involvedObject.uid=u1")
     assert about({"metadata": {}, "involvedObject": {"name": "p"}})
     assert about({"metadata": {}, "involvedObject": {"name": "p", "uid": "u1"}})
     assert not about({"metadata": {}, "involvedObject": {"name": "p", "uid": "u2"}})
 
 
-def test_no_selector_selects_all():
+def test_no_selector_selects_all() -> None:
     assert selector("", " ") is None
 
 
 @pytest.mark.parametrize("text", ["a in b", "=x", "a=b=c", "(a)"])
-def test_a_label_selector_that_cannot_be_read_is_a_bad_request(text):
+def test_a_label_selector_that_cannot_be_read_is_a_bad_request(text: str) -> None:
     with pytest.raises(RequestError) as caught:
         label_selector(text)
     assert caught.value.code == 400
 
 
-def test_a_field_selector_that_cannot_be_read_is_a_bad_request():
+def test_a_field_selector_that_cannot_be_read_is_a_bad_request() -> None:
     with pytest.raises(RequestError, match="field=value"):
         field_selector("metadata.name")

@@ -2,6 +2,8 @@
 
 import http.client
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -46,14 +48,14 @@ QUEUE = {
 
 
 @pytest.fixture
-def served():
+def served() -> Iterator[Any]:
     cluster = ServedCluster(speed=100)
     cluster.add_nodes(2, {"cpu": "4", "memory": "8Gi"})
     yield cluster
     cluster.stop()
 
 
-def test_a_posted_job_is_scheduled_runs_and_completes(served):
+def test_a_posted_job_is_scheduled_runs_and_completes(served: Any) -> None:
     served.start()
     connection = http.client.HTTPConnection(served.url.removeprefix("http://"), timeout=30)
     connection.request("POST", JOBS, json.dumps(JOB))
@@ -71,20 +73,20 @@ def test_a_posted_job_is_scheduled_runs_and_completes(served):
     assert served.summary().startswith("2 nodes, 1 jobs, pods: 2 succeeded; cycle ")
 
 
-def test_objects_to_start_with_may_change_what_is_there(served):
+def test_objects_to_start_with_may_change_what_is_there(served: Any) -> None:
     served.load([QUEUE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}])
     found = served.cluster.get("Queue.scheduling.volcano.sh", "", "default")
     assert (found["spec"]["weight"], found["spec"]["parent"]) == (5, "root")
     assert served.cluster.get("Namespace", "", "team")
 
 
-def test_a_faster_clock_runs_from_now_on():
+def test_a_faster_clock_runs_from_now_on() -> None:
     moments = iter([10.0, 12.0, 15.0])
     clock = FastClock(5.0, lambda: next(moments))
     assert clock.now() + 15 == pytest.approx(clock.now())
 
 
-def test_what_breaks_the_plane_is_kept_for_the_command(monkeypatch):
+def test_what_breaks_the_plane_is_kept_for_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = FastClock()
     plane = EmbeddedControlPlane(cluster=EmbeddedCluster(clock))
     running = RunningPlane(plane, clock)

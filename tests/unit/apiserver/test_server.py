@@ -2,28 +2,34 @@
 
 import http.client
 import json
+import socket
 import threading
+import time
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from pumice.apiserver import server as api_server
 from pumice.apiserver.rest import RestApi
 from pumice.apiserver.server import ApiServer
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.kube_http import KubeHttpCluster
 from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError
+from pumice.serve import http_server
 from pumice.testing import pod
 
 PODS = "/api/v1/namespaces/default/pods"
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     return EmbeddedCluster(VirtualClock())
 
 
 @pytest.fixture
-def server(cluster):
+def server(cluster: Any) -> Iterator[Any]:
     server = ApiServer(RestApi(cluster))
     server.start()
     yield server
@@ -31,33 +37,33 @@ def server(cluster):
 
 
 @pytest.fixture
-def connection(server):
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+def connection(server: Any) -> Iterator[Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     yield connection
     connection.close()
 
 
-def ask(connection, method, path, body=None, headers=None):
+def ask(connection: Any, method: Any, path: Any, body: Any = None, headers: Any = None) -> Any:
     data = None if body is None else json.dumps(body)
     connection.request(method, path, data, headers or {})
     answer = connection.getresponse()
     return answer.status, json.loads(answer.read())
 
 
-def watch(connection, query=""):
+def watch(connection: Any, query: str = "") -> Any:
     """Begin a watch; gives a reader of its next event."""
     connection.request("GET", f"{PODS}?watch=true{query}")
     answer = connection.getresponse()
     assert answer.status == 200
 
-    def step():
+    def step() -> Any:
         line = answer.readline()
         return json.loads(line) if line else None
 
     return step
 
 
-def test_one_connection_serves_many_requests(connection):
+def test_one_connection_serves_many_requests(connection: Any) -> None:
     assert ask(connection, "POST", PODS, pod("a"))[0] == 201
     assert ask(connection, "GET", f"{PODS}/a")[0] == 200
     assert ask(connection, "GET", f"{PODS}/b")[0] == 404
@@ -72,19 +78,56 @@ def test_one_connection_serves_many_requests(connection):
         ({"Origin": "https://evil.example"}, 403),
     ],
 )
-def test_web_pages_are_not_let_in(connection, headers, code):
+def test_web_pages_are_not_let_in(connection: Any, headers: Any, code: int) -> None:
     assert ask(connection, "GET", "/version", headers=headers)[0] == code
 
 
-@pytest.mark.parametrize("length", ["x", "-1", str(1 << 40)])
-def test_a_body_of_no_sane_length_is_refused(connection, length):
+@pytest.mark.parametrize(("length", "code"), [("x", 400), ("-1", 400), (str(1 << 40), 413)])
+def test_a_body_of_no_sane_length_is_refused(connection: Any, length: Any, code: Any) -> None:
     connection.putrequest("POST", PODS)
     connection.putheader("Content-Length", length)
     connection.endheaders()
-    assert connection.getresponse().status == 413
+    assert connection.getresponse().status == code
 
 
-def test_a_fault_is_told_and_does_not_end_the_server(server, connection, monkeypatch):
+def test_a_body_without_a_length_is_cut_off_when_it_gets_too_long(
+    connection: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(api_server, "_LONGEST_BODY", 1000)
+    connection.request("POST", PODS, iter([b" " * 600] * 2), encode_chunked=True)
+    answer = connection.getresponse()
+    assert (answer.status, json.loads(answer.read())["reason"]) == (413, "RequestEntityTooLarge")
+
+
+def test_a_body_in_pieces_is_read(connection: Any) -> None:
+    pieces = json.dumps(pod("a")).encode().partition(b":")
+    connection.request("POST", PODS, iter(pieces), encode_chunked=True)
+    assert connection.getresponse().status == 201
+
+
+def test_a_body_that_does_not_come_is_given_up(connection: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(http_server, "BODY_TIMEOUT_S", 0.05)
+    connection.putrequest("POST", PODS)
+    connection.putheader("Content-Length", "10")
+    connection.endheaders()
+    assert connection.getresponse().status == 408
+
+
+def test_who_sends_no_whole_request_is_not_waited_for(cluster: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(http_server, "_IDLE_S", 0.1)
+    server = ApiServer(RestApi(cluster))
+    server.start()
+    try:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as slow:
+            slow.sendall(b"GET /version HTTP/1.1\r\nHost: localhost\r\n")
+            assert slow.recv(1) == b""
+    finally:
+        server.stop()
+
+
+def test_a_fault_is_told_and_does_not_end_the_server(
+    server: Any, connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(server.api, "answer", lambda request: 1 / 0)
         code, status = ask(connection, "GET", PODS)
@@ -92,7 +135,7 @@ def test_a_fault_is_told_and_does_not_end_the_server(server, connection, monkeyp
     assert ask(connection, "GET", PODS)[0] == 200
 
 
-def test_a_watch_tells_what_is_there_and_what_happens(cluster, connection):
+def test_a_watch_tells_what_is_there_and_what_happens(cluster: Any, connection: Any) -> None:
     cluster.create(pod("a"))
     step = watch(connection)
     assert (event := step())["type"] == "ADDED"
@@ -103,7 +146,7 @@ def test_a_watch_tells_what_is_there_and_what_happens(cluster, connection):
     assert step()["type"] == "DELETED"
 
 
-def test_a_watch_goes_on_from_a_version(cluster, connection):
+def test_a_watch_goes_on_from_a_version(cluster: Any, connection: Any) -> None:
     cluster.create(pod("a"))
     _, version = cluster.list("Pod")
     cluster.create(pod("b"))
@@ -111,7 +154,7 @@ def test_a_watch_goes_on_from_a_version(cluster, connection):
     assert step()["object"]["metadata"]["name"] == "b"
 
 
-def test_a_watch_ends_at_its_time_with_a_bookmark(cluster, connection):
+def test_a_watch_ends_at_its_time_with_a_bookmark(cluster: Any, connection: Any) -> None:
     step = watch(connection, "&timeoutSeconds=1&allowWatchBookmarks=true")
     event = step()
     assert event["type"] == "BOOKMARK"
@@ -119,7 +162,7 @@ def test_a_watch_ends_at_its_time_with_a_bookmark(cluster, connection):
     assert step() is None
 
 
-def test_a_watch_from_a_forgotten_version_is_told_so(cluster, connection):
+def test_a_watch_from_a_forgotten_version_is_told_so(cluster: Any, connection: Any) -> None:
     cluster.create(pod("a"))
     cluster.create(pod("b"))
     cluster.compact()
@@ -127,7 +170,7 @@ def test_a_watch_from_a_forgotten_version_is_told_so(cluster, connection):
     assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
 
 
-def test_what_no_longer_fits_a_selector_is_told_as_deleted(cluster, connection):
+def test_what_no_longer_fits_a_selector_is_told_as_deleted(cluster: Any, connection: Any) -> None:
     cluster.create(pod("a", labels={"app": "x"}))
     cluster.create(pod("b", labels={"app": "y"}))
     _, version = cluster.list("Pod")
@@ -138,7 +181,7 @@ def test_what_no_longer_fits_a_selector_is_told_as_deleted(cluster, connection):
     assert told == [("ADDED", "b"), ("DELETED", "a")]
 
 
-def test_a_watch_says_when_the_start_is_told(cluster, connection):
+def test_a_watch_says_when_the_start_is_told(cluster: Any, connection: Any) -> None:
     cluster.create(pod("a"))
     step = watch(connection, "&sendInitialEvents=true&allowWatchBookmarks=true")
     assert step()["type"] == "ADDED"
@@ -146,15 +189,39 @@ def test_a_watch_says_when_the_start_is_told(cluster, connection):
     assert end["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-def test_stopping_ends_watches(server, connection):
+def test_stopping_ends_watches(server: Any, connection: Any) -> None:
     step = watch(connection)
-    stopping = threading.Thread(target=server.api.watches.stop)
+    stopping = threading.Thread(target=server.stop)
     stopping.start()
     assert step() is None
     stopping.join()
 
 
-def test_our_own_client_works_on_it(cluster, server):
+def test_stopping_waits_for_nobody_who_is_connected(server: Any, connection: Any) -> None:
+    assert ask(connection, "GET", "/version")[0] == 200
+    started = time.monotonic()
+    server.stop()
+    assert time.monotonic() - started < 1.0
+
+
+def test_a_port_that_is_taken_is_told_at_once(cluster: Any, server: Any) -> None:
+    with pytest.raises(OSError, match="in use"):
+        ApiServer(RestApi(cluster), port=server.port)
+
+
+def test_a_watch_of_a_client_that_left_is_forgotten(
+    cluster: Any, server: Any, connection: Any
+) -> None:
+    cluster.create(pod("a"))
+    assert watch(connection)()["type"] == "ADDED"
+    connection.close()
+    deadline = time.monotonic() + 20
+    while server.watching and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert server.watching == 0
+
+
+def test_our_own_client_works_on_it(cluster: Any, server: Any) -> None:
     client = KubeHttpCluster(server.url)
     try:
         made = client.create(pod("a", labels={"x": "1"}))

@@ -1,5 +1,7 @@
 """The binder: decisions become writes; one that fails leaves the others alone."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.decisions import Condition, Decisions, JobRecord, PodGroupState
@@ -15,7 +17,7 @@ QUEUE = "Queue.scheduling.volcano.sh"
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     cluster = EmbeddedCluster(VirtualClock(0.0))
     for name in ("p", "q"):
         cluster.create(pod(name, group="g"))
@@ -27,31 +29,31 @@ def cluster():
 class Held:
     """Keeps writes until told to answer them; does none of them."""
 
-    def __init__(self):
-        self.writes = []
-        self.waiting = []
+    def __init__(self) -> None:
+        self.writes: list[Any] = []
+        self.waiting: list[Any] = []
 
-    def submit(self, write, *, lane, done=None):
+    def submit(self, write: Any, *, lane: Any, done: Any = None) -> None:
         self.writes.append((lane, write))
         self.waiting.append((write, done))
 
-    def go(self):
+    def go(self) -> None:
         waiting, self.waiting = self.waiting, []
         for write, done in waiting:
             done(self.answer(write))
 
-    def answer(self, write):
+    def answer(self, write: Any) -> Any:
         return None
 
-    def verbs(self):
+    def verbs(self) -> Any:
         return [write.verb for _, write in self.writes]
 
 
-def reasons(cluster):
+def reasons(cluster: Any) -> Any:
     return {(e["involvedObject"]["name"], e["reason"]) for e in cluster.list("Event")[0]}
 
 
-def test_pods_are_bound_with_their_annotations_and_told(cluster):
+def test_pods_are_bound_with_their_annotations_and_told(cluster: Any) -> None:
     decided = Decisions(binds={"default/p": "n"}, annotations={"default/p": {"k": "v"}})
     applied = Binder(cluster).apply(decided)
     bound = cluster.get("Pod", "default", "p")
@@ -61,7 +63,7 @@ def test_pods_are_bound_with_their_annotations_and_told(cluster):
     assert reasons(cluster) == {("p", "Scheduled")}
 
 
-def test_a_bind_that_fails_is_reported_and_the_next_goes_on(cluster):
+def test_a_bind_that_fails_is_reported_and_the_next_goes_on(cluster: Any) -> None:
     cluster.bind("default", "p", "elsewhere", {})
     decided = Decisions(binds={"default/p": "n", "default/gone": "n", "default/q": "n"})
     applied = Binder(cluster).apply(decided)
@@ -70,7 +72,7 @@ def test_a_bind_that_fails_is_reported_and_the_next_goes_on(cluster):
     assert ("p", "FailedScheduling") in reasons(cluster)
 
 
-def test_pods_are_bound_before_victims_are_evicted(cluster):
+def test_pods_are_bound_before_victims_are_evicted(cluster: Any) -> None:
     cluster.bind("default", "q", "n", {})
     _, since = cluster.list("Pod")
     decided = Decisions(binds={"default/p": "n"}, evictions=["default/q", "default/gone"])
@@ -83,7 +85,7 @@ def test_pods_are_bound_before_victims_are_evicted(cluster):
     assert cluster.get("Pod", "default", "q")["metadata"]["deletionTimestamp"]
 
 
-def test_a_victim_and_its_group_are_told_which_action_wants_the_room(cluster):
+def test_a_victim_and_its_group_are_told_which_action_wants_the_room(cluster: Any) -> None:
     cluster.bind("default", "q", "n", {})
     decided = Decisions(evictions=["default/q"], evicted_by={"default/q": "reclaim"})
     Binder(cluster).apply(decided)
@@ -97,9 +99,9 @@ def test_a_victim_and_its_group_are_told_which_action_wants_the_room(cluster):
     }
 
 
-def test_an_eviction_that_fails_is_reported(cluster):
+def test_an_eviction_that_fails_is_reported(cluster: Any) -> None:
     class Stubborn(Held):
-        def answer(self, write):
+        def answer(self, write: Any) -> Any:
             return RejectedError("Pod", problem="no") if write.verb == "evict" else None
 
     writer = Stubborn()
@@ -112,12 +114,12 @@ def test_an_eviction_that_fails_is_reported(cluster):
     assert applied.evicted == []
 
 
-def test_a_nomination_is_written_to_the_status(cluster):
+def test_a_nomination_is_written_to_the_status(cluster: Any) -> None:
     Binder(cluster).apply(Decisions(nominated={"default/p": "n"}))
     assert cluster.get("Pod", "default", "p")["status"]["nominatedNodeName"] == "n"
 
 
-def test_a_group_gets_phase_counts_and_hyper_node(cluster):
+def test_a_group_gets_phase_counts_and_hyper_node(cluster: Any) -> None:
     state = PodGroupState(phase="Running", hyper_node="h", running=2, succeeded=1, failed=3)
     Binder(cluster).apply(Decisions(pod_groups={"default/g": state, "default/gone": state}))
     group = cluster.get(GROUP, "default", "g")
@@ -131,7 +133,7 @@ def test_a_group_gets_phase_counts_and_hyper_node(cluster):
     assert group["metadata"]["annotations"] == {"volcano.sh/job-allocated-hypernode": "h"}
 
 
-def test_a_condition_that_says_the_same_keeps_its_time(cluster):
+def test_a_condition_that_says_the_same_keeps_its_time(cluster: Any) -> None:
     binder = Binder(cluster)
     waits = Condition("Unschedulable", "True", "NotEnoughResources", "m")
     ready = Condition("Scheduled", "True", "r")
@@ -146,7 +148,7 @@ def test_a_condition_that_says_the_same_keeps_its_time(cluster):
     }
 
 
-def test_a_queue_shows_what_is_allocated_and_nothing_more(cluster):
+def test_a_queue_shows_what_is_allocated_and_nothing_more(cluster: Any) -> None:
     binder = Binder(cluster)
     binder.apply(Decisions(queues={"default": {"cpu": "2", "memory": "1Gi"}}))
     binder.apply(Decisions(queues={"default": {"cpu": "1"}}))
@@ -156,7 +158,7 @@ def test_a_queue_shows_what_is_allocated_and_nothing_more(cluster):
     assert cluster.version == before
 
 
-def test_waiting_pods_are_told_why_once(cluster):
+def test_waiting_pods_are_told_why_once(cluster: Any) -> None:
     binder = Binder(cluster)
     decided = Decisions(unschedulable={"default/g": "too small"})
     waiting = {"default/g": ["default/p", "default/gone"]}
@@ -175,7 +177,7 @@ def test_waiting_pods_are_told_why_once(cluster):
     assert condition["lastTransitionTime"] == "1970-01-01T00:00:00Z"
 
 
-def test_a_pod_that_was_bound_meanwhile_does_not_wait(cluster):
+def test_a_pod_that_was_bound_meanwhile_does_not_wait(cluster: Any) -> None:
     cluster.bind("default", "p", "n", {})
     decided = Decisions(unschedulable={"default/g": "too small"})
     Binder(cluster).apply(decided, {"default/g": ["default/p"]})
@@ -183,13 +185,13 @@ def test_a_pod_that_was_bound_meanwhile_does_not_wait(cluster):
     assert condition["status"] == "True"
 
 
-def test_conditions_may_be_left_out(cluster):
+def test_conditions_may_be_left_out(cluster: Any) -> None:
     decided = Decisions(unschedulable={"default/g": "too small"})
     Binder(cluster, write_conditions=False).apply(decided, {"default/g": ["default/p"]})
     assert "conditions" not in cluster.get("Pod", "default", "p")["status"]
 
 
-def test_urgent_writes_are_handed_in_by_their_lanes(cluster):
+def test_urgent_writes_are_handed_in_by_their_lanes(cluster: Any) -> None:
     cluster.bind("default", "q", "n", {})
     writer = Held()
     decided = Decisions(
@@ -207,7 +209,7 @@ def test_urgent_writes_are_handed_in_by_their_lanes(cluster):
     ]
 
 
-def test_a_bind_is_for_the_very_pod_that_was_seen(cluster):
+def test_a_bind_is_for_the_very_pod_that_was_seen(cluster: Any) -> None:
     writer = Held()
     binder = Binder(cluster, writer=writer)
     binder.apply(Decisions(binds={"default/p": "n"}))
@@ -219,17 +221,17 @@ def test_a_bind_is_for_the_very_pod_that_was_seen(cluster):
     assert "nodeName" not in cluster.get("Pod", "default", "p")["spec"]
 
 
-def test_what_came_of_a_write_is_learned_when_it_is_known(cluster):
+def test_what_came_of_a_write_is_learned_when_it_is_known(cluster: Any) -> None:
     writer = Held()
     binder = Binder(cluster, writer=writer)
-    assert binder.apply(Decisions(binds={"default/p": "n"})).outcomes == []
+    assert binder.apply(Decisions(binds={"default/p": "n"})).results == []
     writer.go()
     assert binder.drain().bound == ["default/p"]
-    assert binder.drain().outcomes == []
+    assert binder.drain().results == []
     assert writer.verbs() == ["bind", "record"]
 
 
-def test_a_status_on_its_way_is_not_written_again(cluster):
+def test_a_status_on_its_way_is_not_written_again(cluster: Any) -> None:
     writer = Held()
     binder = Binder(cluster, writer=writer)
     decided = Decisions(
@@ -238,15 +240,15 @@ def test_a_status_on_its_way_is_not_written_again(cluster):
     for _ in range(2):
         binder.apply(decided)
     assert writer.verbs() == ["patch", "patch"]
-    assert binder.stated == {}
+    assert binder.written_groups == {}
     writer.go()  # done, but the cluster does not show it yet
     binder.apply(decided)
     assert writer.verbs() == ["patch", "patch"]
 
 
-def test_a_status_that_failed_is_written_again(cluster):
+def test_a_status_that_failed_is_written_again(cluster: Any) -> None:
     class Down(Held):
-        def answer(self, write):
+        def answer(self, write: Any) -> Any:
             return UnavailableError(problem="no answer")
 
     writer = Down()
@@ -259,7 +261,7 @@ def test_a_status_that_failed_is_written_again(cluster):
     assert writer.verbs() == ["patch", "patch"]
 
 
-def test_a_pod_that_changed_meanwhile_is_told_next_time(cluster):
+def test_a_pod_that_changed_meanwhile_is_told_next_time(cluster: Any) -> None:
     writer = Held()
     binder = Binder(cluster, writer=writer)
     binder.apply(Decisions(unschedulable={"default/g": "m"}), {"default/g": ["default/p"]})
@@ -277,7 +279,7 @@ def test_a_pod_that_changed_meanwhile_is_told_next_time(cluster):
     assert condition["message"] == "m"
 
 
-def test_what_a_pod_is_told_waits_for_what_it_was_told_before(cluster):
+def test_what_a_pod_is_told_waits_for_what_it_was_told_before(cluster: Any) -> None:
     writer = Held()
     binder = Binder(cluster, writer=writer)
     waiting = {"default/g": ["default/p"]}
@@ -290,7 +292,7 @@ def test_what_a_pod_is_told_waits_for_what_it_was_told_before(cluster):
     assert writer.verbs().count("patch") == 2
 
 
-def test_a_nomination_that_no_longer_holds_is_taken_back(cluster):
+def test_a_nomination_that_no_longer_holds_is_taken_back(cluster: Any) -> None:
     binder = Binder(cluster)
     binder.apply(Decisions(nominated={"default/p": "n"}, pipelined={"default/p": "n"}))
     waiting = {"default/g": ["default/p"]}
@@ -301,9 +303,9 @@ def test_a_nomination_that_no_longer_holds_is_taken_back(cluster):
     assert "nominatedNodeName" not in cluster.get("Pod", "default", "p")["status"]
 
 
-def test_a_refused_bind_is_told_in_a_condition(cluster):
+def test_a_refused_bind_is_told_in_a_condition(cluster: Any) -> None:
     class Refusing(Held):
-        def answer(self, write):
+        def answer(self, write: Any) -> Any:
             return RejectedError("Pod", problem="no") if write.verb == "bind" else None
 
     writer = Refusing()
@@ -318,9 +320,9 @@ def test_a_refused_bind_is_told_in_a_condition(cluster):
     assert condition["message"].startswith("failed to bind to node n: ")
 
 
-def test_nobody_is_told_of_writes_that_were_held_back(cluster):
+def test_nobody_is_told_of_writes_that_were_held_back(cluster: Any) -> None:
     class Fenced(Held):
-        def answer(self, write):
+        def answer(self, write: Any) -> Any:
             return FencedError()
 
     writer = Fenced()
@@ -331,7 +333,7 @@ def test_nobody_is_told_of_writes_that_were_held_back(cluster):
     assert writer.verbs() == ["bind"]
 
 
-def test_a_group_hears_once_that_it_waits_and_once_that_it_can_start(cluster):
+def test_a_group_hears_once_that_it_waits_and_once_that_it_can_start(cluster: Any) -> None:
     binder = Binder(cluster)
     waits = Decisions(
         pod_groups={"default/g": PodGroupState("Inqueue")},
@@ -358,7 +360,9 @@ def test_a_group_hears_once_that_it_waits_and_once_that_it_can_start(cluster):
         ("queue", "queue resource quota insufficient: insufficient cpu"),
     ],
 )
-def test_a_group_kept_out_of_its_queue_hears_of_the_resource(cluster, at, message):
+def test_a_group_kept_out_of_its_queue_hears_of_the_resource(
+    cluster: Any, at: str, message: str
+) -> None:
     record = JobRecord("enqueue", "over quota", {"resource": "cpu", "at": at})
     other = JobRecord("nodes", "no node fits")
     binder = Binder(cluster)
@@ -369,14 +373,14 @@ def test_a_group_kept_out_of_its_queue_hears_of_the_resource(cluster, at, messag
     assert told == [("Unschedulable", message, "Normal")]
 
 
-def test_events_are_about_the_very_object(cluster):
+def test_events_are_about_the_very_object(cluster: Any) -> None:
     Binder(cluster).apply(Decisions(binds={"default/p": "n"}))
     (event,) = cluster.list("Event")[0]
     uid = cluster.get("Pod", "default", "p")["metadata"]["uid"]
     assert event["involvedObject"]["uid"] == uid
 
 
-def test_what_was_sent_is_forgotten_with_its_object(cluster):
+def test_what_was_sent_is_forgotten_with_its_object(cluster: Any) -> None:
     binder = Binder(cluster)
     binder.apply(Decisions(pod_groups={"default/g": PodGroupState("Inqueue")}))
     cluster.delete(GROUP, "default", "g")
@@ -388,11 +392,13 @@ def test_what_was_sent_is_forgotten_with_its_object(cluster):
 class Refusing(Held):
     """Says no to every status."""
 
-    def answer(self, write):
+    def answer(self, write: Any) -> Any:
         return RejectedError("Queue", problem="no") if write.verb == "patch" else None
 
 
-def test_a_refused_status_is_offered_ever_more_rarely_and_told_once(cluster, caplog):
+def test_a_refused_status_is_offered_ever_more_rarely_and_told_once(
+    cluster: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     writer = Refusing()
     binder = Binder(cluster, writer=writer)
     decided = Decisions(
@@ -414,7 +420,7 @@ def test_a_refused_status_is_offered_ever_more_rarely_and_told_once(cluster, cap
     assert sum("status refused" in record.message for record in caplog.records) == 3
 
 
-def test_a_refusal_is_forgotten_with_its_object_and_when_it_ends(cluster):
+def test_a_refusal_is_forgotten_with_its_object_and_when_it_ends(cluster: Any) -> None:
     writer = Refusing()
     binder = Binder(cluster, writer=writer)
     decided = Decisions(pod_groups={"default/g": PodGroupState("Inqueue")})
@@ -432,7 +438,7 @@ def test_a_refusal_is_forgotten_with_its_object_and_when_it_ends(cluster):
     assert not len(binder._statuses)
 
 
-def test_a_status_whose_report_is_lost_is_written_again_in_the_end(cluster):
+def test_a_status_whose_report_is_lost_is_written_again_in_the_end(cluster: Any) -> None:
     writer = Held()
     binder = Binder(cluster, writer=writer)
     decided = Decisions(pod_groups={"default/g": PodGroupState("Inqueue")})
@@ -442,14 +448,16 @@ def test_a_status_whose_report_is_lost_is_written_again_in_the_end(cluster):
         assert len(writer.writes) == writes
 
 
-def test_a_report_that_cannot_be_followed_up_does_not_cost_the_others(cluster, monkeypatch):
+def test_a_report_that_cannot_be_followed_up_does_not_cost_the_others(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     writer = Held()
     binder = Binder(cluster, writer=writer)
     binder.apply(Decisions(binds={"default/p": "n", "default/q": "n"}))
     writer.go()
     follow_up = binder._follow_up
 
-    def fails(outcome):
+    def fails(outcome: Any) -> None:
         if outcome.key == "default/p":
             raise RuntimeError("no")
         follow_up(outcome)
@@ -459,9 +467,9 @@ def test_a_report_that_cannot_be_followed_up_does_not_cost_the_others(cluster, m
     assert writer.verbs() == ["bind", "bind", "record"]
 
 
-def test_events_that_are_not_taken_are_counted(cluster):
+def test_events_that_are_not_taken_are_counted(cluster: Any) -> None:
     class Full(Held):
-        def answer(self, write):
+        def answer(self, write: Any) -> Any:
             return UnavailableError(sent=False) if write.verb == "record" else None
 
     writer = Full()

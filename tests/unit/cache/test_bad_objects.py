@@ -1,5 +1,7 @@
 """Objects that cannot be read or taken in: each hurts only itself, and its node keeps its count."""
 
+from typing import Any
+
 import pytest
 
 from pumice.cache.informer import Informer
@@ -20,105 +22,107 @@ NOT_UTF8 = {"nodeSelector": {"zone": "\ud800"}}
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     cluster = EmbeddedCluster()
     cluster.restore([node("n", cpu=8, resources={GPU: 4}), queue("default"), pod_group("g")])
     return cluster
 
 
-def follow(cluster):
-    follower = Informer(cluster, Ingest(Snapshot()))
-    follower.sync()
-    return follower
+def follow(cluster: Any) -> Any:
+    informer = Informer(cluster, Ingest(Snapshot()))
+    informer.sync()
+    return informer
 
 
-def sync(follower):
-    follower.sync()
-    check(follower.snapshot)
-    return set(follower.snapshot.tasks.row_of)
+def sync(informer: Any) -> Any:
+    informer.sync()
+    check(informer.snapshot)
+    return set(informer.snapshot.tasks.row_of)
 
 
-def idle(follower, name="cpu"):
-    snapshot = follower.snapshot
+def idle(informer: Any, name: str = "cpu") -> Any:
+    snapshot = informer.snapshot
     return float(snapshot.nodes.idle[snapshot.resources.row(name), 0])
 
 
 @pytest.mark.parametrize("spec", [STRANGE, NOT_UTF8], ids=["unreadable", "refused"])
-def test_others_are_taken_in_and_the_bad_one_is_told_once(cluster, spec):
-    follower = follow(cluster)
+def test_others_are_taken_in_and_the_bad_one_is_told_once(cluster: Any, spec: Any) -> None:
+    informer = follow(cluster)
     cluster.restore([pod("a"), pod("bad", spec=spec), pod("c")])
-    assert sync(follower) == {"default/a", "default/c"}
-    (problem,) = follower.problems
+    assert sync(informer) == {"default/a", "default/c"}
+    (problem,) = informer.problems
     assert (problem.kind, problem.key) == ("Pod", "default/bad")
     cluster.compact()
-    sync(follower)
-    assert follower.skipped == {"Pod": 1}
+    sync(informer)
+    assert informer.skipped == {"Pod": 1}
     cluster.patch("Pod", "default", "bad", {"metadata": {"labels": {"a": "b"}}})
-    sync(follower)
-    assert follower.skipped == {"Pod": 2}
+    sync(informer)
+    assert informer.skipped == {"Pod": 2}
 
 
 @pytest.mark.parametrize("spec", [STRANGE, NOT_UTF8], ids=["unreadable", "refused"])
-def test_a_bad_pod_is_no_reason_not_to_start(cluster, spec):
+def test_a_bad_pod_is_no_reason_not_to_start(cluster: Any, spec: Any) -> None:
     cluster.restore([pod("bad", spec=spec), pod("good")])
-    follower = follow(cluster)
-    assert set(follower.snapshot.tasks.row_of) == {"default/good"}
-    assert follower.skipped == {"Pod": 1}
+    informer = follow(cluster)
+    assert set(informer.snapshot.tasks.row_of) == {"default/good"}
+    assert informer.skipped == {"Pod": 1}
 
 
 @pytest.mark.parametrize("spec", [STRANGE, NOT_UTF8], ids=["unreadable", "refused"])
-def test_a_bad_pod_counts_on_its_node_until_it_goes(cluster, spec):
-    follower = follow(cluster)
+def test_a_bad_pod_counts_on_its_node_until_it_goes(cluster: Any, spec: Any) -> None:
+    informer = follow(cluster)
     cluster.restore([pod("bad", cpu=3, resources={GPU: 1}, node="n", spec=spec)])
-    sync(follower)
-    assert (idle(follower), idle(follower, GPU)) == (5000, 3000)
+    sync(informer)
+    assert (idle(informer), idle(informer, GPU)) == (5000, 3000)
     assert idle(follow(cluster)) == 5000
     cluster.delete("Pod", "default", "bad", grace_s=0)
-    assert sync(follower) == set()
-    assert (idle(follower), idle(follower, GPU)) == (8000, 4000)
+    assert sync(informer) == set()
+    assert (idle(informer), idle(informer, GPU)) == (8000, 4000)
 
 
-def test_a_pod_that_becomes_unreadable_is_no_longer_placed(cluster):
+def test_a_pod_that_becomes_unreadable_is_no_longer_placed(cluster: Any) -> None:
     cluster.restore([pod("p", cpu=1, group="g")])
-    follower = follow(cluster)
+    informer = follow(cluster)
     cluster.patch("Pod", "default", "p", {"spec": STRANGE})
-    assert sync(follower) == set()
+    assert sync(informer) == set()
     cluster.patch("Pod", "default", "p", {"spec": {"tolerations": []}})
-    assert sync(follower) == {"default/p"}
+    assert sync(informer) == {"default/p"}
 
 
-def test_a_pod_that_becomes_unreadable_keeps_the_room_it_was_promised(cluster):
+def test_a_pod_that_becomes_unreadable_keeps_the_room_it_was_promised(cluster: Any) -> None:
     cluster.restore([pod("p", cpu=1, group="g")])
-    follower = follow(cluster)
-    follower.assume("default/p", "n")
+    informer = follow(cluster)
+    informer.assume("default/p", "n")
     cluster.patch("Pod", "default", "p", {"spec": STRANGE})
-    sync(follower)
-    assert idle(follower) == 7000
-    follower.undo("default/p", "bound")
-    follower.settle()
-    check(follower.snapshot)
-    assert idle(follower) == 8000
-    assert "default/p" not in follower.snapshot.tasks.row_of
+    sync(informer)
+    assert idle(informer) == 7000
+    informer.undo("default/p", "bound")
+    informer.settle()
+    check(informer.snapshot)
+    assert idle(informer) == 8000
+    assert "default/p" not in informer.snapshot.tasks.row_of
 
 
-def test_other_objects_keep_their_last_good_version(cluster):
+def test_other_objects_keep_their_last_good_version(cluster: Any) -> None:
     cluster.restore([queue("q", weight=3)])
-    follower = follow(cluster)
+    informer = follow(cluster)
     cluster.patch(QUEUE, "", "q", {"spec": {"weight": "many"}})
-    sync(follower)
-    queues = follower.snapshot.queues
+    sync(informer)
+    queues = informer.snapshot.queues
     assert queues.weight[queues.row_of["q"]] == 3
-    assert follower.skipped == {QUEUE: 1}
+    assert informer.skipped == {QUEUE: 1}
     cluster.delete(QUEUE, "", "q")
-    sync(follower)
-    assert "q" not in follower.snapshot.queues.row_of
+    sync(informer)
+    assert "q" not in informer.snapshot.queues.row_of
 
 
-def test_an_object_that_breaks_the_tables_is_left_out_of_new_ones(cluster, monkeypatch):
+def test_an_object_that_breaks_the_tables_is_left_out_of_new_ones(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No such object is known; the way out must work all the same."""
     write = TaskRows.write
 
-    def breaks(self, thing, marks):
+    def breaks(self: Any, thing: Any, marks: Any) -> None:
         write(self, thing, marks)
         if thing.metadata.name == "bad" and thing.metadata.labels and marks.gated is False:
             self.snapshot.nodes.books[:] = -1
@@ -126,51 +130,55 @@ def test_an_object_that_breaks_the_tables_is_left_out_of_new_ones(cluster, monke
 
     monkeypatch.setattr(TaskRows, "write", breaks)
     cluster.restore([pod("early", cpu=1, node="n")])
-    follower = follow(cluster)
+    informer = follow(cluster)
     cluster.restore([pod("a"), pod("bad", cpu=2, labels={"x": "y"}, node="n"), pod("c")])
-    assert sync(follower) == {"default/early", "default/a", "default/bad", "default/c"}
-    assert idle(follower) == 5000
-    assert follower.skipped == {"Pod": 1}
+    assert sync(informer) == {"default/early", "default/a", "default/bad", "default/c"}
+    assert idle(informer) == 5000
+    assert informer.skipped == {"Pod": 1}
     cluster.delete("Pod", "default", "bad", grace_s=0)
-    sync(follower)
-    assert idle(follower) == 7000
+    sync(informer)
+    assert idle(informer) == 7000
     assert idle(follow(cluster)) == 7000
 
 
-def test_pods_cannot_fill_the_tables_with_resources_that_nobody_has(cluster, monkeypatch):
+def test_pods_cannot_fill_the_tables_with_resources_that_nobody_has(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("pumice.cache.informer._STRANGE_RESOURCES", 3)
     monkeypatch.setattr("pumice.cache.informer._PATIENCE", 2)
-    follower = follow(cluster)
+    informer = follow(cluster)
     for i in range(10):
         cluster.restore([pod(f"p{i}", cpu=1, resources={f"example.com/x{i}": 1})])
     cluster.restore([pod_group("wants", min_resources={"example.com/y": 1}), pod("good", cpu=1)])
-    sync(follower)
-    assert len(follower.snapshot.resources) == 7
-    assert set(follower.snapshot.tasks.row_of) == {f"default/p{i}" for i in range(3)} | {
+    sync(informer)
+    assert len(informer.snapshot.resources) == 7
+    assert set(informer.snapshot.tasks.row_of) == {f"default/p{i}" for i in range(3)} | {
         "default/good"
     }
-    assert follower.skipped == {"Pod": 7, GROUP: 1}
+    assert informer.skipped == {"Pod": 7, GROUP: 1}
     for i in range(9):
         cluster.delete("Pod", "default", f"p{i}", grace_s=0)
     for _ in range(3):
-        sync(follower)
-    assert "default/p9" in follower.snapshot.tasks.row_of
-    assert "default/wants" in follower.snapshot.jobs.row_of
+        sync(informer)
+    assert "default/p9" in informer.snapshot.tasks.row_of
+    assert "default/wants" in informer.snapshot.jobs.row_of
 
 
-def test_what_a_node_has_may_be_asked_for_without_limit(cluster, monkeypatch):
+def test_what_a_node_has_may_be_asked_for_without_limit(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("pumice.cache.informer._STRANGE_RESOURCES", 0)
-    follower = follow(cluster)
+    informer = follow(cluster)
     cluster.restore([pod("p", resources={GPU: 1}), pod("q", resources={"example.com/x": 1})])
-    assert sync(follower) == {"default/p"}
+    assert sync(informer) == {"default/p"}
 
 
 @pytest.mark.parametrize("text", ["9" * 30, "-" + "9" * 19, "\u0663", "1_0", " 7", "0x7", ""])
-def test_a_priority_that_go_would_not_read_is_not_there(cluster, text):
+def test_a_priority_that_go_would_not_read_is_not_there(cluster: Any, text: Any) -> None:
     cluster.restore([pod("p", priority=5, annotations={"volcano.sh/task-priority": text})])
-    follower = follow(cluster)
-    assert follower.snapshot.tasks.priority[0] == 5
-    assert not follower.skipped
+    informer = follow(cluster)
+    assert informer.snapshot.tasks.priority[0] == 5
+    assert not informer.skipped
 
 
 @pytest.mark.parametrize(
@@ -182,7 +190,7 @@ def test_a_priority_that_go_would_not_read_is_not_there(cluster, text):
         ("+" + "0" * 9999, 0),
     ],
 )
-def test_priorities_have_32_bits(cluster, text, wanted):
+def test_priorities_have_32_bits(cluster: Any, text: Any, wanted: Any) -> None:
     cluster.restore([pod("p", priority=5, annotations={"volcano.sh/task-priority": text})])
     assert follow(cluster).snapshot.tasks.priority[0] == wanted
 
@@ -191,27 +199,27 @@ HUGE = "9000000000000000000"
 
 
 @pytest.mark.parametrize("amount", [HUGE, "1e12", "5e9"])
-def test_a_node_is_as_before_when_an_endless_request_has_gone(cluster, amount):
-    follower = follow(cluster)
+def test_a_node_is_as_before_when_an_endless_request_has_gone(cluster: Any, amount: Any) -> None:
+    informer = follow(cluster)
     for i in range(40):
         cluster.restore([pod(f"huge{i}", resources={"cpu": amount, GPU: amount}, node="n")])
     cluster.restore([pod("small", resources={"cpu": "1m", "memory": "1"}, node="n")])
-    sync(follower)
-    assert idle(follower) < -1e12
+    sync(informer)
+    assert idle(informer) < -1e12
     for i in range(40):
         cluster.delete("Pod", "default", f"huge{i}", grace_s=0)
-    sync(follower)
-    snapshot = follower.snapshot
-    assert (idle(follower), idle(follower, GPU)) == (7999, 4000)
+    sync(informer)
+    snapshot = informer.snapshot
+    assert (idle(informer), idle(informer, GPU)) == (7999, 4000)
     assert snapshot.nodes.used[:2, 0].tolist() == [1, 1]
 
 
-def test_queues_are_as_before_when_an_endless_request_has_gone(cluster):
+def test_queues_are_as_before_when_an_endless_request_has_gone(cluster: Any) -> None:
     cluster.restore([queue("other"), pod("small", cpu="1m", group="g")])
-    follower = follow(cluster)
+    informer = follow(cluster)
 
-    def pending():
-        snapshot = follower.snapshot
+    def pending() -> Any:
+        snapshot = informer.snapshot
         tables = (snapshot.jobs, snapshot.queues, snapshot.namespaces)
         rows = ("default/g", "default", "default")
         found = (t.pending[CPU, t.row_of[row]] for t, row in zip(tables, rows, strict=True))
@@ -220,19 +228,19 @@ def test_queues_are_as_before_when_an_endless_request_has_gone(cluster):
     for i in range(20):
         cluster.restore([pod(f"huge{i}", cpu=HUGE, group="h")])
     cluster.restore([pod_group("h")])
-    sync(follower)
+    sync(informer)
     cluster.patch(GROUP, "default", "h", {"spec": {"queue": "other"}})
-    sync(follower)
+    sync(informer)
     assert pending()[:2] == [1, 1]
     for i in range(20):
         cluster.delete("Pod", "default", f"huge{i}", grace_s=0)
-    sync(follower)
+    sync(informer)
     assert pending() == [1, 1, 1]
 
 
-def test_a_node_that_claimed_too_much_is_corrected(cluster):
-    follower = follow(cluster)
+def test_a_node_that_claimed_too_much_is_corrected(cluster: Any) -> None:
+    informer = follow(cluster)
     for cpu, gpu in ((HUGE, HUGE), ("8", "4")):
         cluster.merge_status("Node", "", "n", {"allocatable": {"cpu": cpu, GPU: gpu}})
-        sync(follower)
-    assert (idle(follower), idle(follower, GPU)) == (8000, 4000)
+        sync(informer)
+    assert (idle(informer), idle(informer, GPU)) == (8000, 4000)

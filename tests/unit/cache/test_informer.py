@@ -1,5 +1,7 @@
 """Following a cluster into a snapshot: the same as loading it anew, whatever happened."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.groups import PodGroupStatus
@@ -16,19 +18,19 @@ GROUP = "PodGroup.scheduling.volcano.sh"
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     cluster = EmbeddedCluster()
     cluster.restore([node("n"), queue("default"), pod_group("g"), pod("p", group="g", cpu=1)])
     return cluster
 
 
-def follow(cluster, **options):
-    follower = Informer(cluster, Ingest(Snapshot()), **options)
-    follower.sync()
-    return follower
+def follow(cluster: Any, **options: Any) -> Any:
+    informer = Informer(cluster, Ingest(Snapshot()), **options)
+    informer.sync()
+    return informer
 
 
-def placed(snapshot):
+def placed(snapshot: Any) -> Any:
     check(snapshot)
     tasks, names = snapshot.tasks, [*snapshot.nodes.names, None]
     return {
@@ -37,184 +39,184 @@ def placed(snapshot):
     }
 
 
-def reloaded(cluster):
+def reloaded(cluster: Any) -> Any:
     things = [from_manifest(m) for kind in FOLLOWED for m in cluster.list(kind)[0]]
     return placed(Ingest(Snapshot()).load(things))
 
 
-def test_the_first_sync_loads_everything(cluster):
-    follower = follow(cluster)
-    assert placed(follower.snapshot) == {"default/p": (None, "PENDING")} == reloaded(cluster)
+def test_the_first_sync_loads_everything(cluster: Any) -> None:
+    informer = follow(cluster)
+    assert placed(informer.snapshot) == {"default/p": (None, "PENDING")} == reloaded(cluster)
 
 
-def test_each_sync_takes_in_what_changed(cluster):
-    follower = follow(cluster)
+def test_each_sync_takes_in_what_changed(cluster: Any) -> None:
+    informer = follow(cluster)
     cluster.bind("default", "p", "n", {})
     cluster.create(pod("q", group="g", cpu=1))
-    assert follower.sync() == 2
-    assert placed(follower.snapshot)["default/p"] == ("n", "BOUND")
-    assert placed(follower.snapshot) == reloaded(cluster)
+    assert informer.sync() == 2
+    assert placed(informer.snapshot)["default/p"] == ("n", "BOUND")
+    assert placed(informer.snapshot) == reloaded(cluster)
     cluster.delete("Pod", "default", "q")
-    follower.sync()
-    assert placed(follower.snapshot) == reloaded(cluster)
-    assert follower.sync() == 0
+    informer.sync()
+    assert placed(informer.snapshot) == reloaded(cluster)
+    assert informer.sync() == 0
 
 
-def test_a_follower_that_missed_too_much_starts_over(cluster):
-    follower = follow(cluster)
+def test_a_follower_that_missed_too_much_starts_over(cluster: Any) -> None:
+    informer = follow(cluster)
     cluster.delete("Pod", "default", "p")
     cluster.create(pod("q", group="g"))
     cluster.compact()
-    follower.sync()
-    assert list(placed(follower.snapshot)) == ["default/q"]
-    assert follower.sync() == 0
+    informer.sync()
+    assert list(placed(informer.snapshot)) == ["default/q"]
+    assert informer.sync() == 0
 
 
-def test_a_bad_object_is_reported_and_skipped(cluster):
-    follower = follow(cluster)
+def test_a_bad_object_is_reported_and_skipped(cluster: Any) -> None:
+    informer = follow(cluster)
     cluster.create(pod("bad", resources={"cpu": "lots"}))
     cluster.create(pod("good"))
-    follower.sync()
-    assert list(placed(follower.snapshot)) == ["default/p", "default/good"]
-    (problem,) = follower.problems
+    informer.sync()
+    assert list(placed(informer.snapshot)) == ["default/p", "default/good"]
+    (problem,) = informer.problems
     assert (problem.kind, problem.key) == ("Pod", "default/bad")
     cluster.delete("Pod", "default", "bad")
-    follower.sync()
-    assert len(follower.problems) == 1
+    informer.sync()
+    assert len(informer.problems) == 1
 
 
-def test_a_bad_object_at_the_start_is_skipped_too(cluster):
+def test_a_bad_object_at_the_start_is_skipped_too(cluster: Any) -> None:
     cluster.create(pod("bad", resources={"cpu": "lots"}))
     assert len(follow(cluster).problems) == 1
 
 
-def test_an_assumed_pod_holds_its_room_until_undone(cluster):
-    follower = follow(cluster)
-    follower.assume("default/p", "n")
-    assert placed(follower.snapshot)["default/p"] == ("n", "BOUND")
-    follower.undo("default/p")
-    assert placed(follower.snapshot)["default/p"] == (None, "PENDING")
+def test_an_assumed_pod_holds_its_room_until_undone(cluster: Any) -> None:
+    informer = follow(cluster)
+    informer.assume("default/p", "n")
+    assert placed(informer.snapshot)["default/p"] == ("n", "BOUND")
+    informer.undo("default/p")
+    assert placed(informer.snapshot)["default/p"] == (None, "PENDING")
 
 
-def test_an_assumed_pod_stays_where_it_is_while_the_cluster_does_not_know(cluster):
-    follower = follow(cluster)
-    follower.assume("default/p", "n")
+def test_an_assumed_pod_stays_where_it_is_while_the_cluster_does_not_know(cluster: Any) -> None:
+    informer = follow(cluster)
+    informer.assume("default/p", "n")
     cluster.patch("Pod", "default", "p", {"metadata": {"labels": {"a": "b"}}})
-    follower.sync()
-    assert placed(follower.snapshot)["default/p"] == ("n", "BOUND")
+    informer.sync()
+    assert placed(informer.snapshot)["default/p"] == ("n", "BOUND")
     cluster.create(node("m"))
     cluster.bind("default", "p", "m", {})
-    follower.sync()
-    assert placed(follower.snapshot)["default/p"] == ("m", "BOUND")
-    follower.undo("default/p")
-    assert placed(follower.snapshot)["default/p"] == ("m", "BOUND")
+    informer.sync()
+    assert placed(informer.snapshot)["default/p"] == ("m", "BOUND")
+    informer.undo("default/p")
+    assert placed(informer.snapshot)["default/p"] == ("m", "BOUND")
 
 
-def test_the_successor_of_an_assumed_pod_is_not_assumed(cluster):
-    follower = follow(cluster)
-    follower.assume("default/p", "n")
+def test_the_successor_of_an_assumed_pod_is_not_assumed(cluster: Any) -> None:
+    informer = follow(cluster)
+    informer.assume("default/p", "n")
     cluster.delete("Pod", "default", "p")
     cluster.create(pod("p", group="g"))
-    follower.sync()
-    assert placed(follower.snapshot)["default/p"] == (None, "PENDING")
-    follower.assume("default/nothing", "n")
-    follower.undo("default/nothing")
-    assert list(placed(follower.snapshot)) == ["default/p"]
+    informer.sync()
+    assert placed(informer.snapshot)["default/p"] == (None, "PENDING")
+    informer.assume("default/nothing", "n")
+    informer.undo("default/nothing")
+    assert list(placed(informer.snapshot)) == ["default/p"]
 
 
-def uid(cluster, name="p"):
+def uid(cluster: Any, name: str = "p") -> Any:
     return cluster.get("Pod", "default", name)["metadata"]["uid"]
 
 
-def test_an_evicted_pod_leaves_from_the_decision_on(cluster):
+def test_an_evicted_pod_leaves_from_the_decision_on(cluster: Any) -> None:
     cluster.bind("default", "p", "n", {})
-    follower = follow(cluster)
-    follower.assume_evicted("default/p")
-    assert placed(follower.snapshot)["default/p"] == ("n", "RELEASING")
-    assert follower.waits_for("default/p", uid(cluster), "evicted")
-    follower.undo("default/p", "evicted")
-    assert placed(follower.snapshot)["default/p"] == ("n", "BOUND")
-    follower.assume_evicted("default/p")
+    informer = follow(cluster)
+    informer.assume_evicted("default/p")
+    assert placed(informer.snapshot)["default/p"] == ("n", "RELEASING")
+    assert informer.waits_for("default/p", uid(cluster), "evicted")
+    informer.undo("default/p", "evicted")
+    assert placed(informer.snapshot)["default/p"] == ("n", "BOUND")
+    informer.assume_evicted("default/p")
     cluster.evict("default", "p", "room")
-    follower.sync()
-    assert placed(follower.snapshot)["default/p"] == ("n", "RELEASING")
-    assert not follower.waits_for("default/p", uid(cluster), "evicted")
+    informer.sync()
+    assert placed(informer.snapshot)["default/p"] == ("n", "RELEASING")
+    assert not informer.waits_for("default/p", uid(cluster), "evicted")
 
 
-def test_a_pod_may_be_evicted_before_its_bind_is_told(cluster):
-    follower = follow(cluster)
-    follower.assume("default/p", "n")
-    follower.assume_evicted("default/p")
-    assert placed(follower.snapshot)["default/p"] == ("n", "RELEASING")
-    follower.undo("default/p", "bound")
-    assert placed(follower.snapshot)["default/p"] == (None, "RELEASING")
-    follower.undo("default/p")
-    assert placed(follower.snapshot)["default/p"] == (None, "PENDING")
+def test_a_pod_may_be_evicted_before_its_bind_is_told(cluster: Any) -> None:
+    informer = follow(cluster)
+    informer.assume("default/p", "n")
+    informer.assume_evicted("default/p")
+    assert placed(informer.snapshot)["default/p"] == ("n", "RELEASING")
+    informer.undo("default/p", "bound")
+    assert placed(informer.snapshot)["default/p"] == (None, "RELEASING")
+    informer.undo("default/p")
+    assert placed(informer.snapshot)["default/p"] == (None, "PENDING")
 
 
-def test_what_is_waited_for_is_of_one_pod_only(cluster):
-    follower = follow(cluster)
-    follower.assume("default/p", "n")
-    assert follower.waits_for("default/p", uid(cluster), "bound")
-    assert not follower.waits_for("default/p", uid(cluster), "evicted")
-    assert not follower.waits_for("default/p", "another", "bound")
-    assert not follower.waits_for("default/q", uid(cluster), "bound")
+def test_what_is_waited_for_is_of_one_pod_only(cluster: Any) -> None:
+    informer = follow(cluster)
+    informer.assume("default/p", "n")
+    assert informer.waits_for("default/p", uid(cluster), "bound")
+    assert not informer.waits_for("default/p", uid(cluster), "evicted")
+    assert not informer.waits_for("default/p", "another", "bound")
+    assert not informer.waits_for("default/q", uid(cluster), "bound")
 
 
-def test_a_pod_held_back_is_not_to_be_placed(cluster):
-    follower = follow(cluster)
-    gated = follower.snapshot.tasks.gated
-    row = follower.snapshot.tasks.row_of["default/p"]
-    follower.hold("default/p")
+def test_a_pod_held_back_is_not_to_be_placed(cluster: Any) -> None:
+    informer = follow(cluster)
+    gated = informer.snapshot.tasks.gated
+    row = informer.snapshot.tasks.row_of["default/p"]
+    informer.hold("default/p")
     assert gated[row]
-    follower.undo("default/p", "held")
+    informer.undo("default/p", "held")
     assert not gated[row]
-    follower.hold("default/p")
+    informer.hold("default/p")
     cluster.bind("default", "p", "n", {})
-    follower.sync()
+    informer.sync()
     assert not gated[row]
 
 
-def test_a_group_has_the_status_that_was_written_until_that_fails(cluster):
-    follower = follow(cluster)
-    jobs = follower.snapshot.jobs
+def test_a_group_has_the_status_that_was_written_until_that_fails(cluster: Any) -> None:
+    informer = follow(cluster)
+    jobs = informer.snapshot.jobs
     row = jobs.row_of["default/g"]
     before = PHASES[jobs.phase[row]]
-    follower.assume_group("default/g", PodGroupStatus(phase="Running", running=3), {"a": "b"})
+    informer.assume_group("default/g", PodGroupStatus(phase="Running", running=3), {"a": "b"})
     assert PHASES[jobs.phase[row]] == "Running"
     assert jobs.groups[row].metadata.annotations["a"] == "b"
     cluster.patch(GROUP, "default", "g", {"metadata": {"labels": {"x": "y"}}})
-    follower.sync()
+    informer.sync()
     assert PHASES[jobs.phase[row]] == "Running"
-    follower.undo_group("default/g")
+    informer.undo_group("default/g")
     assert PHASES[jobs.phase[row]] == before
-    follower.assume_group("default/none", PodGroupStatus(phase="Running"))
-    follower.undo_group("default/none")
+    informer.assume_group("default/none", PodGroupStatus(phase="Running"))
+    informer.undo_group("default/none")
 
 
-def test_what_the_cluster_says_of_a_group_ends_what_was_thought(cluster):
-    follower = follow(cluster)
-    jobs = follower.snapshot.jobs
+def test_what_the_cluster_says_of_a_group_ends_what_was_thought(cluster: Any) -> None:
+    informer = follow(cluster)
+    jobs = informer.snapshot.jobs
     row = jobs.row_of["default/g"]
-    follower.assume_group("default/g", PodGroupStatus(phase="Running"))
+    informer.assume_group("default/g", PodGroupStatus(phase="Running"))
     cluster.patch(GROUP, "default", "g", {"status": {"phase": "Running"}})
-    follower.sync()
+    informer.sync()
     cluster.patch(GROUP, "default", "g", {"status": {"phase": "Inqueue"}})
-    follower.sync()
+    informer.sync()
     assert PHASES[jobs.phase[row]] == "Inqueue"
 
 
-def test_a_group_of_the_same_name_is_another_one(cluster):
-    follower = follow(cluster)
-    follower.assume_group("default/g", PodGroupStatus(phase="Running"))
+def test_a_group_of_the_same_name_is_another_one(cluster: Any) -> None:
+    informer = follow(cluster)
+    informer.assume_group("default/g", PodGroupStatus(phase="Running"))
     cluster.delete(GROUP, "default", "g")
     cluster.create(pod_group("g", phase="Inqueue"))
-    follower.sync()
-    jobs = follower.snapshot.jobs
+    informer.sync()
+    jobs = informer.snapshot.jobs
     assert PHASES[jobs.phase[jobs.row_of["default/g"]]] == "Inqueue"
 
 
-def test_a_group_without_a_queue_counts_for_the_default_one(cluster):
+def test_a_group_without_a_queue_counts_for_the_default_one(cluster: Any) -> None:
     cluster.create(queue("spare"))
     bare = pod_group("bare")
     bare["spec"].pop("queue", None)
@@ -224,26 +226,26 @@ def test_a_group_without_a_queue_counts_for_the_default_one(cluster):
     assert snapshot.queues.names[jobs.queue[jobs.row_of["default/bare"]]] == "spare"
 
 
-def test_nodes_that_are_not_wanted_are_not_there(cluster):
+def test_nodes_that_are_not_wanted_are_not_there(cluster: Any) -> None:
     cluster.create(node("m", labels={"pool": "batch"}))
-    follower = follow(cluster, wants_node=lambda n: n.metadata.labels.get("pool") == "batch")
-    assert list(follower.snapshot.nodes.row_of) == ["m"]
+    informer = follow(cluster, wants_node=lambda n: n.metadata.labels.get("pool") == "batch")
+    assert list(informer.snapshot.nodes.row_of) == ["m"]
     cluster.patch("Node", "", "m", {"metadata": {"labels": {"pool": "other"}}})
     cluster.patch("Node", "", "n", {"metadata": {"labels": {"pool": "batch"}}})
-    follower.sync()
-    assert list(follower.snapshot.nodes.row_of) == ["n"]
+    informer.sync()
+    assert list(informer.snapshot.nodes.row_of) == ["n"]
 
 
-def test_what_is_known_can_be_asked_and_counted(cluster):
-    follower = follow(cluster)
-    assert follower.known("Pod", "default/p").metadata.name == "p"
-    assert follower.known("Pod", "default/none") is None
-    assert follower.counts()["Pod"] == 1
+def test_what_is_known_can_be_asked_and_counted(cluster: Any) -> None:
+    informer = follow(cluster)
+    assert informer.known("Pod", "default/p").metadata.name == "p"
+    assert informer.known("Pod", "default/none") is None
+    assert informer.counts()["Pod"] == 1
 
 
-def test_a_pod_that_only_moves_keeps_the_tables_right(cluster):
+def test_a_pod_that_only_moves_keeps_the_tables_right(cluster: Any) -> None:
     """Each step of a pod's life, with the tables as loaded anew after each."""
-    follower = follow(cluster)
+    informer = follow(cluster)
     cluster.create(node("m"))
     for change in (
         lambda: cluster.merge_status("Pod", "default", "p", {"nominatedNodeName": "n"}),
@@ -253,20 +255,22 @@ def test_a_pod_that_only_moves_keeps_the_tables_right(cluster):
         lambda: cluster.merge_status("Pod", "default", "p", {"phase": "Failed"}),
     ):
         change()
-        follower.sync()
-        assert placed(follower.snapshot) == reloaded(cluster)
-    nominated = follower.snapshot.tasks.nominated[follower.snapshot.tasks.row_of["default/p"]]
+        informer.sync()
+        assert placed(informer.snapshot) == reloaded(cluster)
+    nominated = informer.snapshot.tasks.nominated[informer.snapshot.tasks.row_of["default/p"]]
     assert nominated == -1
 
 
-def test_what_is_kept_of_pods_gone_by_does_not_grow_for_ever(cluster, monkeypatch):
+def test_what_is_kept_of_pods_gone_by_does_not_grow_for_ever(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("pumice.cache.informer._LITTER", 20)
-    follower = follow(cluster)
-    follower.assume("default/p", "n")
+    informer = follow(cluster)
+    informer.assume("default/p", "n")
     for i in range(200):
         cluster.create(pod(f"q{i}", group="g", cpu=1, labels={"index": str(i)}))
-        follower.sync()
+        informer.sync()
         cluster.delete("Pod", "default", f"q{i}", grace_s=0)
-        follower.sync()
-    assert len(follower.snapshot.label_classes) < 30
-    assert placed(follower.snapshot) == {"default/p": ("n", "BOUND")}
+        informer.sync()
+    assert len(informer.snapshot.label_classes) < 30
+    assert placed(informer.snapshot) == {"default/p": ("n", "BOUND")}

@@ -1,5 +1,7 @@
 """Objects in, rows out: statuses, marks, links, in whatever order things come and go."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -19,31 +21,31 @@ GPU = "nvidia.com/gpu"
 class World:
     """An ingest that is fed manifests and checked at every settling."""
 
-    def __init__(self, *manifests, **options):
+    def __init__(self, *manifests: Any, **options: Any) -> None:
         self.ingest = Ingest(Snapshot(), **options)
         self.add(*manifests)
 
-    def add(self, *manifests):
+    def add(self, *manifests: Any) -> Any:
         for manifest in manifests:
             self.ingest.upsert(from_manifest(manifest))
         return self.settle()
 
-    def remove(self, *manifests):
+    def remove(self, *manifests: Any) -> Any:
         for manifest in manifests:
             self.ingest.delete(from_manifest(manifest))
         return self.settle()
 
-    def settle(self):
+    def settle(self) -> Any:
         snapshot = self.ingest.settle()
         check(snapshot)
         return snapshot
 
     @property
-    def snapshot(self):
+    def snapshot(self) -> Any:
         return self.ingest.snapshot
 
 
-def leaving(manifest):
+def leaving(manifest: Any) -> Any:
     manifest["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     return manifest
 
@@ -62,14 +64,14 @@ STATUSES = {
 
 
 @pytest.mark.parametrize(("manifest", "wanted"), STATUSES.values(), ids=STATUSES)
-def test_a_pod_has_a_status(manifest, wanted):
+def test_a_pod_has_a_status(manifest: Any, wanted: Any) -> None:
     snapshot = snapshot_of([node("n0"), manifest])
     assert wanted == snapshot.tasks.status[0]
     check(snapshot)
 
 
 @pytest.mark.parametrize(("manifest", "status"), STATUSES.values(), ids=STATUSES)
-def test_pods_that_finished_or_wait_take_nothing_of_a_node(manifest, status):
+def test_pods_that_finished_or_wait_take_nothing_of_a_node(manifest: Any, status: Any) -> None:
     snapshot = snapshot_of([node("n0"), manifest])
     holds = status in (Status.BOUND, Status.RUNNING, Status.UNKNOWN) or (
         status == Status.RELEASING and "nodeName" in manifest["spec"]
@@ -77,13 +79,13 @@ def test_pods_that_finished_or_wait_take_nothing_of_a_node(manifest, status):
     assert snapshot.nodes.used[PODS, 0] == holds
 
 
-def test_leaving_pods_are_used_and_releasing_at_once():
+def test_leaving_pods_are_used_and_releasing_at_once() -> None:
     snapshot = snapshot_of([node("n0", cpu=4), leaving(pod("p", cpu=1, node="n0"))])
     books = (snapshot.nodes.idle, snapshot.nodes.used, snapshot.nodes.releasing)
     assert [float(layer[CPU, 0]) for layer in books] == [3000, 1000, 1000]
 
 
-def test_pods_of_other_schedulers_count_only_where_they_run():
+def test_pods_of_other_schedulers_count_only_where_they_run() -> None:
     snapshot = snapshot_of(
         [
             node("n0", cpu=4),
@@ -96,16 +98,16 @@ def test_pods_of_other_schedulers_count_only_where_they_run():
     assert snapshot.nodes.used[CPU, 0] == 1000
 
 
-def test_a_scheduler_may_have_other_names():
+def test_a_scheduler_may_have_other_names() -> None:
     world = World(pod("p", scheduler="mine", group="job"), scheduler_names=["mine"])
     assert world.snapshot.tasks.job[0] == 0
 
 
-def mark(**fields):
+def mark(**fields: Any) -> Any:
     return snapshot_of([pod("job-task-7", **fields)]).tasks
 
 
-def test_priority_is_one_unless_said_and_the_mark_wins():
+def test_priority_is_one_unless_said_and_the_mark_wins() -> None:
     assert mark().priority[0] == 1
     assert mark(priority=5).priority[0] == 5
     note = "volcano.sh/task-priority"
@@ -116,13 +118,13 @@ def test_priority_is_one_unless_said_and_the_mark_wins():
 @pytest.mark.parametrize(
     ("text", "wanted"), [("true", True), ("T", True), ("false", False), ("yes", False)]
 )
-def test_preemptable_is_read_as_go_reads_it(text, wanted):
+def test_preemptable_is_read_as_go_reads_it(text: str, wanted: bool) -> None:
     note = "volcano.sh/preemptable"
     assert mark(annotations={note: text}).preemptable[0] == wanted
     assert mark(labels={note: text}).preemptable[0] == wanted
 
 
-def test_an_annotation_wins_over_a_label_and_silence_means_preemptable():
+def test_an_annotation_wins_over_a_label_and_silence_means_preemptable() -> None:
     note = "volcano.sh/preemptable"
     assert not mark(annotations={note: "false"}, labels={note: "true"}).preemptable[0]
     assert mark().preemptable[0]
@@ -131,11 +133,11 @@ def test_an_annotation_wins_over_a_label_and_silence_means_preemptable():
 @pytest.mark.parametrize(
     ("name", "wanted"), [("job-task-7", 7), ("job-7", -1), ("job-task-x", -1), ("a-b-c-12", 12)]
 )
-def test_the_index_is_the_number_at_the_end_of_a_long_name(name, wanted):
+def test_the_index_is_the_number_at_the_end_of_a_long_name(name: str, wanted: int) -> None:
     assert snapshot_of([pod(name)]).tasks.index[0] == wanted
 
 
-def test_roles_gates_and_times_are_read():
+def test_roles_gates_and_times_are_read() -> None:
     snapshot = snapshot_of(
         [
             pod("a", role="head", spec={"schedulingGates": [{"name": "g"}]}),
@@ -148,7 +150,7 @@ def test_roles_gates_and_times_are_read():
     assert (float(tasks.created[1]), bool(np.isnan(tasks.started[1]))) == (60.0, True)
 
 
-def test_equal_pods_share_a_shape_and_others_do_not():
+def test_equal_pods_share_a_shape_and_others_do_not() -> None:
     snapshot = snapshot_of(
         [
             pod("a", cpu=1),
@@ -163,7 +165,7 @@ def test_equal_pods_share_a_shape_and_others_do_not():
     assert len(set(shapes)) == 4
 
 
-def test_pods_share_a_class_of_labels_within_a_namespace():
+def test_pods_share_a_class_of_labels_within_a_namespace() -> None:
     labels = {"a": "1", "b": "2"}
     snapshot = snapshot_of(
         [pod("a", labels=labels), pod("b", labels=labels), pod("c", labels=labels, namespace="n")]
@@ -172,13 +174,13 @@ def test_pods_share_a_class_of_labels_within_a_namespace():
     assert snapshot.label_classes[1] == ("n", labels)
 
 
-def test_nodes_share_classes_of_taints():
+def test_nodes_share_classes_of_taints() -> None:
     taint = {"key": "k", "value": "v", "effect": "NoSchedule"}
     snapshot = snapshot_of([node("a", taints=[taint]), node("b"), node("c", taints=[taint])])
     assert snapshot.nodes.taint_class.tolist() == [0, 1, 0]
 
 
-def test_a_resource_named_late_widens_every_table():
+def test_a_resource_named_late_widens_every_table() -> None:
     world = World(node("n0"), queue("q"), pod_group("job", queue="q"), pod("p", group="job", cpu=1))
     world.add(node("n1", resources={GPU: 2}), queue("q", capability={GPU: 1}))
     snapshot = world.snapshot
@@ -191,14 +193,14 @@ def test_a_resource_named_late_widens_every_table():
     assert snapshot.queues.capability_given[:, 0].tolist() == [False, False, False, True]
 
 
-def test_a_pod_before_its_node_moves_in_when_the_node_comes():
+def test_a_pod_before_its_node_moves_in_when_the_node_comes() -> None:
     world = World(pod("p", cpu=1, node="n0"))
     assert world.snapshot.tasks.node[0] == NOWHERE
     world.add(node("n0", cpu=4))
     assert (world.snapshot.tasks.node[0], world.snapshot.nodes.idle[CPU, 0]) == (0, 3000)
 
 
-def test_pods_of_a_node_that_goes_wait_for_its_return():
+def test_pods_of_a_node_that_goes_wait_for_its_return() -> None:
     late = node("n0", cpu=4)
     world = World(late, node("n1"), pod("p", cpu=1, node="n0"), pod("q", cpu=1, node="n1"))
     snapshot = world.remove(late)
@@ -211,14 +213,14 @@ def test_pods_of_a_node_that_goes_wait_for_its_return():
     assert snapshot.nodes.idle[CPU, 1] == 4000
 
 
-def test_a_node_that_changes_keeps_its_pods():
+def test_a_node_that_changes_keeps_its_pods() -> None:
     world = World(node("n0", cpu=4), pod("p", cpu=1, node="n0"))
     snapshot = world.add(node("n0", cpu=2, unschedulable=True))
     assert (snapshot.nodes.n, snapshot.nodes.idle[CPU, 0]) == (1, 1000)
     assert snapshot.nodes.unschedulable[0]
 
 
-def test_a_nomination_finds_its_node_whenever_it_comes():
+def test_a_nomination_finds_its_node_whenever_it_comes() -> None:
     late = node("n1")
     world = World(pod("p", nominated_node="n1"), node("n0"))
     assert world.snapshot.tasks.nominated[0] == NOWHERE
@@ -229,7 +231,7 @@ def test_a_nomination_finds_its_node_whenever_it_comes():
     assert world.add(pod("p")).tasks.nominated[0] == NOWHERE
 
 
-def test_a_pod_that_changes_moves_between_nodes_and_jobs():
+def test_a_pod_that_changes_moves_between_nodes_and_jobs() -> None:
     world = World(node("n0"), node("n1"), queue("default"), pod_group("a"), pod_group("b"))
     world.add(pod("p", group="a", cpu=1))
     snapshot = world.add(pod("p", group="b", cpu=2, node="n1"))
@@ -239,7 +241,7 @@ def test_a_pod_that_changes_moves_between_nodes_and_jobs():
     assert snapshot.queues.allocated[CPU, 0] == 2000
 
 
-def test_a_pod_before_its_group_joins_when_the_group_comes():
+def test_a_pod_before_its_group_joins_when_the_group_comes() -> None:
     world = World(pod("p", group="job", cpu=1))
     assert not world.snapshot.jobs.listed[0]
     snapshot = world.add(queue("default"), pod_group("job", min_member=3))
@@ -247,7 +249,7 @@ def test_a_pod_before_its_group_joins_when_the_group_comes():
     assert (snapshot.jobs.min_member[0], snapshot.queues.pending[CPU, 0]) == (3, 1000)
 
 
-def test_a_group_leaves_the_session_with_its_queue_and_comes_back():
+def test_a_group_leaves_the_session_with_its_queue_and_comes_back() -> None:
     world = World(queue("default"), pod_group("job"), pod("p", group="job", cpu=1))
     snapshot = world.remove(queue("default"))
     assert (snapshot.jobs.listed[0], snapshot.jobs.queue[0]) == (False, NOWHERE)
@@ -256,7 +258,7 @@ def test_a_group_leaves_the_session_with_its_queue_and_comes_back():
     assert snapshot.queues.pending[CPU, 0] == 1000
 
 
-def test_a_group_that_goes_leaves_only_what_its_pods_say():
+def test_a_group_that_goes_leaves_only_what_its_pods_say() -> None:
     fresh = World(pod("p", group="job", cpu=1)).snapshot.jobs
     group = pod_group("job", min_member=4, priority_class="high", min_resources={"cpu": 1})
     world = World(queue("default"), priority_class("high", value=9), pod("p", group="job", cpu=1))
@@ -267,7 +269,7 @@ def test_a_group_that_goes_leaves_only_what_its_pods_say():
     assert jobs.n_tasks[0] == 1
 
 
-def test_a_job_without_group_and_pods_is_forgotten():
+def test_a_job_without_group_and_pods_is_forgotten() -> None:
     group = pod_group("job")
     world = World(group, pod("p", group="job"))
     world.remove(group)
@@ -275,7 +277,7 @@ def test_a_job_without_group_and_pods_is_forgotten():
     assert (snapshot.jobs.row_of, snapshot.jobs.free) == ({}, [0])
 
 
-def test_priority_classes_are_found_whenever_they_come():
+def test_priority_classes_are_found_whenever_they_come() -> None:
     world = World(queue("default"), pod_group("a", priority_class="high"), pod_group("b"))
     assert world.snapshot.jobs.priority[:2].tolist() == [0, 0]
     world.add(
@@ -286,19 +288,19 @@ def test_priority_classes_are_found_whenever_they_come():
     assert world.snapshot.jobs.priority[:2].tolist() == [3, 3]
 
 
-def test_of_several_default_classes_the_lowest_counts():
+def test_of_several_default_classes_the_lowest_counts() -> None:
     classes = [priority_class(f"c{n}", value=n, global_default=True) for n in (5, 2, 8)]
     snapshot = snapshot_of([*classes, queue("default"), pod_group("job")])
     assert snapshot.jobs.priority[0] == 2
 
 
-def test_queues_know_their_parents_in_any_order():
+def test_queues_know_their_parents_in_any_order() -> None:
     child, parent = queue("child", parent="dept"), queue("dept")
     snapshot = snapshot_of([child, parent])
     assert snapshot.queues.parent[:2].tolist() == [1, NOWHERE]
 
 
-def test_a_queue_says_what_it_gives():
+def test_a_queue_says_what_it_gives() -> None:
     snapshot = snapshot_of(
         [queue("q", weight=3, priority=4, reclaimable=False, deserved={"cpu": 2}, state="Closing")]
     )
@@ -312,12 +314,12 @@ def test_a_queue_says_what_it_gives():
 
 
 @pytest.mark.parametrize(("phase", "wanted"), [("Inqueue", "Inqueue"), ("Odd", "Unknown")])
-def test_phases_are_read(phase, wanted):
+def test_phases_are_read(phase: str, wanted: str) -> None:
     snapshot = snapshot_of([pod_group("job", phase=phase)])
     assert snapshot.jobs.phase[0] == PHASE_CODE[wanted]
 
 
-def test_other_kinds_are_kept_by_name():
+def test_other_kinds_are_kept_by_name() -> None:
     budget = pdb("web", match_labels={"app": "web"}, disruptions_allowed=1)
     world = World(budget)
     assert list(world.snapshot.kind("PodDisruptionBudget")) == ["default/web"]
@@ -325,13 +327,13 @@ def test_other_kinds_are_kept_by_name():
     assert world.snapshot.kind("PodDisruptionBudget") == {}
 
 
-def test_what_was_never_there_can_be_deleted():
+def test_what_was_never_there_can_be_deleted() -> None:
     world = World(node("n0"))
     world.remove(pod("p"), node("n9"), pod_group("g"), queue("q"), priority_class("c", value=1))
     assert world.snapshot.nodes.names == ["n0"]
 
 
-def test_rows_are_used_again():
+def test_rows_are_used_again() -> None:
     world = World(*(pod(f"p{i}", cpu=1) for i in range(5)))
     world.remove(pod("p1"), pod("p3"))
     snapshot = world.add(pod("new"), pod("newer"), pod("newest"))
@@ -339,7 +341,7 @@ def test_rows_are_used_again():
     assert snapshot.tasks.free == []
 
 
-def test_nothing_is_kept_of_nodes_that_pods_no_longer_wait_for():
+def test_nothing_is_kept_of_nodes_that_pods_no_longer_wait_for() -> None:
     world = World()
     for i in range(20):
         world.add(node(f"n{i}"), pod(f"p{i}", node=f"n{i}"), pod(f"q{i}", node=f"never{i}"))
@@ -349,7 +351,7 @@ def test_nothing_is_kept_of_nodes_that_pods_no_longer_wait_for():
     assert (tasks._homeless, tasks._waits) == ({}, {})
 
 
-def test_pods_that_waited_for_a_node_move_in_once_and_leave():
+def test_pods_that_waited_for_a_node_move_in_once_and_leave() -> None:
     world = World(pod("a", cpu=1, node="n0"), pod("b", cpu=1, node="n0"))
     world.remove(pod("b"))
     snapshot = world.add(node("n0", cpu=4))
@@ -359,20 +361,20 @@ def test_pods_that_waited_for_a_node_move_in_once_and_leave():
     assert world.add(node("n0", cpu=4)).nodes.idle[CPU, 0] == 4000
 
 
-def in_namespace(i):
+def in_namespace(i: Any) -> Any:
     return pod("p", namespace=f"run-{i}", group="g")
 
 
-def with_role(i):
+def with_role(i: Any) -> Any:
     return pod("p", role=f"worker-{i}")
 
 
-def with_taint(i):
+def with_taint(i: Any) -> Any:
     return node("n", taints=[{"key": f"k{i}", "effect": "NoSchedule"}])
 
 
 @pytest.mark.parametrize("make", [in_namespace, with_role, with_taint])
-def test_what_is_kept_of_objects_gone_by_is_counted(make):
+def test_what_is_kept_of_objects_gone_by_is_counted(make: Any) -> None:
     world = World()
     for i in range(30):
         world.add(make(i))

@@ -1,19 +1,21 @@
 """What is read of a pod that cannot be read as a whole."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.objects import from_manifest
-from pumice.cache.partial_pod import glimpse, is_glimpse
+from pumice.cache.partial_pod import is_partial, partial_pod
 from pumice.testing import pod
 
 
-def test_place_marks_and_requests_are_read_and_the_rest_is_left_out():
+def test_place_marks_and_requests_are_read_and_the_rest_is_left_out() -> None:
     manifest = pod(
         "p", cpu=2, resources={"x.org/a": 1}, node="n", group="g", labels={"a": "b"}, priority=7
     )
     manifest["spec"]["tolerations"] = [{"operator": "Resembles"}]
-    found = glimpse(manifest)
-    assert is_glimpse(found)
+    found = partial_pod(manifest)
+    assert is_partial(found)
     assert (found.metadata.name, found.metadata.labels) == ("p", {"a": "b"})
     assert found.metadata.annotations == {"scheduling.k8s.io/group-name": "g"}
     assert (found.spec.node_name, found.spec.priority) == ("n", 7)
@@ -21,23 +23,23 @@ def test_place_marks_and_requests_are_read_and_the_rest_is_left_out():
     assert found.status.phase == "Running"
 
 
-def test_a_pod_that_was_read_is_glimpsed_at_alike():
+def test_a_pod_that_was_read_is_glimpsed_at_alike() -> None:
     manifest = pod("p", cpu=2, node="n", group="g")
-    assert glimpse(from_manifest(manifest)) == glimpse(manifest)
-    assert not is_glimpse(from_manifest(manifest))
+    assert partial_pod(from_manifest(manifest)) == partial_pod(manifest)
+    assert not is_partial(from_manifest(manifest))
 
 
 @pytest.mark.parametrize(
     "requests", [{"cpu": "lots"}, {"cpu": []}, {"cpu": "-1"}, {3: 4}, [], None, {"x/\ud800": 1}]
 )
-def test_amounts_that_cannot_be_read_do_not_count(requests):
+def test_amounts_that_cannot_be_read_do_not_count(requests: Any) -> None:
     container = {"resources": {"requests": requests}}
     spec = {"containers": [container, None, 3], "initContainers": "no", "overhead": {"cpu": 1}}
-    found = glimpse({"metadata": {"name": "p", "labels": {"a": 1}}, "spec": spec, "status": 1})
+    found = partial_pod({"metadata": {"name": "p", "labels": {"a": 1}}, "spec": spec, "status": 1})
     assert [each.resources.requests for each in found.spec.containers] == [{}, {}, {}]
     assert found.spec.overhead == {"cpu": 1}
 
 
 @pytest.mark.parametrize("manifest", [{}, {"metadata": None}, {"metadata": {"name": ""}}])
-def test_without_a_name_there_is_nothing_to_see(manifest):
-    assert glimpse(manifest) is None
+def test_without_a_name_there_is_nothing_to_see(manifest: Any) -> None:
+    assert partial_pod(manifest) is None

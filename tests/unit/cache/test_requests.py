@@ -1,5 +1,7 @@
 """What a pod asks for."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.objects import from_manifest
@@ -17,19 +19,19 @@ GI = 1024**3
 MI = 1024**2
 
 
-def container(cpu=None, memory=None, **fields):
+def container(cpu: Any = None, memory: Any = None, **fields: Any) -> Any:
     amounts = {name: n for name, n in (("cpu", cpu), ("memory", memory)) if n is not None}
     return {"name": "c", "image": "i", "resources": {"requests": amounts}, **fields}
 
 
-def spec_of(containers, init=(), overhead=None):
+def spec_of(containers: Any, init: Any = (), overhead: Any = None) -> Any:
     spec = {"containers": list(containers), "initContainers": list(init)}
     if overhead:
         spec["overhead"] = overhead
     return from_manifest(pod("p", spec=spec)).spec
 
 
-def sidecar(cpu):
+def sidecar(cpu: Any) -> Any:
     return container(cpu=cpu, restartPolicy="Always")
 
 
@@ -52,25 +54,25 @@ CASES = {
 
 
 @pytest.mark.parametrize(("spec", "wanted"), CASES.values(), ids=CASES)
-def test_cpu_of_a_pod(spec, wanted):
+def test_cpu_of_a_pod(spec: Any, wanted: Any) -> None:
     request = pod_request(spec, Resources())
     assert (request[CPU], request[PODS]) == (wanted, 1)
 
 
-def test_memory_is_in_bytes():
+def test_memory_is_in_bytes() -> None:
     assert pod_request(spec_of([container(memory="1Gi")]), Resources())[MEMORY] == GI
 
 
-def test_silent_containers_are_assumed_to_ask_for_something():
+def test_silent_containers_are_assumed_to_ask_for_something() -> None:
     spec = spec_of([container(cpu=1), container(memory="1Gi")])
     assert pod_nonzero(spec, Resources()).tolist() == [1000 + NONZERO_CPU, GI + NONZERO_MEMORY]
     assert (NONZERO_CPU, NONZERO_MEMORY) == (100, 200 * MI)
 
 
-def test_a_container_that_asks_for_zero_is_not_silent():
+def test_a_container_that_asks_for_zero_is_not_silent() -> None:
     assert pod_nonzero(spec_of([container(cpu=0, memory=0)]), Resources()).tolist() == [0, 0]
 
 
-def test_every_list_that_counts_is_found():
+def test_every_list_that_counts_is_found() -> None:
     spec = spec_of([container(1)], [container(2)], overhead={"cpu": "1m"})
     assert [dict(each) for each in resource_lists(spec)] == [{"cpu": 1}, {"cpu": 2}, {"cpu": "1m"}]

@@ -6,7 +6,9 @@ import pkgutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -26,10 +28,10 @@ OBJECTS = [node("n1"), pod_group("pg", namespace="ns"), pod("a", namespace="ns",
 class FakeScheduler:
     """Binds ns/a to n1; a world with a node named lost crashes it."""
 
-    def __init__(self, conf, *, seed=0):
+    def __init__(self, conf: Any, *, seed: Any = 0, plugins: Any = ()) -> None:
         self.conf, self.seed = conf, seed
 
-    def cycle(self, objects, now, node_usage):
+    def cycle(self, objects: Any, now: Any, node_usage: Any) -> Any:
         assert now > 0
         assert node_usage == {}
         if any(one["metadata"]["name"] == "lost" for one in objects):
@@ -53,7 +55,7 @@ class Packing(Plugin, name="binpack"):
 
     weight: int = arg("binpack.weight", default=1, doc="factor of the score")
 
-    def score_nodes(self, task, nodes):
+    def score_nodes(self, task: Any, nodes: Any) -> None:
         raise NotImplementedError
 
 
@@ -62,14 +64,14 @@ class Gangs(Plugin, name="gang"):
     """Keep gangs together."""
 
 
-def module(name, **attributes):
+def module(name: Any, **attributes: Any) -> Any:
     made = ModuleType(name)
     vars(made).update(attributes)
     return made
 
 
 @pytest.fixture(autouse=True, scope="module")
-def all_is_loaded():
+def all_is_loaded() -> None:
     """Load every module first: one that is loaded beside the fakes would keep them for ever."""
     for found in pkgutil.walk_packages(pumice.__path__, "pumice."):
         if not found.name.endswith("__main__"):
@@ -77,7 +79,7 @@ def all_is_loaded():
 
 
 @pytest.fixture(autouse=True)
-def fakes(monkeypatch, all_is_loaded):
+def fakes(monkeypatch: pytest.MonkeyPatch, all_is_loaded: Any) -> None:
     for fake in (
         module("pumice.scheduler", Scheduler=FakeScheduler, Observer=object),
         module("pumice.plugins", builtin_plugins=lambda: {"binpack": Packing, "gang": Gangs}),
@@ -88,20 +90,20 @@ def fakes(monkeypatch, all_is_loaded):
 
 
 @pytest.fixture
-def pumice_command():
+def pumice_command() -> Any:
     return lambda *words: CliRunner().invoke(main, [str(word) for word in words])
 
 
 CONF = "actions: allocate\ntiers:\n- plugins:\n  - name: binpack\n"
 
 
-def save(path, **changes):
+def save(path: Any, **changes: Any) -> Any:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"objects": OBJECTS, "conf": CONF, **changes}, indent=1))
     return path
 
 
-def test_help_is_fast_because_it_loads_nothing_heavy():
+def test_help_is_fast_because_it_loads_nothing_heavy() -> None:
     code = (
         "import sys\nfrom click.testing import CliRunner\nfrom pumice.cli.main import main\n"
         "out = CliRunner().invoke(main, ['--help'])\nassert out.exit_code == 0, out.output\n"
@@ -114,18 +116,18 @@ def test_help_is_fast_because_it_loads_nothing_heavy():
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_loads_and_has_help(name, pumice_command):
+def test_every_command_loads_and_has_help(name: Any, pumice_command: Any) -> None:
     assert name in pumice_command("--help").output
     result = pumice_command(name, "--help")
     assert result.exit_code == 0
     assert "Usage:" in result.output
 
 
-def test_version(pumice_command):
+def test_version(pumice_command: Any) -> None:
     assert pumice_command("--version").output == f"pumice {pumice.__version__}\n"
 
 
-def test_all_passed_ends_with_a_plain_line_and_exit_0(tmp_path, pumice_command):
+def test_all_passed_ends_with_a_plain_line_and_exit_0(tmp_path: Path, pumice_command: Any) -> None:
     save(tmp_path / "a" / "1.json", expect={"binds": {"ns/a": "n1"}})
     save(tmp_path / "b" / "2.json", expect={"bindsNum": 1})
     result = pumice_command("test", tmp_path)
@@ -135,7 +137,7 @@ def test_all_passed_ends_with_a_plain_line_and_exit_0(tmp_path, pumice_command):
     assert "FAIL" not in result.output
 
 
-def test_a_failure_is_told_briefly_and_exits_1(tmp_path, pumice_command):
+def test_a_failure_is_told_briefly_and_exits_1(tmp_path: Path, pumice_command: Any) -> None:
     wanted = {f"ns/{number:02}": "n0" for number in range(16)}
     save(tmp_path / "1.json", expect={"binds": {"ns/a": "n0", **wanted}})
     save(tmp_path / "2.json", objects=[node("lost")], expect={"binds": {}})
@@ -150,7 +152,7 @@ def test_a_failure_is_told_briefly_and_exits_1(tmp_path, pumice_command):
     assert lines[-1] == "0 passed, 2 failed"
 
 
-def test_junit_is_written(tmp_path, pumice_command):
+def test_junit_is_written(tmp_path: Path, pumice_command: Any) -> None:
     save(tmp_path / "1.json", expect={"bindsNum": 0})
     report = tmp_path / "report.xml"
     assert pumice_command("test", "--junit", report, tmp_path).exit_code == 1
@@ -158,7 +160,7 @@ def test_junit_is_written(tmp_path, pumice_command):
     assert failure.text == "1 bind, expected 0"
 
 
-def test_options_choose_files_and_facts(tmp_path, pumice_command):
+def test_options_choose_files_and_facts(tmp_path: Path, pumice_command: Any) -> None:
     save(tmp_path / "1.json", expect={"nominated": {"ns/x": "n1"}})
     save(tmp_path / "2.json", expect={"unschedulable": {"ns/pg": "x"}})
     assert pumice_command("test", tmp_path).exit_code == 0
@@ -170,7 +172,7 @@ def test_options_choose_files_and_facts(tmp_path, pumice_command):
     assert stopped.output.splitlines()[-1] == "0 passed, 1 failed"
 
 
-def test_nothing_to_run_is_bad_usage(tmp_path, pumice_command):
+def test_nothing_to_run_is_bad_usage(tmp_path: Path, pumice_command: Any) -> None:
     (tmp_path / "pods.yaml").write_text("kind: Pod\n")
     result = pumice_command("test", tmp_path)
     assert result.exit_code == 2
@@ -179,7 +181,7 @@ def test_nothing_to_run_is_bad_usage(tmp_path, pumice_command):
     assert pumice_command("test", tmp_path / "absent").exit_code == 2
 
 
-def test_run_prints_groups_then_placements(tmp_path, pumice_command):
+def test_run_prints_groups_then_placements(tmp_path: Path, pumice_command: Any) -> None:
     result = pumice_command("run", save(tmp_path / "1.json"))
     assert result.exit_code == 0
     rows = [line.split() for line in result.stdout.splitlines()]
@@ -190,14 +192,16 @@ def test_run_prints_groups_then_placements(tmp_path, pumice_command):
 
 
 @pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
-def test_run_prints_the_keys_of_expect(form, read, tmp_path, pumice_command):
+def test_run_prints_the_keys_of_expect(
+    form: str, read: Any, tmp_path: Path, pumice_command: Any
+) -> None:
     result = pumice_command("run", save(tmp_path / "1.json"), "-o", form)
     record = read(result.stdout)
     assert record["bindOrder"] == ["ns/a"]
     assert record["podGroups"]["ns/pg"]["phase"] == "Inqueue"
 
 
-def test_run_write_makes_the_file_pass(tmp_path, pumice_command):
+def test_run_write_makes_the_file_pass(tmp_path: Path, pumice_command: Any) -> None:
     path = save(tmp_path / "1.json", expect={"binds": {}})
     assert pumice_command("test", path).exit_code == 1
     result = pumice_command("run", path, "--write")
@@ -206,7 +210,7 @@ def test_run_write_makes_the_file_pass(tmp_path, pumice_command):
     assert json.loads(path.read_text())["objects"] == OBJECTS
 
 
-def test_run_warns_of_arguments_said_in_vain(tmp_path, pumice_command):
+def test_run_warns_of_arguments_said_in_vain(tmp_path: Path, pumice_command: Any) -> None:
     conf = f"{CONF}    arguments:\n      binpack.weightz: 2\n"
     result = pumice_command("run", save(tmp_path / "1.json", conf=conf), "-o", "json")
     assert result.exit_code == 0
@@ -215,7 +219,9 @@ def test_run_warns_of_arguments_said_in_vain(tmp_path, pumice_command):
     assert json.loads(result.stdout)["binds"] == {"ns/a": "n1"}
 
 
-def test_run_warns_of_names_of_nothing_and_of_objects_told_twice(tmp_path, pumice_command):
+def test_run_warns_of_names_of_nothing_and_of_objects_told_twice(
+    tmp_path: Path, pumice_command: Any
+) -> None:
     odd = [*OBJECTS, node("n1"), pod("b", namespace="ns", group="pq")]
     path = save(tmp_path / "1.json", objects=odd)
     result = pumice_command("run", path)
@@ -231,11 +237,13 @@ def test_run_warns_of_names_of_nothing_and_of_objects_told_twice(tmp_path, pumic
     assert line - 4 <= int(lines[2].split(":")[2]) <= line + 1
 
 
-def test_run_names_a_plugin_that_failed_and_exits_1(tmp_path, pumice_command, monkeypatch):
+def test_run_names_a_plugin_that_failed_and_exits_1(
+    tmp_path: Path, pumice_command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     line = "plugin binpack failed in score_nodes: ValueError: oops"
     cycle = FakeScheduler.cycle
 
-    def failing(self, *args):
+    def failing(self: Any, *args: Any) -> Any:
         decisions = cycle(self, *args)
         decisions.failures = [line]
         return decisions
@@ -254,13 +262,15 @@ def test_run_names_a_plugin_that_failed_and_exits_1(tmp_path, pumice_command, mo
     assert line in result.output
 
 
-def test_tables_are_not_padded_when_nobody_looks(tmp_path, pumice_command):
+def test_tables_are_not_padded_when_nobody_looks(tmp_path: Path, pumice_command: Any) -> None:
     result = pumice_command("run", save(tmp_path / "1.json"))
     assert all(line == line.rstrip() for line in result.stdout.splitlines())
     assert max(map(len, result.stdout.splitlines())) < 60
 
 
-def test_an_error_of_pumice_is_one_message(tmp_path, pumice_command, monkeypatch):
+def test_an_error_of_pumice_is_one_message(
+    tmp_path: Path, pumice_command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "1.json"
     path.write_text("{}")
     result = pumice_command("run", path)
@@ -271,7 +281,7 @@ def test_an_error_of_pumice_is_one_message(tmp_path, pumice_command, monkeypatch
     assert "ScenarioError" in repr(pumice_command("run", path).exception)
 
 
-def test_config_check_shows_who_decides(tmp_path, pumice_command):
+def test_config_check_shows_who_decides(tmp_path: Path, pumice_command: Any) -> None:
     path = tmp_path / "my.conf"
     path.write_text(CONF)
     result = pumice_command("config", "check", path)
@@ -281,7 +291,9 @@ def test_config_check_shows_who_decides(tmp_path, pumice_command):
     assert not [row for row in rows if row[:1] == ["job_ready"]]
 
 
-def test_config_check_lists_every_problem_with_line_and_hint(tmp_path, pumice_command):
+def test_config_check_lists_every_problem_with_line_and_hint(
+    tmp_path: Path, pumice_command: Any
+) -> None:
     path = tmp_path / "my.conf"
     path.write_text(
         "actions: allocatex\ntiers:\n- plugins:\n  - name: binpak\n"
@@ -295,7 +307,7 @@ def test_config_check_lists_every_problem_with_line_and_hint(tmp_path, pumice_co
     assert "did you mean 'binpack'?" in lines[1]
 
 
-def test_config_check_refuses_what_a_run_only_warns_of(tmp_path, pumice_command):
+def test_config_check_refuses_what_a_run_only_warns_of(tmp_path: Path, pumice_command: Any) -> None:
     path = tmp_path / "my.conf"
     path.write_text(f"{CONF}    arguments:\n      binpack.weight: high\n")
     result = pumice_command("config", "check", path)
@@ -304,7 +316,9 @@ def test_config_check_refuses_what_a_run_only_warns_of(tmp_path, pumice_command)
     assert result.stdout.endswith("; it has no effect\n")
 
 
-def test_config_check_looks_at_the_section_of_measurements(tmp_path, pumice_command):
+def test_config_check_looks_at_the_section_of_measurements(
+    tmp_path: Path, pumice_command: Any
+) -> None:
     path = tmp_path / "my.conf"
     path.write_text(f"{CONF}metrics:\n  type: prometeus\n  interval: soon\n")
     lines = pumice_command("config", "check", path).stdout.splitlines()
@@ -314,20 +328,22 @@ def test_config_check_looks_at_the_section_of_measurements(tmp_path, pumice_comm
     ]
 
 
-def test_config_check_does_not_ask_for_files_of_the_pod(tmp_path, pumice_command):
+def test_config_check_does_not_ask_for_files_of_the_pod(
+    tmp_path: Path, pumice_command: Any
+) -> None:
     path = tmp_path / "my.conf"
     path.write_text(f"{CONF}metrics:\n  type: metrics-server\n")
     assert pumice_command("config", "check", path).exit_code == 0
 
 
-def test_run_refuses_a_plugin_that_does_not_exist(tmp_path, pumice_command):
+def test_run_refuses_a_plugin_that_does_not_exist(tmp_path: Path, pumice_command: Any) -> None:
     result = pumice_command("run", save(tmp_path / "1.json", conf=CONF.replace("pack", "pak")))
     assert result.exit_code == 2
     assert "did you mean 'binpack'?" in result.stderr
     assert result.stdout == ""
 
 
-def test_plugins_are_listed_and_described(pumice_command):
+def test_plugins_are_listed_and_described(pumice_command: Any) -> None:
     rows = [line.split() for line in pumice_command("plugin", "list").stdout.splitlines()]
     assert ["binpack", "Prefer", "full", "nodes."] in rows
     shown = pumice_command("plugin", "show", "binpack").stdout

@@ -2,6 +2,7 @@
 
 import base64
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,7 +15,7 @@ TOKEN = {"token": "t"}
 KEY = CA.with_name("key.pem")
 
 
-def kubeconfig(server="http://127.0.0.1:9", cluster=None, **user):
+def kubeconfig(server: str = "http://127.0.0.1:9", cluster: Any = None, **user: Any) -> Any:
     return yaml.safe_dump(
         {
             "current-context": "c",
@@ -25,11 +26,11 @@ def kubeconfig(server="http://127.0.0.1:9", cluster=None, **user):
     )
 
 
-def base(cluster):
+def base(cluster: Any) -> Any:
     return cluster._client.base
 
 
-def test_the_file_on_the_command_line_comes_before_the_environment(tmp_path):
+def test_the_file_on_the_command_line_comes_before_the_environment(tmp_path: Path) -> None:
     (tmp_path / "a").write_text(kubeconfig("http://a", **TOKEN))
     (tmp_path / "b").write_text(kubeconfig("http://b"))
     env = {"KUBECONFIG": str(tmp_path / "b"), "HOME": str(tmp_path)}
@@ -39,14 +40,14 @@ def test_the_file_on_the_command_line_comes_before_the_environment(tmp_path):
     assert base(connect(ConnectOptions(), env)) == "http://b"
 
 
-def test_an_address_replaces_only_the_address(tmp_path):
+def test_an_address_replaces_only_the_address(tmp_path: Path) -> None:
     (tmp_path / "a").write_text(kubeconfig(**TOKEN))
     found = connect(ConnectOptions(str(tmp_path / "a"), "127.0.0.1:7"), {})
     assert base(found) == "http://127.0.0.1:7"
     assert found._headers["Authorization"] == "Bearer t"
 
 
-def test_without_a_name_the_running_cluster_is_meant(tmp_path):
+def test_without_a_name_the_running_cluster_is_meant(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path)}
     file = endpoint_file(env)
     with pytest.raises(PumiceError, match="pumice up"):
@@ -57,7 +58,7 @@ def test_without_a_name_the_running_cluster_is_meant(tmp_path):
     assert endpoint_file({"XDG_STATE_HOME": "/x"}) == Path("/x/pumice/kubeconfig")
 
 
-def test_a_named_file_that_is_missing_never_leads_to_another_cluster(tmp_path):
+def test_a_named_file_that_is_missing_never_leads_to_another_cluster(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path), "KUBECONFIG": str(tmp_path / "absent")}
     endpoint_file(env).parent.mkdir(parents=True)
     endpoint_file(env).write_text(kubeconfig("http://up"))
@@ -67,7 +68,7 @@ def test_a_named_file_that_is_missing_never_leads_to_another_cluster(tmp_path):
         connect(ConnectOptions(str(tmp_path / "absent")), env)
 
 
-def test_certificates_come_from_data_or_files(tmp_path):
+def test_certificates_come_from_data_or_files(tmp_path: Path) -> None:
     data = {"certificate-authority-data": base64.b64encode(CA.read_bytes()).decode()}
     user = {"client-certificate": str(CA), "client-key": str(KEY)}
     (tmp_path / "a").write_text(kubeconfig("https://a", data, **user))
@@ -87,7 +88,7 @@ def test_certificates_come_from_data_or_files(tmp_path):
         kubeconfig(tokenFile="absent"),
     ],
 )
-def test_a_kubeconfig_that_cannot_be_used_is_refused(tmp_path, text):
+def test_a_kubeconfig_that_cannot_be_used_is_refused(tmp_path: Path, text: Any) -> None:
     (tmp_path / "a").write_text(text)
     with pytest.raises(InputError):
         connect(ConnectOptions(str(tmp_path / "a")), {})

@@ -1,44 +1,46 @@
 """`pumice demo`: every chapter shows what it promises, from what was really decided."""
 
 import csv
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from pumice.cli.demo.narration import clock, tell
+from pumice.cli.demo.narration import clock, narrate
 from pumice.cli.demo.player import Player
-from pumice.cli.demo.story import load_script
+from pumice.cli.demo.story import load_story
 from pumice.cli.main import main
 
 
 @pytest.fixture(scope="module")
-def script():
-    return load_script()
+def story() -> Any:
+    return load_story()
 
 
 @pytest.fixture(scope="module")
-def played(script):
-    return Player(script).play()
+def played(story: Any) -> Any:
+    return Player(story).play()
 
 
 @pytest.fixture(scope="module")
-def chapters(script, played):
-    told = tell(played)
-    return {chapter.kind: one for chapter, one in zip(script.chapters, told, strict=True)}
+def chapters(story: Any, played: Any) -> Any:
+    told = narrate(played)
+    return {chapter.kind: one for chapter, one in zip(story.chapters, told, strict=True)}
 
 
-def job(script, name):
-    return script.jobs[name][1]
+def job(story: Any, name: Any) -> Any:
+    return story.jobs[name][1]
 
 
-def first_binds(played, name):
+def first_binds(played: Any, name: Any) -> Any:
     binds = played.of("bind", job=name)
     return [one for one in binds if one.at == binds[0].at]
 
 
-def test_the_story_has_three_queues_and_all_chapters(script):
-    assert len(script.deserved) == 3
-    assert [one.kind for one in script.chapters] == [
+def test_the_story_has_three_queues_and_all_chapters(story: Any) -> None:
+    assert len(story.deserved) == 3
+    assert [one.kind for one in story.chapters] == [
         "gangs",
         "waiting",
         "preempt",
@@ -47,59 +49,65 @@ def test_the_story_has_three_queues_and_all_chapters(script):
     ]
 
 
-def test_every_gang_starts_whole(script, played):
-    for name, (_, facts) in script.jobs.items():
+def test_every_gang_starts_whole(story: Any, played: Any) -> None:
+    for name, (_, facts) in story.jobs.items():
         assert len(first_binds(played, name)) >= facts["gang"], name
 
 
-def test_every_job_completes(script, played):
-    assert played.phases == dict.fromkeys(sorted(script.jobs), "Completed")
+def test_every_job_completes(story: Any, played: Any) -> None:
+    assert played.phases == dict.fromkeys(sorted(story.jobs), "Completed")
 
 
-def test_no_node_and_no_cluster_is_overcommitted(script, played):
+def test_no_node_and_no_cluster_is_overcommitted(story: Any, played: Any) -> None:
     held: dict[str, int] = {}
-    for one in played.happenings:
-        cpus = job(script, one.job)["cpu"]
+    for one in played.pod_events:
+        cpus = job(story, one.job)["cpu"]
         held[one.node] = held.get(one.node, 0) + (cpus if one.what == "bind" else -cpus)
         assert 0 <= held[one.node] <= 8
 
 
-def test_one_queue_borrows_what_another_leaves(played, chapters):
+def test_one_queue_borrows_what_another_leaves(played: Any, chapters: Any) -> None:
     at = played.of("bind", job="etl")[0].at
     held = next(held for when, held in played.held if when == at)
     assert (held["analytics"], held["serving"]) == (16, 0)
     assert "analytics 16 cpus of 8 deserved, 8 of them borrowed" in chapters["gangs"].lines[-1]
 
 
-def test_a_gang_that_does_not_fit_waits_without_a_single_pod(script, played, chapters):
-    assert len(first_binds(played, "sweep")) == job(script, "sweep")["pods"]
+def test_a_gang_that_does_not_fit_waits_without_a_single_pod(
+    story: Any, played: Any, chapters: Any
+) -> None:
+    assert len(first_binds(played, "sweep")) == job(story, "sweep")["pods"]
     assert played.of("bind", job="sweep")[0].at > 100
     assert "no node fits" in chapters["waiting"].lines[0]
     assert "the gang of 6 is short by 6" in chapters["waiting"].lines[0]
 
 
-def test_preempt_evicts_less_important_pods_of_the_same_queue(script, played, chapters):
+def test_preempt_evicts_less_important_pods_of_the_same_queue(
+    story: Any, played: Any, chapters: Any
+) -> None:
     evicted = played.of("evict", whom="hotfix")
     assert {(one.by, one.job) for one in evicted} == {("preempt", "notebooks")}
     assert played.queues["notebooks"] == played.queues["hotfix"]
     assert played.priorities["notebooks"] < played.priorities["hotfix"]
-    left = job(script, "notebooks")["pods"] - len(evicted)
-    assert left >= job(script, "notebooks")["gang"]
+    left = job(story, "notebooks")["pods"] - len(evicted)
+    assert left >= job(story, "notebooks")["gang"]
     assert "has priority 0, the other 1000" in chapters["preempt"].lines[1]
 
 
-def test_reclaim_evicts_pods_of_a_queue_that_holds_more_than_it_deserves(script, played, chapters):
+def test_reclaim_evicts_pods_of_a_queue_that_holds_more_than_it_deserves(
+    story: Any, played: Any, chapters: Any
+) -> None:
     evicted = played.of("evict", whom="api")
     assert {(one.by, one.job) for one in evicted} == {("reclaim", "etl")}
     assert played.queues["etl"] != played.queues["api"]
     before = [held for when, held in played.held if when < evicted[0].at][-1]
     after = next(held for when, held in played.held if when == played.of("bind", job="api")[0].at)
-    assert before["analytics"] > script.deserved["analytics"] == after["analytics"]
-    assert after["serving"] == script.deserved["serving"]
+    assert before["analytics"] > story.deserved["analytics"] == after["analytics"]
+    assert after["serving"] == story.deserved["serving"]
     assert any("reclaim evicts for api" in line for line in chapters["reclaim"].lines)
 
 
-def test_shuffle_moves_pods_from_the_hot_node_to_an_idle_one(played, chapters):
+def test_shuffle_moves_pods_from_the_hot_node_to_an_idle_one(played: Any, chapters: Any) -> None:
     evicted = played.of("evict", job="render")
     assert {(one.by, one.whom) for one in evicted} == {("shuffle", "")}
     hot = {one.node for one in evicted}
@@ -113,24 +121,24 @@ def test_shuffle_moves_pods_from_the_hot_node_to_an_idle_one(played, chapters):
     assert chapters["shuffle"].lines[-1].startswith("afterwards: ")
 
 
-def test_evicted_pods_run_again(played):
+def test_evicted_pods_run_again(played: Any) -> None:
     for one in played.of("evict"):
         assert any(bind.at > one.at for bind in played.of("bind", pod=one.pod))
 
 
-def test_the_same_story_is_played_each_time(script, played):
-    assert Player(script).play() == played
+def test_the_same_story_is_played_each_time(story: Any, played: Any) -> None:
+    assert Player(story).play() == played
 
 
-def test_times_are_minutes_and_seconds():
+def test_times_are_minutes_and_seconds() -> None:
     assert (clock(0), clock(61.9), clock(600)) == ("0:00", "1:01", "10:00")
 
 
-def test_the_command_tells_the_chapters_and_writes_the_report(tmp_path, script):
+def test_the_command_tells_the_chapters_and_writes_the_report(tmp_path: Path, story: Any) -> None:
     file = tmp_path / "new" / "demo.html"
     result = CliRunner().invoke(main, ["demo", "--report", str(file)])
     assert result.exit_code == 0
-    for number, chapter in enumerate(script.chapters, start=1):
+    for number, chapter in enumerate(story.chapters, start=1):
         assert f"{number}. {chapter.title}\n" in result.output
     assert f"report: {file.resolve()}\n" in result.output
     page = file.read_text()
@@ -141,7 +149,7 @@ def test_the_command_tells_the_chapters_and_writes_the_report(tmp_path, script):
     assert kinds.count("evict") == 11
 
 
-def test_the_report_is_the_same_each_time(tmp_path):
+def test_the_report_is_the_same_each_time(tmp_path: Path) -> None:
     pages = []
     for name in ("a", "b"):
         folder = tmp_path / name
@@ -151,7 +159,7 @@ def test_the_report_is_the_same_each_time(tmp_path):
     assert pages[0] == pages[1]
 
 
-def test_a_report_that_cannot_be_written_is_told(tmp_path):
+def test_a_report_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(main, ["demo", "--report", str(tmp_path / "file" / "x.html")])
     assert result.exit_code == 2

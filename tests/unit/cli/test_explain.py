@@ -1,6 +1,8 @@
 """`pumice explain` and `pumice queue order`: what they print, in every form."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -32,17 +34,17 @@ OBJECTS = [
 
 
 @pytest.fixture
-def scenario(tmp_path):
+def scenario(tmp_path: Path) -> Any:
     path = tmp_path / "s.json"
     path.write_text(json.dumps({"conf": CONF, "objects": OBJECTS}))
     return str(path)
 
 
-def run(*arguments, **kwargs):
+def run(*arguments: Any, **kwargs: Any) -> Any:
     return CliRunner().invoke(main, list(arguments), **kwargs)
 
 
-def test_the_answer_is_a_sentence_a_ladder_and_ways_out(scenario):
+def test_the_answer_is_a_sentence_a_ladder_and_ways_out(scenario: Any) -> None:
     result = run("explain", "large", "-f", scenario)
     assert result.exit_code == 0
     lines = result.output.splitlines()
@@ -53,14 +55,14 @@ def test_the_answer_is_a_sentence_a_ladder_and_ways_out(scenario):
     assert "  • Add 2 nodes like n1 with cpu 6: 1 pod starts" in lines
 
 
-def test_victims_are_a_table(scenario):
+def test_victims_are_a_table(scenario: Any) -> None:
     result = run("explain", "urgent", "-f", scenario)
     assert "Waiting for pods that leave to make room: default/low-0." in result.output
     assert "Pods that leave for it" in result.output
     assert "What would unblock it" not in result.output
 
 
-def test_without_ways_out_it_says_how_many_were_tried(scenario):
+def test_without_ways_out_it_says_how_many_were_tried(scenario: Any) -> None:
     spec = {"nodeSelector": {"a": "b"}, "nodeName": ""}
     document = {
         "conf": CONF,
@@ -71,14 +73,14 @@ def test_without_ways_out_it_says_how_many_were_tried(scenario):
 
 
 @pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
-def test_the_answer_is_there_for_programs(scenario, form, read):
+def test_the_answer_is_there_for_programs(scenario: Any, form: str, read: Any) -> None:
     found = read(run("explain", "large", "-f", scenario, "-o", form).output)
     assert (found["job"], found["reason"]) == ("default/large", "no node fits")
     assert found["gates"][4]["mark"] == "failed"
     assert found["unblock"][0]["change"].startswith("add 2 nodes")
 
 
-def test_without_a_job_all_that_wait_are_listed(scenario):
+def test_without_a_job_all_that_wait_are_listed(scenario: Any) -> None:
     result = run("explain", "-f", scenario)
     assert "default/large" in result.output
     assert "default/urgent" in result.output
@@ -88,18 +90,18 @@ def test_without_a_job_all_that_wait_are_listed(scenario):
     }
 
 
-def test_an_idle_cluster_is_told_as_such(tmp_path):
+def test_an_idle_cluster_is_told_as_such(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     path.write_text(json.dumps({"objects": OBJECTS[:2]}))
     assert run("explain", "-f", str(path)).output == "no job waits\n"
 
 
-def test_later_cycles_are_looked_at(scenario):
+def test_later_cycles_are_looked_at(scenario: Any) -> None:
     result = run("explain", "urgent", "-f", scenario, "--cycles", "2")
     assert "It starts in cycle 2: 1 pod on 1 node." in result.output
 
 
-def test_an_unknown_job_is_refused_in_one_line(scenario):
+def test_an_unknown_job_is_refused_in_one_line(scenario: Any) -> None:
     result = run("explain", "urgnt", "-f", scenario)
     assert result.exit_code == 2
     assert result.output == (
@@ -107,7 +109,7 @@ def test_an_unknown_job_is_refused_in_one_line(scenario):
     )
 
 
-def test_a_configuration_that_cannot_be_meant_is_refused(scenario, tmp_path):
+def test_a_configuration_that_cannot_be_meant_is_refused(scenario: Any, tmp_path: Path) -> None:
     conf = tmp_path / "x.conf"
     conf.write_text(CONF.replace("predicates", "predicats"))
     result = run("explain", "large", "-f", scenario, "--conf", str(conf))
@@ -115,7 +117,7 @@ def test_a_configuration_that_cannot_be_meant_is_refused(scenario, tmp_path):
     assert "did you mean 'predicates'?" in result.output
 
 
-def test_the_order_is_printed_with_the_keys_of_each_plugin(scenario):
+def test_the_order_is_printed_with_the_keys_of_each_plugin(scenario: Any) -> None:
     result = run("queue", "order", "-f", scenario)
     assert result.exit_code == 0
     assert "Jobs of queue default" in result.output
@@ -123,7 +125,7 @@ def test_the_order_is_printed_with_the_keys_of_each_plugin(scenario):
     assert "Put jobs of high priority first" in result.output
 
 
-def test_the_order_is_there_for_programs(scenario):
+def test_the_order_is_there_for_programs(scenario: Any) -> None:
     found = json.loads(run("queue", "order", "-f", scenario, "-o", "json").output)
     assert [line["name"] for line in found["jobs"]["default"]] == [
         "default/urgent",
@@ -131,7 +133,7 @@ def test_the_order_is_there_for_programs(scenario):
     ]
 
 
-def test_nobody_waits_in_an_idle_cluster(tmp_path):
+def test_nobody_waits_in_an_idle_cluster(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     path.write_text(json.dumps({"objects": OBJECTS[:2]}))
     assert run("queue", "order", "-f", str(path)).output == "no job waits in any queue\n"

@@ -1,6 +1,8 @@
 """`pumice job`: on an embedded cluster, with the outputs that the original does not have."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -13,22 +15,22 @@ KIND = "Job.batch.volcano.sh"
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     return EmbeddedCluster()
 
 
 @pytest.fixture
-def pumice_command(cluster):
+def pumice_command(cluster: Any) -> Any:
     return lambda *words: CliRunner().invoke(main, list(words), obj=lambda _: cluster)
 
 
-def run(pumice_command, name, *more):
+def run(pumice_command: Any, name: Any, *more: Any) -> None:
     assert (
         pumice_command("job", "run", "-N", name, *more).output == f"run job {name} successfully\n"
     )
 
 
-def test_a_job_is_run_listed_viewed_and_deleted(cluster, pumice_command):
+def test_a_job_is_run_listed_viewed_and_deleted(cluster: Any, pumice_command: Any) -> None:
     run(pumice_command, "sleepy", "-r", "3", "-m", "2", "-R", "cpu=1500m", "-L", "memory=0.5Gi")
     spec = cluster.get(KIND, "default", "sleepy")["spec"]
     container = spec["tasks"][0]["template"]["spec"]["containers"][0]
@@ -43,7 +45,9 @@ def test_a_job_is_run_listed_viewed_and_deleted(cluster, pumice_command):
 
 
 @pytest.mark.parametrize(("verb", "action"), [("suspend", "AbortJob"), ("resume", "ResumeJob")])
-def test_suspend_and_resume_post_an_order_about_the_job(cluster, pumice_command, verb, action):
+def test_suspend_and_resume_post_an_order_about_the_job(
+    cluster: Any, pumice_command: Any, verb: str, action: str
+) -> None:
     run(pumice_command, "j", "-n", "lab")
     assert pumice_command("job", verb, "-N", "j", "-n", "lab").output == ""
     (order,), _ = cluster.list("Command.bus.volcano.sh", "lab")
@@ -53,7 +57,7 @@ def test_suspend_and_resume_post_an_order_about_the_job(cluster, pumice_command,
     assert order["target"] == order["metadata"]["ownerReferences"][0]
 
 
-def test_other_outputs_hold_whole_objects_or_names(pumice_command):
+def test_other_outputs_hold_whole_objects_or_names(pumice_command: Any) -> None:
     run(pumice_command, "a")
     run(pumice_command, "b")
     listed = json.loads(pumice_command("job", "list", "-o", "json").output)
@@ -66,7 +70,7 @@ def test_other_outputs_hold_whole_objects_or_names(pumice_command):
     assert json.loads(pumice_command("job", "list", "-n", "x", "-o", "json").output)["items"] == []
 
 
-def test_wide_adds_columns_and_no_headers_drops_the_title(pumice_command):
+def test_wide_adds_columns_and_no_headers_drops_the_title(pumice_command: Any) -> None:
     run(pumice_command, "a")
     title, row = pumice_command("job", "list", "-o", "wide").output.splitlines()
     assert title.split()[-3:] == ["Queue", "Scheduler", "Age"]
@@ -75,7 +79,7 @@ def test_wide_adds_columns_and_no_headers_drops_the_title(pumice_command):
     assert pumice_command("job", "list", "--no-headers").output == f"{narrow[1]}\n"
 
 
-def test_a_failure_is_one_line_with_the_exit_code_of_the_original(pumice_command):
+def test_a_failure_is_one_line_with_the_exit_code_of_the_original(pumice_command: Any) -> None:
     result = pumice_command("job", "view", "-N", "ghost")
     assert result.output == 'Failed to view job: jobs.batch.volcano.sh "ghost" not found\n'
     assert result.exit_code == 255
@@ -110,7 +114,9 @@ def test_a_failure_is_one_line_with_the_exit_code_of_the_original(pumice_command
         ("j.yaml", "metadata: {namespace: lab}", "does not match the namespace sent"),
     ],
 )
-def test_a_file_that_cannot_be_run_is_told_why(tmp_path, pumice_command, file, text, problem):
+def test_a_file_that_cannot_be_run_is_told_why(
+    tmp_path: Path, pumice_command: Any, file: str, text: str, problem: str
+) -> None:
     path = tmp_path / file
     path.write_text(text)
     result = pumice_command("job", "run", "-f", str(path))
@@ -118,7 +124,9 @@ def test_a_file_that_cannot_be_run_is_told_why(tmp_path, pumice_command, file, t
     assert problem in result.output
 
 
-def test_numbers_become_texts_where_texts_are_wanted(tmp_path, cluster, pumice_command):
+def test_numbers_become_texts_where_texts_are_wanted(
+    tmp_path: Path, cluster: Any, pumice_command: Any
+) -> None:
     path = tmp_path / "j.yml"
     path.write_text("metadata: {name: 12, labels: {on: true}}\nspec: {strange: [1]}\n")
     assert pumice_command("job", "run", "-f", str(path)).output == "run job 12 successfully\n"

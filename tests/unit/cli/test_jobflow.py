@@ -1,6 +1,8 @@
 """`pumice jobflow` and `pumice jobtemplate`: made from files, printed as they are."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,25 +16,25 @@ FLOW = "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobFlow\nmetadata:\n  name: 
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     return EmbeddedCluster()
 
 
 @pytest.fixture
-def pumice_command(cluster):
+def pumice_command(cluster: Any) -> Any:
     return lambda *words: CliRunner().invoke(main, list(words), obj=lambda _: cluster)
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write(text):
+def write(tmp_path: Path) -> Any:
+    def write(text: Any) -> Any:
         (tmp_path / "f.yaml").write_text(text)
         return str(tmp_path / "f.yaml")
 
     return write
 
 
-def test_flows_are_made_listed_and_deleted_from_one_file(pumice_command, write):
+def test_flows_are_made_listed_and_deleted_from_one_file(pumice_command: Any, write: Any) -> None:
     file = write(f"---\n{FLOW.format('a')}---\n{FLOW.format('b')}  namespace: lab\n")
     made = "Created JobFlow: default/a\nCreated JobFlow: lab/b\n"
     assert pumice_command("jobflow", "create", "-f", file).output == made
@@ -43,7 +45,9 @@ def test_flows_are_made_listed_and_deleted_from_one_file(pumice_command, write):
     assert pumice_command("jobflow", "list").output == "No resources found\n"
 
 
-def test_dashes_inside_a_value_end_no_document(cluster, pumice_command, write):
+def test_dashes_inside_a_value_end_no_document(
+    cluster: Any, pumice_command: Any, write: Any
+) -> None:
     file = write(FLOW.format("d") + "  annotations: {note: a---b}\nspec: {jobRetainPolicy: retain}")
     assert pumice_command("jobflow", "create", "-f", file).exit_code == 0
     stored = cluster.get("JobFlow.flow.volcano.sh", "default", "d")
@@ -52,8 +56,8 @@ def test_dashes_inside_a_value_end_no_document(cluster, pumice_command, write):
 
 
 def test_a_file_of_which_a_part_is_refused_fails_but_in_the_original(
-    cluster, pumice_command, write
-):
+    cluster: Any, pumice_command: Any, write: Any
+) -> None:
     file = write(f"{FLOW.format('a')}---\n{FLOW.format('a')}---\n{FLOW.format('b')}")
     lines = pumice_command("jobflow", "create", "-f", file)
     refused = 'Failed to create JobFlow: jobflows.flow.volcano.sh "a" already exists'
@@ -63,13 +67,13 @@ def test_a_file_of_which_a_part_is_refused_fails_but_in_the_original(
         "Created JobFlow: default/b",
     ]
     assert lines.exit_code == 255
-    out = []
+    out: list[Any] = []
     words = ["jobflow", "create", "-f", file]
     assert run_vcctl(words, lambda _: cluster, out.append, out.append) == 0
     assert len(out) == 3
 
 
-def test_describe_prints_what_the_original_types_hold(pumice_command, write):
+def test_describe_prints_what_the_original_types_hold(pumice_command: Any, write: Any) -> None:
     pumice_command(
         "jobflow", "create", "-f", write(FLOW.format("a") + "spec: {flows: [{name: t}]}")
     )
@@ -82,7 +86,7 @@ def test_describe_prints_what_the_original_types_hold(pumice_command, write):
     assert pumice_command("jobflow", "describe", "-N", "a", "-o", "xml").exit_code == 255
 
 
-def test_a_template_is_described_with_its_empty_parts(pumice_command, write):
+def test_a_template_is_described_with_its_empty_parts(pumice_command: Any, write: Any) -> None:
     text = FLOW.replace("JobFlow", "JobTemplate").format("t")
     text += "spec: {tasks: [{template: {spec: {containers: [{name: c, image: yes}]}}}]}\n"
     assert pumice_command("jobtemplate", "create", "-f", write(text)).exit_code == 0

@@ -1,6 +1,8 @@
 """`pumice lint`: file, line, object, field, what was found and what was wanted."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -33,10 +35,10 @@ spec:
 
 
 @pytest.fixture
-def lint(tmp_path, monkeypatch):
+def lint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments, files=(), given=None):
+    def run(*arguments: Any, files: Any = (), given: Any = None) -> Any:
         for name, text in dict(files).items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +49,7 @@ def lint(tmp_path, monkeypatch):
     return run
 
 
-def test_a_finding_names_line_object_field_found_and_wanted(lint):
+def test_a_finding_names_line_object_field_found_and_wanted(lint: Any) -> None:
     code, lines = lint("a.yaml", files={"a.yaml": f"{QUEUE}---\n{JOB}"})
     assert (code, lines) == (
         1,
@@ -61,13 +63,13 @@ def test_a_finding_names_line_object_field_found_and_wanted(lint):
     )
 
 
-def test_files_without_a_fault_are_fine(lint):
+def test_files_without_a_fault_are_fine(lint: Any) -> None:
     good = JOB.replace("minAvailable: 5", "minAvailable: 2")
     files = {"d/queue.yaml": QUEUE, "d/deep/job.yml": good, "d/notes.txt": "no: yaml: at all"}
     assert lint("d", files=files) == (0, ["no problems in 2 objects"])
 
 
-def test_a_queue_in_another_file_counts_and_so_does_one_that_is_named(lint):
+def test_a_queue_in_another_file_counts_and_so_does_one_that_is_named(lint: Any) -> None:
     good = JOB.replace("minAvailable: 5", "minAvailable: 2")
     code, lines = lint("job.yaml", files={"job.yaml": good, "queue.yaml": QUEUE})
     assert (code, lines[0]) == (
@@ -78,7 +80,7 @@ def test_a_queue_in_another_file_counts_and_so_does_one_that_is_named(lint):
     assert lint("job.yaml", "--queue", "research")[0] == 0
 
 
-def test_all_faults_of_an_object_are_told_at_once_in_the_order_of_lines(lint):
+def test_all_faults_of_an_object_are_told_at_once_in_the_order_of_lines(lint: Any) -> None:
     bad = JOB.replace("replicas: 2", "replicas: -1").replace("image: busybox", "image: 5")
     _, lines = lint("-", "--queue", "research", given=bad)
     assert [line.partition(": found")[0] for line in lines[:-1]] == [
@@ -90,7 +92,7 @@ def test_all_faults_of_an_object_are_told_at_once_in_the_order_of_lines(lint):
     assert lines[3].endswith("image: found number, wanted a text (quote it)")
 
 
-def test_an_unknown_field_is_told_with_the_one_probably_meant(lint):
+def test_an_unknown_field_is_told_with_the_one_probably_meant(lint: Any) -> None:
     code, lines = lint("-", given=JOB.replace("queue: research", "quue: default"))
     assert code == 1
     assert lines[0] == (
@@ -98,7 +100,7 @@ def test_an_unknown_field_is_told_with_the_one_probably_meant(lint):
     )
 
 
-def test_json_files_have_lines_too(lint):
+def test_json_files_have_lines_too(lint: Any) -> None:
     content = {
         "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
         "metadata": {"name": "q"}, "spec": {"weight": -1},
@@ -107,7 +109,7 @@ def test_json_files_have_lines_too(lint):
     assert lines[0] == "q.json:8: Queue q: spec.weight: found -1, wanted greater than or equal to 1"
 
 
-def test_json_output_has_the_message_of_the_cluster(lint):
+def test_json_output_has_the_message_of_the_cluster(lint: Any) -> None:
     code, lines = lint("-o", "json", "a.yaml", files={"a.yaml": f"{QUEUE}---\n{JOB}"})
     assert code == 1
     assert json.loads("\n".join(lines)) == [
@@ -123,7 +125,7 @@ def test_json_output_has_the_message_of_the_cluster(lint):
     ]
 
 
-def test_a_file_that_cannot_be_read_is_a_finding(lint):
+def test_a_file_that_cannot_be_read_is_a_finding(lint: Any) -> None:
     code, lines = lint("a.yaml", "missing.yaml", files={"a.yaml": "a: [\n"})
     assert code == 1
     assert [line.split(":")[0] for line in lines] == [
@@ -131,7 +133,7 @@ def test_a_file_that_cannot_be_read_is_a_finding(lint):
     ]  # fmt: skip
 
 
-def test_an_object_that_stands_there_twice_is_a_finding(lint):
+def test_an_object_that_stands_there_twice_is_a_finding(lint: Any) -> None:
     _, lines = lint("a.yaml", files={"a.yaml": f"{QUEUE}---\n{QUEUE}"})
     assert lines[0] == (
         "a.yaml:8: Queue research: metadata.name: found research, "
@@ -139,6 +141,6 @@ def test_an_object_that_stands_there_twice_is_a_finding(lint):
     )
 
 
-def test_kinds_without_rules_are_passed_over(lint):
+def test_kinds_without_rules_are_passed_over(lint: Any) -> None:
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\njust: values\n"
     assert lint("-", given=text) == (0, ["no problems in 0 objects"])

@@ -1,6 +1,8 @@
 """explain, whatif, snapshot and queue order without files: on the cluster that runs."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -14,7 +16,7 @@ OPEN = {"status": {"state": "Open"}}
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     made = EmbeddedCluster()
     for manifest in (node("n1", cpu=4), queue("default"), pod_group("j")):
         made.create(manifest)
@@ -24,31 +26,31 @@ def cluster():
 
 
 @pytest.fixture
-def ask(cluster):
+def ask(cluster: Any) -> Any:
     return lambda *words: CliRunner().invoke(main, list(words), obj=lambda _: cluster)
 
 
-def test_explain_asks_the_cluster_and_tells_which_configuration_holds(ask):
+def test_explain_asks_the_cluster_and_tells_which_configuration_holds(ask: Any) -> None:
     result = ask("explain", "j")
     assert result.exit_code == 0
     assert result.stderr == NOTE
     assert "cpu 0 in use + 6 asked for is more than 4" in result.stdout
 
 
-def test_data_for_programs_is_alone_on_the_output(ask):
+def test_data_for_programs_is_alone_on_the_output(ask: Any) -> None:
     assert set(json.loads(ask("explain", "-o", "json").stdout)) == {"default/j"}
 
 
-def test_whatif_asks_the_cluster(ask):
+def test_whatif_asks_the_cluster(ask: Any) -> None:
     result = ask("whatif", "--job", "j", "--set", "node/n1.allocatable.cpu=8")
     assert "default/j starts now: 1 pod on 1 node." in result.stdout
 
 
-def test_queue_order_asks_the_cluster(ask):
+def test_queue_order_asks_the_cluster(ask: Any) -> None:
     assert "default/j" in ask("queue", "order").stdout
 
 
-def test_a_snapshot_is_taken_shown_and_compared(ask, cluster, tmp_path):
+def test_a_snapshot_is_taken_shown_and_compared(ask: Any, cluster: Any, tmp_path: Path) -> None:
     file = str(tmp_path / "s.yaml")
     assert ask("snapshot", "save", "-o", file).exit_code == 0
     assert "1 nodes" in ask("snapshot", "show").stdout
@@ -72,7 +74,9 @@ def test_a_snapshot_is_taken_shown_and_compared(ask, cluster, tmp_path):
         ("job", "list"),
     ],
 )
-def test_without_a_cluster_one_line_says_what_to_do(words, tmp_path, monkeypatch):
+def test_without_a_cluster_one_line_says_what_to_do(
+    words: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
@@ -83,7 +87,7 @@ def test_without_a_cluster_one_line_says_what_to_do(words, tmp_path, monkeypatch
     assert line.startswith("Error: no cluster to talk to: start one with 'pumice up', or name one")
 
 
-def test_a_cluster_that_does_not_answer_is_told_in_one_line(tmp_path):
+def test_a_cluster_that_does_not_answer_is_told_in_one_line(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["explain", "--master", "127.0.0.1:1"])
     assert result.exit_code == 1
     (line,) = result.stderr.splitlines()

@@ -1,5 +1,7 @@
 """`pumice pod list`: rows for the states that a pod can be in."""
 
+from typing import Any
+
 import pytest
 from click.testing import CliRunner
 
@@ -9,10 +11,10 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 
 NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 DONE = {"terminated": {"exitCode": 0, "reason": "Completed"}}
-UP = {"running": {}}
+UP: Any = {"running": {}}
 
 
-def make(statuses=(), inits=(), init_specs=(), **status):
+def make(statuses: Any = (), inits: Any = (), init_specs: Any = (), **status: Any) -> Any:
     return {
         "metadata": {"name": "p", "creationTimestamp": "2025-12-31T23:59:00Z"},
         "spec": {
@@ -27,7 +29,7 @@ def make(statuses=(), inits=(), init_specs=(), **status):
     }
 
 
-def container(name, state, **more):
+def container(name: Any, state: Any, **more: Any) -> Any:
     return {"name": name, "state": state, **more}
 
 
@@ -61,12 +63,12 @@ def container(name, state, **more):
         ),
     ],
 )
-def test_the_most_telling_reason_is_shown(pod, ready, status):
+def test_the_most_telling_reason_is_shown(pod: Any, ready: str, status: str) -> None:
     row = pod_row(pod, NOW)
     assert (row.ready, row.status, row.age) == (ready, status, "60s")
 
 
-def test_a_pod_that_is_being_deleted_says_so_unless_it_has_ended():
+def test_a_pod_that_is_being_deleted_says_so_unless_it_has_ended() -> None:
     ending = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     for phase, status in (("Running", "Terminating"), ("Failed", "Failed")):
         pod = make(phase=phase)
@@ -74,7 +76,7 @@ def test_a_pod_that_is_being_deleted_says_so_unless_it_has_ended():
         assert pod_row(pod, NOW).status == status
 
 
-def test_restarts_tell_when_the_last_one_was():
+def test_restarts_tell_when_the_last_one_was() -> None:
     ended = {"terminated": {"finishedAt": "2025-12-31T23:30:00Z"}}
     older = {"terminated": {"finishedAt": "2025-12-31T22:30:00Z"}}
     pod = make(
@@ -86,7 +88,7 @@ def test_restarts_tell_when_the_last_one_was():
     assert pod_row(pod, NOW).restarts == "3 (30m ago)"
 
 
-def test_pods_are_chosen_by_job_or_queue():
+def test_pods_are_chosen_by_job_or_queue() -> None:
     cluster = EmbeddedCluster()
     for name, labels, annotations in (
         ("plain", {}, {}),
@@ -98,7 +100,7 @@ def test_pods_are_chosen_by_job_or_queue():
         spec = {"containers": [{"name": "main"}]}
         cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
-    def names(*words):
+    def names(*words: Any) -> Any:
         words = ("pod", "list", "-o", "name", *words)
         output = CliRunner().invoke(main, words, obj=lambda _: cluster).output
         return output.replace("pod/", "").split()

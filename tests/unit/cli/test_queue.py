@@ -1,6 +1,7 @@
 """`pumice queue`: on an embedded cluster."""
 
 import json
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,16 +13,16 @@ KIND = "Queue.scheduling.volcano.sh"
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     return EmbeddedCluster()
 
 
 @pytest.fixture
-def pumice_command(cluster):
+def pumice_command(cluster: Any) -> Any:
     return lambda *words: CliRunner().invoke(main, list(words), obj=lambda _: cluster)
 
 
-def group(name, queue, phase):
+def group(name: Any, queue: Any, phase: Any) -> Any:
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
@@ -31,7 +32,7 @@ def group(name, queue, phase):
     }
 
 
-def test_queues_are_made_and_their_pod_groups_counted(cluster, pumice_command):
+def test_queues_are_made_and_their_pod_groups_counted(cluster: Any, pumice_command: Any) -> None:
     assert pumice_command("queue", "create", "-n", "a", "-w", "3").output == ""
     for name, phase in (("g1", "Running"), ("g2", "Running"), ("g3", "Inqueue")):
         cluster.create(group(name, "a", phase))
@@ -42,7 +43,7 @@ def test_queues_are_made_and_their_pod_groups_counted(cluster, pumice_command):
     assert pumice_command("queue", "get", "-n", "a").output == f"{title}\n{row}\n"
 
 
-def test_the_weight_is_changed_and_nothing_else(cluster, pumice_command):
+def test_the_weight_is_changed_and_nothing_else(cluster: Any, pumice_command: Any) -> None:
     pumice_command("queue", "create", "-n", "a")
     before = cluster.get(KIND, "", "a")["spec"]
     assert pumice_command("queue", "operate", "-n", "a", "-a", "update", "-w", "7").output == ""
@@ -51,27 +52,27 @@ def test_the_weight_is_changed_and_nothing_else(cluster, pumice_command):
 
 @pytest.mark.parametrize(("action", "order"), [("open", "OpenQueue"), ("close", "CloseQueue")])
 def test_opening_and_closing_are_orders_in_the_default_namespace(
-    cluster, pumice_command, action, order
-):
+    cluster: Any, pumice_command: Any, action: str, order: str
+) -> None:
     pumice_command("queue", "create", "-n", "a")
     assert pumice_command("queue", "operate", "-n", "a", "-a", action).output == ""
     (posted,), _ = cluster.list("Command.bus.volcano.sh", "default")
     assert (posted["action"], posted["target"]["name"]) == (order, "a")
 
 
-def test_a_queue_is_deleted(cluster, pumice_command):
+def test_a_queue_is_deleted(cluster: Any, pumice_command: Any) -> None:
     pumice_command("queue", "create", "-n", "a")
     assert pumice_command("queue", "delete", "-n", "a").output == ""
     assert cluster.list(KIND)[0] == []
 
 
-def test_an_action_is_wanted(pumice_command):
+def test_an_action_is_wanted(pumice_command: Any) -> None:
     result = pumice_command("queue", "operate", "-n", "a")
     assert result.output == "Failed to operate queue: action can not be null\n"
     assert result.exit_code == 255
 
 
-def test_wide_shows_the_limits(cluster, pumice_command):
+def test_wide_shows_the_limits(cluster: Any, pumice_command: Any) -> None:
     spec = {
         "weight": 1,
         "guarantee": {"resource": {"cpu": "1"}},
@@ -85,5 +86,5 @@ def test_wide_shows_the_limits(cluster, pumice_command):
     assert whole["spec"]["capability"] == spec["capability"]
 
 
-def test_a_weight_beyond_32_bits_is_a_usage_error(pumice_command):
+def test_a_weight_beyond_32_bits_is_a_usage_error(pumice_command: Any) -> None:
     assert pumice_command("queue", "create", "-w", str(1 << 31)).exit_code == 2

@@ -1,6 +1,8 @@
 """`pumice snapshot`: save, show, diff."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -18,19 +20,19 @@ OBJECTS = [
 
 
 @pytest.fixture
-def cluster(tmp_path):
+def cluster(tmp_path: Path) -> Any:
     path = tmp_path / "cluster.json"
     items = [*OBJECTS, SERVICE]
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     return str(path)
 
 
-def run(*arguments):
+def run(*arguments: Any) -> Any:
     return CliRunner().invoke(main, list(arguments))
 
 
 @pytest.mark.parametrize("name", ["s.yaml", "s.json"])
-def test_a_snapshot_is_a_scenario_that_runs(cluster, tmp_path, name):
+def test_a_snapshot_is_a_scenario_that_runs(cluster: Any, tmp_path: Path, name: str) -> None:
     target = str(tmp_path / name)
     saved = run("snapshot", "save", cluster, "-o", target)
     assert saved.exit_code == 0
@@ -41,7 +43,7 @@ def test_a_snapshot_is_a_scenario_that_runs(cluster, tmp_path, name):
     assert run("test", target).exit_code == 0
 
 
-def test_show_sums_up(cluster):
+def test_show_sums_up(cluster: Any) -> None:
     result = run("snapshot", "show", cluster)
     assert result.exit_code == 0
     for text in ("1 Node, 1 Pod, 1 PodGroup, 1 Queue", "1 nodes", "left out: 1 Service"):
@@ -51,7 +53,7 @@ def test_show_sums_up(cluster):
     assert found["queues"][0]["name"] == "default"
 
 
-def test_diff_tells_objects_and_decisions_and_fails(cluster, tmp_path):
+def test_diff_tells_objects_and_decisions_and_fails(cluster: Any, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     items = [queue("default"), *OBJECTS[1:3], pod("j-0", group="j", cpu=9), node("n2")]
     other.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
@@ -64,12 +66,12 @@ def test_diff_tells_objects_and_decisions_and_fails(cluster, tmp_path):
     assert "The next cycle binds" in lines
 
 
-def test_diff_of_equals_succeeds(cluster):
+def test_diff_of_equals_succeeds(cluster: Any) -> None:
     result = run("snapshot", "diff", cluster, cluster)
     assert (result.exit_code, result.output) == (0, "no differences\n")
 
 
-def test_diff_is_there_for_programs(cluster, tmp_path):
+def test_diff_is_there_for_programs(cluster: Any, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text(json.dumps({"objects": OBJECTS[:2]}))
     found = json.loads(run("snapshot", "diff", cluster, str(other), "-o", "json").output)

@@ -3,32 +3,33 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from pumice.cli.main import main
 from pumice.cli.sweep import load_point
-from pumice.sim.sweep import Point
+from pumice.sim.sweep import GridPoint
 
 ROOT = Path(__file__).parents[3]
 TRACES = ROOT / "tests" / "data" / "traces"
 EXAMPLES = ROOT / "examples" / "sim"
 
 
-def sweep(*arguments):
+def sweep(*arguments: Any) -> Any:
     return CliRunner().invoke(main, ["sweep", *map(str, arguments)])
 
 
-def rows_of(folder):
+def rows_of(folder: Any) -> Any:
     return json.loads((folder / "summary.json").read_text(encoding="utf-8"))
 
 
-def without_times(row):
+def without_times(row: Any) -> Any:
     return {name: row[name] for name in row if name not in ("wall_seconds", "cpu_seconds")}
 
 
-def test_a_grid_in_two_processes_gives_the_rows_of_one_process(tmp_path):
+def test_a_grid_in_two_processes_gives_the_rows_of_one_process(tmp_path: Path) -> None:
     grid = (
         *("--conf", EXAMPLES / "default.conf", "--seeds", "0-1"),
         *("--trace", TRACES / "philly.csv", "--trace", TRACES / "small.swf"),
@@ -45,7 +46,7 @@ def test_a_grid_in_two_processes_gives_the_rows_of_one_process(tmp_path):
     assert [row["finished"] for row in one] == [3, 3, 5, 5]
 
 
-def test_a_sweep_and_a_simulation_tell_the_same_of_one_point(tmp_path):
+def test_a_sweep_and_a_simulation_tell_the_same_of_one_point(tmp_path: Path) -> None:
     trace = EXAMPLES / "manifests.yaml"
     assert sweep("--trace", trace, "-j", "1", "--output", tmp_path / "sweep").exit_code == 0
     simulated = CliRunner().invoke(main, ["sim", "--trace", str(trace), "-o", str(tmp_path)])
@@ -60,7 +61,7 @@ def test_a_sweep_and_a_simulation_tell_the_same_of_one_point(tmp_path):
         assert mine == pytest.approx(theirs, abs=1e-5)
 
 
-def test_a_trace_that_cannot_be_read_is_a_row_with_its_place(tmp_path):
+def test_a_trace_that_cannot_be_read_is_a_row_with_its_place(tmp_path: Path) -> None:
     bad = tmp_path / "bad.csv"
     bad.write_text("timestamp,duration,num_gpus\n1,x,1\n", encoding="utf-8")
     result = sweep("--trace", bad, "--trace", TRACES / "philly.csv", "-j", 1, "--output", tmp_path)
@@ -72,20 +73,20 @@ def test_a_trace_that_cannot_be_read_is_a_row_with_its_place(tmp_path):
     assert (second["error"], second["finished"]) == ("", "3")
 
 
-def test_the_seed_of_a_point_draws_its_workload():
+def test_the_seed_of_a_point_draws_its_workload() -> None:
     trace = str(EXAMPLES / "synthetic.yaml")
-    first, again, other = (load_point(Point("", trace, seed))[0] for seed in (1, 1, 2))
+    first, again, other = (load_point(GridPoint("", trace, seed))[0] for seed in (1, 1, 2))
     assert first.jobs == again.jobs
     assert first.jobs != other.jobs
 
 
-def test_nodes_and_the_kind_of_trace_hold_for_every_point():
+def test_nodes_and_the_kind_of_trace_hold_for_every_point() -> None:
     nodes, trace = str(TRACES / "openb_nodes.csv"), str(TRACES / "openb_pods.csv")
-    workload, cluster = load_point(Point("", trace, 0, nodes, "openb"))
+    workload, cluster = load_point(GridPoint("", trace, 0, nodes, "openb"))
     assert (workload.format, len(list(cluster))) == ("openb", 3)
 
 
-def test_a_kind_of_trace_that_is_not_known_is_refused():
+def test_a_kind_of_trace_that_is_not_known_is_refused() -> None:
     result = sweep("--trace", TRACES / "philly.csv", "--format", "tarot")
     assert result.exit_code == 2
     assert "tarot" in result.output

@@ -6,6 +6,8 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -24,7 +26,7 @@ items:
 """
 
 
-def test_it_serves_until_it_is_told_to_stop(tmp_path):
+def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
     file, nodes = tmp_path / "state" / "kubeconfig", tmp_path / "nodes.yaml"
     nodes.write_text(NODES)
     command = [sys.executable, "-c", "from pumice.cli.main import main; main()", "up"]
@@ -48,25 +50,25 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path):
 
 
 @pytest.fixture
-def invoke(tmp_path, monkeypatch):
+def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return lambda *arguments: CliRunner().invoke(main, ["up", *map(str, arguments)])
 
 
-def test_a_port_that_is_taken_is_said(invoke):
+def test_a_port_that_is_taken_is_said(invoke: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         result = invoke("--port", taken.getsockname()[1])
     assert result.exit_code == 2
     assert "wanted a free port" in result.output
 
 
-def test_a_bad_amount_of_a_node_is_said(invoke):
+def test_a_bad_amount_of_a_node_is_said(invoke: Any) -> None:
     result = invoke("--node-cpu", "many")
     assert result.exit_code == 2
     assert "many" in result.output
 
 
-def test_a_file_without_manifests_is_said(invoke, tmp_path):
+def test_a_file_without_manifests_is_said(invoke: Any, tmp_path: Path) -> None:
     file = tmp_path / "nodes.yaml"
     file.write_text("a: b\n")
     result = invoke("--nodes-file", file)
@@ -74,7 +76,7 @@ def test_a_file_without_manifests_is_said(invoke, tmp_path):
     assert "apiVersion, kind and metadata" in result.output
 
 
-def test_a_configuration_that_cannot_be_meant_is_refused(invoke, tmp_path):
+def test_a_configuration_that_cannot_be_meant_is_refused(invoke: Any, tmp_path: Path) -> None:
     file = tmp_path / "conf.yaml"
     file.write_text('actions: "enqueue, nothing"\n')
     result = invoke("--conf", file)

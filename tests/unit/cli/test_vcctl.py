@@ -1,5 +1,7 @@
 """`pumice vcctl`: syntax, help and messages beyond the recorded ones."""
 
+from typing import Any
+
 import pytest
 from click.testing import CliRunner
 
@@ -13,7 +15,7 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
-def run(*words):
+def run(*words: Any) -> Any:
     out, err = [], []
     code = run_vcctl(words, lambda _: EmbeddedCluster(), out.append, err.append)
     return code, "".join(out), "".join(err)
@@ -42,7 +44,7 @@ def run(*words):
          "\tjob\n\tjobtemplate\n\tjobflow\n\tpod\n")),
     ],
 )  # fmt: skip
-def test_words_that_cannot_be_read_are_told_as_by_the_original(words, message):
+def test_words_that_cannot_be_read_are_told_as_by_the_original(words: Any, message: str) -> None:
     assert run(*words) == (1, "", f"Error: {message}\n")
 
 
@@ -57,18 +59,18 @@ def test_words_that_cannot_be_read_are_told_as_by_the_original(words, message):
         ["job", "list", "--all_namespaces", "--", "-n"],
     ],
 )
-def test_options_may_stand_anywhere(words):
+def test_options_may_stand_anywhere(words: Any) -> None:
     assert run(*words) == (0, "No resources found\n", "")
 
 
-def test_numbers_may_be_written_as_in_go():
+def test_numbers_may_be_written_as_in_go() -> None:
     cluster = EmbeddedCluster()
     words = ["queue", "create", "-n", "q", "-w", "0x1_0"]
     assert run_vcctl(words, lambda _: cluster, print, print) == 0
     assert cluster.get("Queue.scheduling.volcano.sh", "", "q")["spec"]["weight"] == 16
 
 
-def test_help_is_given_for_groups_verbs_and_topics():
+def test_help_is_given_for_groups_verbs_and_topics() -> None:
     code, text, _ = run("queue", "operate", "-h")
     assert code == 0
     assert text.startswith("operate queue\n\nUsage:\n  vcctl queue operate [flags]\n\nFlags:\n")
@@ -80,13 +82,13 @@ def test_help_is_given_for_groups_verbs_and_topics():
     assert "Examples:\nvcctl version\n" in run("version", "--help")[1]
 
 
-def test_the_alias_is_a_command_of_pumice():
+def test_the_alias_is_a_command_of_pumice() -> None:
     result = CliRunner().invoke(main, ["vcctl", "job", "list", "--frob"])
     assert (result.exit_code, result.stderr) == (1, "Error: unknown flag: --frob\n")
 
 
 @pytest.mark.parametrize("words", ["-v 3 job list -nx", "job -v=3 list -- -n", "job list -- --x"])
-def test_every_word_reaches_the_alias(words):
+def test_every_word_reaches_the_alias(words: str) -> None:
     result = CliRunner().invoke(main, ["vcctl", *words.split()], obj=lambda _: EmbeddedCluster())
     assert result.output == "No resources found\n"
 
@@ -110,7 +112,7 @@ def test_every_word_reaches_the_alias(words):
         (8 * 365 * DAY + 3 * DAY, "8y"),
     ],
 )
-def test_a_time_span_has_at_most_two_units(seconds, text):
+def test_a_time_span_has_at_most_two_units(seconds: Any, text: str) -> None:
     assert duration(seconds) == text
     assert duration(seconds, whole_years=False) == ("2y0d" if text == "2y" else text)
 
@@ -123,7 +125,7 @@ def test_a_time_span_has_at_most_two_units(seconds, text):
         ("0", "0"), (4, "4"), ("1500n", "1500n"), ("0.1n", "1n"),
     ],
 )  # fmt: skip
-def test_amounts_are_written_in_their_canonical_form(given, wanted):
+def test_amounts_are_written_in_their_canonical_form(given: Any, wanted: str) -> None:
     assert canonical(given) == wanted
 
 
@@ -131,6 +133,6 @@ def test_amounts_are_written_in_their_canonical_form(given, wanted):
     ("given", "problem"),
     [("", "quantities must"), ("1Q", "quantities must"), ("1KM", "suffix"), ("m", "numeric part")],
 )
-def test_what_is_no_amount_is_refused(given, problem):
+def test_what_is_no_amount_is_refused(given: str, problem: str) -> None:
     with pytest.raises(VerbError, match=problem):
         canonical(given)

@@ -1,6 +1,8 @@
 """`pumice whatif`: questions as options, answers as tables or data."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -27,17 +29,17 @@ OBJECTS = [
 
 
 @pytest.fixture
-def cluster(tmp_path):
+def cluster(tmp_path: Path) -> Any:
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": OBJECTS}))
     return str(path)
 
 
-def run(*arguments):
+def run(*arguments: Any) -> Any:
     return CliRunner().invoke(main, ["whatif", *arguments])
 
 
-def test_when_a_job_starts_is_told_with_what_it_waits_for(cluster):
+def test_when_a_job_starts_is_told_with_what_it_waits_for(cluster: Any) -> None:
     result = run("-f", cluster, "--job", "j")
     assert result.exit_code == 0
     assert "default/j starts in 1 h, once default/old has ended" in result.output
@@ -45,31 +47,31 @@ def test_when_a_job_starts_is_told_with_what_it_waits_for(cluster):
     assert "  default/j-0 on n1" in result.output
 
 
-def test_a_default_runtime_is_a_duration(cluster):
+def test_a_default_runtime_is_a_duration(cluster: Any) -> None:
     found = json.loads(
         run("-f", cluster, "--job", "j", "--default-runtime", "90m", "-o", "json").output
     )
     assert found["job"]["in_s"] == 3600.0
 
 
-def test_more_nodes_are_a_change_with_tables(cluster):
+def test_more_nodes_are_a_change_with_tables(cluster: Any) -> None:
     result = run("-f", cluster, "--add-nodes", "1", "--job", "j")
     assert result.output.startswith("If you add a node like n1:\n\ndefault/j starts now: 1 pod")
     assert "Jobs, once nothing moves any more" in result.output
     assert "n1-new-1" in result.output
 
 
-def test_several_changes_are_made_together(cluster):
+def test_several_changes_are_made_together(cluster: Any) -> None:
     result = run("-f", cluster, "--set", "queue/default.weight=4", "--remove-node", "n1")
     assert result.output.startswith("If you set weight of queue default to 4, remove node n1:\n")
 
 
-def test_a_change_without_effect_is_told_as_such(cluster):
+def test_a_change_without_effect_is_told_as_such(cluster: Any) -> None:
     result = run("-f", cluster, "--set", "queue/default.weight=4")
     assert "nothing changes" in result.output
 
 
-def test_a_manifest_that_is_not_applied_is_a_new_job(cluster, tmp_path):
+def test_a_manifest_that_is_not_applied_is_a_new_job(cluster: Any, tmp_path: Path) -> None:
     path = tmp_path / "new.json"
     path.write_text(json.dumps(pod("lone", cpu=1)))
     found = json.loads(run("-f", cluster, "--job", str(path), "-o", "json").output)
@@ -77,14 +79,14 @@ def test_a_manifest_that_is_not_applied_is_a_new_job(cluster, tmp_path):
     assert found["job"]["state"] == "later"
 
 
-def test_another_configuration_is_a_change(cluster, tmp_path):
+def test_another_configuration_is_a_change(cluster: Any, tmp_path: Path) -> None:
     conf = tmp_path / "new.conf"
     conf.write_text('actions: "enqueue"\ntiers:\n- plugins:\n  - name: gang\n')
     result = run("-f", cluster, "--conf", str(conf), "--current-conf", str(conf), "--job", "j")
     assert result.output.startswith(f"If you use the configuration {conf}:")
 
 
-def test_a_question_is_needed(cluster):
+def test_a_question_is_needed(cluster: Any) -> None:
     result = run("-f", cluster)
     assert result.exit_code == 2
     assert "nothing is asked; give --job, --set" in result.output
@@ -100,7 +102,9 @@ def test_a_question_is_needed(cluster):
         (("--job", "j", "--default-runtime", "1 day"), "a duration such as"),
     ],
 )
-def test_what_is_not_there_is_refused_with_a_hint(cluster, arguments, message):
+def test_what_is_not_there_is_refused_with_a_hint(
+    cluster: Any, arguments: Any, message: str
+) -> None:
     result = run("-f", cluster, *arguments)
     assert result.exit_code == 2
     assert message in result.output

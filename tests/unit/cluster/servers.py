@@ -4,9 +4,11 @@ import re
 import socket
 import ssl
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 TLS = Path(__file__).parents[2] / "data" / "tls"
 CA_FILE = str(TLS / "cert.pem")
@@ -19,7 +21,7 @@ class _Answering(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # else each answer waits for an acknowledgement
 
-    def answer(self):
+    def answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.asked.append((self.path, dict(self.headers), body))
         self.server.connections.add(self.client_address)
@@ -33,12 +35,12 @@ class _Answering(BaseHTTPRequestHandler):
 
     do_GET = do_POST = answer  # noqa: N815  the names that http.server looks for
 
-    def log_message(self, *_):
+    def log_message(self, *_: Any) -> None:
         pass
 
 
 @contextmanager
-def serving(answer, *, tls=False):
+def serving(answer: Any, *, tls: bool = False) -> Iterator[Any]:
     """Run a server; `answer` makes status and bytes from a path and headers."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Answering) as server:
         server.asked, server.connections, server.answer = [], set(), answer
@@ -58,12 +60,12 @@ def serving(answer, *, tls=False):
 
 
 @contextmanager
-def saying(*pieces, hang=False):
+def saying(*pieces: Any, hang: bool = False) -> Iterator[Any]:
     """Accept connections, read a little, send raw bytes, and hang or hang up; gives its address."""
     done = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
-        def serve():
+        def serve() -> None:
             while not done.is_set():
                 try:
                     connection, _ = server.accept()
@@ -93,7 +95,7 @@ def saying(*pieces, hang=False):
             thread.join()
 
 
-def _receive(connection):
+def _receive(connection: Any) -> None:
     """Read one request whole: hanging up on unread bytes would reset the connection."""
     head, end, body = connection.recv(65536).partition(b"\r\n\r\n")
     length = re.search(rb"Content-Length: (\d+)", head) if end else None
@@ -102,7 +104,7 @@ def _receive(connection):
         missing -= len(more)
 
 
-def unused_port():
+def unused_port() -> Any:
     """Give a port where nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         return taken.getsockname()[1]

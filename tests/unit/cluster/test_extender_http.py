@@ -1,7 +1,9 @@
 """HttpExtender: real calls over loopback, and every way in which the other side can misbehave."""
 
 import json
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 
 import pytest
 
@@ -14,10 +16,10 @@ TIMEOUT = 0.2
 
 
 @contextmanager
-def serving(**answers):
+def serving(**answers: Any) -> Iterator[Any]:
     """Run a server; answers by path, as bytes or with a status."""
 
-    def answer(path, _headers):
+    def answer(path: Any, _headers: Any) -> Any:
         found = answers.get(path[1:], b"{}")
         return found if isinstance(found, tuple) else (200, found)
 
@@ -29,7 +31,9 @@ def serving(**answers):
 
 
 @contextmanager
-def saying(*pieces, hang=False, timeout_s=TIMEOUT, **options):
+def saying(
+    *pieces: Any, hang: bool = False, timeout_s: Any = TIMEOUT, **options: Any
+) -> Iterator[Any]:
     """Run a server that misbehaves."""
     with (
         servers.saying(*pieces, hang=hang) as url,
@@ -38,7 +42,7 @@ def saying(*pieces, hang=False, timeout_s=TIMEOUT, **options):
         yield client
 
 
-def test_a_payload_goes_out_as_json_and_the_answer_comes_back():
+def test_a_payload_goes_out_as_json_and_the_answer_comes_back() -> None:
     with serving(predicate=b'{"code": 2}') as (server, client):
         assert client.post("predicate", {"task": {"Name": "p"}}) == {"code": 2}
         ((path, headers, body),) = server.asked
@@ -46,32 +50,32 @@ def test_a_payload_goes_out_as_json_and_the_answer_comes_back():
         assert json.loads(body) == {"task": {"Name": "p"}}
 
 
-def test_the_connection_is_kept_between_calls():
+def test_the_connection_is_kept_between_calls() -> None:
     with serving() as (server, client):
         for _ in range(3):
             client.post("x", {})
         assert len(server.connections) == 1
 
 
-def test_a_server_that_closes_is_connected_anew():
+def test_a_server_that_closes_is_connected_anew() -> None:
     with serving() as (server, client):
         for _ in range(2):
             assert client.post("once", {}) == {}
         assert len(server.connections) == 2
 
 
-def test_an_answer_nobody_wants_is_not_read_as_json():
+def test_an_answer_nobody_wants_is_not_read_as_json() -> None:
     with serving(x=b"junk") as (_, client):
         assert client.post("x", {}, answer=False) == {}
 
 
 @pytest.mark.parametrize("status", [201, 302, 404, 500])
-def test_any_other_status_than_200_is_an_error(status):
+def test_any_other_status_than_200_is_an_error(status: int) -> None:
     with serving(x=(status, b"{}")) as (_, client), pytest.raises(ExtenderError, match=str(status)):
         client.post("x", {})
 
 
-def test_after_an_error_the_next_call_works():
+def test_after_an_error_the_next_call_works() -> None:
     with serving(bad=(500, b"")) as (_, client):
         with pytest.raises(ExtenderError):
             client.post("bad", {})
@@ -83,21 +87,21 @@ def test_after_an_error_the_next_call_works():
     [b"", b"junk", b"[]", b"null", b"1", b"{} {}", b"\xff\xfe", b"[" * 200_000],
     ids=["empty", "junk", "list", "null", "number", "two", "bytes", "deep"],
 )
-def test_an_answer_that_is_no_json_object_is_an_error(answer):
+def test_an_answer_that_is_no_json_object_is_an_error(answer: Any) -> None:
     with serving(x=answer) as (_, client), pytest.raises(ExtenderError, match="JSON"):
         client.post("x", {})
 
 
-def test_a_silent_server_costs_one_timeout():
+def test_a_silent_server_costs_one_timeout() -> None:
     with saying(hang=True) as client, pytest.raises(ExtenderError, match="no answer in time"):
         client.post("x", {})
 
 
-def test_a_server_that_drips_is_cut_off_at_the_same_deadline():
+def test_a_server_that_drips_is_cut_off_at_the_same_deadline() -> None:
     """Each wait would be short enough by itself; the clock counts the call as a whole."""
     now = [0.0]
 
-    def clock():
+    def clock() -> Any:
         now[0] += 0.06
         return now[0]
 
@@ -128,12 +132,12 @@ def test_a_server_that_drips_is_cut_off_at_the_same_deadline():
         "many headers", "long header",
     ],
 )  # fmt: skip
-def test_a_server_that_does_not_speak_http_is_an_error(said, match):
+def test_a_server_that_does_not_speak_http_is_an_error(said: Any, match: str) -> None:
     with saying(*said) as client, pytest.raises(ExtenderError, match=match):
         client.post("x", {})
 
 
-def test_a_flood_is_cut_off_at_the_cap():
+def test_a_flood_is_cut_off_at_the_cap() -> None:
     flood = [b"x" * 65536] * 200
     with (
         saying(OK, b"\r\n", *flood, timeout_s=5.0, max_answer=1 << 20) as client,
@@ -142,7 +146,7 @@ def test_a_flood_is_cut_off_at_the_cap():
         client.post("x", {})
 
 
-def test_bytes_beyond_the_answer_do_not_leak_into_the_next_one():
+def test_bytes_beyond_the_answer_do_not_leak_into_the_next_one() -> None:
     """A kept connection with something unread in it is thrown away."""
     twice = [OK, b"Content-Length: 2\r\n\r\n{}", OK, b"Content-Length: 9\r\n\r\n"]
     with saying(*twice, timeout_s=5.0) as client:
@@ -153,16 +157,16 @@ def test_bytes_beyond_the_answer_do_not_leak_into_the_next_one():
 @pytest.mark.parametrize(
     "url", ["", "ftp://x", "127.0.0.1:1", "http://", "http://[", "http://x:port", "http://a b\r\n"]
 )
-def test_an_address_that_makes_no_sense_is_an_error(url):
+def test_an_address_that_makes_no_sense_is_an_error(url: str) -> None:
     with pytest.raises(ExtenderError):
         HttpExtender(url, TIMEOUT).post("x", {})
 
 
-def test_a_port_where_nobody_listens_is_an_error():
+def test_a_port_where_nobody_listens_is_an_error() -> None:
     with pytest.raises(ExtenderError, match="ConnectionRefused"):
         HttpExtender(f"http://127.0.0.1:{unused_port()}", TIMEOUT).post("x", {})
 
 
-def test_an_error_names_the_address():
+def test_an_error_names_the_address() -> None:
     error = ExtenderError("http://x/y", "no answer in time")
     assert str(error) == "extender at http://x/y: no answer in time"

@@ -4,6 +4,7 @@ import json
 import pickle
 import ssl
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -12,58 +13,58 @@ from pumice.errors import HttpError
 from tests.unit.cluster.servers import CA_FILE, OK, saying, serving
 
 
-def greet(_path, _headers):
+def greet(_path: Any, _headers: Any) -> Any:
     return 200, b'{"said": "hello"}'
 
 
-def get(client, path="/x", timeout_s=5.0, **options):
+def get(client: Any, path: str = "/x", timeout_s: Any = 5.0, **options: Any) -> Any:
     return client.request("GET", path, deadline=client.clock() + timeout_s, **options)
 
 
-def test_an_answer_of_any_status_is_given():
+def test_an_answer_of_any_status_is_given() -> None:
     with serving(lambda *_: (418, b"tea")) as server, closing(HttpClient(server.url)) as client:
         assert get(client, "/pot?size=1") == Answer(f"{server.url}/pot", 418, b"tea")
         assert server.asked[0][0] == "/pot?size=1"
 
 
-def test_a_redirect_is_not_followed():
+def test_a_redirect_is_not_followed() -> None:
     with serving(lambda *_: (302, b"")) as server, closing(HttpClient(server.url)) as client:
         assert get(client).status == 302
         assert len(server.asked) == 1
 
 
-def test_headers_go_out():
+def test_headers_go_out() -> None:
     with serving(greet) as server, closing(HttpClient(server.url)) as client:
         get(client, headers={"Authorization": "Bearer t"})
         assert server.asked[0][1]["Authorization"] == "Bearer t"
 
 
 class TestTls:
-    def test_a_certificate_of_a_known_authority_is_accepted(self):
+    def test_a_certificate_of_a_known_authority_is_accepted(self) -> None:
         tls = tls_context(CA_FILE)
         with serving(greet, tls=True) as server, closing(HttpClient(server.url, tls=tls)) as client:
             assert get(client).json_object() == {"said": "hello"}
 
-    def test_the_certificate_passes_the_strict_checks_of_newer_pythons(self):
+    def test_the_certificate_passes_the_strict_checks_of_newer_pythons(self) -> None:
         tls = tls_context(CA_FILE)
         tls.verify_flags |= ssl.VERIFY_X509_STRICT
         with serving(greet, tls=True) as server, closing(HttpClient(server.url, tls=tls)) as client:
             assert get(client).status == 200
 
-    def test_the_connection_is_kept(self):
+    def test_the_connection_is_kept(self) -> None:
         tls = tls_context(CA_FILE)
         with serving(greet, tls=True) as server, closing(HttpClient(server.url, tls=tls)) as client:
             for _ in range(3):
                 get(client)
             assert len(server.connections) == 1
 
-    def test_an_unknown_authority_is_refused_before_anything_is_sent(self):
+    def test_an_unknown_authority_is_refused_before_anything_is_sent(self) -> None:
         with serving(greet, tls=True) as server, closing(HttpClient(server.url)) as client:
             with pytest.raises(HttpError, match="CERTIFICATE_VERIFY_FAILED"):
                 get(client, headers={"Authorization": "Bearer t"})
             assert server.asked == []
 
-    def test_a_certificate_for_another_name_is_refused(self):
+    def test_a_certificate_for_another_name_is_refused(self) -> None:
         tls = tls_context(CA_FILE)
         with serving(greet, tls=True) as server:
             other = server.url.replace("127.0.0.1", "127.0.0.2")
@@ -74,13 +75,15 @@ class TestTls:
             with closing(elsewhere) as client, pytest.raises(HttpError, match=r"127\.0\.0\.2"):
                 get(client)
 
-    def test_verifying_is_given_up_only_with_a_warning(self, caplog):
+    def test_verifying_is_given_up_only_with_a_warning(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         tls = tls_context(verify=False)
         assert "NOT verified" in caplog.text
         with serving(greet, tls=True) as server, closing(HttpClient(server.url, tls=tls)) as client:
             assert get(client).status == 200
 
-    def test_a_server_that_does_not_speak_tls_is_an_error(self):
+    def test_a_server_that_does_not_speak_tls_is_an_error(self) -> None:
         with (
             saying(OK) as url,
             closing(HttpClient(url.replace("http:", "https:"))) as client,
@@ -88,7 +91,7 @@ class TestTls:
         ):
             get(client)
 
-    def test_a_handshake_that_hangs_ends_at_the_deadline(self):
+    def test_a_handshake_that_hangs_ends_at_the_deadline(self) -> None:
         with (
             saying(hang=True) as url,
             closing(HttpClient(url.replace("http:", "https:"))) as client,
@@ -96,7 +99,7 @@ class TestTls:
         ):
             get(client, timeout_s=0.1)
 
-    def test_a_large_body_goes_out_whole(self):
+    def test_a_large_body_goes_out_whole(self) -> None:
         body = b"x" * (1 << 20)
         tls = tls_context(CA_FILE)
         with serving(greet, tls=True) as server, closing(HttpClient(server.url, tls=tls)) as client:
@@ -105,20 +108,20 @@ class TestTls:
             assert server.asked[0][2] == body
 
 
-def test_a_kept_connection_that_dies_unnoticed_is_replaced(monkeypatch):
+def test_a_kept_connection_that_dies_unnoticed_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_TimedSocket, "has_news", lambda _: False)
     with saying(OK, b"Content-Length: 2\r\n\r\n{}") as url, closing(HttpClient(url)) as client:
         assert [get(client).content for _ in range(2)] == [b"{}", b"{}"]
 
 
-def test_a_deadline_that_has_passed_opens_no_connection():
+def test_a_deadline_that_has_passed_opens_no_connection() -> None:
     with serving(greet) as server, closing(HttpClient(server.url)) as client:
         with pytest.raises(HttpError, match="no answer in time"):
             get(client, timeout_s=-1.0)
         assert server.connections == set()
 
 
-def test_an_answer_as_long_as_the_cap_is_read_and_one_byte_more_is_not():
+def test_an_answer_as_long_as_the_cap_is_read_and_one_byte_more_is_not() -> None:
     with serving(greet) as server, closing(HttpClient(server.url)) as client:
         size = len(get(client).content)
         assert get(client, cap=size).status == 200
@@ -126,24 +129,24 @@ def test_an_answer_as_long_as_the_cap_is_read_and_one_byte_more_is_not():
             get(client, cap=size - 1)
 
 
-def test_an_error_does_not_show_the_query():
+def test_an_error_does_not_show_the_query() -> None:
     with pytest.raises(HttpError) as caught:
         get(HttpClient("ftp://x"), "/y?long=query")
     assert caught.value.url == "ftp://x/y"
 
 
-def test_an_error_survives_the_way_between_processes():
+def test_an_error_survives_the_way_between_processes() -> None:
     error = pickle.loads(pickle.dumps(HttpError("http://x", "no answer in time")))  # noqa: S301
     assert str(error) == "http://x: no answer in time"
 
 
 @pytest.mark.parametrize("content", [b"junk", b"[1]", b"\xff", b"[" * 200_000])
-def test_content_that_is_no_json_object_is_an_error(content):
+def test_content_that_is_no_json_object_is_an_error(content: Any) -> None:
     with pytest.raises(HttpError, match="JSON"):
         Answer("http://x", 200, content).json_object()
 
 
-def test_an_integer_that_python_does_not_read_is_an_error():
+def test_an_integer_that_python_does_not_read_is_an_error() -> None:
     content = json.dumps({"x": 0}).encode().replace(b"0", b"9" * 5000)
     with pytest.raises(HttpError, match="JSON"):
         Answer("http://x", 200, content).json_object()

@@ -2,8 +2,10 @@
 
 import json
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
@@ -27,7 +29,7 @@ class Answering(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
-    def answer(self):
+    def answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         asked = (self.command, self.path, json.loads(body) if body else None)
         self.server.asked.append((*asked, dict(self.headers)))
@@ -40,12 +42,12 @@ class Answering(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815
 
-    def log_message(self, *_):
+    def log_message(self, *_: Any) -> None:
         pass
 
 
 @contextmanager
-def serving(*answers):
+def serving(*answers: Any) -> Iterator[Any]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
         server.asked, server.answers = [], list(answers)
         server.daemon_threads, server.block_on_close = True, False
@@ -60,12 +62,12 @@ def serving(*answers):
             thread.join()
 
 
-def job(name="j"):
+def job(name: str = "j") -> Any:
     metadata = {"name": name, "namespace": "lab"}
     return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": metadata}
 
 
-def test_objects_are_read_and_written_at_their_addresses():
+def test_objects_are_read_and_written_at_their_addresses() -> None:
     with serving(*[(200, job())] * 5) as (cluster, asked):
         assert cluster.get(JOB, "lab", "j") == job()
         cluster.create(job())
@@ -82,7 +84,7 @@ def test_objects_are_read_and_written_at_their_addresses():
     assert {one[3]["Authorization"] for one in asked} == {"Bearer t0p"}
 
 
-def test_a_list_comes_in_pages_and_its_items_get_their_kind():
+def test_a_list_comes_in_pages_and_its_items_get_their_kind() -> None:
     first = {"metadata": {"continue": "next", "resourceVersion": "7"}, "items": [{"a": 1}]}
     last = {"metadata": {"resourceVersion": "7"}, "items": [{"a": 2}]}
     with serving((200, first), (200, last)) as (cluster, asked):
@@ -93,7 +95,7 @@ def test_a_list_comes_in_pages_and_its_items_get_their_kind():
     assert asked[1][1].endswith("&continue=next")
 
 
-def test_patches_say_what_kind_they_are():
+def test_patches_say_what_kind_they_are() -> None:
     with serving(*[(200, job())] * 2) as (cluster, asked):
         cluster.patch(JOB, "lab", "j", {"a": 1})
         cluster.patch(JOB, "lab", "j", [], patch_type="json", subresource="status")
@@ -102,7 +104,7 @@ def test_patches_say_what_kind_they_are():
     assert asked[1][1] == f"{JOBS}/j/status"
 
 
-def test_a_deletion_carries_its_conditions():
+def test_a_deletion_carries_its_conditions() -> None:
     with serving((200, {})) as (cluster, asked):
         cluster.delete(JOB, "lab", "j", grace_s=0, uid="u")
     assert asked[0][2] == {
@@ -114,7 +116,7 @@ def test_a_deletion_carries_its_conditions():
     }
 
 
-def test_pods_are_bound_and_evicted_and_events_written():
+def test_pods_are_bound_and_evicted_and_events_written() -> None:
     with serving(*[(200, {})] * 4) as (cluster, asked):
         cluster.bind("lab", "p", "n1", {"a": "b"})
         cluster.evict("lab", "p", "made room")
@@ -140,20 +142,20 @@ def test_pods_are_bound_and_evicted_and_events_written():
         (400, None, RejectedError),
     ],
 )
-def test_a_refusal_keeps_the_words_of_the_server(code, reason, error):
+def test_a_refusal_keeps_the_words_of_the_server(code: int, reason: Any, error: Any) -> None:
     status = {"kind": "Status", "reason": reason, "message": "no, because"}
     with serving((code, status)) as (cluster, _), pytest.raises(error) as caught:
         cluster.get(JOB, "lab", "j")
     assert caught.value.problem == "no, because"
 
 
-def test_a_refusal_that_is_no_status_is_told_as_far_as_it_goes():
+def test_a_refusal_that_is_no_status_is_told_as_far_as_it_goes() -> None:
     with serving((502, b"bad gateway")) as (cluster, _), pytest.raises(UnavailableError) as caught:
         cluster.get(JOB, "lab", "j")
     assert caught.value.problem == "bad gateway"
 
 
-def test_a_watch_gives_steps_and_ends_in_an_error_if_the_server_says_so():
+def test_a_watch_gives_steps_and_ends_in_an_error_if_the_server_says_so() -> None:
     steps = [
         {"type": "ADDED", "object": job()},
         {"type": "ERROR", "object": {"reason": "Expired", "message": "too old"}},
@@ -168,7 +170,7 @@ def test_a_watch_gives_steps_and_ends_in_an_error_if_the_server_says_so():
     assert "resourceVersion=5" in asked[0][1]
 
 
-def test_a_cluster_out_of_reach_is_told_as_by_other_clients():
+def test_a_cluster_out_of_reach_is_told_as_by_other_clients() -> None:
     cluster = KubeHttpCluster("http://127.0.0.1:1")
     with pytest.raises(HttpError) as caught:
         cluster.get("Pod", "lab", "p")
@@ -178,6 +180,6 @@ def test_a_cluster_out_of_reach_is_told_as_by_other_clients():
     )
 
 
-def test_a_kind_nobody_knows_is_refused():
+def test_a_kind_nobody_knows_is_refused() -> None:
     with pytest.raises(RejectedError):
         KubeHttpCluster("http://127.0.0.1:1").get("Strange.example.com", "", "s")

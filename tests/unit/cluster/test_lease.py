@@ -1,6 +1,7 @@
 """One of several candidates leads, and never two at once."""
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -15,18 +16,18 @@ _PLACE = (KIND, "volcano-system", "volcano")
 class Gate:
     """A cluster that can be cut off, or lose its answers, for one candidate."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster: Any) -> None:
         self._cluster = cluster
         self.cut = False
         self.deaf = False
         self.before_answer = lambda: None
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: Any) -> Any:
         method = getattr(self._cluster, name)
         if name not in ("get", "create", "update"):
             return method
 
-        def called(*args):
+        def called(*args: Any) -> Any:
             if self.cut:
                 raise ClusterError("Lease", problem="no connection")
             answer = method(*args)
@@ -39,12 +40,12 @@ class Gate:
 
 
 @pytest.fixture
-def clock():
+def clock() -> Any:
     return VirtualClock()
 
 
 @pytest.fixture
-def cluster(clock):
+def cluster(clock: Any) -> Any:
     cluster = EmbeddedCluster(clock)
     cluster.create(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}}
@@ -53,8 +54,8 @@ def cluster(clock):
 
 
 @pytest.fixture
-def candidate(cluster, clock):
-    def make(identity, through=None):
+def candidate(cluster: Any, clock: Any) -> Any:
+    def make(identity: Any, through: Any = None) -> Any:
         return LeaseElector(
             through or cluster,
             namespace="volcano-system",
@@ -66,11 +67,11 @@ def candidate(cluster, clock):
     return make
 
 
-def spec_of(cluster):
+def spec_of(cluster: Any) -> Any:
     return cluster.get(*_PLACE)["spec"]
 
 
-def test_the_first_candidate_makes_the_lease_and_leads(cluster, candidate):
+def test_the_first_candidate_makes_the_lease_and_leads(cluster: Any, candidate: Any) -> None:
     first = candidate("a")
 
     assert first.step()
@@ -82,7 +83,9 @@ def test_the_first_candidate_makes_the_lease_and_leads(cluster, candidate):
     assert spec["renewTime"] == "2026-01-01T00:00:00.000000Z"
 
 
-def test_a_second_candidate_waits_as_long_as_the_lease_is_renewed(candidate, clock):
+def test_a_second_candidate_waits_as_long_as_the_lease_is_renewed(
+    candidate: Any, clock: Any
+) -> None:
     first, second = candidate("a"), candidate("b")
     first.step()
     for _ in range(30):
@@ -92,7 +95,9 @@ def test_a_second_candidate_waits_as_long_as_the_lease_is_renewed(candidate, clo
     assert second.holder == "a"
 
 
-def test_a_lease_not_renewed_is_taken_after_its_time_and_not_before(cluster, candidate, clock):
+def test_a_lease_not_renewed_is_taken_after_its_time_and_not_before(
+    cluster: Any, candidate: Any, clock: Any
+) -> None:
     first, second = candidate("a"), candidate("b")
     first.step()
     second.step()  # sees the lease now for the first time
@@ -104,7 +109,9 @@ def test_a_lease_not_renewed_is_taken_after_its_time_and_not_before(cluster, can
     assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("b", 1)
 
 
-def test_no_moment_has_two_leaders_when_one_is_cut_off(cluster, candidate, clock):
+def test_no_moment_has_two_leaders_when_one_is_cut_off(
+    cluster: Any, candidate: Any, clock: Any
+) -> None:
     gate = Gate(cluster)
     first, second = candidate("a", gate), candidate("b")
     leaders = []
@@ -120,7 +127,9 @@ def test_no_moment_has_two_leaders_when_one_is_cut_off(cluster, candidate, clock
     assert (True, True) not in leaders
 
 
-def test_the_lead_ends_with_the_renew_deadline_even_if_nobody_asks(candidate, clock):
+def test_the_lead_ends_with_the_renew_deadline_even_if_nobody_asks(
+    candidate: Any, clock: Any
+) -> None:
     first = candidate("a")
     first.step()
     clock.advance(9.9)
@@ -130,7 +139,9 @@ def test_the_lead_ends_with_the_renew_deadline_even_if_nobody_asks(candidate, cl
     assert first.lost
 
 
-def test_a_renewal_counts_from_when_it_was_asked_for(cluster, candidate, clock):
+def test_a_renewal_counts_from_when_it_was_asked_for(
+    cluster: Any, candidate: Any, clock: Any
+) -> None:
     gate = Gate(cluster)
     first = candidate("a", gate)
     first.step()
@@ -144,7 +155,9 @@ def test_a_renewal_counts_from_when_it_was_asked_for(cluster, candidate, clock):
     assert not first.is_leader()
 
 
-def test_an_answer_later_than_the_deadline_gives_no_lead(cluster, candidate, clock):
+def test_an_answer_later_than_the_deadline_gives_no_lead(
+    cluster: Any, candidate: Any, clock: Any
+) -> None:
     gate = Gate(cluster)
     gate.before_answer = lambda: clock.advance(11)
     first = candidate("a", gate)
@@ -154,7 +167,7 @@ def test_an_answer_later_than_the_deadline_gives_no_lead(cluster, candidate, clo
     assert first.step()
 
 
-def test_a_lost_answer_does_not_lose_the_lead(cluster, candidate, clock):
+def test_a_lost_answer_does_not_lose_the_lead(cluster: Any, candidate: Any, clock: Any) -> None:
     gate = Gate(cluster)
     first = candidate("a", gate)
     first.step()
@@ -170,7 +183,9 @@ def test_a_lost_answer_does_not_lose_the_lead(cluster, candidate, clock):
     assert first.is_leader()
 
 
-def test_who_sees_another_holder_stops_at_once_and_for_good(cluster, candidate, clock):
+def test_who_sees_another_holder_stops_at_once_and_for_good(
+    cluster: Any, candidate: Any, clock: Any
+) -> None:
     first = candidate("a")
     first.step()
     lease = cluster.get(*_PLACE)
@@ -185,7 +200,9 @@ def test_who_sees_another_holder_stops_at_once_and_for_good(cluster, candidate, 
         cluster.get(*_PLACE)
 
 
-def test_a_lease_deleted_under_its_holder_is_made_again(cluster, candidate, clock):
+def test_a_lease_deleted_under_its_holder_is_made_again(
+    cluster: Any, candidate: Any, clock: Any
+) -> None:
     first = candidate("a")
     first.step()
     cluster.delete(*_PLACE)
@@ -194,7 +211,7 @@ def test_a_lease_deleted_under_its_holder_is_made_again(cluster, candidate, cloc
     assert spec_of(cluster)["holderIdentity"] == "a"
 
 
-def test_a_clean_stop_gives_the_lease_back(cluster, candidate, clock):
+def test_a_clean_stop_gives_the_lease_back(cluster: Any, candidate: Any, clock: Any) -> None:
     first, second = candidate("a"), candidate("b")
     second.step()
     assert second.is_leader()
@@ -206,7 +223,7 @@ def test_a_clean_stop_gives_the_lease_back(cluster, candidate, clock):
     assert first.step()  # at once, without waiting for the lease to run out
 
 
-def test_who_does_not_hold_the_lease_gives_nothing_back(cluster, candidate):
+def test_who_does_not_hold_the_lease_gives_nothing_back(cluster: Any, candidate: Any) -> None:
     first, second = candidate("a"), candidate("b")
     first.step()
     second.step()
@@ -216,12 +233,12 @@ def test_who_does_not_hold_the_lease_gives_nothing_back(cluster, candidate):
     assert spec_of(cluster)["holderIdentity"] == "a"
 
 
-def test_run_ends_when_the_lead_is_lost(candidate, clock, cluster):
+def test_run_ends_when_the_lead_is_lost(candidate: Any, clock: Any, cluster: Any) -> None:
     gate = Gate(cluster)
     first = candidate("a", gate)
 
     class Ticking(threading.Event):
-        def wait(self, timeout=None):
+        def wait(self, timeout: Any = None) -> bool:
             gate.cut = True
             clock.advance(timeout)
             return False
@@ -230,7 +247,7 @@ def test_run_ends_when_the_lead_is_lost(candidate, clock, cluster):
     assert first.lost
 
 
-def test_a_candidate_survives_whatever_goes_wrong(cluster, candidate, clock):
+def test_a_candidate_survives_whatever_goes_wrong(cluster: Any, candidate: Any, clock: Any) -> None:
     gate = Gate(cluster)
     first, second = candidate("a"), candidate("b", gate)
     first.step()
@@ -242,7 +259,9 @@ def test_a_candidate_survives_whatever_goes_wrong(cluster, candidate, clock):
     assert second.step()
 
 
-def test_a_conflict_and_then_whatever_does_not_end_a_candidate(cluster, candidate, clock):
+def test_a_conflict_and_then_whatever_does_not_end_a_candidate(
+    cluster: Any, candidate: Any, clock: Any
+) -> None:
     gate = Gate(cluster)
     first = candidate("a", gate)
     first.step()
@@ -254,7 +273,7 @@ def test_a_conflict_and_then_whatever_does_not_end_a_candidate(cluster, candidat
     assert not first.is_leader()
 
 
-def test_terms_set_by_another_component_are_kept(cluster, candidate, clock):
+def test_terms_set_by_another_component_are_kept(cluster: Any, candidate: Any, clock: Any) -> None:
     cluster.create(
         {
             "apiVersion": "coordination.k8s.io/v1",

@@ -1,6 +1,7 @@
 """A view that is a dictionary, and a loop that applies plans to it until nothing is planned."""
 
 from copy import deepcopy
+from typing import Any
 
 from pumice.api.kinds import kind_of
 from pumice.controllers.base import Create, Delete, Key, Patch, Record, UpdateStatus
@@ -10,12 +11,12 @@ NOON = 1_767_268_800.0
 """2026-01-01T12:00:00Z."""
 
 
-def place(manifest):
+def place(manifest: Any) -> Any:
     metadata = manifest["metadata"]
     return kind_of(manifest), metadata.get("namespace", ""), metadata["name"]
 
 
-def merge(target, changes):
+def merge(target: Any, changes: Any) -> None:
     for name, value in changes.items():
         if value is None:
             target.pop(name, None)
@@ -28,30 +29,30 @@ def merge(target, changes):
 class FakeView:
     """Objects by kind, namespace and name; ``events`` are the reasons recorded."""
 
-    def __init__(self, *manifests, now=NOON):
+    def __init__(self, *manifests: Any, now: Any = NOON) -> None:
         self.now = now
-        self.objects = {}
-        self.records = []
+        self.objects: dict[Any, Any] = {}
+        self.records: list[Any] = []
         self.watched = None
         for manifest in manifests:
             self.add(manifest)
 
     @property
-    def events(self):
+    def events(self) -> Any:
         return [record.reason for record in self.records]
 
-    def add(self, manifest):
+    def add(self, manifest: Any) -> Any:
         stored = deepcopy(manifest)
         stored["metadata"].setdefault("uid", f"uid-of-{stored['metadata']['name']}")
         stored["metadata"].setdefault("creationTimestamp", rfc3339(self.now))
         self.objects[place(stored)] = stored
         return stored
 
-    def get(self, kind, namespace, name):
+    def get(self, kind: Any, namespace: Any, name: Any) -> Any:
         assert self.watched is None or kind in self.watched
         return self.objects.get((kind, namespace, name))
 
-    def list(self, kind, namespace="", labels=None):
+    def list(self, kind: Any, namespace: str = "", labels: Any = None) -> Any:
         assert self.watched is None or kind in self.watched
         wanted = (labels or {}).items()
         return [
@@ -62,7 +63,7 @@ class FakeView:
             and wanted <= (manifest["metadata"].get("labels") or {}).items()
         ]
 
-    def owned_by(self, kind, owner):
+    def owned_by(self, kind: Any, owner: Any) -> Any:
         return [
             manifest
             for manifest in self.list(kind)
@@ -70,7 +71,7 @@ class FakeView:
             if reference.get("controller") and reference["uid"] == owner["metadata"]["uid"]
         ]
 
-    def apply(self, plan):
+    def apply(self, plan: Any) -> Any:
         for effect in plan.effects:
             match effect:
                 case Create(manifest):
@@ -86,7 +87,7 @@ class FakeView:
                     self.records.append(effect)
         return plan
 
-    def settle(self, controller, *manifests):
+    def settle(self, controller: Any, *manifests: Any) -> Any:
         """Let a controller look at what objects concern until it plans nothing more.
 
         Meanwhile only what it watches can be seen.
@@ -97,7 +98,7 @@ class FakeView:
         finally:
             self.watched = None
 
-    def _settle(self, controller, manifests):
+    def _settle(self, controller: Any, manifests: Any) -> Any:
         keys = [
             key
             for manifest in manifests
@@ -110,5 +111,5 @@ class FakeView:
         raise AssertionError("the controller does not come to rest")
 
 
-def key(manifest):
+def key(manifest: Any) -> Any:
     return Key(*place(manifest))

@@ -3,7 +3,7 @@
 from pumice.controllers import all_controllers
 
 
-def test_there_is_one_of_each():
+def test_there_is_one_of_each() -> None:
     names = [controller.name for controller in all_controllers()]
     assert sorted(names) == [
         "cronjob",

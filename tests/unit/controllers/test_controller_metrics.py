@@ -1,5 +1,7 @@
 """What controllers tell of jobs, flows and queues follows the changes their loop sees."""
 
+from typing import Any
+
 import pytest
 
 from pumice.cluster.embedded.store import EmbeddedCluster
@@ -13,7 +15,7 @@ FLOW = "JobFlow.flow.volcano.sh"
 QUEUE = "Queue.scheduling.volcano.sh"
 
 
-def job(phase):
+def job(phase: Any) -> Any:
     return {
         "metadata": {"name": "j", "namespace": "ns"},
         "spec": {"queue": "q"},
@@ -21,7 +23,7 @@ def job(phase):
     }
 
 
-def group(phase, queue="q"):
+def group(phase: Any, queue: str = "q") -> Any:
     return {
         "metadata": {"name": "g", "namespace": "ns"},
         "spec": {"queue": queue},
@@ -30,11 +32,11 @@ def group(phase, queue="q"):
 
 
 @pytest.fixture
-def told():
+def told() -> Any:
     metrics = Metrics()
     figures = ControllerMetrics(metrics, ClusterView(EmbeddedCluster(), [JOB]))
 
-    def tell(*changes):
+    def tell(*changes: Any) -> Any:
         for change in changes:
             figures.notice(change)
         lines = (line.rpartition(" ") for line in metrics.text().splitlines())
@@ -44,22 +46,22 @@ def told():
 
 
 @pytest.mark.parametrize("phase", ["Completed", "Failed"])
-def test_a_job_that_ends_counts_once(told, phase):
+def test_a_job_that_ends_counts_once(told: Any, phase: str) -> None:
     series = told((JOB, job("Running"), job(phase)), (JOB, job(phase), job(phase)))
     name = f'volcano_job_{phase.lower()}_phase_count{{job_name="ns/j",queue_name="q"}}'
     assert series[name] == "1"
 
 
-def test_a_job_that_had_ended_before_does_not_count(told):
+def test_a_job_that_had_ended_before_does_not_count(told: Any) -> None:
     assert not [name for name in told((JOB, None, job("Completed"))) if "job_completed" in name]
 
 
-def test_a_job_that_goes_takes_its_count_along(told):
+def test_a_job_that_goes_takes_its_count_along(told: Any) -> None:
     series = told((JOB, job("Running"), job("Failed")), (JOB, job("Failed"), None))
     assert not [name for name in series if "job_failed_phase_count" in name]
 
 
-def test_pod_groups_are_counted_by_queue_and_phase(told):
+def test_pod_groups_are_counted_by_queue_and_phase(told: Any) -> None:
     series = told(
         (GROUP, None, group("Pending")),
         (GROUP, group("Pending"), group("Running")),
@@ -72,13 +74,13 @@ def test_pod_groups_are_counted_by_queue_and_phase(told):
     assert series[f'{stem}_pending_count{{queue_name="other"}}'] == "1"
 
 
-def test_a_queue_that_goes_takes_its_counts_along(told):
+def test_a_queue_that_goes_takes_its_counts_along(told: Any) -> None:
     gone = {"metadata": {"name": "q"}}
     series = told((GROUP, None, group("Running")), (QUEUE, gone, None))
     assert not [name for name in series if "queue_pod_group" in name]
 
 
-def test_flows_count_by_namespace(told):
+def test_flows_count_by_namespace(told: Any) -> None:
     flow = job("Running")
     series = told((FLOW, flow, job("Succeed")), (FLOW, flow, job("Failed")))
     assert series['volcano_jobflow_succeed_phase_count{jobflow_namespace="ns"}'] == "1"

@@ -1,5 +1,8 @@
 """The controller loop: what changed is looked at, effects land, one failure stays one."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from pumice.clock import VirtualClock
@@ -19,7 +22,7 @@ from pumice.errors import ConflictError
 from pumice.testing import pod, queue
 
 
-def config(name="a", **data):
+def config(name: str = "a", **data: Any) -> Any:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
@@ -29,17 +32,17 @@ class Sets:
     name = "sets"
     watches = ("ConfigMap", "Pod")
 
-    def __init__(self):
-        self.looks = []
+    def __init__(self) -> None:
+        self.looks: list[Any] = []
 
-    def concerns(self, kind, manifest, view):
+    def concerns(self, kind: Any, manifest: Any, view: Any) -> Iterator[Any]:
         metadata = manifest["metadata"]
         if kind == "ConfigMap":
             yield Key(kind, metadata["namespace"], metadata["name"])
         for owner in metadata.get("ownerReferences") or ():
             yield Key("ConfigMap", metadata["namespace"], owner["name"])
 
-    def reconcile(self, key, view):
+    def reconcile(self, key: Any, view: Any) -> Any:
         self.looks.append(key.name)
         owner = view.get(key.kind, key.namespace, key.name)
         if owner is None:
@@ -51,7 +54,7 @@ class Sets:
         return Plan([*missing, *extra])
 
     @staticmethod
-    def child(owner):
+    def child(owner: Any) -> Any:
         manifest = pod("x")
         reference = {"apiVersion": "v1", "kind": "ConfigMap", "controller": True}
         reference |= {key: owner["metadata"][key] for key in ("name", "uid")}
@@ -65,28 +68,28 @@ class Scripted:
     name = "scripted"
     watches = ("ConfigMap",)
 
-    def __init__(self, plan):
+    def __init__(self, plan: Any) -> None:
         self.plan = plan
-        self.looks = []
+        self.looks: list[Any] = []
 
-    def concerns(self, kind, manifest, view):
+    def concerns(self, kind: Any, manifest: Any, view: Any) -> Any:
         return [Key(kind, manifest["metadata"]["namespace"], manifest["metadata"]["name"])]
 
-    def reconcile(self, key, view):
+    def reconcile(self, key: Any, view: Any) -> Any:
         self.looks.append((view.now, key.name))
         return self.plan(key, view)
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     return EmbeddedCluster(VirtualClock(0.0))
 
 
-def pods(cluster):
+def pods(cluster: Any) -> Any:
     return len(cluster.list("Pod")[0])
 
 
-def test_controllers_run_until_the_cluster_is_as_wanted(cluster):
+def test_controllers_run_until_the_cluster_is_as_wanted(cluster: Any) -> None:
     loop = ControllerLoop(cluster, [Sets()])
     cluster.create(config(pods="3"))
     loop.run_until_quiet()
@@ -100,13 +103,13 @@ def test_controllers_run_until_the_cluster_is_as_wanted(cluster):
     assert pods(cluster) == 1
 
 
-def test_what_was_there_before_the_loop_is_looked_at(cluster):
+def test_what_was_there_before_the_loop_is_looked_at(cluster: Any) -> None:
     cluster.create(config(pods="2"))
     ControllerLoop(cluster, [Sets()]).run_until_quiet()
     assert pods(cluster) == 2
 
 
-def test_many_changes_of_one_object_are_one_look(cluster):
+def test_many_changes_of_one_object_are_one_look(cluster: Any) -> None:
     controller = Sets()
     loop = ControllerLoop(cluster, [controller])
     made = cluster.create(config(pods="0"))
@@ -116,7 +119,7 @@ def test_many_changes_of_one_object_are_one_look(cluster):
     assert loop.run_until_quiet() == 0
 
 
-def test_a_loop_that_missed_too_much_lists_again_and_sees_what_went(cluster):
+def test_a_loop_that_missed_too_much_lists_again_and_sees_what_went(cluster: Any) -> None:
     controller = Sets()
     loop = ControllerLoop(cluster, [controller])
     cluster.create(config("a", pods="1"))
@@ -131,7 +134,7 @@ def test_a_loop_that_missed_too_much_lists_again_and_sees_what_went(cluster):
     assert pods(cluster) == 2
 
 
-def test_a_change_of_owner_concerns_both(cluster):
+def test_a_change_of_owner_concerns_both(cluster: Any) -> None:
     controller = Sets()
     loop = ControllerLoop(cluster, [controller])
     a, b = cluster.create(config("a", pods="1")), cluster.create(config("b", pods="0"))
@@ -146,11 +149,11 @@ def test_a_change_of_owner_concerns_both(cluster):
     assert left["metadata"]["ownerReferences"][0]["uid"] == a["metadata"]["uid"]
 
 
-def test_every_effect_is_applied_in_order(cluster):
+def test_every_effect_is_applied_in_order(cluster: Any) -> None:
     cluster.create(queue("q"))
     stated = {**queue("q"), "metadata": {"name": "q"}, "status": {"state": "Closed"}}
 
-    def plan(key, view):
+    def plan(key: Any, view: Any) -> Any:
         if key.name != "a":
             return Plan()
         about = view.get(key.kind, key.namespace, key.name)
@@ -177,7 +180,7 @@ def test_every_effect_is_applied_in_order(cluster):
     assert [e["reason"] for e in cluster.list("Event")[0]] == ["Done"]
 
 
-def test_a_controller_looks_again_when_it_wants(cluster):
+def test_a_controller_looks_again_when_it_wants(cluster: Any) -> None:
     controller = Scripted(lambda key, view: Plan(again_in_s=10 if view.now < 25 else None))
     loop = ControllerLoop(cluster, [controller], cluster.clock)
     cluster.create(config())
@@ -188,7 +191,7 @@ def test_a_controller_looks_again_when_it_wants(cluster):
     assert loop.next_at() is None
 
 
-def test_a_look_in_between_replaces_the_later_one(cluster):
+def test_a_look_in_between_replaces_the_later_one(cluster: Any) -> None:
     controller = Scripted(lambda key, view: Plan(again_in_s=10 if view.now < 5 else None))
     loop = ControllerLoop(cluster, [controller])
     cluster.create(config())
@@ -201,12 +204,12 @@ def test_a_look_in_between_replaces_the_later_one(cluster):
     assert [at for at, _ in controller.looks] == [0, 6]
 
 
-def test_a_stale_write_is_tried_again_at_once(cluster):
+def test_a_stale_write_is_tried_again_at_once(cluster: Any) -> None:
     stale = cluster.create(config(k="1"))
     cluster.update(config(k="2"))
     tries = []
 
-    def plan(key, view):
+    def plan(key: Any, view: Any) -> Any:
         tries.append(key)
         present = view.get(key.kind, key.namespace, key.name)
         if present["data"].get("k") == "3":
@@ -220,8 +223,8 @@ def test_a_stale_write_is_tried_again_at_once(cluster):
     assert not loop.failures
 
 
-def test_a_failure_hurts_one_object_only_and_is_tried_later_and_later(cluster):
-    def plan(key, view):
+def test_a_failure_hurts_one_object_only_and_is_tried_later_and_later(cluster: Any) -> None:
+    def plan(key: Any, view: Any) -> Any:
         if key.name == "bad":
             raise ZeroDivisionError
         return Plan()
@@ -241,10 +244,10 @@ def test_a_failure_hurts_one_object_only_and_is_tried_later_and_later(cluster):
     assert [type(f.error) for f in loop.failures] == [ZeroDivisionError] * 4
 
 
-def test_success_ends_the_counting_of_failures(cluster):
+def test_success_ends_the_counting_of_failures(cluster: Any) -> None:
     failing = [True]
 
-    def plan(key, view):
+    def plan(key: Any, view: Any) -> Any:
         if failing.pop() if failing else False:
             raise ConflictError("ConfigMap", "default", "a", "not yet")
         return Plan()
@@ -255,11 +258,11 @@ def test_success_ends_the_counting_of_failures(cluster):
     assert loop.attempts("scripted", Key("ConfigMap", "default", "a")) == 0
 
 
-def test_effects_after_a_failed_one_are_left_out(cluster):
+def test_effects_after_a_failed_one_are_left_out(cluster: Any) -> None:
     made = cluster.create(config("a"))
     old = {**made, "metadata": {**made["metadata"], "resourceVersion": "1"}}
 
-    def plan(key, view):
+    def plan(key: Any, view: Any) -> Any:
         return Plan([Update(old), Create(config("never"))] if key.name == "a" else [])
 
     loop = ControllerLoop(cluster, [Scripted(plan)])
@@ -268,9 +271,9 @@ def test_effects_after_a_failed_one_are_left_out(cluster):
     assert loop.failures
 
 
-def test_a_controller_that_cannot_say_what_concerns_it_is_reported(cluster):
+def test_a_controller_that_cannot_say_what_concerns_it_is_reported(cluster: Any) -> None:
     class Confused(Scripted):
-        def concerns(self, kind, manifest, view):
+        def concerns(self, kind: Any, manifest: Any, view: Any) -> None:
             raise KeyError(kind)
 
     other = Sets()
@@ -281,8 +284,8 @@ def test_a_controller_that_cannot_say_what_concerns_it_is_reported(cluster):
     assert pods(cluster) == 1
 
 
-def test_a_loop_without_end_stops_at_its_limit(cluster):
-    def plan(key, view):
+def test_a_loop_without_end_stops_at_its_limit(cluster: Any) -> None:
+    def plan(key: Any, view: Any) -> Any:
         present = view.get(key.kind, key.namespace, key.name)
         return Plan([Update({**present, "data": {"n": str(view.now) + str(cluster.version)}})])
 
@@ -292,7 +295,7 @@ def test_a_loop_without_end_stops_at_its_limit(cluster):
     assert not loop.quiet
 
 
-def test_a_look_can_be_asked_for(cluster):
+def test_a_look_can_be_asked_for(cluster: Any) -> None:
     controller = Sets()
     loop = ControllerLoop(cluster, [controller])
     loop.look_at("sets", Key("ConfigMap", "default", "a"))
@@ -300,14 +303,14 @@ def test_a_look_can_be_asked_for(cluster):
     assert controller.looks == ["a"]
 
 
-def test_a_view_narrows_by_namespace_and_labels(cluster):
+def test_a_view_narrows_by_namespace_and_labels(cluster: Any) -> None:
     loop = ControllerLoop(cluster, [Sets()])
     cluster.create(pod("p", labels={"k": "1"}))
     cluster.create(pod("q", namespace="other", labels={"k": "1"}))
     cluster.create(pod("r"))
     loop.run_until_quiet()
 
-    def names(*args, **kwargs):
+    def names(*args: Any, **kwargs: Any) -> Any:
         return [m["metadata"]["name"] for m in loop.view.list("Pod", *args, **kwargs)]
 
     assert names() == ["p", "r", "q"]

@@ -1,6 +1,8 @@
 """The loop for a slow cluster: looks one by one, effects side by side, late news is no harm."""
 
 import threading
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -9,7 +11,7 @@ from pumice.clock import RealClock, VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers.base import Create, Delete, Key, Patch, Plan, Record, UpdateStatus
 from pumice.controllers.effects import batches
-from pumice.controllers.lookups import Asked
+from pumice.controllers.lookups import Lookups
 from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.controllers.view import ClusterView
 from pumice.errors import ClusterError, ConflictError
@@ -20,22 +22,22 @@ from pumice.testing import pod, queue
 class Late:
     """A cluster that tells of changes only when it is let."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster: Any) -> None:
         self._cluster = cluster
         self.telling = True
         self.forgets = ""
         self.before = lambda verb: None
 
-    def watch(self, kind, namespace="", since=""):
+    def watch(self, kind: Any, namespace: str = "", since: str = "") -> Any:
         events = self._cluster.watch(kind, namespace, since) if self.telling else ()
         return (event for event in events if event.object["metadata"]["name"] != self.forgets)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: Any) -> Any:
         method = getattr(self._cluster, name)
         if name not in ("create", "delete", "update_status", "patch", "get"):
             return method
 
-        def called(*args, **kwargs):
+        def called(*args: Any, **kwargs: Any) -> Any:
             self.before(name)
             return method(*args, **kwargs)
 
@@ -48,15 +50,15 @@ class Owner:
     name = "owner"
     watches = ("Queue.scheduling.volcano.sh", "Pod")
 
-    def __init__(self):
-        self.looks = []
+    def __init__(self) -> None:
+        self.looks: list[Any] = []
 
-    def concerns(self, kind, manifest, view):
+    def concerns(self, kind: Any, manifest: Any, view: Any) -> Any:
         if kind == "Pod":
             return [Key(self.watches[0], "", manifest["metadata"]["labels"]["of"])]
         return [Key(kind, "", manifest["metadata"]["name"])]
 
-    def reconcile(self, key, view):
+    def reconcile(self, key: Any, view: Any) -> Any:
         self.looks.append(key.name)
         owner = view.get(key.kind, "", key.name)
         if owner is None:
@@ -68,7 +70,7 @@ class Owner:
         return Plan(effects)
 
     @staticmethod
-    def child(owner):
+    def child(owner: Any) -> Any:
         manifest = pod("x")
         manifest["metadata"] = {
             "generateName": f"{owner}-",
@@ -79,15 +81,15 @@ class Owner:
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     return Late(EmbeddedCluster(RealClock()))
 
 
 @pytest.fixture
-def loop_of(cluster):
+def loop_of(cluster: Any) -> Iterator[Any]:
     made = []
 
-    def make(*controllers, **options):
+    def make(*controllers: Any, **options: Any) -> Any:
         made.append(ThreadedLoop(cluster, controllers, **options))
         return made[-1]
 
@@ -96,11 +98,11 @@ def loop_of(cluster):
         loop.close()
 
 
-def names(cluster, kind="Pod"):
+def names(cluster: Any, kind: str = "Pod") -> Any:
     return sorted(m["metadata"]["name"] for m in cluster.list(kind)[0])
 
 
-def test_what_is_wanted_gets_done(cluster, loop_of):
+def test_what_is_wanted_gets_done(cluster: Any, loop_of: Any) -> None:
     for name in ("a", "b", "c", "d"):
         cluster.create(queue(name))
     loop = loop_of(Owner(), workers={"owner": 2})
@@ -109,7 +111,7 @@ def test_what_is_wanted_gets_done(cluster, loop_of):
     assert not loop.failures
 
 
-def test_turns_and_looks_are_told_before_they_are_made(cluster, loop_of):
+def test_turns_and_looks_are_told_before_they_are_made(cluster: Any, loop_of: Any) -> None:
     owner, beats = Owner(), []
     cluster.create(queue("a"))
     loop = loop_of(owner, on_look=lambda: beats.append(len(owner.looks)))
@@ -121,7 +123,7 @@ def test_turns_and_looks_are_told_before_they_are_made(cluster, loop_of):
     assert beats[-1] == looks
 
 
-def test_what_was_written_is_seen_before_the_cluster_tells(cluster, loop_of):
+def test_what_was_written_is_seen_before_the_cluster_tells(cluster: Any, loop_of: Any) -> None:
     cluster.create(queue("a"))
     owner = Owner()
     loop = loop_of(owner)
@@ -137,7 +139,7 @@ def test_what_was_written_is_seen_before_the_cluster_tells(cluster, loop_of):
     assert len(owner.looks) == looks  # old news is no news
 
 
-def test_creations_of_one_plan_go_side_by_side(cluster, loop_of):
+def test_creations_of_one_plan_go_side_by_side(cluster: Any, loop_of: Any) -> None:
     together = threading.Barrier(3, timeout=20)
     cluster.create(queue("a"))
     cluster.before = lambda verb: together.wait() if verb == "create" else None
@@ -145,11 +147,13 @@ def test_creations_of_one_plan_go_side_by_side(cluster, loop_of):
     assert len(names(cluster)) == 3  # three at once, or the barrier breaks
 
 
-def test_objects_of_one_controller_go_side_by_side_up_to_its_limit(cluster, loop_of):
+def test_objects_of_one_controller_go_side_by_side_up_to_its_limit(
+    cluster: Any, loop_of: Any
+) -> None:
     together = threading.Barrier(2, timeout=20)
 
     class Marks(Owner):
-        def reconcile(self, key, view):
+        def reconcile(self, key: Any, view: Any) -> Any:
             found = view.get(key.kind, "", key.name)
             done = (found["metadata"].get("labels") or {}).get("done")
             return Plan([] if done else [Patch(key, {"metadata": {"labels": {"done": "1"}}})])
@@ -162,10 +166,12 @@ def test_objects_of_one_controller_go_side_by_side_up_to_its_limit(cluster, loop
     assert not loop.failures
 
 
-def test_an_object_is_not_looked_at_while_something_is_done_about_it(cluster, loop_of):
+def test_an_object_is_not_looked_at_while_something_is_done_about_it(
+    cluster: Any, loop_of: Any
+) -> None:
     go_on, begun = threading.Event(), threading.Event()
 
-    def before(verb):
+    def before(verb: Any) -> None:
         if verb == "create":
             begun.set()
             go_on.wait(20)
@@ -185,10 +191,10 @@ def test_an_object_is_not_looked_at_while_something_is_done_about_it(cluster, lo
     assert len(owner.looks) > 1
 
 
-def test_a_conflict_is_tried_again_and_not_reported(cluster, loop_of):
+def test_a_conflict_is_tried_again_and_not_reported(cluster: Any, loop_of: Any) -> None:
     failures = [ConflictError("Queue", problem="stale")]
 
-    def before(verb):
+    def before(verb: Any) -> None:
         if verb == "update_status" and failures:
             raise failures.pop()
 
@@ -202,13 +208,13 @@ def test_a_conflict_is_tried_again_and_not_reported(cluster, loop_of):
     assert 'pumice_controller_failures_total{controller="owner"} 1' in metrics.text()
 
 
-def test_a_failure_is_reported_and_tried_later_while_others_go_on(loop_of):
+def test_a_failure_is_reported_and_tried_later_while_others_go_on(loop_of: Any) -> None:
     virtual = EmbeddedCluster(VirtualClock())
     cluster = Late(virtual)
     broken = threading.Event()
 
     class Picky(Owner):
-        def reconcile(self, key, view):
+        def reconcile(self, key: Any, view: Any) -> Any:
             if key.name == "bad" and not broken.is_set():
                 raise ClusterError("Queue", problem="broken")
             return super().reconcile(key, view)
@@ -229,11 +235,11 @@ def test_a_failure_is_reported_and_tried_later_while_others_go_on(loop_of):
         loop.close()
 
 
-def test_an_object_that_keeps_failing_is_told_why():
+def test_an_object_that_keeps_failing_is_told_why() -> None:
     cluster = EmbeddedCluster(VirtualClock())
 
     class Broken(Owner):
-        def reconcile(self, key, view):
+        def reconcile(self, key: Any, view: Any) -> None:
             raise ClusterError("Secret", "default", "keys", "may not be created")
 
     cluster.create(queue("bad"))
@@ -251,10 +257,10 @@ def test_an_object_that_keeps_failing_is_told_why():
     )
 
 
-def test_all_creations_are_tried_though_one_fails(cluster, loop_of):
+def test_all_creations_are_tried_though_one_fails(cluster: Any, loop_of: Any) -> None:
     failures, tried = [ClusterError("Pod", problem="refused")], []
 
-    def before(verb):
+    def before(verb: Any) -> None:
         if verb == "create":
             tried.append(verb)
             if failures:
@@ -269,7 +275,7 @@ def test_all_creations_are_tried_though_one_fails(cluster, loop_of):
     assert len(names(cluster)) == 3
 
 
-def test_run_ends_when_told_and_finishes_what_it_began(cluster, loop_of):
+def test_run_ends_when_told_and_finishes_what_it_began(cluster: Any, loop_of: Any) -> None:
     stop = threading.Event()
     cluster.create(queue("a"))
     cluster.before = lambda verb: stop.set() if verb == "create" else None
@@ -277,7 +283,7 @@ def test_run_ends_when_told_and_finishes_what_it_began(cluster, loop_of):
     assert len(names(cluster)) == 3
 
 
-def test_runs_of_like_effects_go_together_in_order():
+def test_runs_of_like_effects_go_together_in_order() -> None:
     a, b = (Key("Pod", "default", name) for name in "ab")
     pods = [Create(pod(name)) for name in "xy"]
     effects = [
@@ -299,38 +305,44 @@ class TestExpecting:
     """The view takes in answers to writes before the watch tells."""
 
     @pytest.fixture
-    def view(self, cluster):
+    def view(self, cluster: Any) -> Any:
         view = ClusterView(cluster, ["Pod"])
         list(view.refresh())
         return view
 
-    def test_an_answer_is_a_change_at_once_and_the_watch_adds_none(self, cluster, view):
+    def test_an_answer_is_a_change_at_once_and_the_watch_adds_none(
+        self, cluster: Any, view: Any
+    ) -> None:
         made = cluster.create(pod("a"))
         assert view.expect(made) == ("Pod", None, made)
         assert view.get("Pod", "default", "a") == made
         assert list(view.refresh()) == []
 
-    def test_an_answer_that_the_watch_has_passed_is_old(self, cluster, view):
+    def test_an_answer_that_the_watch_has_passed_is_old(self, cluster: Any, view: Any) -> None:
         made = cluster.create(pod("a"))
         cluster.delete("Pod", "default", "a", grace_s=0)
         list(view.refresh())
         assert view.expect(made) is None
         assert view.get("Pod", "default", "a") is None
 
-    def test_news_from_before_an_answer_does_not_take_it_back(self, cluster, view):
+    def test_news_from_before_an_answer_does_not_take_it_back(
+        self, cluster: Any, view: Any
+    ) -> None:
         cluster.create(pod("a"))
         newer = cluster.patch("Pod", "default", "a", {"metadata": {"labels": {"x": "y"}}})
         view.expect(newer)
         list(view.refresh())
         assert view.get("Pod", "default", "a")["metadata"]["labels"] == {"x": "y"}
 
-    def test_news_from_after_an_answer_counts(self, cluster, view):
+    def test_news_from_after_an_answer_counts(self, cluster: Any, view: Any) -> None:
         view.expect(cluster.create(pod("a")))
         cluster.delete("Pod", "default", "a", grace_s=0)
         list(view.refresh())
         assert view.get("Pod", "default", "a") is None
 
-    def test_what_came_and_went_untold_is_forgotten_with_the_next_news(self, cluster, view):
+    def test_what_came_and_went_untold_is_forgotten_with_the_next_news(
+        self, cluster: Any, view: Any
+    ) -> None:
         made = cluster.create(pod("a"))
         view.expect(made)
         cluster.delete("Pod", "default", "a", grace_s=0)
@@ -341,7 +353,7 @@ class TestExpecting:
         assert view.get("Pod", "default", "a") is None
         assert view.get("Pod", "default", "b") is not None
 
-    def test_what_came_and_went_untold_is_looked_for_after_a_while(self):
+    def test_what_came_and_went_untold_is_looked_for_after_a_while(self) -> None:
         virtual = EmbeddedCluster(VirtualClock())
         cluster = Late(virtual)
         view = ClusterView(cluster, ["Pod"])
@@ -356,7 +368,7 @@ class TestExpecting:
         assert list(view.refresh()) == [("Pod", made[0], None)]
         assert view.get("Pod", "default", "b") is not None
 
-    def test_kinds_that_are_not_followed_are_passed_over(self, cluster, view):
+    def test_kinds_that_are_not_followed_are_passed_over(self, cluster: Any, view: Any) -> None:
         assert view.expect(cluster.create(queue("a"))) is None
 
 
@@ -364,26 +376,26 @@ class TestAsked:
     """Kinds that are asked for by name only."""
 
     @pytest.fixture
-    def asked(self, cluster):
+    def asked(self, cluster: Any) -> Any:
         self.requests = 0
 
-        def count(verb):
+        def count(verb: Any) -> None:
             self.requests += verb == "get"
 
         cluster.before = count
-        return Asked(cluster, ["ConfigMap"])
+        return Lookups(cluster, ["ConfigMap"])
 
-    def test_what_is_missing_is_asked_for_each_time(self, cluster, asked):
+    def test_what_is_missing_is_asked_for_each_time(self, cluster: Any, asked: Any) -> None:
         for _ in range(2):
             assert asked.get("ConfigMap", "default", "a") is None
         assert self.requests == 2
 
-    def test_what_is_there_is_asked_for_once_a_minute(self, asked):
+    def test_what_is_there_is_asked_for_once_a_minute(self, asked: Any) -> None:
         virtual = EmbeddedCluster(VirtualClock())
         cluster = Late(virtual)
-        requests = []
+        requests: list[Any] = []
         cluster.before = requests.append
-        asked = Asked(cluster, ["ConfigMap"])
+        asked = Lookups(cluster, ["ConfigMap"])
         made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
         asked.put(virtual.create(made))
         assert asked.get("ConfigMap", "default", "a") is not None
@@ -396,7 +408,7 @@ class TestAsked:
         asked.get("ConfigMap", "default", "a")
         assert requests == ["get", "get"]
 
-    def test_other_kinds_are_not_kept(self, cluster, asked):
+    def test_other_kinds_are_not_kept(self, cluster: Any, asked: Any) -> None:
         made = cluster.create(pod("a"))
         asked.put(made)
         assert kind_of(made) not in asked.kinds

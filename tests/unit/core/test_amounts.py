@@ -1,6 +1,7 @@
 """Resource lists as values: what is not given, the step, and one row for each question."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -9,31 +10,31 @@ from pumice.core.amounts import INFINITY, ZERO, Amounts
 GPU, FPGA = "example.com/gpu", "example.com/fpga"
 
 
-def of(cpu=0.0, memory=0.0, **scalars):
+def of(cpu: Any = 0.0, memory: Any = 0.0, **scalars: Any) -> Any:
     names = {"gpu": GPU, "fpga": FPGA, "pods": "pods"}
     return Amounts(
         {"cpu": cpu, "memory": memory, **{names[name]: n for name, n in scalars.items()}}
     )
 
 
-def test_a_resource_list_is_read_into_milli_units_bytes_and_pods():
+def test_a_resource_list_is_read_into_milli_units_bytes_and_pods() -> None:
     read = Amounts.read({"cpu": "1500m", "memory": "2Ki", "pods": "7", GPU: 2, "count/pods": "9"})
     assert Amounts({"cpu": 1500, "memory": 2048, "pods": 7, GPU: 2000}) == read
 
 
-def test_cpu_and_memory_are_always_there_and_scalars_only_if_given():
+def test_cpu_and_memory_are_always_there_and_scalars_only_if_given() -> None:
     amounts = of(gpu=0)
     assert [name in amounts for name in ("cpu", "memory", GPU, FPGA)] == [True, True, True, False]
     assert amounts[FPGA] == 0.0
 
 
-def test_equal_lists_are_equal_values():
+def test_equal_lists_are_equal_values() -> None:
     assert of(1, 2, gpu=3) == of(1, 2, gpu=3)
     assert hash(of(1, 2, gpu=3)) == hash(of(1, 2, gpu=3))
     assert of() != of(gpu=0)
 
 
-def test_text_names_basic_resources_first_and_spells_the_largest_numbers():
+def test_text_names_basic_resources_first_and_spells_the_largest_numbers() -> None:
     assert str(of(2000, 4096, gpu=1, fpga=2)) == (
         "cpu 2000.00, memory 4096.00, example.com/fpga 2.00, example.com/gpu 1.00"
     )
@@ -67,7 +68,7 @@ COMPARED = {
 
 
 @pytest.mark.parametrize(("left", "right", "missing", "wanted"), COMPARED.values(), ids=COMPARED)
-def test_all_resources_are_compared(left, right, missing, wanted):
+def test_all_resources_are_compared(left: Any, right: Any, missing: Any, wanted: Any) -> None:
     found = (
         left.below(right, missing),
         left.fits(right, missing),
@@ -77,20 +78,20 @@ def test_all_resources_are_compared(left, right, missing, wanted):
     assert wanted == found
 
 
-def test_a_step_more_is_more():
+def test_a_step_more_is_more() -> None:
     """0.1 is the first difference that counts."""
     assert of(2.0).fits(of(1.91), ZERO)
     assert not of(2.5).fits(of(2.375), ZERO)
 
 
-def test_exceeding_names_own_resources_of_which_there_is_more():
+def test_exceeding_names_own_resources_of_which_there_is_more() -> None:
     left = of(5, 1, gpu=2, fpga=1)
     assert left.exceeding(of(4, 2, gpu=1), ZERO) == ("cpu", FPGA, GPU)
     assert left.exceeding(of(4, 2, gpu=1), INFINITY) == ("cpu", GPU)
     assert of(1, 1).exceeding(of(1, 1, gpu=1), INFINITY) == ()
 
 
-def test_over_looks_only_at_what_is_asked_for_and_without_tolerance():
+def test_over_looks_only_at_what_is_asked_for_and_without_tolerance() -> None:
     used = of(5, 5, gpu=2, fpga=2, pods=9)
     limit = of(4.99, 9, gpu=1)
     assert used.over(limit, of(cpu=1, memory=1, gpu=1, pods=1)) == ("cpu", GPU)
@@ -98,14 +99,14 @@ def test_over_looks_only_at_what_is_asked_for_and_without_tolerance():
     assert used.over(limit, of(fpga=1)) == (FPGA,)
 
 
-def test_over_may_pass_over_what_the_limit_does_not_give():
+def test_over_may_pass_over_what_the_limit_does_not_give() -> None:
     used, asked = of(5, 5, gpu=2, fpga=2), of(1, 1, gpu=1, fpga=1)
     assert used.over(of(0, 1, gpu=0), asked, given_only=True) == ("memory", GPU)
     assert used.over(of(0, 1, gpu=0), asked) == ("cpu", "memory", FPGA, GPU)
     assert used.over(of(0.1, 9), asked, given_only=True) == ("cpu",)
 
 
-def test_covered_names_what_is_asked_for_and_there_is_enough_of():
+def test_covered_names_what_is_asked_for_and_there_is_enough_of() -> None:
     held = of(2, 9, gpu=1, pods=1)
     assert held.covered(of(2, 2, gpu=1, pods=9), of(1, 1, gpu=1, fpga=1, pods=1)) == (
         "cpu",
@@ -114,19 +115,19 @@ def test_covered_names_what_is_asked_for_and_there_is_enough_of():
     )
 
 
-def test_covered_may_pass_over_what_neither_has():
+def test_covered_may_pass_over_what_neither_has() -> None:
     asked = of(1, 1, gpu=1)
     assert of(1).covered(of(2), asked, skip_unused=True) == ("cpu",)
     assert of(1).covered(of(2), asked) == ("cpu", "memory", GPU)
 
 
-def test_equals_looks_at_own_resources_within_the_step():
+def test_equals_looks_at_own_resources_within_the_step() -> None:
     assert of(1, 1).equals(of(1.05, 1, gpu=5))
     assert not of(1, 1, gpu=5).equals(of(1, 1))
     assert of(math.inf).equals(of(math.inf))
 
 
-def test_below_a_step_there_is_nothing():
+def test_below_a_step_there_is_nothing() -> None:
     amounts = of(0.05, 0.1, gpu=0.05, pods=3)
     assert [amounts.lacks(name) for name in ("cpu", "memory", GPU, FPGA)] == [
         True, False, True, True,
@@ -134,19 +135,19 @@ def test_below_a_step_there_is_nothing():
     assert amounts.names() == ("memory", "pods")
 
 
-def test_a_list_of_pods_alone_is_empty():
+def test_a_list_of_pods_alone_is_empty() -> None:
     assert of(pods=4).is_empty()
     assert not of(gpu=1).is_empty()
     assert not of(cpu=0.1).is_empty()
 
 
-def test_shared_names_are_those_of_which_both_have_something():
+def test_shared_names_are_those_of_which_both_have_something() -> None:
     left, right = of(1, gpu=1, fpga=0, pods=1), of(2, 5, gpu=1, fpga=1, pods=1)
     assert left.shared_names(right) == ("cpu", GPU, "pods")
     assert left.shared_names(right, pods=False) == ("cpu", GPU)
 
 
-def test_sums_and_differences_cover_the_resources_of_both():
+def test_sums_and_differences_cover_the_resources_of_both() -> None:
     assert of(1, 2, gpu=1) + of(3, 4, fpga=5) == of(4, 6, gpu=1, fpga=5)
     assert of(4, 6, gpu=3) - of(3, 4, gpu=1) == of(1, 2, gpu=2)
     assert of(1) - of(gpu=2) == of(1, gpu=-2)
@@ -154,14 +155,14 @@ def test_sums_and_differences_cover_the_resources_of_both():
     assert of(1).plus(GPU, 100).plus(GPU, 1) == of(1, gpu=101)
 
 
-def test_operations_leave_their_operands_alone():
+def test_operations_leave_their_operands_alone() -> None:
     left = of(1, 2, gpu=3)
     left.plus(GPU, 1)
     left.at_most(of(), ZERO)
     assert left == of(1, 2, gpu=3)
 
 
-def test_at_least_takes_the_larger_of_both():
+def test_at_least_takes_the_larger_of_both() -> None:
     assert of(1, 9, gpu=1).at_least(of(5, 5, fpga=2)) == of(5, 9, gpu=1, fpga=2)
     assert of(gpu=-1).at_least(of()) == of(gpu=-1)
 
@@ -171,25 +172,25 @@ def test_at_least_takes_the_larger_of_both():
     [(ZERO, of(1, 5, gpu=1, fpga=0)), (INFINITY, of(1, 5, gpu=1, fpga=2))],
     ids=["zero", "endless"],
 )
-def test_at_most_cuts_own_resources(missing, wanted):
+def test_at_most_cuts_own_resources(missing: Any, wanted: Any) -> None:
     assert wanted == of(1, 9, gpu=4, fpga=2).at_most(of(3, 5, gpu=1, pods=1), missing)
 
 
-def test_difference_gives_what_is_more_and_what_is_less():
+def test_difference_gives_what_is_more_and_what_is_less() -> None:
     more, less = of(2, 1, gpu=3).difference(of(1, 2, fpga=1), ZERO)
     assert (more, less) == (of(1, 0, gpu=3), of(0, 1, fpga=1))
 
 
-def test_difference_against_something_endless_is_endless():
+def test_difference_against_something_endless_is_endless() -> None:
     more, less = of(2, 1, gpu=3).difference(of(1, 2, fpga=1), INFINITY)
     assert (more, less) == (of(1, 0, fpga=math.inf), of(0, 1, gpu=math.inf))
 
 
-def test_difference_of_equals_is_zero_even_if_endless():
+def test_difference_of_equals_is_zero_even_if_endless() -> None:
     assert of(math.inf).difference(of(math.inf), ZERO) == (of(), of())
 
 
-def test_left_after_takes_a_step_more_than_asked_where_anything_is_asked():
+def test_left_after_takes_a_step_more_than_asked_where_anything_is_asked() -> None:
     left = of(10, 10, gpu=1).left_after(of(4, 0, gpu=1, fpga=2))
     assert left["cpu"] == pytest.approx(5.9)
     assert left["memory"] == 10

@@ -1,5 +1,7 @@
 """check() notices every disagreement between tables and tells who is behind it."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from pumice.testing.samples import sample_cluster, snapshot_of
 
 
 @pytest.fixture
-def snapshot():
+def snapshot() -> Any:
     return snapshot_of(
         [
             queue("default"),
@@ -26,34 +28,34 @@ def snapshot():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_was_taken_in_agrees(seed):
+def test_what_was_taken_in_agrees(seed: Any) -> None:
     check(snapshot_of(sample_cluster(seed)))
 
 
-def test_an_empty_snapshot_agrees():
+def test_an_empty_snapshot_agrees() -> None:
     check(snapshot_of([]))
 
 
-def test_pods_without_any_job_agree():
+def test_pods_without_any_job_agree() -> None:
     check(snapshot_of([node("n0"), pod("waits", cpu=1), pod("runs", cpu=1, node="n0")]))
 
 
-def spoil_books(layer):
-    def spoil(snapshot):
+def spoil_books(layer: Any) -> Any:
+    def spoil(snapshot: Any) -> None:
         snapshot.nodes.books[layer, CPU, 0] += 1
 
     return spoil
 
 
-def spoil_sums(table, layer):
-    def spoil(snapshot):
+def spoil_sums(table: Any, layer: Any) -> Any:
+    def spoil(snapshot: Any) -> None:
         getattr(snapshot, table).sums[layer, CPU, 0] += 1
 
     return spoil
 
 
-def swap(table, column, value):
-    def spoil(snapshot):
+def swap(table: Any, column: Any, value: Any) -> Any:
+    def spoil(snapshot: Any) -> None:
         getattr(getattr(snapshot, table), column)[0] = value
 
     return spoil
@@ -94,14 +96,14 @@ SPOILT = {
 
 
 @pytest.mark.parametrize(("spoil", "rule"), SPOILT.values(), ids=SPOILT)
-def test_a_disagreement_is_noticed(snapshot, spoil, rule):
+def test_a_disagreement_is_noticed(snapshot: Any, spoil: Any, rule: Any) -> None:
     spoil(snapshot)
     with pytest.raises(InvariantError) as caught:
         check(snapshot)
     assert rule in caught.value.rule
 
 
-def test_the_story_tells_the_numbers_and_the_tasks(snapshot):
+def test_the_story_tells_the_numbers_and_the_tasks(snapshot: Any) -> None:
     snapshot.nodes.books[USED, CPU, 0] = 2500
     with pytest.raises(InvariantError) as caught:
         check(snapshot)
@@ -111,7 +113,7 @@ def test_the_story_tells_the_numbers_and_the_tasks(snapshot):
     )
 
 
-def test_a_long_story_is_cut():
+def test_a_long_story_is_cut() -> None:
     pods = [pod(f"p{i}", cpu="1m", node="n0") for i in range(20)]
     snapshot = snapshot_of([node("n0"), *pods])
     snapshot.nodes.books[USED, CPU, 0] += 1
@@ -119,7 +121,7 @@ def test_a_long_story_is_cut():
         check(snapshot)
 
 
-def test_a_session_must_not_fill_a_node_beyond_what_it_offers(snapshot):
+def test_a_session_must_not_fill_a_node_beyond_what_it_offers(snapshot: Any) -> None:
     snapshot.place(snapshot.tasks.row_of["default/waits"], 0)
     check(snapshot)
     snapshot.nodes.allocatable[CPU, 0] = 2500
@@ -128,7 +130,7 @@ def test_a_session_must_not_fill_a_node_beyond_what_it_offers(snapshot):
         check(snapshot)
 
 
-def test_a_node_may_come_over_committed():
+def test_a_node_may_come_over_committed() -> None:
     snapshot = snapshot_of(
         [node("n0", cpu=1), pod("a", cpu=3, node="n0"), pod_group("g"), pod("b", group="g")]
     )
@@ -137,7 +139,7 @@ def test_a_node_may_come_over_committed():
     check(snapshot)
 
 
-def test_checking_changes_nothing(snapshot):
+def test_checking_changes_nothing(snapshot: Any) -> None:
     before = snapshot.nodes.books.copy()
     check(snapshot)
     assert np.array_equal(before, snapshot.nodes.books)

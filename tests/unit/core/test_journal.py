@@ -1,11 +1,13 @@
 """The journal takes back every write, newest first, and tells which node rows moved."""
 
+from typing import Any
+
 import numpy as np
 
 from pumice.core.journal import Journal
 
 
-def test_saved_cells_come_back():
+def test_saved_cells_come_back() -> None:
     journal, cells = Journal(), np.arange(6.0).reshape(2, 3)
     mark = journal.mark()
     journal.save(cells, (slice(None), 1))
@@ -16,7 +18,7 @@ def test_saved_cells_come_back():
     assert cells.tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_only_what_came_after_the_mark_is_taken_back():
+def test_only_what_came_after_the_mark_is_taken_back() -> None:
     journal, cells = Journal(), np.zeros(3)
     journal.save(cells, 0)
     cells[0] = 1
@@ -29,7 +31,7 @@ def test_only_what_came_after_the_mark_is_taken_back():
     assert cells.tolist() == [0, 0, 0]
 
 
-def test_a_repeated_row_index_comes_back_with_its_oldest_value():
+def test_a_repeated_row_index_comes_back_with_its_oldest_value() -> None:
     journal, cells = Journal(), np.array([1.0, 2.0])
     for value in (5.0, 6.0):
         journal.save(cells, np.array([1, 0]))
@@ -38,7 +40,7 @@ def test_a_repeated_row_index_comes_back_with_its_oldest_value():
     assert cells.tolist() == [1.0, 2.0]
 
 
-def test_entries_of_mappings_come_back_and_new_ones_vanish():
+def test_entries_of_mappings_come_back_and_new_ones_vanish() -> None:
     journal, mapping = Journal(), {"old": 1}
     journal.put(mapping, "old", 2)
     journal.put(mapping, "new", 3)
@@ -48,15 +50,16 @@ def test_entries_of_mappings_come_back_and_new_ones_vanish():
     assert mapping == {"old": 1}
 
 
-def test_functions_are_called_newest_first():
-    journal, told = Journal(), []
+def test_functions_are_called_newest_first() -> None:
+    journal = Journal()
+    told: list[Any] = []
     journal.on_rollback(told.append, "first")
     journal.on_rollback(told.append, "second")
     journal.rollback(0)
     assert told == ["second", "first"]
 
 
-def test_touched_rows_are_logged_and_logged_again_by_a_rollback():
+def test_touched_rows_are_logged_and_logged_again_by_a_rollback() -> None:
     journal = Journal()
     journal.touch(4)
     mark = journal.mark()
@@ -65,7 +68,7 @@ def test_touched_rows_are_logged_and_logged_again_by_a_rollback():
     assert journal.moved == [4, 7, 7]
 
 
-def test_what_is_forgotten_stays():
+def test_what_is_forgotten_stays() -> None:
     journal, cells = Journal(), np.zeros(1)
     journal.save(cells, 0)
     cells[0] = 1

@@ -1,5 +1,7 @@
 """Counts of pods by term and domain follow the view, and cost nothing where nobody asks."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,42 +14,42 @@ from pumice.testing.samples import snapshot_of
 ZONE = "zone"
 
 
-def term(app, key=ZONE, **more):
+def term(app: Any, key: Any = ZONE, **more: Any) -> Any:
     return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
 
 
-def far_from(*terms):
+def far_from(*terms: Any) -> Any:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}
     return {"affinity": {"podAntiAffinity": required}}
 
 
-def cluster(*pods, zones=("x", "x", "y")):
+def cluster(*pods: Any, zones: Any = ("x", "x", "y")) -> Any:
     nodes = [node(f"n{i}", labels={ZONE: zone} if zone else {}) for i, zone in enumerate(zones)]
     snapshot = snapshot_of([*nodes, *pods])
     snapshot.view_is_live = True
     return snapshot
 
 
-def speaker(name="speaker", **more):
+def speaker(name: str = "speaker", **more: Any) -> Any:
     return pod(name, labels={"app": "web"}, spec=far_from(term("web")), **more)
 
 
-def matcher_of(terms, app):
+def matcher_of(terms: Any, app: Any) -> Any:
     wanted = LabelSelector(match_labels={"app": app})
     return terms.book.matcher(frozenset({"default"}), None, wanted)
 
 
-def counts(counter, snapshot):
+def counts(counter: Any, snapshot: Any) -> Any:
     return counter.at(np.arange(snapshot.nodes.n)).tolist()
 
 
-def test_nobody_watches_moves_where_no_pod_speaks_of_others():
+def test_nobody_watches_moves_where_no_pod_speaks_of_others() -> None:
     snapshot = cluster(pod("a", labels={"app": "web"}))
     assert not pod_terms(snapshot).speaking
     assert not snapshot.view_watchers
 
 
-def test_pods_of_all_nodes_in_a_domain_are_counted_together():
+def test_pods_of_all_nodes_in_a_domain_are_counted_together() -> None:
     snapshot = cluster(
         speaker(),
         pod("a", labels={"app": "web"}, node="n0"),
@@ -58,7 +60,7 @@ def test_pods_of_all_nodes_in_a_domain_are_counted_together():
     assert counts(terms.matching([matcher_of(terms, "web")], ZONE), snapshot) == [2, 2, 0]
 
 
-def test_a_node_without_the_label_is_in_no_domain():
+def test_a_node_without_the_label_is_in_no_domain() -> None:
     snapshot = cluster(speaker(), pod("a", labels={"app": "web"}, node="n1"), zones=("x", "", "y"))
     terms = pod_terms(snapshot)
     counter = terms.matching([matcher_of(terms, "web")], ZONE)
@@ -66,7 +68,7 @@ def test_a_node_without_the_label_is_in_no_domain():
     assert counter.total == 0
 
 
-def test_all_matchers_must_mean_a_pod():
+def test_all_matchers_must_mean_a_pod() -> None:
     snapshot = cluster(
         speaker(),
         pod("a", labels={"app": "web"}, node="n0"),
@@ -80,7 +82,7 @@ def test_all_matchers_must_mean_a_pod():
     assert counts(both, snapshot) == [0, 0, 1]
 
 
-def test_counts_follow_moves_and_roll_back_with_them():
+def test_counts_follow_moves_and_roll_back_with_them() -> None:
     snapshot = cluster(speaker(), pod("a", labels={"app": "web"}, node="n2"))
     terms = pod_terms(snapshot)
     counter = terms.matching([matcher_of(terms, "web")], ZONE)
@@ -92,7 +94,7 @@ def test_counts_follow_moves_and_roll_back_with_them():
     assert counts(counter, snapshot) == [0, 0, 1]
 
 
-def test_a_count_made_after_a_move_is_right_when_the_move_is_taken_back():
+def test_a_count_made_after_a_move_is_right_when_the_move_is_taken_back() -> None:
     snapshot = cluster(speaker(), pod("a", labels={"app": "web"}, node="n2"))
     terms = pod_terms(snapshot)
     mark = snapshot.journal.mark()
@@ -103,7 +105,7 @@ def test_a_count_made_after_a_move_is_right_when_the_move_is_taken_back():
     assert counts(counter, snapshot) == [0, 0, 1]
 
 
-def test_only_pods_on_eligible_nodes_count():
+def test_only_pods_on_eligible_nodes_count() -> None:
     snapshot = cluster(
         speaker(),
         pod("a", labels={"app": "web"}, node="n0"),
@@ -115,7 +117,7 @@ def test_only_pods_on_eligible_nodes_count():
     assert counts(counter, snapshot) == [1, 1, 0]
 
 
-def test_terminating_pods_are_left_out_of_counts_of_those_that_stay():
+def test_terminating_pods_are_left_out_of_counts_of_those_that_stay() -> None:
     leaving = pod("a", labels={"app": "web"}, node="n0")
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     snapshot = cluster(speaker(), leaving)
@@ -125,7 +127,7 @@ def test_terminating_pods_are_left_out_of_counts_of_those_that_stay():
     assert counts(terms.matching([matcher], ZONE, staying=True), snapshot) == [0, 0, 0]
 
 
-def test_owners_of_a_term_are_counted_where_they_are():
+def test_owners_of_a_term_are_counted_where_they_are() -> None:
     snapshot = cluster(speaker("a", node="n0"), speaker("b", node="n2"), speaker("c"))
     terms = pod_terms(snapshot)
     (anti,) = terms.anti
@@ -135,7 +137,7 @@ def test_owners_of_a_term_are_counted_where_they_are():
     assert counts(counter, snapshot) == [2, 2, 1]
 
 
-def test_terms_bind_the_label_classes_they_mean():
+def test_terms_bind_the_label_classes_they_mean() -> None:
     snapshot = cluster(speaker("a", node="n0"), pod("b", labels={"app": "db"}))
     terms = pod_terms(snapshot)
     classes = snapshot.tasks.label_class
@@ -144,7 +146,7 @@ def test_terms_bind_the_label_classes_they_mean():
     assert terms.binding(int(classes[rows["default/b"]]))[0] == []
 
 
-def test_quoted_labels_make_a_term_of_their_own_for_each_value():
+def test_quoted_labels_make_a_term_of_their_own_for_each_value() -> None:
     quoting = far_from(term("web", matchLabelKeys=["version"]))
     snapshot = cluster(
         *(
@@ -167,11 +169,11 @@ def test_quoted_labels_make_a_term_of_their_own_for_each_value():
         ([], {}, {"default", "team", "other"}),
     ],
 )
-def test_a_term_names_namespaces_or_selects_them(namespaces, selector, want):
+def test_a_term_names_namespaces_or_selects_them(namespaces: Any, selector: Any, want: Any) -> None:
     own = term("web", namespaces=namespaces)
     if selector is not None:
         own["namespaceSelector"] = selector
-    other = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}
+    other: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}
     other["metadata"]["labels"] = {"kind": "x"}
     spaces = ("default", "team", "other")
     snapshot = snapshot_of(
@@ -191,7 +193,7 @@ def test_a_term_names_namespaces_or_selects_them(namespaces, selector, want):
     assert want == bound
 
 
-def test_only_rows_of_a_domain_whose_answer_flips_are_logged():
+def test_only_rows_of_a_domain_whose_answer_flips_are_logged() -> None:
     snapshot = cluster(speaker("a"), speaker("b"), zones=("x", "x", "x", "y"))
     terms = pod_terms(snapshot)
     counter = terms.matching([matcher_of(terms, "web")], ZONE)
@@ -214,6 +216,6 @@ def test_only_rows_of_a_domain_whose_answer_flips_are_logged():
         (("10.0.0.1", "TCP", 81), False),
     ],
 )
-def test_host_ports_clash_by_number_protocol_and_address(other, want):
+def test_host_ports_clash_by_number_protocol_and_address(other: Any, want: bool) -> None:
     assert want == ports_clash(("10.0.0.1", "TCP", 80), other)
     assert want == ports_clash(other, ("10.0.0.1", "TCP", 80))

@@ -1,5 +1,7 @@
 """Quality-of-service classes, by Kubernetes' rules."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.objects import from_manifest
@@ -9,14 +11,15 @@ from pumice.testing import pod
 BOTH = {"cpu": "1", "memory": "1Gi"}
 
 
-def spec(containers, init=(), level=None):
-    def build(parts):
+def spec(containers: Any, init: Any = (), level: Any = None) -> Any:
+    def build(parts: Any) -> Any:
         return [{"name": "c", "resources": part} for part in parts]
 
     extra = {"containers": build(containers), "initContainers": build(init)}
     if level is not None:
         extra["resources"] = level
-    return from_manifest(pod("p", spec=extra)).spec
+    made: Any = from_manifest(pod("p", spec=extra))
+    return made.spec
 
 
 FULL = {"requests": BOTH, "limits": BOTH}
@@ -49,6 +52,6 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_pod_is_classed_by_what_it_requests_and_may_not_exceed(name):
+def test_a_pod_is_classed_by_what_it_requests_and_may_not_exceed(name: Any) -> None:
     given, expected = CASES[name]
     assert qos_class(given) == expected

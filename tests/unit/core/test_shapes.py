@@ -1,5 +1,7 @@
 """Shapes: what a move adds, and that it follows a longer resource axis."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from pumice.core.tables import ALLOCATED, BOOKED, IDLE, PENDING, PIPELINED, RELE
 
 
 @pytest.fixture
-def shape():
+def shape() -> Any:
     return Shape(
         id=0,
         request=np.array([[2.0], [3.0]]),
@@ -29,7 +31,9 @@ STEPS = {
 
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize(("name", "wanted"), list(STEPS.items()))
-def test_a_move_adds_the_request_to_some_layers_and_takes_it_from_others(shape, name, wanted, sign):
+def test_a_move_adds_the_request_to_some_layers_and_takes_it_from_others(
+    shape: Any, name: Any, wanted: Any, sign: int
+) -> None:
     books, sums = shape.step(name, sign, live=True)
     for layers, signs in zip((books, sums), wanted, strict=True):
         for layer, amounts in enumerate(layers.tolist()):
@@ -37,25 +41,25 @@ def test_a_move_adds_the_request_to_some_layers_and_takes_it_from_others(shape, 
             assert amounts == [2.0 * factor, 3.0 * factor]
 
 
-def test_a_view_that_is_not_live_stays(shape):
+def test_a_view_that_is_not_live_stays(shape: Any) -> None:
     books, _ = shape.step("place", 1, live=False)
     assert books[VIEW].tolist() == [0, 0]
     assert books[USED].tolist() == [2, 3]
 
 
-def test_a_scalar_that_is_not_asked_for_fits_any_room(shape):
+def test_a_scalar_that_is_not_asked_for_fits_any_room(shape: Any) -> None:
     shape.widen(4)
     assert shape.need[:, 0].tolist() == [2, 3, -np.inf, -np.inf]
     shape.widen(5)
     assert shape.need.shape == (5, 1)
 
 
-def test_cpu_and_memory_are_needed_even_for_nothing(shape):
+def test_cpu_and_memory_are_needed_even_for_nothing(shape: Any) -> None:
     shape.request[:2] = 0
     assert shape.need[:, 0].tolist() == [0, 0]
 
 
-def test_a_wider_shape_asks_for_nothing_of_the_new_resource(shape):
+def test_a_wider_shape_asks_for_nothing_of_the_new_resource(shape: Any) -> None:
     shape.step("place", 1, live=True)
     shape.widen(3)
     shape.widen(3)

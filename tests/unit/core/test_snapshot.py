@@ -1,5 +1,7 @@
 """The moves of a session: what each adds and takes away, and that all can be taken back."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from pumice.testing.samples import snapshot_of
 
 
 @pytest.fixture(params=[False, True], ids=["view still", "view live"])
-def snapshot(request):
+def snapshot(request: pytest.FixtureRequest) -> Any:
     built = snapshot_of(
         [
             queue("default"),
@@ -29,11 +31,11 @@ def snapshot(request):
     return built
 
 
-def rows(snapshot, *names):
+def rows(snapshot: Any, *names: Any) -> Any:
     return [snapshot.tasks.row_of[f"default/{name}"] for name in names]
 
 
-def amounts(snapshot):
+def amounts(snapshot: Any) -> Any:
     """Give cpu: (idle, used, releasing, pipelined) of n0, and the sums of the job."""
     nodes, jobs = snapshot.nodes, snapshot.jobs
     books = [int(layer[CPU, 0]) for layer in (nodes.idle, nodes.used, nodes.releasing)]
@@ -43,12 +45,12 @@ def amounts(snapshot):
     return [*books, int(nodes.pipelined[CPU, 0])], job
 
 
-def test_a_snapshot_starts_with_what_runs(snapshot):
+def test_a_snapshot_starts_with_what_runs(snapshot: Any) -> None:
     assert amounts(snapshot) == ([2000, 2000, 0, 0], [2000, 2000, 3000])
     check(snapshot)
 
 
-def test_placing_takes_idle_and_counts_as_allocated(snapshot):
+def test_placing_takes_idle_and_counts_as_allocated(snapshot: Any) -> None:
     (task,) = rows(snapshot, "p0")
     snapshot.place(task, 0)
     assert amounts(snapshot) == ([1000, 3000, 0, 0], [3000, 3000, 2000])
@@ -56,14 +58,14 @@ def test_placing_takes_idle_and_counts_as_allocated(snapshot):
     check(snapshot)
 
 
-def test_pipelining_promises_room_and_counts_as_booked(snapshot):
+def test_pipelining_promises_room_and_counts_as_booked(snapshot: Any) -> None:
     (task,) = rows(snapshot, "p0")
     snapshot.pipeline(task, 0)
     assert amounts(snapshot) == ([2000, 2000, 0, 1000], [2000, 3000, 2000])
     check(snapshot)
 
 
-def test_a_promise_can_be_taken_back(snapshot):
+def test_a_promise_can_be_taken_back(snapshot: Any) -> None:
     (task,) = rows(snapshot, "p0")
     before = cells(snapshot)
     snapshot.pipeline(task, 0)
@@ -75,7 +77,7 @@ def test_a_promise_can_be_taken_back(snapshot):
     assert changed(before, cells(snapshot)) == []
 
 
-def test_evicting_keeps_the_node_and_counts_as_releasing(snapshot):
+def test_evicting_keeps_the_node_and_counts_as_releasing(snapshot: Any) -> None:
     (task,) = rows(snapshot, "runs")
     snapshot.evict(task)
     assert amounts(snapshot) == ([2000, 2000, 2000, 0], [0, 0, 3000])
@@ -83,7 +85,7 @@ def test_evicting_keeps_the_node_and_counts_as_releasing(snapshot):
     check(snapshot)
 
 
-def test_a_task_that_asks_for_nothing_takes_a_pod_slot_only(snapshot):
+def test_a_task_that_asks_for_nothing_takes_a_pod_slot_only(snapshot: Any) -> None:
     (task,) = rows(snapshot, "idle")
     assert snapshot.jobs.n_pending_best_effort[0] == 1
     snapshot.place(task, 1)
@@ -92,14 +94,14 @@ def test_a_task_that_asks_for_nothing_takes_a_pod_slot_only(snapshot):
     check(snapshot)
 
 
-def test_a_task_of_no_job_can_be_evicted(snapshot):
+def test_a_task_of_no_job_can_be_evicted(snapshot: Any) -> None:
     (task,) = rows(snapshot, "stray")
     snapshot.evict(task)
     assert snapshot.nodes.releasing[CPU, 1] == 1000
     check(snapshot)
 
 
-def test_many_at_once_equal_one_after_the_other(snapshot):
+def test_many_at_once_equal_one_after_the_other(snapshot: Any) -> None:
     tasks = rows(snapshot, "p0", "p1", "p2")
     before = cells(snapshot)
     for task, where in zip(tasks, (0, 1, 0), strict=True):
@@ -113,7 +115,7 @@ def test_many_at_once_equal_one_after_the_other(snapshot):
     assert changed(before, cells(snapshot)) == []
 
 
-def test_a_status_changes_inside_its_class_and_back(snapshot):
+def test_a_status_changes_inside_its_class_and_back(snapshot: Any) -> None:
     (task,) = rows(snapshot, "p0")
     snapshot.place(task, 0)
     mark = snapshot.journal.mark()
@@ -125,7 +127,7 @@ def test_a_status_changes_inside_its_class_and_back(snapshot):
     assert snapshot.tasks.status[task] == Status.ALLOCATED
 
 
-def test_counting_ahead_is_undone_by_the_opposite(snapshot):
+def test_counting_ahead_is_undone_by_the_opposite(snapshot: Any) -> None:
     (task,) = rows(snapshot, "p0")
     before = cells(snapshot)
     snapshot.count_ahead(task, 2)
@@ -134,7 +136,7 @@ def test_counting_ahead_is_undone_by_the_opposite(snapshot):
     assert changed(before, cells(snapshot)) == []
 
 
-def test_every_move_is_logged_for_its_node(snapshot):
+def test_every_move_is_logged_for_its_node(snapshot: Any) -> None:
     (first, second), (runs,) = rows(snapshot, "p0", "p1"), rows(snapshot, "runs")
     snapshot.place(first, 1)
     snapshot.evict(runs)
@@ -142,7 +144,7 @@ def test_every_move_is_logged_for_its_node(snapshot):
     assert [np.atleast_1d(entry).tolist() for entry in snapshot.journal.moved] == [[1], [0], [1]]
 
 
-def test_watchers_of_the_view_hear_of_every_change_while_it_is_live(snapshot):
+def test_watchers_of_the_view_hear_of_every_change_while_it_is_live(snapshot: Any) -> None:
     (first, second), (runs,) = rows(snapshot, "p0", "p1"), rows(snapshot, "runs")
     told = []
     snapshot.view_watchers.append(lambda *change: told.append(change))
@@ -154,7 +156,7 @@ def test_watchers_of_the_view_hear_of_every_change_while_it_is_live(snapshot):
     assert told == (wanted if snapshot.view_is_live else [])
 
 
-def test_the_view_follows_only_while_it_is_live(snapshot):
+def test_the_view_follows_only_while_it_is_live(snapshot: Any) -> None:
     (first,), (runs,) = rows(snapshot, "p0"), rows(snapshot, "runs")
     snapshot.place(first, 1)
     snapshot.evict(runs)
@@ -163,7 +165,7 @@ def test_the_view_follows_only_while_it_is_live(snapshot):
     assert seen == (live if snapshot.view_is_live else ([1, 1], [2000, 1000]))
 
 
-def test_releasing_a_session_puts_every_cell_back_and_stills_the_view(snapshot):
+def test_releasing_a_session_puts_every_cell_back_and_stills_the_view(snapshot: Any) -> None:
     before = cells(snapshot)
     first, runs = rows(snapshot, "p0", "runs")
     snapshot.view_watchers.append(lambda *_: None)
@@ -175,7 +177,7 @@ def test_releasing_a_session_puts_every_cell_back_and_stills_the_view(snapshot):
     assert (snapshot.journal.mark(), snapshot.journal.moved) == (0, [])
 
 
-def test_totals_and_requests_are_columns(snapshot):
+def test_totals_and_requests_are_columns(snapshot: Any) -> None:
     assert snapshot.total()[CPU] == 8000
     tasks = np.array(rows(snapshot, "runs", "p0", "runs"))
     assert snapshot.requests(tasks)[CPU].tolist() == [2000, 1000, 2000]

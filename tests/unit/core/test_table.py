@@ -1,5 +1,7 @@
 """A table: columns of equal length whose last axis is the row."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from pumice.core.table import Table
 
 
 @pytest.fixture
-def table():
+def table() -> Any:
     table = Table(n_resources=2)
     table.column("flag", np.bool_, fill=True)
     table.column("code", np.int32, fill=-1)
@@ -16,7 +18,7 @@ def table():
     return table
 
 
-def fill(table, n):
+def fill(table: Any, n: Any) -> None:
     for _ in range(n):
         row = table.new_row()
         table.code[row] = row
@@ -24,14 +26,14 @@ def fill(table, n):
         table.names[row] = f"row {row}"
 
 
-def test_rows_are_added_with_fill_values(table):
+def test_rows_are_added_with_fill_values(table: Any) -> None:
     row = table.new_row()
     assert (row, table.n) == (0, 1)
     assert (bool(table.flag[row]), int(table.code[row]), table.names[row]) == (True, -1, None)
     assert table.amounts.shape[:2] == (3, 2)
 
 
-def test_a_growing_table_keeps_its_cells(table):
+def test_a_growing_table_keeps_its_cells(table: Any) -> None:
     fill(table, 100)
     assert table.code[:100].tolist() == list(range(100))
     assert table.amounts[2, 1, :100].tolist() == list(range(100))
@@ -39,7 +41,7 @@ def test_a_growing_table_keeps_its_cells(table):
     assert table.capacity >= 100
 
 
-def test_a_cleared_row_is_used_again_with_fill_values(table):
+def test_a_cleared_row_is_used_again_with_fill_values(table: Any) -> None:
     fill(table, 3)
     table.clear_row(1)
     assert table.names[1] is None
@@ -48,14 +50,14 @@ def test_a_cleared_row_is_used_again_with_fill_values(table):
     assert table.n == 3
 
 
-def test_a_row_can_be_reset_but_for_some_columns(table):
+def test_a_row_can_be_reset_but_for_some_columns(table: Any) -> None:
     fill(table, 2)
     table.reset_row(1, keep=("amounts",))
     assert (int(table.code[1]), float(table.amounts[0, 0, 1])) == (-1, 1.0)
     assert table.free == []
 
 
-def test_trim_cuts_spare_rows(table):
+def test_trim_cuts_spare_rows(table: Any) -> None:
     fill(table, 3)
     table.trim()
     assert table.code.tolist() == [0, 1, 2]
@@ -65,7 +67,7 @@ def test_trim_cuts_spare_rows(table):
     assert table.code[:4].tolist() == [0, 1, 2, 3]
 
 
-def test_a_deleted_row_leaves_no_gap(table):
+def test_a_deleted_row_leaves_no_gap(table: Any) -> None:
     fill(table, 4)
     table.trim()
     table.delete_row(1)
@@ -74,7 +76,7 @@ def test_a_deleted_row_leaves_no_gap(table):
     assert table.names == ["row 0", "row 2", "row 3"]
 
 
-def test_a_wider_resource_axis_gets_fill_values(table):
+def test_a_wider_resource_axis_gets_fill_values(table: Any) -> None:
     fill(table, 2)
     table.widen(4)
     assert table.amounts.shape[:2] == (3, 4)
@@ -84,7 +86,7 @@ def test_a_wider_resource_axis_gets_fill_values(table):
     assert table.amounts[:, :, table.new_row()].tolist() == [[0] * 4] * 3
 
 
-def test_a_reserved_table_has_that_much_room(table):
+def test_a_reserved_table_has_that_much_room(table: Any) -> None:
     table.reserve(50)
     table.reserve(10)
     assert table.capacity == 50

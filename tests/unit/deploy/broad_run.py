@@ -1,6 +1,7 @@
 """A run in which everything happens that scheduler and controllers write about."""
 
 import functools
+from typing import Any
 
 from pumice.cluster.embedded.node_operations import add_node
 from tests.unit.deploy.recording import Stage
@@ -10,20 +11,22 @@ _FLOW = "flow.volcano.sh/v1alpha1"
 _SCHEDULING = "scheduling.volcano.sh/v1beta1"
 
 
-def template(cpu="1", seconds=0, **spec):
+def template(cpu: str = "1", seconds: Any = 0, **spec: Any) -> Any:
     container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
     annotations = {"pumice.dev/run-seconds": str(seconds)} if seconds else {}
     spec = {"restartPolicy": "Never", "containers": [container], **spec}
     return {"metadata": {"annotations": annotations}, "spec": spec}
 
 
-def job_spec(replicas=2, pods=None, **more):
+def job_spec(replicas: Any = 2, pods: Any = None, **more: Any) -> Any:
     task = {"name": "w", "replicas": replicas, "template": pods or template()}
     head = {"schedulerName": "volcano", "queue": "default", "minAvailable": replicas, "maxRetry": 3}
     return {**head, "tasks": [{**task, "minAvailable": replicas}], **more}
 
 
-def put(stage, api_version, kind, name, namespace="default", **parts):
+def put(
+    stage: Any, api_version: Any, kind: Any, name: Any, namespace: str = "default", **parts: Any
+) -> Any:
     metadata = {"name": name, **parts.pop("metadata", {})}
     if namespace:
         metadata["namespace"] = namespace
@@ -32,7 +35,7 @@ def put(stage, api_version, kind, name, namespace="default", **parts):
     )
 
 
-def command(stage, name, action, target):
+def command(stage: Any, name: Any, action: Any, target: Any) -> None:
     reference = {
         "apiVersion": target["apiVersion"],
         "kind": target["kind"],
@@ -43,7 +46,7 @@ def command(stage, name, action, target):
     put(stage, "bus.volcano.sh/v1alpha1", "Command", name, action=action, target=reference)
 
 
-def jobs(stage):
+def jobs(stage: Any) -> None:
     """Jobs with plugins and volumes: scaled, suspended, resumed, completed, deleted."""
     keys = ["--ssh-private-key=private", "--ssh-public-key=public"]
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -78,7 +81,7 @@ def jobs(stage):
     stage.run()
 
 
-def clocks_and_flows(stage):
+def clocks_and_flows(stage: Any) -> None:
     """A CronJob that replaces its job, and a flow of two steps."""
     put(
         stage,
@@ -102,7 +105,7 @@ def clocks_and_flows(stage):
     stage.run()
 
 
-def queues(stage):
+def queues(stage: Any) -> None:
     """A queue that is closed and opened by commands."""
     queue = put(stage, _SCHEDULING, "Queue", "team", "", spec={"weight": 2})
     stage.run()
@@ -112,7 +115,7 @@ def queues(stage):
     stage.run()
 
 
-def plain_pods(stage):
+def plain_pods(stage: Any) -> None:
     """Pods of a ReplicaSet that is scaled to nothing."""
     owner = put(
         stage,
@@ -140,7 +143,7 @@ def plain_pods(stage):
     stage.run()
 
 
-def contention(stage):
+def contention(stage: Any) -> None:
     """More is asked for than there is: pods wait, and urgent ones take the room of others."""
     for name, value in (("low", 1), ("high", 100)):
         put(stage, "scheduling.k8s.io/v1", "PriorityClass", name, "", value=value)
@@ -154,7 +157,7 @@ def contention(stage):
 
 
 @functools.cache
-def broad_run():
+def broad_run() -> Any:
     """Give the stage after everything has happened; ``seen`` is every object as it was stored."""
     stage = Stage()
     for number in range(2):

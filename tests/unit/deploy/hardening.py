@@ -1,16 +1,19 @@
 """What every pod of an installation must promise, asked of manifests however they were made."""
 
+from collections.abc import Iterator
+from typing import Any
+
 PORTS = {"scheduler": 8080, "controllers": 8081, "webhooks": 8443}
 
 
-def pods_in(documents):
+def pods_in(documents: Any) -> Iterator[Any]:
     """Give name and specification of every pod that would be made."""
     for document in documents:
         if document["kind"] in {"Deployment", "Job", "DaemonSet", "StatefulSet"}:
             yield document["metadata"]["name"], document["spec"]["template"]["spec"]
 
 
-def weaknesses(pod):
+def weaknesses(pod: Any) -> Any:
     """List what a pod could do that it has no need to do, or does not say."""
     found = []
     context = pod.get("securityContext") or {}
@@ -27,7 +30,7 @@ def weaknesses(pod):
     return found
 
 
-def _weaknesses_of(container):
+def _weaknesses_of(container: Any) -> Iterator[Any]:
     context = container.get("securityContext") or {}
     if context.get("allowPrivilegeEscalation") is not False or context.get("privileged"):
         yield "may gain privileges"
@@ -47,7 +50,7 @@ def _weaknesses_of(container):
         yield "runs an image of no certain version"
 
 
-def served(documents):
+def served(documents: Any) -> Any:
     """Give the deployments by the process that each runs."""
     return {
         one["spec"]["template"]["spec"]["containers"][0]["args"][1]: one

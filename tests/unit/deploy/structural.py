@@ -6,6 +6,7 @@ Rules in CEL are not evaluated: the tests on a real control plane do that.
 
 import re
 from datetime import datetime
+from typing import Any
 
 _TYPES = {
     "array": list,
@@ -17,7 +18,7 @@ _TYPES = {
 _WIDTHS = {"int32": 2**31, "int64": 2**63}
 
 
-def check(schema, value, path=""):
+def check(schema: Any, value: Any, path: str = "") -> Any:
     """List what is wrong with a value, as (path, problem)."""
     if schema.get("x-kubernetes-int-or-string"):
         if isinstance(value, bool) or not isinstance(value, int | str):
@@ -30,7 +31,7 @@ def check(schema, value, path=""):
     return _CHECKS[wanted](schema, value, path)
 
 
-def _text(schema, value, path):
+def _text(schema: Any, value: Any, path: Any) -> Any:
     found = []
     if len(value) > schema.get("maxLength", len(value)):
         found.append((path, "is too long"))
@@ -43,7 +44,7 @@ def _text(schema, value, path):
     return found + _listed(schema, value, path)
 
 
-def _is_time(value):
+def _is_time(value: Any) -> bool:
     try:
         datetime.fromisoformat(value)
     except ValueError:
@@ -51,13 +52,13 @@ def _is_time(value):
     return True
 
 
-def _listed(schema, value, path):
+def _listed(schema: Any, value: Any, path: Any) -> Any:
     if value in schema.get("enum", [value]):
         return []
     return [(path, f"must be one of {', '.join(schema['enum'])}")]
 
 
-def _number(schema, value, path):
+def _number(schema: Any, value: Any, path: Any) -> Any:
     width = _WIDTHS.get(schema.get("format"), 2**63)
     found = [] if -width <= value < width else [(path, "is too big")]
     if value < schema.get("minimum", value):
@@ -67,14 +68,14 @@ def _number(schema, value, path):
     return found
 
 
-def _list(schema, value, path):
+def _list(schema: Any, value: Any, path: Any) -> Any:
     found = [(path, "has too few items")] if len(value) < schema.get("minItems", 0) else []
     for at, item in enumerate(value):
         found += check(schema["items"], item, f"{path}[{at}]")
     return found
 
 
-def _object(schema, value, path):
+def _object(schema: Any, value: Any, path: Any) -> Any:
     found = [
         (f"{path}.{key}", "is required") for key in schema.get("required", []) if key not in value
     ]
@@ -100,7 +101,7 @@ _CHECKS = {
 }
 
 
-def problems(definitions, manifest):
+def problems(definitions: Any, manifest: Any) -> Any:
     """List what is wrong with an object of one of these definitions."""
     group, _, version = manifest["apiVersion"].partition("/")
     for definition in definitions:

@@ -2,18 +2,17 @@
 
 import base64
 import json
-import shutil
 import ssl
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from deploy import certificates
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("openssl") is None, reason="makes certificates with openssl: install it"
-)
 HOST = "hooks.system.svc"
 ARGS = ["--namespace=system", "--service=hooks", "--secret=cert"]
 SECRETS = "/api/v1/namespaces/system/secrets"
@@ -24,22 +23,22 @@ MUTATING = f"{HOOKS}/mutatingwebhookconfigurations/one"
 class Api(ThreadingHTTPServer):
     """Objects by path; writes are noted."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.objects = {}
-        self.writes = []
-        self.denied = set()
+        self.objects: dict[Any, Any] = {}
+        self.writes: list[Any] = []
+        self.denied: set[Any] = set()
 
 
 class Handler(BaseHTTPRequestHandler):
-    def answer(self, code, content):
+    def answer(self, code: Any, content: Any) -> None:
         body = json.dumps(content).encode()
         self.send_response(code)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
-    def handle_any(self):
+    def handle_any(self) -> Any:
         length = int(self.headers.get("Content-Length") or 0)
         content = json.loads(self.rfile.read(length)) if length else None
         api = self.server
@@ -63,12 +62,12 @@ class Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PUT = do_PATCH = handle_any  # noqa: N815
 
-    def log_message(self, *arguments):
+    def log_message(self, *arguments: Any) -> None:
         """Say nothing."""
 
 
 @pytest.fixture
-def api():
+def api() -> Iterator[Any]:
     with Api() as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -78,10 +77,10 @@ def api():
 
 
 @pytest.fixture
-def run(api, tmp_path):
+def run(api: Any, tmp_path: Path) -> Any:
     (tmp_path / "token").write_text("secret-token\n")
 
-    def run(*more):
+    def run(*more: Any) -> None:
         server = certificates.Server(f"http://127.0.0.1:{api.server_port}", tmp_path)
         certificates.main([*ARGS, *more], server)
 
@@ -89,20 +88,20 @@ def run(api, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def made():
+def made() -> Any:
     return certificates.make(certificates.hosts("hooks", "system"), 3650)
 
 
-def stored(files):
+def stored(files: Any) -> Any:
     return {name: base64.b64encode(content).decode() for name, content in files.items()}
 
 
-def test_a_new_certificate_is_good_for_its_service_only(made):
+def test_a_new_certificate_is_good_for_its_service_only(made: Any) -> None:
     assert certificates.good(made, HOST)
     assert not certificates.good(made, "hooks.other.svc")
 
 
-def test_a_client_that_trusts_the_authority_trusts_the_server(made, tmp_path):
+def test_a_client_that_trusts_the_authority_trusts_the_server(made: Any, tmp_path: Path) -> None:
     for name, content in made.items():
         (tmp_path / name).write_bytes(content)
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -123,20 +122,29 @@ def test_a_client_that_trusts_the_authority_trusts_the_server(made, tmp_path):
 
 
 @pytest.mark.parametrize("lacking", certificates.FILES)
-def test_a_certificate_that_is_not_whole_is_not_good(made, lacking):
+def test_a_certificate_that_is_not_whole_is_not_good(made: Any, lacking: Any) -> None:
     assert not certificates.good({**made, lacking: b""}, HOST)
 
 
-def test_a_key_of_another_certificate_is_not_good(made):
+def test_a_key_of_another_certificate_is_not_good(made: Any) -> None:
     other = certificates.make(certificates.hosts("hooks", "system"), 3650)
     assert not certificates.good({**made, "tls.key": other["tls.key"]}, HOST)
 
 
-def test_a_certificate_that_ends_within_a_month_is_not_good():
+def test_a_certificate_of_another_authority_is_not_good(made: Any) -> None:
+    other = certificates.make(certificates.hosts("hooks", "system"), 3650)
+    assert not certificates.good({**made, "ca.crt": other["ca.crt"]}, HOST)
+
+
+def test_a_certificate_for_every_service_of_the_namespace_is_good() -> None:
+    assert certificates.good(certificates.make(["*.system.svc"], 3650), HOST)
+
+
+def test_a_certificate_that_ends_within_a_month_is_not_good() -> None:
     assert not certificates.good(certificates.make([HOST], 20), HOST)
 
 
-def test_the_secret_is_made_and_the_webhooks_trust_it(api, run):
+def test_the_secret_is_made_and_the_webhooks_trust_it(api: Any, run: Any) -> None:
     api.objects[MUTATING] = {"webhooks": [{"clientConfig": {}}, {"clientConfig": {}}]}
     run("--mutating=one")
     data = api.objects[f"{SECRETS}/cert"]["data"]
@@ -145,7 +153,7 @@ def test_the_secret_is_made_and_the_webhooks_trust_it(api, run):
     assert bundles == {data["ca.crt"]}
 
 
-def test_running_it_again_changes_nothing(api, run):
+def test_running_it_again_changes_nothing(api: Any, run: Any) -> None:
     api.objects[MUTATING] = {"webhooks": [{"clientConfig": {}}]}
     run("--mutating=one")
     before = [*api.writes]
@@ -153,7 +161,9 @@ def test_running_it_again_changes_nothing(api, run):
     assert api.writes == before
 
 
-def test_a_bad_certificate_is_replaced_and_other_keys_of_the_secret_kept(api, run):
+def test_a_bad_certificate_is_replaced_and_other_keys_of_the_secret_kept(
+    api: Any, run: Any
+) -> None:
     head = {"kind": "Secret", "metadata": {"name": "cert"}}
     api.objects[f"{SECRETS}/cert"] = {**head, "data": {"tls.crt": "AAAA", "more": "eA=="}}
     run()
@@ -163,19 +173,21 @@ def test_a_bad_certificate_is_replaced_and_other_keys_of_the_secret_kept(api, ru
     assert api.writes == [("PUT", f"{SECRETS}/cert")]
 
 
-def test_a_good_certificate_of_others_is_kept(api, run, made):
+def test_a_good_certificate_of_others_is_kept(api: Any, run: Any, made: Any) -> None:
     api.objects[f"{SECRETS}/cert"] = {"data": stored(made)}
     run()
     assert api.writes == []
 
 
-def test_a_configuration_that_is_not_there_is_passed_over(api, run, made, capsys):
+def test_a_configuration_that_is_not_there_is_passed_over(
+    api: Any, run: Any, made: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     api.objects[f"{SECRETS}/cert"] = {"data": stored(made)}
     run("--validating=none")
     assert "there is no validatingwebhookconfigurations/none" in capsys.readouterr().out
 
 
-def test_a_refusal_ends_it_with_what_the_server_said(api, run):
+def test_a_refusal_ends_it_with_what_the_server_said(api: Any, run: Any) -> None:
     api.denied.add("POST")
     with pytest.raises(SystemExit, match="the API server said 403"):
         run()

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -24,11 +25,11 @@ HELM = shutil.which(os.environ.get("HELM", "helm"))
 needs_helm = pytest.mark.skipif(HELM is None, reason="renders the chart: install helm or set HELM")
 
 
-def known():
+def known() -> Any:
     return {f"{section}.{key}" for section, keys in VALUES.items() for key in keys}
 
 
-def used():
+def used() -> Any:
     """Give values that templates name, spelt out or put together from the part's name."""
     found = set(re.findall(r"\.Values\.((?:basic|custom|service)\.\w+)", TEMPLATES))
     found |= {f"custom.{key}" for key in re.findall(r"\$custom\.(\w+)", TEMPLATES)}
@@ -41,21 +42,21 @@ def used():
     return found
 
 
-def test_every_value_that_is_used_has_a_default():
+def test_every_value_that_is_used_has_a_default() -> None:
     assert used() - known() == set()
 
 
-def test_every_default_is_used():
+def test_every_default_is_used() -> None:
     assert known() - used() == set()
 
 
-def test_chart_and_image_have_the_version_of_the_package():
+def test_chart_and_image_have_the_version_of_the_package() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
     version = IMAGE.partition(":")[2]
     assert (chart["version"], chart["appVersion"]) == (version, version)
 
 
-def test_pods_are_hardened_by_default():
+def test_pods_are_hardened_by_default() -> None:
     pod = {
         "securityContext": VALUES["custom"]["default_sc"],
         "containers": [
@@ -71,7 +72,7 @@ def test_pods_are_hardened_by_default():
     assert weaknesses(pod) == []
 
 
-def render(*settings):
+def render(*settings: Any) -> Any:
     told = [word for one in settings for word in ("--set", one)]
     head = [HELM, "template", "volcano", str(CHART), "--namespace", NAMESPACE]
     done = subprocess.run(  # noqa: S603
@@ -80,7 +81,7 @@ def render(*settings):
     return [one for one in yaml.safe_load_all(done.stdout) if one]
 
 
-def by_place(documents):
+def by_place(documents: Any) -> Any:
     return {
         (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]): one
         for one in documents
@@ -88,7 +89,7 @@ def by_place(documents):
 
 
 @needs_helm
-def test_the_chart_renders_the_manifest():
+def test_the_chart_renders_the_manifest() -> None:
     """But for the namespace, which helm makes, and the job, whose name tells the revision."""
     wanted = by_place(yaml.safe_load_all(MANIFEST.read_text(encoding="utf-8")))
     found = by_place(render())
@@ -112,14 +113,14 @@ def test_the_chart_renders_the_manifest():
         "custom.crds_enable=false",
     ],
 )
-def test_a_setting_leaves_pods_hardened(setting):
+def test_a_setting_leaves_pods_hardened(setting: str) -> None:
     found = {name: weaknesses(pod) for name, pod in pods_in(render(setting))}
     assert {name for name in found if found[name]} == set()
     assert len(found) >= 3
 
 
 @needs_helm
-def test_with_cert_manager_there_is_no_job_and_no_right_to_secrets():
+def test_with_cert_manager_there_is_no_job_and_no_right_to_secrets() -> None:
     documents = render("custom.cert_manager_enable=true")
     assert {one["kind"] for one in documents} >= {"Certificate", "Issuer"}
     assert [one for one in documents if one["kind"] == "Job"] == []
@@ -131,15 +132,15 @@ def test_with_cert_manager_there_is_no_job_and_no_right_to_secrets():
 
 
 @needs_helm
-def test_secrets_of_jobs_are_granted_where_the_values_say():
+def test_secrets_of_jobs_are_granted_where_the_values_say() -> None:
     documents = render("custom.job_secret_namespaces={a,b}")
     roles = [one for one in documents if one["metadata"]["name"] == "volcano-job-secrets"]
     assert {one["metadata"]["namespace"] for one in roles} == {"a", "b"}
 
 
 @needs_helm
-def test_the_namespace_of_podgroups_is_read_only_if_that_webhook_is_on():
-    def resources(documents):
+def test_the_namespace_of_podgroups_is_read_only_if_that_webhook_is_on() -> None:
+    def resources(documents: Any) -> Any:
         role = by_place(documents)["ClusterRole", None, "volcano-admission"]
         return {resource for rule in role["rules"] for resource in rule["resources"]}
 
@@ -149,7 +150,7 @@ def test_the_namespace_of_podgroups_is_read_only_if_that_webhook_is_on():
 
 
 @needs_helm
-def test_parts_can_be_left_out():
+def test_parts_can_be_left_out() -> None:
     documents = render("custom.admission_enable=false", "custom.controller_enable=false")
     assert {*served(documents)} == {"scheduler"}
     assert [one for one in documents if one["kind"].endswith("WebhookConfiguration")] == []

@@ -1,6 +1,8 @@
 """The custom resource definitions: Volcano's names, every field that is used, mistakes refused."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,16 +18,16 @@ from tests.unit.deploy.structural import problems
 
 ROOT = Path(__file__).resolve().parents[3]
 DEFINITIONS = [resource.manifest() for resource in RESOURCES]
-OURS = {resource.group for resource in RESOURCES}
+OURS = {resource.kind.group for resource in RESOURCES}
 KNOWN = [kind for kind in BUILT_IN if kind.group in OURS]
 
 
-def schema_of(kind):
-    resource = next(one for one in RESOURCES if one.kind == kind)
+def schema_of(kind: Any) -> Any:
+    resource = next(one for one in RESOURCES if one.kind.kind == kind)
     return resource.manifest()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 
 
-def job(**spec):
+def job(**spec: Any) -> Any:
     return {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
@@ -34,7 +36,7 @@ def job(**spec):
     }
 
 
-def queue(**spec):
+def queue(**spec: Any) -> Any:
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "Queue",
@@ -44,18 +46,23 @@ def queue(**spec):
 
 
 @pytest.mark.parametrize("kind", KNOWN, ids=lambda kind: kind.name)
-def test_a_definition_agrees_with_the_kinds_the_clusters_know(kind):
-    resource = next(one for one in RESOURCES if (one.group, one.kind) == (kind.group, kind.kind))
-    assert (kind.version, kind.plural, kind.short_names) == (
-        resource.version,
-        resource.plural,
-        resource.short,
+def test_a_definition_agrees_with_the_kinds_the_clusters_know(kind: Any) -> None:
+    spec = next(
+        one["spec"]
+        for one in DEFINITIONS
+        if (one["spec"]["group"], one["spec"]["names"]["kind"]) == (kind.group, kind.kind)
     )
-    assert kind.namespaced == (resource.scope == "Namespaced")
-    assert kind.has_status == resource.status
+    names, version = spec["names"], spec["versions"][0]
+    assert (kind.version, kind.plural, kind.short_names) == (
+        version["name"],
+        names["plural"],
+        tuple(names.get("shortNames", ())),
+    )
+    assert kind.namespaced == (spec["scope"] == "Namespaced")
+    assert kind.has_status == ("subresources" in version)
 
 
-def test_everything_a_run_stores_is_accepted_and_nothing_of_it_dropped():
+def test_everything_a_run_stores_is_accepted_and_nothing_of_it_dropped() -> None:
     found = {
         (manifest["kind"], problem)
         for manifest in broad_run().seen
@@ -65,17 +72,17 @@ def test_everything_a_run_stores_is_accepted_and_nothing_of_it_dropped():
     assert found == set()
 
 
-def test_the_run_stores_objects_of_most_kinds():
+def test_the_run_stores_objects_of_most_kinds() -> None:
     kinds = {m["kind"] for m in broad_run().seen if m["apiVersion"].partition("/")[0] in OURS}
     assert {"Job", "CronJob", "JobFlow", "JobTemplate", "PodGroup", "Queue"} <= kinds
 
 
-def fields_of(struct):
+def fields_of(struct: Any) -> Iterator[Any]:
     for field in msgspec.structs.fields(struct):
         yield field.encode_name, field.type
 
 
-def parts_in(annotation):
+def parts_in(annotation: Any) -> Iterator[Any]:
     """Give the structs inside a type such as ``tuple[X, ...] | None``."""
     if isinstance(annotation, type) and issubclass(annotation, Part):
         yield annotation
@@ -83,7 +90,7 @@ def parts_in(annotation):
         yield from parts_in(inner)
 
 
-def missing(struct, schema, path):
+def missing(struct: Any, schema: Any, path: Any) -> Iterator[Any]:
     """List the fields of a type that a schema would drop."""
     while "items" in schema or "additionalProperties" in schema:
         schema = schema.get("items") or schema["additionalProperties"]
@@ -100,11 +107,11 @@ def missing(struct, schema, path):
 
 
 @pytest.mark.parametrize("struct", [HyperNode, Numatopology, PodGroup, Queue])
-def test_every_field_the_scheduler_reads_is_kept(struct):
+def test_every_field_the_scheduler_reads_is_kept(struct: Any) -> None:
     assert [*missing(struct, schema_of(struct.__name__), "")] == []
 
 
-def manifests_in(folder):
+def manifests_in(folder: Any) -> Iterator[Any]:
     for path in sorted((ROOT / folder).rglob("*.yaml")):
         for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
             group = str((document or {}).get("apiVersion", "")).partition("/")[0]
@@ -113,7 +120,7 @@ def manifests_in(folder):
 
 
 @pytest.mark.parametrize("manifest", [*manifests_in("examples")])
-def test_every_example_is_accepted(manifest):
+def test_every_example_is_accepted(manifest: str) -> None:
     assert problems(DEFINITIONS, manifest) == []
 
 
@@ -246,24 +253,24 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", ACCEPTED)
-def test_what_volcano_knows_is_accepted_whole(case):
+def test_what_volcano_knows_is_accepted_whole(case: Any) -> None:
     assert problems(DEFINITIONS, ACCEPTED[case]) == []
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_mistake_is_refused_where_it_was_made(case):
+def test_a_mistake_is_refused_where_it_was_made(case: Any) -> None:
     manifest, path = REFUSED[case]
     assert [place for place, _ in problems(DEFINITIONS, manifest)] == [path]
 
 
-def test_a_patch_of_a_flow_has_no_defaults():
+def test_a_patch_of_a_flow_has_no_defaults() -> None:
     """Else it would overwrite the template with values nobody wrote."""
     flows = schema_of("JobFlow")["properties"]["spec"]["properties"]["flows"]["items"]
     spec = flows["properties"]["patch"]["properties"]["jobSpec"]["properties"]
     assert [name for name, part in spec.items() if "default" in part] == []
 
 
-def test_a_job_has_the_defaults_of_volcano():
+def test_a_job_has_the_defaults_of_volcano() -> None:
     spec = schema_of("Job")["properties"]["spec"]["properties"]
     assert {name: part["default"] for name, part in spec.items() if "default" in part} == {
         "maxRetry": 3,

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -15,26 +16,26 @@ STAGES = [at for at, step in enumerate(STEPS) if step[0] == "FROM"]
 LAST = STEPS[STAGES[-1] :]
 
 
-def words(step):
+def words(step: Any) -> Any:
     return [argument for name, argument in LAST if name == step]
 
 
-def test_the_last_stage_runs_as_a_numbered_user_that_is_not_root():
+def test_the_last_stage_runs_as_a_numbered_user_that_is_not_root() -> None:
     """The kubelet can tell that a number is not root, of a name it cannot."""
     assert words("USER") == ["1000:1000"]
 
 
-def test_it_starts_the_command_without_a_shell():
+def test_it_starts_the_command_without_a_shell() -> None:
     assert [json.loads(one) for one in words("ENTRYPOINT")] == [["pumice"]]
 
 
-def test_what_builds_is_not_in_the_image():
+def test_what_builds_is_not_in_the_image() -> None:
     assert len(STAGES) == 2
     assert [one for one in words("COPY") if not one.startswith("--from=build")] == []
     assert "pip uninstall" in " ".join(words("RUN"))
 
 
-def test_packages_come_with_hashes_or_from_the_build_itself():
+def test_packages_come_with_hashes_or_from_the_build_itself() -> None:
     installs = re.findall(r"pip install (.*?)(?: && |$)", " ".join(step[1] for step in STEPS))
     assert len(installs) == 3
     for one in installs:
@@ -42,12 +43,12 @@ def test_packages_come_with_hashes_or_from_the_build_itself():
         assert "--require-hashes" in one or "--no-index" in one
 
 
-def test_the_base_is_a_version_not_whatever_is_latest():
+def test_the_base_is_a_version_not_whatever_is_latest() -> None:
     (base,) = [argument for name, argument in STEPS if name == "ARG"]
     assert re.fullmatch(r"PYTHON=python:\d+\.\d+-slim-\w+", base)
 
 
-def test_all_that_is_copied_exists_and_is_let_in():
+def test_all_that_is_copied_exists_and_is_let_in() -> None:
     let_in = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     sources = [
         source
@@ -60,5 +61,5 @@ def test_all_that_is_copied_exists_and_is_let_in():
         assert f"!{source.rstrip('/')}" in let_in
 
 
-def test_it_exposes_the_ports_of_the_processes():
+def test_it_exposes_the_ports_of_the_processes() -> None:
     assert {*words("EXPOSE")[0].split()} == {"8080", "8081", "8443", "11251"}

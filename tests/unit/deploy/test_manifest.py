@@ -1,6 +1,7 @@
 """deploy/pumice.yaml: complete, hardened, and told in flags that the processes understand."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -10,7 +11,7 @@ from deploy.workloads import CONFIG, NAMESPACE, SECRET
 from pumice.api.conf import parse_conf
 from pumice.api.kinds import BUILT_IN
 from pumice.scheduler import Scheduler
-from pumice.serve.parse_options import read_options
+from pumice.serve.options import read_options
 from pumice.webhooks.registry import SERVICES
 from tests.unit.deploy.hardening import PORTS, pods_in, served, weaknesses
 
@@ -20,7 +21,7 @@ PODS = dict(pods_in(DOCUMENTS))
 SERVED = served(DOCUMENTS)
 
 
-def find(kind, name, namespace=None):
+def find(kind: Any, name: Any, namespace: Any = None) -> Any:
     for one in DOCUMENTS:
         metadata = one["metadata"]
         if (one["kind"], metadata["name"]) != (kind, name):
@@ -31,30 +32,30 @@ def find(kind, name, namespace=None):
 
 
 @pytest.mark.parametrize("name", PODS)
-def test_a_pod_can_do_nothing_but_its_work(name):
+def test_a_pod_can_do_nothing_but_its_work(name: Any) -> None:
     assert weaknesses(PODS[name]) == []
 
 
-def test_a_weak_pod_is_noticed():
+def test_a_weak_pod_is_noticed() -> None:
     """The check itself can fail."""
     weak = {"containers": [{"name": "c", "image": "x:latest", "securityContext": {}}]}
     assert len(weaknesses(weak)) == 9
 
 
 @pytest.mark.parametrize("process", SERVED)
-def test_flags_are_understood_without_a_warning(process):
+def test_flags_are_understood_without_a_warning(process: Any) -> None:
     args = SERVED[process]["spec"]["template"]["spec"]["containers"][0]["args"]
     assert args[0] == "serve"
     told = read_options(process, args[2:])
-    assert told.parsed.warnings == []
+    assert told.warnings == []
 
 
-def test_all_three_processes_are_served():
+def test_all_three_processes_are_served() -> None:
     assert {*SERVED} == {"scheduler", "controllers", "webhooks"}
 
 
 @pytest.mark.parametrize("process", SERVED)
-def test_probes_ask_the_health_port(process):
+def test_probes_ask_the_health_port(process: Any) -> None:
     container = SERVED[process]["spec"]["template"]["spec"]["containers"][0]
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     paths = {
@@ -77,7 +78,7 @@ def test_probes_ask_the_health_port(process):
         ("volcano-admission-service", 443, 8443),
     ],
 )
-def test_a_service_leads_to_its_pods(name, port, target):
+def test_a_service_leads_to_its_pods(name: str, port: int, target: int) -> None:
     service = find("Service", name, NAMESPACE)
     assert [(one["port"], one["targetPort"]) for one in service["spec"]["ports"]] == [
         (port, target)
@@ -95,7 +96,7 @@ def test_a_service_leads_to_its_pods(name, port, target):
 
 
 @pytest.mark.parametrize("process", ["scheduler", "controllers"])
-def test_the_lease_that_is_asked_for_is_the_one_granted(process):
+def test_the_lease_that_is_asked_for_is_the_one_granted(process: str) -> None:
     deployment = SERVED[process]
     told = read_options(
         process, deployment["spec"]["template"]["spec"]["containers"][0]["args"][2:]
@@ -107,12 +108,12 @@ def test_the_lease_that_is_asked_for_is_the_one_granted(process):
 
 
 @pytest.mark.parametrize("name", PODS)
-def test_a_pod_has_an_account_that_exists(name):
+def test_a_pod_has_an_account_that_exists(name: Any) -> None:
     account = find("ServiceAccount", PODS[name]["serviceAccountName"], NAMESPACE)
     assert account["automountServiceAccountToken"] is False
 
 
-def test_every_binding_binds_a_role_that_exists_to_an_account_that_exists():
+def test_every_binding_binds_a_role_that_exists_to_an_account_that_exists() -> None:
     for one in DOCUMENTS:
         if one["kind"].endswith("Binding"):
             namespace = one["metadata"].get("namespace")
@@ -122,7 +123,7 @@ def test_every_binding_binds_a_role_that_exists_to_an_account_that_exists():
 
 
 @pytest.mark.parametrize("name", PODS)
-def test_what_a_pod_mounts_is_there(name):
+def test_what_a_pod_mounts_is_there(name: Any) -> None:
     pod = PODS[name]
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     for mount in pod["containers"][0]["volumeMounts"]:
@@ -134,7 +135,7 @@ def test_what_a_pod_mounts_is_there(name):
             assert volume["secret"]["secretName"] == SECRET
 
 
-def test_files_that_flags_name_are_mounted():
+def test_files_that_flags_name_are_mounted() -> None:
     for deployment in SERVED.values():
         container = deployment["spec"]["template"]["spec"]["containers"][0]
         mounted = tuple(mount["mountPath"] for mount in container["volumeMounts"])
@@ -143,21 +144,21 @@ def test_files_that_flags_name_are_mounted():
         assert [file for file in files if not file.startswith(mounted)] == []
 
 
-def test_the_scheduler_configuration_is_one_the_scheduler_takes():
+def test_the_scheduler_configuration_is_one_the_scheduler_takes() -> None:
     text = find("ConfigMap", "volcano-scheduler-configmap")["data"]["volcano-scheduler.conf"]
     conf = parse_conf(text)
     assert [*Scheduler(conf).ignored] == []
     assert text == (CONFIG / "volcano-scheduler.conf").read_text(encoding="utf-8")
 
 
-def test_the_namespace_comes_first_and_lets_only_restricted_pods_in():
+def test_the_namespace_comes_first_and_lets_only_restricted_pods_in() -> None:
     others = [one for one in DOCUMENTS if one["kind"] != "CustomResourceDefinition"]
     assert others[0]["kind"] == "Namespace"
     labels = others[0]["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
-def test_no_object_is_there_twice():
+def test_no_object_is_there_twice() -> None:
     names = [
         (one["apiVersion"], one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
         for one in DOCUMENTS
@@ -166,7 +167,7 @@ def test_no_object_is_there_twice():
 
 
 @pytest.mark.parametrize("webhook", WEBHOOKS, ids=lambda one: one.path)
-def test_a_webhook_asks_about_what_the_server_answers(webhook):
+def test_a_webhook_asks_about_what_the_server_answers(webhook: Any) -> None:
     service = SERVICES[webhook.path]
     kind = next(one for one in BUILT_IN if one.name == service.kind)
     assert (webhook.name, webhook.operations) == (service.name, service.operations)
@@ -174,15 +175,15 @@ def test_a_webhook_asks_about_what_the_server_answers(webhook):
     assert (webhook.resource, webhook.namespaced) == (kind.plural, kind.namespaced)
 
 
-def test_every_path_of_the_server_can_be_enabled():
+def test_every_path_of_the_server_can_be_enabled() -> None:
     assert {one.path for one in WEBHOOKS} == {*SERVICES}
 
 
-def configurations():
+def configurations() -> Any:
     return [one for one in DOCUMENTS if one["kind"].endswith("WebhookConfiguration")]
 
 
-def test_a_webhook_fails_closed_soon_and_outside_the_system_namespaces():
+def test_a_webhook_fails_closed_soon_and_outside_the_system_namespaces() -> None:
     assert len(configurations()) == len(DEFAULT)
     for one in configurations():
         (webhook,) = one["webhooks"]
@@ -195,14 +196,14 @@ def test_a_webhook_fails_closed_soon_and_outside_the_system_namespaces():
             assert {*selector["values"]} == {NAMESPACE, "kube-system"}
 
 
-def test_no_webhook_stands_before_plain_pods():
+def test_no_webhook_stands_before_plain_pods() -> None:
     resources = {
         rule for one in configurations() for rule in one["webhooks"][0]["rules"][0]["resources"]
     }
     assert "pods" not in resources
 
 
-def test_the_certificate_is_brought_to_every_webhook_and_to_no_other():
+def test_the_certificate_is_brought_to_every_webhook_and_to_no_other() -> None:
     args = PODS["volcano-admission-init"]["containers"][0]["args"]
     told = {arg.partition("=")[2] for arg in args if arg.startswith(("--mutating", "--validating"))}
     names = {one["metadata"]["name"] for one in configurations()}

@@ -1,5 +1,7 @@
 """Roles grant exactly the calls that are made."""
 
+from typing import Any
+
 import pytest
 
 from deploy.rbac import ADMISSION, CONTROLLERS, SCHEDULER, Grant, admission_init, rules
@@ -12,22 +14,22 @@ COMPONENTS = (SCHEDULER, CONTROLLERS, ADMISSION, admission_init("certificate", [
 
 
 @pytest.fixture(scope="module")
-def recorded():
+def recorded() -> Any:
     stage = broad_run()
     return {SCHEDULER: stage.scheduler.calls, CONTROLLERS: stage.controllers.calls}
 
 
-def granted(component):
+def granted(component: Any) -> Any:
     return set().union(*(grant.calls() for grant in component.grants()))
 
 
 @pytest.mark.parametrize("component", [SCHEDULER, CONTROLLERS], ids=lambda one: one.name)
-def test_every_call_that_is_made_is_granted(recorded, component):
+def test_every_call_that_is_made_is_granted(recorded: Any, component: Any) -> None:
     assert recorded[component] - granted(component) == set()
 
 
 @pytest.mark.parametrize("component", [SCHEDULER, CONTROLLERS], ids=lambda one: one.name)
-def test_every_grant_is_used_or_says_why_it_is_there(recorded, component):
+def test_every_grant_is_used_or_says_why_it_is_there(recorded: Any, component: Any) -> None:
     unused = {
         call
         for grant in component.grants()
@@ -38,7 +40,7 @@ def test_every_grant_is_used_or_says_why_it_is_there(recorded, component):
 
 
 @pytest.mark.parametrize("component", [SCHEDULER, CONTROLLERS], ids=lambda one: one.name)
-def test_a_grant_that_is_used_makes_no_excuse(recorded, component):
+def test_a_grant_that_is_used_makes_no_excuse(recorded: Any, component: Any) -> None:
     excused = {
         call
         for grant in component.grants()
@@ -48,23 +50,23 @@ def test_a_grant_that_is_used_makes_no_excuse(recorded, component):
     assert excused == set()
 
 
-def test_nothing_went_wrong_in_the_recorded_run():
+def test_nothing_went_wrong_in_the_recorded_run() -> None:
     assert [*broad_run().loop.failures] == []
 
 
-def test_the_scheduler_may_read_every_kind_it_follows():
+def test_the_scheduler_may_read_every_kind_it_follows() -> None:
     plurals = {kind.name: (kind.group, kind.plural) for kind in BUILT_IN}
     wanted = {(verb, *plurals[kind]) for kind in FOLLOWED for verb in ("list", "watch")}
     assert wanted <= granted(SCHEDULER)
 
 
 @pytest.mark.parametrize("component", COMPONENTS, ids=lambda one: one.name)
-def test_no_role_for_the_whole_cluster_reaches_secrets(component):
+def test_no_role_for_the_whole_cluster_reaches_secrets(component: Any) -> None:
     assert [one for one in component.everywhere if "secrets" in one.resources] == []
 
 
 @pytest.mark.parametrize("component", COMPONENTS, ids=lambda one: one.name)
-def test_nobody_may_list_secrets_or_change_roles_or_use_a_star(component):
+def test_nobody_may_list_secrets_or_change_roles_or_use_a_star(component: Any) -> None:
     for verb, group, resource in granted(component):
         assert "*" not in (verb, group, resource)
         assert group != "rbac.authorization.k8s.io"
@@ -73,14 +75,14 @@ def test_nobody_may_list_secrets_or_change_roles_or_use_a_star(component):
 
 
 @pytest.mark.parametrize("component", COMPONENTS, ids=lambda one: one.name)
-def test_names_narrow_only_calls_that_name_an_object(component):
+def test_names_narrow_only_calls_that_name_an_object(component: Any) -> None:
     """The API server does not know the name when an object is created or a kind is listed."""
     for grant in component.grants():
         if grant.names:
             assert not {"create", "list", "watch"} & {*grant.verbs}
 
 
-def test_lines_about_the_same_resource_become_one_rule():
+def test_lines_about_the_same_resource_become_one_rule() -> None:
     lines = [
         Grant("", ("pods", "nodes"), ("list",)),
         Grant("", ("pods",), ("delete",)),
@@ -93,7 +95,7 @@ def test_lines_about_the_same_resource_become_one_rule():
     ]
 
 
-def test_secrets_of_jobs_are_granted_in_named_namespaces_only():
+def test_secrets_of_jobs_are_granted_in_named_namespaces_only() -> None:
     roles = [one for one in permissions(CONTROLLERS) if one["kind"] == "Role"]
     where = {
         role["metadata"]["namespace"]

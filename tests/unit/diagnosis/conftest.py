@@ -1,5 +1,7 @@
 """Small worlds for tests of answers."""
 
+from typing import Any
+
 import pytest
 
 from pumice.diagnosis.cluster_state import ClusterState
@@ -9,15 +11,15 @@ NOW = 1_768_471_200.0  # 2026-01-15T10:00:00Z
 
 
 @pytest.fixture
-def world():
+def world() -> Any:
     """Make a world of manifests; tiers are texts with plugin names."""
 
     def make(
-        objects,
-        *tiers,
-        actions="enqueue, allocate",
-        now=NOW,
-    ):
+        objects: Any,
+        *tiers: Any,
+        actions: str = "enqueue, allocate",
+        now: Any = NOW,
+    ) -> Any:
         lines = [f'actions: "{actions}"', "tiers:"]
         for tier in tiers or ("gang predicates",):
             lines.append("- plugins:")
@@ -28,10 +30,20 @@ def world():
 
 
 @pytest.fixture
-def job():
+def job() -> Any:
     """Make a pod group with equal pods; the first ones run if nodes are named for them."""
 
-    def make(name, *, cpu, pods=1, least=None, nodes=(), seconds=None, spec=None, **group):
+    def make(
+        name: Any,
+        *,
+        cpu: Any,
+        pods: Any = 1,
+        least: Any = None,
+        nodes: Any = (),
+        seconds: Any = None,
+        spec: Any = None,
+        **group: Any,
+    ) -> Any:
         marks = {} if seconds is None else {"pumice.dev/run-seconds": str(seconds)}
         homes = [*nodes, *[None] * (pods - len(nodes))]
         phase = group.pop("phase", "Running" if nodes else "Pending")

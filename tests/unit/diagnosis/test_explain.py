@@ -1,6 +1,7 @@
 """Why a job waits: the reason of the closed list, the ladder, and what would unblock it."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -13,24 +14,24 @@ WORLD = [queue("default"), node("n1", cpu=4)]
 GATES = ["valid", "enqueued", "position", "quota", "nodes", "gang", "eviction"]
 
 
-def marks(found):
+def marks(found: Any) -> Any:
     return {gate.name: gate.mark for gate in found.gates}
 
 
-def text_of(found, name):
+def text_of(found: Any, name: Any) -> Any:
     return next(gate.text for gate in found.gates if gate.name == name)
 
 
-def changes(found):
+def changes(found: Any) -> Any:
     return [way.change for way in found.unblock]
 
 
-def test_every_answer_climbs_the_same_ladder(world, job):
+def test_every_answer_climbs_the_same_ladder(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=2)]), "j")
     assert [gate.name for gate in found.gates] == GATES
 
 
-def test_a_job_that_fits_starts_and_passes_every_gate(world, job):
+def test_a_job_that_fits_starts_and_passes_every_gate(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=2, pods=2)]), "j")
     assert (found.state, found.reason) == ("starts", "")
     assert found.sentence == "it starts now: 2 pods on 1 node"
@@ -39,12 +40,12 @@ def test_a_job_that_fits_starts_and_passes_every_gate(world, job):
     assert found.unblock == []
 
 
-def test_a_running_job_waits_for_nothing(world, job):
+def test_a_running_job_waits_for_nothing(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=2, nodes=["n1"])]), "j")
     assert (found.state, found.sentence) == ("runs", "it runs: 1 pod of at least 1")
 
 
-def test_a_job_without_room_names_the_nearest_node_and_what_it_lacks(world, job):
+def test_a_job_without_room_names_the_nearest_node_and_what_it_lacks(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=3, pods=2)]), "j")
     assert found.reason == Why.NO_NODE_FITS.value
     assert found.sentence == (
@@ -56,25 +57,25 @@ def test_a_job_without_room_names_the_nearest_node_and_what_it_lacks(world, job)
     assert found.numbers["lacks"] == {"cpu": 2000.0}
 
 
-def test_one_more_node_or_a_smaller_gang_unblock_a_job_without_room(world, job):
+def test_one_more_node_or_a_smaller_gang_unblock_a_job_without_room(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=3, pods=2)]), "j")
     assert changes(found) == ["add a node like n1", "lower minMember from 2 to 1"]
     assert [way.result for way in found.unblock] == ["2 pods start", "1 pod starts"]
 
 
-def test_nodes_are_added_up_to_the_smallest_number_that_works(world, job):
+def test_nodes_are_added_up_to_the_smallest_number_that_works(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=3, pods=5)]), "j")
     assert changes(found)[0] == "add 4 nodes like n1"
 
 
-def test_the_nearest_node_is_one_that_the_pod_may_go_to(world, job):
+def test_the_nearest_node_is_one_that_the_pod_may_go_to(world: Any, job: Any) -> None:
     big = node("big", cpu=64, taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
     found = explain_job(world([*WORLD, big, *job("j", cpu=6)]), "j")
     assert "nearest is n1" in found.sentence
     assert changes(found)[0] == "let its pods tolerate the taint k=v:NoSchedule"
 
 
-def test_a_selector_is_removed_key_by_key(world, job):
+def test_a_selector_is_removed_key_by_key(world: Any, job: Any) -> None:
     spec = {"nodeSelector": {"disk": "ssd"}}
     found = explain_job(world([*WORLD, *job("j", cpu=1, spec=spec)]), "j")
     assert "remove the node selector disk=ssd from its pods" in changes(found)
@@ -104,18 +105,20 @@ def test_a_selector_is_removed_key_by_key(world, job):
     ],
     ids=["affinity", "gate"],
 )
-def test_what_a_pod_asks_for_itself_is_offered_for_removal(world, job, spec, wanted):
+def test_what_a_pod_asks_for_itself_is_offered_for_removal(
+    world: Any, job: Any, spec: Any, wanted: str
+) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=1, spec=spec)]), "j")
     assert wanted in changes(found)
 
 
-def test_a_cordoned_node_is_offered_for_use(world, job):
+def test_a_cordoned_node_is_offered_for_use(world: Any, job: Any) -> None:
     closed = node("n2", cpu=8, unschedulable=True)
     found = explain_job(world([*WORLD, closed, *job("j", cpu=6)]), "j")
     assert "uncordon node n2" in changes(found)
 
 
-def test_a_resource_that_no_node_has_is_told_as_such(world, job):
+def test_a_resource_that_no_node_has_is_told_as_such(world: Any, job: Any) -> None:
     group = pod_group("j")
     member = pod("j-0", group="j", cpu=1, resources={"example.com/gpu": 2})
     found = explain_job(world([*WORLD, group, member], "gang predicates proportion"), "j")
@@ -123,7 +126,7 @@ def test_a_resource_that_no_node_has_is_told_as_such(world, job):
     assert "add a node like n1 with example.com/gpu 2" in changes(found)
 
 
-def test_a_quota_names_the_ancestor_whose_limit_it_is(world, job):
+def test_a_quota_names_the_ancestor_whose_limit_it_is(world: Any, job: Any) -> None:
     objects = [
         node("n1", cpu=16),
         queue("root"),
@@ -144,7 +147,7 @@ def test_a_quota_names_the_ancestor_whose_limit_it_is(world, job):
     )
 
 
-def test_a_job_that_is_not_admitted_gets_no_further(world, job):
+def test_a_job_that_is_not_admitted_gets_no_further(world: Any, job: Any) -> None:
     objects = [*WORLD, *job("j", cpu=2, pods=3, min_resources={"cpu": 6})]
     found = explain_job(world(objects, "gang predicates", "overcommit"), "j")
     assert found.reason == Why.NOT_ENQUEUED.value
@@ -154,7 +157,7 @@ def test_a_job_that_is_not_admitted_gets_no_further(world, job):
     )
 
 
-def test_a_resource_quota_is_raised_as_far_as_others_leave_room(world, job):
+def test_a_resource_quota_is_raised_as_far_as_others_leave_room(world: Any, job: Any) -> None:
     amounts = {"cpu": "2"}
     quota = {
         "apiVersion": "v1",
@@ -169,18 +172,18 @@ def test_a_resource_quota_is_raised_as_far_as_others_leave_room(world, job):
     assert changes(found)[0] == "raise resource quota team to cpu 3"
 
 
-def test_a_job_whose_pods_have_ended_is_finished(world, job):
+def test_a_job_whose_pods_have_ended_is_finished(world: Any, job: Any) -> None:
     group, member = job("j", cpu=1, nodes=["n1"])
     member["status"]["phase"] = "Succeeded"
     assert explain_job(world([*WORLD, group, member]), "j").state == "finished"
 
 
-def test_further_pods_of_a_job_that_starts_are_told_why_they_wait(world, job):
+def test_further_pods_of_a_job_that_starts_are_told_why_they_wait(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=3, pods=2, least=1)]), "j")
     assert found.sentence.startswith("it starts now: 1 pod on 1 node; 1 more waits: 0 of 1 take")
 
 
-def test_a_job_behind_others_is_told_so_and_may_go_first(world, job):
+def test_a_job_behind_others_is_told_so_and_may_go_first(world: Any, job: Any) -> None:
     objects = [
         *WORLD,
         *job("first", cpu=3, created="2026-01-15T08:00:00Z"),
@@ -195,7 +198,7 @@ def test_a_job_behind_others_is_told_so_and_may_go_first(world, job):
     assert "give it a priority above 0, so that it goes first" in changes(found)
 
 
-def test_a_gang_without_its_pods_is_not_valid(world):
+def test_a_gang_without_its_pods_is_not_valid(world: Any) -> None:
     objects = [*WORLD, pod_group("j", min_member=3), pod("j-0", group="j", cpu=1)]
     found = explain_job(world(objects), "j")
     assert found.reason == Why.NOT_VALID.value
@@ -203,19 +206,19 @@ def test_a_gang_without_its_pods_is_not_valid(world):
     assert "lower minMember from 3 to 1" in changes(found)
 
 
-def test_a_queue_that_does_not_exist_is_told_with_the_nearest_name(world, job):
+def test_a_queue_that_does_not_exist_is_told_with_the_nearest_name(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=1, queue="defaultx")]), "j")
     assert found.sentence == "not valid: queue defaultx does not exist; did you mean default?"
     assert changes(found) == ["name queue default instead of defaultx", "create queue defaultx"]
 
 
-def test_a_closed_queue_is_offered_to_be_opened(world, job):
+def test_a_closed_queue_is_offered_to_be_opened(world: Any, job: Any) -> None:
     objects = [queue("default", state="Closed"), node("n1", cpu=4), *job("j", cpu=1)]
     found = explain_job(world(objects, "gang predicates proportion"), "j")
     assert "open queue default (it is Closed)" in changes(found)
 
 
-def test_victims_of_a_preemption_are_named_with_their_node_and_job(world, job):
+def test_victims_of_a_preemption_are_named_with_their_node_and_job(world: Any, job: Any) -> None:
     objects = [
         *WORLD,
         priority_class("high", value=10),
@@ -231,7 +234,7 @@ def test_victims_of_a_preemption_are_named_with_their_node_and_job(world, job):
     assert found.unblock == []
 
 
-def test_an_eviction_that_the_configuration_rules_out_is_offered(world, job):
+def test_an_eviction_that_the_configuration_rules_out_is_offered(world: Any, job: Any) -> None:
     objects = [
         *WORLD,
         priority_class("high", value=10),
@@ -244,7 +247,7 @@ def test_an_eviction_that_the_configuration_rules_out_is_offered(world, job):
     assert "wait for default/low to end (1 running pod)" in changes(found)
 
 
-def test_an_action_that_is_missing_is_offered(world):
+def test_an_action_that_is_missing_is_offered(world: Any) -> None:
     lone = [*WORLD, pod_group("j"), pod("j-0", group="j")]
     found = explain_job(world(lone), "j")
     assert (found.reason, found.sentence) == (
@@ -254,7 +257,7 @@ def test_an_action_that_is_missing_is_offered(world):
     assert changes(found)[0] == "add the action backfill to the configuration"
 
 
-def test_changes_are_joined_where_one_alone_does_not_help(world, job):
+def test_changes_are_joined_where_one_alone_does_not_help(world: Any, job: Any) -> None:
     objects = [queue("default", capability={"cpu": 2}), node("n1", cpu=4), *job("j", cpu=6)]
     found = explain_job(world(objects, "gang predicates capacity"), "j")
     assert (
@@ -264,13 +267,13 @@ def test_changes_are_joined_where_one_alone_does_not_help(world, job):
     assert all(" and " in way.change for way in found.unblock)
 
 
-def test_a_node_that_meets_a_selector_and_a_large_request_is_made_up(world, job):
+def test_a_node_that_meets_a_selector_and_a_large_request_is_made_up(world: Any, job: Any) -> None:
     spec = {"nodeSelector": {"disk": "ssd"}}
     found = explain_job(world([*WORLD, *job("j", cpu=6, spec=spec)]), "j")
     assert changes(found) == ["add a node like n1 with cpu 6, label disk=ssd"]
 
 
-def test_later_cycles_are_looked_at_on_request(world, job):
+def test_later_cycles_are_looked_at_on_request(world: Any, job: Any) -> None:
     objects = [
         *WORLD,
         priority_class("high", value=10),
@@ -282,7 +285,7 @@ def test_later_cycles_are_looked_at_on_request(world, job):
     assert (found.state, found.cycle) == ("starts", 2)
 
 
-def test_a_search_leaves_the_world_as_it_was(world, job):
+def test_a_search_leaves_the_world_as_it_was(world: Any, job: Any) -> None:
     there = world([*WORLD, *job("j", cpu=3, pods=2)])
     before = json.dumps(there.objects)
     first = explain_job(there, "j")
@@ -290,33 +293,33 @@ def test_a_search_leaves_the_world_as_it_was(world, job):
     assert explain_job(there, "j") == first
 
 
-def test_no_search_is_made_if_none_is_wanted(world, job):
+def test_no_search_is_made_if_none_is_wanted(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=3, pods=2)]), "j", unblock=False)
     assert found.unblock == []
 
 
-def test_all_that_wait_are_told_at_once(world, job):
+def test_all_that_wait_are_told_at_once(world: Any, job: Any) -> None:
     objects = [*WORLD, *job("fits", cpu=1), *job("j", cpu=6)]
     assert list(explain_waiting(world(objects))) == ["default/j"]
 
 
 @pytest.mark.parametrize("name", ["j", "default/j", "j-0", "default/j-0"])
-def test_a_job_is_found_by_its_own_name_and_by_its_pods(world, job, name):
+def test_a_job_is_found_by_its_own_name_and_by_its_pods(world: Any, job: Any, name: str) -> None:
     assert explain_job(world([*WORLD, *job("j", cpu=1)]), name).job == "default/j"
 
 
-def test_a_volcano_job_is_found_by_the_owner_of_its_pod_group(world, job):
+def test_a_volcano_job_is_found_by_the_owner_of_its_pod_group(world: Any, job: Any) -> None:
     group, member = job("j-123", cpu=1)
     group["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "j"}]
     assert explain_job(world([*WORLD, group, member]), "default/j").job == "default/j-123"
 
 
-def test_an_unknown_job_is_refused_with_the_nearest_names(world, job):
+def test_an_unknown_job_is_refused_with_the_nearest_names(world: Any, job: Any) -> None:
     with pytest.raises(InputError, match="did you mean 'default/train'"):
         explain_job(world([*WORLD, *job("train", cpu=1)]), "trayn")
 
 
-def test_a_name_that_stands_for_two_jobs_is_refused(world, job):
+def test_a_name_that_stands_for_two_jobs_is_refused(world: Any, job: Any) -> None:
     other = [
         pod_group("j", namespace="other"),
         pod("j-0", namespace="other", group="j", cpu=1),
@@ -325,7 +328,7 @@ def test_a_name_that_stands_for_two_jobs_is_refused(world, job):
         explain_job(world([*WORLD, *job("j", cpu=1), *other]), "j")
 
 
-def test_an_explanation_is_plain_data(world, job):
+def test_an_explanation_is_plain_data(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=3, pods=2)]), "j")
     assert json.loads(json.dumps(found.to_dict()))["job"] == "default/j"
 
@@ -333,13 +336,13 @@ def test_an_explanation_is_plain_data(world, job):
 # Jobs whose pods are still to be made
 
 
-def unmade(cpu, phase="Pending"):
+def unmade(cpu: Any, phase: str = "Pending") -> Any:
     group = pod_group("j", min_member=4, phase=phase)
     group["spec"]["minResources"] = {"cpu": str(cpu)}
     return group
 
 
-def test_a_job_whose_pods_come_later_is_not_enqueued_rather_than_not_valid(world):
+def test_a_job_whose_pods_come_later_is_not_enqueued_rather_than_not_valid(world: Any) -> None:
     here = world([*WORLD, unmade(40)], "gang overcommit predicates")
     found = explain_job(here, "j")
     assert found.reason == "not enqueued"
@@ -352,14 +355,14 @@ def test_a_job_whose_pods_come_later_is_not_enqueued_rather_than_not_valid(world
     assert list(explain_waiting(here)) == ["default/j"]
 
 
-def test_a_job_that_is_admitted_now_waits_for_its_pods(world):
+def test_a_job_that_is_admitted_now_waits_for_its_pods(world: Any) -> None:
     found = explain_job(world([*WORLD, unmade(2)], "gang overcommit predicates"), "j")
     assert found.sentence == "it is admitted to its queue now; its pods are not made yet"
     assert (marks(found)["valid"], marks(found)["enqueued"]) == ("failed", "passed")
     assert found.unblock == []
 
 
-def test_a_job_that_was_admitted_and_has_no_pods_is_not_valid(world):
+def test_a_job_that_was_admitted_and_has_no_pods_is_not_valid(world: Any) -> None:
     found = explain_job(world([*WORLD, unmade(2, "Inqueue")]), "j")
     assert (found.reason, found.sentence) == ("not valid", "it has no pods")
 
@@ -367,7 +370,7 @@ def test_a_job_that_was_admitted_and_has_no_pods_is_not_valid(world):
 # Evictions
 
 
-def preempting(leaving=()):
+def preempting(leaving: Any = ()) -> Any:
     low = [pod(f"low-{i}", group="low", cpu=2, node="n1") for i in range(2)]
     for i in leaving:
         low[i]["metadata"]["deletionTimestamp"] = "2026-01-15T10:00:30Z"
@@ -381,13 +384,13 @@ def preempting(leaving=()):
     ]
 
 
-def explained(world, name, leaving=()):
+def explained(world: Any, name: Any, leaving: Any = ()) -> Any:
     tiers = ("priority gang conformance", "predicates")
     here = world(preempting(leaving), *tiers, actions="enqueue, allocate, preempt")
     return explain_job(here, name)
 
 
-def test_a_job_that_loses_pods_is_told_for_whom(world):
+def test_a_job_that_loses_pods_is_told_for_whom(world: Any) -> None:
     found = explained(world, "low")
     assert found.state == "evicted"
     assert found.sentence == (
@@ -396,20 +399,20 @@ def test_a_job_that_loses_pods_is_told_for_whom(world):
     assert text_of(found, "eviction") == "its own pods leave"
 
 
-def test_a_job_whose_pods_are_on_their_way_out_is_told_so(world):
+def test_a_job_whose_pods_are_on_their_way_out_is_told_so(world: Any) -> None:
     found = explained(world, "low", leaving=[1])
     assert (found.state, found.sentence) == ("evicted", "1 of its 2 pods is leaving: default/low-1")
 
 
 @pytest.mark.parametrize("leaving", [(), (1,)])
-def test_a_job_that_waits_for_an_eviction_names_who_leaves(world, leaving):
+def test_a_job_that_waits_for_an_eviction_names_who_leaves(world: Any, leaving: Any) -> None:
     found = explained(world, "urgent", leaving)
     assert found.reason == "waiting for evicted pods to leave"
     assert found.sentence == "waiting for pods that leave to make room: default/low-1"
     assert text_of(found, "eviction") == "waits for evicted pods to leave: default/low-1"
 
 
-def test_all_sentences_count_the_gang_alike(world, job):
+def test_all_sentences_count_the_gang_alike(world: Any, job: Any) -> None:
     here = world([*WORLD, *job("j", cpu=3, pods=4)])
     found = explain_job(here, "j")
     assert "the gang of 4 is short by 3" in found.sentence

@@ -1,6 +1,7 @@
 """The order of queues and jobs: same hooks, named plugins, the difference that decides."""
 
 import json
+from typing import Any
 
 from pumice.diagnosis import queue_order
 from pumice.testing import node, priority_class, queue
@@ -8,11 +9,13 @@ from pumice.testing import node, priority_class, queue
 NODE = node("n1", cpu=4)
 
 
-def names(lines):
+def names(lines: Any) -> Any:
     return [line.name for line in lines]
 
 
-def test_jobs_stand_in_the_order_of_the_plugins_with_the_deciding_one_named(world, job):
+def test_jobs_stand_in_the_order_of_the_plugins_with_the_deciding_one_named(
+    world: Any, job: Any
+) -> None:
     objects = [
         NODE,
         queue("default"),
@@ -28,7 +31,7 @@ def test_jobs_stand_in_the_order_of_the_plugins_with_the_deciding_one_named(worl
     assert lines[0].values == {"priority": [-10.0], "gang": [0.0]}
 
 
-def test_queues_stand_by_their_share(world, job):
+def test_queues_stand_by_their_share(world: Any, job: Any) -> None:
     objects = [
         NODE,
         queue("a"),
@@ -42,7 +45,7 @@ def test_queues_stand_by_their_share(world, job):
     assert found.queues[1].after == "proportion: 0 % of its share before 50 % of its share"
 
 
-def test_queues_that_are_compared_in_pairs_get_ranks(world, job):
+def test_queues_that_are_compared_in_pairs_get_ranks(world: Any, job: Any) -> None:
     objects = [
         NODE,
         queue("root"),
@@ -59,7 +62,7 @@ def test_queues_that_are_compared_in_pairs_get_ranks(world, job):
     assert found.queues[1].after == "capacity: rank 1 before rank 2"
 
 
-def test_the_outcome_and_the_turn_come_from_the_cycle_itself(world, job):
+def test_the_outcome_and_the_turn_come_from_the_cycle_itself(world: Any, job: Any) -> None:
     objects = [
         NODE,
         queue("default"),
@@ -72,13 +75,13 @@ def test_the_outcome_and_the_turn_come_from_the_cycle_itself(world, job):
     assert lines[1].outcome.startswith("no node fits default/waits-0")
 
 
-def test_rules_are_told_in_the_words_of_the_plugins(world, job):
+def test_rules_are_told_in_the_words_of_the_plugins(world: Any, job: Any) -> None:
     found = queue_order(world([NODE, queue("default"), *job("j", cpu=1)], "priority gang"))
     assert ("jobs", "priority", "Put jobs of high priority first") in found.rules
     assert found.rules[-1] == ("jobs", "", "The older one first, then by name")
 
 
-def test_nobody_waits_in_an_empty_cluster(world):
+def test_nobody_waits_in_an_empty_cluster(world: Any) -> None:
     found = queue_order(world([NODE, queue("default")]))
     assert (found.queues, found.jobs) == ([], {})
     assert json.dumps(found.to_dict())

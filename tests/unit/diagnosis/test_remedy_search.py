@@ -1,6 +1,7 @@
 """The search for ways out: what it finds really works, and it knows when to stop."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "first-cluster.yaml"
 
 
 @pytest.mark.parametrize("job", ["ai/sweep", "data/render"])
-def test_every_way_out_works_on_a_fresh_copy(job):
+def test_every_way_out_works_on_a_fresh_copy(job: str) -> None:
     world = load_world([EXAMPLE])
     ways = Search(world, job, Replay(world)).ways(look(world, job))
     assert ways
@@ -23,7 +24,7 @@ def test_every_way_out_works_on_a_fresh_copy(job):
         assert found.started or found.makes_room, way.text
 
 
-def test_the_budget_bounds_the_trials(world, job):
+def test_the_budget_bounds_the_trials(world: Any, job: Any) -> None:
     there = world([queue("default"), node("n1", cpu=4), *job("j", cpu=3, pods=40)])
     search = Search(there, "default/j", Replay(there))
     search.left = 3
@@ -31,12 +32,12 @@ def test_the_budget_bounds_the_trials(world, job):
     assert len(search.tried) == 3
 
 
-def test_a_large_world_gets_fewer_trials(world):
+def test_a_large_world_gets_fewer_trials(world: Any) -> None:
     small, large = (world([node(f"n{i}") for i in range(n)]) for n in (1, 10_000))
     assert Search(small, "x", None).left > Search(large, "x", None).left > 0
 
 
-def test_the_same_change_is_tried_once(world, job):
+def test_the_same_change_is_tried_once(world: Any, job: Any) -> None:
     there = world([queue("default"), node("n1", cpu=4), *job("j", cpu=3, pods=2)])
     search, finding = Search(there, "default/j", Replay(there)), look(there, "default/j")
     first = search.ways(finding)

@@ -1,5 +1,7 @@
 """A lab: cycles on a copy, and turning from one world into another."""
 
+from typing import Any
+
 import pytest
 
 from pumice.diagnosis.changes import add_nodes, remove_node
@@ -9,11 +11,11 @@ from pumice.testing import node, priority_class, queue
 WORLD = [queue("default"), node("n1", cpu=4)]
 
 
-def phase(lab, pod):
+def phase(lab: Any, pod: Any) -> Any:
     return lab.objects["Pod", pod]["status"]["phase"]
 
 
-def test_bound_pods_run_and_know_when_they_started(world, job):
+def test_bound_pods_run_and_know_when_they_started(world: Any, job: Any) -> None:
     lab = Replay(world([*WORLD, *job("j", cpu=2)]))
     lab.apply(lab.decide())
     bound = lab.objects["Pod", "default/j-0"]
@@ -21,7 +23,7 @@ def test_bound_pods_run_and_know_when_they_started(world, job):
     assert bound["status"]["startTime"] == "2026-01-15T10:00:01Z"
 
 
-def test_evicted_pods_come_back_as_pending_ones(world, job):
+def test_evicted_pods_come_back_as_pending_ones(world: Any, job: Any) -> None:
     objects = [
         *WORLD,
         priority_class("high", value=10),
@@ -36,19 +38,19 @@ def test_evicted_pods_come_back_as_pending_ones(world, job):
     assert "nodeName" not in lab.objects["Pod", "default/low-0"]["spec"]
 
 
-def test_deciding_changes_nothing(world, job):
+def test_deciding_changes_nothing(world: Any, job: Any) -> None:
     lab = Replay(world([*WORLD, *job("j", cpu=2)]))
     before = dict(lab.objects)
     assert lab.decide() == lab.decide()
     assert lab.objects == before
 
 
-def test_a_number_of_cycles_is_played(world, job):
+def test_a_number_of_cycles_is_played(world: Any, job: Any) -> None:
     lab = Replay(world([*WORLD, *job("j", cpu=2)]))
     assert [len(each.binds) for each in lab.run(2)] == [1, 0]
 
 
-def test_a_settled_lab_moves_no_more(world, job):
+def test_a_settled_lab_moves_no_more(world: Any, job: Any) -> None:
     lab = Replay(world([*WORLD, *job("a", cpu=2), *job("b", cpu=3)]))
     lab.settle()
     decisions = lab.decide()
@@ -56,7 +58,7 @@ def test_a_settled_lab_moves_no_more(world, job):
     assert not decisions.evictions
 
 
-def test_ended_pods_leave_their_room(world, job):
+def test_ended_pods_leave_their_room(world: Any, job: Any) -> None:
     lab = Replay(world([*WORLD, *job("a", cpu=4, nodes=["n1"]), *job("b", cpu=4)]))
     assert not lab.settle()[-1].binds
     lab.finish(["default/a-0"])
@@ -66,7 +68,9 @@ def test_ended_pods_leave_their_room(world, job):
 @pytest.mark.parametrize(
     "change", [add_nodes(2, node("n1", cpu=4)), remove_node("n2")], ids=lambda each: each.text
 )
-def test_a_lab_that_turned_into_a_world_decides_as_one_made_for_it(world, job, change):
+def test_a_lab_that_turned_into_a_world_decides_as_one_made_for_it(
+    world: Any, job: Any, change: Any
+) -> None:
     objects = [*WORLD, node("n2", cpu=8), *job("a", cpu=3, pods=3), *job("b", cpu=2, pods=2)]
     first = world([*objects, *job("old", cpu=1, nodes=["n2"])])
     second = change(first)

@@ -1,5 +1,8 @@
 """A running cluster as the source of a world."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from pumice.api.conf import DEFAULT_CONF
@@ -11,7 +14,7 @@ from pumice.testing import node, pod, pod_group, queue
 
 NOW = 1_768_471_200.0
 CONF = 'actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n'
-JOB = {
+JOB: Any = {
     "apiVersion": "batch.volcano.sh/v1alpha1",
     "kind": "Job",
     "metadata": {"name": "train", "namespace": "default", "uid": "u"},
@@ -29,7 +32,7 @@ JOB = {
 }
 
 
-def config_map(name, text, namespace="volcano-system"):
+def config_map(name: Any, text: Any, namespace: str = "volcano-system") -> Any:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -39,7 +42,7 @@ def config_map(name, text, namespace="volcano-system"):
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     made = EmbeddedCluster(VirtualClock(NOW))
     for manifest in (node("n1"), queue("default"), pod_group("j"), pod("j-0", group="j", cpu=1)):
         made.create(manifest)
@@ -48,7 +51,7 @@ def cluster():
     return made
 
 
-def test_objects_and_time_are_the_clusters(cluster):
+def test_objects_and_time_are_the_clusters(cluster: Any) -> None:
     world = load_world([cluster])
     assert {"n1"} == set(world.of_kind("Node"))
     assert list(world.groups) == ["default/j"]
@@ -56,26 +59,26 @@ def test_objects_and_time_are_the_clusters(cluster):
     assert (world.conf, world.conf_source) == (DEFAULT_CONF, "the built-in configuration")
 
 
-def test_a_cluster_whose_time_runs_fast_is_ahead_of_the_machine(cluster):
+def test_a_cluster_whose_time_runs_fast_is_ahead_of_the_machine(cluster: Any) -> None:
     cluster.clock.advance_to(NOW + 60)
     cluster.create(pod_group("late", created="2026-01-15T10:01:00Z"))
     cluster.now = lambda: NOW
     assert load_world([cluster]).now == NOW + 60
 
 
-def test_the_configuration_is_that_of_the_config_map(cluster):
+def test_the_configuration_is_that_of_the_config_map(cluster: Any) -> None:
     cluster.create(config_map("volcano-scheduler-configmap", CONF))
     world = load_world([cluster])
     assert world.scheduler_conf.actions == ("allocate",)
     assert world.conf_source == "ConfigMap volcano-system/volcano-scheduler-configmap"
 
 
-def test_a_config_map_of_another_release_is_found_by_its_key(cluster):
+def test_a_config_map_of_another_release_is_found_by_its_key(cluster: Any) -> None:
     cluster.create(config_map("prod-scheduler-configmap", CONF, "batch"))
     assert load_world([cluster]).conf_source == "ConfigMap batch/prod-scheduler-configmap"
 
 
-def test_a_named_configuration_wins(cluster, tmp_path):
+def test_a_named_configuration_wins(cluster: Any, tmp_path: Path) -> None:
     cluster.create(config_map("volcano-scheduler-configmap", CONF))
     other = tmp_path / "x.conf"
     other.write_text(CONF.replace("allocate", "backfill"))
@@ -86,56 +89,63 @@ def test_a_named_configuration_wins(cluster, tmp_path):
 class Hiding:
     """A cluster that does not serve or show some kinds."""
 
-    def __init__(self, cluster, errors):
+    def __init__(self, cluster: Any, errors: Any) -> None:
         self._cluster = cluster
         self._errors = errors
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: Any) -> Any:
         return getattr(self._cluster, name)
 
-    def list(self, kind, namespace="", labels=None):
+    def list(self, kind: Any, namespace: str = "", labels: Any = None) -> Any:
         if kind in self._errors:
             raise self._errors[kind]
         return self._cluster.list(kind, namespace, labels)
 
 
-def test_a_kind_that_is_not_served_has_no_objects(cluster):
+def test_a_kind_that_is_not_served_has_no_objects(cluster: Any) -> None:
     hiding = Hiding(cluster, {"HyperNode.topology.volcano.sh": NotFoundError()})
     assert load_world([hiding]).notes == ()
 
 
-def test_a_kind_that_is_hidden_is_noted(cluster):
+def test_a_kind_that_is_hidden_is_noted(cluster: Any) -> None:
     refused = RejectedError(problem="forbidden")
     world = load_world([Hiding(cluster, {"ResourceQuota": refused})])
     assert world.notes == ("ResourceQuota left out: forbidden",)
 
 
-def test_without_pods_nothing_can_be_said(cluster):
+def test_without_pods_nothing_can_be_said(cluster: Any) -> None:
     with pytest.raises(RejectedError):
         load_world([Hiding(cluster, {"Pod": RejectedError(problem="forbidden")})])
 
 
-def test_an_odd_object_does_not_hide_the_others(cluster):
+def test_an_odd_object_does_not_hide_the_others(cluster: Any) -> None:
     cluster.create(pod("odd", cpu="1x"))
     world = load_world([cluster])
     assert "default/j-0" in world.of_kind("Pod")
     assert "Pod default/odd" in world.notes[0]
 
 
-def test_unusable_measurements_are_noted(cluster):
+def test_an_odd_job_does_not_hide_the_others(cluster: Any) -> None:
+    cluster.create({**JOB, "spec": {**JOB["spec"], "plugins": {"nope": []}}})
+    world = load_world([cluster])
+    assert "default/j-0" in world.of_kind("Pod")
+    assert world.notes[0].startswith("left out: cluster: Job default/train: spec.plugins: wanted")
+
+
+def test_unusable_measurements_are_noted(cluster: Any) -> None:
     conf = CONF + '  - name: usage\nmetrics:\n  type: prometheus\n  address: "x"\n'
     cluster.create(config_map("volcano-scheduler-configmap", conf))
     assert load_world([cluster]).notes[0].startswith("node usage left out: ")
 
 
-def group_of_job(phase="Pending"):
+def group_of_job(phase: str = "Pending") -> Any:
     group = pod_group("train-u", min_member=2, phase=phase)
     owner = {"apiVersion": JOB["apiVersion"], "kind": "Job", "name": "train", "uid": "u"}
     group["metadata"]["ownerReferences"] = [owner]
     return group
 
 
-def test_pods_that_the_controller_has_still_to_make_are_expected(cluster):
+def test_pods_that_the_controller_has_still_to_make_are_expected(cluster: Any) -> None:
     cluster.create(group_of_job())
     cluster.create(JOB)
     world = load_world([cluster])
@@ -144,7 +154,7 @@ def test_pods_that_the_controller_has_still_to_make_are_expected(cluster):
     assert world.plain("default/train-u waits") == "default/train waits"
 
 
-def test_pods_of_a_job_that_ended_are_not_expected(cluster):
+def test_pods_of_a_job_that_ended_are_not_expected(cluster: Any) -> None:
     made = cluster.create(JOB)
     cluster.update_status({**made, "status": {"state": {"phase": "Completed"}}})
     assert "default/train" not in load_world([cluster]).groups

@@ -1,6 +1,8 @@
 """Snapshots: saved without secrets, read back the same, summed up and compared."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,14 +17,16 @@ OBJECTS = [
 ]
 
 
-def written(tmp_path, world, name="s.yaml"):
+def written(tmp_path: Path, world: Any, name: str = "s.yaml") -> Any:
     path = tmp_path / name
     path.write_text(save_world(world, name="s", as_json=name.endswith(".json")))
     return load_world([path])
 
 
 @pytest.mark.parametrize("name", ["s.yaml", "s.json"])
-def test_a_saved_world_is_read_back_the_same(world, job, tmp_path, name):
+def test_a_saved_world_is_read_back_the_same(
+    world: Any, job: Any, tmp_path: Path, name: str
+) -> None:
     first = world([*OBJECTS, *job("j", cpu=1)])
     usage = {"n1": {"cpu": 30.0, "metricsTime": first.now}}
     first = ClusterState(
@@ -35,7 +39,7 @@ def test_a_saved_world_is_read_back_the_same(world, job, tmp_path, name):
     assert diff_worlds(first, again).is_empty
 
 
-def test_nothing_that_may_be_a_secret_is_saved(world):
+def test_nothing_that_may_be_a_secret_is_saved(world: Any) -> None:
     member = pod("p", group="g", cpu=1, annotations={"keep": "me"})
     container = member["spec"]["containers"][0]
     container |= {"env": [{"name": "TOKEN", "value": "hush"}], "args": ["hush"]}
@@ -48,7 +52,7 @@ def test_nothing_that_may_be_a_secret_is_saved(world):
     assert "image: busybox:1" in text
 
 
-def test_a_summary_counts_nodes_queues_jobs_and_pods(world, job):
+def test_a_summary_counts_nodes_queues_jobs_and_pods(world: Any, job: Any) -> None:
     objects = [*OBJECTS, *job("runs", cpu=1, nodes=["n1"]), *job("j", cpu=2, pods=2)]
     found = summarise(world(objects))
     assert (found.nodes, found.closed_nodes) == (2, ["n2"])
@@ -64,7 +68,7 @@ def test_a_summary_counts_nodes_queues_jobs_and_pods(world, job):
     assert json.dumps(found.to_dict())
 
 
-def test_a_difference_names_objects_fields_and_decisions(world, job):
+def test_a_difference_names_objects_fields_and_decisions(world: Any, job: Any) -> None:
     old = world([*OBJECTS, *job("a", cpu=4), *job("gone", cpu=1, nodes=["n1"])])
     new = world([*OBJECTS, *job("a", cpu=3), pod_group("new")])
     found = diff_worlds(old, new)
@@ -78,11 +82,11 @@ def test_a_difference_names_objects_fields_and_decisions(world, job):
     assert json.dumps(found.to_dict())
 
 
-def test_another_configuration_is_a_difference(world):
+def test_another_configuration_is_a_difference(world: Any) -> None:
     old, new = world(OBJECTS), world(OBJECTS, actions="allocate")
     assert diff_worlds(old, new).conf
 
 
-def test_the_same_world_does_not_differ_from_itself(world, job):
+def test_the_same_world_does_not_differ_from_itself(world: Any, job: Any) -> None:
     there = world([*OBJECTS, *job("j", cpu=1)])
     assert diff_worlds(there, there).is_empty

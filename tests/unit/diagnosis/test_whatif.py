@@ -1,6 +1,7 @@
 """What if: a job, a change, who pays, and when."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -18,14 +19,14 @@ from pumice.testing import node, priority_class, queue
 WORLD = [queue("default"), node("n1", cpu=4)]
 
 
-def test_a_job_that_fits_starts_now(world, job):
+def test_a_job_that_fits_starts_now(world: Any, job: Any) -> None:
     there = world([*WORLD, *job("j", cpu=2, pods=2)])
     found = what_if(there, Question(job="j")).job
     assert (found.state, found.in_s) == ("now", 0.0)
     assert found.sentence == "default/j starts now: 2 pods on 1 node"
 
 
-def test_a_new_job_is_tried_beside_what_is_there(world, job):
+def test_a_new_job_is_tried_beside_what_is_there(world: Any, job: Any) -> None:
     there = world([*WORLD, *job("old", cpu=3, nodes=["n1"])])
     found = what_if(there, Question(new_job=job("new", cpu=1)))
     assert found.changes == ["submit default/new"]
@@ -33,7 +34,7 @@ def test_a_new_job_is_tried_beside_what_is_there(world, job):
     assert [(each.job, each.before) for each in found.jobs] == [("default/new", "not there")]
 
 
-def test_a_job_waits_for_the_end_of_others(world, job):
+def test_a_job_waits_for_the_end_of_others(world: Any, job: Any) -> None:
     old = job("old", cpu=3, nodes=["n1"], seconds=7200, created="2026-01-15T09:00:00Z")
     there = world([*WORLD, *old, *job("j", cpu=2)])
     found = what_if(there, Question(job="j")).job
@@ -42,14 +43,14 @@ def test_a_job_waits_for_the_end_of_others(world, job):
     assert found.places == {"default/j-0": "n1"}
 
 
-def test_a_default_says_how_long_pods_run_that_do_not(world, job):
+def test_a_default_says_how_long_pods_run_that_do_not(world: Any, job: Any) -> None:
     old = job("old", cpu=3, nodes=["n1"], created="2026-01-15T09:00:00Z")
     there = world([*WORLD, *old, *job("j", cpu=2)])
     found = what_if(there, Question(job="j", default_runtime_s=5400.0)).job
     assert found.in_s == 1800.0
 
 
-def test_those_who_start_before_are_waited_for_too(world, job):
+def test_those_who_start_before_are_waited_for_too(world: Any, job: Any) -> None:
     objects = [
         *WORLD,
         *job("old", cpu=4, nodes=["n1"], seconds=60, created="2026-01-15T10:00:00Z"),
@@ -61,26 +62,26 @@ def test_those_who_start_before_are_waited_for_too(world, job):
     assert 660 <= found.in_s <= 670
 
 
-def test_without_known_ends_a_job_does_not_start(world, job):
+def test_without_known_ends_a_job_does_not_start(world: Any, job: Any) -> None:
     there = world([*WORLD, *job("old", cpu=3, nodes=["n1"]), *job("j", cpu=2)])
     found = what_if(there, Question(job="j")).job
     assert found.state == "never"
     assert "1 running pod with no known end (annotation pumice.dev/run-seconds" in found.sentence
 
 
-def test_no_forecast_looks_beyond_its_horizon(world, job):
+def test_no_forecast_looks_beyond_its_horizon(world: Any, job: Any) -> None:
     old = job("old", cpu=3, nodes=["n1"], seconds=7200, created="2026-01-15T10:00:00Z")
     there = world([*WORLD, *old, *job("j", cpu=2)])
     assert what_if(there, Question(job="j", horizon_s=3600.0)).job.state == "never"
 
 
-def test_a_run_time_that_is_none_is_refused(world, job):
+def test_a_run_time_that_is_none_is_refused(world: Any, job: Any) -> None:
     old = job("old", cpu=3, nodes=["n1"], seconds="soon")
     with pytest.raises(InputError, match=r"default/old-0: annotation pumice\.dev/run-seconds"):
         what_if(world([*WORLD, *old, *job("j", cpu=2)]), Question(job="j"))
 
 
-def test_those_who_are_evicted_are_named(world, job):
+def test_those_who_are_evicted_are_named(world: Any, job: Any) -> None:
     objects = [
         *WORLD,
         priority_class("high", value=10),
@@ -94,12 +95,12 @@ def test_those_who_are_evicted_are_named(world, job):
     assert found.evictions == {"default/low-0": (False, True)}
 
 
-def test_a_running_job_has_nothing_to_start(world, job):
+def test_a_running_job_has_nothing_to_start(world: Any, job: Any) -> None:
     there = world([*WORLD, *job("j", cpu=2, nodes=["n1"])])
     assert what_if(there, Question(job="j")).job.state == "running"
 
 
-def test_more_nodes_change_who_runs(world, job):
+def test_more_nodes_change_who_runs(world: Any, job: Any) -> None:
     there = world([*WORLD, *job("a", cpu=4), *job("b", cpu=4)])
     found = what_if(there, Question(changes=[nodes_from_text(there, "1")]))
     assert found.changes == ["add a node like n1"]
@@ -110,13 +111,13 @@ def test_more_nodes_change_who_runs(world, job):
     assert found.job is None
 
 
-def test_a_node_that_goes_takes_its_pods_with_it(world, job):
+def test_a_node_that_goes_takes_its_pods_with_it(world: Any, job: Any) -> None:
     there = world([*WORLD, node("n2", cpu=4), *job("a", cpu=2, nodes=["n2"])])
     found = what_if(there, Question(changes=[remove_node("n2")]))
     assert found.binds == {"default/a-0": ("n2", "n1")}
 
 
-def test_a_setting_changes_one_field(world, job):
+def test_a_setting_changes_one_field(world: Any, job: Any) -> None:
     there = world(
         [
             queue("default", capability={"cpu": 2}),
@@ -131,7 +132,7 @@ def test_a_setting_changes_one_field(world, job):
     assert what_if(there, Question(job="j", changes=[change])).job.state == "now"
 
 
-def test_another_configuration_is_a_change(world, job):
+def test_another_configuration_is_a_change(world: Any, job: Any) -> None:
     there = world([*WORLD, *job("j", cpu=2)], actions="enqueue")
     change = use_conf(there.conf.replace('"enqueue"', '"enqueue, allocate"'), "new.conf")
     assert what_if(there, Question(job="j")).job.state == "never"
@@ -151,7 +152,9 @@ def test_another_configuration_is_a_change(world, job):
         ("podgroup/default/j.minMember=2", ("spec", "minMember"), 2),
     ],
 )
-def test_settings_reach_every_field(world, job, text, field, value):
+def test_settings_reach_every_field(
+    world: Any, job: Any, text: str, field: Any, value: Any
+) -> None:
     there = world([queue("q"), node("n.1"), *job("j", cpu=1)])
     changed = setting_from_text(there, text)(there)
     kind = {"queue": "Queue", "node": "Node", "podgroup": "PodGroup"}[text.partition("/")[0]]
@@ -172,13 +175,15 @@ def test_settings_reach_every_field(world, job, text, field, value):
         ("batch", InputError, "a setting such as"),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_refused(world, text, error, hint):
+def test_a_setting_that_makes_no_sense_is_refused(
+    world: Any, text: str, error: Any, hint: str
+) -> None:
     with pytest.raises(error, match=hint):
         setting_from_text(world([queue("batch")]), text)
 
 
 @pytest.mark.parametrize("text", ["2", "2=n1", "2=like n1"])
-def test_nodes_are_named_by_number_and_example(world, text):
+def test_nodes_are_named_by_number_and_example(world: Any, text: str) -> None:
     there = world([node("n1", cpu=8, labels={"disk": "ssd"}), node("small", cpu=1)])
     changed = nodes_from_text(there, text)(there)
     added = [one for name, one in changed.of_kind("Node").items() if name.startswith("n1-new")]
@@ -188,17 +193,17 @@ def test_nodes_are_named_by_number_and_example(world, text):
 
 
 @pytest.mark.parametrize("text", ["0", "x", "2=nobody", "-1"])
-def test_a_number_of_nodes_that_makes_no_sense_is_refused(world, text):
+def test_a_number_of_nodes_that_makes_no_sense_is_refused(world: Any, text: str) -> None:
     with pytest.raises(InputError):
         nodes_from_text(world([node("n1")]), text)
 
 
-def test_an_unknown_node_cannot_go(world):
+def test_an_unknown_node_cannot_go(world: Any) -> None:
     with pytest.raises(InputError, match="did you mean 'n1'"):
         remove_node("n11")(world([node("n1")]))
 
 
-def test_nothing_differs_without_a_change(world, job):
+def test_nothing_differs_without_a_change(world: Any, job: Any) -> None:
     found = what_if(world([*WORLD, *job("j", cpu=2)]), Question(job="j"))
     assert (found.jobs, found.binds, found.evictions, found.queues) == ([], {}, {}, {})
     assert json.loads(json.dumps(found.to_dict()))["job"]["state"] == "now"
@@ -208,5 +213,5 @@ def test_nothing_differs_without_a_change(world, job):
     ("seconds", "text"),
     [(0, "no time"), (59, "59 s"), (3660, "1 h 1 min"), (90061, "1 d 1 h"), (7200, "2 h")],
 )
-def test_spans_are_told_in_two_units(seconds, text):
+def test_spans_are_told_in_two_units(seconds: int, text: str) -> None:
     assert span(seconds) == text

@@ -1,5 +1,7 @@
 """What a session leaves: phases, conditions, numbers, and only what changed."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.conf import parse_conf
@@ -18,7 +20,7 @@ DELETED = "2026-01-15T09:00:00Z"
 READY = "tasks in gang are ready to be scheduled"
 
 
-def member(name, kind):
+def member(name: Any, kind: Any) -> Any:
     """A pod of the group in one of the states that phases depend on."""
     if kind == "pending":
         return pod(name, group="g", cpu=1)
@@ -30,7 +32,9 @@ def member(name, kind):
     return made
 
 
-def close(*kinds, min_member=2, phase="Inqueue", plugins=(Gang,), **options):
+def close(
+    *kinds: Any, min_member: Any = 2, phase: str = "Inqueue", plugins: Any = (Gang,), **options: Any
+) -> Any:
     group = pod_group("g", min_member=min_member, phase=phase)
     pods = [member(f"p{i}", kind) for i, kind in enumerate(kinds)]
     world = [node("n1"), queue("default"), group, *pods]
@@ -39,7 +43,7 @@ def close(*kinds, min_member=2, phase="Inqueue", plugins=(Gang,), **options):
     return close_session(ssn, **options)
 
 
-def state(*kinds, **options):
+def state(*kinds: Any, **options: Any) -> Any:
     return close(*kinds, **options).pod_groups["default/g"]
 
 
@@ -57,30 +61,30 @@ def state(*kinds, **options):
         ([], "Inqueue"),
     ],
 )
-def test_the_phase_follows_from_what_tasks_do(kinds, phase):
+def test_the_phase_follows_from_what_tasks_do(kinds: Any, phase: str) -> None:
     assert state(*kinds).phase == phase
 
 
-def test_a_group_that_was_not_admitted_goes_back_to_pending():
+def test_a_group_that_was_not_admitted_goes_back_to_pending() -> None:
     assert state("pending", "pending", phase="Running").phase == "Pending"
 
 
-def test_a_group_that_needs_nobody_is_complete_at_once():
+def test_a_group_that_needs_nobody_is_complete_at_once() -> None:
     assert state(min_member=0).phase == "Completed"
     assert state("running", min_member=0).phase == "Running"
 
 
-def test_numbers_of_tasks_are_told():
+def test_numbers_of_tasks_are_told() -> None:
     found = state("running", "Succeeded", "Failed", "Failed", "pending")
     assert (found.running, found.succeeded, found.failed) == (1, 1, 2)
 
 
-def test_a_gang_that_is_ready_is_told_so():
+def test_a_gang_that_is_ready_is_told_so() -> None:
     (condition,) = state("running", "bound").conditions
     assert (condition.type, condition.status, condition.reason) == ("Scheduled", "True", READY)
 
 
-def test_a_gang_that_is_not_ready_is_told_why():
+def test_a_gang_that_is_not_ready_is_told_why() -> None:
     (condition,) = state("running", "pending").conditions
     assert (condition.type, condition.reason) == ("Unschedulable", "NotEnoughResources")
     assert condition.message.startswith("1/2 tasks in gang unschedulable: pod group is not ready")
@@ -95,22 +99,22 @@ def test_a_gang_that_is_not_ready_is_told_why():
         (["leaving", "leaving", "pending"], True),
     ],
 )
-def test_a_gang_on_its_way_out_is_not_blamed(kinds, told):
+def test_a_gang_on_its_way_out_is_not_blamed(kinds: Any, told: bool) -> None:
     """Nothing is said while enough tasks are leaving or settled and none waits."""
     assert bool(state(*kinds).conditions) is told
 
 
-def test_a_group_without_pods_is_told_nothing():
+def test_a_group_without_pods_is_told_nothing() -> None:
     assert state().conditions == []
 
 
-def test_without_gang_there_is_no_condition_and_no_unknown_phase():
+def test_without_gang_there_is_no_condition_and_no_unknown_phase() -> None:
     found = state("running", "pending", plugins=())
     assert found.conditions == []
     assert found.phase == "Inqueue"
 
 
-def test_only_tasks_that_end_pipelined_for_an_eviction_are_nominated():
+def test_only_tasks_that_end_pipelined_for_an_eviction_are_nominated() -> None:
     conf = parse_conf('actions: "preempt, backfill"\ntiers:\n- plugins:\n  - name: priority\n')
     world = [node("n1", pods=1), queue("default"), pod_group("old", min_member=0, phase="Running")]
     world += [pod("old-0", group="old", cpu=1, node="n1", priority=1)]
@@ -123,7 +127,7 @@ def test_only_tasks_that_end_pipelined_for_an_eviction_are_nominated():
 CONF = parse_conf('actions: "backfill"\ntiers:\n- plugins:\n  - name: gang\n')
 
 
-def settled(*kinds):
+def settled(*kinds: Any) -> Any:
     """A world whose statuses are what the last cycle wrote."""
     group = pod_group("g", min_member=len(kinds), phase="Inqueue")
     pods = [member(f"p{i}", kind) for i, kind in enumerate(kinds)]
@@ -131,31 +135,31 @@ def settled(*kinds):
     return advance(world, Scheduler(CONF).cycle(world, 0.0))
 
 
-def changes(world):
+def changes(world: Any) -> Any:
     snapshot = Ingest(Snapshot()).load(map(from_manifest, world))
     ssn = Session(snapshot, [[Enabled(Gang(), {})]])
     return close_session(ssn, only_changes=True)
 
 
 @pytest.mark.parametrize("kinds", [["running", "bound"], ["running", "pending"], ["Succeeded"]])
-def test_a_group_whose_status_stays_is_left_out(kinds):
+def test_a_group_whose_status_stays_is_left_out(kinds: Any) -> None:
     world = settled(*kinds)
     assert changes(world).pod_groups == {}
 
 
-def test_a_group_whose_numbers_changed_is_reported():
+def test_a_group_whose_numbers_changed_is_reported() -> None:
     world = settled("running", "bound")
     world[-1] = member("p1", "running")
     assert changes(world).pod_groups["default/g"].running == 2
 
 
-def test_a_group_with_another_message_is_reported():
+def test_a_group_with_another_message_is_reported() -> None:
     world = [*settled("running", "pending"), member("p9", "pending")]
     (condition,) = changes(world).pod_groups["default/g"].conditions
     assert "2 Pending" in condition.message
 
 
-def test_a_group_that_lost_its_gang_is_reported():
+def test_a_group_that_lost_its_gang_is_reported() -> None:
     world = settled("running", "bound")
     del world[-1]
     found = changes(world).pod_groups["default/g"]
@@ -166,12 +170,12 @@ def test_a_group_that_lost_its_gang_is_reported():
 # Queues
 
 
-def test_a_queue_is_told_what_its_jobs_hold():
+def test_a_queue_is_told_what_its_jobs_hold() -> None:
     queues = close("running", "bound", "pending", "leaving").queues
     assert queues == {"default": {"cpu": "2", "pods": "2"}}
 
 
-def test_queues_above_are_told_too_if_there_is_a_root():
+def test_queues_above_are_told_too_if_there_is_a_root() -> None:
     world = [node("n1"), queue("root"), queue("dep"), queue("team", parent="dep")]
     world += [pod_group("g", queue="team", phase="Running"), member("p", "running")]
     snapshot = Ingest(Snapshot()).load(map(from_manifest, world))

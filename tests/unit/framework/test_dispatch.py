@@ -1,6 +1,7 @@
 """Tiers and switches become methods; a plugin that fails hurts only itself."""
 
 import logging
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,16 +20,16 @@ class Both(Plugin, name="both"):
 
     hierarchy_hooks = {"overused": True, "allocatable": False}  # noqa: RUF012
 
-    def job_ready(self, job):
+    def job_ready(self, job: Any) -> bool:
         return True
 
-    def job_valid(self, job):
+    def job_valid(self, job: Any) -> str:
         return ""
 
-    def overused(self, queue):
+    def overused(self, queue: Any) -> bool:
         return False
 
-    def allocatable(self, queue, task):
+    def allocatable(self, queue: Any, task: Any) -> bool:
         return True
 
 
@@ -36,8 +37,8 @@ class Bad(Plugin, name="bad"):
     """Raises wherever it is asked."""
 
 
-def raising(name):
-    def hook(self, *args):
+def raising(name: Any) -> Any:
+    def hook(self: Any, *args: Any) -> None:
         raise RuntimeError(name)
 
     return hook
@@ -53,7 +54,7 @@ CLUSTER = [
 ]
 
 
-def bad_session(hook, method=None, *others):
+def bad_session(hook: Any, method: Any = None, *others: Any) -> Any:
     cls = type(Plugin)("Bad", (Plugin,), {hook: method or raising(hook)}, name="bad")
     logging.disable(logging.CRITICAL)
     try:
@@ -62,19 +63,19 @@ def bad_session(hook, method=None, *others):
         logging.disable(logging.NOTSET)
 
 
-def test_a_tier_without_the_hook_is_left_out():
+def test_a_tier_without_the_hook_is_left_out() -> None:
     hooks = Hooks([[Enabled(Plugin(), {})], [Enabled(Both(), {})]])
     assert [len(tier) for tier in hooks.tiers(Plugin.job_ready)] == [1]
     assert hooks.tiers(Plugin.preemptable) == ()
 
 
-def test_a_switch_turns_its_hook_off_and_no_other():
+def test_a_switch_turns_its_hook_off_and_no_other() -> None:
     hooks = Hooks([[Enabled(Both(), {"enableJobReady": False})]])
     assert hooks.tiers(Plugin.job_ready) == ()
     assert len(hooks.tiers(Plugin.job_valid)) == 1
 
 
-def test_some_hooks_are_asked_only_with_or_only_without_a_tree_of_queues():
+def test_some_hooks_are_asked_only_with_or_only_without_a_tree_of_queues() -> None:
     flat, tree = Both(), Both()
     tree.hierarchy = True
     assert not Enabled(flat, {}).offers("overused")
@@ -104,7 +105,9 @@ SAFE = {
 
 
 @pytest.mark.parametrize(("hook", "case"), SAFE.items(), ids=SAFE)
-def test_a_hook_that_raises_is_taken_to_change_least(hook, case, caplog):
+def test_a_hook_that_raises_is_taken_to_change_least(
+    hook: Any, case: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     ask, wanted = case
     ssn = bad_session(hook)
     caplog.set_level(logging.CRITICAL, logger="pumice.framework.dispatch")
@@ -114,7 +117,9 @@ def test_a_hook_that_raises_is_taken_to_change_least(hook, case, caplog):
 
 
 @pytest.mark.filterwarnings("default")
-def test_the_first_error_of_a_hook_is_kept_and_logged_once(caplog):
+def test_the_first_error_of_a_hook_is_kept_and_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     ssn = bad_session("job_ready")
     with caplog.at_level(logging.ERROR):
         ssn.policy.job_ready(0)
@@ -125,9 +130,9 @@ def test_the_first_error_of_a_hook_is_kept_and_logged_once(caplog):
     ]
 
 
-def test_other_plugins_are_asked_all_the_same():
+def test_other_plugins_are_asked_all_the_same() -> None:
     class Score(Plugin, name="score"):
-        def score_nodes(self, task, nodes):
+        def score_nodes(self, task: Any, nodes: Any) -> Any:
             return nodes.index.astype(float)
 
     ssn = bad_session("score_nodes", None, Score())
@@ -135,7 +140,7 @@ def test_other_plugins_are_asked_all_the_same():
     assert fit.score.tolist() == [0.0, 1.0]
 
 
-def test_a_filter_that_raises_lets_nothing_through():
+def test_a_filter_that_raises_lets_nothing_through() -> None:
     ssn = bad_session("filter_nodes")
     task = ssn.task(0)
     fit = ssn.placing.fit(task)
@@ -144,7 +149,7 @@ def test_a_filter_that_raises_lets_nothing_through():
     assert ssn.placing.incurable(fit).all()
 
 
-def test_opening_that_raises_is_reported():
+def test_opening_that_raises_is_reported() -> None:
     ssn = bad_session("on_open")
     assert list(ssn.failures.errors) == [("bad", "on_open")]
 
@@ -159,7 +164,7 @@ BAD_RESULTS = {
 
 
 @pytest.mark.parametrize(("hook", "method"), BAD_RESULTS.items(), ids=BAD_RESULTS)
-def test_an_answer_of_the_wrong_size_counts_as_raised(hook, method):
+def test_an_answer_of_the_wrong_size_counts_as_raised(hook: Any, method: Any) -> None:
     ssn = bad_session(hook, method)
     task = Task(ssn.snapshot, 0)
     ssn.placing.choose(task, ssn.placing.fit(task))
@@ -168,7 +173,7 @@ def test_an_answer_of_the_wrong_size_counts_as_raised(hook, method):
     assert error.hook == hook
 
 
-def test_keys_and_masks_of_the_wrong_size_count_as_raised():
+def test_keys_and_masks_of_the_wrong_size_count_as_raised() -> None:
     ssn = bad_session("order_jobs", lambda self, jobs: [])
     (bound,) = ssn.hooks.bound(Plugin.order_jobs)
     assert bound.ask(Jobs(ssn.snapshot, np.array([0]))) == [0.0]
@@ -177,14 +182,14 @@ def test_keys_and_masks_of_the_wrong_size_count_as_raised():
     assert list(ssn.failures.errors) == [("bad", "preemptable")]
 
 
-def test_a_bad_vary_by_hurts_nobody():
+def test_a_bad_vary_by_hurts_nobody() -> None:
     ssn = bad_session("vary_by")
     assert ssn.placing.fit(ssn.task(0)).verdict.tolist() == [0, 0]
     assert list(ssn.failures.errors) == [("bad", "vary_by")]
 
 
 @pytest.mark.parametrize("rows", [ALL, slice(0, 1)])
-def test_odd_numbers_of_a_foreign_plugin_are_always_looked_at(rows):
+def test_odd_numbers_of_a_foreign_plugin_are_always_looked_at(rows: Any) -> None:
     ssn = bad_session("score_nodes", lambda self, task, nodes: np.full(len(nodes), np.inf))
     (bound,) = ssn.hooks.bound(Plugin.score_nodes)
     assert bound.ask(ssn.task(0), Nodes(ssn.snapshot, rows)) is None

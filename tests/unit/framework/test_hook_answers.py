@@ -1,11 +1,13 @@
 """Wrong answers of a plugin are told and never stop a cycle."""
 
 import logging
+from typing import Any
 
 import numpy as np
 import pytest
 
 from pumice.api.conf import parse_conf
+from pumice.core.views import Job
 from pumice.framework.combining import EACH
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import HOOKS, Plugin
@@ -31,7 +33,7 @@ NOW = 1_767_229_200.0
 ANSWERING = [hook.name for hook in HOOKS.values() if hook.rule is not EACH]
 
 
-def asked_about(hook, args):
+def asked_about(hook: Any, args: Any) -> Any:
     """Count the rows a hook is asked about, where it is asked about several."""
     if hook.startswith("order_") and hook != "order_subgroups":
         return len(args[0])
@@ -53,15 +55,15 @@ WRONG = {
 
 
 @pytest.fixture
-def quiet(monkeypatch):
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging.getLogger("pumice"), "disabled", True)
     monkeypatch.setattr(logging.getLogger("pumice.framework.dispatch"), "disabled", True)
 
 
 @pytest.mark.parametrize("hook", ANSWERING)
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_answer_stops_nothing(hook, wrong, quiet):
-    def answer(_, *args):
+def test_a_wrong_answer_stops_nothing(hook: Any, wrong: Any, quiet: Any) -> None:
+    def answer(_: Any, *args: Any) -> Any:
         return WRONG[wrong](asked_about(hook, args))
 
     cls = type(Plugin)("Odd", (Plugin,), {"__doc__": "Odd.", hook: answer}, name="odd")
@@ -83,8 +85,10 @@ def test_a_wrong_answer_stops_nothing(hook, wrong, quiet):
         ("compare_queues", "left", "a number"),
     ],
 )
-def test_what_was_wanted_is_told(hook, answer, wanted):
-    assert HOOKS[hook].answer.check(answer, ([1, 2], [1, 2]), ()) == wanted
+def test_what_was_wanted_is_told(hook: str, answer: Any, wanted: str) -> None:
+    check = HOOKS[hook].answer.check
+    assert check is not None
+    assert check(answer, ([1, 2], [1, 2]), ()) == wanted
 
 
 @pytest.mark.parametrize(
@@ -103,17 +107,19 @@ def test_what_was_wanted_is_told(hook, answer, wanted):
         ("order_jobs", [0.0, 1.0]),
     ],
 )
-def test_right_answers_pass(hook, answer):
-    assert HOOKS[hook].answer.check(answer, ([1, 2], [1, 2]), ()) == ""
+def test_right_answers_pass(hook: str, answer: Any) -> None:
+    check = HOOKS[hook].answer.check
+    assert check is not None
+    assert check(answer, ([1, 2], [1, 2]), ()) == ""
 
 
-def test_plugins_of_pumice_are_held_to_what_is_cheap():
+def test_plugins_of_pumice_are_held_to_what_is_cheap() -> None:
     class Ours(Binpack):
         """A plugin of Pumice that also says when a job is ready."""
 
         __module__ = "pumice.plugins.ours"
 
-        def job_ready(self, job):
+        def job_ready(self, job: Job) -> bool:
             return True
 
     class Theirs(Ours):

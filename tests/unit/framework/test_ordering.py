@@ -1,5 +1,7 @@
 """Who goes first: keys of plugins tier by tier, the fixed tie-breaks, heaps, victims."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,45 +14,45 @@ from pumice.testing.samples import open_session
 class Priority(Plugin, name="priority"):
     """Orders by priority."""
 
-    def order_jobs(self, jobs):
+    def order_jobs(self, jobs: Any) -> Any:
         return -jobs.priority.astype(float)
 
-    def order_tasks(self, tasks):
+    def order_tasks(self, tasks: Any) -> Any:
         return -tasks.priority.astype(float)
 
 
 class Pairs(Plugin, name="pairs"):
     """Compares queues by the last letter of their names, largest first."""
 
-    def compare_queues(self, left, right):
+    def compare_queues(self, left: Any, right: Any) -> Any:
         return ord(right.name[-1]) - ord(left.name[-1])
 
 
 class Weight(Plugin, name="weight"):
     """Orders queues by weight; two keys at once."""
 
-    def order_queues(self, queues):
+    def order_queues(self, queues: Any) -> Any:
         weight = queues.snapshot.queues.weight[queues.rows].astype(float)
         return np.array([np.zeros(len(queues)), weight])
 
 
-def at(second):
+def at(second: Any) -> str:
     return f"2026-01-01T00:00:{second:02d}Z"
 
 
-def names(ssn, rows):
+def names(ssn: Any, rows: Any) -> Any:
     return [ssn.snapshot.tasks.keys[row].partition("/")[2] for row in rows]
 
 
-def jobs_of(ssn, rows):
+def jobs_of(ssn: Any, rows: Any) -> Any:
     return [ssn.snapshot.jobs.keys[row].partition("/")[2] for row in rows]
 
 
-def all_tasks(ssn):
+def all_tasks(ssn: Any) -> Any:
     return list(ssn.snapshot.tasks.row_of.values())
 
 
-def test_jobs_go_by_plugins_then_age_then_name():
+def test_jobs_go_by_plugins_then_age_then_name() -> None:
     ssn = open_session(
         [
             priority_class("high", value=9),
@@ -65,7 +67,7 @@ def test_jobs_go_by_plugins_then_age_then_name():
     assert jobs_of(ssn, ssn.ordering.sort_jobs(ssn.jobs())) == ["first", "a", "b", "young"]
 
 
-def test_numbers_in_pod_names_decide_if_both_have_one():
+def test_numbers_in_pod_names_decide_if_both_have_one() -> None:
     """The index counts only in names of at least three parts."""
     ssn = open_session(
         [
@@ -78,19 +80,19 @@ def test_numbers_in_pod_names_decide_if_both_have_one():
     assert names(ssn, ordered) == ["job-task-0", "job-task-9", "job-task-10"]
 
 
-def test_without_numbers_age_decides_then_uid():
+def test_without_numbers_age_decides_then_uid() -> None:
     ssn = open_session(
         [pod("zeta", created=at(1)), pod("beta", created=at(2)), pod("alpha-7", created=at(2))]
     )
     assert names(ssn, ssn.ordering.sort_tasks(all_tasks(ssn))) == ["zeta", "alpha-7", "beta"]
 
 
-def test_a_number_on_one_side_only_does_not_decide():
+def test_a_number_on_one_side_only_does_not_decide() -> None:
     ssn = open_session([pod("job-task-0", created=at(5)), pod("old", created=at(1))])
     assert names(ssn, ssn.ordering.sort_tasks(all_tasks(ssn))) == ["old", "job-task-0"]
 
 
-def test_plugins_come_before_numbers():
+def test_plugins_come_before_numbers() -> None:
     ssn = open_session([pod("job-task-0", priority=1), pod("job-task-9", priority=5)], [Priority()])
     assert names(ssn, ssn.ordering.sort_tasks(all_tasks(ssn))) == ["job-task-9", "job-task-0"]
     assert names(ssn, [ssn.ordering.first_task(all_tasks(ssn))]) == ["job-task-9"]
@@ -113,13 +115,13 @@ QUEUES = [
     ],
     ids=["ties", "keys", "pairs", "both"],
 )
-def test_queues_go_by_plugins_then_age_then_name(plugins, wanted):
+def test_queues_go_by_plugins_then_age_then_name(plugins: Any, wanted: Any) -> None:
     ssn = open_session(QUEUES, plugins)
     rows = ssn.ordering.sort_queues(ssn.snapshot.queues.row_of.values())
     assert wanted == [ssn.snapshot.queues.names[row] for row in rows]
 
 
-def test_keys_and_pairs_are_asked_in_the_order_of_the_plugins():
+def test_keys_and_pairs_are_asked_in_the_order_of_the_plugins() -> None:
     light = [queue("xa", weight=1), queue("yb", weight=2)]
     for plugins, wanted in (([Weight(), Pairs()], "xa"), ([Pairs(), Weight()], "yb")):
         ssn = open_session(light, plugins)
@@ -127,24 +129,24 @@ def test_keys_and_pairs_are_asked_in_the_order_of_the_plugins():
         assert wanted == ssn.snapshot.queues.names[first]
 
 
-def test_a_heap_gives_rows_by_key():
+def test_a_heap_gives_rows_by_key() -> None:
     heap = Heap(lambda rows: [-row for row in rows], [1, 3, 2])
     heap.push(5)
     assert [heap.pop() for _ in range(len(heap))] == [5, 3, 2, 1]
 
 
-def test_an_empty_heap_asks_for_no_keys():
+def test_an_empty_heap_asks_for_no_keys() -> None:
     assert len(Heap(lambda rows: 1 / 0)) == 0
 
 
-def test_a_live_heap_looks_at_a_key_again_when_its_row_comes_up():
+def test_a_live_heap_looks_at_a_key_again_when_its_row_comes_up() -> None:
     keys = {1: 1, 2: 2, 3: 3}
     heap = Heap(lambda rows: [keys[row] for row in rows], keys, live=True)
     keys[1] = 9
     assert [heap.pop() for _ in range(3)] == [2, 3, 1]
 
 
-def test_a_still_heap_keeps_the_keys_rows_went_in_with():
+def test_a_still_heap_keeps_the_keys_rows_went_in_with() -> None:
     keys = {1: 1, 2: 2}
     heap = Heap(lambda rows: [keys[row] for row in rows], keys)
     keys[1] = 9
@@ -169,16 +171,16 @@ VICTIMS = [
 ]
 
 
-def test_victims_of_late_queues_and_low_jobs_go_first_and_last_tasks_before_first():
+def test_victims_of_late_queues_and_low_jobs_go_first_and_last_tasks_before_first() -> None:
     ssn = open_session(VICTIMS, [Priority()])
     mine = ssn.snapshot.queues.row_of["mine"]
     ordered = ssn.ordering.sort_victims(all_tasks(ssn), mine)
     assert names(ssn, ordered) == ["far-x-0", "low-x-1", "low-x-0", "high-x-0"]
 
 
-def test_a_plugin_may_turn_the_order_of_victim_queues():
+def test_a_plugin_may_turn_the_order_of_victim_queues() -> None:
     class MineFirst(Plugin, name="mine-first"):
-        def compare_victim_queues(self, left, right, preemptor):
+        def compare_victim_queues(self, left: Any, right: Any, preemptor: Any) -> Any:
             return (right.name == preemptor.name) - (left.name == preemptor.name)
 
     ssn = open_session(VICTIMS, [Priority(), MineFirst()])
@@ -189,7 +191,7 @@ def test_a_plugin_may_turn_the_order_of_victim_queues():
     assert ssn.ordering.compare_victim_queues(mine, other, mine) == -1
 
 
-def test_jobs_of_equal_rank_are_told_apart_by_their_tasks():
+def test_jobs_of_equal_rank_are_told_apart_by_their_tasks() -> None:
     """Volcano: neither age nor name of the job counts among victims."""
     ssn = open_session(
         [
@@ -206,13 +208,13 @@ def test_jobs_of_equal_rank_are_told_apart_by_their_tasks():
     assert names(ssn, ordered) == ["old-x-5", "new-x-3"]
 
 
-def test_one_victim_needs_no_order():
+def test_one_victim_needs_no_order() -> None:
     ssn = open_session(VICTIMS, [Priority()])
     assert ssn.ordering.sort_victims([2], 0) == [2]
     assert ssn.ordering.sort_victims([], 0) == []
 
 
-def test_victims_in_turn_follow_the_order_while_nothing_moves():
+def test_victims_in_turn_follow_the_order_while_nothing_moves() -> None:
     ssn = open_session(VICTIMS, [Priority()])
     mine = ssn.snapshot.queues.row_of["mine"]
     ordered = ssn.ordering.sort_victims(all_tasks(ssn), mine)

@@ -1,5 +1,7 @@
 """Which node: verdicts, room, scores, choice, and that moved rows are asked again."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -24,10 +26,10 @@ CLUSTER = [
 class Asked(Plugin, name="asked"):
     """Writes down which rows it is asked about."""
 
-    def on_open(self, ssn):
-        self.rows = []
+    def on_open(self, ssn: Any) -> None:
+        self.rows: list[Any] = []
 
-    def score_nodes(self, task, nodes):
+    def score_nodes(self, task: Any, nodes: Any) -> Any:
         self.rows.append(nodes.index.tolist())
         return nodes.idle[CPU].copy()
 
@@ -39,25 +41,25 @@ class Codes(Plugin, name="codes"):
     facts: tuple = ()
     live: tuple = ()
 
-    def filter_shape(self, shape, facts):
+    def filter_shape(self, shape: Any, facts: Any) -> Any:
         return np.array(self.facts, dtype=np.int16)[facts.index]
 
-    def filter_nodes(self, task, nodes):
+    def filter_nodes(self, task: Any, nodes: Any) -> Any:
         return np.array(self.live, dtype=np.int16)[nodes.index]
 
 
-def task_of(ssn, name="p0"):
+def task_of(ssn: Any, name: str = "p0") -> Any:
     return ssn.task(ssn.snapshot.tasks.row_of[f"default/{name}"])
 
 
-def scoring(*scores, hook="score_nodes"):
-    def answer(self, task, nodes):
+def scoring(*scores: Any, hook: str = "score_nodes") -> Any:
+    def answer(self: Any, task: Any, nodes: Any) -> Any:
         return np.array(scores, dtype=float)[nodes.index]
 
     return type(Plugin)("Scoring", (Plugin,), {hook: answer}, name="scoring")()
 
 
-def test_room_is_now_soon_or_none():
+def test_room_is_now_soon_or_none() -> None:
     ssn = open_session(CLUSTER)
     fit = ssn.placing.fit(task_of(ssn))
     assert fit.room.tolist() == [NO_ROOM, NO_ROOM, IDLE, IDLE]
@@ -65,7 +67,7 @@ def test_room_is_now_soon_or_none():
     assert ssn.placing.fit(task_of(ssn)).room.tolist() == [FUTURE, NO_ROOM, IDLE, IDLE]
 
 
-def test_a_device_that_broke_under_a_pod_bars_only_pods_that_ask_for_it():
+def test_a_device_that_broke_under_a_pod_bars_only_pods_that_ask_for_it() -> None:
     gpu = "nvidia.com/gpu"
     ssn = open_session(
         [
@@ -81,14 +83,14 @@ def test_a_device_that_broke_under_a_pod_bars_only_pods_that_ask_for_it():
     assert rooms == [[IDLE], [NO_ROOM]]
 
 
-def test_a_promise_takes_the_room_that_is_left():
+def test_a_promise_takes_the_room_that_is_left() -> None:
     ssn = open_session(CLUSTER)
     ssn.snapshot.pipeline(task_of(ssn, "p1").row, 2)
     ssn.snapshot.pipeline(task_of(ssn, "p2").row, 2)
     assert ssn.placing.fit(task_of(ssn)).room.tolist() == [NO_ROOM, NO_ROOM, NO_ROOM, IDLE]
 
 
-def test_all_nodes_are_asked_once_and_then_only_those_that_moved():
+def test_all_nodes_are_asked_once_and_then_only_those_that_moved() -> None:
     asked = Asked()
     ssn = open_session(CLUSTER, [asked])
     task = task_of(ssn)
@@ -100,7 +102,7 @@ def test_all_nodes_are_asked_once_and_then_only_those_that_moved():
     assert fit.score.tolist() == [0, 1000, 4000, 2000]
 
 
-def test_a_rollback_is_a_move_as_well():
+def test_a_rollback_is_a_move_as_well() -> None:
     asked = Asked()
     ssn = open_session(CLUSTER, [asked])
     task = task_of(ssn)
@@ -112,7 +114,7 @@ def test_a_rollback_is_a_move_as_well():
     assert asked.rows[-1] == [3]
 
 
-def test_rows_that_a_plugin_touched_are_asked_again():
+def test_rows_that_a_plugin_touched_are_asked_again() -> None:
     asked = Asked()
     ssn = open_session(CLUSTER, [asked])
     task = task_of(ssn)
@@ -122,7 +124,7 @@ def test_rows_that_a_plugin_touched_are_asked_again():
     assert asked.rows[-1] == [1]
 
 
-def test_when_most_rows_moved_all_are_asked_at_once():
+def test_when_most_rows_moved_all_are_asked_at_once() -> None:
     asked = Asked()
     ssn = open_session(CLUSTER, [asked])
     task = task_of(ssn)
@@ -132,18 +134,18 @@ def test_when_most_rows_moved_all_are_asked_at_once():
     assert asked.rows[-1] == [0, 1, 2, 3]
 
 
-def test_tasks_of_one_shape_share_their_answers():
+def test_tasks_of_one_shape_share_their_answers() -> None:
     asked = Asked()
     ssn = open_session(CLUSTER, [asked])
     assert ssn.placing.fit(task_of(ssn, "p0")) is ssn.placing.fit(task_of(ssn, "p1"))
 
 
-def test_a_plugin_may_tell_tasks_of_one_shape_apart():
+def test_a_plugin_may_tell_tasks_of_one_shape_apart() -> None:
     class Row(Plugin, name="row"):
-        def vary_by(self, task):
+        def vary_by(self, task: Any) -> Any:
             return task.row
 
-        def score_nodes(self, task, nodes):
+        def score_nodes(self, task: Any, nodes: Any) -> Any:
             return np.full(len(nodes), float(task.row))
 
     ssn = open_session(CLUSTER, [Row()])
@@ -152,7 +154,7 @@ def test_a_plugin_may_tell_tasks_of_one_shape_apart():
     assert scores == rows
 
 
-def test_memory_is_bounded(monkeypatch):
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placing_module, "_MAX_FITS", 1)
     ssn = open_session(CLUSTER, [Asked()])
     first = ssn.placing.fit(task_of(ssn, "p0"))
@@ -160,7 +162,7 @@ def test_memory_is_bounded(monkeypatch):
     assert ssn.placing.fit(task_of(ssn, "p0")) is not first
 
 
-def test_the_first_plugin_that_refuses_gives_the_reason():
+def test_the_first_plugin_that_refuses_gives_the_reason() -> None:
     first, second = Codes(), Codes()
     first.facts, first.live = (0, 0, 1, 0), (0, 0, 0, 0)
     second.facts, second.live = (0, 2, 2, 0), (0, 0, 0, 0)
@@ -170,7 +172,7 @@ def test_the_first_plugin_that_refuses_gives_the_reason():
     assert texts == ["fits", "lasting", "curable", "fits"]
 
 
-def test_inside_a_plugin_what_nothing_cures_is_told_first():
+def test_inside_a_plugin_what_nothing_cures_is_told_first() -> None:
     codes = Codes()
     codes.facts, codes.live = (1, 2, 1, 0), (2, 1, 1, 1)
     ssn = open_session(CLUSTER, [codes])
@@ -180,7 +182,7 @@ def test_inside_a_plugin_what_nothing_cures_is_told_first():
     assert ssn.placing.incurable(fit).tolist() == [True, True, False, False]
 
 
-def test_feasible_nodes_pass_all_filters_and_have_room():
+def test_feasible_nodes_pass_all_filters_and_have_room() -> None:
     codes = Codes()
     codes.facts, codes.live = (0, 0, 1, 0), (0, 0, 0, 0)
     ssn = open_session(CLUSTER, [codes])
@@ -188,7 +190,7 @@ def test_feasible_nodes_pass_all_filters_and_have_room():
     assert ssn.placing.feasible(fit).tolist() == [False, False, False, True]
 
 
-def test_scores_of_all_plugins_are_added():
+def test_scores_of_all_plugins_are_added() -> None:
     ssn = open_session(CLUSTER, [scoring(1, 2, 3, 4)], [scoring(10, 10, 30, 10, hook="rank_nodes")])
     task = task_of(ssn)
     assert ssn.placing.fit(task).score.tolist() == [1, 2, 3, 4]
@@ -196,14 +198,14 @@ def test_scores_of_all_plugins_are_added():
     assert ssn.placing.choose(task, ssn.placing.fit(task)) == (2, True)
 
 
-def test_room_now_beats_a_better_score_soon():
+def test_room_now_beats_a_better_score_soon() -> None:
     ssn = open_session(CLUSTER, [scoring(9, 0, 1, 2)])
     ssn.snapshot.evict(task_of(ssn, "full").row)
     task = task_of(ssn)
     assert ssn.placing.choose(task, ssn.placing.fit(task)) == (3, True)
 
 
-def test_room_soon_is_taken_when_there_is_none_now():
+def test_room_soon_is_taken_when_there_is_none_now() -> None:
     ssn = open_session(CLUSTER, [scoring(9, 0, 1, 2)])
     ssn.snapshot.evict(task_of(ssn, "full").row)
     task = task_of(ssn)
@@ -211,7 +213,7 @@ def test_room_soon_is_taken_when_there_is_none_now():
     assert ssn.placing.choose(task, ssn.placing.fit(task), only) == (0, False)
 
 
-def test_nothing_is_chosen_where_nothing_fits():
+def test_nothing_is_chosen_where_nothing_fits() -> None:
     ssn = open_session(CLUSTER)
     task = task_of(ssn)
     only = np.array([True, True, False, False])
@@ -221,9 +223,9 @@ def test_nothing_is_chosen_where_nothing_fits():
     assert empty.placing.choose(task, empty.placing.fit(task)) is None
 
 
-def test_a_plugin_may_pick_among_scored_candidates():
+def test_a_plugin_may_pick_among_scored_candidates() -> None:
     class Pick(Plugin, name="pick"):
-        def best_node(self, task, nodes, scores):
+        def best_node(self, task: Any, nodes: Any, scores: Any) -> int:
             assert (nodes.index.tolist(), scores.tolist()) == ([2, 3], [3.0, 4.0])
             return 2
 
@@ -233,7 +235,7 @@ def test_a_plugin_may_pick_among_scored_candidates():
     assert ssn.failures.errors == {}
 
 
-def test_equal_nodes_are_drawn_by_the_seed():
+def test_equal_nodes_are_drawn_by_the_seed() -> None:
     cluster = [
         queue("default"),
         *(node(f"n{i}") for i in range(8)),
@@ -241,7 +243,7 @@ def test_equal_nodes_are_drawn_by_the_seed():
         pod("p0", group="g", cpu=1),
     ]
 
-    def draws(seed):
+    def draws(seed: Any) -> Any:
         ssn = open_session(cluster, seed=seed)
         task = task_of(ssn)
         return [ssn.placing.choose(task, ssn.placing.fit(task))[0] for _ in range(64)]
@@ -252,13 +254,13 @@ def test_equal_nodes_are_drawn_by_the_seed():
 
 
 @pytest.mark.parametrize("n", [2, 3, 7])
-def test_draws_are_even(n):
+def test_draws_are_even(n: int) -> None:
     ssn = open_session(CLUSTER, seed=5)
     counts = np.bincount([ssn.placing.spin(n) for _ in range(3000)], minlength=n)
     assert counts.min() > 0.85 * 3000 / n
 
 
-def test_a_task_that_was_placed_no_longer_waits():
+def test_a_task_that_was_placed_no_longer_waits() -> None:
     ssn = open_session(CLUSTER)
     task = task_of(ssn)
     node_row, _ = ssn.placing.choose(task, ssn.placing.fit(task))

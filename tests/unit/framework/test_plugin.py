@@ -1,6 +1,7 @@
 """The base class: names, misspelt hooks, the slow way."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,39 +14,39 @@ from pumice.testing import node
 from pumice.testing.samples import snapshot_of
 
 
-def test_a_misspelt_hook_is_refused_with_the_one_probably_meant():
+def test_a_misspelt_hook_is_refused_with_the_one_probably_meant() -> None:
     with pytest.raises(UnknownHookError, match="did you mean 'score_nodes'") as caught:
 
         class Typo(Plugin, name="typo"):
-            def score_node(self, task, nodes):
+            def score_node(self, task: Any, nodes: Any) -> Any:
                 return None
 
     error = caught.value
     assert (error.plugin, error.hook, error.nearest) == ("typo", "score_node", "score_nodes")
 
 
-def test_a_method_far_from_any_hook_is_refused_without_a_guess():
+def test_a_method_far_from_any_hook_is_refused_without_a_guess() -> None:
     with pytest.raises(UnknownHookError) as caught:
 
         class Strange(Plugin, name="strange"):
-            def xyzzy(self):
+            def xyzzy(self) -> Any:
                 return None
 
     assert caught.value.nearest == ""
 
 
-def test_private_methods_and_fields_are_free():
+def test_private_methods_and_fields_are_free() -> None:
     @dataclass(kw_only=True)
     class Free(Plugin, name="free"):
         weight: int = 3
 
-        def _own(self):
+        def _own(self) -> Any:
             return self.weight
 
     assert Free()._own() == 3
 
 
-def test_a_plugin_is_named_by_its_class_line():
+def test_a_plugin_is_named_by_its_class_line() -> None:
     class Named(Plugin, name="some-name"):
         reasons = (Reason("no"),)
 
@@ -55,9 +56,9 @@ def test_a_plugin_is_named_by_its_class_line():
     assert (Named.name, Child.name, Child().name) == ("some-name",) * 3
 
 
-def test_implements_tells_overridden_hooks():
+def test_implements_tells_overridden_hooks() -> None:
     class One(Plugin, name="one"):
-        def job_ready(self, job):
+        def job_ready(self, job: Any) -> bool:
             return True
 
     assert implements(One, "job_ready")
@@ -65,7 +66,7 @@ def test_implements_tells_overridden_hooks():
     assert not implements(One, "job_valid")
 
 
-def test_fresh_instances_share_nothing():
+def test_fresh_instances_share_nothing() -> None:
     class Holder(Plugin, name="holder"):
         pass
 
@@ -74,14 +75,14 @@ def test_fresh_instances_share_nothing():
     assert second.position == 0
 
 
-def test_per_node_asks_one_node_at_a_time_and_gives_a_column():
+def test_per_node_asks_one_node_at_a_time_and_gives_a_column() -> None:
     class Warm(Plugin, name="warm"):
         @per_node
-        def score_nodes(self, task, node):
+        def score_nodes(self, task: Any, node: Any) -> Any:
             return node.allocatable[CPU] + len(node.labels) + (node.name == "n1")
 
         @per_node
-        def filter_nodes(self, task, node):
+        def filter_nodes(self, task: Any, node: Any) -> Any:
             return bool(node.idle[CPU] >= node.used[CPU])
 
     snapshot = snapshot_of([node("n0", cpu=1), node("n1", cpu=2)])

@@ -1,11 +1,25 @@
 """A no that says why: false, a reject, and read by whoever asked, nobody else."""
 
+from types import new_class
+from typing import Any
+
 import numpy as np
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.framework.plugin import PERMIT, REJECT, Plugin, Refusal, Why
-from pumice.framework.refusals import over_quota, within_quota
+from pumice.framework.refusals import over_quota
+from pumice.plugin import (
+    PERMIT,
+    REJECT,
+    Plugin,
+    PluginSession,
+    Queue,
+    Refusal,
+    Task,
+    Verdict,
+    Why,
+    within_quota,
+)
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session
@@ -19,12 +33,12 @@ CLUSTER = [
 CLOSED = Refusal(Why.QUEUE_CLOSED, {"queue": 0})
 
 
-def saying(name="saying", **answers):
+def saying(**answers: Any) -> type[Plugin]:
     members = {hook: lambda self, *args, a=answer: a for hook, answer in answers.items()}
-    return type(Plugin)("Saying", (Plugin,), members, name=name)
+    return new_class("Saying", (Plugin,), {"name": "saying"}, lambda space: space.update(members))
 
 
-def test_a_refusal_is_a_no():
+def test_a_refusal_is_a_no() -> None:
     assert not CLOSED
     ssn = open_session(
         CLUSTER, [saying(allocatable=True)(), saying(allocatable=CLOSED, job_ready=CLOSED)()]
@@ -33,7 +47,7 @@ def test_a_refusal_is_a_no():
     assert ssn.policy.job_ready(0) is CLOSED
 
 
-def test_a_refusal_is_a_reject():
+def test_a_refusal_is_a_reject() -> None:
     ssn = open_session(
         CLUSTER, [saying(job_enqueueable=PERMIT)(), saying(job_enqueueable=CLOSED)()]
     )
@@ -41,14 +55,14 @@ def test_a_refusal_is_a_reject():
     assert not ssn.failures.errors
 
 
-def test_a_refusal_lacks_nothing_that_its_message_needs():
+def test_a_refusal_lacks_nothing_that_its_message_needs() -> None:
     with pytest.raises(ValueError, match="'queue has no valid place in the tree' needs problem"):
         Refusal(Why.QUEUE_MISPLACED, {"queue": 0})
     with pytest.raises(ValueError, match="needs at, limit, request, used"):
         Refusal(Why.OVER_QUOTA, {"resource": "cpu"})
 
 
-def test_the_first_resource_that_there_is_too_much_of_is_named():
+def test_the_first_resource_that_there_is_too_much_of_is_named() -> None:
     names, two = ["cpu", "memory", "pods", "gpu"], np.array([2.0, 0.0, 2.0, 2.0])
     limit = np.array([9.0, 0.0, 0.0, 3.0])
     refusal = within_quota(names, two, two, limit, queue=5, at="team")
@@ -64,7 +78,9 @@ def test_the_first_resource_that_there_is_too_much_of_is_named():
         ("allocate", {"job_ready": CLOSED, "job_pipelined": REJECT}, "queue q is not open"),
     ],
 )
-def test_why_a_plugin_refused_is_what_the_job_is_told(actions, answers, told):
+def test_why_a_plugin_refused_is_what_the_job_is_told(
+    actions: str, answers: dict[str, Any], told: str
+) -> None:
     conf = parse_conf(
         f'actions: "{actions}"\ntiers:\n- plugins:\n  - name: saying\n  - name: gang\n'
     )
@@ -73,14 +89,14 @@ def test_why_a_plugin_refused_is_what_the_job_is_told(actions, answers, told):
     assert cycle.failures == []
 
 
-def test_a_refusal_told_to_one_is_not_told_to_the_next():
+def test_a_refusal_told_to_one_is_not_told_to_the_next() -> None:
     """A no without a reason gets none from a question that was asked before."""
 
     class Once(Plugin, name="once"):
-        def on_open(self, ssn):
-            self._answers = [CLOSED, False]
+        def on_open(self, ssn: PluginSession) -> None:
+            self._answers: list[Verdict] = [CLOSED, False]
 
-        def allocatable(self, queue, task):
+        def allocatable(self, queue: Queue, task: Task) -> Verdict:
             return self._answers.pop(0)
 
     ssn = open_session(CLUSTER, [Once()])

@@ -1,7 +1,11 @@
 """From configuration to plugins: fresh instances, what is ignored, who decides."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from pumice.api.conf import parse_conf, read_conf
 from pumice.framework import registry
@@ -16,17 +20,17 @@ class First(Plugin, name="first"):
 
     weight: int = arg("weight", default=1, minimum=0, doc="factor")
 
-    def job_ready(self, job):
+    def job_ready(self, job: Any) -> bool:
         return True
 
-    def order_jobs(self, jobs):
+    def order_jobs(self, jobs: Any) -> Any:
         return jobs.created
 
 
 class Second(Plugin, name="second"):
     """Decides readiness too."""
 
-    def job_ready(self, job):
+    def job_ready(self, job: Any) -> bool:
         return True
 
 
@@ -34,7 +38,7 @@ PLUGINS = {"first": First, "second": Second}
 ACTIONS = {"allocate": None}
 
 
-def conf(text):
+def conf(text: Any) -> Any:
     return parse_conf(text)
 
 
@@ -51,7 +55,7 @@ tiers:
 """
 
 
-def test_every_entry_gets_a_fresh_instance_with_its_arguments():
+def test_every_entry_gets_a_fresh_instance_with_its_arguments() -> None:
     tiers, problems = build_tiers(conf(TWO_TIERS), PLUGINS)
     assert problems == []
     assert [[entry.plugin.name for entry in tier] for tier in tiers] == [
@@ -62,13 +66,13 @@ def test_every_entry_gets_a_fresh_instance_with_its_arguments():
     assert build_tiers(conf(TWO_TIERS), PLUGINS)[0][0][0].plugin is not tiers[0][0].plugin
 
 
-def test_switches_come_with_the_entry():
+def test_switches_come_with_the_entry() -> None:
     tiers, _ = build_tiers(conf(TWO_TIERS), PLUGINS)
     assert not tiers[0][0].offers("order_jobs")
     assert tiers[1][0].offers("order_jobs")
 
 
-def test_arguments_that_cannot_be_used_are_reported_and_left_out():
+def test_arguments_that_cannot_be_used_are_reported_and_left_out() -> None:
     text = TWO_TIERS.replace("{weight: 4}", "{weight: much, height: 2}")
     tiers, problems = build_tiers(conf(text), PLUGINS)
     assert tiers[0][0].plugin.weight == 1
@@ -76,7 +80,7 @@ def test_arguments_that_cannot_be_used_are_reported_and_left_out():
     assert {problem.severity for problem in problems} == {"ignored"}
 
 
-def test_names_that_do_not_exist_are_errors():
+def test_names_that_do_not_exist_are_errors() -> None:
     text = TWO_TIERS.replace("name: second", "name: secund").replace("allocate", "alocate")
     problems = check_conf(read_conf(text), PLUGINS, ACTIONS)
     errors = [problem for problem in problems if problem.severity == "error"]
@@ -84,14 +88,14 @@ def test_names_that_do_not_exist_are_errors():
     assert all("did you mean" in problem.hint for problem in errors)
 
 
-def test_what_a_plugin_says_of_its_own_arguments_is_told_with_the_line():
+def test_what_a_plugin_says_of_its_own_arguments_is_told_with_the_line() -> None:
     @dataclass(kw_only=True)
     class Choosy(Plugin, name="choosy"):
         """Knows what it cannot use."""
 
         word: str = arg("word", default="", doc="a word")
 
-        def faults(self):
+        def faults(self) -> Iterator[Any]:
             if self.word:
                 yield Fault("word", "a better word", self.word, "ask somebody")
 
@@ -104,12 +108,12 @@ def test_what_a_plugin_says_of_its_own_arguments_is_told_with_the_line():
     assert check_conf(conf(text.replace("it", "''")), {"choosy": Choosy}, ACTIONS) == []
 
 
-def test_a_good_configuration_has_no_problems():
+def test_a_good_configuration_has_no_problems() -> None:
     text = TWO_TIERS.replace("  - name: first\n  - name: second", "  - name: second")
     assert check_conf(conf(text), PLUGINS, ACTIONS) == []
 
 
-def test_what_stands_there_twice_is_odd():
+def test_what_stands_there_twice_is_odd() -> None:
     text = TWO_TIERS.replace('"allocate"', '"allocate, allocate"')
     action, plugin = check_conf(conf(text), PLUGINS, ACTIONS)
     assert {action.severity, plugin.severity} == {"odd"}
@@ -120,17 +124,19 @@ def test_what_stands_there_twice_is_odd():
     )
 
 
-def test_the_place_of_a_plugin_counts_entries_that_cannot_be_read():
+def test_the_place_of_a_plugin_counts_entries_that_cannot_be_read() -> None:
     text = TWO_TIERS.replace("  - name: first\n  - name: second", "  - oops\n  - name: secund")
     problems = check_conf(read_conf(text), PLUGINS, ACTIONS)
     assert [problem.field for problem in problems] == ["tiers[1].plugins[0]", "tiers[1].plugins[1]"]
 
 
-def no_plugin():
+def no_plugin() -> None:
     raise ImportError("half a distribution")
 
 
-def test_an_installed_plugin_that_cannot_be_loaded_hurts_only_itself(monkeypatch):
+def test_an_installed_plugin_that_cannot_be_loaded_hurts_only_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     entries = [
         SimpleNamespace(name="good", value="a:Good", load=lambda: First),
         SimpleNamespace(name="bad", value="b:Bad", load=no_plugin),
@@ -148,18 +154,18 @@ def test_an_installed_plugin_that_cannot_be_loaded_hurts_only_itself(monkeypatch
     assert "no subclass" in problem.hint
 
 
-def test_the_deciding_order_names_plugins_tier_by_tier():
+def test_the_deciding_order_names_plugins_tier_by_tier() -> None:
     rows = {hook: names for hook, _, _, names in deciding_order(conf(TWO_TIERS), PLUGINS)}
     assert rows == {"job_ready": ["first", "first + second"], "order_jobs": ["first"]}
 
 
-def test_hooks_that_depend_on_the_tree_of_queues_are_shown_as_configured():
+def test_hooks_that_depend_on_the_tree_of_queues_are_shown_as_configured() -> None:
     class Tree(Plugin, name="tree"):
         """Has a hook for trees."""
 
         hierarchy_hooks = {"overused": True}  # noqa: RUF012
 
-        def overused(self, queue):
+        def overused(self, queue: Any) -> bool:
             return False
 
     text = 'actions: "allocate"\ntiers:\n- plugins:\n  - name: tree\n    enableHierarchy: {}\n'
@@ -168,11 +174,13 @@ def test_hooks_that_depend_on_the_tree_of_queues_are_shown_as_configured():
         assert wanted == [row[0] for row in rows]
 
 
-def test_plugins_of_other_distributions_are_found_by_entry_point(monkeypatch):
+def test_plugins_of_other_distributions_are_found_by_entry_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     entry = SimpleNamespace(name="second", load=lambda: Second)
     asked = []
 
-    def entry_points(*, group):
+    def entry_points(*, group: Any) -> Any:
         asked.append(group)
         return [entry]
 

@@ -1,5 +1,7 @@
 """How answers of several plugins become one, tier by tier."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -20,13 +22,13 @@ CLUSTER = [
 RUNNING = [1, 2, 3, 4]
 
 
-def saying(**answers):
+def saying(**answers: Any) -> Any:
     """Make a plugin whose hooks give fixed answers."""
     members = {hook: lambda self, *args, a=answer: a for hook, answer in answers.items()}
     return type(Plugin)("Saying", (Plugin,), members, name="saying")()
 
 
-def masks(hook, *rows_of_tiers):
+def masks(hook: Any, *rows_of_tiers: Any) -> Any:
     """Open a session where each tier is a list of masks, written as rows that may go."""
     tiers = []
     for tier in rows_of_tiers:
@@ -48,7 +50,7 @@ VOTES = {
 
 @pytest.mark.parametrize("hook", ["job_enqueueable", "job_pipelined"])
 @pytest.mark.parametrize(("tiers", "wanted"), VOTES.values(), ids=VOTES)
-def test_votes(tiers, wanted, hook):
+def test_votes(tiers: Any, wanted: Any, hook: str) -> None:
     ssn = open_session(CLUSTER, *[[saying(**{hook: vote}) for vote in tier] for tier in tiers])
     assert wanted == getattr(ssn.policy, hook)(0)
 
@@ -61,7 +63,7 @@ ALL_AGREE = {
 
 
 @pytest.mark.parametrize(("tiers", "wanted"), ALL_AGREE.values(), ids=ALL_AGREE)
-def test_all_must_agree(tiers, wanted):
+def test_all_must_agree(tiers: Any, wanted: Any) -> None:
     answers = [
         [saying(job_ready=yes, allocatable=yes, preemptive=yes) for yes in tier] for tier in tiers
     ]
@@ -72,7 +74,7 @@ def test_all_must_agree(tiers, wanted):
     assert wanted == ssn.policy.preemptive(0, task.request[:, 0])
 
 
-def test_the_first_reason_against_a_job_is_told():
+def test_the_first_reason_against_a_job_is_told() -> None:
     ssn = open_session(
         CLUSTER, [saying(job_valid=""), saying(job_valid="one")], [saying(job_valid="two")]
     )
@@ -80,12 +82,12 @@ def test_the_first_reason_against_a_job_is_told():
     assert open_session(CLUSTER, [saying(job_valid="")]).policy.job_valid(0) == ""
 
 
-def test_the_first_reason_against_a_task_is_told():
+def test_the_first_reason_against_a_task_is_told() -> None:
     ssn = open_session(CLUSTER, [saying(filter_task=None)], [saying(filter_task=Reason("first"))])
     assert ssn.policy.filter_task(ssn.task(0)) == Reason("first")
 
 
-def test_one_plugin_is_enough_to_call_a_queue_overused():
+def test_one_plugin_is_enough_to_call_a_queue_overused() -> None:
     assert not open_session(CLUSTER).policy.overused(0)
     assert not open_session(CLUSTER, [saying(overused=False)]).policy.overused(0)
     assert open_session(CLUSTER, [saying(overused=False)], [saying(overused=True)]).policy.overused(
@@ -101,7 +103,7 @@ STARVING = {
 
 
 @pytest.mark.parametrize(("tiers", "wanted"), STARVING.values(), ids=STARVING)
-def test_the_first_tier_decides_who_starves(tiers, wanted):
+def test_the_first_tier_decides_who_starves(tiers: Any, wanted: Any) -> None:
     ssn = open_session(CLUSTER, *[[saying(job_starving=yes) for yes in tier] for tier in tiers])
     assert wanted == ssn.policy.job_starving(0)
 
@@ -121,7 +123,7 @@ INTERSECT = {
 
 @pytest.mark.parametrize("hook", ["preemptable", "reclaimable", "gang_evictable"])
 @pytest.mark.parametrize(("tiers", "wanted"), INTERSECT.values(), ids=INTERSECT)
-def test_victims_are_intersected_within_a_tier(tiers, wanted, hook):
+def test_victims_are_intersected_within_a_tier(tiers: Any, wanted: Any, hook: str) -> None:
     ssn = masks(hook, *tiers)
     assert wanted == getattr(ssn.policy, hook)(ssn.task(0), RUNNING)
 
@@ -134,29 +136,29 @@ UNION = {
 
 
 @pytest.mark.parametrize(("tiers", "wanted"), UNION.values(), ids=UNION)
-def test_victims_of_policies_are_united(tiers, wanted):
+def test_victims_of_policies_are_united(tiers: Any, wanted: Any) -> None:
     ssn = open_session(CLUSTER, *[[saying(victims=rows) for rows in tier] for tier in tiers])
     assert wanted == ssn.policy.victims(RUNNING)
 
 
-def test_a_switch_silences_a_plugin():
+def test_a_switch_silences_a_plugin() -> None:
     switches = {"enablePreemptable": False}
     tiers = [[Enabled(saying(preemptable=np.ones(4, dtype=bool)), switches)]]
     ssn = Session(snapshot_of(CLUSTER), tiers)
     assert ssn.policy.preemptable(ssn.task(0), RUNNING) == []
 
 
-def test_plugins_are_told_when_a_session_opens_and_closes():
+def test_plugins_are_told_when_a_session_opens_and_closes() -> None:
     told = []
 
     class Listener(Plugin, name="listener"):
-        def on_open(self, ssn):
+        def on_open(self, ssn: Any) -> None:
             told.append(("open", ssn.snapshot.nodes.n))
 
-        def on_enqueued(self, job):
+        def on_enqueued(self, job: Any) -> None:
             told.append(("enqueued", job.key))
 
-        def on_close(self, ssn):
+        def on_close(self, ssn: Any) -> None:
             told.append(("close", len(ssn.intents.made)))
 
     ssn = open_session(CLUSTER, [Listener()])
@@ -165,14 +167,14 @@ def test_plugins_are_told_when_a_session_opens_and_closes():
     assert told == [("open", 1), ("enqueued", "default/job"), ("close", 0)]
 
 
-def test_positions_count_over_all_tiers():
+def test_positions_count_over_all_tiers() -> None:
     ssn = open_session(CLUSTER, [saying(), saying()], [saying()])
     assert [plugin.position for plugin in ssn.plugins] == [0, 1, 2]
     assert ssn.has_plugin("saying")
     assert not ssn.has_plugin("other")
 
 
-def test_a_column_of_a_plugin_goes_through_the_journal():
+def test_a_column_of_a_plugin_goes_through_the_journal() -> None:
     ssn = open_session(CLUSTER)
     column = ssn.add_node_column("mine", fill=2.0)
     ssn.journal.save(column, 0)
@@ -182,7 +184,7 @@ def test_a_column_of_a_plugin_goes_through_the_journal():
     assert column.tolist() == [2.0]
 
 
-def test_a_session_knows_only_jobs_whose_group_and_queue_exist():
+def test_a_session_knows_only_jobs_whose_group_and_queue_exist() -> None:
     ssn = open_session(
         [
             queue("default"),
@@ -194,7 +196,7 @@ def test_a_session_knows_only_jobs_whose_group_and_queue_exist():
     assert [ssn.job(row).key for row in ssn.jobs()] == ["default/good"]
 
 
-def test_pending_tasks_leave_out_what_a_gate_holds_back():
+def test_pending_tasks_leave_out_what_a_gate_holds_back() -> None:
     gate = {"schedulingGates": [{"name": "wait"}]}
     ssn = open_session(
         [
@@ -209,7 +211,7 @@ def test_pending_tasks_leave_out_what_a_gate_holds_back():
     assert [ssn.task(row).name for row in ssn.pending_tasks(0)] == ["free"]
 
 
-def test_phases_change_for_the_session_only():
+def test_phases_change_for_the_session_only() -> None:
     ssn = open_session([queue("default"), pod_group("job", phase="Pending")])
     assert ssn.is_pending(0)
     assert ssn.pending_jobs() == [0]
@@ -220,7 +222,7 @@ def test_phases_change_for_the_session_only():
     assert ssn.is_pending(0)
 
 
-def test_statements_bind_on_commit_and_leave_nothing_on_discard():
+def test_statements_bind_on_commit_and_leave_nothing_on_discard() -> None:
     ssn = open_session(CLUSTER)
     statement = ssn.statement()
     statement.place(0, 0)
@@ -237,7 +239,7 @@ def test_statements_bind_on_commit_and_leave_nothing_on_discard():
     ssn.snapshot.release_session()
 
 
-def test_a_statement_rolls_back_to_a_checkpoint_and_can_repeat():
+def test_a_statement_rolls_back_to_a_checkpoint_and_can_repeat() -> None:
     ssn = open_session(CLUSTER)
     statement = ssn.statement()
     checkpoint = statement.checkpoint()
@@ -249,7 +251,7 @@ def test_a_statement_rolls_back_to_a_checkpoint_and_can_repeat():
     assert ssn.task(0).node == 0
 
 
-def test_a_promise_that_evictions_made_is_a_nomination():
+def test_a_promise_that_evictions_made_is_a_nomination() -> None:
     ssn = open_session(CLUSTER)
     statement = ssn.statement()
     statement.pipeline(0, 0, freed=True)

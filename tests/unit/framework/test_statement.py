@@ -1,5 +1,7 @@
 """A statement's moves happen together or not at all."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.intents import Bind, Evict
@@ -21,20 +23,20 @@ WORLD = [
 
 
 @pytest.fixture
-def ssn():
+def ssn() -> Any:
     return Session(Ingest(Snapshot()).load(map(from_manifest, WORLD)), [])
 
 
 @pytest.fixture
-def row(ssn):
+def row(ssn: Any) -> Any:
     return lambda name: ssn.snapshot.tasks.row_of[f"default/{name}"]
 
 
-def status(ssn, row):
+def status(ssn: Any, row: Any) -> Any:
     return Status(int(ssn.snapshot.tasks.status[row]))
 
 
-def test_commit_hands_over_in_the_order_of_the_moves(ssn, row):
+def test_commit_hands_over_in_the_order_of_the_moves(ssn: Any, row: Any) -> None:
     stmt = ssn.statement()
     stmt.evict(row("runs"), "preempt", "default/a")
     stmt.pipeline(row("a"), 0, freed=True)
@@ -48,7 +50,7 @@ def test_commit_hands_over_in_the_order_of_the_moves(ssn, row):
     assert ssn.intents.nominations == {row("a"): 0}
 
 
-def test_discard_takes_everything_back(ssn, row):
+def test_discard_takes_everything_back(ssn: Any, row: Any) -> None:
     before = ssn.snapshot.nodes.books.copy()
     stmt = ssn.statement()
     stmt.evict(row("runs"), "preempt")
@@ -61,7 +63,7 @@ def test_discard_takes_everything_back(ssn, row):
     assert (ssn.snapshot.nodes.books == before).all()
 
 
-def test_a_rollback_goes_back_to_its_checkpoint_only(ssn, row):
+def test_a_rollback_goes_back_to_its_checkpoint_only(ssn: Any, row: Any) -> None:
     stmt = ssn.statement()
     stmt.place(row("a"), 0)
     here = stmt.checkpoint()
@@ -72,7 +74,7 @@ def test_a_rollback_goes_back_to_its_checkpoint_only(ssn, row):
     assert status(ssn, row("b")) is Status.PENDING
 
 
-def test_a_promise_taken_back_nominates_nobody(ssn, row):
+def test_a_promise_taken_back_nominates_nobody(ssn: Any, row: Any) -> None:
     stmt = ssn.statement()
     stmt.pipeline(row("a"), 0, freed=True)
     stmt.commit()
@@ -81,7 +83,7 @@ def test_a_promise_taken_back_nominates_nobody(ssn, row):
     assert ssn.intents.nominations == {row("a"): -1}
 
 
-def test_who_gave_a_place_back_is_remembered_until_a_commit(ssn, row):
+def test_who_gave_a_place_back_is_remembered_until_a_commit(ssn: Any, row: Any) -> None:
     stmt = ssn.statement()
     stmt.place(row("a"), 0)
     stmt.pipeline(row("b"), 0)
@@ -93,7 +95,7 @@ def test_who_gave_a_place_back_is_remembered_until_a_commit(ssn, row):
     assert ssn.records.given_up == set()
 
 
-def test_placements_can_be_listed_and_made_again(ssn, row):
+def test_placements_can_be_listed_and_made_again(ssn: Any, row: Any) -> None:
     stmt = ssn.statement()
     here = stmt.checkpoint()
     stmt.place(row("a"), 0)

@@ -1,6 +1,7 @@
 """Records and what is told from them: where a job stopped, why, and the numbers compared."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -21,33 +22,35 @@ WORLD = [queue("default"), node("n1", cpu=4)]
 class Veto(Plugin, name="veto"):
     """Lets no job start."""
 
-    def job_ready(self, job):
+    def job_ready(self, job: Any) -> bool:
         return False
 
-    def job_pipelined(self, job):
+    def job_pipelined(self, job: Any) -> int:
         return -1
 
 
-def decide(objects, *plugins, actions="enqueue, allocate", switches=""):
+def decide(
+    objects: Any, *plugins: Any, actions: str = "enqueue, allocate", switches: str = ""
+) -> Any:
     tier = "".join(f"  - name: {name}\n{switches}" for name in plugins)
     conf = parse_conf(f'actions: "{actions}"\ntiers:\n- plugins:\n{tier}')
     return Scheduler(conf, plugins={"veto": Veto}).cycle(objects, NOW)
 
 
-def job(name="j", *, cpu, pods=1, **group):
+def job(name: str = "j", *, cpu: Any, pods: Any = 1, **group: Any) -> Any:
     members = [pod(f"{name}-{i}", group=name, cpu=cpu) for i in range(pods)]
     return [pod_group(name, min_member=pods, **group), *members]
 
 
-def told(decisions, name="j"):
+def told(decisions: Any, name: str = "j") -> Any:
     return decisions.explanations[f"default/{name}"]
 
 
-def test_there_is_a_sentence_for_every_reason_of_the_closed_list():
+def test_there_is_a_sentence_for_every_reason_of_the_closed_list() -> None:
     assert set(waiting_reason._SENTENCES) == set(Why)
 
 
-def test_a_task_without_a_node_is_recorded_with_its_need_and_what_is_idle():
+def test_a_task_without_a_node_is_recorded_with_its_need_and_what_is_idle() -> None:
     cordoned = node("n2", cpu=64, unschedulable=True)
     decisions = decide([*WORLD, cordoned, *job(cpu=6)], "gang", "predicates")
     record = decisions.records["default/j"]
@@ -64,7 +67,7 @@ def test_a_task_without_a_node_is_recorded_with_its_need_and_what_is_idle():
     )
 
 
-def test_a_quota_is_recorded_with_the_ancestor_whose_limit_it_is():
+def test_a_quota_is_recorded_with_the_ancestor_whose_limit_it_is() -> None:
     objects = [
         node("n1", cpu=16),
         queue("root"),
@@ -85,7 +88,7 @@ def test_a_quota_is_recorded_with_the_ancestor_whose_limit_it_is():
     assert told(decisions).startswith("over quota at team: cpu 2 in use + 2 asked for is more than")
 
 
-def test_an_eviction_is_recorded_with_its_victims_and_who_gains():
+def test_an_eviction_is_recorded_with_its_victims_and_who_gains() -> None:
     low = [
         pod_group("low", min_member=0, phase="Running", priority_class="low"),
         *(pod(f"low-{i}", group="low", cpu=1, node="n1") for i in range(4)),
@@ -107,7 +110,7 @@ def test_an_eviction_is_recorded_with_its_victims_and_who_gains():
     assert told(decisions).endswith(" and 1 more")
 
 
-def test_a_job_that_is_not_ready_although_its_tasks_found_nodes_is_told_so():
+def test_a_job_that_is_not_ready_although_its_tasks_found_nodes_is_told_so() -> None:
     decisions = decide([*WORLD, *job(cpu=1, pods=2)], "gang", "veto")
     assert decisions.records["default/j"] == JobRecord(
         Stage.GANG.value, Why.GANG_SHORT.value, {"placed": 2, "needed": 2}
@@ -116,7 +119,7 @@ def test_a_job_that_is_not_ready_although_its_tasks_found_nodes_is_told_so():
     assert decisions.binds == {}
 
 
-def test_an_invalid_job_is_told_what_it_lacks():
+def test_an_invalid_job_is_told_what_it_lacks() -> None:
     objects = [*WORLD, pod_group("j", min_member=3), pod("j-0", group="j", cpu=1)]
     decisions = decide(objects, "gang")
     assert decisions.records["default/j"].stage == Stage.VALIDATE.value
@@ -130,14 +133,14 @@ def test_an_invalid_job_is_told_what_it_lacks():
         ("Open", "not enqueued: over quota at default: cpu 0 in use + 9 asked for is more than 4"),
     ],
 )
-def test_a_job_that_was_not_admitted_is_told_by_whom(state, sentence):
+def test_a_job_that_was_not_admitted_is_told_by_whom(state: str, sentence: str) -> None:
     objects = [queue("default", state=state), node("n1", cpu=4)]
     decisions = decide([*objects, *job(cpu=9, min_resources={"cpu": 9})], "gang", "proportion")
     assert decisions.records["default/j"].stage == Stage.ENQUEUE.value
     assert told(decisions) == sentence
 
 
-def test_tasks_beyond_the_gang_are_told_why_they_wait():
+def test_tasks_beyond_the_gang_are_told_why_they_wait() -> None:
     objects = [
         *WORLD,
         pod_group("j", min_member=1),
@@ -149,19 +152,19 @@ def test_tasks_beyond_the_gang_are_told_why_they_wait():
     assert "short" not in told(decisions).partition("idle")[2]
 
 
-def test_a_job_that_no_action_looked_at_is_not_said_to_be_refused():
+def test_a_job_that_no_action_looked_at_is_not_said_to_be_refused() -> None:
     assert told(decide([*WORLD, *job(cpu=1)], "gang", actions="enqueue")) == (
         "no configured action places its pods"
     )
 
 
-def test_a_job_with_nothing_to_wait_for_is_told_nothing():
+def test_a_job_with_nothing_to_wait_for_is_told_nothing() -> None:
     decisions = decide([*WORLD, *job(cpu=1)], "gang")
     assert decisions.explanations == {}
     assert decisions.records["default/j"].reason == Why.SCHEDULED.value
 
 
-def test_a_job_of_a_misplaced_queue_has_a_condition_that_says_why():
+def test_a_job_of_a_misplaced_queue_has_a_condition_that_says_why() -> None:
     """One without a parent stops; its neighbour does not."""
     objects = [
         node("n1", cpu=16),

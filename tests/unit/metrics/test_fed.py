@@ -1,6 +1,9 @@
 """Every figure that is offered is fed by a control plane at work; none is there for show."""
 
 import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +18,8 @@ from pumice.controllers.controller_metrics import ControllerMetrics
 from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.errors import UnavailableError
 from pumice.metrics import CATALOGUE, Metrics
-from pumice.serve.scheduler import LiveOptions
+from pumice.scheduler import Scheduler
+from pumice.serve.options import SchedulerOptions
 from pumice.serve.scheduler.conf_reload import ConfFile
 from pumice.serve.scheduler.loop import SchedulerLoop
 from pumice.testing import pod, pod_group, priority_class, queue
@@ -33,32 +37,32 @@ tiers:
 class Cluster(EmbeddedCluster):
     """An embedded cluster with what a served scheduler asks of a real one; takes no events."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(VirtualClock(0.0))
 
-    def wait_synced(self, timeout_s):
+    def wait_synced(self, timeout_s: Any) -> Any:
         return []
 
-    def read(self, kind, namespace, name, *, timeout_s):
+    def read(self, kind: Any, namespace: Any, name: Any, *, timeout_s: Any) -> Any:
         return self.get(kind, namespace, name)
 
-    def troubles(self):
+    def troubles(self) -> Any:
         return {}
 
-    def submit(self, write, *, lane, done=None):
+    def submit(self, write: Any, *, lane: Any, done: Any = None) -> None:
         if write.verb == "record":
             done(UnavailableError(sent=False))
         else:
             DirectWriter(self).submit(write, lane=lane, done=done)
 
-    def flush(self, timeout_s):
+    def flush(self, timeout_s: Any) -> bool:
         return True
 
 
 FLOW_API = "flow.volcano.sh/v1alpha1"
 
 
-def job_spec(*, fails):
+def job_spec(*, fails: Any) -> Any:
     end = "fail-after-seconds" if fails else "run-seconds"
     marks = {f"pumice.dev/{end}": "1"}
     template = {
@@ -77,12 +81,12 @@ def job_spec(*, fails):
     }
 
 
-def made(api, kind, name, spec):
+def made(api: Any, kind: Any, name: Any, spec: Any) -> Any:
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec}
 
 
-def workload():
+def workload() -> Iterator[Any]:
     """Give jobs and flows that end well and badly, a queue with limits, and victims."""
     yield priority_class("high", value=9)
     yield queue("q", capability={"cpu": 6, "memory": "4Gi", GPU: 2})
@@ -101,7 +105,7 @@ def workload():
     yield bad
 
 
-def urgent():
+def urgent() -> Iterator[Any]:
     """Give a job for which others must go."""
     yield pod_group("high", queue="q", min_member=1, phase="Inqueue", priority_class="high")
     yield pod("high-0", group="high", cpu=4, priority_class="high")
@@ -113,32 +117,34 @@ class Broken:
     name = "broken"
     watches = (QUEUE,)
 
-    def concerns(self, kind, manifest, view):
+    def concerns(self, kind: Any, manifest: Any, view: Any) -> Any:
         return [Key(kind, "", manifest["metadata"]["name"])]
 
-    def reconcile(self, key, view):
+    def reconcile(self, key: Any, view: Any) -> None:
         raise RuntimeError("no")
 
 
 class Plane:
     """Scheduler, controllers and kubelet on one cluster, all telling one set of figures."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: Any) -> None:
         self.metrics = Metrics()
         self.cluster = cluster = Cluster()
         self.kubelet = Kubelet(cluster)
         path = folder / "conf.yaml"
         path.write_text(CONF)
-        conf = ConfFile(str(path), lambda conf: conf, metrics=self.metrics)
-        options = LiveOptions(conf=conf.latest)
-        self.scheduler = SchedulerLoop(cluster, options, self.metrics, cluster.now)
+        conf_file = ConfFile(str(path), Scheduler, metrics=self.metrics)
+        live: Any = cluster
+        self.scheduler = SchedulerLoop(
+            live, SchedulerOptions(), conf_file.latest, self.metrics, clock=cluster.now
+        )
         self.controllers = ThreadedLoop(
             cluster, [*all_controllers(), Broken()], wake=threading.Event(), metrics=self.metrics
         )
         figures = ControllerMetrics(self.metrics, self.controllers.view)
         self.controllers.on_change.append(figures.notice)
 
-    def run(self, seconds):
+    def run(self, seconds: Any) -> None:
         for _ in range(seconds):
             self.controllers.run_until_quiet()
             self.scheduler._turn()
@@ -148,14 +154,14 @@ class Plane:
 
 
 @pytest.fixture
-def plane(tmp_path):
+def plane(tmp_path: Path) -> Iterator[Any]:
     plane = Plane(tmp_path)
     yield plane
     plane.controllers.close()
 
 
-def samples(text):
-    found = {}
+def samples(text: Any) -> Any:
+    found: dict[Any, Any] = {}
     for line in text.splitlines():
         if not line.startswith("#"):
             name, _, value = line.rpartition(" ")
@@ -163,8 +169,8 @@ def samples(text):
     return found
 
 
-def test_every_figure_moves_in_a_run(plane):
-    plane.scheduler.wait_until_complete(threading.Event())
+def test_every_figure_moves_in_a_run(plane: Any) -> None:
+    plane.scheduler._wait_synced(threading.Event())
     plane.run(1)
     add_node(plane.cluster, "n", {"cpu": "6", "memory": "8Gi", GPU: "2"})
     for manifest in workload():

@@ -1,6 +1,7 @@
 """Figures have Volcano's names, types, labels and buckets, and go when their object goes."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ COUNTERS = {
 }
 
 
-def filled():
+def filled() -> Any:
     """Give metrics in which every figure has a series."""
     metrics = Metrics()
     metrics.cycle_done(0.1)
@@ -65,7 +66,7 @@ def filled():
         metrics.job_ended("ns/j", "q", completed=good)
         metrics.flow_ended("ns", succeeded=good)
     metrics.looked("job", failed=True)
-    metrics.waiting_looks(3)
+    metrics.waiting_reconciles(3)
     metrics.objects("Pod", 7)
     metrics.bad_object("Pod")
     metrics.watching("Pod", is_well=True)
@@ -75,34 +76,34 @@ def filled():
     return metrics
 
 
-def types_in(text):
+def types_in(text: Any) -> Any:
     return dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
 
 
-def series_in(text):
+def series_in(text: Any) -> Any:
     return {line.rpartition(" ")[0]: line.rpartition(" ")[2] for line in text.splitlines()}
 
 
-def test_all_names_of_volcano_are_exposed_and_no_other_begins_like_them():
+def test_all_names_of_volcano_are_exposed_and_no_other_begins_like_them() -> None:
     names = {name for name in types_in(filled().text()) if name.startswith("volcano_")}
     assert names == {f"volcano_{name}" for name in VOLCANO.split()}
 
 
-def test_all_of_the_catalogue_is_exposed_under_its_kind():
+def test_all_of_the_catalogue_is_exposed_under_its_kind() -> None:
     types = types_in(filled().text())
     for figure in CATALOGUE:
         assert types[figure.name] == figure.kind, figure.name
 
 
 @pytest.mark.parametrize("name", sorted(COUNTERS))
-def test_counters_keep_the_name_they_have_in_volcano(name):
+def test_counters_keep_the_name_they_have_in_volcano(name: Any) -> None:
     text = filled().text()
     assert types_in(text)[f"volcano_{name}"] == "counter"
     assert any(line.split("{")[0].split()[0] == f"volcano_{name}" for line in text.splitlines())
     assert f"volcano_{name}_total" not in text
 
 
-def test_times_of_creation_are_not_told():
+def test_times_of_creation_are_not_told() -> None:
     assert "_created" not in filled().text()
 
 
@@ -119,7 +120,9 @@ def test_times_of_creation_are_not_told():
         ("controller_job_to_pod_creation_latency_milliseconds", 50, 60000, 30),
     ],
 )
-def test_buckets_grow_by_one_factor_from_least_to_most(name, least, most, count):
+def test_buckets_grow_by_one_factor_from_least_to_most(
+    name: str, least: float, most: int, count: int
+) -> None:
     figure = next(figure for figure in CATALOGUE if figure.name == f"volcano_{name}")
     assert len(figure.buckets) == count
     assert figure.buckets[0] == least
@@ -128,25 +131,25 @@ def test_buckets_grow_by_one_factor_from_least_to_most(name, least, most, count)
     assert growth == pytest.approx([growth[0]] * (count - 1))
 
 
-def test_bounds_are_those_the_go_library_gives():
+def test_bounds_are_those_the_go_library_gives() -> None:
     assert exponential_buckets(1, 100, 10) == pytest.approx(
         [1.0, 1.6681, 2.7825, 4.6415, 7.7426, 12.9154, 21.5443, 35.9381, 59.9484, 100.0], rel=1e-4
     )
 
 
-def test_whole_bounds_are_written_without_a_fraction():
+def test_whole_bounds_are_written_without_a_fraction() -> None:
     text = filled().text()
     assert 'volcano_e2e_scheduling_latency_milliseconds_bucket{le="1"}' in text
 
 
-def test_times_go_in_as_seconds_and_come_out_as_milliseconds():
+def test_times_go_in_as_seconds_and_come_out_as_milliseconds() -> None:
     series = series_in(filled().text())
     assert series["volcano_e2e_scheduling_latency_milliseconds_sum"] == "100"
     where = '{job_name="j",job_namespace="ns",queue="q"}'
     assert series[f"volcano_e2e_job_scheduling_duration{where}"] == "4000"
 
 
-def test_a_job_that_goes_takes_its_series_along():
+def test_a_job_that_goes_takes_its_series_along() -> None:
     metrics = filled()
     metrics.forget_job("j", "q", "ns")
     metrics.forget_ended_job("ns/j", "q")
@@ -155,7 +158,7 @@ def test_a_job_that_goes_takes_its_series_along():
     metrics.forget_job("j", "q", "ns")  # a second time is no harm
 
 
-def test_a_queue_that_goes_takes_its_series_along():
+def test_a_queue_that_goes_takes_its_series_along() -> None:
     metrics = filled()
     metrics.forget_queue("q")
     assert not [
@@ -166,14 +169,14 @@ def test_a_queue_that_goes_takes_its_series_along():
     metrics.forget_queue("never-seen")
 
 
-def test_a_resource_that_a_queue_no_longer_has_falls_to_zero():
+def test_a_resource_that_a_queue_no_longer_has_falls_to_zero() -> None:
     metrics = filled()
     metrics.queue_amounts("q", "allocated", 0, 0, {})
     where = '{queue_name="q",resource="nvidia.com/gpu"}'
     assert series_in(metrics.text())[f"volcano_queue_allocated_scalar_resources{where}"] == "0"
 
 
-def test_a_job_that_found_a_place_counts_no_waiting_tasks():
+def test_a_job_that_found_a_place_counts_no_waiting_tasks() -> None:
     metrics = Metrics()
     metrics.unschedulable({"a": 2, "b": 1})
     metrics.unschedulable({"b": 1})
@@ -184,19 +187,19 @@ def test_a_job_that_found_a_place_counts_no_waiting_tasks():
     assert series['volcano_job_retry_counts{job_id="b"}'] == "2"
 
 
-def test_label_values_are_escaped():
+def test_label_values_are_escaped() -> None:
     metrics = Metrics()
     metrics.queue_state('a"b\\c\nd', weight=1)
     assert 'queue_name="a\\"b\\\\c\\nd"' in metrics.text()
 
 
-def test_two_processes_in_one_do_not_share_figures():
+def test_two_processes_in_one_do_not_share_figures() -> None:
     one, two = Metrics(), Metrics()
     one.preemption(5)
     assert series_in(two.text())["volcano_total_preemption_attempts"] == "0"
 
 
-def test_a_process_tells_only_what_it_knows_of():
+def test_a_process_tells_only_what_it_knows_of() -> None:
     metrics = Metrics(groups=["controllers"])
     metrics.cycle_done(1.0)  # no harm
     names = types_in(metrics.text())

@@ -1,5 +1,7 @@
 """What tests of single plugins share."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.objects import from_manifest
@@ -10,10 +12,10 @@ from pumice.framework.session import Session
 
 
 @pytest.fixture
-def open_session():
+def open_session() -> Any:
     """Give a function that opens a session with some plugins, in one tier, on some manifests."""
 
-    def opened(objects, *plugins, **switches):
+    def opened(objects: Any, *plugins: Any, **switches: Any) -> Any:
         snapshot = Ingest(Snapshot()).load(map(from_manifest, objects))
         tier = [Enabled(plugin, switches) for plugin in plugins]
         ssn = Session(snapshot, [tier], now=0.0)

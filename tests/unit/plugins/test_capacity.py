@@ -1,5 +1,7 @@
 """capacity, queues side by side: what a queue deserves is stated, limits are real capabilities."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.conf import parse_conf
@@ -12,51 +14,53 @@ from pumice.testing.conformance import check_plugin
 CLUSTER = node("n", cpu=100, memory="400Gi", pods=1000)
 
 
-def running(job, in_queue, cpus, **more):
+def running(job: Any, in_queue: Any, cpus: Any, **more: Any) -> Any:
     pods = [pod(f"{job}-{i}", group=job, cpu=cpu, node="n") for i, cpu in enumerate(cpus)]
     return [pod_group(job, queue=in_queue, phase="Running", **more), *pods]
 
 
-def waiting(job, in_queue, cpus, **more):
+def waiting(job: Any, in_queue: Any, cpus: Any, **more: Any) -> Any:
     pods = [pod(f"{job}-{i}", group=job, cpu=cpu) for i, cpu in enumerate(cpus)]
     return [pod_group(job, queue=in_queue, phase="Inqueue", **more), *pods]
 
 
-def cpus(ssn, column):
+def cpus(ssn: Any, column: Any) -> Any:
     """Cpu of a column of limits, by queue."""
     names, amounts = ssn.snapshot.queues.names, getattr(ssn.plugins[0]._limits, column)[CPU]
     return {names[q]: amounts[q] / 1000 for q in range(ssn.snapshot.queues.n)}
 
 
-def shares(ssn):
+def shares(ssn: Any) -> Any:
     queues = ssn.snapshot.queues
     return {queues.names[q]: ssn.plugins[0]._share(q) for q in range(queues.n)}
 
 
-def order(ssn):
+def order(ssn: Any) -> Any:
     queues = ssn.snapshot.queues
     return [queues.names[row] for row in ssn.ordering.sort_queues(range(queues.n))]
 
 
-def decide(objects, actions="allocate"):
+def decide(objects: Any, actions: str = "allocate") -> Any:
     conf = parse_conf(f'actions: "{actions}"\ntiers:\n- plugins:\n  - name: capacity\n')
     return Scheduler(conf).cycle([CLUSTER, *objects], 0.0)
 
 
-def bound(decisions):
+def bound(decisions: Any) -> Any:
     return sorted(key.removeprefix("default/") for key in decisions.binds)
 
 
 @pytest.mark.parametrize(
     ("held", "share"), [([], 0.0), ([10], 0.25), ([40], 1.0), ([40, 10], 1.25)]
 )
-def test_a_share_is_what_is_held_of_what_is_deserved(open_session, held, share):
+def test_a_share_is_what_is_held_of_what_is_deserved(
+    open_session: Any, held: Any, share: float
+) -> None:
     """Nothing held is 0, all of it 1, more is above 1."""
     world = [queue("a", deserved={"cpu": 40, "memory": "160Gi"}), *running("j", "a", held)]
     assert shares(open_session([CLUSTER, *world], Capacity())) == {"a": share}
 
 
-def test_the_resource_used_most_decides_a_share(open_session):
+def test_the_resource_used_most_decides_a_share(open_session: Any) -> None:
     group = pod_group("j", queue="a", phase="Running")
     one = pod("p", group="j", cpu=4, memory="120Gi", node="n")
     world = [queue("a", deserved={"cpu": 40, "memory": "160Gi"}), group, one]
@@ -64,12 +68,14 @@ def test_the_resource_used_most_decides_a_share(open_session):
 
 
 @pytest.mark.parametrize("held", [[], [1], [90]])
-def test_a_queue_that_deserves_nothing_always_has_share_one(open_session, held):
+def test_a_queue_that_deserves_nothing_always_has_share_one(open_session: Any, held: Any) -> None:
     world = [queue("free"), *running("j", "free", held)]
     assert shares(open_session([CLUSTER, *world], Capacity())) == {"free": 1.0}
 
 
-def test_queues_below_their_due_go_before_best_effort_ones_and_those_above_after(open_session):
+def test_queues_below_their_due_go_before_best_effort_ones_and_those_above_after(
+    open_session: Any,
+) -> None:
     """Share 1 with something deserved goes before share 1 without."""
     world = [queue("free"), *waiting("jf", "free", [1])]
     for name, cpu in (("over", 41), ("even", 40), ("under", 39)):
@@ -78,15 +84,15 @@ def test_queues_below_their_due_go_before_best_effort_ones_and_those_above_after
     assert order(open_session([*nodes, *world], Capacity())) == ["under", "even", "free", "over"]
 
 
-def test_priority_comes_before_shares(open_session):
+def test_priority_comes_before_shares(open_session: Any) -> None:
     world = [queue("a", deserved={"cpu": 40}, priority=1), queue("b", deserved={"cpu": 40})]
     world += running("ja", "a", [50]) + waiting("jb", "b", [1])
     assert order(open_session([CLUSTER, *world], Capacity())) == ["a", "b"]
 
 
 def test_the_real_capability_is_what_others_guarantees_leave_cut_to_the_own_capability(
-    open_session,
-):
+    open_session: Any,
+) -> None:
     """Of 100, 10 and 20 are guaranteed: 70 and its own 10 for a queue, were it not capped at 60."""
     world = [
         queue("capped", capability={"cpu": 60}, guarantee={"cpu": 10}),
@@ -94,10 +100,12 @@ def test_the_real_capability_is_what_others_guarantees_leave_cut_to_the_own_capa
         queue("none"),
     ]
     ssn = open_session([CLUSTER, *world], Capacity())
-    assert cpus(ssn, "real") == {"capped": 60.0, "wide": 90.0, "none": 70.0}
+    assert cpus(ssn, "real_capability") == {"capped": 60.0, "wide": 90.0, "none": 70.0}
 
 
-def test_what_is_deserved_is_cut_to_the_real_capability_and_raised_to_the_guarantee(open_session):
+def test_what_is_deserved_is_cut_to_the_real_capability_and_raised_to_the_guarantee(
+    open_session: Any,
+) -> None:
     world = [
         queue("greedy", deserved={"cpu": 99}, capability={"cpu": 60}),
         queue("modest", deserved={"cpu": 5}, guarantee={"cpu": 10}),
@@ -106,27 +114,29 @@ def test_what_is_deserved_is_cut_to_the_real_capability_and_raised_to_the_guaran
     assert cpus(ssn, "deserved") == {"greedy": 60.0, "modest": 10.0}
 
 
-def test_a_deserved_resource_that_no_node_has_is_not_cut_away(open_session):
+def test_a_deserved_resource_that_no_node_has_is_not_cut_away(open_session: Any) -> None:
     """The queue is not best effort by it: it has share 0, not 1."""
     world = [queue("a", deserved={"example.com/chip": 4}), *waiting("j", "a", [1])]
     assert shares(open_session([CLUSTER, *world], Capacity())) == {"a": 0.0}
 
 
 @pytest.mark.parametrize("capability", [{"memory": "200Gi"}, {"cpu": 0, "memory": "200Gi"}])
-def test_cpu_that_a_capability_leaves_out_is_not_limited(open_session, capability):
+def test_cpu_that_a_capability_leaves_out_is_not_limited(
+    open_session: Any, capability: Any
+) -> None:
     ssn = open_session([CLUSTER, queue("a", capability=capability)], Capacity())
-    assert cpus(ssn, "real") == {"a": 100.0}
-    assert ssn.plugins[0]._limits.real[MEMORY, 0] == 200 * 2**30
+    assert cpus(ssn, "real_capability") == {"a": 100.0}
+    assert ssn.plugins[0]._limits.real_capability[MEMORY, 0] == 200 * 2**30
 
 
-def test_a_queue_may_grow_beyond_its_due_up_to_its_real_capability():
+def test_a_queue_may_grow_beyond_its_due_up_to_its_real_capability() -> None:
     """Deserved 10, capability 60: six of seven pods of 10."""
     world = [queue("a", deserved={"cpu": 10}, capability={"cpu": 60}), *waiting("j", "a", [10] * 7)]
     assert len(bound(decide(world))) == 6
 
 
 @pytest.mark.parametrize("state", ["Closed", "Closing", None])
-def test_a_queue_that_is_not_open_gets_nothing(state):
+def test_a_queue_that_is_not_open_gets_nothing(state: Any) -> None:
     world = [queue("a", state=state), *waiting("j", "a", [1])]
     assert bound(decide(world)) == []
     pending = pod_group("j", queue="a", min_resources={"cpu": 1})
@@ -136,8 +146,8 @@ def test_a_queue_that_is_not_open_gets_nothing(state):
 
 @pytest.mark.parametrize(("cpu", "phase"), [("27", "Inqueue"), ("27001m", "Pending")])
 def test_a_job_is_admitted_beside_what_its_queue_holds_and_reserves_less_what_is_elastic(
-    cpu, phase
-):
+    cpu: str, phase: str
+) -> None:
     """20 and 8 held, 15 more reserved, 10 elastic: 33 of 60 are taken."""
     world = [
         queue("a", capability={"cpu": 60}),
@@ -148,7 +158,7 @@ def test_a_job_is_admitted_beside_what_its_queue_holds_and_reserves_less_what_is
     assert decide([*world, job], "enqueue").pod_groups["default/j"].phase == phase
 
 
-def test_jobs_admitted_before_count():
+def test_jobs_admitted_before_count() -> None:
     jobs = [
         pod_group(name, queue="a", min_resources={"cpu": 35}, created=f"2026-01-01T00:00:0{i}Z")
         for i, name in enumerate(("first", "second"))
@@ -158,5 +168,5 @@ def test_jobs_admitted_before_count():
     assert phases == ["Inqueue", "Pending"]
 
 
-def test_capacity_keeps_its_promises():
+def test_capacity_keeps_its_promises() -> None:
     check_plugin(Capacity, ancestor_reclaim_level=2)

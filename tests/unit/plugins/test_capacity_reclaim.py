@@ -1,6 +1,7 @@
 """capacity and reclaim: who may take, and what may be taken from whom."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ CLUSTER = node("n", cpu=100, memory="100Gi", pods=1000, resources={"example.com/
 CHIP = "example.com/chip"
 
 
-def job(name, in_queue, pods, *, runs=True):
+def job(name: Any, in_queue: Any, pods: Any, *, runs: bool = True) -> Any:
     """A job of pods given by their requests."""
     on = "n" if runs else None
     made = [pod(f"{name}-{i}", group=name, resources=each, node=on) for i, each in enumerate(pods)]
@@ -22,31 +23,37 @@ def job(name, in_queue, pods, *, runs=True):
 class World:
     """A session in which a pod ``new-0`` asks for the pods ``old-*``."""
 
-    def __init__(self, ssn):
+    def __init__(self, ssn: Any) -> None:
         self.ssn = ssn
         self.rows = ssn.snapshot.tasks.row_of
         self.asking = ssn.task(self.rows["default/new-0"])
 
-    def may_reclaim(self):
+    def may_reclaim(self) -> Any:
         return self.ssn.policy.preemptive(self.asking.queue, self.asking.request[:, 0])
 
-    def olds(self):
+    def olds(self) -> Any:
         return [key for key in self.rows if key.startswith("default/old")]
 
-    def victims(self):
+    def victims(self) -> Any:
         found = self.ssn.policy.reclaimable(self.asking, [self.rows[key] for key in self.olds()])
         keys = self.ssn.snapshot.tasks.keys
         return [keys[row].removeprefix("default/") for row in found]
 
-    def bounds(self):
+    def bounds(self) -> Any:
         rows = np.asarray([self.rows[key] for key in self.olds()])
         plugin = self.ssn.plugins[0]
         return plugin.bound_victims("reclaimable", self.asking, rows).tolist()
 
 
 @pytest.fixture
-def world(open_session):
-    def made(*objects, level=0, hierarchy=False, new=None, queue_of_new="poor"):
+def world(open_session: Any) -> Any:
+    def made(
+        *objects: Any,
+        level: Any = 0,
+        hierarchy: bool = False,
+        new: Any = None,
+        queue_of_new: str = "poor",
+    ) -> Any:
         asking = job("new", queue_of_new, [new or {"cpu": 1}], runs=False)
         plugin = Capacity(ancestor_reclaim_level=level)
         ssn = open_session([CLUSTER, *objects, *asking], plugin, enableHierarchy=hierarchy)
@@ -62,11 +69,11 @@ POOR = queue("poor", deserved={"cpu": 50})
 
 
 @pytest.mark.parametrize(("held", "allowed"), [(49, True), (50, False)])
-def test_a_queue_may_reclaim_up_to_what_it_deserves(world, held, allowed):
+def test_a_queue_may_reclaim_up_to_what_it_deserves(world: Any, held: int, allowed: bool) -> None:
     assert world(POOR, *job("own", "poor", [{"cpu": held}])).may_reclaim() is allowed
 
 
-def test_one_resource_below_its_due_is_enough(world):
+def test_one_resource_below_its_due_is_enough(world: Any) -> None:
     """Cpu is used up; of chips something is left."""
     due = queue("poor", deserved={"cpu": 5, CHIP: 2})
     full = job("own", "poor", [{"cpu": 5}])
@@ -74,24 +81,24 @@ def test_one_resource_below_its_due_is_enough(world):
     assert not world(due, *full, new={"cpu": 1}).may_reclaim()
 
 
-def test_no_queue_may_reclaim_beyond_its_real_capability(world):
+def test_no_queue_may_reclaim_beyond_its_real_capability(world: Any) -> None:
     due = queue("poor", deserved={"cpu": 5, CHIP: 2}, capability={"cpu": 5})
     full = job("own", "poor", [{"cpu": 5}])
     assert not world(due, *full, new={"cpu": 1, CHIP: 1}).may_reclaim()
 
 
-def test_a_closed_queue_may_not_reclaim(world):
+def test_a_closed_queue_may_not_reclaim(world: Any) -> None:
     assert not world(queue("poor", deserved={"cpu": 50}, state="Closed")).may_reclaim()
 
 
-def test_a_queue_that_deserves_nothing_may_not_reclaim(world):
+def test_a_queue_that_deserves_nothing_may_not_reclaim(world: Any) -> None:
     assert not world(queue("poor")).may_reclaim()
 
 
 # What may be taken
 
 
-def test_pods_go_while_their_queue_has_more_than_it_deserves(world):
+def test_pods_go_while_their_queue_has_more_than_it_deserves(world: Any) -> None:
     """7 held, 5 deserved, pods of 2: one goes, and at 5 the queue no longer exceeds its due."""
     rich = [
         queue("rich", deserved={"cpu": 5}),
@@ -100,31 +107,31 @@ def test_pods_go_while_their_queue_has_more_than_it_deserves(world):
     assert world(POOR, *rich).victims() == ["old-0"]
 
 
-def test_the_last_victim_may_take_a_queue_below_its_due(world):
+def test_the_last_victim_may_take_a_queue_below_its_due(world: Any) -> None:
     """6 held, 5 deserved: a pod of 4 may still go."""
     rich = [queue("rich", deserved={"cpu": 5}), *job("old", "rich", [{"cpu": 4}, {"cpu": 2}])]
     assert world(POOR, *rich).victims() == ["old-0"]
 
 
-def test_a_guarantee_is_never_touched(world):
+def test_a_guarantee_is_never_touched(world: Any) -> None:
     """8 held, 6 guaranteed: pods of 1 go down to 6, whatever is deserved."""
     rich = [queue("rich", guarantee={"cpu": 6}), *job("old", "rich", [{"cpu": 1}] * 8)]
     assert world(POOR, *rich).victims() == ["old-0", "old-1"]
 
 
-def test_pods_of_a_queue_that_deserves_none_of_their_resources_go_at_once(world):
+def test_pods_of_a_queue_that_deserves_none_of_their_resources_go_at_once(world: Any) -> None:
     rich = [queue("rich", deserved={CHIP: 2}), *job("old", "rich", [{"cpu": 1}] * 3)]
     assert world(POOR, *rich).victims() == ["old-0", "old-1", "old-2"]
 
 
-def test_only_resources_that_a_queue_deserves_some_of_are_compared(world):
+def test_only_resources_that_a_queue_deserves_some_of_are_compared(world: Any) -> None:
     """The queue has chips within its due; the cpu of its pods, of which it deserves none, does not
     make it exceed anything."""
     rich = [queue("rich", deserved={CHIP: 2}), *job("old", "rich", [{"cpu": 9, CHIP: 1}] * 2)]
     assert world(POOR, *rich).victims() == []
 
 
-def test_a_scalar_deserved_with_zero_is_exceeded_by_anything(world):
+def test_a_scalar_deserved_with_zero_is_exceeded_by_anything(world: Any) -> None:
     rich = [
         queue("rich", deserved={"cpu": 50, CHIP: 0}),
         *job("old", "rich", [{"cpu": 1, CHIP: 1}]),
@@ -132,13 +139,13 @@ def test_a_scalar_deserved_with_zero_is_exceeded_by_anything(world):
     assert world(POOR, *rich).victims() == ["old-0"]
 
 
-def test_pods_without_any_resource_in_common_are_of_no_use(world):
+def test_pods_without_any_resource_in_common_are_of_no_use(world: Any) -> None:
     """Every pod takes a slot of its node; that does not count."""
     rich = [queue("rich"), *job("old", "rich", [{CHIP: 1}, {"cpu": 1}])]
     assert world(POOR, *rich).victims() == ["old-1"]
 
 
-def test_bounds_on_victims_judge_each_pod_alone(world):
+def test_bounds_on_victims_judge_each_pod_alone(world: Any) -> None:
     """All three could be the first to go, though only one goes; the pod next door never."""
     rich = [queue("rich", deserved={"cpu": 5}), *job("old", "rich", [{"cpu": 2}] * 3)]
     meagre = [queue("meagre", deserved={"cpu": 5}), *job("old-meagre", "meagre", [{"cpu": 2}])]
@@ -159,7 +166,7 @@ TREE = [
 ]
 
 
-def test_near_relatives_give_first(world):
+def test_near_relatives_give_first(world: Any) -> None:
     """A queue under the same parent before one under another."""
     found = world(*TREE, hierarchy=True).ssn
     rows = found.snapshot.queues.row_of
@@ -170,17 +177,17 @@ def test_near_relatives_give_first(world):
 
 @pytest.mark.parametrize(("level", "allowed"), [(0, False), (1, True)])
 def test_an_ancestor_within_the_level_vouches_for_a_queue_that_deserves_nothing(
-    world, level, allowed
-):
+    world: Any, level: int, allowed: bool
+) -> None:
     assert world(*TREE, level=level, hierarchy=True).may_reclaim() is allowed
 
 
-def test_an_ancestor_at_its_due_does_not_vouch(world):
+def test_an_ancestor_at_its_due_does_not_vouch(world: Any) -> None:
     full = job("own", "near", [{"cpu": 30}])
     assert not world(*TREE, *full, level=2, hierarchy=True).may_reclaim()
 
 
-def test_the_root_never_vouches(world):
+def test_the_root_never_vouches(world: Any) -> None:
     tree = [queue("root"), queue("poor"), queue("due", deserved={"cpu": 9})]
     assert not world(*tree, level=3, hierarchy=True).may_reclaim()
 
@@ -189,7 +196,9 @@ def test_the_root_never_vouches(world):
     ("level", "held", "names"),
     [(0, [1] * 3, ["old-0", "old-1", "old-2"]), (1, [1] * 3, []), (1, [20, 11, 2], ["old-0"])],
 )
-def test_ancestors_within_the_level_must_exceed_their_due(world, level, held, names):
+def test_ancestors_within_the_level_must_exceed_their_due(
+    world: Any, level: int, held: Any, names: Any
+) -> None:
     """The leaf deserves nothing, so its pods would go at once; but p2 deserves 30.
 
     With 33 in p2 the pod of 20 may go, then p2 has 13 and the others stay.
@@ -198,20 +207,22 @@ def test_ancestors_within_the_level_must_exceed_their_due(world, level, held, na
     assert world(*TREE, *old, level=level, hierarchy=True).victims() == names
 
 
-def test_queues_that_deserve_nothing_leave_each_other_alone_under_a_shared_ancestor(world):
+def test_queues_that_deserve_nothing_leave_each_other_alone_under_a_shared_ancestor(
+    world: Any,
+) -> None:
     old = job("old", "near", [{"cpu": 40}])
     assert world(*TREE, *old, level=0, hierarchy=True).victims() == ["old-0"]
     assert world(*TREE, *old, level=1, hierarchy=True).victims() == []
 
 
-def test_a_queue_with_a_claim_takes_from_its_cousin(world):
+def test_a_queue_with_a_claim_takes_from_its_cousin(world: Any) -> None:
     """It deserves some of what it asks for, so the shared ancestor does not protect the other."""
     tree = [*TREE[:3], queue("poor", parent="p1", deserved={"cpu": 5}), *TREE[4:]]
     old = job("old", "near", [{"cpu": 40}])
     assert world(*tree, *old, level=1, hierarchy=True).victims() == ["old-0"]
 
 
-def test_a_shared_ancestor_is_not_asked(world):
+def test_a_shared_ancestor_is_not_asked(world: Any) -> None:
     """p1 is within its due, but it is the reclaimer's own."""
     tree = [*TREE[:3], queue("poor", parent="p1", deserved={"cpu": 5})]
     tree += [queue("near", parent="p1", deserved={"cpu": 1})]
@@ -219,13 +230,13 @@ def test_a_shared_ancestor_is_not_asked(world):
     assert world(*tree, *old, level=2, hierarchy=True).victims() == ["old-0"]
 
 
-def test_pods_of_a_misplaced_queue_are_left_alone(world):
+def test_pods_of_a_misplaced_queue_are_left_alone(world: Any) -> None:
     lost = [queue("lost", parent="gone"), *job("old", "lost", [{"cpu": 1}])]
     tree = [queue("root"), queue("poor", deserved={"cpu": 5})]
     assert world(*tree, *lost, hierarchy=True).victims() == []
 
 
-def test_the_level_counts_only_in_a_tree(world):
+def test_the_level_counts_only_in_a_tree(world: Any) -> None:
     old = [queue("rich"), *job("old", "rich", [{"cpu": 1}])]
     assert world(POOR, *old, level=3).victims() == ["old-0"]
 
@@ -233,18 +244,18 @@ def test_the_level_counts_only_in_a_tree(world):
 # For whole jobs
 
 
-def gang_victims(found, *, reclaims):
+def gang_victims(found: Any, *, reclaims: Any) -> Any:
     rows = [found.rows[key] for key in found.olds()]
     eviction = SimpleNamespace(reclaims=reclaims)
     return [rows.index(row) for row in found.ssn.policy.gang_evictable(eviction, rows)]
 
 
-def test_a_job_may_evict_anything_of_its_own_queue(world):
+def test_a_job_may_evict_anything_of_its_own_queue(world: Any) -> None:
     rich = [queue("rich", guarantee={"cpu": 9}), *job("old", "rich", [{"cpu": 1}] * 3)]
     assert gang_victims(world(POOR, *rich), reclaims=False) == [0, 1, 2]
 
 
-def test_for_a_job_of_another_queue_a_queue_gives_what_is_beyond_its_due(world):
+def test_for_a_job_of_another_queue_a_queue_gives_what_is_beyond_its_due(world: Any) -> None:
     """Pods are judged in the order given, also those without a resource in common."""
     rich = [
         queue("rich", deserved={"cpu": 5}),

@@ -1,5 +1,7 @@
 """cdp: a pod that has just started is left alone for a while."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.meta import epoch
@@ -15,7 +17,14 @@ MARK = "volcano.sh/cooldown-time"
 SCHEDULED = "2026-01-15T10:00:00Z"
 
 
-def victim(*, label=None, note=None, phase="Running", scheduled="True", kind="PodScheduled"):
+def victim(
+    *,
+    label: Any = None,
+    note: Any = None,
+    phase: str = "Running",
+    scheduled: str = "True",
+    kind: str = "PodScheduled",
+) -> Any:
     made = pod(
         "p",
         group="g",
@@ -29,7 +38,7 @@ def victim(*, label=None, note=None, phase="Running", scheduled="True", kind="Po
     return made
 
 
-def may_go(made, after, hook="preemptable"):
+def may_go(made: Any, after: Any, hook: str = "preemptable") -> Any:
     """Ask some seconds after the pod was scheduled."""
     world = [node("n1"), queue("default"), pod_group("g"), made]
     snapshot = Ingest(Snapshot()).load(map(from_manifest, world))
@@ -38,35 +47,35 @@ def may_go(made, after, hook="preemptable"):
 
 
 @pytest.mark.parametrize("hook", ["preemptable", "reclaimable"])
-def test_a_pod_is_protected_until_its_time_is_over(hook):
+def test_a_pod_is_protected_until_its_time_is_over(hook: str) -> None:
     """Ten minutes of protection from the moment it was scheduled."""
     assert not may_go(victim(label="10m"), 599, hook)
     assert may_go(victim(label="10m"), 600, hook)
 
 
-def test_the_annotation_serves_if_there_is_no_label():
+def test_the_annotation_serves_if_there_is_no_label() -> None:
     assert not may_go(victim(note="600s"), 10)
 
 
-def test_the_label_goes_before_the_annotation():
+def test_the_label_goes_before_the_annotation() -> None:
     assert may_go(victim(label="5s", note="10m"), 10)
 
 
-def test_a_pod_without_a_time_is_not_protected():
+def test_a_pod_without_a_time_is_not_protected() -> None:
     assert may_go(victim(), 0)
 
 
 @pytest.mark.parametrize("text", ["soon", "10", "", "10 m"])
-def test_an_unreadable_time_protects_nobody(text):
+def test_an_unreadable_time_protects_nobody(text: str) -> None:
     made = victim()
     made["metadata"]["labels"] = {MARK: text}
     assert may_go(made, 0)
 
 
-def test_a_pod_that_does_not_run_yet_is_not_protected():
+def test_a_pod_that_does_not_run_yet_is_not_protected() -> None:
     assert may_go(victim(label="10m", phase="Pending"), 0)
 
 
 @pytest.mark.parametrize("condition", [{"scheduled": "False"}, {"kind": "Ready"}])
-def test_a_pod_that_was_never_reported_scheduled_is_not_protected(condition):
+def test_a_pod_that_was_never_reported_scheduled_is_not_protected(condition: Any) -> None:
     assert may_go(victim(label="10m", **condition), 0)

@@ -1,5 +1,7 @@
 """Every built-in plugin keeps the promises that are asked of foreign ones."""
 
+from typing import Any
+
 import pytest
 
 from pumice.framework.arguments import bind_arguments
@@ -27,12 +29,12 @@ CONFIGURED = [
 
 
 @pytest.mark.parametrize("cls", PLUGINS.values(), ids=PLUGINS)
-def test_a_built_in_plugin_keeps_its_promises(cls):
+def test_a_built_in_plugin_keeps_its_promises(cls: Any) -> None:
     check_plugin(cls)
 
 
 @pytest.mark.parametrize(("name", "arguments"), CONFIGURED, ids=lambda each: str(each)[:40])
-def test_a_configured_plugin_keeps_its_promises(name, arguments):
+def test_a_configured_plugin_keeps_its_promises(name: Any, arguments: Any) -> None:
     fields, problems = bind_arguments(PLUGINS[name], arguments)
     assert problems == []
     check_plugin(PLUGINS[name], **fields)

@@ -1,5 +1,7 @@
 """conformance: pods that the cluster itself rests on are never evicted."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from pumice.testing import node, pod, pod_group, queue
 
 
 @pytest.fixture
-def ssn(open_session):
+def ssn(open_session: Any) -> Any:
     world = [node("n1"), queue("default"), pod_group("g"), pod_group("s", namespace="kube-system")]
     world += [
         pod("dns", group="g", node="n1", priority_class="system-cluster-critical"),
@@ -20,14 +22,14 @@ def ssn(open_session):
 
 
 @pytest.mark.parametrize("hook", ["preemptable", "reclaimable", "gang_evictable"])
-def test_critical_classes_and_the_system_namespace_are_protected(ssn, hook):
+def test_critical_classes_and_the_system_namespace_are_protected(ssn: Any, hook: str) -> None:
     tasks = ssn.snapshot.tasks
     rows = list(range(tasks.n))
     kept = getattr(ssn.policy, hook)(ssn.task(rows[0]), rows)
     assert [tasks.keys[row] for row in kept] == ["default/plain"]
 
 
-def test_the_bound_is_the_answer(ssn):
+def test_the_bound_is_the_answer(ssn: Any) -> None:
     rows = np.arange(ssn.snapshot.tasks.n)
     bound = ssn.plugins[0].bound_victims("preemptable", ssn.task(0), rows)
     assert bound.tolist() == ssn.plugins[0].preemptable(ssn.task(0), rows.tolist()).tolist()

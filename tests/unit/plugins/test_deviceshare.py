@@ -1,5 +1,7 @@
 """deviceshare: which nodes have cards left, which cards a pod gets, and what its pod is told."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.conf import parse_conf
@@ -23,29 +25,45 @@ NOW = 1_768_471_200.5
 FITS, NO_MEMORY, NO_NUMBER, NO_SLICE, LOCKED = range(5)
 
 
-def annotated(manifest, **marks):
+def annotated(manifest: Any, **marks: Any) -> Any:
     """Write annotations; underscores and capitals are as given in the keys."""
     manifest["metadata"].setdefault("annotations", {}).update(marks)
     return manifest
 
 
-def gpu_node(name, memory, number, **marks):
+def gpu_node(name: Any, memory: Any, number: Any, **marks: Any) -> Any:
     return annotated(
         node(name, cpu=64, resources={GPU_MEMORY: memory, GPU_NUMBER: number}), **marks
     )
 
 
-def card(uuid, *, shares=10, memory=1000, kind="NVIDIA-A100", health="true", mode="hami-core"):
+def card(
+    uuid: Any,
+    *,
+    shares: Any = 10,
+    memory: Any = 1000,
+    kind: str = "NVIDIA-A100",
+    health: str = "true",
+    mode: str = "hami-core",
+) -> str:
     return f"{uuid},{shares},{memory},{kind},{health},{mode}"
 
 
-def vgpu_node(name, *cards, **marks):
+def vgpu_node(name: Any, *cards: Any, **marks: Any) -> Any:
     amounts = {NUMBER: 10 * len(cards), MEMORY: 10_000, CORES: 100 * len(cards)}
     register = "".join(f"{each}:" for each in cards)
     return annotated(node(name, cpu=64, resources=amounts), **{REGISTER: register, **marks})
 
 
-def asking(name="p", *, labels=None, marks=None, spec=None, on=None, **limits):
+def asking(
+    name: str = "p",
+    *,
+    labels: Any = None,
+    marks: Any = None,
+    spec: Any = None,
+    on: Any = None,
+    **limits: Any,
+) -> Any:
     amounts = {key.replace("_", "-"): amount for key, amount in limits.items()}
     named = {f"volcano.sh/{key}": amount for key, amount in amounts.items()}
     return pod(
@@ -61,24 +79,24 @@ def asking(name="p", *, labels=None, marks=None, spec=None, on=None, **limits):
     )
 
 
-def opened(objects, **fields):
+def opened(objects: Any, **fields: Any) -> Any:
     plugin = DeviceShare(**fields)
     group = [queue("default"), pod_group("g", min_member=0)]
     ssn = Session(snapshot_of([*objects, *group]), [[Enabled(plugin, {})]], now=NOW)
     return plugin, ssn
 
 
-def task_of(ssn, name="p"):
+def task_of(ssn: Any, name: str = "p") -> Any:
     return ssn.task(ssn.snapshot.tasks.row_of[f"default/{name}"])
 
 
-def codes(objects, **fields):
+def codes(objects: Any, **fields: Any) -> Any:
     plugin, ssn = opened(objects, **fields)
     found = plugin.filter_nodes(task_of(ssn), ssn.nodes())
     return None if found is None else found.tolist()
 
 
-def told(objects, name="p", *, where=0, **fields):
+def told(objects: Any, name: str = "p", *, where: Any = 0, **fields: Any) -> Any:
     """Place a pod and give what will be written on it."""
     _, ssn = opened(objects, **fields)
     ssn.statement().place(task_of(ssn, name).row, where)
@@ -86,7 +104,7 @@ def told(objects, name="p", *, where=0, **fields):
 
 
 @pytest.mark.parametrize("fields", [{}, {"vgpu": True, "weight": 2}, {"gpu_sharing": True}])
-def test_the_plugin_keeps_its_promises(fields):
+def test_the_plugin_keeps_its_promises(fields: Any) -> None:
     check_plugin(DeviceShare, **fields)
 
 
@@ -98,12 +116,12 @@ def test_the_plugin_keeps_its_promises(fields):
         {"gpu_number": True, "vgpu": True},
     ],
 )
-def test_two_ways_of_sharing_exclude_each_other(fields):
+def test_two_ways_of_sharing_exclude_each_other(fields: Any) -> None:
     with pytest.raises(PluginError, match="exclude each other"):
         DeviceShare(**fields)
 
 
-def test_without_a_way_of_sharing_nothing_is_tested():
+def test_without_a_way_of_sharing_nothing_is_tested() -> None:
     assert codes([gpu_node("n", 8, 1), asking(gpu_memory=100)]) is None
 
 
@@ -111,12 +129,12 @@ def test_without_a_way_of_sharing_nothing_is_tested():
 
 
 @pytest.mark.parametrize(("wanted", "code"), [(4, FITS), (5, NO_MEMORY)])
-def test_a_slice_of_memory_must_fit_on_one_card(wanted, code):
+def test_a_slice_of_memory_must_fit_on_one_card(wanted: int, code: Any) -> None:
     """Two cards with four each."""
     assert codes([gpu_node("n", 8, 2), asking(gpu_memory=wanted)], gpu_sharing=True) == [code]
 
 
-def test_the_first_card_with_enough_memory_left_is_taken():
+def test_the_first_card_with_enough_memory_left_is_taken() -> None:
     objects = [
         gpu_node("n", 8, 2),
         asking("old", gpu_memory=3, on="n", marks={INDEX: "0"}),
@@ -126,7 +144,7 @@ def test_the_first_card_with_enough_memory_left_is_taken():
     assert found == {INDEX: "1", "volcano.sh/predicate-time": "1768471200500000000"}
 
 
-def test_a_card_that_holds_more_than_it_has_is_full_and_no_more():
+def test_a_card_that_holds_more_than_it_has_is_full_and_no_more() -> None:
     objects = [
         gpu_node("n", 8, 2),
         asking("old", gpu_memory=9, on="n", marks={INDEX: "0"}),
@@ -135,7 +153,7 @@ def test_a_card_that_holds_more_than_it_has_is_full_and_no_more():
     assert told(objects, gpu_sharing=True)[INDEX] == "1"
 
 
-def test_init_containers_run_before_the_others_and_need_no_more_than_the_larger():
+def test_init_containers_run_before_the_others_and_need_no_more_than_the_larger() -> None:
     amounts = {"limits": {GPU_MEMORY: "4"}}
     spec = {"initContainers": [{"name": "i", "resources": amounts}]}
     objects = [gpu_node("n", 8, 2), asking(gpu_memory=2, spec=spec)]
@@ -145,7 +163,7 @@ def test_init_containers_run_before_the_others_and_need_no_more_than_the_larger(
 
 
 @pytest.mark.parametrize(("wanted", "code"), [(2, FITS), (3, NO_NUMBER)])
-def test_whole_cards_must_be_idle(wanted, code):
+def test_whole_cards_must_be_idle(wanted: int, code: Any) -> None:
     objects = [
         gpu_node("n", 30, 3),
         asking("old", gpu_number=1, on="n", marks={INDEX: "1"}),
@@ -156,13 +174,13 @@ def test_whole_cards_must_be_idle(wanted, code):
         assert told(objects, gpu_number=True)[INDEX] == "0,2"
 
 
-def test_unhealthy_cards_are_left_out():
+def test_unhealthy_cards_are_left_out() -> None:
     mark = {"volcano.sh/gpu-unhealthy-ids": "0,x,7"}
     objects = [gpu_node("n", 8, 2, **mark), asking(gpu_memory=1)]
     assert told(objects, gpu_sharing=True)[INDEX] == "1"
 
 
-def test_an_index_that_cannot_be_read_holds_nothing():
+def test_an_index_that_cannot_be_read_holds_nothing() -> None:
     objects = [
         gpu_node("n", 4, 1),
         asking("old", gpu_memory=4, on="n", marks={INDEX: "0,x"}),
@@ -174,11 +192,11 @@ def test_an_index_that_cannot_be_read_holds_nothing():
 @pytest.mark.parametrize(
     "bare", [node("n"), gpu_node("n", 8, 0), gpu_node("n", 8, 10**12)], ids=["none", "zero", "lie"]
 )
-def test_on_a_node_without_believable_cards_the_plain_fit_decides(bare):
+def test_on_a_node_without_believable_cards_the_plain_fit_decides(bare: str) -> None:
     assert codes([bare, asking(gpu_memory=1)], gpu_sharing=True) == [FITS]
 
 
-def test_cards_are_taken_back_when_a_placement_is_discarded_or_a_pod_evicted():
+def test_cards_are_taken_back_when_a_placement_is_discarded_or_a_pod_evicted() -> None:
     objects = [gpu_node("n", 4, 1), asking("a", gpu_memory=4), asking("b", gpu_memory=4)]
     plugin, ssn = opened(objects, gpu_sharing=True)
     stmt = ssn.statement()
@@ -194,7 +212,7 @@ def test_cards_are_taken_back_when_a_placement_is_discarded_or_a_pod_evicted():
 # Virtual cards
 
 
-def test_the_device_plugin_is_told_the_slices_of_each_container():
+def test_the_device_plugin_is_told_the_slices_of_each_container() -> None:
     part = {"resources": {"limits": {NUMBER: "1", MEMORY: "300", CORES: "20"}}}
     spec = {"containers": [{"name": "a", **part}, {"name": "plain"}, {"name": "b", **part}]}
     found = told([vgpu_node("n", card("g0"), card("g1")), asking(spec=spec)], vgpu=True)
@@ -221,13 +239,13 @@ def test_the_device_plugin_is_told_the_slices_of_each_container():
         ({"vgpu_number": 1, "vgpu_memory_percentage": 102}, NO_SLICE),
     ],
 )
-def test_every_card_of_a_container_must_have_the_memory_and_cores(limits, code):
+def test_every_card_of_a_container_must_have_the_memory_and_cores(limits: Any, code: Any) -> None:
     """Two idle cards with 1000 each."""
     objects = [vgpu_node("n", card("g0"), card("g1")), asking(**limits)]
     assert codes(objects, vgpu=True) == [code]
 
 
-def holding(name, text):
+def holding(name: Any, text: Any) -> Any:
     return asking(name, vgpu_number=1, on="n", marks={IDS: text})
 
 
@@ -245,12 +263,12 @@ def holding(name, text):
         ("g0,NVIDIA,x,0:;,,;g0,NVIDIA,-1,0:", {"vgpu_memory": 1000}, FITS),
     ],
 )
-def test_what_pods_on_the_node_hold_counts(held, limits, code):
+def test_what_pods_on_the_node_hold_counts(held: str, limits: Any, code: Any) -> None:
     objects = [vgpu_node("n", card("g0")), holding("old", held), asking(**limits)]
     assert codes(objects, vgpu=True) == [code]
 
 
-def test_a_card_takes_so_many_pods_as_it_has_shares():
+def test_a_card_takes_so_many_pods_as_it_has_shares() -> None:
     objects = [
         vgpu_node("n", card("g0", shares=2)),
         holding("a", "g0,NVIDIA,1,1:"),
@@ -270,11 +288,11 @@ def test_a_card_takes_so_many_pods_as_it_has_shares():
     ],
     ids=["plain", "no card", "malformed", "unhealthy"],
 )
-def test_a_node_without_usable_cards_is_left_to_the_plain_fit(bare):
+def test_a_node_without_usable_cards_is_left_to_the_plain_fit(bare: str) -> None:
     assert codes([bare, asking(vgpu_memory=10**6)], vgpu=True) == [FITS]
 
 
-def test_a_pod_without_virtual_cards_is_not_tested():
+def test_a_pod_without_virtual_cards_is_not_tested() -> None:
     assert codes([vgpu_node("n", card("g0")), pod("p", group="g", cpu=1)], vgpu=True) is None
 
 
@@ -293,7 +311,7 @@ def test_a_pod_without_virtual_cards_is_not_tested():
         ({}, "new"),
     ],
 )
-def test_annotations_narrow_the_choice_of_cards(marks, picked):
+def test_annotations_narrow_the_choice_of_cards(marks: Any, picked: Any) -> None:
     cards = [card("old", kind="NVIDIA-V100"), card("new", kind="NVIDIA-A100")]
     objects = [vgpu_node("n", *cards), asking(vgpu_memory=1, marks=marks)]
     found = told(objects, vgpu=True).get(IDS, "")
@@ -301,7 +319,7 @@ def test_annotations_narrow_the_choice_of_cards(marks, picked):
     assert codes(objects, vgpu=True) == [FITS if picked else NO_SLICE]
 
 
-def test_pods_of_a_group_that_spreads_take_different_cards():
+def test_pods_of_a_group_that_spreads_take_different_cards() -> None:
     mark = {"volcano.sh/vgpu-podgroup-policy": "spread"}
     objects = [vgpu_node("n", card("g0"), card("g1"))]
     objects += [asking(f"p{i}", vgpu_memory=1, marks=mark) for i in range(3)]
@@ -313,7 +331,7 @@ def test_pods_of_a_group_that_spreads_take_different_cards():
     assert plugin.filter_nodes(task_of(ssn, "p2"), ssn.nodes()).tolist() == [NO_SLICE]
 
 
-def test_pods_under_one_exclusive_rule_do_not_share_a_card():
+def test_pods_under_one_exclusive_rule_do_not_share_a_card() -> None:
     rules = [{"tier": "gold"}, {"tier": "silver", "app": "x"}]
     objects = [vgpu_node("n", card("g0"))]
     objects += [asking("gold", vgpu_memory=1, labels={"tier": "gold"}, on="n")]
@@ -327,13 +345,13 @@ def test_pods_under_one_exclusive_rule_do_not_share_a_card():
 @pytest.mark.parametrize(
     ("policy", "picked"), [("binpack", "g0"), ("spread", "g1"), ("", "g2"), ("other", "g2")]
 )
-def test_the_policy_orders_the_cards(policy, picked):
+def test_the_policy_orders_the_cards(policy: str, picked: str) -> None:
     cards = [card("g0"), card("g1"), card("g2")]
     objects = [vgpu_node("n", *cards), holding("a", "g0,NVIDIA,500,1:"), asking(vgpu_memory=1)]
     assert told(objects, vgpu=True, policy=policy)[IDS].startswith(picked)
 
 
-def scores(policy, weight=1):
+def scores(policy: Any, weight: Any = 1) -> Any:
     objects = [
         vgpu_node("busy", card("g0")),
         vgpu_node("idle", card("g1")),
@@ -348,18 +366,18 @@ def scores(policy, weight=1):
     return None if column is None else column.tolist()
 
 
-def test_binpack_prefers_cards_that_get_full_and_spread_idle_ones():
+def test_binpack_prefers_cards_that_get_full_and_spread_idle_ones() -> None:
     """746 of 1000 rounds to 75."""
     assert scores("binpack", weight=2) == [150, 50, 0, 0]
     assert scores("spread") == [0, 100, 0, 0]
 
 
 @pytest.mark.parametrize(("policy", "weight"), [("", 5), ("binpack", 0)])
-def test_without_policy_or_weight_there_is_no_score(policy, weight):
+def test_without_policy_or_weight_there_is_no_score(policy: str, weight: int) -> None:
     assert scores(policy, weight) is None
 
 
-def test_only_whether_cards_are_left_can_be_cured_by_evictions():
+def test_only_whether_cards_are_left_can_be_cured_by_evictions() -> None:
     assert [reason.curable for reason in DeviceShare.reasons] == [True, True, True, False]
 
 
@@ -378,13 +396,13 @@ FRESH, STALE = "2026-01-15T09:59:00Z", "2026-01-15T09:54:00Z"
         ({"gpu": FRESH}, FITS),
     ],
 )
-def test_a_locked_node_is_left_alone(mark, code):
+def test_a_locked_node_is_left_alone(mark: Any, code: Any) -> None:
     objects = [vgpu_node("n", card("g0"), **mark), asking(vgpu_memory=1)]
     assert codes(objects, vgpu=True, node_lock=True) == [code]
     assert codes(objects, vgpu=True) == [FITS]
 
 
-def test_with_locks_one_pod_at_a_time_gets_devices_of_a_node():
+def test_with_locks_one_pod_at_a_time_gets_devices_of_a_node() -> None:
     objects = [vgpu_node("n", card("g0")), asking("a", vgpu_memory=1), asking(vgpu_memory=1)]
     plugin, ssn = opened(objects, vgpu=True, node_lock=True)
     stmt = ssn.statement()
@@ -394,7 +412,7 @@ def test_with_locks_one_pod_at_a_time_gets_devices_of_a_node():
     assert plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist() == [FITS]
 
 
-def test_a_pod_whose_devices_are_still_being_handed_out_keeps_its_node_locked():
+def test_a_pod_whose_devices_are_still_being_handed_out_keeps_its_node_locked() -> None:
     old = holding("old", "g0,NVIDIA,1,1:")
     objects = [vgpu_node("n", card("g0")), old, asking(vgpu_memory=1)]
     assert codes(objects, vgpu=True, node_lock=True) == [FITS]
@@ -415,7 +433,7 @@ tiers:
 """
 
 
-def test_what_a_bound_pod_was_told_is_held_in_the_next_cycle():
+def test_what_a_bound_pod_was_told_is_held_in_the_next_cycle() -> None:
     objects = [
         vgpu_node("n", card("g0")),
         queue("default"),
@@ -430,7 +448,7 @@ def test_what_a_bound_pod_was_told_is_held_in_the_next_cycle():
     assert second.binds == {}
 
 
-def test_pods_of_one_spec_with_different_wishes_are_told_apart():
+def test_pods_of_one_spec_with_different_wishes_are_told_apart() -> None:
     """Annotations are no part of a shape; the answers must not be shared."""
     wish = {"volcano.sh/vgpu-use-gpuuuid": "g1"}
     objects = [

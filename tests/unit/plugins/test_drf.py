@@ -1,5 +1,7 @@
 """drf: the job with the smallest dominant share goes first, and may take from larger ones."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,11 +11,12 @@ from pumice.plugins.drf import Drf
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
+from tests.present import present
 
 CLUSTER = [queue("default"), node("n", cpu=10, memory="100Gi", pods=1000)]
 
 
-def job(name, running=(), waiting=(), **more):
+def job(name: Any, running: Any = (), waiting: Any = (), **more: Any) -> Any:
     """A job of pods given as (cpu, memory in Gi)."""
     out = [pod_group(name, phase="Running" if running else "Inqueue", **more)]
     sized = [(each, "n") for each in running] + [(each, None) for each in waiting]
@@ -22,23 +25,23 @@ def job(name, running=(), waiting=(), **more):
     return out
 
 
-def order(ssn):
+def order(ssn: Any) -> Any:
     rows = ssn.ordering.sort_jobs(range(ssn.snapshot.jobs.n))
     return [ssn.snapshot.jobs.keys[row].partition("/")[2] for row in rows]
 
 
-def row(ssn, name):
+def row(ssn: Any, name: Any) -> Any:
     return ssn.snapshot.tasks.row_of[f"default/{name}"]
 
 
-def test_jobs_are_ordered_by_their_largest_share_of_any_resource(open_session):
+def test_jobs_are_ordered_by_their_largest_share_of_any_resource(open_session: Any) -> None:
     """2 of 10 cpu is more than 15 of 100 Gi, whatever the sizes of the other resource."""
     world = [*job("cpu", [(2, 1)]), *job("memory", [(0.1, 15)]), *job("idle", (), [(1, 1)])]
     ssn = open_session([*CLUSTER, *world], Drf())
     assert order(ssn) == ["idle", "memory", "cpu"]
 
 
-def test_a_share_of_the_pods_counts_like_any_other(open_session):
+def test_a_share_of_the_pods_counts_like_any_other(open_session: Any) -> None:
     world = [*job("many", [(0.1, 1)] * 5), *job("big", [(2, 10)])]
     ssn = open_session(
         [queue("default"), node("n", cpu=10, memory="100Gi", pods=10), *world], Drf()
@@ -46,7 +49,7 @@ def test_a_share_of_the_pods_counts_like_any_other(open_session):
     assert order(ssn) == ["big", "many"]
 
 
-def test_the_order_tells_shares_apart_by_any_difference(open_session):
+def test_the_order_tells_shares_apart_by_any_difference(open_session: Any) -> None:
     """There is no tolerance: a byte decides."""
     ahead = pod("b", group="b", memory=str(2**33 - 1), node="n")
     behind = pod("a", group="a", memory=str(2**33), node="n")
@@ -55,7 +58,7 @@ def test_the_order_tells_shares_apart_by_any_difference(open_session):
     assert order(ssn) == ["b", "a"]
 
 
-def test_placing_tasks_raises_a_job_s_share():
+def test_placing_tasks_raises_a_job_s_share() -> None:
     """Jobs take turns: none is more than one task ahead of the other."""
     conf = parse_conf('actions: "allocate"\ntiers:\n- plugins:\n  - name: drf\n  - name: gang\n')
     world = [*job("a", (), [(4, 1)] * 3), *job("b", (), [(4, 1)] * 3)]
@@ -71,7 +74,9 @@ def test_placing_tasks_raises_a_job_s_share():
         ([(1, 1)] * 3, []),
     ],
 )
-def test_a_task_takes_from_jobs_that_keep_at_least_its_own_share(open_session, victims, names):
+def test_a_task_takes_from_jobs_that_keep_at_least_its_own_share(
+    open_session: Any, victims: Any, names: Any
+) -> None:
     """The newcomer would have 3 of 10: a job of 5 may fall to 4 and 3, no further."""
     world = [*job("old", victims), *job("new", (), [(3, 1)])]
     ssn = open_session([*CLUSTER, *world], Drf())
@@ -80,7 +85,7 @@ def test_a_task_takes_from_jobs_that_keep_at_least_its_own_share(open_session, v
     assert found == [row(ssn, name) for name in names]
 
 
-def test_shares_within_a_millionth_are_equal_for_preemption(open_session):
+def test_shares_within_a_millionth_are_equal_for_preemption(open_session: Any) -> None:
     """100 GiB are about 1.07e11 bytes: 1000 of them make no difference, 1,000,000 do."""
     for bytes_short, allowed in ((1000, True), (1_000_000, False)):
         old = [
@@ -93,21 +98,25 @@ def test_shares_within_a_millionth_are_equal_for_preemption(open_session):
         assert bool(ssn.policy.preemptable(ssn.task(row(ssn, "p")), [row(ssn, "o0")])) is allowed
 
 
-def test_bounds_on_victims_name_at_least_the_victims(open_session):
+def test_bounds_on_victims_name_at_least_the_victims(open_session: Any) -> None:
     world = [*job("old", [(1, 1)] * 5), *job("poor", [(1, 1)]), *job("new", (), [(3, 1)])]
     plugin = Drf()
     ssn = open_session([*CLUSTER, *world], plugin)
     rows = np.asarray([row(ssn, name) for name in ("old-0", "old-4", "poor-0")])
     asking = ssn.task(row(ssn, "new-0"))
-    assert plugin.bound_victims("preemptable", asking, rows).tolist() == [True, True, False]
+    assert present(plugin.bound_victims("preemptable", asking, rows)).tolist() == [
+        True,
+        True,
+        False,
+    ]
     assert plugin.bound_victims("reclaimable", asking, rows) is None
 
 
-def test_without_the_switch_queues_are_not_compared(open_session):
+def test_without_the_switch_queues_are_not_compared(open_session: Any) -> None:
     ssn = open_session([*CLUSTER, *job("a", [(1, 1)])], Drf())
     assert ssn.hooks.tiers(Plugin.compare_queues) == ()
     assert ssn.hooks.tiers(Plugin.reclaimable) == ()
 
 
-def test_drf_keeps_its_promises():
+def test_drf_keeps_its_promises() -> None:
     check_plugin(Drf)

@@ -2,7 +2,9 @@
 
 import json
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.core.views import Job, Queue
 from pumice.errors import ExtenderError
+from pumice.framework.argument_kinds import Duration
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.plugins.extender import Extender
@@ -47,16 +50,16 @@ VERBS = {
 class Service:
     """A client that answers from a table and notes what it was asked."""
 
-    def __init__(self, **answers):
+    def __init__(self, **answers: Any) -> None:
         self.answers = answers
-        self.asked = []
-        self.addresses = []
+        self.asked: list[Any] = []
+        self.addresses: list[Any] = []
 
-    def __call__(self, url, timeout_s):
+    def __call__(self, url: Any, timeout_s: Any) -> Any:
         self.addresses.append((url, timeout_s))
         return self
 
-    def post(self, verb, payload, *, answer=True):
+    def post(self, verb: Any, payload: Any, *, answer: bool = True) -> Any:
         json.dumps(payload)
         self.asked.append((verb, payload))
         found = self.answers.get(verb, {})
@@ -65,39 +68,39 @@ class Service:
         found = found(payload) if callable(found) else found
         return found if answer else {}
 
-    def verbs(self):
+    def verbs(self) -> Any:
         return [verb for verb, _ in self.asked]
 
 
 DEAD = ExtenderError("http://x", "no answer in time")
 
 
-def opened(service, *verbs, objects=OBJECTS, **fields):
+def opened(service: Any, *verbs: Any, objects: Any = OBJECTS, **fields: Any) -> Any:
     """Open a session with some verbs configured."""
-    chosen = {name: verb for name, verb in VERBS.items() if verb in verbs}
+    chosen: dict[str, Any] = {name: verb for name, verb in VERBS.items() if verb in verbs}
     plugin = Extender(url_prefix="http://x", **chosen, **fields)
     services = {} if service is None else {"extender": service}
     ssn = Session(snapshot_of(objects), [[Enabled(plugin, {})]], services=services)
     return plugin, ssn
 
 
-def task_of(ssn, name="p"):
+def task_of(ssn: Any, name: str = "p") -> Any:
     return ssn.task(ssn.snapshot.tasks.row_of[f"default/{name}"])
 
 
-def job_of(ssn):
+def job_of(ssn: Any) -> Any:
     return Job(ssn.snapshot, ssn.snapshot.jobs.row_of["default/g"])
 
 
-def queue_of(ssn):
+def queue_of(ssn: Any) -> Any:
     return Queue(ssn.snapshot, ssn.snapshot.queues.row_of["default"])
 
 
-def test_the_plugin_keeps_its_promises():
+def test_the_plugin_keeps_its_promises() -> None:
     check_plugin(Extender, url_prefix="http://x", predicate_verb="p", prioritize_verb="q")
 
 
-def test_what_is_not_configured_is_not_asked_and_changes_nothing():
+def test_what_is_not_configured_is_not_asked_and_changes_nothing() -> None:
     service = Service()
     plugin, ssn = opened(service)
     task, nodes = task_of(ssn), ssn.nodes()
@@ -117,7 +120,7 @@ def test_what_is_not_configured_is_not_asked_and_changes_nothing():
 # What is sent
 
 
-def test_at_open_the_service_is_told_what_the_session_starts_from():
+def test_at_open_the_service_is_told_what_the_session_starts_from() -> None:
     service = Service()
     opened(service, "open")
     [(_, told)] = service.asked
@@ -131,7 +134,7 @@ def test_at_open_the_service_is_told_what_the_session_starts_from():
     assert set(told["Jobs"]["default/g"]["TaskStatusIndex"]) == {"1", "32"}
 
 
-def test_a_task_is_sent_in_the_shape_that_volcano_sends():
+def test_a_task_is_sent_in_the_shape_that_volcano_sends() -> None:
     service = Service()
     plugin, ssn = opened(service, "preemptable")
     plugin.preemptable(task_of(ssn, "gpu"), [task_of(ssn, "old").row])
@@ -145,7 +148,7 @@ def test_a_task_is_sent_in_the_shape_that_volcano_sends():
     assert victim["Pod"]["metadata"]["name"] == "old"
 
 
-def test_a_node_is_sent_with_its_books_and_its_tasks():
+def test_a_node_is_sent_with_its_books_and_its_tasks() -> None:
     service = Service()
     plugin, ssn = opened(service, "predicate")
     plugin.filter_nodes(task_of(ssn), ssn.nodes())
@@ -155,7 +158,7 @@ def test_a_node_is_sent_with_its_books_and_its_tasks():
     assert list(sent["Tasks"]) == ["default/old"]
 
 
-def test_only_pods_that_name_a_managed_resource_concern_the_service():
+def test_only_pods_that_name_a_managed_resource_concern_the_service() -> None:
     service = Service(predicate={"status": "no"})
     plugin, ssn = opened(service, "predicate", "allocate", managed=[GPU, "x/y"])
     assert plugin.filter_nodes(task_of(ssn), ssn.nodes()) is None
@@ -179,27 +182,29 @@ def test_only_pods_that_name_a_managed_resource_concern_the_service():
         ({"status": "no", "code": 3}, 3, False),
     ],
 )
-def test_a_node_is_refused_by_a_message_and_the_code_says_how(answer, code, curable):
+def test_a_node_is_refused_by_a_message_and_the_code_says_how(
+    answer: Any, code: int, curable: bool
+) -> None:
     plugin, ssn = opened(Service(predicate=answer), "predicate")
     assert plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist() == [code, code]
     assert code == 0 or plugin.reasons[code - 1].curable is curable
 
 
 @pytest.mark.parametrize(("ignorable", "code"), [(True, 0), (False, 1)])
-def test_a_failed_filter_refuses_unless_failures_are_ignored(ignorable, code):
+def test_a_failed_filter_refuses_unless_failures_are_ignored(ignorable: bool, code: int) -> None:
     plugin, ssn = opened(Service(predicate=DEAD), "predicate", ignorable=ignorable)
     assert plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist() == [code, code]
     assert plugin.reasons[0].curable is False
 
 
-def test_scores_go_by_node_name_and_strange_ones_are_none():
+def test_scores_go_by_node_name_and_strange_ones_are_none() -> None:
     answer = {"nodeScore": {"n1": 30, "elsewhere": 5, "n0": "many"}}
     plugin, ssn = opened(Service(prioritize=answer), "prioritize")
     assert plugin.rank_nodes(task_of(ssn), ssn.nodes()).tolist() == [0, 30]
 
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf"), 10**400, True, None, [1]])
-def test_a_score_that_is_no_finite_number_counts_nothing(score):
+def test_a_score_that_is_no_finite_number_counts_nothing(score: Any) -> None:
     plugin, ssn = opened(Service(prioritize={"nodeScore": {"n0": score}}), "prioritize")
     assert plugin.rank_nodes(task_of(ssn), ssn.nodes()).tolist() == [0, 0]
 
@@ -207,7 +212,7 @@ def test_a_score_that_is_no_finite_number_counts_nothing(score):
 @pytest.mark.parametrize(
     "answer", [DEAD, {}, {"nodeScore": [1]}, {"nodeScore": {"n0": 1}, "errorMessage": "no"}]
 )
-def test_without_usable_scores_the_service_has_no_opinion(answer):
+def test_without_usable_scores_the_service_has_no_opinion(answer: Any) -> None:
     plugin, ssn = opened(Service(prioritize=answer), "prioritize")
     assert plugin.rank_nodes(task_of(ssn), ssn.nodes()) is None
 
@@ -227,7 +232,9 @@ def test_without_usable_scores_the_service_has_no_opinion(answer):
         (DEAD, [False, False]),
     ],
 )
-def test_victims_are_those_the_answer_names_and_none_after_a_failure(verb, answer, expected):
+def test_victims_are_those_the_answer_names_and_none_after_a_failure(
+    verb: str, answer: Any, expected: Any
+) -> None:
     plugin, ssn = opened(Service(**{verb: answer}), verb)
     rows = [task_of(ssn, name).row for name in ("old", "gpu")]
     found = getattr(plugin, verb)(task_of(ssn), rows)
@@ -244,7 +251,9 @@ def test_victims_are_those_the_answer_names_and_none_after_a_failure(verb, answe
         (DEAD, True, False),
     ],
 )
-def test_a_queue_waits_if_the_service_says_so_or_is_needed_and_dead(answer, ignorable, expected):
+def test_a_queue_waits_if_the_service_says_so_or_is_needed_and_dead(
+    answer: Any, ignorable: bool, expected: bool
+) -> None:
     plugin, ssn = opened(Service(overused=answer), "overused", ignorable=ignorable)
     assert plugin.overused(queue_of(ssn)) is expected
 
@@ -260,7 +269,7 @@ def test_a_queue_waits_if_the_service_says_so_or_is_needed_and_dead(answer, igno
         (DEAD, True, 1),
     ],
 )
-def test_a_job_enters_by_the_vote_of_the_service(answer, ignorable, vote):
+def test_a_job_enters_by_the_vote_of_the_service(answer: Any, ignorable: bool, vote: int) -> None:
     plugin, ssn = opened(Service(enqueueable=answer), "enqueueable", ignorable=ignorable)
     assert plugin.job_enqueueable(job_of(ssn)) == vote
 
@@ -275,12 +284,14 @@ def test_a_job_enters_by_the_vote_of_the_service(answer, ignorable, vote):
         (DEAD, True, True),
     ],
 )
-def test_a_job_is_ready_if_the_service_says_so_or_may_be_ignored(answer, ignorable, ready):
+def test_a_job_is_ready_if_the_service_says_so_or_may_be_ignored(
+    answer: Any, ignorable: bool, ready: bool
+) -> None:
     plugin, ssn = opened(Service(ready=answer), "ready", ignorable=ignorable)
     assert plugin.job_ready(job_of(ssn)) is ready
 
 
-def test_a_job_that_was_admitted_is_told():
+def test_a_job_that_was_admitted_is_told() -> None:
     service = Service(enqueued=DEAD)
     plugin, ssn = opened(service, "enqueued")
     plugin.on_enqueued(job_of(ssn))
@@ -290,7 +301,7 @@ def test_a_job_that_was_admitted_is_told():
 # Placements
 
 
-def test_placements_and_evictions_are_told_and_their_undoing_too():
+def test_placements_and_evictions_are_told_and_their_undoing_too() -> None:
     service = Service()
     _, ssn = opened(service, "allocate", "deallocate")
     stmt = ssn.statement()
@@ -302,7 +313,7 @@ def test_placements_and_evictions_are_told_and_their_undoing_too():
     assert service.verbs()[2:] == ["allocate", "deallocate"]
 
 
-def test_the_end_of_a_session_undoes_nothing_for_the_service():
+def test_the_end_of_a_session_undoes_nothing_for_the_service() -> None:
     service = Service()
     _, ssn = opened(service, "allocate", "deallocate", "close")
     ssn.statement().place(task_of(ssn).row, 0)
@@ -311,7 +322,7 @@ def test_the_end_of_a_session_undoes_nothing_for_the_service():
     assert service.verbs() == ["allocate", "close"]
 
 
-def test_an_error_message_to_a_placement_is_only_logged(caplog):
+def test_an_error_message_to_a_placement_is_only_logged(caplog: pytest.LogCaptureFixture) -> None:
     _, ssn = opened(Service(allocate={"errorMessage": "no room"}), "allocate")
     ssn.statement().place(task_of(ssn).row, 0)
     assert "no room" in caplog.text
@@ -321,14 +332,16 @@ def test_an_error_message_to_a_placement_is_only_logged(caplog):
 
 
 @pytest.mark.parametrize(("ignorable", "asked"), [(True, True), (False, False)])
-def test_a_service_that_fails_at_open_is_left_out_unless_failures_are_ignored(ignorable, asked):
+def test_a_service_that_fails_at_open_is_left_out_unless_failures_are_ignored(
+    ignorable: bool, asked: bool
+) -> None:
     service = Service(open=DEAD, predicate={"status": "no"})
     plugin, ssn = opened(service, "open", "predicate", ignorable=ignorable)
     found = plugin.filter_nodes(task_of(ssn), ssn.nodes())
     assert (found is not None) is asked
 
 
-def test_a_dead_service_is_given_up_after_three_calls_of_a_session():
+def test_a_dead_service_is_given_up_after_three_calls_of_a_session() -> None:
     service = Service(predicate=DEAD)
     plugin, ssn = opened(service, "predicate")
     for name in ("p", "gpu"):
@@ -336,10 +349,10 @@ def test_a_dead_service_is_given_up_after_three_calls_of_a_session():
     assert len(service.asked) == 3
 
 
-def test_a_call_that_works_restores_patience():
+def test_a_call_that_works_restores_patience() -> None:
     calls = iter([DEAD, DEAD, {}] * 4)
 
-    def moody(_):
+    def moody(_: Any) -> Any:
         found = next(calls)
         if isinstance(found, Exception):
             raise found
@@ -352,24 +365,25 @@ def test_a_call_that_works_restores_patience():
     assert len(service.asked) == 12
 
 
-def test_without_a_client_everything_fails():
+def test_without_a_client_everything_fails() -> None:
     plugin, ssn = opened(None, "predicate")
     assert plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist() == [1, 1]
 
 
-def test_the_client_is_kept_from_session_to_session():
-    service, memory = Service(), {}
+def test_the_client_is_kept_from_session_to_session() -> None:
+    service = Service()
+    memory: dict[str, Any] = {}
     for _ in range(2):
-        plugin = Extender(url_prefix="http://x", timeout=0.1)
+        plugin = Extender(url_prefix="http://x", timeout=Duration(0.1))
         services = {"extender": service}
         Session(snapshot_of(OBJECTS), [[Enabled(plugin, {})]], services=services, memory=memory)
     assert service.addresses == [("http://x", 0.1)]
 
 
-def test_answers_about_one_task_are_not_used_for_another():
+def test_answers_about_one_task_are_not_used_for_another() -> None:
     """The service sees names, so pods of one spec may get different answers."""
 
-    def by_name(payload):
+    def by_name(payload: Any) -> Any:
         wanted = "n0" if payload["task"]["Name"] == "p-0" else "n1"
         return {} if payload["node"]["Name"] == wanted else {"status": "no"}
 
@@ -400,7 +414,7 @@ class Answering(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
-    def do_POST(self):
+    def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         refused = self.path == "/predicate" and asked["node"]["Name"] == "n0"
         answer = {"status": "no" if refused else "", "nodeScore": {"n2": 10}}
@@ -410,12 +424,12 @@ class Answering(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_):
+    def log_message(self, *_: Any) -> None:
         pass
 
 
 @pytest.fixture
-def address():
+def address() -> Iterator[Any]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
         server.daemon_threads, server.block_on_close = True, False
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -425,7 +439,7 @@ def address():
         thread.join()
 
 
-def test_a_service_over_http_decides_where_pods_go(address):
+def test_a_service_over_http_decides_where_pods_go(address: Any) -> None:
     nodes = [node(name, cpu=4) for name in ("n0", "n1", "n2")]
     objects = [*nodes, queue("default"), pod_group("g", min_member=1), pod("p", group="g", cpu=1)]
     scheduler = Scheduler(parse_conf(CONF.format(url=address)))
@@ -434,7 +448,7 @@ def test_a_service_over_http_decides_where_pods_go(address):
     assert decisions.binds == {"default/p": "n2"}
 
 
-def test_answers_are_arrays_that_the_framework_accepts():
+def test_answers_are_arrays_that_the_framework_accepts() -> None:
     plugin, ssn = opened(Service(prioritize={"nodeScore": {"n0": 1}}), "prioritize", "predicate")
     codes = plugin.filter_nodes(task_of(ssn), ssn.nodes())
     column = plugin.rank_nodes(task_of(ssn), ssn.nodes())

@@ -1,5 +1,7 @@
 """network-topology-aware: which domains are tried, how good they are, which nodes are near."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,15 @@ HARD = {"mode": "hard", "highestTierAllowed": 2}
 TOP = "<cluster-top-hypernode>"
 
 
-def gang(n=2, *, cpu=1, memory=None, running=(), topology=HARD, **group):
+def gang(
+    n: Any = 2,
+    *,
+    cpu: Any = 1,
+    memory: Any = None,
+    running: Any = (),
+    topology: Any = HARD,
+    **group: Any,
+) -> Any:
     """A job with some pods pending and some running on given nodes."""
     pods = [pod(f"p{i}", group="g", cpu=cpu, memory=memory) for i in range(n)]
     pods += [pod(f"r{i}", group="g", cpu=1, node=name) for i, name in enumerate(running)]
@@ -29,31 +39,31 @@ def gang(n=2, *, cpu=1, memory=None, running=(), topology=HARD, **group):
 class World:
     """A session with the plugin and one job."""
 
-    def __init__(self, ssn):
+    def __init__(self, ssn: Any) -> None:
         self.ssn = ssn
         self.plugin = ssn.plugins[0]
         self.tree = ssn.topology.tree
         self.job = ssn.job(ssn.snapshot.jobs.row_of["default/g"])
         self.part = ssn.topology.subgroups(self.job.row)[0]
 
-    def task(self, name):
+    def task(self, name: Any) -> Any:
         return self.ssn.task(self.ssn.snapshot.tasks.row_of[f"default/{name}"])
 
-    def levels(self, owner=None, within=TOP, purpose="allocate"):
+    def levels(self, owner: Any = None, within: Any = TOP, purpose: str = "allocate") -> Any:
         found = self.plugin.domain_levels(owner or self.part, self.tree.by_name[within], purpose)
         return [[domain.name for domain in level] for level in found]
 
-    def score(self, *names):
+    def score(self, *names: Any) -> Any:
         return self.plugin.score_domains(self.part, [self.tree.by_name[n] for n in names]).tolist()
 
-    def rank(self, name="p0"):
+    def rank(self, name: str = "p0") -> Any:
         found = self.plugin.rank_nodes(self.task(name), Nodes(self.ssn.snapshot))
         return None if found is None else [round(x, 6) for x in found.tolist()]
 
 
 @pytest.fixture
-def world(open_session):
-    def opened(*objects, **arguments):
+def world(open_session: Any) -> Any:
+    def opened(*objects: Any, **arguments: Any) -> Any:
         return World(open_session([*BASE, *objects], NetworkTopologyAware(**arguments)))
 
     return opened
@@ -62,92 +72,92 @@ def world(open_session):
 # Which domains
 
 
-def test_domains_within_the_limit_are_listed_narrow_tiers_first(world):
+def test_domains_within_the_limit_are_listed_narrow_tiers_first(world: Any) -> None:
     assert world(*gang()).levels() == [["s0", "s1", "s2"], ["g0"]]
 
 
-def test_domains_too_small_for_all_pending_tasks_are_left_out(world):
+def test_domains_too_small_for_all_pending_tasks_are_left_out(world: Any) -> None:
     assert world(*gang(n=5)).levels() == [["s0", "s1"], ["g0"]]
     assert world(*gang(n=9)).levels() == [["g0"]]
 
 
-def test_a_job_is_measured_by_its_least_resources(world):
+def test_a_job_is_measured_by_its_least_resources(world: Any) -> None:
     here = world(*gang(min_resources={"cpu": 9}))
     assert here.levels(here.job) == [["g0"]]
 
 
-def test_room_that_is_being_freed_counts(world):
+def test_room_that_is_being_freed_counts(world: Any) -> None:
     leaving = pod("old", cpu=4, node="n4")
     leaving["metadata"]["deletionTimestamp"] = "2026-01-15T10:00:00Z"
     assert world(leaving, *gang(n=4)).levels()[0] == ["s0", "s1", "s2"]
     assert world(pod("old", cpu=4, node="n4"), *gang(n=4)).levels()[0] == ["s0", "s1"]
 
 
-def test_free_amounts_are_those_of_the_open_session(world):
+def test_free_amounts_are_those_of_the_open_session(world: Any) -> None:
     """Volcano: what was placed since does not shorten the list."""
     here = world(*gang(n=4))
     here.ssn.snapshot.place(here.task("p0").row, 4)
     assert "s2" in here.levels()[0]
 
 
-def test_evictions_ask_for_size_only_and_wide_tiers_first(world):
+def test_evictions_ask_for_size_only_and_wide_tiers_first(world: Any) -> None:
     full = [pod(f"old{i}", cpu=4, node=f"n{i}") for i in range(6)]
     here = world(*full, *gang(n=5))
     assert here.levels() == []
     assert here.levels(purpose="evict") == [["g0"], ["s0", "s1"]]
 
 
-def test_evictions_look_at_so_many_domains_at_most(world):
+def test_evictions_look_at_so_many_domains_at_most(world: Any) -> None:
     here = world(*gang(), max_evict_domains=2)
     assert here.levels(purpose="evict") == [["g0"], ["s2"]]
 
 
-def test_a_job_in_place_is_searched_for_around_it_whatever_the_room(world):
+def test_a_job_in_place_is_searched_for_around_it_whatever_the_room(world: Any) -> None:
     assert world(*gang(n=20, running=["n0"])).levels() == [["s0", "s1"], ["g0"]]
     assert world(*gang(running=["n0"])).levels(within="s1") == [["s1"]]
     assert world(*gang(running=["n0"])).levels(within="s2") == []
 
 
-def test_a_job_beyond_its_limit_finds_nothing(world):
+def test_a_job_beyond_its_limit_finds_nothing(world: Any) -> None:
     assert world(*gang(running=["n0", "n4"])).levels() == []
 
 
-def test_a_job_without_limit_takes_what_the_caller_offers(world):
+def test_a_job_without_limit_takes_what_the_caller_offers(world: Any) -> None:
     assert world(*gang(topology={"mode": "hard"})).levels(within="s1") == [["s1"]]
 
 
 # How good domains are
 
 
-def test_the_score_is_the_use_of_a_domain_with_all_tasks_in_it(world):
+def test_the_score_is_the_use_of_a_domain_with_all_tasks_in_it(world: Any) -> None:
     used = pod("old", cpu=2, memory="4Gi", node="n0")
     here = world(used, *gang(n=2, cpu=1, memory="2Gi"))
     assert here.score("s0", "s1") == [50.0, 25.0]
 
 
-def test_tasks_that_run_already_are_counted_as_asked_for(world):
+def test_tasks_that_run_already_are_counted_as_asked_for(world: Any) -> None:
     """Volcano: requests of all tasks are added to what is used, running ones too."""
     here = world(*gang(n=2, cpu=1, running=["n0"]), cpu=1, memory=0)
     assert here.score("s0", "s1") == [50.0, 37.5]
 
 
-def test_a_domain_that_would_overflow_gets_nothing(world):
+def test_a_domain_that_would_overflow_gets_nothing(world: Any) -> None:
     assert world(*gang(n=6)).score("s0", "s2") == [75.0, 0.0]
 
 
-def test_use_is_live(world):
+def test_use_is_live(world: Any) -> None:
     here = world(*gang(n=1, cpu=1))
     before = here.score("s0")
     here.ssn.snapshot.place(here.task("p0").row, 0)
     assert here.score("s0") == [2 * before[0]]
 
 
-def test_weights_say_what_counts(world):
+def test_weights_say_what_counts(world: Any) -> None:
     wanted = {"cpu": 0, "memory": 3, "weight": 2}
     assert world(*gang(n=1, cpu=2, memory="4Gi"), **wanted).score("s0") == [50.0]
 
 
-def test_named_resources_count_too(open_session):
+def test_named_resources_count_too(open_session: Any) -> None:
     gpus = [node(f"g{i}", cpu=4, resources={"nvidia.com/gpu": 4}) for i in range(2)]
     job = gang(n=1, cpu=4)
     job[1]["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
@@ -158,7 +168,7 @@ def test_named_resources_count_too(open_session):
     assert here.score("gpu") == [100 * (4 / 8 + 3 * 1 / 8) / 4]
 
 
-def test_equal_domains_are_told_apart_by_what_lies_there(world):
+def test_equal_domains_are_told_apart_by_what_lies_there(world: Any) -> None:
     here = world(*gang(n=3, running=["n2"]))
     domains = [here.tree.by_name[name] for name in ("s0", "s1")]
     assert here.plugin.rank_domains(here.part, domains).tolist() == [0.0, 25.0]
@@ -167,13 +177,13 @@ def test_equal_domains_are_told_apart_by_what_lies_there(world):
 # How good nodes are
 
 
-def test_the_first_task_of_a_job_may_go_anywhere(world):
+def test_the_first_task_of_a_job_may_go_anywhere(world: Any) -> None:
     here = world(*gang())
     here.ssn.topology.follow(here.part, here.tree.top)
     assert here.rank() is None
 
 
-def test_nodes_near_the_place_so_far_are_preferred(world):
+def test_nodes_near_the_place_so_far_are_preferred(world: Any) -> None:
     here = world(*gang(running=["n0"]))
     here.ssn.topology.follow(here.part, here.tree.top)
     share = 100 / 3
@@ -182,14 +192,14 @@ def test_nodes_near_the_place_so_far_are_preferred(world):
     assert here.rank() == [near, near, pod_tier, pod_tier, top, top]
 
 
-def test_pods_without_topology_are_packed_into_domains_in_use(world):
+def test_pods_without_topology_are_packed_into_domains_in_use(world: Any) -> None:
     here = world(pod("old", cpu=4, node="n0"), *gang(n=1, topology=None))
     scores = here.rank()
     assert scores[0] == scores[1] > scores[2] == scores[3]
     assert scores[5] == max(scores)
 
 
-def test_a_normal_pods_score_fades_with_the_tier(world):
+def test_a_normal_pods_score_fades_with_the_tier(world: Any) -> None:
     here = world(*gang(n=1, topology=None), fading=0.5, memory=0)
     tiers = np.array([1 / 8, 1 / 16, 1 / 24])
     weights = np.array([1, 0.5, 0.25])
@@ -197,16 +207,16 @@ def test_a_normal_pods_score_fades_with_the_tier(world):
     assert here.rank()[0] == round(wanted, 6)
 
 
-def test_packing_of_normal_pods_can_be_switched_off(world):
+def test_packing_of_normal_pods_can_be_switched_off(world: Any) -> None:
     assert world(*gang(n=1, topology=None), packs_normal_pods=False).rank() is None
 
 
-def test_without_hypernodes_no_node_is_better_than_another(open_session):
+def test_without_hypernodes_no_node_is_better_than_another(open_session: Any) -> None:
     objects = [queue("default"), node("n0"), node("n1"), *gang(n=1, topology=None)]
     assert World(open_session(objects, NetworkTopologyAware())).rank() is None
 
 
-def test_without_weight_nothing_is_scored(world):
+def test_without_weight_nothing_is_scored(world: Any) -> None:
     here = world(*gang(running=["n0"]), weight=0)
     here.ssn.topology.follow(here.part, here.tree.top)
     assert here.rank() is None

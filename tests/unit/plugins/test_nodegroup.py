@@ -1,6 +1,7 @@
 """nodegroup: which groups of nodes a queue's pods may use, prefer, and how much of them."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,12 +21,12 @@ LABEL = "volcano.sh/nodegroup-name"
 LIMITS = "volcano.sh/nodegroup-resource-limits"
 
 
-def grouped(name, group=None, **more):
+def grouped(name: Any, group: Any = None, **more: Any) -> Any:
     return node(name, labels={LABEL: group} if group is not None else {}, **more)
 
 
-def affinity(required=(), preferred=(), avoided=(), disliked=()):
-    def lists(hard, soft):
+def affinity(required: Any = (), preferred: Any = (), avoided: Any = (), disliked: Any = ()) -> Any:
+    def lists(hard: Any, soft: Any) -> Any:
         return {
             "requiredDuringSchedulingIgnoredDuringExecution": list(hard),
             "preferredDuringSchedulingIgnoredDuringExecution": list(soft),
@@ -39,7 +40,7 @@ def affinity(required=(), preferred=(), avoided=(), disliked=()):
     }
 
 
-def asking(name="q", spec=None, limits=None, **more):
+def asking(name: str = "q", spec: Any = None, limits: Any = None, **more: Any) -> Any:
     """A queue, and a pod of it."""
     marks = {} if limits is None else {LIMITS: limits}
     return [
@@ -49,7 +50,7 @@ def asking(name="q", spec=None, limits=None, **more):
     ]
 
 
-def placing(objects, arguments=(), *, hierarchy=False):
+def placing(objects: Any, arguments: Any = (), *, hierarchy: bool = False) -> Any:
     lines = ['actions: "allocate"', "tiers:", "- plugins:", "  - name: nodegroup"]
     lines += ["    enableHierarchy: true"] if hierarchy else []
     lines += ["    arguments:", *(f"      {each}" for each in arguments)] if arguments else []
@@ -61,7 +62,7 @@ NODES = [*(grouped(f"on-{name}", name) for name in GROUPS), grouped("bare")]
 ALL_FOUR = affinity(["req"], ["pref"], ["avoid"], ["dislike"])
 
 
-def open_nodes(objects, arguments=(), **switches):
+def open_nodes(objects: Any, arguments: Any = (), **switches: Any) -> Any:
     """Say which single nodes a queue's pod would take."""
     found = set()
     for each in NODES:
@@ -83,7 +84,7 @@ def open_nodes(objects, arguments=(), **switches):
         ({}, set()),
     ],
 )
-def test_a_queue_uses_groups_it_wants_or_merely_dislikes(spec, expected):
+def test_a_queue_uses_groups_it_wants_or_merely_dislikes(spec: Any, expected: Any) -> None:
     """A hard refusal takes back a wish, a mild one takes back the refusal."""
     assert open_nodes(asking(spec=spec)) == expected
 
@@ -91,7 +92,9 @@ def test_a_queue_uses_groups_it_wants_or_merely_dislikes(spec, expected):
 @pytest.mark.parametrize(
     ("spec", "expected"), [({}, {"bare"}), (affinity(), {"bare"}), (affinity(["req"]), {"req"})]
 )
-def test_without_strict_unlabelled_nodes_are_open_to_queues_that_name_no_groups(spec, expected):
+def test_without_strict_unlabelled_nodes_are_open_to_queues_that_name_no_groups(
+    spec: Any, expected: Any
+) -> None:
     assert open_nodes(asking(spec=spec), ["strict: false"]) == expected
 
 
@@ -105,7 +108,9 @@ def test_without_strict_unlabelled_nodes_are_open_to_queues_that_name_no_groups(
         (("z", "y", "x"), affinity(preferred=["x", "y", "z"]), ["enablePreferredOrder: true"], "x"),
     ],
 )
-def test_groups_are_preferred_by_the_queues_wishes(groups, spec, arguments, best):
+def test_groups_are_preferred_by_the_queues_wishes(
+    groups: Any, spec: Any, arguments: Any, best: str
+) -> None:
     nodes = [grouped(f"on-{name}", name) for name in groups]
     assert placing([*asking(spec=spec), *nodes], arguments) == {"default/q-p": f"on-{best}"}
 
@@ -120,7 +125,9 @@ def test_groups_are_preferred_by_the_queues_wishes(groups, spec, arguments, best
         (["a"], ["b", "c", "a", "d"], "a", True, 125),
     ],
 )
-def test_a_group_scores_by_what_the_queue_says_of_it(required, preferred, group, in_order, score):
+def test_a_group_scores_by_what_the_queue_says_of_it(
+    required: Any, preferred: Any, group: str, in_order: bool, score: int
+) -> None:
     ssn, _ = session(
         [*asking(spec=affinity(required, preferred)), grouped("n", group)],
         NodeGroup(preferred_order=in_order),
@@ -129,13 +136,13 @@ def test_a_group_scores_by_what_the_queue_says_of_it(required, preferred, group,
     assert ssn.placing.scores(task, np.array([0])).tolist() == [score]
 
 
-def session(objects, plugin=None):
+def session(objects: Any, plugin: Any = None) -> Any:
     plugin = plugin or NodeGroup()
     snapshot = Ingest(Snapshot()).load([from_manifest(each) for each in objects])
     return Session(snapshot, [[Enabled(plugin, {})]]), plugin
 
 
-def tree(leaf_parent):
+def tree(leaf_parent: Any) -> Any:
     return [
         queue("root"),
         queue("team", parent="root", spec=affinity(["team"])),
@@ -146,28 +153,28 @@ def tree(leaf_parent):
 
 
 @pytest.mark.parametrize("parent", ["team", "project"])
-def test_with_a_hierarchy_a_queue_inherits_from_its_nearest_ancestor(parent):
+def test_with_a_hierarchy_a_queue_inherits_from_its_nearest_ancestor(parent: str) -> None:
     assert placing(tree(parent), hierarchy=True) == {"default/leaf-p": "n1"}
     assert placing(tree(parent)) == {}
 
 
-def test_a_queue_without_parent_inherits_from_the_root():
+def test_a_queue_without_parent_inherits_from_the_root() -> None:
     objects = [queue("root", spec=affinity(["team"])), *asking("leaf"), grouped("n1", "team")]
     assert placing(objects, hierarchy=True) == {"default/leaf-p": "n1"}
 
 
-def test_own_affinity_is_not_mixed_with_the_inherited_one():
+def test_own_affinity_is_not_mixed_with_the_inherited_one() -> None:
     objects = [*tree("team"), *asking("own", spec=affinity(["own"]), parent="team")]
     assert placing(objects, hierarchy=True).keys() == {"default/leaf-p"}
 
 
 @pytest.mark.parametrize("parent", ["lost", "leaf", "other"])
-def test_a_broken_hierarchy_gives_nothing_and_ends(parent):
+def test_a_broken_hierarchy_gives_nothing_and_ends(parent: str) -> None:
     objects = [*asking("leaf", parent=parent), queue("other", parent="leaf"), grouped("n1", "a")]
     assert placing(objects, hierarchy=True) == {}
 
 
-def limited(limits, *, count=4, cpu=1, running=0, nodes=2):
+def limited(limits: Any, *, count: Any = 4, cpu: Any = 1, running: Any = 0, nodes: Any = 2) -> Any:
     """A queue with limits, some pods running in its group and some waiting, one by one."""
     return [
         *(grouped(f"n{i}", "a", cpu=16) for i in range(nodes)),
@@ -193,29 +200,31 @@ def limited(limits, *, count=4, cpu=1, running=0, nodes=2):
         ({}, 0, 4),
     ],
 )
-def test_a_queue_takes_no_more_of_a_group_than_its_limit(limits, running, bound):
+def test_a_queue_takes_no_more_of_a_group_than_its_limit(
+    limits: Any, running: int, bound: int
+) -> None:
     """All nodes of the group count together; only named resources are limited."""
     assert len(placing(limited(limits, running=running))) == bound
 
 
-def test_another_queue_is_not_held_by_the_limit():
+def test_another_queue_is_not_held_by_the_limit() -> None:
     objects = [*limited({"a": {"cpu": "1"}}), *asking("free", spec=affinity(["a"]))]
     assert len(placing(objects)) == 2
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '"a"', '{"a": {"cpu": "much"}}', '{"a": 3}'])
-def test_limits_that_cannot_be_read_close_every_node(text):
+def test_limits_that_cannot_be_read_close_every_node(text: str) -> None:
     objects = asking(spec=affinity(["req"]), limits=text)
     assert open_nodes(objects) == set()
     assert open_nodes(asking(limits=text), ["strict: false"]) == set()
 
 
 @pytest.mark.parametrize("text", ["", "null", "{}"])
-def test_empty_limits_limit_nothing(text):
+def test_empty_limits_limit_nothing(text: str) -> None:
     assert open_nodes(asking(spec=affinity(["req"]), limits=text)) == {"req"}
 
 
-def test_a_placement_is_seen_on_all_nodes_of_its_group_and_a_rollback_too():
+def test_a_placement_is_seen_on_all_nodes_of_its_group_and_a_rollback_too() -> None:
     ssn, _ = session(limited({"a": {"cpu": "1"}}, count=2))
     first, second = (ssn.task(ssn.snapshot.tasks.row_of[f"default/p{i}"]) for i in range(2))
     assert ssn.placing.fit(second).verdict.tolist() == [0, 0]
@@ -226,7 +235,7 @@ def test_a_placement_is_seen_on_all_nodes_of_its_group_and_a_rollback_too():
     assert ssn.placing.fit(second).verdict.tolist() == [0, 0]
 
 
-def test_an_evicted_pod_no_longer_counts_against_the_limit():
+def test_an_evicted_pod_no_longer_counts_against_the_limit() -> None:
     ssn, _ = session(limited({"a": {"cpu": "1"}}, count=1, running=1))
     row_of = ssn.snapshot.tasks.row_of
     waiting = ssn.task(row_of["default/p0"])
@@ -235,6 +244,6 @@ def test_an_evicted_pod_no_longer_counts_against_the_limit():
     assert not any(ssn.placing.fit(waiting).verdict)
 
 
-def test_it_keeps_a_plugins_promises():
+def test_it_keeps_a_plugins_promises() -> None:
     check_plugin(NodeGroup)
     check_plugin(NodeGroup, strict=False)

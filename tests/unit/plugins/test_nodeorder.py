@@ -1,6 +1,7 @@
 """nodeorder: scores by requests and images, in Kubernetes' whole numbers."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,17 +19,17 @@ OFF = dict.fromkeys(
 
 
 @pytest.fixture
-def opened(open_session):
+def opened(open_session: Any) -> Any:
     """Give a function that opens a session; all weights are 0 unless given."""
 
-    def made(objects, *others, **weights):
+    def made(objects: Any, *others: Any, **weights: Any) -> Any:
         world = [queue("default"), pod_group("g"), *objects]
         return open_session(world, NodeOrder(**{**OFF, **weights}), *others)
 
     return made
 
 
-def scores(ssn, name="p"):
+def scores(ssn: Any, name: str = "p") -> Any:
     task = ssn.task(ssn.snapshot.tasks.row_of[f"default/{name}"])
     found = ssn.placing.fit(task).score.tolist()
     assert not ssn.failures.errors
@@ -39,19 +40,19 @@ class Reference:
     """The three scores with Go's integer arithmetic."""
 
     @staticmethod
-    def least(wanted, capacity):
+    def least(wanted: Any, capacity: Any) -> Any:
         parts = [
             0 if w > c else (c - w) * 100 // c for w, c in zip(wanted, capacity, strict=True) if c
         ]
         return 50 * sum(parts) // (50 * len(parts)) if parts else 0
 
     @staticmethod
-    def most(wanted, capacity):
+    def most(wanted: Any, capacity: Any) -> Any:
         parts = [min(w, c) * 100 // c for w, c in zip(wanted, capacity, strict=True) if c]
         return sum(parts) // len(parts) if parts else 0
 
     @staticmethod
-    def balance(used, capacity):
+    def balance(used: Any, capacity: Any) -> Any:
         shares = [min(1.0, u / c) for u, c in zip(used, capacity, strict=True) if c]
         deviation = 0.0
         if len(shares) == 2:
@@ -62,12 +63,12 @@ class Reference:
         return int((1 - deviation) * 100)
 
     @classmethod
-    def balanced(cls, used, request, capacity):
+    def balanced(cls, used: Any, request: Any, capacity: Any) -> Any:
         after = [u + r for u, r in zip(used, request, strict=True)]
         return 50 + (50 + cls.balance(after, capacity) - cls.balance(used, capacity)) // 2
 
 
-def random_cluster(seed):
+def random_cluster(seed: Any) -> Any:
     rng = np.random.default_rng(seed)
     nodes = [
         node(
@@ -86,7 +87,7 @@ def random_cluster(seed):
     return [*nodes, *running]
 
 
-def amounts(ssn, shape, row):
+def amounts(ssn: Any, shape: Any, row: Any) -> Any:
     """Read what the reference needs off the tables: used, request and capacity by resource."""
     nodes, known = ssn.snapshot.nodes, ssn.snapshot.resources
     kinds = [0, 1]
@@ -100,7 +101,9 @@ def amounts(ssn, shape, row):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("asks", [{"cpu": "300m"}, {"cpu": 1, "resources": {GPU: 1}}, {}])
 @pytest.mark.parametrize("score", ["least", "most", "balanced"])
-def test_scores_by_requests_agree_with_the_reference(opened, seed, asks, score):
+def test_scores_by_requests_agree_with_the_reference(
+    opened: Any, seed: Any, asks: Any, score: str
+) -> None:
     ssn = opened([*random_cluster(seed), pod("p", group="g", **asks)], **{score: 3})
     shape = ssn.task(ssn.snapshot.tasks.row_of["default/p"]).shape
     want = []
@@ -117,7 +120,7 @@ def test_scores_by_requests_agree_with_the_reference(opened, seed, asks, score):
 
 
 @pytest.mark.parametrize("asks", [{"cpu": "300m"}, {"cpu": 1, "resources": {GPU: 1}}, {}])
-def test_one_row_is_scored_as_among_all_rows(opened, asks):
+def test_one_row_is_scored_as_among_all_rows(opened: Any, asks: Any) -> None:
     ssn = opened([*random_cluster(9), pod("p", group="g", **asks)], least=1, most=2, balanced=1)
     task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
     (plugin,) = ssn.plugins
@@ -128,18 +131,18 @@ def test_one_row_is_scored_as_among_all_rows(opened, asks):
     assert scores(ssn) == single
 
 
-def test_a_container_that_asks_for_nothing_is_taken_to_need_a_little(opened):
+def test_a_container_that_asks_for_nothing_is_taken_to_need_a_little(opened: Any) -> None:
     nodes = [node("a", cpu=1, memory="1000Mi"), node("b", cpu=1, memory="1000Mi")]
     ssn = opened([*nodes, pod("o", node="a"), pod("p", group="g")], least=1)
     assert scores(ssn) == [(80 + 60) // 2, (90 + 80) // 2]
 
 
-def test_pods_that_ask_for_nothing_are_not_balanced(opened):
+def test_pods_that_ask_for_nothing_are_not_balanced(opened: Any) -> None:
     ssn = opened([node("a"), pod("o", node="a", cpu=1), pod("p", group="g")], balanced=1)
     assert scores(ssn) == [0.0]
 
 
-def test_with_predicates_scores_follow_placements(opened):
+def test_with_predicates_scores_follow_placements(opened: Any) -> None:
     objects = [node("a", cpu=10), node("b", cpu=10)]
     objects += [pod(name, group="g", cpu=5) for name in "pq"]
     ssn = opened(objects, Predicates(), most=1)
@@ -150,7 +153,7 @@ def test_with_predicates_scores_follow_placements(opened):
     assert after[1] == before[1]
 
 
-def test_without_predicates_scores_stay_as_the_session_opened(opened):
+def test_without_predicates_scores_stay_as_the_session_opened(opened: Any) -> None:
     objects = [node("a", cpu=10), node("b", cpu=10)]
     objects += [pod(name, group="g", cpu=5) for name in "pq"]
     ssn = opened(objects, most=1)
@@ -159,24 +162,26 @@ def test_without_predicates_scores_stay_as_the_session_opened(opened):
     assert before == scores(ssn)
 
 
-def having(name, **sizes):
+def having(name: Any, **sizes: Any) -> Any:
     made = node(name)
     made["status"]["images"] = [{"names": [k], "sizeBytes": v * MIB} for k, v in sizes.items()]
     return made
 
 
-def running(*images):
+def running(*images: Any) -> Any:
     return {"containers": [{"name": f"c{i}", "image": image} for i, image in enumerate(images)]}
 
 
 class TestImages:
-    def test_an_image_counts_by_size_and_by_the_share_of_nodes_that_have_it(self, opened):
+    def test_an_image_counts_by_size_and_by_the_share_of_nodes_that_have_it(
+        self, opened: Any
+    ) -> None:
         nodes = [having("a", **{"x:1": 800}), having("b", **{"x:1": 800}), having("c"), having("d")]
         ssn = opened([*nodes, pod("p", group="g", spec=running("x:1"))], images=1)
         want = 100 * (400 - 23) // (1000 - 23)
         assert [want, want, 0, 0] == scores(ssn)
 
-    def test_the_order_of_nodes_does_not_matter(self, opened):
+    def test_the_order_of_nodes_does_not_matter(self, opened: Any) -> None:
         nodes = [having("a", **{"x:1": 800}), having("b"), having("c", **{"x:1": 800})]
         found = [
             dict(zip((n["metadata"]["name"] for n in each), scores(ssn), strict=True))
@@ -185,7 +190,7 @@ class TestImages:
         ]
         assert found[0] == found[1]
 
-    def test_a_name_without_a_tag_means_the_latest(self, opened):
+    def test_a_name_without_a_tag_means_the_latest(self, opened: Any) -> None:
         ssn = opened(
             [
                 having("a", **{"r:5000/x:latest": 900}),
@@ -195,7 +200,7 @@ class TestImages:
         )
         assert scores(ssn) == [100 * (900 - 23) // (1000 - 23)]
 
-    def test_the_bounds_grow_with_the_containers(self, opened):
+    def test_the_bounds_grow_with_the_containers(self, opened: Any) -> None:
         ssn = opened(
             [
                 having("a", **{"x:1": 900, "y:1": 900}),
@@ -205,14 +210,14 @@ class TestImages:
         )
         assert scores(ssn) == [2 * (100 * (1800 - 23) // (2000 - 23))]
 
-    def test_little_images_do_not_count(self, opened):
+    def test_little_images_do_not_count(self, opened: Any) -> None:
         ssn = opened(
             [having("a", **{"x:1": 22}), pod("p", group="g", spec=running("x:1"))], images=1
         )
         assert scores(ssn) == [0]
 
 
-def test_a_score_of_weight_nought_is_not_even_computed(opened):
+def test_a_score_of_weight_nought_is_not_even_computed(opened: Any) -> None:
     ssn = opened([node("a"), pod("p", group="g", cpu=1)])
     (plugin,) = ssn.plugins
     task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])

@@ -1,6 +1,7 @@
 """nodeorder: candidates compared with each other, by taints, labels, neighbours and spread."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,16 +13,16 @@ from pumice.testing import node, pod, pod_group, queue
 
 HOST = "kubernetes.io/hostname"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-OFF = dict.fromkeys(
+OFF: dict[str, Any] = dict.fromkeys(
     ("least", "most", "node_affinity", "pod_affinity", "balanced", "taints", "images", "spread"), 0
 )
 
 
 @pytest.fixture
-def ranks(open_session):
+def ranks(open_session: Any) -> Any:
     """Give a function that ranks (some) nodes for pod p; all weights are 0 unless given."""
 
-    def asked(objects, rows=None, **weights):
+    def asked(objects: Any, rows: Any = None, **weights: Any) -> Any:
         world = [queue("default"), pod_group("g"), *objects]
         ssn = open_session(world, NodeOrder(**{**OFF, **weights}), Predicates())
         return ranked(ssn, rows)
@@ -29,31 +30,31 @@ def ranks(open_session):
     return asked
 
 
-def ranked(ssn, rows=None, name="p"):
+def ranked(ssn: Any, rows: Any = None, name: str = "p") -> Any:
     task = ssn.task(ssn.snapshot.tasks.row_of[f"default/{name}"])
     chosen = np.arange(ssn.snapshot.nodes.n) if rows is None else np.asarray(rows)
     column = ssn.plugins[0].rank_nodes(task, Nodes(ssn.snapshot, chosen))
     return None if column is None else column.tolist()
 
 
-def waiting(**spec):
+def waiting(**spec: Any) -> Any:
     return pod("p", group="g", labels={"app": "x"}, spec=spec)
 
 
-def wish(weight, app, key="zone"):
+def wish(weight: Any, app: Any, key: str = "zone") -> Any:
     term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
     return {"weight": weight, "podAffinityTerm": term}
 
 
-def near(*wishes):
+def near(*wishes: Any) -> Any:
     return {"podAffinity": {PREFERRED: list(wishes)}}
 
 
-def far(*wishes):
+def far(*wishes: Any) -> Any:
     return {"podAntiAffinity": {PREFERRED: list(wishes)}}
 
 
-def app(name, label, on, **spec):
+def app(name: Any, label: Any, on: Any, **spec: Any) -> Any:
     return pod(name, group="g", labels={"app": label}, node=on, spec=spec)
 
 
@@ -64,7 +65,7 @@ ZONES = [
 ]
 
 
-def test_nothing_is_compared_where_nothing_can_differ(ranks):
+def test_nothing_is_compared_where_nothing_can_differ(ranks: Any) -> None:
     weights = {"node_affinity": 1, "pod_affinity": 1, "taints": 1, "spread": 1}
     assert ranks([*ZONES, waiting(), app("o", "x", "a")], **weights) is None
 
@@ -72,23 +73,23 @@ def test_nothing_is_compared_where_nothing_can_differ(ranks):
 class TestTaints:
     SOFT = tuple({"key": f"k{i}", "effect": "PreferNoSchedule"} for i in range(3))
 
-    def test_fewer_untolerated_taints_are_better(self, ranks):
+    def test_fewer_untolerated_taints_are_better(self, ranks: Any) -> None:
         nodes = [node(f"n{i}", taints=self.SOFT[:i]) for i in range(4)]
         assert ranks([*nodes, waiting()], taints=3) == [300, 3 * (100 - 33), 3 * (100 - 66), 0]
 
-    def test_the_worst_candidate_sets_the_scale(self, ranks):
+    def test_the_worst_candidate_sets_the_scale(self, ranks: Any) -> None:
         nodes = [node(f"n{i}", taints=self.SOFT[:i]) for i in range(4)]
         assert ranks([*nodes, waiting()], rows=[0, 1], taints=1) == [100, 0]
 
-    def test_a_tolerated_taint_does_not_count(self, ranks):
+    def test_a_tolerated_taint_does_not_count(self, ranks: Any) -> None:
         tolerations = [{"key": "k0", "operator": "Exists"}]
         nodes = [node("a", taints=self.SOFT[:1]), node("b", taints=self.SOFT[:2])]
         assert ranks([*nodes, waiting(tolerations=tolerations)], taints=1) == [100, 0]
 
 
 class TestNodeAffinity:
-    def test_weights_of_met_wishes_add_up_and_the_best_sets_the_scale(self, ranks):
-        def wanted(key, weight):
+    def test_weights_of_met_wishes_add_up_and_the_best_sets_the_scale(self, ranks: Any) -> None:
+        def wanted(key: Any, weight: Any) -> Any:
             condition = {"key": key, "operator": "Exists"}
             return {"weight": weight, "preference": {"matchExpressions": [condition]}}
 
@@ -101,7 +102,7 @@ class TestNodeAffinity:
 
 
 class TestNeighbours:
-    def test_own_wishes_draw_to_pods_and_away_from_them(self, ranks):
+    def test_own_wishes_draw_to_pods_and_away_from_them(self, ranks: Any) -> None:
         others = [app("o1", "y", "a"), app("o2", "z", "b")]
         nodes = [*ZONES, node("d")]
         spec = {"affinity": {**near(wish(10, "y")), **far(wish(5, "z"))}}
@@ -112,17 +113,17 @@ class TestNeighbours:
             100 * 5 // 15,
         ]
 
-    def test_wishes_of_others_count_too(self, ranks):
+    def test_wishes_of_others_count_too(self, ranks: Any) -> None:
         others = [app("o", "y", "b", affinity=near(wish(3, "x")))]
         assert ranks([*ZONES, *others, waiting()], pod_affinity=2) == [0, 200, 200]
 
-    def test_required_affinity_of_others_does_not_count(self, ranks):
+    def test_required_affinity_of_others_does_not_count(self, ranks: Any) -> None:
         term = wish(1, "x")["podAffinityTerm"]
         required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
         others = [app("o", "y", "b", affinity={"podAffinity": required})]
         assert ranks([*ZONES, *others, waiting()], pod_affinity=1) is None
 
-    def test_a_pod_placed_in_this_session_makes_its_wishes_known(self, open_session):
+    def test_a_pod_placed_in_this_session_makes_its_wishes_known(self, open_session: Any) -> None:
         fan = pod("fan", group="g", labels={"app": "y"}, spec={"affinity": far(wish(3, "x"))})
         world = [queue("default"), pod_group("g"), *ZONES, waiting(), fan]
         ssn = open_session(world, NodeOrder(**{**OFF, "pod_affinity": 1}), Predicates())
@@ -136,7 +137,7 @@ class TestNeighbours:
 
 class TestSpread:
     @staticmethod
-    def constraint(key="zone", skew=1, **more):
+    def constraint(key: str = "zone", skew: Any = 1, **more: Any) -> Any:
         return {
             "topologyKey": key,
             "maxSkew": skew,
@@ -146,18 +147,18 @@ class TestSpread:
         }
 
     @staticmethod
-    def turned(raw):
+    def turned(raw: Any) -> Any:
         raw = [math.floor(each + 0.5) for each in raw]
         return [100 * (max(raw) + min(raw) - each) // max(raw) for each in raw]
 
-    def test_fewer_pods_in_the_zone_are_better(self, ranks):
+    def test_fewer_pods_in_the_zone_are_better(self, ranks: Any) -> None:
         others = [app("o1", "x", "b"), app("o2", "x", "c"), app("o3", "x", "a")]
         spec = {"topologySpreadConstraints": [self.constraint()]}
         scale = math.log(4)
         want = self.turned([scale, 2 * scale, 2 * scale])
         assert want == ranks([*ZONES, *others, waiting(**spec)], spread=1)
 
-    def test_hosts_are_counted_one_by_one_and_constraints_add_up(self, ranks):
+    def test_hosts_are_counted_one_by_one_and_constraints_add_up(self, ranks: Any) -> None:
         others = [app("o1", "x", "b"), app("o2", "x", "b")]
         constraints = [self.constraint(), self.constraint(HOST, skew=3)]
         zones, hosts = math.log(2 + 2), math.log(3 + 2)
@@ -165,21 +166,21 @@ class TestSpread:
         objects = [*ZONES, *others, waiting(topologySpreadConstraints=constraints)]
         assert [2 * each for each in want] == ranks(objects, spread=2)
 
-    def test_nothing_to_spread_from_is_as_good_everywhere(self, ranks):
+    def test_nothing_to_spread_from_is_as_good_everywhere(self, ranks: Any) -> None:
         spec = {"topologySpreadConstraints": [self.constraint()]}
         assert ranks([*ZONES, waiting(**spec)], spread=1) == [100, 100, 100]
 
-    def test_a_node_without_the_label_gets_nothing(self, ranks):
+    def test_a_node_without_the_label_gets_nothing(self, ranks: Any) -> None:
         spec = {"topologySpreadConstraints": [self.constraint()]}
         assert ranks([*ZONES, node("d"), waiting(**spec)], spread=1) == [100, 100, 100, 0]
 
-    def test_only_domains_of_candidates_set_the_scale(self, ranks):
+    def test_only_domains_of_candidates_set_the_scale(self, ranks: Any) -> None:
         others = [app("o1", "x", "b"), app("o2", "x", "c")]
         spec = {"topologySpreadConstraints": [self.constraint(skew=2)]}
         scale = math.log(1 + 2)
         want = self.turned([2 * scale + 1, 2 * scale + 1])
         assert want == ranks([*ZONES, *others, waiting(**spec)], rows=[1, 2], spread=1)
 
-    def test_hard_constraints_are_no_matter_of_score(self, ranks):
+    def test_hard_constraints_are_no_matter_of_score(self, ranks: Any) -> None:
         hard = self.constraint(whenUnsatisfiable="DoNotSchedule")
         assert ranks([*ZONES, waiting(topologySpreadConstraints=[hard])], spread=1) is None

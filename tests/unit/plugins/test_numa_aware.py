@@ -1,6 +1,7 @@
 """numa-aware: who is admitted where, which cpus are taken, and how few NUMA nodes that takes."""
 
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,11 +17,12 @@ from pumice.plugins.numa_aware.cpus import CpuLayout, parse_cpus, read_layout, r
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
 from pumice.testing.samples import snapshot_of
+from tests.present import present
 
 FITS, EMPTY, NOT_STATIC, OTHER, NO_CPUS, REFUSED = range(6)
 
 
-def detail(numas, per_numa, *, threads=1):
+def detail(numas: Any, per_numa: Any, *, threads: Any = 1) -> Any:
     """Cpus in a row: NUMA by NUMA, each one a socket, with so many threads a core."""
     places = {}
     for cpu in range(numas * per_numa):
@@ -29,7 +31,16 @@ def detail(numas, per_numa, *, threads=1):
     return places
 
 
-def topology(name, policy="best-effort", *, numas=2, per_numa=4, free=None, manager="static", **up):
+def topology(
+    name: Any,
+    policy: str = "best-effort",
+    *,
+    numas: Any = 2,
+    per_numa: Any = 4,
+    free: Any = None,
+    manager: str = "static",
+    **up: Any,
+) -> Any:
     places = detail(numas, per_numa, threads=up.get("threads", 1))
     listed = ",".join(places) if free is None else free
     spec = {
@@ -47,7 +58,9 @@ def topology(name, policy="best-effort", *, numas=2, per_numa=4, free=None, mana
     }
 
 
-def asking(name="p", cpu=2, policy=None, *, limit=None, **more):
+def asking(
+    name: str = "p", cpu: Any = 2, policy: Any = None, *, limit: Any = None, **more: Any
+) -> Any:
     amounts = {"cpu": cpu, "memory": "1Gi"}
     return pod(
         name,
@@ -59,7 +72,7 @@ def asking(name="p", cpu=2, policy=None, *, limit=None, **more):
     )
 
 
-def opened(pods, topologies, nodes=None, **arguments):
+def opened(pods: Any, topologies: Any, nodes: Any = None, **arguments: Any) -> Any:
     names = [each["metadata"]["name"] for each in topologies]
     machines = [node(name, cpu=64, memory="64Gi") for name in nodes or names]
     group = [queue("default"), pod_group("g", min_member=0)]
@@ -68,21 +81,21 @@ def opened(pods, topologies, nodes=None, **arguments):
     return plugin, ssn
 
 
-def task_of(ssn, name="p"):
+def task_of(ssn: Any, name: str = "p") -> Any:
     return ssn.task(ssn.snapshot.tasks.row_of[f"default/{name}"])
 
 
-def codes(mine, topologies, nodes=None):
+def codes(mine: Any, topologies: Any, nodes: Any = None) -> Any:
     plugin, ssn = opened([mine], topologies, nodes)
     found = plugin.filter_nodes(task_of(ssn), ssn.nodes())
     return None if found is None else found.tolist()
 
 
-def test_the_plugin_keeps_its_promises():
+def test_the_plugin_keeps_its_promises() -> None:
     check_plugin(NumaAware, weight=5)
 
 
-def test_all_its_refusals_are_beyond_the_reach_of_evictions():
+def test_all_its_refusals_are_beyond_the_reach_of_evictions() -> None:
     assert not any(reason.curable for reason in NumaAware.reasons)
 
 
@@ -95,11 +108,11 @@ def test_all_its_refusals_are_beyond_the_reach_of_evictions():
     ],
     ids=["burstable", "no memory limit", "best effort"],
 )
-def test_pods_that_are_not_guaranteed_are_let_through(mine):
+def test_pods_that_are_not_guaranteed_are_let_through(mine: Any) -> None:
     assert codes(mine, [topology("n", "single-numa-node")]) is None
 
 
-def test_a_policy_asks_for_a_topology_a_static_manager_and_the_same_policy():
+def test_a_policy_asks_for_a_topology_a_static_manager_and_the_same_policy() -> None:
     machines = [
         topology("other", "restricted"),
         topology("dynamic", manager="none"),
@@ -112,7 +125,7 @@ def test_a_policy_asks_for_a_topology_a_static_manager_and_the_same_policy():
 
 
 @pytest.mark.parametrize("policy", [None, "none", ""])
-def test_a_guaranteed_pod_without_policy_is_tested_only_where_the_node_has_one(policy):
+def test_a_guaranteed_pod_without_policy_is_tested_only_where_the_node_has_one(policy: Any) -> None:
     machines = [
         topology("strict", "restricted", free="0"),
         topology("none", "none", free="0"),
@@ -137,12 +150,12 @@ def test_a_guaranteed_pod_without_policy_is_tested_only_where_the_node_has_one(p
         ("restricted", "500m", "0", FITS),
     ],
 )
-def test_a_node_admits_by_its_policy(policy, cpu, free, code):
+def test_a_node_admits_by_its_policy(policy: str, cpu: Any, free: str, code: Any) -> None:
     """Two NUMA nodes with four cpus each."""
     assert codes(asking(cpu=cpu, policy=policy), [topology("n", policy, free=free)]) == [code]
 
 
-def test_reserved_cpus_are_not_given_away():
+def test_reserved_cpus_are_not_given_away() -> None:
     machines = [topology("n", "single-numa-node", reserved="500m")]
     plugin, ssn = opened([asking(cpu=4, policy="single-numa-node")], machines)
     assert plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist() == [FITS]
@@ -150,7 +163,7 @@ def test_reserved_cpus_are_not_given_away():
     assert plugin._given[task_of(ssn).row] == {4, 5, 6, 7}  # cpu 0 is reserved
 
 
-def test_containers_take_cpus_in_turn():
+def test_containers_take_cpus_in_turn() -> None:
     amounts = {"cpu": "3", "memory": "1Gi"}
     container = {"name": "c", "resources": {"requests": amounts, "limits": amounts}}
     mine = asking(policy="restricted", spec={"containers": [container, container]})
@@ -158,14 +171,14 @@ def test_containers_take_cpus_in_turn():
     assert codes(mine, [topology("n", "restricted", numas=1, per_numa=5)]) == [REFUSED]
 
 
-def placed(plugin, ssn, *names, where=0):
+def placed(plugin: Any, ssn: Any, *names: Any, where: Any = 0) -> Any:
     stmt = ssn.statement()
     for name in names:
         stmt.place(task_of(ssn, name).row, where)
     return stmt
 
 
-def test_what_one_task_gets_is_gone_for_the_next():
+def test_what_one_task_gets_is_gone_for_the_next() -> None:
     pods = [asking(f"p{i}", 4, "single-numa-node") for i in range(3)]
     plugin, ssn = opened(pods, [topology("n", "single-numa-node")])
     placed(plugin, ssn, "p0", "p1")
@@ -173,14 +186,14 @@ def test_what_one_task_gets_is_gone_for_the_next():
     assert plugin.filter_nodes(task_of(ssn, "p2"), ssn.nodes()).tolist() == [NO_CPUS]
 
 
-def test_a_discarded_placement_gives_its_cpus_back():
+def test_a_discarded_placement_gives_its_cpus_back() -> None:
     plugin, ssn = opened([asking("p0", 4, "restricted")], [topology("n", "restricted")])
     before = dict(plugin._free)
     placed(plugin, ssn, "p0").discard()
     assert (plugin._free, plugin._given) == (before, {})
 
 
-def test_a_promise_taken_back_gives_its_cpus_back():
+def test_a_promise_taken_back_gives_its_cpus_back() -> None:
     plugin, ssn = opened([asking("p0", 4, "restricted")], [topology("n", "restricted")])
     stmt = ssn.statement()
     row = task_of(ssn, "p0").row
@@ -190,14 +203,14 @@ def test_a_promise_taken_back_gives_its_cpus_back():
     assert len(plugin._free[0]) == 8
 
 
-def test_fewer_numa_nodes_score_higher():
+def test_fewer_numa_nodes_score_higher() -> None:
     """Four cpus from one of four, from two of two; the widest assignment is the yardstick."""
     machines = [topology("narrow"), topology("wide", free="0-1,4-5")]
     plugin, ssn = opened([asking(cpu=4, policy="best-effort")], machines, weight=3)
     assert plugin.rank_nodes(task_of(ssn), ssn.nodes()).tolist() == [150, 0]
 
 
-def test_scores_are_cut_to_whole_numbers():
+def test_scores_are_cut_to_whole_numbers() -> None:
     machines = [
         topology("one", numas=3, per_numa=6),
         topology("two", numas=3, per_numa=6, free="0-2,6-8"),
@@ -207,23 +220,23 @@ def test_scores_are_cut_to_whole_numbers():
     assert plugin.rank_nodes(task_of(ssn), ssn.nodes()).tolist() == [67, 34, 0]
 
 
-def test_an_assignment_of_no_cpus_on_all_candidates_gives_all_the_full_score():
+def test_an_assignment_of_no_cpus_on_all_candidates_gives_all_the_full_score() -> None:
     plugin, ssn = opened([asking(cpu="500m", policy="best-effort")], [topology("n")])
     assert plugin.rank_nodes(task_of(ssn), ssn.nodes()).tolist() == [100]
 
 
-def test_pods_without_policy_are_not_scored():
+def test_pods_without_policy_are_not_scored() -> None:
     plugin, ssn = opened([asking()], [topology("n")])
     assert plugin.rank_nodes(task_of(ssn), ssn.nodes()) is None
 
 
-def layout(numas=2, per_numa=4, threads=1):
+def layout(numas: Any = 2, per_numa: Any = 4, threads: Any = 1) -> Any:
     return read_layout(
         from_manifest(topology("n", numas=numas, per_numa=per_numa, threads=threads))
     )
 
 
-def test_whole_sockets_are_taken_first_then_whole_cores_then_single_cpus():
+def test_whole_sockets_are_taken_first_then_whole_cores_then_single_cpus() -> None:
     machine = layout(numas=2, per_numa=4, threads=2)
     everything = frozenset(range(8))
     assert machine.take(everything, 4) == {0, 1, 2, 3}
@@ -231,7 +244,7 @@ def test_whole_sockets_are_taken_first_then_whole_cores_then_single_cpus():
     assert machine.take(frozenset({1, 2, 3}), 1) == {1}  # the half used core
 
 
-def test_taking_nothing_gives_nothing_and_taking_too_much_fails():
+def test_taking_nothing_gives_nothing_and_taking_too_much_fails() -> None:
     machine = layout()
     assert machine.take(frozenset({1}), 0) == frozenset()
     assert machine.take(frozenset({1}), 2) is None
@@ -241,7 +254,7 @@ def test_taking_nothing_gives_nothing_and_taking_too_much_fails():
     st.lists(st.integers(0, 3), min_size=1, max_size=12),
     st.data(),
 )
-def test_what_is_taken_was_free_and_is_enough(numas, data):
+def test_what_is_taken_was_free_and_is_enough(numas: Any, data: Any) -> None:
     places = {i: CpuPlace(numa=numa, socket=numa // 2, core=i // 2) for i, numa in enumerate(numas)}
     totals = {numa: numas.count(numa) for numa in numas}
     machine = CpuLayout(places, tuple(sorted(totals)), 2, 2, totals)
@@ -251,11 +264,11 @@ def test_what_is_taken_was_free_and_is_enough(numas, data):
     if wanted > len(free):
         assert taken is None
     else:
-        assert taken <= free
-        assert len(taken) >= wanted
+        assert present(taken) <= free
+        assert len(present(taken)) >= wanted
 
 
-def slow_hint(machine, free, wanted):
+def slow_hint(machine: Any, free: Any, wanted: Any) -> Any:
     """Try every set of NUMA nodes, as the kubelet does."""
     every = [
         frozenset(chosen)
@@ -274,7 +287,7 @@ def slow_hint(machine, free, wanted):
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=10), st.data())
-def test_the_best_hint_is_the_one_that_trying_every_set_finds(numas, data):
+def test_the_best_hint_is_the_one_that_trying_every_set_finds(numas: Any, data: Any) -> None:
     places = {i: CpuPlace(numa=numa) for i, numa in enumerate(numas)}
     totals = {numa: numas.count(numa) for numa in numas}
     machine = CpuLayout(places, tuple(sorted(totals)), 1, 1, totals)
@@ -297,22 +310,24 @@ def test_the_best_hint_is_the_one_that_trying_every_set_finds(numas, data):
         ("9" * 5000, set()),
     ],
 )
-def test_a_list_of_cpus_names_numbers_and_ranges(text, found):
+def test_a_list_of_cpus_names_numbers_and_ranges(text: Any, found: Any) -> None:
     assert parse_cpus(text, range(8)) == found
 
 
 @pytest.mark.parametrize(("amount", "number"), [("1500m", 2), ("0", 0), ("100", 0)])
-def test_reserved_cpus_are_rounded_up_and_none_if_there_are_too_few(amount, number):
+def test_reserved_cpus_are_rounded_up_and_none_if_there_are_too_few(
+    amount: str, number: int
+) -> None:
     machine = from_manifest(topology("n", reserved=amount))
     assert len(reserved_cpus(machine, read_layout(machine))) == number
 
 
-def test_a_topology_of_an_unknown_node_is_ignored():
+def test_a_topology_of_an_unknown_node_is_ignored() -> None:
     plugin, ssn = opened([asking(policy="best-effort")], [topology("gone")], ["n"])
     assert plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist() == [EMPTY]
 
 
-def test_sixty_four_numa_nodes_are_no_trouble():
+def test_sixty_four_numa_nodes_are_no_trouble() -> None:
     """The choice does not try every set."""
     machine = layout(numas=64, per_numa=1)
     hint = machine.best_hint(frozenset(range(64)), 32)

@@ -1,5 +1,7 @@
 """predicates: host ports, affinity and anti-affinity between pods, hard topology spread."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -18,30 +20,30 @@ HOST = "kubernetes.io/hostname"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def term(app, key=HOST):
+def term(app: Any, key: Any = HOST) -> Any:
     return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
 
 
-def near(*terms):
+def near(*terms: Any) -> Any:
     return {"affinity": {"podAffinity": {REQUIRED: list(terms)}}}
 
 
-def far(*terms):
+def far(*terms: Any) -> Any:
     return {"affinity": {"podAntiAffinity": {REQUIRED: list(terms)}}}
 
 
-def spread(app, key="zone", skew=1, **more):
+def spread(app: Any, key: str = "zone", skew: Any = 1, **more: Any) -> Any:
     selector = {"matchLabels": {"app": app}}
     constraint = {"topologyKey": key, "maxSkew": skew, "labelSelector": selector, **more}
     return {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule", **constraint}]}
 
 
-def ports(*wanted):
+def ports(*wanted: Any) -> Any:
     listed = [{"containerPort": 1, **port} for port in wanted]
     return {"containers": [{"name": "main", "ports": listed}]}
 
 
-def app(name, label, **more):
+def app(name: Any, label: Any, **more: Any) -> Any:
     return pod(name, group="g", labels={"app": label}, **more)
 
 
@@ -54,10 +56,10 @@ NODES = [
 
 
 @pytest.fixture
-def world(open_session):
+def world(open_session: Any) -> Any:
     """Give a function that opens a session on nodes a, b (zone x), c (zone y), d (no zone)."""
 
-    def opened(*pods, nodes=NODES, **switches):
+    def opened(*pods: Any, nodes: Any = NODES, **switches: Any) -> Any:
         return World(
             open_session([queue("default"), pod_group("g"), *nodes, *pods], Predicates(**switches))
         )
@@ -68,38 +70,38 @@ def world(open_session):
 class World:
     """A session asked by pod names."""
 
-    def __init__(self, ssn):
+    def __init__(self, ssn: Any) -> None:
         self.ssn = ssn
         self.statement = ssn.statement()
 
-    def row(self, name):
+    def row(self, name: Any) -> Any:
         return self.ssn.snapshot.tasks.row_of[f"default/{name}"]
 
-    def told(self, name, placing=None):
+    def told(self, name: Any, placing: Any = None) -> Any:
         """Give the reason of each node, '' where the pod fits."""
         placing = placing or self.ssn.placing
         verdict = placing.fit(self.ssn.task(self.row(name))).verdict.tolist()
         texts = [placing.reasons[code].text for code in verdict]
         return dict(zip(self.ssn.snapshot.nodes.names, texts, strict=True))
 
-    def afresh(self, name):
+    def afresh(self, name: Any) -> Any:
         """Give the same from columns that were never cached."""
         placing = Placing(self.ssn.snapshot, self.ssn.hooks, seed=0)
         return self.told(name, placing)
 
-    def place(self, name, on):
+    def place(self, name: Any, on: Any) -> None:
         self.statement.place(self.row(name), self.ssn.snapshot.nodes.row_of[on])
 
-    def evict(self, name):
+    def evict(self, name: Any) -> None:
         self.statement.evict(self.row(name), "test")
 
 
-def on(**reasons):
+def on(**reasons: Any) -> Any:
     return {"a": FITS, "b": FITS, "c": FITS, "d": FITS, **reasons}
 
 
 class TestPorts:
-    def test_a_port_in_use_closes_the_node(self, world):
+    def test_a_port_in_use_closes_the_node(self, world: Any) -> None:
         w = world(
             app("p", "x", spec=ports({"hostPort": 80})),
             app("o", "x", spec=ports({"hostPort": 80, "protocol": "TCP"}), node="a"),
@@ -107,7 +109,7 @@ class TestPorts:
         )
         assert on(a=PORTS) == w.told("p")
 
-    def test_addresses_clash_only_if_equal_or_open_to_all(self, world):
+    def test_addresses_clash_only_if_equal_or_open_to_all(self, world: Any) -> None:
         w = world(
             app("p", "x", spec=ports({"hostPort": 80, "hostIP": "10.0.0.1"})),
             app("same", "x", spec=ports({"hostPort": 80, "hostIP": "10.0.0.1"}), node="a"),
@@ -116,7 +118,7 @@ class TestPorts:
         )
         assert on(a=PORTS, c=PORTS) == w.told("p")
 
-    def test_ports_follow_placements_evictions_and_rollbacks(self, world):
+    def test_ports_follow_placements_evictions_and_rollbacks(self, world: Any) -> None:
         spec = ports({"hostPort": 80})
         w = world(
             app("p", "x", spec=spec), app("q", "x", spec=spec), app("o", "x", spec=spec, node="a")
@@ -129,7 +131,7 @@ class TestPorts:
         w.statement.rollback(mark)
         assert on(a=PORTS) == w.told("p")
 
-    def test_ports_of_a_sidecar_count_and_of_an_init_container_do_not(self, world):
+    def test_ports_of_a_sidecar_count_and_of_an_init_container_do_not(self, world: Any) -> None:
         listed = [{"containerPort": 1, "hostPort": 80}]
         starting = {"containers": [], "initContainers": [{"name": "i", "ports": listed}]}
         staying = {
@@ -143,25 +145,27 @@ class TestPorts:
         )
         assert on(b=PORTS) == w.told("p")
 
-    def test_the_switch_turns_it_off(self, world):
+    def test_the_switch_turns_it_off(self, world: Any) -> None:
         spec = ports({"hostPort": 80})
         w = world(app("p", "x", spec=spec), app("o", "x", spec=spec, node="a"), node_ports=False)
         assert on() == w.told("p")
 
 
 class TestAffinity:
-    def test_a_pod_goes_where_its_neighbours_are(self, world):
+    def test_a_pod_goes_where_its_neighbours_are(self, world: Any) -> None:
         w = world(app("p", "y", spec=near(term("x", "zone"))), app("o", "x", node="a"))
         assert on(c=NEAR, d=NEAR) == w.told("p")
 
-    def test_without_a_neighbour_anywhere_only_a_pod_that_is_its_own_goes_ahead(self, world):
+    def test_without_a_neighbour_anywhere_only_a_pod_that_is_its_own_goes_ahead(
+        self, world: Any
+    ) -> None:
         w = world(
             app("p", "x", spec=near(term("x", "zone"))), app("q", "y", spec=near(term("x", "zone")))
         )
         assert on(d=NEAR) == w.told("p")
         assert dict.fromkeys("abcd", NEAR) == w.told("q")
 
-    def test_the_first_of_a_group_decides_for_the_next(self, world):
+    def test_the_first_of_a_group_decides_for_the_next(self, world: Any) -> None:
         spec = near(term("x", "zone"))
         w = world(app("p", "x", spec=spec), app("q", "x", spec=spec))
         assert on(d=NEAR) == w.told("q")
@@ -170,7 +174,7 @@ class TestAffinity:
         w.statement.discard()
         assert on(d=NEAR) == w.told("q") == w.afresh("q")
 
-    def test_one_pod_must_meet_all_terms(self, world):
+    def test_one_pod_must_meet_all_terms(self, world: Any) -> None:
         both = near(
             term("x", "zone"),
             {"topologyKey": "zone", "labelSelector": {"matchLabels": {"tier": "1"}}},
@@ -183,28 +187,28 @@ class TestAffinity:
         )
         assert on(a=NEAR, b=NEAR, d=NEAR) == w.told("p")
 
-    def test_required_affinity_is_not_cured_by_evictions(self, world):
+    def test_required_affinity_is_not_cured_by_evictions(self, world: Any) -> None:
         w = world(app("p", "y", spec=near(term("x"))))
         assert w.ssn.placing.incurable(w.ssn.placing.fit(w.ssn.task(w.row("p")))).all()
 
 
 class TestAntiAffinity:
-    def test_a_pod_keeps_away_from_whom_it_names(self, world):
+    def test_a_pod_keeps_away_from_whom_it_names(self, world: Any) -> None:
         w = world(app("p", "y", spec=far(term("x", "zone"))), app("o", "x", node="a"))
         assert on(a=FAR, b=FAR) == w.told("p")
 
-    def test_a_pod_is_kept_away_by_whoever_names_it(self, world):
+    def test_a_pod_is_kept_away_by_whoever_names_it(self, world: Any) -> None:
         w = world(app("p", "x"), app("o", "y", spec=far(term("x", "zone")), node="a"))
         assert on(a=OTHERS, b=OTHERS) == w.told("p")
 
-    def test_pods_placed_in_the_same_session_keep_each_other_away(self, world):
+    def test_pods_placed_in_the_same_session_keep_each_other_away(self, world: Any) -> None:
         spec = far(term("x"))
         w = world(app("p", "x", spec=spec), app("q", "x", spec=spec), app("r", "x"))
         w.place("p", "a")
         assert on(a=FAR) == w.told("q")
         assert on(a=OTHERS) == w.told("r")
 
-    def test_an_evicted_pod_no_longer_counts_until_it_is_put_back(self, world):
+    def test_an_evicted_pod_no_longer_counts_until_it_is_put_back(self, world: Any) -> None:
         w = world(app("p", "y", spec=far(term("x", "zone"))), app("o", "x", node="a"))
         w.told("p")
         w.evict("o")
@@ -212,11 +216,11 @@ class TestAntiAffinity:
         w.statement.discard()
         assert on(a=FAR, b=FAR) == w.told("p") == w.afresh("p")
 
-    def test_a_node_without_the_label_is_near_nobody(self, world):
+    def test_a_node_without_the_label_is_near_nobody(self, world: Any) -> None:
         w = world(app("p", "y", spec=far(term("x", "zone"))), app("o", "x", node="d"))
         assert on() == w.told("p")
 
-    def test_other_namespaces_do_not_count_unless_named(self, world):
+    def test_other_namespaces_do_not_count_unless_named(self, world: Any) -> None:
         own = term("x")
         named = {**own, "namespaces": ["team"]}
         w = world(
@@ -227,34 +231,34 @@ class TestAntiAffinity:
         assert on() == w.told("p")
         assert on(a=FAR) == w.told("q")
 
-    def test_pods_of_one_shape_are_told_apart_by_their_labels(self, world):
+    def test_pods_of_one_shape_are_told_apart_by_their_labels(self, world: Any) -> None:
         w = world(app("p", "x"), app("q", "y"), app("o", "y", spec=far(term("x")), node="a"))
         assert on(a=OTHERS) == w.told("p")
         assert on() == w.told("q")
 
-    def test_evictions_could_cure_it(self, world):
+    def test_evictions_could_cure_it(self, world: Any) -> None:
         w = world(app("p", "x", spec=far(term("x"))), app("o", "x", node="a"))
         assert not w.ssn.placing.incurable(w.ssn.placing.fit(w.ssn.task(w.row("p")))).any()
 
-    def test_the_switch_turns_it_off(self, world):
+    def test_the_switch_turns_it_off(self, world: Any) -> None:
         w = world(app("p", "x", spec=far(term("x"))), app("o", "x", node="a"), pod_affinity=False)
         assert on() == w.told("p")
 
 
 class TestSpread:
-    def test_no_domain_may_be_ahead_by_more_than_the_skew(self, world):
+    def test_no_domain_may_be_ahead_by_more_than_the_skew(self, world: Any) -> None:
         w = world(app("p", "x", spec=spread("x")), app("o", "x", node="a"))
         assert on(a=SKEW, b=SKEW, d=NO_LABEL) == w.told("p")
 
-    def test_a_wider_skew_allows_more(self, world):
+    def test_a_wider_skew_allows_more(self, world: Any) -> None:
         w = world(app("p", "x", spec=spread("x", skew=2)), app("o", "x", node="a"))
         assert on(d=NO_LABEL) == w.told("p")
 
-    def test_a_pod_that_does_not_match_itself_adds_nothing(self, world):
+    def test_a_pod_that_does_not_match_itself_adds_nothing(self, world: Any) -> None:
         w = world(app("p", "y", spec=spread("x")), app("o", "x", node="a"))
         assert on(d=NO_LABEL) == w.told("p")
 
-    def test_fewer_domains_than_wanted_make_the_least_count_nought(self, world):
+    def test_fewer_domains_than_wanted_make_the_least_count_nought(self, world: Any) -> None:
         pods = [app(f"o{n}", "x", node=n) for n in ("a", "c")]
         w = world(
             app("p", "x", spec=spread("x")), app("q", "x", spec=spread("x", minDomains=3)), *pods
@@ -262,7 +266,7 @@ class TestSpread:
         assert on(d=NO_LABEL) == w.told("p")
         assert on(a=SKEW, b=SKEW, c=SKEW, d=NO_LABEL) == w.told("q")
 
-    def test_nodes_the_pod_may_not_use_make_no_domain_unless_told_to(self, world):
+    def test_nodes_the_pod_may_not_use_make_no_domain_unless_told_to(self, world: Any) -> None:
         selector = {"nodeSelector": {"zone": "x"}}
         w = world(
             app("p", "x", spec={**spread("x"), **selector}),
@@ -272,7 +276,7 @@ class TestSpread:
         assert {n: w.told("p")[n] for n in "ab"} == {"a": FITS, "b": FITS}
         assert {n: w.told("q")[n] for n in "ab"} == {"a": SKEW, "b": SKEW}
 
-    def test_tainted_nodes_make_a_domain_unless_told_not_to(self, world):
+    def test_tainted_nodes_make_a_domain_unless_told_not_to(self, world: Any) -> None:
         tainted = node("t", labels={"zone": "z"}, taints=[{"key": "k", "effect": "NoSchedule"}])
         nodes = [node("a", labels={"zone": "x"}), tainted]
         w = world(
@@ -283,7 +287,7 @@ class TestSpread:
         )
         assert [w.told(name)["a"] for name in "pq"] == [SKEW, FITS]
 
-    def test_quoted_labels_count_only_pods_of_the_same_value(self, world):
+    def test_quoted_labels_count_only_pods_of_the_same_value(self, world: Any) -> None:
         spec = spread("x", matchLabelKeys=["rev"])
         old = pod("o", group="g", labels={"app": "x", "rev": "1"}, node="a")
         news = [
@@ -294,12 +298,12 @@ class TestSpread:
         assert on(a=SKEW, b=SKEW, d=NO_LABEL) == w.told("p")
         assert on(d=NO_LABEL) == w.told("q")
 
-    def test_terminating_pods_do_not_count(self, world):
+    def test_terminating_pods_do_not_count(self, world: Any) -> None:
         leaving = app("o", "x", node="a")
         leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         assert on(d=NO_LABEL) == world(app("p", "x", spec=spread("x")), leaving).told("p")
 
-    def test_placing_in_one_zone_opens_and_closes_rows_of_others(self, world):
+    def test_placing_in_one_zone_opens_and_closes_rows_of_others(self, world: Any) -> None:
         spec = spread("x")
         w = world(*(app(f"p{i}", "x", spec=spec) for i in range(3)))
         assert on(d=NO_LABEL) == w.told("p2")
@@ -310,16 +314,16 @@ class TestSpread:
         w.statement.discard()
         assert on(d=NO_LABEL) == w.told("p2") == w.afresh("p2")
 
-    def test_the_switch_turns_it_off(self, world):
+    def test_the_switch_turns_it_off(self, world: Any) -> None:
         w = world(app("p", "x", spec=spread("x")), app("o", "x", node="a"), spread=False)
         assert on() == w.told("p")
 
 
-def test_dirty_rows_agree_with_a_fresh_look_after_every_move(world):
+def test_dirty_rows_agree_with_a_fresh_look_after_every_move(world: Any) -> None:
     rng = np.random.default_rng(7)
     labels = ["x", "y", "z"]
 
-    def some_spec():
+    def some_spec() -> Any:
         key = str(rng.choice([HOST, "zone"]))
         other = str(rng.choice(labels))
         kinds = [

@@ -1,5 +1,7 @@
 """predicates agrees with a slow reference that looks at every pod on every node, move by move."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,11 +16,11 @@ APPS = ("x", "y", "z")
 class Reference:
     """Filters by the book: plain loops over manifests and who is where."""
 
-    def __init__(self, nodes, where):
+    def __init__(self, nodes: Any, where: Any) -> None:
         self.labels = {each["metadata"]["name"]: each["metadata"]["labels"] for each in nodes}
         self.where = where  # pairs of pod and node name
 
-    def fits(self, asking, name):
+    def fits(self, asking: Any, name: Any) -> Any:
         return (
             self.ports_are_free(asking, name)
             and self.is_near(asking, name)
@@ -27,20 +29,20 @@ class Reference:
             and self.is_spread(asking, name)
         )
 
-    def domain(self, key, name):
+    def domain(self, key: Any, name: Any) -> Any:
         return self.labels[name].get(key)
 
-    def together(self, key, one, other):
+    def together(self, key: Any, one: Any, other: Any) -> Any:
         here = self.domain(key, one)
         return here is not None and here == self.domain(key, other)
 
-    def ports_are_free(self, asking, name):
-        def held(each):
+    def ports_are_free(self, asking: Any, name: Any) -> bool:
+        def held(each: Any) -> Any:
             return {p["hostPort"] for c in each["spec"]["containers"] for p in c.get("ports", ())}
 
         return not any(on == name and held(other) & held(asking) for other, on in self.where)
 
-    def is_near(self, asking, name):
+    def is_near(self, asking: Any, name: Any) -> Any:
         terms = terms_of(asking, "podAffinity")
         found = [
             (other, on) for other, on in self.where if all(means(asking, t, other) for t in terms)
@@ -52,21 +54,21 @@ class Reference:
             return True
         return all(any(self.together(t["topologyKey"], name, on) for _, on in found) for t in terms)
 
-    def is_far(self, asking, name):
+    def is_far(self, asking: Any, name: Any) -> bool:
         return not any(
             means(asking, t, other) and self.together(t["topologyKey"], name, on)
             for t in terms_of(asking, "podAntiAffinity")
             for other, on in self.where
         )
 
-    def is_let_near(self, asking, name):
+    def is_let_near(self, asking: Any, name: Any) -> bool:
         return not any(
             means(other, t, asking) and self.together(t["topologyKey"], name, on)
             for other, on in self.where
             for t in terms_of(other, "podAntiAffinity")
         )
 
-    def is_spread(self, asking, name):
+    def is_spread(self, asking: Any, name: Any) -> bool:
         constraints = asking["spec"].get("topologySpreadConstraints", [])
         keys = [each["topologyKey"] for each in constraints]
         usable = [n for n in self.labels if all(self.domain(key, n) for key in keys)]
@@ -85,16 +87,16 @@ class Reference:
         return True
 
 
-def terms_of(each, kind):
+def terms_of(each: Any, kind: Any) -> Any:
     return each["spec"].get("affinity", {}).get(kind, {}).get(REQUIRED, [])
 
 
-def selected(holder, other):
+def selected(holder: Any, other: Any) -> bool:
     wanted = holder["labelSelector"]["matchLabels"]["app"]
     return other["metadata"].get("labels", {}).get("app") == wanted
 
 
-def means(owner, term, other):
+def means(owner: Any, term: Any, other: Any) -> Any:
     spaces = term.get("namespaces") or [owner["metadata"]["namespace"]]
     return other["metadata"]["namespace"] in spaces and selected(term, other)
 
@@ -102,7 +104,7 @@ def means(owner, term, other):
 class Scene:
     """A random cluster and a session on it."""
 
-    def __init__(self, seed, open_session):
+    def __init__(self, seed: Any, open_session: Any) -> None:
         self.rng = np.random.default_rng(seed)
         self.nodes = [
             node(f"n{i}", labels={"zone": f"z{i % 3}"} if i % 4 else {}, cpu=1000) for i in range(8)
@@ -113,8 +115,8 @@ class Scene:
         self.ssn = open_session([queue("default"), *groups, *self.nodes, *pods], Predicates())
         self.tasks = self.ssn.snapshot.tasks
 
-    def some_pod(self, i):
-        spec = {"containers": [{"name": "main", "ports": self.some_ports()}]}
+    def some_pod(self, i: Any) -> Any:
+        spec: dict[str, Any] = {"containers": [{"name": "main", "ports": self.some_ports()}]}
         affinity = {
             kind: {REQUIRED: [self.some_term() for _ in range(self.rng.integers(1, 3))]}
             for kind in ("podAffinity", "podAntiAffinity")
@@ -143,12 +145,12 @@ class Scene:
             spec=spec,
         )
 
-    def some_ports(self):
+    def some_ports(self) -> Any:
         if self.rng.random() < 0.8:
             return []
         return [{"containerPort": 1, "hostPort": int(self.rng.integers(80, 83))}]
 
-    def some_term(self):
+    def some_term(self) -> Any:
         term = {
             "topologyKey": str(self.rng.choice([HOST, "zone"])),
             "labelSelector": {"matchLabels": {"app": str(self.rng.choice(APPS))}},
@@ -157,14 +159,14 @@ class Scene:
             term["namespaces"] = ["team", "default"]
         return term
 
-    def rows(self, status):
+    def rows(self, status: Any) -> Any:
         return [
             row
             for key, row in self.tasks.row_of.items()
             if self.ssn.task(row).status.label == status
         ]
 
-    def check(self):
+    def check(self) -> None:
         """Compare all nodes for some waiting pods."""
         names = self.ssn.snapshot.nodes.names
         where = [
@@ -180,14 +182,14 @@ class Scene:
             alone = Reference(
                 self.nodes, [p for p in where if p[0]["metadata"]["namespace"] == own]
             )
-            reference.is_spread = alone.is_spread
+            reference.is_spread = alone.is_spread  # type: ignore[method-assign]
             want = {name: reference.fits(asking, name) for name in names}
             got = (self.ssn.placing.fit(self.ssn.task(row)).verdict == 0).tolist()
             assert want == dict(zip(names, got, strict=True)), self.tasks.keys[row]
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_filters_agree_with_the_reference_after_every_move(open_session, seed):
+def test_filters_agree_with_the_reference_after_every_move(open_session: Any, seed: Any) -> None:
     scene = Scene(seed, open_session)
     statement = scene.ssn.statement()
     scene.check()

@@ -1,5 +1,7 @@
 """predicates: claims that exist, volumes that can be reached, had, and attached."""
 
+from typing import Any
+
 import pytest
 
 from pumice.plugins.predicates import Predicates
@@ -13,7 +15,9 @@ BIND = "node(s) didn't find available persistent volumes to bind"
 LIMIT = "node(s) exceed max volume count"
 
 
-def claim(name, volume="", storage_class=None, size="1Gi", **status):
+def claim(
+    name: Any, volume: str = "", storage_class: Any = None, size: str = "1Gi", **status: Any
+) -> Any:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -28,8 +32,16 @@ def claim(name, volume="", storage_class=None, size="1Gi", **status):
     }
 
 
-def volume(name, zone=None, labels=None, size="1Gi", storage_class="", driver=None, **spec):
-    made = {
+def volume(
+    name: Any,
+    zone: Any = None,
+    labels: Any = None,
+    size: str = "1Gi",
+    storage_class: str = "",
+    driver: Any = None,
+    **spec: Any,
+) -> Any:
+    made: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
         "metadata": {"name": name, "labels": labels or {}},
@@ -51,8 +63,11 @@ def volume(name, zone=None, labels=None, size="1Gi", storage_class="", driver=No
 
 
 def storage_class(
-    name, mode="WaitForFirstConsumer", provisioner="kubernetes.io/no-provisioner", **more
-):
+    name: Any,
+    mode: str = "WaitForFirstConsumer",
+    provisioner: str = "kubernetes.io/no-provisioner",
+    **more: Any,
+) -> Any:
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
@@ -63,7 +78,7 @@ def storage_class(
     }
 
 
-def csi_node(name, driver, count):
+def csi_node(name: Any, driver: Any, count: Any) -> Any:
     drivers = [{"name": driver, "nodeID": name, "allocatable": {"count": count}}]
     return {
         "apiVersion": "storage.k8s.io/v1",
@@ -73,7 +88,7 @@ def csi_node(name, driver, count):
     }
 
 
-def using(name, *claims, **more):
+def using(name: Any, *claims: Any, **more: Any) -> Any:
     volumes = [
         {"name": f"v{i}", "persistentVolumeClaim": {"claimName": each}}
         for i, each in enumerate(claims)
@@ -89,10 +104,10 @@ NODES = [
 
 
 @pytest.fixture
-def world(open_session):
+def world(open_session: Any) -> Any:
     """Give a function that opens a session on nodes a (zone x), b (zone y), c (no zone)."""
 
-    def opened(*objects, **switches):
+    def opened(*objects: Any, **switches: Any) -> Any:
         return World(
             open_session(
                 [queue("default"), pod_group("g"), *NODES, *objects], Predicates(**switches)
@@ -105,18 +120,18 @@ def world(open_session):
 class World:
     """A session asked by pod names."""
 
-    def __init__(self, ssn):
+    def __init__(self, ssn: Any) -> None:
         self.ssn = ssn
         self.statement = ssn.statement()
 
-    def task(self, name):
+    def task(self, name: Any) -> Any:
         return self.ssn.task(self.ssn.snapshot.tasks.row_of[f"default/{name}"])
 
-    def problem(self, name):
+    def problem(self, name: Any) -> Any:
         reason = self.ssn.policy.filter_task(self.task(name))
         return "" if reason is None else reason.text
 
-    def told(self, name):
+    def told(self, name: Any) -> Any:
         placing = self.ssn.placing
         verdict = placing.fit(self.task(name)).verdict.tolist()
         assert not self.ssn.failures.errors
@@ -124,26 +139,26 @@ class World:
 
 
 class TestClaims:
-    def test_a_claim_that_does_not_exist_bars_the_pod(self, world):
+    def test_a_claim_that_does_not_exist_bars_the_pod(self, world: Any) -> None:
         assert world(using("p", "c")).problem("p") == 'persistentvolumeclaim "c" not found'
 
-    def test_a_claim_bound_to_a_volume_is_fine(self, world):
+    def test_a_claim_bound_to_a_volume_is_fine(self, world: Any) -> None:
         assert not world(using("p", "c"), claim("c", "v"), volume("v")).problem("p")
 
-    def test_an_unbound_claim_that_should_be_bound_bars_the_pod(self, world):
+    def test_an_unbound_claim_that_should_be_bound_bars_the_pod(self, world: Any) -> None:
         want = "pod has unbound immediate PersistentVolumeClaims"
         now = storage_class("now", mode="Immediate")
         assert want == world(using("p", "c"), claim("c", storage_class="now"), now).problem("p")
         assert want == world(using("p", "c"), claim("c")).problem("p")
 
-    def test_a_claim_that_waits_for_its_pod_is_fine(self, world):
+    def test_a_claim_that_waits_for_its_pod_is_fine(self, world: Any) -> None:
         w = world(using("p", "c"), claim("c", storage_class="wait"), storage_class("wait"))
         assert not w.problem("p")
 
-    def test_a_lost_claim_bars_the_pod(self, world):
+    def test_a_lost_claim_bars_the_pod(self, world: Any) -> None:
         assert "non-existent" in world(using("p", "c"), claim("c", phase="Lost")).problem("p")
 
-    def test_an_ephemeral_claim_must_belong_to_its_pod(self, world):
+    def test_an_ephemeral_claim_must_belong_to_its_pod(self, world: Any) -> None:
         spec = {"volumes": [{"name": "v", "ephemeral": {}}]}
         mine, other = claim("p-v", "v1"), claim("q-v", "v2")
         owner = {
@@ -160,12 +175,12 @@ class TestClaims:
         assert not w.problem("p")
         assert "not created for the pod" in w.problem("q")
 
-    def test_other_kinds_of_volumes_ask_for_nothing(self, world):
+    def test_other_kinds_of_volumes_ask_for_nothing(self, world: Any) -> None:
         w = world(pod("p", group="g", spec={"volumes": [{"name": "tmp", "emptyDir": {}}]}))
         assert not w.problem("p")
         assert w.told("p") == [FITS] * 3
 
-    def test_with_all_switches_off_nothing_is_asked(self, world):
+    def test_with_all_switches_off_nothing_is_asked(self, world: Any) -> None:
         off = {"volume_limits": False, "volume_zones": False, "volume_binding": False}
         w = world(using("p", "c"), **off)
         assert not w.problem("p")
@@ -173,21 +188,21 @@ class TestClaims:
 
 
 class TestNodes:
-    def test_a_bound_volume_must_be_in_reach(self, world):
+    def test_a_bound_volume_must_be_in_reach(self, world: Any) -> None:
         w = world(using("p", "c"), claim("c", "v"), volume("v", zone="x"))
         assert w.told("p") == [FITS, NODE, NODE]
 
-    def test_zone_labels_of_a_volume_keep_it_to_its_zones(self, world):
+    def test_zone_labels_of_a_volume_keep_it_to_its_zones(self, world: Any) -> None:
         marked = volume("v", labels={ZONE_LABEL: "x__z"})
         w = world(using("p", "c"), claim("c", "v"), marked)
         assert w.told("p") == [FITS, ZONE, FITS]
 
-    def test_an_old_zone_label_is_held_against_the_new_one(self, world):
+    def test_an_old_zone_label_is_held_against_the_new_one(self, world: Any) -> None:
         marked = volume("v", labels={"failure-domain.beta.kubernetes.io/zone": "y"})
         w = world(using("p", "c"), claim("c", "v"), marked)
         assert w.told("p") == [ZONE, FITS, FITS]
 
-    def test_an_unbound_claim_finds_a_free_volume_of_its_class(self, world):
+    def test_an_unbound_claim_finds_a_free_volume_of_its_class(self, world: Any) -> None:
         w = world(
             using("p", "c"),
             claim("c", storage_class="wait", size="2Gi"),
@@ -198,7 +213,7 @@ class TestNodes:
         )
         assert w.told("p") == [FITS, BIND, BIND]
 
-    def test_a_class_that_can_make_volumes_serves_its_topology(self, world):
+    def test_a_class_that_can_make_volumes_serves_its_topology(self, world: Any) -> None:
         where = [{"matchLabelExpressions": [{"key": "zone", "values": ["y"]}]}]
         w = world(
             using("p", "c"),
@@ -207,7 +222,7 @@ class TestNodes:
         )
         assert w.told("p") == [BIND, FITS, BIND]
 
-    def test_two_claims_of_a_pod_do_not_share_a_volume(self, world):
+    def test_two_claims_of_a_pod_do_not_share_a_volume(self, world: Any) -> None:
         w = world(
             using("p", "c1", "c2"),
             claim("c1", storage_class="wait"),
@@ -219,7 +234,9 @@ class TestNodes:
         )
         assert w.told("p") == [FITS, BIND, BIND]
 
-    def test_a_volume_taken_by_a_placed_pod_is_gone_until_it_is_rolled_back(self, world):
+    def test_a_volume_taken_by_a_placed_pod_is_gone_until_it_is_rolled_back(
+        self, world: Any
+    ) -> None:
         w = world(
             using("p", "c1"),
             using("q", "c2"),
@@ -234,7 +251,7 @@ class TestNodes:
         w.statement.discard()
         assert w.told("q") == [FITS, BIND, BIND]
 
-    def test_pods_that_share_a_claim_follow_the_first_one(self, world):
+    def test_pods_that_share_a_claim_follow_the_first_one(self, world: Any) -> None:
         w = world(
             using("p", "c"),
             using("q", "c", cpu=1),
@@ -249,7 +266,7 @@ class TestNodes:
 
 
 class TestLimits:
-    def test_a_node_takes_only_so_many_volumes_of_a_driver(self, world):
+    def test_a_node_takes_only_so_many_volumes_of_a_driver(self, world: Any) -> None:
         w = world(
             using("p", "c1"),
             using("o", "c2", node="a"),
@@ -263,7 +280,7 @@ class TestLimits:
         )
         assert w.told("p") == [LIMIT, FITS, FITS]
 
-    def test_a_volume_that_is_there_already_counts_once(self, world):
+    def test_a_volume_that_is_there_already_counts_once(self, world: Any) -> None:
         w = world(
             using("p", "c"),
             using("o", "c", node="a"),
@@ -273,7 +290,7 @@ class TestLimits:
         )
         assert w.told("p") == [FITS] * 3
 
-    def test_counts_follow_moves_and_rollbacks(self, world):
+    def test_counts_follow_moves_and_rollbacks(self, world: Any) -> None:
         w = world(
             *(using(f"p{i}", f"c{i}", cpu=i + 1) for i in range(2)),
             *(claim(f"c{i}", f"v{i}") for i in range(2)),
@@ -286,7 +303,7 @@ class TestLimits:
         w.statement.discard()
         assert w.told("p1") == [FITS] * 3
 
-    def test_evictions_could_cure_it(self, world):
+    def test_evictions_could_cure_it(self, world: Any) -> None:
         w = world(
             using("p", "c1"),
             using("o", "c2", node="a"),

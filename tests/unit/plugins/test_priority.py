@@ -1,5 +1,7 @@
 """priority: higher priority first, and at the cost of lower priority."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,12 +13,12 @@ from pumice.testing import node, pod, pod_group, priority_class, queue
 CLASSES = [priority_class("high-priority", value=1000), priority_class("low", value=10)]
 
 
-def group(name, of="", **more):
+def group(name: Any, of: str = "", **more: Any) -> Any:
     return pod_group(name, priority_class=of or None, min_member=1, **more)
 
 
 @pytest.fixture
-def ssn(open_session):
+def ssn(open_session: Any) -> Any:
     world = [node("n1", cpu=9), queue("default"), *CLASSES]
     world += [group("high", "high-priority"), group("low", "low"), group("none")]
     world += [pod("mine", group="high", cpu=1, priority=5)]
@@ -29,44 +31,44 @@ def ssn(open_session):
     return open_session(world, Priority())
 
 
-def offered(ssn, preemptor, *names):
+def offered(ssn: Any, preemptor: Any, *names: Any) -> Any:
     rows = [ssn.snapshot.tasks.row_of[f"default/{name}"] for name in names]
     task = ssn.task(ssn.snapshot.tasks.row_of[f"default/{preemptor}"])
     kept = ssn.policy.preemptable(task, rows)
     return [name for name, row in zip(names, rows, strict=True) if row in kept]
 
 
-def test_jobs_of_higher_priority_go_first(ssn):
+def test_jobs_of_higher_priority_go_first(ssn: Any) -> None:
     jobs = ssn.snapshot.jobs.row_of
     rows = [jobs["default/low"], jobs["default/none"], jobs["default/high"]]
     keys = Priority().order_jobs(Jobs(ssn.snapshot, np.array(rows)))
     assert np.argsort(keys).tolist() == [2, 0, 1]
 
 
-def test_tasks_of_higher_priority_go_first(ssn):
+def test_tasks_of_higher_priority_go_first(ssn: Any) -> None:
     tasks = ssn.snapshot.tasks.row_of
     rows = [tasks["default/default"], tasks["default/mine"], tasks["default/lesser"]]
     keys = Priority().order_tasks(Tasks(ssn.snapshot, np.array(rows)))
     assert np.argsort(keys).tolist() == [1, 2, 0]
 
 
-def test_between_jobs_the_priority_of_the_job_decides(ssn):
+def test_between_jobs_the_priority_of_the_job_decides(ssn: Any) -> None:
     """A pod of high priority is no protection for a job of low priority."""
     assert offered(ssn, "mine", "other", "default") == ["other", "default"]
     assert offered(ssn, "other", "equal", "lesser") == []
 
 
-def test_inside_a_job_the_priority_of_the_task_decides(ssn):
+def test_inside_a_job_the_priority_of_the_task_decides(ssn: Any) -> None:
     assert offered(ssn, "mine", "equal", "lesser") == ["lesser"]
 
 
-def test_equal_priority_of_jobs_protects(open_session):
+def test_equal_priority_of_jobs_protects(open_session: Any) -> None:
     world = [node("n1"), queue("default"), *CLASSES, group("a", "low"), group("b", "low")]
     world += [pod("new", group="a", cpu=1), pod("old", group="b", cpu=1, node="n1")]
     assert offered(open_session(world, Priority()), "new", "old") == []
 
 
-def test_a_job_starves_while_any_task_lacks_a_place(open_session):
+def test_a_job_starves_while_any_task_lacks_a_place(open_session: Any) -> None:
     world = [node("n1"), queue("default"), group("g"), pod("a", group="g", cpu=1, node="n1")]
     row = "default/g"
     full = open_session(world, Priority())
@@ -75,7 +77,7 @@ def test_a_job_starves_while_any_task_lacks_a_place(open_session):
     assert short.policy.job_starving(short.snapshot.jobs.row_of[row])
 
 
-def test_it_has_no_say_in_reclaim(ssn):
+def test_it_has_no_say_in_reclaim(ssn: Any) -> None:
     row = ssn.snapshot.tasks.row_of["default/other"]
     assert ssn.hooks.tiers(Plugin.reclaimable) == ()
     assert ssn.policy.reclaimable(ssn.task(row), [row]) == []

@@ -1,5 +1,7 @@
 """proportion: the cluster is divided by weight, and no queue takes more than its part."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,102 +14,102 @@ from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
 
 
-def running(job, in_queue, cpus, on="n", **more):
+def running(job: Any, in_queue: Any, cpus: Any, on: str = "n", **more: Any) -> Any:
     """A running job of one-container pods, pod by pod."""
     pods = [pod(f"{job}-{i}", group=job, cpu=cpu, node=on) for i, cpu in enumerate(cpus)]
     return [pod_group(job, queue=in_queue, phase="Running", **more), *pods]
 
 
-def waiting(job, in_queue, cpus, phase="Inqueue", **more):
+def waiting(job: Any, in_queue: Any, cpus: Any, phase: str = "Inqueue", **more: Any) -> Any:
     pods = [pod(f"{job}-{i}", group=job, cpu=cpu) for i, cpu in enumerate(cpus)]
     return [pod_group(job, queue=in_queue, phase=phase, **more), *pods]
 
 
-def parts(ssn, plugin):
+def parts(ssn: Any, plugin: Any) -> Any:
     """Cpu that each queue deserves."""
     names = ssn.snapshot.queues.names
     return {names[q]: plugin._deserved[CPU, q] / 1000 for q in range(ssn.snapshot.queues.n)}
 
 
 @pytest.fixture
-def divided(open_session):
-    def divide(*objects):
+def divided(open_session: Any) -> Any:
+    def divide(*objects: Any) -> Any:
         plugin = Proportion()
         return parts(open_session([node("n", cpu=12), *objects], plugin), plugin)
 
     return divide
 
 
-def test_queues_that_ask_for_more_than_there_is_share_by_weight(divided):
+def test_queues_that_ask_for_more_than_there_is_share_by_weight(divided: Any) -> None:
     world = [queue("a", weight=1), queue("b", weight=3)]
     world += waiting("ja", "a", [12]) + waiting("jb", "b", [12])
     assert divided(*world) == {"a": 3.0, "b": 9.0}
 
 
-def test_what_one_queue_does_not_ask_for_goes_to_the_others(divided):
+def test_what_one_queue_does_not_ask_for_goes_to_the_others(divided: Any) -> None:
     world = [queue("a", weight=1), queue("b", weight=3)]
     world += waiting("ja", "a", [12]) + waiting("jb", "b", [5])
     assert divided(*world) == pytest.approx({"a": 7.0, "b": 5.0})
 
 
-def test_queues_without_jobs_have_no_part(divided):
+def test_queues_without_jobs_have_no_part(divided: Any) -> None:
     world = [queue("a"), queue("idle", weight=9), *waiting("ja", "a", [12])]
     assert divided(*world) == {"a": 12.0, "idle": 0.0}
 
 
-def test_a_capability_caps_a_part(divided):
+def test_a_capability_caps_a_part(divided: Any) -> None:
     world = [queue("a", capability={"cpu": 2}), queue("b")]
     world += waiting("ja", "a", [12]) + waiting("jb", "b", [12])
     assert divided(*world) == pytest.approx({"a": 2.0, "b": 10.0})
 
 
 @pytest.mark.parametrize("capability", [{"memory": "1Gi"}, {"cpu": 0, "memory": "1Gi"}])
-def test_cpu_that_a_capability_leaves_out_is_not_limited(divided, capability):
+def test_cpu_that_a_capability_leaves_out_is_not_limited(divided: Any, capability: Any) -> None:
     world = [queue("a", capability=capability), *waiting("ja", "a", [12])]
     assert divided(*world) == {"a": 12.0}
 
 
-def test_a_guarantee_is_a_floor_even_for_a_queue_that_asks_for_less(divided):
+def test_a_guarantee_is_a_floor_even_for_a_queue_that_asks_for_less(divided: Any) -> None:
     world = [queue("a", guarantee={"cpu": 4}), queue("b")]
     world += waiting("ja", "a", [1]) + waiting("jb", "b", [12])
     assert divided(*world) == pytest.approx({"a": 4.0, "b": 8.0})
 
 
-def test_what_others_are_guaranteed_is_out_of_reach_also_if_they_are_idle(divided):
+def test_what_others_are_guaranteed_is_out_of_reach_also_if_they_are_idle(divided: Any) -> None:
     """The real capability is the total less all guarantees, with the queue's own added."""
     world = [queue("a", guarantee={"cpu": 1}), queue("idle", guarantee={"cpu": 4})]
     world += waiting("ja", "a", [12])
     assert divided(*world) == {"a": 8.0, "idle": 0.0}
 
 
-def test_queues_of_no_weight_leave_the_cluster_undivided(divided):
+def test_queues_of_no_weight_leave_the_cluster_undivided(divided: Any) -> None:
     assert divided(queue("a", weight=None), *waiting("ja", "a", [1])) == {"a": 0.0}
 
 
-def test_a_part_never_exceeds_what_running_and_pending_pods_ask_for(divided):
+def test_a_part_never_exceeds_what_running_and_pending_pods_ask_for(divided: Any) -> None:
     gone = pod("gone", group="ja", cpu=4, node="n", phase="Succeeded")
     world = [queue("a"), *running("ja", "a", [2]), gone, pod("p", group="ja", cpu=1)]
     assert divided(*world) == {"a": 3.0}
 
 
-def decide(objects, actions="allocate", plugins=("proportion",)):
+def decide(objects: Any, actions: str = "allocate", plugins: Any = ("proportion",)) -> Any:
     lines = "\n".join(f"  - name: {name}" for name in plugins)
     conf = parse_conf(f'actions: "{actions}"\ntiers:\n- plugins:\n{lines}\n')
     return Scheduler(conf).cycle([node("n", cpu=12), *objects], 0.0)
 
 
-def bound(decisions):
+def bound(decisions: Any) -> Any:
     return sorted(key.removeprefix("default/") for key in decisions.binds)
 
 
-def test_a_queue_does_not_grow_beyond_its_part():
+def test_a_queue_does_not_grow_beyond_its_part() -> None:
     """Three of six one-cpu pods: the part of a quarter of 12."""
     world = [queue("a", weight=1), queue("b", weight=3)]
     world += waiting("ja", "a", [1] * 6) + waiting("jb", "b", [9, 9])
     assert bound(decide(world)) == ["ja-0", "ja-1", "ja-2", "jb-0"]
 
 
-def test_a_task_is_measured_in_what_it_asks_for_alone():
+def test_a_task_is_measured_in_what_it_asks_for_alone() -> None:
     """The queue has all its memory; a task that asks for cpu only still fits."""
     world = [queue("a"), queue("b"), *running("jb", "b", [1])]
     old = pod("old", group="ja", memory="7Gi", cpu=1, node="n")
@@ -118,7 +120,7 @@ def test_a_task_is_measured_in_what_it_asks_for_alone():
 
 
 @pytest.mark.parametrize("state", ["Closed", "Closing", "Unknown", None])
-def test_a_queue_that_is_not_open_gets_nothing(state):
+def test_a_queue_that_is_not_open_gets_nothing(state: Any) -> None:
     world = [queue("a", state=state), *waiting("j", "a", [1], min_resources={"cpu": 1})]
     assert bound(decide(world)) == []
     pending = [queue("a", state=state)]
@@ -126,7 +128,7 @@ def test_a_queue_that_is_not_open_gets_nothing(state):
     assert decide(pending, "enqueue").pod_groups["default/j"].phase == "Pending"
 
 
-def test_a_queue_with_all_it_deserves_of_everything_is_overused(open_session):
+def test_a_queue_with_all_it_deserves_of_everything_is_overused(open_session: Any) -> None:
     world = [queue("a"), queue("b"), *waiting("jb", "b", [12])]
     plugin = Proportion()
     ssn = open_session([node("n", cpu=12), *world, *running("ja", "a", [6])], plugin)
@@ -134,7 +136,7 @@ def test_a_queue_with_all_it_deserves_of_everything_is_overused(open_session):
     assert (ssn.policy.overused(a), ssn.policy.overused(b)) == (True, False)
 
 
-def test_priority_then_share_orders_queues(open_session):
+def test_priority_then_share_orders_queues(open_session: Any) -> None:
     world = [
         queue("full"),
         queue("empty", created="2026-01-02T00:00:00Z"),
@@ -147,7 +149,7 @@ def test_priority_then_share_orders_queues(open_session):
     assert order == ["urgent", "empty", "full"]
 
 
-def test_large_priorities_are_kept_apart_from_shares(open_session):
+def test_large_priorities_are_kept_apart_from_shares(open_session: Any) -> None:
     """One step of priority outweighs any share, however large the numbers."""
     top = 2**31 - 1
     world = [queue("a", priority=top), queue("b", priority=top - 1)]
@@ -156,7 +158,7 @@ def test_large_priorities_are_kept_apart_from_shares(open_session):
     assert ssn.ordering.sort_queues([1, 0]) == [0, 1]
 
 
-def test_pods_beyond_the_part_of_their_queue_may_be_reclaimed(open_session):
+def test_pods_beyond_the_part_of_their_queue_may_be_reclaimed(open_session: Any) -> None:
     """5 cpu in a part of 3: the first two of five may go, then the queue is down to its part."""
     world = [queue("a", weight=1), queue("b", weight=3)]
     world += running("ja", "a", [1] * 5) + waiting("jb", "b", [12])
@@ -167,7 +169,7 @@ def test_pods_beyond_the_part_of_their_queue_may_be_reclaimed(open_session):
     assert ssn.policy.reclaimable(asking, victims) == victims[:2]
 
 
-def test_bounds_on_victims_name_at_least_the_victims(open_session):
+def test_bounds_on_victims_name_at_least_the_victims(open_session: Any) -> None:
     world = [queue("a", weight=1), queue("b", weight=3), queue("c", weight=8)]
     world += running("ja", "a", [1] * 5) + waiting("jb", "b", [12]) + running("jc", "c", [1])
     plugin = Proportion()
@@ -178,7 +180,7 @@ def test_bounds_on_victims_name_at_least_the_victims(open_session):
     assert plugin.bound_victims("reclaimable", asking, rows).tolist() == [True, True, False]
 
 
-def test_a_queue_may_reclaim_up_to_its_part(open_session):
+def test_a_queue_may_reclaim_up_to_its_part(open_session: Any) -> None:
     world = [queue("a", weight=1), queue("b", weight=3)]
     world += running("ja", "a", [1] * 5) + waiting("jb", "b", [9, 1, 12])
     ssn = open_session([node("n", cpu=12), *world], Proportion())
@@ -189,12 +191,12 @@ def test_a_queue_may_reclaim_up_to_its_part(open_session):
     assert not ssn.policy.preemptive(b, huge)
 
 
-def admitted(objects):
+def admitted(objects: Any) -> Any:
     groups = decide(objects, "enqueue").pod_groups
     return sorted(key.removeprefix("default/") for key, s in groups.items() if s.phase == "Inqueue")
 
 
-def test_a_job_is_admitted_beside_what_its_queue_holds_and_has_reserved():
+def test_a_job_is_admitted_beside_what_its_queue_holds_and_has_reserved() -> None:
     """5 running, 3 more reserved by the running job, capability 10: 2 fit, 2001m do not."""
     old = running("old", "a", [5], min_resources={"cpu": 8})
     for cpu, names in (("2", ["j"]), ("2001m", [])):
@@ -202,7 +204,7 @@ def test_a_job_is_admitted_beside_what_its_queue_holds_and_has_reserved():
         assert admitted([queue("a", capability={"cpu": 10}), *old, job]) == names
 
 
-def test_a_job_in_phase_inqueue_does_not_reserve_twice_what_it_holds():
+def test_a_job_in_phase_inqueue_does_not_reserve_twice_what_it_holds() -> None:
     """2 of 5 are bound already: 5 in all are taken of 6."""
     old = waiting("old", "a", [3], min_resources={"cpu": 5}, min_member=2)
     held = pod("held", group="old", cpu=2, node="n")
@@ -211,7 +213,7 @@ def test_a_job_in_phase_inqueue_does_not_reserve_twice_what_it_holds():
         assert admitted([queue("a", capability={"cpu": 6}), *old, held, job]) == names
 
 
-def test_what_jobs_hold_beyond_their_needs_does_not_stand_in_the_way():
+def test_what_jobs_hold_beyond_their_needs_does_not_stand_in_the_way() -> None:
     """10 running, of which the job needs 4: 6 are elastic, so 6 more may be admitted."""
     old = running("old", "a", [5, 5], min_resources={"cpu": 4})
     for cpu, names in (("6", ["j"]), ("6001m", [])):
@@ -219,7 +221,7 @@ def test_what_jobs_hold_beyond_their_needs_does_not_stand_in_the_way():
         assert admitted([queue("a", capability={"cpu": 10}), *old, job]) == names
 
 
-def test_a_job_admitted_by_an_earlier_tier_is_reserved_for_all_the_same():
+def test_a_job_admitted_by_an_earlier_tier_is_reserved_for_all_the_same() -> None:
     conf = parse_conf("""
 actions: "enqueue"
 tiers:
@@ -242,7 +244,7 @@ tiers:
     }
 
 
-def test_a_refused_task_is_recorded_with_its_numbers(open_session):
+def test_a_refused_task_is_recorded_with_its_numbers(open_session: Any) -> None:
     world = [queue("a"), *running("ja", "a", [1]), pod("p", group="ja", cpu=20)]
     ssn = open_session([node("n", cpu=12), *world], Proportion())
     task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
@@ -255,5 +257,5 @@ def test_a_refused_task_is_recorded_with_its_numbers(open_session):
     assert amounts == [1000.0, 20000.0, 12000.0]
 
 
-def test_proportion_keeps_its_promises():
+def test_proportion_keeps_its_promises() -> None:
     check_plugin(Proportion)

@@ -1,6 +1,7 @@
 """rescheduling: when strategies run, and whom lowNodeUtilization moves."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,14 @@ from pumice.testing.conformance import check_plugin
 NOW = 1_768_471_200.0
 
 
-def conf(low="", target="", *, arguments=(), name="lowNodeUtilization", params=True):
+def conf(
+    low: str = "",
+    target: str = "",
+    *,
+    arguments: Any = (),
+    name: str = "lowNodeUtilization",
+    params: bool = True,
+) -> Any:
     lines = ['actions: "shuffle"', "tiers:", "- plugins:", "  - name: rescheduling"]
     lines += ["    arguments:", *(f"      {each}" for each in arguments)] if arguments else []
     if name:
@@ -27,19 +35,19 @@ def conf(low="", target="", *, arguments=(), name="lowNodeUtilization", params=T
     return "\n".join(lines)
 
 
-def group(*pods):
+def group(*pods: Any) -> Any:
     return [queue("default"), pod_group("g", min_member=0), *pods]
 
 
-def busy_pods(count, on="hot", **facts):
+def busy_pods(count: Any, on: str = "hot", **facts: Any) -> Any:
     return [pod(f"{on}-{i}", group="g", node=on, **({"cpu": 1} | facts)) for i in range(count)]
 
 
-def percents(**nodes):
+def percents(**nodes: Any) -> Any:
     return {name: {"cpu": cpu, "memory": memory} for name, (cpu, memory) in nodes.items()}
 
 
-def gone(objects, usage, text, **options):
+def gone(objects: Any, usage: Any, text: Any, **options: Any) -> Any:
     measured = {name: {"metricsTime": NOW, **facts} for name, facts in usage.items()}
     decisions = Scheduler(parse_conf(text), **options).cycle(objects, NOW, measured)
     return [key.removeprefix("default/") for key in decisions.evictions]
@@ -49,7 +57,7 @@ STANDARD = conf("cpu: 20, memory: 20", "cpu: 80, memory: 85")
 HOT = [node("hot", cpu=10), node("cold", cpu=10), *group(*busy_pods(9, memory="64Mi"))]
 
 
-def test_a_busy_node_is_drained_until_it_is_below_its_target():
+def test_a_busy_node_is_drained_until_it_is_below_its_target() -> None:
     """90 % less 10 % for each pod of one cpu in ten: at 80 % it still is not below."""
     assert len(gone(HOT, percents(hot=(90, 50), cold=(5, 5)), STANDARD)) == 2
 
@@ -57,18 +65,18 @@ def test_a_busy_node_is_drained_until_it_is_below_its_target():
 @pytest.mark.parametrize(
     ("cold", "moves"), [((19.9, 19.9), True), ((20, 5), False), ((5, 20), False), ((15, 20), False)]
 )
-def test_a_node_is_idle_below_every_threshold(cold, moves):
+def test_a_node_is_idle_below_every_threshold(cold: Any, moves: bool) -> None:
     assert bool(gone(HOT, percents(hot=(90, 50), cold=cold), STANDARD)) == moves
 
 
 @pytest.mark.parametrize(
     ("hot", "moves"), [((80, 85), False), ((80.1, 0), True), ((0, 85.1), True)]
 )
-def test_a_node_is_busy_above_any_target(hot, moves):
+def test_a_node_is_busy_above_any_target(hot: Any, moves: bool) -> None:
     assert bool(gone(HOT, percents(hot=hot, cold=(5, 5)), STANDARD)) == moves
 
 
-def test_three_nodes_of_which_two_are_busy():
+def test_three_nodes_of_which_two_are_busy() -> None:
     """The busier one by cpu and memory together goes first; both come down to the target."""
     objects = [
         *(node(name, cpu=10, memory="10Gi") for name in ("a", "b", "c")),
@@ -80,23 +88,23 @@ def test_three_nodes_of_which_two_are_busy():
     assert [name[0] for name in gone(objects, usage, text)] == ["a", "a", "c"]
 
 
-def test_nothing_moves_if_all_nodes_are_idle_or_none_is():
+def test_nothing_moves_if_all_nodes_are_idle_or_none_is() -> None:
     assert gone(HOT, percents(hot=(10, 10), cold=(5, 5)), STANDARD) == []
     assert gone(HOT, percents(hot=(90, 90), cold=(50, 50)), STANDARD) == []
 
 
-def test_a_cordoned_node_receives_nothing_but_may_be_drained():
+def test_a_cordoned_node_receives_nothing_but_may_be_drained() -> None:
     cordoned = [node("hot", cpu=10), node("cold", cpu=10, unschedulable=True), *HOT[2:]]
     assert gone(cordoned, percents(hot=(90, 50), cold=(5, 5)), STANDARD) == []
     drained = [node("hot", cpu=10, unschedulable=True), *HOT[1:]]
     assert len(gone(drained, percents(hot=(90, 50), cold=(5, 5)), STANDARD)) == 2
 
 
-def test_a_node_that_was_not_measured_is_neither_idle_nor_busy():
+def test_a_node_that_was_not_measured_is_neither_idle_nor_busy() -> None:
     assert gone(HOT, percents(hot=(90, 50)), STANDARD) == []
 
 
-def test_a_threshold_that_is_not_given_is_a_hundred():
+def test_a_threshold_that_is_not_given_is_a_hundred() -> None:
     usage = percents(hot=(90, 50), cold=(5, 99))
     assert len(gone(HOT, usage, conf("cpu: 20", "cpu: 80"))) == 2
 
@@ -104,29 +112,29 @@ def test_a_threshold_that_is_not_given_is_a_hundred():
 @pytest.mark.parametrize(
     "text", [conf(name=""), conf(params=False), conf(arguments=["interval: 1m"])]
 )
-def test_without_params_every_bound_is_a_hundred_and_nothing_moves(text):
+def test_without_params_every_bound_is_a_hundred_and_nothing_moves(text: Any) -> None:
     assert gone(HOT, percents(hot=(99, 99), cold=(5, 5)), text) == []
 
 
 @pytest.mark.parametrize("arguments", [(), ['metricsPeriod: "10m"'], ['metricsPeriod: "5m"']])
-def test_the_period_of_the_metrics_need_not_be_given(arguments):
+def test_the_period_of_the_metrics_need_not_be_given(arguments: Any) -> None:
     text = conf("cpu: 20, memory: 20", "cpu: 80, memory: 85", arguments=arguments)
     assert len(gone(HOT, percents(hot=(90, 50), cold=(5, 5)), text)) == 2
 
 
-def test_room_is_what_idle_nodes_offer_up_to_the_target():
+def test_room_is_what_idle_nodes_offer_up_to_the_target() -> None:
     """Ten cpus, 80 % less 60 %: exactly two pods' worth, then the room is used up."""
     text = conf("cpu: 70", "cpu: 80")
     assert len(gone(HOT, percents(hot=(100, 50), cold=(60, 5)), text)) == 2
 
 
-def test_room_that_is_overdrawn_does_not_end_it():
+def test_room_that_is_overdrawn_does_not_end_it() -> None:
     """Volcano stops at a room of exactly zero only: a cpu and a half is passed over."""
     text = conf("cpu: 70", "cpu: 80")
     assert len(gone(HOT, percents(hot=(100, 50), cold=(65, 5)), text)) == 3
 
 
-def test_room_is_counted_in_allocatable_and_load_in_capacity():
+def test_room_is_counted_in_allocatable_and_load_in_capacity() -> None:
     """A pod is 5 % of the capacity but 10 % of what the node offers."""
     hot, cold = node("hot", cpu=10), node("cold", cpu=10)
     hot["status"]["capacity"]["cpu"] = cold["status"]["capacity"]["cpu"] = "20"
@@ -136,7 +144,7 @@ def test_room_is_counted_in_allocatable_and_load_in_capacity():
     assert len(gone(objects, percents(hot=(94, 50), cold=(60, 5)), text)) == 2
 
 
-def test_the_least_worth_keeping_goes_first():
+def test_the_least_worth_keeping_goes_first() -> None:
     """No priority, then low priority, then best effort, burstable, guaranteed."""
     both = {"cpu": "1", "memory": "64Mi"}
     pods = [
@@ -161,13 +169,13 @@ def test_the_least_worth_keeping_goes_first():
     ]
 
 
-def test_a_pod_of_the_same_name_elsewhere_is_not_taken_for_a_victim():
+def test_a_pod_of_the_same_name_elsewhere_is_not_taken_for_a_victim() -> None:
     twin = pod("hot-0", namespace="other", group="g", node="cold", cpu=1)
     objects = [pod_group("g", namespace="other", min_member=0), twin, *HOT]
     assert "other/hot-0" not in gone(objects, percents(hot=(90, 50), cold=(5, 5)), STANDARD)
 
 
-def test_pods_of_no_job_are_passed_over():
+def test_pods_of_no_job_are_passed_over() -> None:
     objects = [*HOT[:2], *group(), pod("alone", node="hot", cpu=5)]
     assert gone(objects, percents(hot=(90, 50), cold=(5, 5)), STANDARD) == []
 
@@ -182,7 +190,9 @@ def test_pods_of_no_job_are_passed_over():
         (["interval: often"], 299, False),
     ],
 )
-def test_it_runs_only_when_more_than_the_interval_has_passed(arguments, later, runs):
+def test_it_runs_only_when_more_than_the_interval_has_passed(
+    arguments: Any, later: int, runs: bool
+) -> None:
     text = conf("cpu: 20, memory: 20", "cpu: 80, memory: 85", arguments=arguments)
     scheduler = Scheduler(parse_conf(text))
     usage = percents(hot=(90, 50), cold=(5, 5))
@@ -200,7 +210,7 @@ class Named(Strategy, name="named"):
 
     pod: str = arg("pod", default="hot-0", doc="the pod's name")
 
-    def victims(self, ssn, running):
+    def victims(self, ssn: Any, running: Any) -> Any:
         return [row for row in running if ssn.snapshot.tasks.keys[row] == f"default/{self.pod}"]
 
 
@@ -210,18 +220,18 @@ class Extended(Rescheduling, name="rescheduling"):
     registry = {**Rescheduling.registry, Named.name: Named}  # noqa: RUF012
 
 
-def own(*entries):
+def own(*entries: Any) -> Any:
     lines = [each for entry in entries for each in entry]
     return conf(name="", arguments=["strategies:", *lines])
 
 
-def test_a_strategy_can_be_added_in_python():
+def test_a_strategy_can_be_added_in_python() -> None:
     text = own(["- name: named", "  params: {pod: hot-3}"])
     assert gone(HOT, {}, text, plugins={"rescheduling": Extended}) == ["hot-3"]
     assert gone(HOT, {}, own(["- name: named"]), plugins={"rescheduling": Extended}) == ["hot-0"]
 
 
-def test_several_strategies_are_joined_and_the_last_entry_of_a_name_counts():
+def test_several_strategies_are_joined_and_the_last_entry_of_a_name_counts() -> None:
     params = "  params: {thresholds: {cpu: 20}, targetThresholds: {cpu: 80}}"
     text = own(
         ["- name: named", "  params: {pod: hot-3}"],
@@ -234,7 +244,7 @@ def test_several_strategies_are_joined_and_the_last_entry_of_a_name_counts():
 
 
 @pytest.mark.parametrize("entry", ["- name: unheard-of", "- some words", "- params: {}"])
-def test_a_strategy_that_is_not_known_is_left_out(entry):
+def test_a_strategy_that_is_not_known_is_left_out(entry: str) -> None:
     assert gone(HOT, percents(hot=(90, 50), cold=(5, 5)), own([entry])) == []
 
 
@@ -254,20 +264,20 @@ def test_a_strategy_that_is_not_known_is_left_out(entry):
         ),
     ],
 )
-def test_a_check_tells_of_strategies_and_params_that_are_of_no_use(entry, told):
+def test_a_check_tells_of_strategies_and_params_that_are_of_no_use(entry: str, told: str) -> None:
     (problem,) = Scheduler(parse_conf(own([entry]))).ignored
     assert (problem.line, problem.field) == (6, "strategies")
     assert told in str(problem)
 
 
-def test_the_base_of_strategies_chooses_nothing_itself():
+def test_the_base_of_strategies_chooses_nothing_itself() -> None:
     with pytest.raises(NotImplementedError):
-        Strategy().victims(None, [])
+        Strategy().victims(None, [])  # type: ignore[arg-type]
 
 
-def test_the_registry_names_what_is_built_in():
+def test_the_registry_names_what_is_built_in() -> None:
     assert dict(Rescheduling.registry) == {"lowNodeUtilization": LowNodeUtilization}
 
 
-def test_it_keeps_a_plugins_promises():
+def test_it_keeps_a_plugins_promises() -> None:
     check_plugin(Rescheduling)

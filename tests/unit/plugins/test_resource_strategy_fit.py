@@ -1,6 +1,7 @@
 """resource-strategy-fit: fill or spread, resource by resource; keep scarce resources free."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ BUSY = [
 ]
 
 
-def session(objects, arguments=None, *, asks=None, marks=None):
+def session(objects: Any, arguments: Any = None, *, asks: Any = None, marks: Any = None) -> Any:
     """Open a session with this plugin alone and one pending pod."""
     fields, _ = bind_arguments(ResourceStrategyFit, arguments or {})
     plugin = ResourceStrategyFit(**fields)
@@ -32,7 +33,7 @@ def session(objects, arguments=None, *, asks=None, marks=None):
     return plugin, ssn, ssn.task(snapshot.tasks.row_of["default/p"])
 
 
-def scores(objects, arguments=None, **asking):
+def scores(objects: Any, arguments: Any = None, **asking: Any) -> Any:
     plugin, ssn, task = session(objects, arguments, **asking)
     total = np.zeros(ssn.snapshot.nodes.n)
     live = plugin.score_nodes(task, ssn.nodes())
@@ -42,15 +43,15 @@ def scores(objects, arguments=None, **asking):
     return dict(zip(ssn.snapshot.nodes.names, total.tolist(), strict=True))
 
 
-def strategy(kind, weight=1):
+def strategy(kind: Any, weight: Any = 1) -> Any:
     return {"type": kind, "weight": weight}
 
 
-def only(name, kind="MostAllocated", weight=1):
+def only(name: Any, kind: str = "MostAllocated", weight: Any = 1) -> Any:
     return {"resourceStrategyFitWeight": 1, "resources": {name: strategy(kind, weight)}}
 
 
-def test_the_plugin_keeps_its_promises():
+def test_the_plugin_keeps_its_promises() -> None:
     check_plugin(
         ResourceStrategyFit,
         weight=3,
@@ -58,21 +59,23 @@ def test_the_plugin_keeps_its_promises():
     )
 
 
-def test_without_arguments_cpu_and_memory_are_spread_with_weight_ten():
+def test_without_arguments_cpu_and_memory_are_spread_with_weight_ten() -> None:
     assert scores(BUSY) == {"empty": pytest.approx(900), "half": pytest.approx(500)}
 
 
-def test_most_allocated_prefers_the_node_that_gets_fuller():
+def test_most_allocated_prefers_the_node_that_gets_fuller() -> None:
     assert scores(BUSY, only("cpu")) == {"empty": pytest.approx(10), "half": pytest.approx(50)}
 
 
 @pytest.mark.parametrize(("weight", "factor"), [(-3, 10), ("5", 10), (2.5, 10), (7, 7), (0, 0)])
-def test_a_weight_that_is_negative_or_no_integer_is_ten_and_zero_is_off(weight, factor):
+def test_a_weight_that_is_negative_or_no_integer_is_ten_and_zero_is_off(
+    weight: Any, factor: int
+) -> None:
     found = scores(BUSY, only("cpu") | {"resourceStrategyFitWeight": weight})
     assert found["half"] == pytest.approx(50 * factor)
 
 
-def test_weights_average_the_resources():
+def test_weights_average_the_resources() -> None:
     """(3 * 0.5 + 1 * 0.9) / 4 on the half full node with twice the memory free."""
     arguments = {
         "resourceStrategyFitWeight": 1,
@@ -82,7 +85,7 @@ def test_weights_average_the_resources():
 
 
 @pytest.mark.parametrize("weight", [0, -2])
-def test_a_resource_weight_that_is_not_positive_is_one(weight):
+def test_a_resource_weight_that_is_not_positive_is_one(weight: int) -> None:
     arguments = only("cpu", weight=weight)
     arguments["resources"]["memory"] = strategy("MostAllocated", 3)
     with_one = only("cpu")
@@ -90,7 +93,7 @@ def test_a_resource_weight_that_is_not_positive_is_one(weight):
     assert scores(BUSY, arguments) == scores(BUSY, with_one)
 
 
-def test_an_unknown_type_in_the_configuration_means_least_allocated():
+def test_an_unknown_type_in_the_configuration_means_least_allocated() -> None:
     assert scores(BUSY, only("cpu", "Bogus")) == scores(BUSY, only("cpu", "LeastAllocated"))
 
 
@@ -105,13 +108,15 @@ def test_an_unknown_type_in_the_configuration_means_least_allocated():
         ("a*b", {}, "a star at the end of a name only"),
     ],
 )
-def test_a_check_tells_of_entries_that_are_read_as_something_else(name, entry, wanted):
+def test_a_check_tells_of_entries_that_are_read_as_something_else(
+    name: str, entry: Any, wanted: str
+) -> None:
     good = {"memory": {"type": "LeastAllocated", "weight": 2}, "nvidia.com/*": {}}
     (fault,) = ResourceStrategyFit(resources={**good, name: entry}).faults()
     assert (fault.key, fault.wanted) == ("resources", wanted)
 
 
-def test_one_resource_that_would_overflow_makes_the_score_zero():
+def test_one_resource_that_would_overflow_makes_the_score_zero() -> None:
     objects = [node("n", cpu=10, memory="1Gi")]
     asks = {"cpu": 1, "memory": "2Gi"}
     both = only("cpu") | {"resources": {n: strategy("MostAllocated") for n in ("cpu", "memory")}}
@@ -135,7 +140,7 @@ WANTED = {"cpu": 1, GPU: 1}
         (["nvidia.com/**"], 0),
     ],
 )
-def test_a_star_at_the_end_stands_for_all_names_that_begin_so(names, expected):
+def test_a_star_at_the_end_stands_for_all_names_that_begin_so(names: Any, expected: int) -> None:
     """The last entry is LeastAllocated where there are two, so that it shows which one counts."""
     kinds = ["MostAllocated", "LeastAllocated"]
     entries = {name: strategy(kinds[i]) for i, name in enumerate(names)}
@@ -143,12 +148,12 @@ def test_a_star_at_the_end_stands_for_all_names_that_begin_so(names, expected):
     assert scores(CARDS, arguments, asks=WANTED)["n"] == pytest.approx(expected)
 
 
-def marked(kind, weights=None):
+def marked(kind: Any, weights: Any = None) -> Any:
     marks = {STRATEGY_TYPE: kind}
     return marks if weights is None else marks | {STRATEGY_WEIGHT: weights}
 
 
-def test_annotations_of_a_pod_replace_the_configuration():
+def test_annotations_of_a_pod_replace_the_configuration() -> None:
     found = scores(BUSY, only("memory"), marks=marked("MostAllocated", '{"cpu": 2}'))
     assert found == {"empty": pytest.approx(10), "half": pytest.approx(50)}
 
@@ -168,15 +173,15 @@ def test_annotations_of_a_pod_replace_the_configuration():
         pytest.param("[" * 100_000, id="too deep"),
     ],
 )
-def test_a_pod_with_a_type_but_no_usable_weights_scores_nothing(weights):
+def test_a_pod_with_a_type_but_no_usable_weights_scores_nothing(weights: Any) -> None:
     assert set(scores(BUSY, marks=marked("MostAllocated", weights)).values()) == {0}
 
 
-def test_an_unknown_type_on_a_pod_scores_nothing():
+def test_an_unknown_type_on_a_pod_scores_nothing() -> None:
     assert set(scores(BUSY, marks=marked("Other", '{"cpu": 1}')).values()) == {0}
 
 
-def test_weights_without_a_type_are_ignored():
+def test_weights_without_a_type_are_ignored() -> None:
     assert scores(BUSY, marks={STRATEGY_WEIGHT: '{"cpu": 1}'}) == scores(BUSY)
 
 
@@ -187,33 +192,33 @@ MIXED = [
 ]
 
 
-def sra(**more):
+def sra(**more: Any) -> Any:
     part = {"enable": True, "resources": f"{GPU}, x.y/z", "weight": 10, **more}
     return {"resourceStrategyFitWeight": 0, "sra": part}
 
 
-def test_sra_keeps_pods_off_nodes_with_scarce_resources():
+def test_sra_keeps_pods_off_nodes_with_scarce_resources() -> None:
     arguments = sra(resourceWeight={GPU: 3, "x.y/z": 1})
     assert scores(MIXED, arguments) == {"plain": 1000, "cards": 250, "rich": 0}
 
 
-def test_sra_scores_zero_where_the_node_lacks_a_requested_resource():
+def test_sra_scores_zero_where_the_node_lacks_a_requested_resource() -> None:
     found = scores(MIXED, sra(), asks={"cpu": 1, GPU: 1})
     assert found == {"plain": 0, "cards": 500, "rich": 0}
 
 
 @pytest.mark.parametrize("part", [{"enable": False}, {"weight": 0}])
-def test_sra_is_off_without_its_switch_or_weight(part):
+def test_sra_is_off_without_its_switch_or_weight(part: Any) -> None:
     assert set(scores(MIXED, sra(**part)).values()) == {0}
 
 
-def test_sra_has_no_weight_of_its_own():
+def test_sra_has_no_weight_of_its_own() -> None:
     arguments = sra()
     del arguments["sra"]["weight"]
     assert set(scores(MIXED, arguments).values()) == {0}
 
 
-def verdicts(objects, rates, asks, resources=GPU):
+def verdicts(objects: Any, rates: Any, asks: Any, resources: Any = GPU) -> Any:
     part = {"enable": True, "resources": resources, "resourceProportion": rates}
     plugin, ssn, task = session(objects, {"proportional": part}, asks=asks)
     codes = plugin.filter_nodes(task, ssn.nodes())
@@ -226,7 +231,7 @@ RATES = {f"{GPU}.cpu": 2, f"{GPU}.memory": 1}
 
 
 @pytest.mark.parametrize(("cpu", "fits"), [(2, True), ("2001m", False)])
-def test_proportional_keeps_cpu_for_every_free_scarce_unit(cpu, fits):
+def test_proportional_keeps_cpu_for_every_free_scarce_unit(cpu: Any, fits: bool) -> None:
     """Two of four cards are free: four of six idle cpus stay."""
     objects = [
         node("n", cpu=8, memory="64Gi", resources={GPU: 4}),
@@ -238,30 +243,30 @@ def test_proportional_keeps_cpu_for_every_free_scarce_unit(cpu, fits):
 
 
 @pytest.mark.parametrize(("memory", "fits"), [("1G", True), ("1001M", False)])
-def test_proportional_keeps_memory_in_units_of_a_billion_bytes(memory, fits):
+def test_proportional_keeps_memory_in_units_of_a_billion_bytes(memory: str, fits: bool) -> None:
     objects = [node("n", cpu=64, memory="5G", resources={GPU: 4})]
     assert verdicts(objects, RATES, {"cpu": 1, "memory": memory})[0] == {"n": fits}
 
 
-def test_proportional_lets_pods_pass_that_ask_for_a_listed_resource():
+def test_proportional_lets_pods_pass_that_ask_for_a_listed_resource() -> None:
     objects = [node("n", cpu=4, resources={GPU: 4})]
     assert verdicts(objects, RATES, {"cpu": 4, GPU: 1})[0] == {"n": True}
 
 
-def test_proportional_ignores_nodes_without_the_resource():
+def test_proportional_ignores_nodes_without_the_resource() -> None:
     objects = [node("cards", cpu=4, resources={GPU: 4}), node("plain", cpu=4)]
     assert verdicts(objects, RATES, {"cpu": 1})[0] == {"cards": False, "plain": True}
 
 
 @pytest.mark.parametrize("rate", [None, -1, "x", float("nan")])
-def test_a_missing_negative_or_strange_rate_is_one(rate):
+def test_a_missing_negative_or_strange_rate_is_one(rate: Any) -> None:
     rates = {f"{GPU}.memory": 0} | ({} if rate is None else {f"{GPU}.cpu": rate})
     objects = [node("n", cpu=5, resources={GPU: 4})]
     assert verdicts(objects, rates, {"cpu": 1})[0] == {"n": True}
     assert verdicts(objects, rates, {"cpu": 2})[0] == {"n": False}
 
 
-def test_arguments_round_trip_through_json():
+def test_arguments_round_trip_through_json() -> None:
     """Sections are read from plain mappings, as YAML gives them."""
     arguments = json.loads(json.dumps(sra() | {"proportional": {"enable": "true"}}))
     fields, problems = bind_arguments(ResourceStrategyFit, arguments)

@@ -1,5 +1,7 @@
 """sla: deadlines order jobs, and an overdue job is admitted and keeps its place."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.conf import parse_conf
@@ -14,11 +16,18 @@ T1 = "2026-01-15T10:00:01Z"
 OWN, OLD = "volcano.sh/sla-waiting-time", "sla-waiting-time"
 
 
-def group(name, marks=None, created=T0, **more):
+def group(name: Any, marks: Any = None, created: Any = T0, **more: Any) -> Any:
     return pod_group(name, annotations=marks or {}, created=created, **more)
 
 
-def decide(objects, *, after=60.0, argument="", actions="allocate", tail=""):
+def decide(
+    objects: Any,
+    *,
+    after: Any = 60.0,
+    argument: str = "",
+    actions: str = "allocate",
+    tail: str = "",
+) -> Any:
     conf = f'actions: "{actions}"\ntiers:\n- plugins:\n  - name: sla\n'
     if argument:
         conf += f"    arguments:\n      sla-waiting-time: {argument}\n"
@@ -26,22 +35,22 @@ def decide(objects, *, after=60.0, argument="", actions="allocate", tail=""):
     return Scheduler(parse_conf(conf + tail)).cycle(world, epoch(T0) + after)
 
 
-def winner(one, two, **options):
+def winner(one: Any, two: Any, **options: Any) -> Any:
     """Say which of two jobs gets the one free cpu."""
     pods = [pod("one-0", group="one", cpu=1), pod("two-0", group="two", cpu=1)]
     binds = decide([one, two, *pods], **options).binds
     return [key.removeprefix("default/").removesuffix("-0") for key in binds]
 
 
-def test_a_job_with_a_deadline_goes_before_one_without():
+def test_a_job_with_a_deadline_goes_before_one_without() -> None:
     assert winner(group("one"), group("two", {OWN: "10h"}, created=T1)) == ["two"]
 
 
-def test_the_earlier_deadline_goes_first_not_the_earlier_job():
+def test_the_earlier_deadline_goes_first_not_the_earlier_job() -> None:
     assert winner(group("one", {OWN: "1h"}), group("two", {OWN: "30m"}, created=T1)) == ["two"]
 
 
-def test_equal_deadlines_are_left_to_age():
+def test_equal_deadlines_are_left_to_age() -> None:
     assert winner(group("one", {OWN: "1s"}, created=T1), group("two", {OWN: "2s"})) == ["two"]
 
 
@@ -56,7 +65,7 @@ def test_equal_deadlines_are_left_to_age():
         ({OWN: "0s", OLD: "5m"}, "24h"),
     ],
 )
-def test_the_first_usable_source_counts(marks, argument):
+def test_the_first_usable_source_counts(marks: Any, argument: str) -> None:
     """Own annotation, then the old one, then the argument; unusable values are passed over."""
     rival = group("one", {OWN: "6m"})
     assert winner(rival, group("two", marks, created=T1), argument=argument) == ["two"]
@@ -65,7 +74,7 @@ def test_the_first_usable_source_counts(marks, argument):
 
 
 @pytest.mark.parametrize("argument", ['"0s"', '"-1h"', "3600", "later"])
-def test_an_unusable_argument_sets_no_deadline(argument):
+def test_an_unusable_argument_sets_no_deadline(argument: str) -> None:
     assert winner(group("one"), group("two", {OWN: "99h"}, created=T1), argument=argument) == [
         "two"
     ]
@@ -77,7 +86,9 @@ REFUSING = "- plugins:\n  - name: overcommit\n"
 @pytest.mark.parametrize(
     ("after", "phase"), [(299.0, "Pending"), (300.0, "Inqueue"), (301.0, "Inqueue")]
 )
-def test_an_overdue_job_is_admitted_although_a_later_tier_would_refuse(after, phase):
+def test_an_overdue_job_is_admitted_although_a_later_tier_would_refuse(
+    after: float, phase: str
+) -> None:
     """Overdue from the very moment on."""
     huge = group("one", min_resources={"cpu": 100})
     decisions = decide([huge], after=after, argument="5m", actions="enqueue", tail=REFUSING)
@@ -85,7 +96,9 @@ def test_an_overdue_job_is_admitted_although_a_later_tier_would_refuse(after, ph
 
 
 @pytest.mark.parametrize(("after", "pipelined"), [(299.0, {}), (300.0, {"default/one-0": "n1"})])
-def test_an_overdue_job_keeps_its_place_although_gang_would_drop_it(after, pipelined):
+def test_an_overdue_job_keeps_its_place_although_gang_would_drop_it(
+    after: float, pipelined: Any
+) -> None:
     """One of two members fits on the cpu that is being freed."""
     leaving = pod("old", cpu=1, node="n1")
     leaving["metadata"]["deletionTimestamp"] = T0
@@ -98,6 +111,6 @@ def test_an_overdue_job_keeps_its_place_although_gang_would_drop_it(after, pipel
     assert decisions.pipelined == pipelined
 
 
-def test_it_keeps_a_plugins_promises():
+def test_it_keeps_a_plugins_promises() -> None:
     check_plugin(Sla)
     check_plugin(Sla, waiting_time=1800.0)

@@ -1,5 +1,7 @@
 """tdm: nodes lent by the hour, and how few pods at a time leave when the hour is over."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.conf import parse_conf
@@ -14,26 +16,28 @@ MIN, MAX = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
 REVOCABLE = {ZONE: "*"}
 
 
-def make(actions="allocate", window="10:00-21:00", extra="", **zones):
+def make(
+    actions: str = "allocate", window: str = "10:00-21:00", extra: str = "", **zones: Any
+) -> Any:
     zones = zones or {"rz1": window}
     lines = [f'actions: "{actions}"', "tiers:", "- plugins:", "  - name: tdm", "    arguments:"]
     lines += [f'      tdm.revocable-zone.{zone}: "{hours}"' for zone, hours in zones.items()]
     return Scheduler(parse_conf("\n".join([*lines, extra])))
 
 
-def at(clock):
+def at(clock: Any) -> Any:
     return epoch(f"2026-01-15T{clock}Z")
 
 
-def lent(name="lent", zone="rz1", **more):
+def lent(name: str = "lent", zone: str = "rz1", **more: Any) -> Any:
     return node(name, labels={ZONE: zone}, **more)
 
 
-def one_pod(**facts):
+def one_pod(**facts: Any) -> Any:
     return [queue("default"), pod_group("g"), pod("p", group="g", cpu=1, **facts)]
 
 
-def is_lent(clock, window, annotations=REVOCABLE):
+def is_lent(clock: Any, window: Any, annotations: Any = REVOCABLE) -> Any:
     """Say whether a pod gets the only node, which is in a zone with that window."""
     objects = [*one_pod(annotations=annotations), lent()]
     return bool(make(window=window).cycle(objects, at(clock)).binds)
@@ -51,7 +55,7 @@ def is_lent(clock, window, annotations=REVOCABLE):
         ("12:00:00", " 10:00-21:00 "),
     ],
 )
-def test_a_zone_is_open_in_its_window_both_ends_included(clock, window):
+def test_a_zone_is_open_in_its_window_both_ends_included(clock: str, window: str) -> None:
     assert is_lent(clock, window)
 
 
@@ -69,12 +73,14 @@ def test_a_zone_is_open_in_its_window_both_ends_included(clock, window):
         ("12:00:00", "all day"),
     ],
 )
-def test_a_zone_is_closed_outside_its_window_or_if_the_window_cannot_be_read(clock, window):
+def test_a_zone_is_closed_outside_its_window_or_if_the_window_cannot_be_read(
+    clock: str, window: str
+) -> None:
     assert not is_lent(clock, window)
 
 
 @pytest.mark.parametrize("hours", ["", "10:00", "10-21", "25:00-26:00", "10:00-21:60"])
-def test_a_check_tells_of_hours_that_cannot_be_read(hours):
+def test_a_check_tells_of_hours_that_cannot_be_read(hours: str) -> None:
     (fault,) = Tdm(windows={"good": "9:30-8:00", "rz1": hours}).faults()
     assert (fault.key, fault.found) == ("tdm.revocable-zone.rz1", hours)
 
@@ -90,26 +96,26 @@ def test_a_check_tells_of_hours_that_cannot_be_read(hours):
         ({"volcano.sh/preemptable": "yes"}, False),
     ],
 )
-def test_only_revocable_pods_may_use_a_lent_node(annotations, welcome):
+def test_only_revocable_pods_may_use_a_lent_node(annotations: Any, welcome: bool) -> None:
     assert is_lent("12:00:00", "10:00-21:00", annotations) == welcome
 
 
-def test_a_zone_without_a_window_is_closed():
+def test_a_zone_without_a_window_is_closed() -> None:
     objects = [*one_pod(annotations=REVOCABLE), lent(zone="other")]
     assert make().cycle(objects, at("12:00:00")).binds == {}
 
 
-def test_a_revocable_pod_prefers_a_lent_node():
+def test_a_revocable_pod_prefers_a_lent_node() -> None:
     objects = [*one_pod(annotations=REVOCABLE), node("n1"), lent(), node("n3")]
     assert make().cycle(objects, at("12:00:00")).binds == {"default/p": "lent"}
 
 
-def test_a_pod_that_must_stay_goes_to_ordinary_nodes():
+def test_a_pod_that_must_stay_goes_to_ordinary_nodes() -> None:
     objects = [*one_pod(), lent("a"), node("n1"), lent("b")]
     assert make().cycle(objects, at("12:00:00")).binds == {"default/p": "n1"}
 
 
-def test_groups_that_may_not_be_preempted_go_first():
+def test_groups_that_may_not_be_preempted_go_first() -> None:
     """Read from the annotation, else from the label; unreadable and absent mean no."""
     mark = "volcano.sh/preemptable"
     objects = [
@@ -124,7 +130,7 @@ def test_groups_that_may_not_be_preempted_go_first():
     assert sorted(make().cycle(objects, at("12:00:00")).binds) == ["default/c-0", "default/d-0"]
 
 
-def running(total, marks=None, waiting=0, finished=0):
+def running(total: Any, marks: Any = None, waiting: Any = 0, finished: Any = 0) -> Any:
     """A group with pods on a lent node."""
     return [
         queue("default"),
@@ -154,17 +160,19 @@ def running(total, marks=None, waiting=0, finished=0):
         ({MIN: "some"}, {"total": 4}, 4),
     ],
 )
-def test_a_closed_zone_gives_up_what_the_jobs_budget_allows(marks, counts, evicted):
+def test_a_closed_zone_gives_up_what_the_jobs_budget_allows(
+    marks: Any, counts: Any, evicted: int
+) -> None:
     """Least available, else most unavailable, else one; percentages round up."""
     decisions = make("shuffle").cycle(running(**counts, marks=marks), at("22:00:00"))
     assert len(decisions.evictions) == evicted
 
 
-def test_an_open_zone_gives_up_nothing():
+def test_an_open_zone_gives_up_nothing() -> None:
     assert make("shuffle").cycle(running(4), at("12:00:00")).evictions == []
 
 
-def test_the_least_wanted_pod_goes_first():
+def test_the_least_wanted_pod_goes_first() -> None:
     objects = running(3)
     objects[3]["spec"]["priority"] = 5
     objects[4]["spec"]["priority"] = -5
@@ -172,7 +180,7 @@ def test_the_least_wanted_pod_goes_first():
     assert scheduler.cycle(objects, at("22:00:00")).evictions == ["default/r-1"]
 
 
-def test_pods_that_are_not_preemptable_stay_and_so_do_those_of_zones_without_a_window():
+def test_pods_that_are_not_preemptable_stay_and_so_do_those_of_zones_without_a_window() -> None:
     objects = [
         queue("default"),
         lent("a"),
@@ -186,7 +194,7 @@ def test_pods_that_are_not_preemptable_stay_and_so_do_those_of_zones_without_a_w
     assert make("shuffle").cycle(objects, at("22:00:00")).evictions == []
 
 
-def test_each_closed_zone_has_the_budget_of_a_job_to_itself():
+def test_each_closed_zone_has_the_budget_of_a_job_to_itself() -> None:
     objects = [
         queue("default"),
         lent("a", zone="rz1"),
@@ -203,7 +211,7 @@ def test_each_closed_zone_has_the_budget_of_a_job_to_itself():
     ("extra", "seconds", "evicted"),
     [("", 59, 0), ("", 60, 1), ('      tdm.evict.period: "10m"', 60, 0)],
 )
-def test_evictions_keep_their_period(extra, seconds, evicted):
+def test_evictions_keep_their_period(extra: str, seconds: int, evicted: int) -> None:
     scheduler = make("shuffle", extra=extra)
     first, second = (
         scheduler.cycle(running(4), at("22:00:00") + later).evictions for later in (0, seconds)
@@ -211,7 +219,7 @@ def test_evictions_keep_their_period(extra, seconds, evicted):
     assert (len(first), len(second)) == (1, evicted)
 
 
-def crowd(*, group_marks=None, **preemptor):
+def crowd(*, group_marks: Any = None, **preemptor: Any) -> Any:
     """Two full nodes, one lent; a pod without room."""
     return [
         queue("default"),
@@ -225,22 +233,22 @@ def crowd(*, group_marks=None, **preemptor):
     ]
 
 
-def test_a_pod_that_must_stay_evicts_revocable_work_from_ordinary_nodes_only():
+def test_a_pod_that_must_stay_evicts_revocable_work_from_ordinary_nodes_only() -> None:
     decisions = make("preempt").cycle(crowd(preemptable=False), at("12:00:00"))
     assert [key[:10] for key in decisions.evictions] == ["default/n1"]
     assert decisions.pipelined == {"default/high-0": "n1"}
 
 
 @pytest.mark.parametrize("preemptor", [{}, {"preemptable": True}, {"annotations": REVOCABLE}])
-def test_a_pod_that_may_be_preempted_itself_evicts_nobody(preemptor):
+def test_a_pod_that_may_be_preempted_itself_evicts_nobody(preemptor: Any) -> None:
     assert make("preempt").cycle(crowd(**preemptor), at("12:00:00")).evictions == []
 
 
-def test_a_group_that_may_be_preempted_is_never_starving():
+def test_a_group_that_may_be_preempted_is_never_starving() -> None:
     objects = crowd(preemptable=False, group_marks={"volcano.sh/preemptable": "true"})
     assert make("preempt").cycle(objects, at("12:00:00")).evictions == []
 
 
-def test_it_keeps_a_plugins_promises():
+def test_it_keeps_a_plugins_promises() -> None:
     check_plugin(Tdm)
     check_plugin(Tdm, windows={"rz1": "00:00-23:00"})

@@ -1,6 +1,7 @@
 """usage: measured load closes nodes, measured and guessed load scores them."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,11 +21,11 @@ NOW = 1_768_471_200.0  # 2026-01-15T10:00:00Z
 WAITING = [queue("default"), pod_group("g"), pod("p", group="g", cpu=1, memory="1Gi")]
 
 
-def measured(cpu=0.0, memory=0.0, age=0.0):
+def measured(cpu: Any = 0.0, memory: Any = 0.0, age: Any = 0.0) -> Any:
     return {"cpu": cpu, "memory": memory, "metricsTime": NOW - age}
 
 
-def session(*objects, usage=None, plugin=None, metrics=None):
+def session(*objects: Any, usage: Any = None, plugin: Any = None, metrics: Any = None) -> Any:
     world = [node("n1", cpu=10, memory="10Gi"), *WAITING, *objects]
     snapshot = Ingest(Snapshot()).load([from_manifest(each) for each in world])
     load = {"n1": measured()} if usage is None else usage
@@ -32,12 +33,12 @@ def session(*objects, usage=None, plugin=None, metrics=None):
     return Session(snapshot, tiers, now=NOW, node_usage=load, metrics=metrics)
 
 
-def score(ssn, pod_name="p", node_row=0):
+def score(ssn: Any, pod_name: str = "p", node_row: Any = 0) -> Any:
     task = ssn.task(ssn.snapshot.tasks.row_of[f"default/{pod_name}"])
     return float(ssn.placing.scores(task, np.array([node_row]))[0])
 
 
-def is_open(**options):
+def is_open(**options: Any) -> bool:
     ssn = session(**options)
     task = ssn.task(ssn.snapshot.tasks.row_of["default/p"])
     return not ssn.placing.fit(task).verdict[0]
@@ -54,23 +55,25 @@ def is_open(**options):
         ({"cpu": 99, "memory": 99}, True),
     ],
 )
-def test_a_node_closes_when_it_was_lately_measured_above_a_threshold(load, opened):
+def test_a_node_closes_when_it_was_lately_measured_above_a_threshold(
+    load: Any, opened: bool
+) -> None:
     assert is_open(usage={"n1": load}) == opened
 
 
-def test_a_node_that_was_never_measured_is_open_and_scores_nothing():
+def test_a_node_that_was_never_measured_is_open_and_scores_nothing() -> None:
     assert is_open(usage={"another": measured(99)})
     assert score(session(usage={})) == 0
 
 
-def test_thresholds_are_arguments_and_no_eviction_cures_a_high_load():
+def test_thresholds_are_arguments_and_no_eviction_cures_a_high_load() -> None:
     plugin = Usage(thresholds=Thresholds(cpu=30, memory=100))
     ssn = session(usage={"n1": measured(31, 100)}, plugin=plugin)
     fit = ssn.placing.fit(ssn.task(ssn.snapshot.tasks.row_of["default/p"]))
     assert ssn.placing.incurable(fit).tolist() == [True]
 
 
-def test_guesses_do_not_close_a_node():
+def test_guesses_do_not_close_a_node() -> None:
     young = [pod(f"y{i}", group="g", cpu=3, node="n1") for i in range(3)]
     assert is_open(usage={"n1": measured(79, 79)}, plugin=Usage()) is True
     ssn = session(*young, usage={"n1": measured(79, 79)})
@@ -90,12 +93,12 @@ def test_guesses_do_not_close_a_node():
         (measured(120, 100), {}, 0),
     ],
 )
-def test_the_less_a_node_uses_the_better_it_scores(load, fields, expected):
+def test_the_less_a_node_uses_the_better_it_scores(load: Any, fields: Any, expected: int) -> None:
     """((1 - cpu) * weight + (1 - memory) * weight) / weights * 100 * weight of the plugin."""
     assert score(session(usage={"n1": load}, plugin=Usage(**fields))) == pytest.approx(expected)
 
 
-def guessed_cpu(*objects, plugin=None, **options):
+def guessed_cpu(*objects: Any, plugin: Any = None, **options: Any) -> Any:
     """Give what is guessed of cpu on the node, in milli-cpu, read back from the score."""
     fields = vars(plugin or Usage()) | {"weight": 1, "memory": 0}
     names = ("weight", "cpu", "memory", "thresholds", "estimator")
@@ -103,7 +106,7 @@ def guessed_cpu(*objects, plugin=None, **options):
     return pytest.approx((100 - score(ssn)) / 100 * 10_000)
 
 
-def started(name, seconds_ago, **facts):
+def started(name: Any, seconds_ago: Any, **facts: Any) -> Any:
     one = pod(name, group="g", node="n1", **facts)
     moment = datetime.fromtimestamp(NOW - seconds_ago, tz=UTC)
     one["status"]["startTime"] = moment.isoformat()
@@ -122,7 +125,7 @@ def started(name, seconds_ago, **facts):
         (pod("a", group="g", cpu=1), 0),
     ],
 )
-def test_pods_too_young_to_be_measured_are_guessed_at(one, milli):
+def test_pods_too_young_to_be_measured_are_guessed_at(one: Any, milli: int) -> None:
     """Bound, running without a start, or started less than 30 seconds ago."""
     assert guessed_cpu(one) == milli
 
@@ -130,7 +133,9 @@ def test_pods_too_young_to_be_measured_are_guessed_at(one, milli):
 @pytest.mark.parametrize(
     ("metrics", "milli"), [({"interval": "1m"}, 700), ({"interval": "often"}, 0), ({}, 0)]
 )
-def test_how_young_is_a_matter_of_the_interval_between_measurements(metrics, milli):
+def test_how_young_is_a_matter_of_the_interval_between_measurements(
+    metrics: Any, milli: int
+) -> None:
     assert guessed_cpu(started("a", 45, cpu=1), metrics=metrics) == milli
 
 
@@ -153,30 +158,34 @@ BURST = Usage(estimator=Estimator(request_ratio=0.5, burst_ratio=0.25))
         ({}, Usage(estimator=Estimator(best_effort_cpu="much")), 250),
     ],
 )
-def test_a_guess_is_part_of_the_request_and_of_what_the_limit_leaves(facts, plugin, milli):
+def test_a_guess_is_part_of_the_request_and_of_what_the_limit_leaves(
+    facts: Any, plugin: Any, milli: int
+) -> None:
     assert guessed_cpu(pod("a", group="g", node="n1", **facts), plugin=plugin) == milli
 
 
 @pytest.mark.parametrize(
     ("load", "factor", "milli"), [(59.9, 1.2, 700), (60, 1.2, 840), (60, 2.0, 1000)]
 )
-def test_on_a_loaded_node_guesses_are_cautious_but_within_the_limit(load, factor, milli):
+def test_on_a_loaded_node_guesses_are_cautious_but_within_the_limit(
+    load: float, factor: float, milli: int
+) -> None:
     plugin = Usage(estimator=Estimator(risk_factor=factor))
     ssn_usage = {"n1": measured(load, load)}
     found = guessed_cpu(pod("a", group="g", cpu=1, node="n1"), plugin=plugin, usage=ssn_usage)
     assert found == milli + load * 100
 
 
-def test_each_pod_is_guessed_by_the_load_before_it():
+def test_each_pod_is_guessed_by_the_load_before_it() -> None:
     """58 % and two pods of 3 %: the first 210, then the load is 60.1 % and the second 252."""
     pods = [pod(f"a{i}", group="g", cpu="300m", node="n1") for i in range(2)]
     assert guessed_cpu(*pods, usage={"n1": measured(58, 58)}) == 5800 + 210 + 252
 
 
-def test_limits_count_sidecars_init_containers_and_overhead():
+def test_limits_count_sidecars_init_containers_and_overhead() -> None:
     """Two containers and a sidecar make 1.5, an init container beside the sidecar 2.5; +0.5."""
 
-    def container(cpu, **more):
+    def container(cpu: Any, **more: Any) -> Any:
         return {"name": "c", "resources": {"limits": {"cpu": cpu}}, **more}
 
     spec = {
@@ -191,20 +200,20 @@ def test_limits_count_sidecars_init_containers_and_overhead():
     assert guessed_cpu(pod("a", group="g", node="n1", spec=spec), plugin=plugin) == 3000
 
 
-def test_load_is_a_part_of_the_capacity_not_of_what_is_allocatable():
+def test_load_is_a_part_of_the_capacity_not_of_what_is_allocatable() -> None:
     big = node("n1", cpu=10, memory="10Gi")
     big["status"]["capacity"] = {"cpu": "20", "memory": "20Gi", "pods": "110"}
     ssn = session(big, pod("a", group="g", cpu=2, node="n1"), plugin=Usage(weight=1, memory=0))
     assert score(ssn) == pytest.approx(93)
 
 
-def test_a_node_without_capacity_counts_as_free():
+def test_a_node_without_capacity_counts_as_free() -> None:
     bare = node("n1", cpu=10)
     bare["status"]["capacity"] = {}
     assert score(session(bare, usage={"n1": measured(50, 50)})) == 500
 
 
-def test_a_placement_lowers_the_score_for_the_next_pod_not_for_itself():
+def test_a_placement_lowers_the_score_for_the_next_pod_not_for_itself() -> None:
     ssn = session(pod("q", group="g", cpu=1))
     before = score(ssn, "q")
     stmt = ssn.statement()
@@ -214,7 +223,7 @@ def test_a_placement_lowers_the_score_for_the_next_pod_not_for_itself():
     assert score(ssn, "q") == before
 
 
-def test_an_eviction_takes_off_what_was_guessed_and_a_rollback_restores_exactly_that():
+def test_an_eviction_takes_off_what_was_guessed_and_a_rollback_restores_exactly_that() -> None:
     young, old = pod("young", group="g", cpu=2, node="n1"), started("old", 600, cpu=2)
     ssn = session(young, old)
     before, row_of = score(ssn), ssn.snapshot.tasks.row_of
@@ -227,7 +236,7 @@ def test_an_eviction_takes_off_what_was_guessed_and_a_rollback_restores_exactly_
     assert score(ssn) == before
 
 
-def test_a_promise_taken_back_is_no_longer_counted():
+def test_a_promise_taken_back_is_no_longer_counted() -> None:
     ssn = session()
     before, row = score(ssn), ssn.snapshot.tasks.row_of["default/p"]
     stmt = ssn.statement()
@@ -255,13 +264,13 @@ tiers:
     [((75, 0), "true", True), ((0, 75), "true", False), ((0, 75), "false", True)],
 )
 def test_arguments_out_of_bounds_keep_their_defaults_and_the_filter_has_a_switch(
-    load, predicate, bound
-):
+    load: Any, predicate: str, bound: bool
+) -> None:
     scheduler = Scheduler(parse_conf(CONF.format(predicate=predicate)))
     binds = scheduler.cycle([node("n1"), *WAITING], NOW, {"n1": measured(*load)}).binds
     assert bool(binds) == bound
 
 
-def test_it_keeps_a_plugins_promises():
+def test_it_keeps_a_plugins_promises() -> None:
     check_plugin(Usage)
     check_plugin(Usage, cpu=3, memory=0)

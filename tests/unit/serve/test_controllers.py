@@ -1,6 +1,7 @@
 """The controllers that are wanted run on a cluster until told to stop."""
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from pumice.metrics import Metrics
 from pumice.serve.controllers import (
     NAMES,
     chosen_controllers,
-    controller_kinds,
+    followed_kinds,
     is_enabled,
     run_controllers,
     unknown_controllers,
@@ -34,28 +35,28 @@ GROUP = "PodGroup.scheduling.volcano.sh"
         (("gc-controller", "-gc-controller"), True),
     ],
 )
-def test_the_first_entry_that_names_a_controller_decides(wanted, expected):
+def test_the_first_entry_that_names_a_controller_decides(wanted: Any, expected: bool) -> None:
     assert is_enabled("gc-controller", wanted) is expected
 
 
-def test_all_run_unless_told_otherwise():
+def test_all_run_unless_told_otherwise() -> None:
     names = {controller.name for controller in chosen_controllers(ControllerOptions())}
     assert names == set(NAMES)
 
 
-def test_feature_gates_turn_controllers_off():
+def test_feature_gates_turn_controllers_off() -> None:
     gates = {**FEATURE_GATES, "CronVolcanoJobSupport": False, "VolcanoJobSupport": False}
     chosen = chosen_controllers(ControllerOptions(feature_gates=gates))
     assert {"job", "cronjob"}.isdisjoint(controller.name for controller in chosen)
 
 
-def test_controllers_that_do_not_exist_are_named_only_if_they_are_wanted():
+def test_controllers_that_do_not_exist_are_named_only_if_they_are_wanted() -> None:
     wanted = ("*", "-sharding-controller", "+hyperNode-controller", "job-controller")
     assert unknown_controllers(wanted) == ["hyperNode-controller"]
 
 
-def test_secrets_are_not_followed():
-    kinds = controller_kinds(chosen_controllers(ControllerOptions()))
+def test_secrets_are_not_followed() -> None:
+    kinds = followed_kinds(ControllerOptions())
     assert "Pod" in kinds
     assert len(set(kinds)) == len(kinds)
     assert {"Secret", "ConfigMap", "Service"}.isdisjoint(kinds)
@@ -64,25 +65,25 @@ def test_secrets_are_not_followed():
 class Cluster(EmbeddedCluster):
     """A cluster in memory that behaves as one that is followed."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(RealClock())
-        self.missing = []
-        self.wakes = []
+        self.missing: list[Any] = []
+        self.wakes: list[Any] = []
 
-    def wait_synced(self, timeout_s):
+    def wait_synced(self, timeout_s: Any) -> Any:
         return self.missing
 
-    def new_wake(self):
+    def new_wake(self) -> Any:
         wake = threading.Event()
         self.wakes.append(wake)
         self.listeners.append(lambda *_: wake.set())
         return wake
 
-    def flush(self, timeout_s):
+    def flush(self, timeout_s: Any) -> bool:
         return True
 
 
-def job(replicas):
+def job(replicas: Any) -> Any:
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
     task = {"name": "w", "replicas": replicas, "template": {"spec": {"containers": [container]}}}
     return {
@@ -102,25 +103,26 @@ def job(replicas):
 class Counting(Metrics):
     """Ends the run once so many pods are counted."""
 
-    def __init__(self, wanted, stop):
+    def __init__(self, wanted: Any, stop: Any) -> None:
         super().__init__()
         self.left = wanted
         self.stop = stop
 
-    def pod_created(self, seconds):
+    def pod_created(self, seconds: Any) -> None:
         super().pod_created(seconds)
         self.left -= 1
         if not self.left:
             self.stop.set()
 
 
-def test_a_gang_gets_its_pods_and_is_counted():
-    cluster, stop = Cluster(), threading.Event()
+def test_a_gang_gets_its_pods_and_is_counted() -> None:
+    cluster: Any = Cluster()
+    stop = threading.Event()
     metrics = Counting(40, stop)
     cluster.create(queue("default"))
     cluster.create(job(40))
 
-    def notice(kind, event):
+    def notice(kind: Any, event: Any) -> None:
         if kind == GROUP and event.type == "ADDED":
             name = event.object["metadata"]["name"]
             cluster.patch(GROUP, "default", name, {"status": {"phase": "Inqueue"}})
@@ -139,11 +141,12 @@ def test_a_gang_gets_its_pods_and_is_counted():
     assert "pumice_ready 1" in text
 
 
-def test_nothing_runs_before_all_is_known():
-    cluster, stop = Cluster(), threading.Event()
+def test_nothing_runs_before_all_is_known() -> None:
+    cluster: Any = Cluster()
+    stop = threading.Event()
     cluster.create(job(1))
 
-    def missing(timeout_s):
+    def missing(timeout_s: Any) -> Any:
         stop.set()
         return ["Pod"]
 

@@ -2,6 +2,7 @@
 
 import threading
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node, lose
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.serve.embedded import EmbeddedControlPlane
-from pumice.serve.scheduler import make_queues
+from pumice.serve.scheduler.default_queues import make_queues
 from pumice.testing import pod, pod_group, priority_class
 
 GROUP = "PodGroup.scheduling.volcano.sh"
@@ -24,25 +25,25 @@ tiers:
 """
 
 
-def plane(nodes=2, **options):
+def plane(nodes: Any = 2, **options: Any) -> Any:
     plane = EmbeddedControlPlane(clock=VirtualClock(0.0), **options)
     for number in range(nodes):
         add_node(plane.cluster, f"n{number}", {"cpu": "4", "memory": "8Gi"})
     return plane
 
 
-def gang(plane, name, size, run="10", **options):
+def gang(plane: Any, name: Any, size: Any, run: str = "10", **options: Any) -> None:
     plane.cluster.create(pod_group(name, min_member=size, phase=None, **options))
     for number in range(size):
         marks = {"pumice.dev/run-seconds": run}
         plane.cluster.create(pod(f"{name}-{number}", group=name, cpu=1, annotations=marks))
 
 
-def phases(plane):
+def phases(plane: Any) -> Any:
     return {m["metadata"]["name"]: m["status"]["phase"] for m in plane.cluster.list(GROUP)[0]}
 
 
-def running(plane):
+def running(plane: Any) -> Any:
     return {
         m["metadata"]["name"]
         for m in plane.cluster.list("Pod")[0]
@@ -50,7 +51,7 @@ def running(plane):
     }
 
 
-def test_gangs_that_fit_run_and_the_others_wait_their_turn():
+def test_gangs_that_fit_run_and_the_others_wait_their_turn() -> None:
     control = plane()
     for name in ("a", "b", "c"):
         gang(control, name, 4)
@@ -62,7 +63,7 @@ def test_gangs_that_fit_run_and_the_others_wait_their_turn():
     assert control.clock.now() < 25
 
 
-def test_a_gang_that_cannot_start_whole_does_not_start_at_all():
+def test_a_gang_that_cannot_start_whole_does_not_start_at_all() -> None:
     control = plane()
     gang(control, "big", 9)
     control.run()
@@ -74,7 +75,7 @@ def test_a_gang_that_cannot_start_whole_does_not_start_at_all():
     assert len(running(control)) == 9
 
 
-def test_a_job_goes_from_command_to_completion():
+def test_a_job_goes_from_command_to_completion() -> None:
     control = plane()
     template = {
         "metadata": {"annotations": {"pumice.dev/run-seconds": "20"}},
@@ -100,7 +101,7 @@ def test_a_job_goes_from_command_to_completion():
     assert not control.controllers.failures
 
 
-def test_a_plain_pod_gets_a_group_and_runs():
+def test_a_plain_pod_gets_a_group_and_runs() -> None:
     control = plane()
     control.cluster.create(pod("p", cpu=1))
     control.run(until=5)
@@ -108,7 +109,7 @@ def test_a_plain_pod_gets_a_group_and_runs():
     assert set(phases(control).values()) == {"Running"}
 
 
-def test_a_queue_tells_what_its_pods_hold():
+def test_a_queue_tells_what_its_pods_hold() -> None:
     control = plane()
     gang(control, "a", 3, run="100")
     control.run(until=10)
@@ -118,7 +119,7 @@ def test_a_queue_tells_what_its_pods_hold():
     assert control.cluster.get(QUEUE, "", "default")["status"]["allocated"] == {}
 
 
-def test_a_victim_leaves_after_its_grace_and_then_the_winner_starts():
+def test_a_victim_leaves_after_its_grace_and_then_the_winner_starts() -> None:
     control = plane(1, conf=parse_conf(PREEMPTING))
     control.cluster.create(priority_class("high", value=100))
     gang(control, "low", 4, run="1000", annotations={"volcano.sh/preemptable": "true"})
@@ -135,7 +136,7 @@ def test_a_victim_leaves_after_its_grace_and_then_the_winner_starts():
     assert "high-0" in running(control)
 
 
-def test_the_pods_of_a_lost_node_are_gone_and_the_room_is_not_used():
+def test_the_pods_of_a_lost_node_are_gone_and_the_room_is_not_used() -> None:
     control = plane(2)
     gang(control, "a", 8, run="100")
     control.run(until=3)
@@ -147,8 +148,8 @@ def test_the_pods_of_a_lost_node_are_gone_and_the_room_is_not_used():
     assert "b-0" not in running(control)
 
 
-def test_the_same_seed_gives_the_same_cluster():
-    def play(seed):
+def test_the_same_seed_gives_the_same_cluster() -> None:
+    def play(seed: Any) -> Any:
         control = plane(seed=seed)
         for name in ("a", "b", "c"):
             gang(control, name, 3)
@@ -159,7 +160,7 @@ def test_the_same_seed_gives_the_same_cluster():
     assert play(3) != play(4)
 
 
-def test_a_run_stops_when_nothing_is_left_or_after_enough_cycles():
+def test_a_run_stops_when_nothing_is_left_or_after_enough_cycles() -> None:
     control = plane()
     gang(control, "a", 1, run="1000000")
     cycles = control.run()
@@ -168,7 +169,7 @@ def test_a_run_stops_when_nothing_is_left_or_after_enough_cycles():
     assert control.run(max_cycles=1) == 1
 
 
-def test_an_idle_plane_may_still_look_now_and_then():
+def test_an_idle_plane_may_still_look_now_and_then() -> None:
     control = plane(idle_period_s=10)
     gang(control, "a", 1, run="100")
     seen = []
@@ -177,13 +178,13 @@ def test_an_idle_plane_may_still_look_now_and_then():
     assert max(b - a for a, b in pairwise(seen)) <= 10
 
 
-def test_only_virtual_time_can_be_run():
+def test_only_virtual_time_can_be_run() -> None:
     control = EmbeddedControlPlane(clock=RealClock())
     with pytest.raises(TypeError, match="virtual"):
         control.run()
 
 
-def test_real_time_is_served_until_told_to_stop():
+def test_real_time_is_served_until_told_to_stop() -> None:
     control = EmbeddedControlPlane(clock=RealClock(), period_s=0.0)
     add_node(control.cluster, "n", {"cpu": "4", "memory": "8Gi"})
     gang(control, "a", 1, run="1000")
@@ -193,14 +194,14 @@ def test_real_time_is_served_until_told_to_stop():
     assert running(control) == {"a-0"}
 
 
-def test_use_of_nodes_is_asked_for_each_cycle():
+def test_use_of_nodes_is_asked_for_each_cycle() -> None:
     asked = []
     control = plane(usage=lambda now: asked.append(now) or {})
     control.step()
     assert asked == [0.0]
 
 
-def test_a_given_cluster_and_kubelet_are_used():
+def test_a_given_cluster_and_kubelet_are_used() -> None:
     cluster = EmbeddedCluster(VirtualClock(0.0))
     control = EmbeddedControlPlane(cluster=cluster, kubelet=Kubelet(cluster, start_delay_s=7))
     add_node(cluster, "n", {"cpu": "4", "memory": "8Gi"})

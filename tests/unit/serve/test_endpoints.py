@@ -2,15 +2,18 @@
 
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from pumice.errors import ServiceError
 from pumice.metrics import Metrics
-from pumice.serve.endpoints import Endpoints, Site, health_app, metrics_app, tls_context
+from pumice.serve.endpoints import add_metrics, health_app, tls_context
+from pumice.serve.http_server import HttpServer, Site
 
 
-def get(port, path):
+def get(port: Any, path: Any) -> Any:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as answer:
             return answer.status, answer.read().decode(), answer.headers["Content-Type"]
@@ -19,31 +22,32 @@ def get(port, path):
 
 
 @pytest.fixture
-def state():
+def state() -> Any:
     return {"missing": ["Pod", "Node"], "problem": "", "details": ["[+]Queue", "[-]Pod: no"]}
 
 
 @pytest.fixture
-def port(state):
+def port(state: Any) -> Iterator[Any]:
     metrics = Metrics()
     app = health_app(lambda: state["missing"], lambda: state["problem"], lambda: state["details"])
-    with Endpoints([Site("127.0.0.1", 0, metrics_app(metrics.text, app))]) as endpoints:
+    add_metrics(app, metrics.text)
+    with HttpServer([Site(app, "127.0.0.1")]) as endpoints:
         yield endpoints.ports[0]
 
 
-def test_healthz_is_ok_while_nothing_is_broken(port, state):
+def test_healthz_is_ok_while_nothing_is_broken(port: Any, state: Any) -> None:
     assert get(port, "/healthz")[:2] == (200, "ok")
     state["problem"] = "scheduler ended"
     assert get(port, "/healthz")[:2] == (500, "scheduler ended\n")
 
 
-def test_readyz_waits_until_nothing_is_missing(port, state):
+def test_readyz_waits_until_nothing_is_missing(port: Any, state: Any) -> None:
     assert get(port, "/readyz")[:2] == (503, "not ready: waits for Pod, Node\n")
     state["missing"] = []
     assert get(port, "/readyz")[:2] == (200, "ok")
 
 
-def test_readyz_tells_more_if_asked(port, state):
+def test_readyz_tells_more_if_asked(port: Any, state: Any) -> None:
     told = "[+]Queue\n[-]Pod: no\n"
     waits = "not ready: waits for Pod, Node\n"
     assert get(port, "/readyz?verbose")[:2] == (503, told + waits)
@@ -51,22 +55,22 @@ def test_readyz_tells_more_if_asked(port, state):
     assert get(port, "/readyz?verbose")[:2] == (200, f"{told}ok\n")
 
 
-def test_metrics_are_served_as_prometheus_wants_them(port):
+def test_metrics_are_served_as_prometheus_wants_them(port: Any) -> None:
     status, text, kind = get(port, "/metrics")
     assert status == 200
     assert "volcano_e2e_scheduling_latency_milliseconds_count 0" in text
     assert kind == "text/plain; version=0.0.4; charset=utf-8"
 
 
-def test_nothing_else_is_served(port):
+def test_nothing_else_is_served(port: Any) -> None:
     assert get(port, "/debug/pprof/")[0] == 404
 
 
-def test_an_address_in_use_is_told(port):
-    site = Site("127.0.0.1", port, health_app(list, str))
+def test_an_address_in_use_is_told(port: Any) -> None:
+    site = Site(health_app(list, str), "127.0.0.1", port)
     with pytest.raises(ServiceError, match=f"127.0.0.1:{port}: cannot be listened on"):
-        Endpoints([site]).__enter__()
+        HttpServer([site]).start()
 
 
-def test_tls_needs_certificate_key_and_authority():
+def test_tls_needs_certificate_key_and_authority() -> None:
     assert tls_context("", "a", "b") is None

@@ -3,31 +3,33 @@
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from pumice.metrics import Metrics
-from pumice.serve.process import Part, Process, Pulse
+from pumice.serve.process import Part, Process, Watchdog
 
 
 class Elector:
     """Stands in for the election."""
 
-    def __init__(self, story):
+    def __init__(self, story: Any) -> None:
         self.story = story
         self.leads = False
         self.lost = False
 
-    def is_leader(self):
+    def is_leader(self) -> Any:
         return self.leads
 
-    def run(self, stop):
+    def run(self, stop: Any) -> None:
         stop.wait(20)
         self.story.append("released")
 
 
-def until_stopped(story, name):
-    def run(stop):
+def until_stopped(story: Any, name: Any) -> Any:
+    def run(stop: Any) -> None:
         story.append(f"{name} began")
         stop.wait(20)
         story.append(f"{name} ended")
@@ -36,22 +38,22 @@ def until_stopped(story, name):
 
 
 @pytest.fixture
-def story():
+def story() -> Any:
     return []
 
 
-def process(parts, elector=None):
-    return Process(parts, Metrics(), elector)
+def process(parts: Any, elector: Any = None) -> Any:
+    return Process(Metrics(), parts, elector)
 
 
-def test_told_to_stop_it_ends_its_parts_and_is_content(story):
+def test_told_to_stop_it_ends_its_parts_and_is_content(story: Any) -> None:
     made = process([Part("a", until_stopped(story, "a"))])
     made.stop.set()
     assert made.run() == 0
     assert story == ["a began", "a ended"]
 
 
-def test_the_lease_is_given_back_after_all_parts_ended(story):
+def test_the_lease_is_given_back_after_all_parts_ended(story: Any) -> None:
     elector = Elector(story)
     made = process([Part("a", until_stopped(story, "a"))], elector)
     made.stop.set()
@@ -59,8 +61,8 @@ def test_the_lease_is_given_back_after_all_parts_ended(story):
     assert story == ["a began", "a ended", "released"]
 
 
-def test_a_part_that_breaks_ends_all_and_is_told(story):
-    def broken(stop):
+def test_a_part_that_breaks_ends_all_and_is_told(story: Any) -> None:
+    def broken(stop: Any) -> None:
         raise ValueError("no")
 
     made = process([Part("b", broken), Part("a", until_stopped(story, "a"))])
@@ -69,13 +71,13 @@ def test_a_part_that_breaks_ends_all_and_is_told(story):
     assert story[-1] == "a ended"
 
 
-def test_a_part_that_ends_by_itself_ends_all(story):
+def test_a_part_that_ends_by_itself_ends_all(story: Any) -> None:
     made = process([Part("b", lambda stop: None)])
     assert made.run() == 1
     assert made.problem == "b ended"
 
 
-def test_a_part_that_needs_the_lead_waits_for_it(story):
+def test_a_part_that_needs_the_lead_waits_for_it(story: Any) -> None:
     elector = Elector(story)
     made = process([Part("a", until_stopped(story, "a"), needs_lead=True)], elector)
     made.watch()
@@ -89,13 +91,13 @@ def test_a_part_that_needs_the_lead_waits_for_it(story):
     assert "pumice_leader 1" in made.metrics.text()
 
 
-def test_without_an_election_it_leads(story):
+def test_without_an_election_it_leads(story: Any) -> None:
     made = process([])
     made.watch()
     assert "pumice_leader 1" in made.metrics.text()
 
 
-def test_a_lost_lease_ends_the_process(story):
+def test_a_lost_lease_ends_the_process(story: Any) -> None:
     elector = Elector(story)
     elector.lost = True
     made = process([Part("a", until_stopped(story, "a"))], elector)
@@ -103,9 +105,9 @@ def test_a_lost_lease_ends_the_process(story):
     assert made.problem == "the lease is lost"
 
 
-def test_an_election_that_breaks_ends_the_process(story):
+def test_an_election_that_breaks_ends_the_process(story: Any) -> None:
     class Broken(Elector):
-        def run(self, stop):
+        def run(self, stop: Any) -> None:
             raise ValueError("odd")
 
     made = process([Part("a", until_stopped(story, "a"))], Broken(story))
@@ -113,7 +115,7 @@ def test_an_election_that_breaks_ends_the_process(story):
     assert made.problem == "election ended: odd"
 
 
-def test_a_part_that_does_not_end_is_not_waited_for_for_ever():
+def test_a_part_that_does_not_end_is_not_waited_for_for_ever() -> None:
     never = threading.Event()
     made = process([Part("stuck", lambda stop: never.wait(60))])
     made.patience_s = 0.01
@@ -124,7 +126,7 @@ def test_a_part_that_does_not_end_is_not_waited_for_for_ever():
 
 
 @pytest.fixture
-def signals():
+def signals() -> Iterator[Any]:
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
     before = {number: signal.getsignal(number) for number in numbers}
     yield
@@ -134,7 +136,7 @@ def signals():
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.usefixtures("signals")
-def test_a_signal_stops_it(story, number):
+def test_a_signal_stops_it(story: Any, number: Any) -> None:
     made = process([Part("a", until_stopped(story, "a"))])
     made.handle_signals()
     os.kill(os.getpid(), number)
@@ -142,7 +144,7 @@ def test_a_signal_stops_it(story, number):
 
 
 @pytest.mark.usefixtures("signals")
-def test_a_signal_has_what_is_known_written_down(story):
+def test_a_signal_has_what_is_known_written_down(story: Any) -> None:
     made = process([])
     made.dump = lambda: story.append("dumped")
     made.handle_signals()
@@ -153,7 +155,7 @@ def test_a_signal_has_what_is_known_written_down(story):
 
 
 @pytest.mark.usefixtures("signals")
-def test_a_dump_that_fails_is_no_harm(story):
+def test_a_dump_that_fails_is_no_harm(story: Any) -> None:
     made = process([])
     made.dump = lambda: 1 / 0
     made.handle_signals()
@@ -162,24 +164,24 @@ def test_a_dump_that_fails_is_no_harm(story):
     assert not made.problem
 
 
-def test_a_scheduler_that_is_stuck_is_noticed():
+def test_a_scheduler_that_is_stuck_is_noticed() -> None:
     now = [0.0]
-    pulse = Pulse(120.0, clock=lambda: now[0])
+    watchdog = Watchdog(120.0, clock=lambda: now[0])
     now[0] = 500.0
-    assert pulse.problem() == ""  # it waits for its caches
-    pulse.beat()
+    assert watchdog.problem() == ""  # it waits for its caches
+    watchdog.beat()
     now[0] = 620.0
-    assert pulse.problem() == ""
+    assert watchdog.problem() == ""
     now[0] = 621.0
-    assert pulse.problem() == "no cycle began for 121 s"
+    assert watchdog.problem() == "no cycle began for 121 s"
 
 
-def test_controllers_that_are_stuck_are_noticed():
+def test_controllers_that_are_stuck_are_noticed() -> None:
     made = process([])
-    made.looks.beat()
-    assert made.unwell() == ""
-    at = made.looks.clock()
-    made.looks.clock = lambda: at + 700.0
-    assert made.unwell() == "no controller looked for 700 s"
+    made.controllers_watchdog.beat()
+    assert made.health_problem() == ""
+    at = made.controllers_watchdog.clock()
+    made.controllers_watchdog.clock = lambda: at + 700.0
+    assert made.health_problem() == "no controller looked for 700 s"
     made.problem = "controllers ended"
-    assert made.unwell() == "controllers ended"
+    assert made.health_problem() == "controllers ended"

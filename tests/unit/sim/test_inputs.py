@@ -1,6 +1,7 @@
 """From files to something that can run: which reader, which nodes."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,61 +21,61 @@ FILES = {
 }
 
 
-def nodes(setup):
+def nodes(setup: Any) -> Any:
     return [thing for thing in setup.cluster if isinstance(thing, Node)]
 
 
-def test_there_is_a_file_of_every_format():
+def test_there_is_a_file_of_every_format() -> None:
     assert set(FILES) == set(FORMATS)
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_trace_is_recognised_by_its_content_alone(tmp_path, name):
+def test_a_trace_is_recognised_by_its_content_alone(tmp_path: Path, name: Any) -> None:
     path = tmp_path / "trace"
     path.write_bytes(FILES[name].read_bytes())
     assert recognise(path) == name
     assert read_workload(path).format == name
 
 
-def test_a_log_without_comments_is_recognised_by_its_numbers(tmp_path):
+def test_a_log_without_comments_is_recognised_by_its_numbers(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     path.write_text("1 0 -1 10 1 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1\n", encoding="utf-8")
     assert recognise(path) == "swf"
 
 
 @pytest.mark.parametrize("text", ["", "hello\n", "a,b\n1,2\n"])
-def test_what_is_none_of_them_is_refused_with_the_names_of_all(tmp_path, text):
+def test_what_is_none_of_them_is_refused_with_the_names_of_all(tmp_path: Path, text: str) -> None:
     path = tmp_path / "trace"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="known: manifests, openb, philly, swf, synthetic"):
         recognise(path)
 
 
-def test_a_trace_without_jobs_is_refused(tmp_path):
+def test_a_trace_without_jobs_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     path.write_text("timestamp,duration,num_gpus\n", encoding="utf-8")
     with pytest.raises(InputError, match="wanted at least one job"):
         read_workload(path)
 
 
-def test_nodes_of_a_file_take_the_place_of_those_of_the_trace():
+def test_nodes_of_a_file_take_the_place_of_those_of_the_trace() -> None:
     setup = load(FILES["manifests"], nodes=TRACES / "openb_nodes.csv")
     assert [node.metadata.name for node in nodes(setup)] == ["big-0", "big-1", "cpu-0"]
     assert [t.metadata.name for t in setup.cluster if isinstance(t, Queue)] == ["research"]
 
 
-def test_nodes_are_as_many_as_the_trace_states():
+def test_nodes_are_as_many_as_the_trace_states() -> None:
     assert len(nodes(load(FILES["swf"]))) == 4
     assert len(nodes(load(FILES["synthetic"]))) == 4
 
 
-def test_made_nodes_take_the_largest_job_of_a_trace_that_lists_none(tmp_path):
+def test_made_nodes_take_the_largest_job_of_a_trace_that_lists_none(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     path.write_text("timestamp,duration,num_gpus\n0,1,33\n99999,1,1\n", encoding="utf-8")
     assert len(nodes(load(path))) == 5  # of 8 GPUs
 
 
-def test_a_workload_that_tells_of_no_nodes_asks_for_some(tmp_path):
+def test_a_workload_that_tells_of_no_nodes_asks_for_some(tmp_path: Path) -> None:
     path = tmp_path / "w.yaml"
     path.write_text(
         "apiVersion: pumice.dev/v1\nkind: SyntheticWorkload\njobs: 1\npod: {cpu: 1}\n",
@@ -84,12 +85,12 @@ def test_a_workload_that_tells_of_no_nodes_asks_for_some(tmp_path):
         load(path)
 
 
-def test_a_cluster_without_a_node_is_refused():
+def test_a_cluster_without_a_node_is_refused() -> None:
     path = ROOT / "examples" / "train-job.yaml"
     with pytest.raises(InputError, match=path.name):
         read_cluster(path)
 
 
-def test_a_limit_keeps_the_jobs_that_come_first():
+def test_a_limit_keeps_the_jobs_that_come_first() -> None:
     names = [job.name for job in load(FILES["philly"], limit=2).workload.jobs]
     assert names == [job.name for job in load(FILES["philly"]).workload.jobs][:2]

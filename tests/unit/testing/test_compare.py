@@ -1,5 +1,7 @@
 """Comparison: only what is stated counts, and each difference is one plain sentence."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.decisions import Condition, Decisions, PodGroupState
@@ -10,11 +12,11 @@ READY = Condition("Scheduled", "True", "ready")
 STUCK = Condition("Unschedulable", "True", "NotEnoughResources", "1/1 tasks")
 
 
-def group(*conditions, phase="Running", hyper_node=None):
+def group(*conditions: Any, phase: str = "Running", hyper_node: Any = None) -> Any:
     return Decisions(pod_groups={"ns/j": PodGroupState(phase, list(conditions), hyper_node)})
 
 
-def expect_group(**facts):
+def expect_group(**facts: Any) -> Any:
     return {"podGroups": {"ns/j": facts}}
 
 
@@ -180,7 +182,7 @@ OBJECTS = [pod("a", namespace="ns", group="j"), pod("b", namespace="ns", group="
 
 
 @pytest.mark.parametrize("case", DIFFERENCES)
-def test_a_difference_is_one_sentence(case):
+def test_a_difference_is_one_sentence(case: Any) -> None:
     record, decisions, sentence = DIFFERENCES[case]
     assert [sentence] == compare(OBJECTS, record, decisions)
 
@@ -226,13 +228,13 @@ AGREEMENTS = {
 
 
 @pytest.mark.parametrize("case", AGREEMENTS)
-def test_agreement_has_no_differences(case):
+def test_agreement_has_no_differences(case: Any) -> None:
     record, decisions = AGREEMENTS[case]
     assert compare(OBJECTS, record, decisions) == []
 
 
-def test_a_full_record_lists_every_group_and_condition():
-    full = {"binds": {}, "evictions": [], "pipelined": {}, "queues": {}}
+def test_a_full_record_lists_every_group_and_condition() -> None:
+    full: Any = {"binds": {}, "evictions": [], "pipelined": {}, "queues": {}}
     decisions = Decisions(
         pod_groups={
             "ns/j": PodGroupState("Running", [READY]),
@@ -245,7 +247,7 @@ def test_a_full_record_lists_every_group_and_condition():
     ]
 
 
-def test_options_add_messages_and_nominations():
+def test_options_add_messages_and_nominations() -> None:
     record = {
         **expect_group(conditions=[{**SCHEDULED, "message": "x"}]),
         "nominated": {"ns/a": "n"},
@@ -259,13 +261,13 @@ def test_options_add_messages_and_nominations():
     ]
 
 
-def test_an_absent_message_is_never_compared():
+def test_an_absent_message_is_never_compared() -> None:
     record = expect_group(conditions=[SCHEDULED])
     got = group(Condition("Scheduled", "True", "ready", "anything"))
     assert compare(OBJECTS, record, got, CompareOptions(messages=True)) == []
 
 
-def test_what_a_cycle_decided_agrees_with_itself():
+def test_what_a_cycle_decided_agrees_with_itself() -> None:
     decisions = Decisions(
         binds={"ns/b": "n1", "ns/a": "n0"},
         evictions=["ns/z"],

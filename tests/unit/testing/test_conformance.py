@@ -24,32 +24,32 @@ class Good(Plugin, name="good"):
     names: list[str] = arg("good.names", default_factory=list, doc="some names")
     shares: dict[str, int] = arg_pattern("good.shares.*", doc="share of a name")
 
-    def on_open(self, ssn):
+    def on_open(self, ssn: Any) -> None:
         self._ssn = ssn
         self._tasks = ssn.add_node_column("good_tasks")
 
-    def on_place(self, task, node):
+    def on_place(self, task: Any, node: Any) -> None:
         self._ssn.journal.save(self._tasks, node)
         self._tasks[node] += 1
 
-    def on_evict(self, task, node):
+    def on_evict(self, task: Any, node: Any) -> None:
         self._ssn.journal.save(self._tasks, node)
         self._tasks[node] -= 1
 
-    def filter_nodes(self, task, nodes):
+    def filter_nodes(self, task: Any, nodes: Any) -> bool:
         return nodes.column("good_tasks") < 3
 
-    def score_nodes(self, task, nodes):
+    def score_nodes(self, task: Any, nodes: Any) -> Any:
         return self.weight * nodes.idle[CPU]
 
-    def rank_nodes(self, task, nodes):
+    def rank_nodes(self, task: Any, nodes: Any) -> Any:
         free = nodes.idle[CPU]
         return free / max(free.max(), 1.0)
 
-    def order_jobs(self, jobs):
+    def order_jobs(self, jobs: Any) -> Any:
         return -jobs.priority.astype(float)
 
-    def job_pipelined(self, job):
+    def job_pipelined(self, job: Any) -> Any:
         return PERMIT
 
 
@@ -58,22 +58,22 @@ def broken(**members: Any) -> type[Plugin]:
     return type(Plugin)("Broken", (Plugin,), {"__doc__": "Broken.", **members}, name="broken")
 
 
-def problem_of(cls, **arguments):
+def problem_of(cls: Any, **arguments: Any) -> Any:
     with pytest.raises(PluginError) as caught:
         check_plugin(cls, **arguments)
     return caught.value
 
 
-def test_a_good_plugin_passes_with_defaults_and_with_arguments():
+def test_a_good_plugin_passes_with_defaults_and_with_arguments() -> None:
     check_plugin(Good)
     check_plugin(Good, weight=3.0, period=Duration(0.5), names=["a"], shares={"b": 2})
 
 
-def test_a_plugin_without_hooks_passes():
+def test_a_plugin_without_hooks_passes() -> None:
     check_plugin(broken())
 
 
-def test_a_class_needs_a_docstring():
+def test_a_class_needs_a_docstring() -> None:
     @dataclass(kw_only=True)
     class Silent(Plugin, name="silent"):
         pass
@@ -81,7 +81,7 @@ def test_a_class_needs_a_docstring():
     assert "no docstring" in str(problem_of(Silent))
 
 
-def test_every_argument_needs_a_doc():
+def test_every_argument_needs_a_doc() -> None:
     @dataclass(kw_only=True)
     class Terse(Plugin, name="terse"):
         """Has an argument."""
@@ -91,7 +91,7 @@ def test_every_argument_needs_a_doc():
     assert "terse.weight" in str(problem_of(Terse))
 
 
-def test_a_default_must_be_one_that_may_be_written():
+def test_a_default_must_be_one_that_may_be_written() -> None:
     @dataclass(kw_only=True)
     class Odd(Plugin, name="odd"):
         """Has a default below its own minimum."""
@@ -101,7 +101,7 @@ def test_a_default_must_be_one_that_may_be_written():
     assert "refuses its own arguments" in str(problem_of(Odd))
 
 
-def test_an_argument_that_does_not_exist_must_be_reported():
+def test_an_argument_that_does_not_exist_must_be_reported() -> None:
     @dataclass(kw_only=True)
     class Greedy(Plugin, name="greedy"):
         """Takes everything."""
@@ -111,7 +111,7 @@ def test_an_argument_that_does_not_exist_must_be_reported():
     assert "does not exist" in str(problem_of(Greedy))
 
 
-def score(function):
+def score(function: Any) -> Any:
     return {"score_nodes": lambda self, task, nodes: function(task, nodes)}
 
 
@@ -137,40 +137,40 @@ SCORES = {
 
 
 @pytest.mark.parametrize(("function", "wanted"), SCORES.values(), ids=SCORES)
-def test_a_bad_score_is_refused(function, wanted):
+def test_a_bad_score_is_refused(function: Any, wanted: Any) -> None:
     error = problem_of(broken(**score(function)))
     assert error.hook == "score_nodes"
     assert wanted in str(error)
 
 
-def test_a_plugin_that_names_what_it_varies_by_may_tell_tasks_apart():
+def test_a_plugin_that_names_what_it_varies_by_may_tell_tasks_apart() -> None:
     members = score(SCORES["more than the shape"][0])
     check_plugin(broken(**members, vary_by=lambda _, task: task.row))
 
 
-def test_a_filter_needs_a_reason():
+def test_a_filter_needs_a_reason() -> None:
     cls = broken(filter_nodes=lambda _, task, nodes: nodes.idle[CPU] > 4000)
     assert "states a reason" in str(problem_of(cls))
 
 
-def test_a_filter_answers_with_numbers_of_its_reasons():
+def test_a_filter_answers_with_numbers_of_its_reasons() -> None:
     members = {"reasons": (Reason("one"),)}
     cls = broken(**members, filter_nodes=lambda _, task, nodes: np.full(len(nodes), 2))
     assert "numbers of 1 reasons" in str(problem_of(cls))
 
 
-def test_a_hook_of_facts_gets_no_live_columns():
+def test_a_hook_of_facts_gets_no_live_columns() -> None:
     cls = broken(score_shape=lambda _, shape, facts: facts.idle[CPU])
     assert "AttributeError" in str(problem_of(cls))
 
 
-def test_a_hook_of_facts_must_not_follow_moves():
+def test_a_hook_of_facts_must_not_follow_moves() -> None:
     cls = broken(score_shape=lambda _, shape, facts: facts.snapshot.nodes.used[CPU, facts.index])
     assert "follows moves" in str(problem_of(cls))
 
 
-def test_a_hook_must_not_write_into_what_it_reads():
-    def spoil(_, task, nodes):
+def test_a_hook_must_not_write_into_what_it_reads() -> None:
+    def spoil(_: Any, task: Any, nodes: Any) -> bool:
         nodes.idle[CPU] += 1.0
         return nodes.idle[CPU] > 0
 
@@ -178,10 +178,10 @@ def test_a_hook_must_not_write_into_what_it_reads():
     assert "nodes.books" in str(error)
 
 
-def test_a_hook_answers_alike_when_asked_twice():
+def test_a_hook_answers_alike_when_asked_twice() -> None:
     calls = []
 
-    def count(_, job):
+    def count(_: Any, job: Any) -> Any:
         calls.append(job)
         return len(calls) % 2
 
@@ -193,16 +193,16 @@ class _Follower(Plugin):
 
     counts: ClassVar[bool] = True
 
-    def on_open(self, ssn):
+    def on_open(self, ssn: Any) -> None:
         self._ssn = ssn
-        self._column = ssn.add_node_column("follower")
+        self._column = ssn.add_node_column("informer")
 
-    def score_nodes(self, task, nodes):
-        return nodes.column("follower")
+    def score_nodes(self, task: Any, nodes: Any) -> Any:
+        return nodes.column("informer")
 
 
-def test_a_move_that_changes_other_rows_must_touch_them():
-    def follow(self, task, node):
+def test_a_move_that_changes_other_rows_must_touch_them() -> None:
+    def follow(self: Any, task: Any, node: Any) -> None:
         self._ssn.journal.save(self._column, slice(None))
         self._column += 1.0
 
@@ -210,15 +210,15 @@ def test_a_move_that_changes_other_rows_must_touch_them():
     assert "journal.touch" in str(problem_of(cls))
 
 
-def test_a_write_that_bypasses_the_journal_survives_a_discard():
-    def follow(self, task, node):
+def test_a_write_that_bypasses_the_journal_survives_a_discard() -> None:
+    def follow(self: Any, task: Any, node: Any) -> None:
         self._column[node] += 1.0
 
     cls = type(Plugin)("F", (_Follower,), {"__doc__": "F.", "on_place": follow}, name="f")
-    assert "nodes.follower" in str(problem_of(cls))
+    assert "nodes.informer" in str(problem_of(cls))
 
 
-def test_state_outside_the_tables_must_be_taken_back_too():
+def test_state_outside_the_tables_must_be_taken_back_too() -> None:
     placed = []
     cls = broken(
         on_place=lambda _, task, node: placed.append(task.row),
@@ -242,33 +242,33 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize(("hook", "method"), ANSWERS.values(), ids=ANSWERS)
-def test_an_answer_of_the_wrong_kind_is_refused(hook, method):
+def test_an_answer_of_the_wrong_kind_is_refused(hook: Any, method: Any) -> None:
     error = problem_of(broken(**{hook: method}))
     assert isinstance(error, BadHookResultError)
     assert error.hook == hook
 
 
-def test_keys_are_given_each_by_itself():
+def test_keys_are_given_each_by_itself() -> None:
     cls = broken(order_jobs=lambda _, jobs: np.arange(len(jobs)))
     assert "each by itself" in str(problem_of(cls))
 
 
-def test_a_comparison_must_hold_both_ways():
+def test_a_comparison_must_hold_both_ways() -> None:
     cls = broken(compare_queues=lambda _, left, right: -1)
     assert "both ways" in str(problem_of(cls))
 
 
-def test_an_error_while_opening_is_reported_with_its_hook():
+def test_an_error_while_opening_is_reported_with_its_hook() -> None:
     cls = broken(on_open=lambda _, ssn: ssn.no_such_thing)
     error = problem_of(cls)
     assert (error.plugin, error.hook) == ("broken", "on_open")
 
 
-def test_a_bound_on_victims_must_hold_in_any_company():
-    def most(_, task, rows):
+def test_a_bound_on_victims_must_hold_in_any_company() -> None:
+    def most(_: Any, task: Any, rows: Any) -> bool:
         return np.arange(len(rows)) == len(rows) - 1
 
-    def first(_, hook, task, rows):
+    def first(_: Any, hook: Any, task: Any, rows: Any) -> bool:
         return np.arange(len(rows)) == 0
 
     error = problem_of(broken(preemptable=most, bound_victims=first))
@@ -276,10 +276,10 @@ def test_a_bound_on_victims_must_hold_in_any_company():
     check_plugin(broken(preemptable=most))
 
 
-def test_a_hook_that_reads_tables_instead_of_rows_is_found_out():
+def test_a_hook_that_reads_tables_instead_of_rows_is_found_out() -> None:
     """Nodes may be asked about as they would be with the task on them."""
 
-    def peek(_, task, nodes):
+    def peek(_: Any, task: Any, nodes: Any) -> Any:
         return nodes.snapshot.nodes.used[CPU][nodes.index]
 
     error = problem_of(broken(score_nodes=peek))
@@ -287,16 +287,16 @@ def test_a_hook_that_reads_tables_instead_of_rows_is_found_out():
     check_plugin(broken(score_nodes=peek, by_row=False))
 
 
-def test_votes_may_follow_moves_as_long_as_they_are_taken_back():
+def test_votes_may_follow_moves_as_long_as_they_are_taken_back() -> None:
     cls = broken(job_ready=lambda _, job: job.counts[Status.PENDING] == 0)
     check_plugin(cls)
 
 
-def test_a_hook_that_can_only_answer_none_lacks_a_return():
-    def forgot(_, shape, facts):
+def test_a_hook_that_can_only_answer_none_lacks_a_return() -> None:
+    def forgot(_: Any, shape: Any, facts: Any) -> None:
         facts.labelled("a")
 
-    def pointless(_, shape, facts):
+    def pointless(_: Any, shape: Any, facts: Any) -> Any:
         return None
 
     for method in (forgot, pointless):
@@ -305,8 +305,8 @@ def test_a_hook_that_can_only_answer_none_lacks_a_return():
         assert "is a return missing?" in str(error)
 
 
-def test_a_hook_may_answer_none_now_and_then():
-    def sometimes(_, shape, facts):
+def test_a_hook_may_answer_none_now_and_then() -> None:
+    def sometimes(_: Any, shape: Any, facts: Any) -> Any:
         if shape.request[CPU, 0] >= 0:
             return None
         return np.zeros(len(facts))

@@ -13,7 +13,7 @@ RESULTS = [
 ]
 
 
-def test_every_file_is_a_test_case_of_its_folder():
+def test_every_file_is_a_test_case_of_its_folder() -> None:
     suite = ET.fromstring(junit_xml(RESULTS)).find("testsuite")  # noqa: S314  (our own text)
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "time")} == {
         "tests": "3",
@@ -29,7 +29,7 @@ def test_every_file_is_a_test_case_of_its_folder():
     ]
 
 
-def test_differences_are_the_text_of_the_failure():
+def test_differences_are_the_text_of_the_failure() -> None:
     cases = ET.fromstring(junit_xml(RESULTS)).findall(".//testcase")  # noqa: S314
     assert list(cases[0]) == []
     failure = cases[1].find("failure")
@@ -38,7 +38,7 @@ def test_differences_are_the_text_of_the_failure():
     assert cases[2].find("error").text == "KeyError: ''"
 
 
-def test_the_folder_of_the_report_is_made(tmp_path):
+def test_the_folder_of_the_report_is_made(tmp_path: Path) -> None:
     path = tmp_path / "out" / "report.xml"
     write_junit(RESULTS, path)
     assert path.read_text() == junit_xml(RESULTS)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,32 +15,32 @@ from pumice.testing.recorded.known_defects import amended
 CASE = Path(__file__).parents[2] / "recorded" / "controllers" / "job-single-task.json"
 
 
-def wrong_case():
+def wrong_case() -> Any:
     case = json.loads(CASE.read_text(encoding="utf-8"))
     case["steps"][1]["expect"]["jobs"]["alpha"]["status"]["pending"] = 7
     return case
 
 
-def test_a_case_that_differs_names_the_step_and_the_field():
+def test_a_case_that_differs_names_the_step_and_the_field() -> None:
     found = run_controller_case(wrong_case())
     assert found[0].startswith("step 1 (the scheduler")
     assert found[1] == "jobs.alpha.status.pending: expected 7, found 2"
 
 
-def test_an_unstable_path_is_not_compared():
+def test_an_unstable_path_is_not_compared() -> None:
     case = wrong_case()
     path = ["jobs", "alpha", "status", "pending"]
     case["steps"][1]["unstable"] = [{"path": path, "seen": [2, 7]}]
     assert run_controller_case(case) == []
 
 
-def test_an_object_that_is_not_listed_must_not_exist():
+def test_an_object_that_is_not_listed_must_not_exist() -> None:
     case = json.loads(CASE.read_text(encoding="utf-8"))
     del case["steps"][0]["expect"]["podgroups"]
     assert "not expected" in run_controller_case(case)[1]
 
 
-def test_an_event_that_is_missing_and_one_that_is_too_much():
+def test_an_event_that_is_missing_and_one_that_is_too_much() -> None:
     wanted = [
         {"kind": "Job", "name": "a", "type": "Normal", "reason": "R", "message": "m", "source": "s"}
     ]
@@ -50,12 +51,12 @@ def test_an_event_that_is_missing_and_one_that_is_too_much():
     assert len(event_differences(wanted, seen, others_allowed=True)) == 1
 
 
-def test_an_absent_mapping_that_would_hold_only_skipped_paths_is_no_difference():
+def test_an_absent_mapping_that_would_hold_only_skipped_paths_is_no_difference() -> None:
     assert differences({}, {"a": {"b": 1}}, {("a", "b")}) == []
     assert differences({}, {"a": {"b": 1, "c": 2}}, {("a", "b")}) != []
 
 
-def test_the_counts_of_an_ended_job_are_taken_from_its_pods():
+def test_the_counts_of_an_ended_job_are_taken_from_its_pods() -> None:
     marks = {"volcano.sh/job-name": "j", "volcano.sh/task-spec": "w"}
     pod = {"annotations": marks, "ownerReferences": [{"kind": "Job"}], "phase": "Succeeded"}
     status = {"phase": "Completed", "succeeded": 0, "taskStatusCount": {}}
@@ -65,7 +66,7 @@ def test_the_counts_of_an_ended_job_are_taken_from_its_pods():
     assert status["succeeded"] == 0
 
 
-def test_other_documents_are_no_controller_cases(tmp_path):
+def test_other_documents_are_no_controller_cases(tmp_path: Path) -> None:
     assert not is_controller_case({"name": "x", "command": []})
     other = tmp_path / "other.json"
     other.write_text("{}", encoding="utf-8")
@@ -74,7 +75,9 @@ def test_other_documents_are_no_controller_cases(tmp_path):
         list(find_cases([other]))
 
 
-def test_the_command_reports_counts_and_writes_junit(tmp_path, capsys):
+def test_the_command_reports_counts_and_writes_junit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     wrong = tmp_path / "wrong.json"
     wrong.write_text(json.dumps(wrong_case()), encoding="utf-8")
     report = tmp_path / "report.xml"
@@ -84,6 +87,6 @@ def test_the_command_reports_counts_and_writes_junit(tmp_path, capsys):
     assert main([str(CASE)]) == 0
 
 
-def test_a_path_that_is_not_there_is_said(capsys):
+def test_a_path_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["no/such/path"]) == 2
     assert "no/such/path" in capsys.readouterr().err

@@ -1,5 +1,7 @@
 """The plain way of placing: one node at a time, and the same decisions."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -23,22 +25,22 @@ class Seen(Plugin, name="seen"):
 
     reasons = (Reason("odd"), Reason("broken", curable=False))
 
-    def on_open(self, ssn):
-        self.sizes = []
+    def on_open(self, ssn: Any) -> None:
+        self.sizes: list[Any] = []
 
-    def filter_shape(self, shape, facts):
+    def filter_shape(self, shape: Any, facts: Any) -> Any:
         return (facts.index == 1).astype(np.int16)
 
-    def filter_nodes(self, task, nodes):
+    def filter_nodes(self, task: Any, nodes: Any) -> Any:
         self.sizes.append(len(nodes))
         return np.where(nodes.index == 2, 2, nodes.index == 1)
 
-    def best_node(self, task, nodes, scores):
+    def best_node(self, task: Any, nodes: Any, scores: Any) -> Any:
         return int(nodes.index[-1])
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_plain_way_decides_the_same(seed):
+def test_the_plain_way_decides_the_same(seed: Any) -> None:
     conf, cluster = parse_conf(CONF), sample_cluster(seed)
     fast = Scheduler(conf, seed=seed).cycle(cluster, 0.0)
     assert fast.binds
@@ -46,7 +48,7 @@ def test_the_plain_way_decides_the_same(seed):
     assert fast == ReferenceScheduler(conf, seed=seed).cycle(cluster, 0.0)
 
 
-def test_the_plain_way_asks_one_node_at_a_time():
+def test_the_plain_way_asks_one_node_at_a_time() -> None:
     seen = Seen()
     ssn = open_session(sample_cluster(1), [seen], placing=ReferencePlacing)
     task = Task(ssn.snapshot, ssn.pending_tasks(ssn.waiting_jobs()[0])[0])
@@ -60,7 +62,7 @@ def test_the_plain_way_asks_one_node_at_a_time():
     ssn.snapshot.release_session()
 
 
-def test_nothing_is_chosen_where_nothing_fits():
+def test_nothing_is_chosen_where_nothing_fits() -> None:
     ssn = open_session(sample_cluster(1), placing=ReferencePlacing)
     task = Task(ssn.snapshot, ssn.pending_tasks(ssn.waiting_jobs()[0])[0])
     nowhere = np.zeros(ssn.snapshot.nodes.n, dtype=bool)

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,10 +22,10 @@ BINDS = {"ns/a": "n1"}
 class Fake:
     """Binds every pending pod to the first node, and remembers how it was called."""
 
-    def __init__(self, conf, seed):
+    def __init__(self, conf: Any, seed: Any) -> None:
         self.conf, self.seed, self.calls = conf, seed, []
 
-    def cycle(self, objects, now, node_usage):
+    def cycle(self, objects: Any, now: Any, node_usage: Any) -> Any:
         self.calls.append((objects, now, node_usage))
         marks = {one["metadata"]["name"] for one in objects}
         if "crash" in marks:
@@ -40,25 +41,25 @@ class Fake:
         )
 
 
-def make_fake(conf, seed):
+def make_fake(conf: Any, seed: Any) -> Any:
     return Fake(conf, seed)
 
 
-def scenario(**changes):
+def scenario(**changes: Any) -> Any:
     return scenario_from({"objects": OBJECTS, **changes}, Path("case.json"))
 
 
-def save(folder, name, document):
+def save(folder: Any, name: Any, document: Any) -> Any:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document))
     return path
 
 
-def test_one_scheduler_plays_all_cycles_and_the_clock_advances_by_a_second():
+def test_one_scheduler_plays_all_cycles_and_the_clock_advances_by_a_second() -> None:
     made = []
 
-    def make(conf, seed):
+    def make(conf: Any, seed: Any) -> Any:
         made.append(Fake(conf, seed))
         return made[-1]
 
@@ -77,24 +78,24 @@ def test_one_scheduler_plays_all_cycles_and_the_clock_advances_by_a_second():
     assert played[1].objects[2]["spec"]["nodeName"] == "n1"
 
 
-def test_differences_of_several_cycles_name_the_cycle():
+def test_differences_of_several_cycles_name_the_cycle() -> None:
     world = scenario(expect={"cycles": [{"binds": BINDS}, {"binds": BINDS}]})
     assert check(world, make_fake, CompareOptions()) == [
         "cycle 2: ns/a: not bound, expected bound to n1"
     ]
 
 
-def test_a_scenario_without_expectations_is_an_error():
+def test_a_scenario_without_expectations_is_an_error() -> None:
     with pytest.raises(ScenarioError, match="wanted expectations"):
         check(scenario(), make_fake, CompareOptions())
 
 
-def test_a_bad_configuration_names_the_scenario():
+def test_a_bad_configuration_names_the_scenario() -> None:
     with pytest.raises(ConfError, match=r"case\.json: conf"):
         play(scenario(conf="acions: allocate\n"), make_fake)
 
 
-def test_folders_are_walked_in_order_and_a_file_runs_once(tmp_path):
+def test_folders_are_walked_in_order_and_a_file_runs_once(tmp_path: Path) -> None:
     late = save(tmp_path, "b/2.json", {})
     early = save(tmp_path, "a/1.yaml", {})
     save(tmp_path, "a/readme.md", {})
@@ -103,7 +104,7 @@ def test_folders_are_walked_in_order_and_a_file_runs_once(tmp_path):
     assert find_scenarios([tmp_path], "1.yaml") == [ScenarioFile(early)]
 
 
-def test_trouble_with_one_file_stays_with_it(tmp_path):
+def test_trouble_with_one_file_stays_with_it(tmp_path: Path) -> None:
     save(tmp_path, "1.json", {"objects": OBJECTS, "expect": {"binds": BINDS}})
     save(tmp_path, "2.json", {"objects": OBJECTS, "expect": {"binds": {}}})
     save(tmp_path, "3.json", {"objects": [node("crash")], "expect": {"binds": {}}})
@@ -124,13 +125,13 @@ def test_trouble_with_one_file_stays_with_it(tmp_path):
     assert results[0].seconds > 0
 
 
-def test_a_named_file_that_is_no_scenario_is_an_error(tmp_path):
+def test_a_named_file_that_is_no_scenario_is_an_error(tmp_path: Path) -> None:
     path = save(tmp_path, "5.json", ["not a scenario"])
     (result,) = run_files(find_scenarios([path]), make_scheduler=make_fake)
     assert result.outcome == "error"
 
 
-def test_stopping_early_ends_with_the_first_failure(tmp_path):
+def test_stopping_early_ends_with_the_first_failure(tmp_path: Path) -> None:
     for name, binds in (("1", BINDS), ("2", {}), ("3", BINDS)):
         save(tmp_path, f"{name}.json", {"objects": OBJECTS, "expect": {"binds": binds}})
     results = list(run_files(find_scenarios([tmp_path]), make_scheduler=make_fake, stop_early=True))
@@ -142,13 +143,13 @@ needs_fork = pytest.mark.skipif(
 )
 
 
-def many(folder, number):
+def many(folder: Any, number: Any) -> None:
     for i in range(number):
         save(folder, f"{i:03}.json", {"objects": OBJECTS, "expect": {"bindsNum": i % 2}})
 
 
 @needs_fork
-def test_processes_give_the_same_results_in_the_same_order(tmp_path):
+def test_processes_give_the_same_results_in_the_same_order(tmp_path: Path) -> None:
     many(tmp_path, 60)
     files = find_scenarios([tmp_path])
     here = run_files(files, make_scheduler=make_fake, jobs=1)
@@ -159,7 +160,7 @@ def test_processes_give_the_same_results_in_the_same_order(tmp_path):
 
 
 @needs_fork
-def test_a_process_that_dies_is_an_error_on_one_file(tmp_path):
+def test_a_process_that_dies_is_an_error_on_one_file(tmp_path: Path) -> None:
     many(tmp_path, 48)
     save(tmp_path, "020.json", {"objects": [node("die")], "expect": {"bindsNum": 0}})
     results = list(run_files(find_scenarios([tmp_path]), make_scheduler=make_fake, jobs=2))

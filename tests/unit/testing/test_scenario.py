@@ -1,6 +1,8 @@
 """Scenario files: what may be written, what is filled in, what is refused and how it is told."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +16,8 @@ OBJECTS = [node("n1"), pod("p1")]
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write(text, name="case.yaml"):
+def write(tmp_path: Path) -> Any:
+    def write(text: Any, name: str = "case.yaml") -> Any:
         path = tmp_path / name
         path.write_text(text if isinstance(text, str) else json.dumps(text))
         return path
@@ -23,7 +25,7 @@ def write(tmp_path):
     return write
 
 
-def test_only_objects_are_required(write):
+def test_only_objects_are_required(write: Any) -> None:
     scenario = load_scenario(write({"objects": OBJECTS}, "one.json"))
     assert scenario.name == "one"
     assert scenario.conf == DEFAULT_CONF
@@ -33,7 +35,7 @@ def test_only_objects_are_required(write):
     assert scenario.objects == OBJECTS
 
 
-def test_objects_may_be_one_text_of_several_documents(write):
+def test_objects_may_be_one_text_of_several_documents(write: Any) -> None:
     path = write(
         "objects: |\n"
         "  kind: Node\n  metadata: {name: n1, creationTimestamp: 2026-01-01T00:00:00Z}\n"
@@ -44,7 +46,7 @@ def test_objects_may_be_one_text_of_several_documents(write):
     assert objects[0]["metadata"]["creationTimestamp"] == "2026-01-01T00:00:00Z"
 
 
-def test_objects_and_conf_may_stand_in_other_files(write):
+def test_objects_and_conf_may_stand_in_other_files(write: Any) -> None:
     write("kind: List\nitems:\n- kind: Node\n  metadata: {name: n1}\n---\n", "nodes.yaml")
     write('actions: "allocate"\n', "my.conf")
     scenario = load_scenario(write("objectsFrom: [nodes.yaml]\nconfFrom: my.conf\n"))
@@ -53,7 +55,7 @@ def test_objects_and_conf_may_stand_in_other_files(write):
     assert scenario.conf_source.endswith("my.conf")
 
 
-def test_an_object_without_namespace_stands_in_default(write):
+def test_an_object_without_namespace_stands_in_default(write: Any) -> None:
     """Only kinds that live in a namespace get one."""
     path = write(
         "objects:\n"
@@ -65,18 +67,18 @@ def test_an_object_without_namespace_stands_in_default(write):
     assert found == [None, "default", "team"]
 
 
-def test_conf_may_be_a_mapping(write):
+def test_conf_may_be_a_mapping(write: Any) -> None:
     path = write("objects: []\nconf:\n  actions: allocate\n  tiers: []\n")
     assert load_scenario(path).conf == "actions: allocate\ntiers: []\n"
 
 
-def test_usage_instants_become_seconds(write):
+def test_usage_instants_become_seconds(write: Any) -> None:
     usage = {"n1": {"cpu": 20, "memory": 1.5, "metricsTime": "1970-01-01T00:01:00Z"}}
     scenario = load_scenario(write({"objects": [], "nodeUsage": usage}, "a.json"))
     assert scenario.node_usage == {"n1": {"cpu": 20.0, "memory": 1.5, "metricsTime": 60.0}}
 
 
-def test_counts_are_lifted_and_cycles_become_records(write):
+def test_counts_are_lifted_and_cycles_become_records(write: Any) -> None:
     one = load_scenario(write({"objects": [], "expect": {"counts": {"evicted": 2}}}, "a.json"))
     assert one.expect == [{"evicted": 2}]
     many = load_scenario(
@@ -86,7 +88,7 @@ def test_counts_are_lifted_and_cycles_become_records(write):
     assert many.expect == [{"binds": {}}, {"evicted": 1}]
 
 
-REFUSED = {
+REFUSED: Any = {
     "a misspelt key": ({"objectz": []}, "", "objectz", "did you mean 'objects'?"),
     "no objects": ({"expect": {}}, "objects", None, ""),
     "an object without name": ({"objects": [{"kind": "Node"}]}, "objects[0].metadata", None, ""),
@@ -142,7 +144,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_mistake_is_told_with_file_field_and_value(case, tmp_path):
+def test_a_mistake_is_told_with_file_field_and_value(case: Any, tmp_path: Path) -> None:
     document, field, found, hint = REFUSED[case]
     path = tmp_path / "case.json"
     with pytest.raises(ScenarioError) as raised:
@@ -164,18 +166,18 @@ def test_a_mistake_is_told_with_file_field_and_value(case, tmp_path):
         ("b.json", "[]", "file"),
     ],
 )
-def test_unreadable_text_names_the_line(name, text, field, write):
+def test_unreadable_text_names_the_line(name: str, text: str, field: str, write: Any) -> None:
     with pytest.raises(ScenarioError) as raised:
         load_scenario(write(text, name))
     assert raised.value.field == field
 
 
-def test_a_missing_file_is_a_scenario_error(tmp_path):
+def test_a_missing_file_is_a_scenario_error(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="readable file"):
         load_scenario(tmp_path / "none.json")
 
 
-def test_manifests_and_configurations_are_no_scenarios():
+def test_manifests_and_configurations_are_no_scenarios() -> None:
     assert is_scenario({"objects": []})
     assert is_scenario({"objectz": [], "expect": {}})
     assert not is_scenario({"kind": "Node", "objects": []})
@@ -200,7 +202,7 @@ objects:
 """
 
 
-def test_an_object_that_cannot_be_used_is_told_with_its_line(tmp_path):
+def test_an_object_that_cannot_be_used_is_told_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "s.yaml"
     path.write_text(BAD)
     with pytest.raises(ManifestError) as caught:
@@ -208,7 +210,7 @@ def test_an_object_that_cannot_be_used_is_told_with_its_line(tmp_path):
     assert caught.value.file == f"{path}:13"
 
 
-def test_an_object_without_a_kind_is_told_with_its_line(tmp_path):
+def test_an_object_without_a_kind_is_told_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "s.yaml"
     path.write_text(BAD.replace("kind: Pod", "kin: Pod"))
     with pytest.raises(ScenarioError) as caught:

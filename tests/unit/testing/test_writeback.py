@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -23,7 +24,7 @@ PATH = Path("case")
 NEW = {"binds": {"ns/a": "n1"}}
 
 
-def test_json_keeps_its_own_indentation_and_the_other_keys():
+def test_json_keeps_its_own_indentation_and_the_other_keys() -> None:
     text = '{\n "objects": [\n  {"kind": "Node"}\n ],\n "expect": {"binds": {}},\n "now": "x"\n}\n'
     assert json_with_expect(text, NEW, PATH) == (
         '{\n "objects": [\n  {"kind": "Node"}\n ],\n'
@@ -32,7 +33,7 @@ def test_json_keeps_its_own_indentation_and_the_other_keys():
 
 
 @pytest.mark.parametrize("indent", [None, 1, 4, "\t"])
-def test_json_without_expect_gets_one_at_the_end(indent):
+def test_json_without_expect_gets_one_at_the_end(indent: Any) -> None:
     text = json.dumps({"objects": [{"a": '}\\"'}], "expect": "old"}, indent=indent)
     old = json.dumps({"objects": [{"a": '}\\"'}]}, indent=indent)
     new = json.dumps({"objects": [{"a": '}\\"'}], "expect": NEW}, indent=indent)
@@ -52,24 +53,24 @@ BLOCK = "expect:\n  binds:\n    ns/a: n1\n"
 @pytest.mark.parametrize(
     "old", ["expect:\n  binds: {}\n", "expect: {binds: {}}\n", "expect:\n  binds:\n    a: b  # c\n"]
 )
-def test_yaml_outside_expect_stays_verbatim(old):
+def test_yaml_outside_expect_stays_verbatim(old: str) -> None:
     text = YAML.format(expect=old)
     assert yaml_with_expect(text, NEW, PATH) == YAML.format(expect=BLOCK)
     assert loses_comments(text) == ("# c" in old)
 
 
-def test_yaml_without_expect_gets_one_at_the_end():
+def test_yaml_without_expect_gets_one_at_the_end() -> None:
     assert yaml_with_expect("# a\nobjects: []", NEW, PATH) == f"# a\nobjects: []\n{BLOCK}"
     assert yaml_with_expect("objects: []\n...\n", NEW, PATH) == f"objects: []\n{BLOCK}...\n"
     assert not loses_comments("# a\nobjects: []")
 
 
-def test_yaml_with_expect_as_last_key():
+def test_yaml_with_expect_as_last_key() -> None:
     text = "objects: []\nexpect:\n  binds: {}\n\n# bye\n"
     assert yaml_with_expect(text, NEW, PATH) == f"objects: []\n{BLOCK}\n# bye\n"
 
 
-def test_flow_yaml_is_refused_instead_of_spoilt(tmp_path):
+def test_flow_yaml_is_refused_instead_of_spoilt(tmp_path: Path) -> None:
     path = tmp_path / "case.yaml"
     path.write_text("{objects: []}\n")
     with pytest.raises(ScenarioError, match="block mapping"):
@@ -77,11 +78,11 @@ def test_flow_yaml_is_refused_instead_of_spoilt(tmp_path):
     assert path.read_text() == "{objects: []}\n"
 
 
-def played(scenario, *decisions):
+def played(scenario: Any, *decisions: Any) -> Any:
     return [PlayedCycle(scenario.objects, one) for one in decisions]
 
 
-def test_counts_files_get_counts_and_unordered_evictions_stay_unordered():
+def test_counts_files_get_counts_and_unordered_evictions_stay_unordered() -> None:
     decisions = Decisions(
         binds={"ns/a": "n1"},
         evictions=["ns/z", "ns/b"],
@@ -104,7 +105,7 @@ def test_counts_files_get_counts_and_unordered_evictions_stay_unordered():
     assert record["evictionsUnordered"] is True
 
 
-def test_several_cycles_are_written_as_a_list(tmp_path):
+def test_several_cycles_are_written_as_a_list(tmp_path: Path) -> None:
     path = tmp_path / "case.yaml"
     path.write_text("objects: []\ncycles: 2\n")
     scenario = scenario_from({"objects": [], "cycles": 2}, path)

@@ -2,18 +2,20 @@
 
 import base64
 import json
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pumice.api.schema.grammar import fields_of, go_type
 from pumice.testing.recorded.admission import _World
 from pumice.webhooks.admission_chain import KINDS, Chain
 from pumice.webhooks.admission_review import answer_review
-from pumice.webhooks.lint import Files, is_checked, lint_object
+from pumice.webhooks.files import Files, is_checked
+from pumice.webhooks.lint import lint_object
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Options, ResourceGroup
-from pumice.webhooks.types.grammar import fields_of, go_type
 
 WORLD = _World([])
 OPTIONS = Options(resource_groups=(ResourceGroup(name="a", labels={"x": "y"}),), gate_pods=True)
@@ -44,7 +46,7 @@ ROOTS = {
 
 
 @st.composite
-def shaped(draw, notation, depth=0):
+def shaped(draw: Any, notation: Any, depth: Any = 0) -> Any:
     """Draw something that mostly has the shape of a type."""
     expected = go_type(notation)
     if draw(st.integers(0, 14)) == 0:
@@ -63,7 +65,7 @@ def shaped(draw, notation, depth=0):
 
 
 @st.composite
-def manifests(draw, kind):
+def manifests(draw: Any, kind: Any) -> Any:
     made = draw(shaped(ROOTS[kind]))
     if isinstance(made, dict):
         made = {**made, "apiVersion": KINDS[kind].api_version, "kind": KINDS[kind].kind}
@@ -78,7 +80,7 @@ slow = settings(max_examples=20, deadline=None, suppress_health_check=list(Healt
 @pytest.mark.parametrize("path", sorted(SERVICES))
 @slow
 @given(data=st.data())
-def test_a_webhook_answers_any_object(path, data):
+def test_a_webhook_answers_any_object(path: Any, data: Any) -> None:
     service = SERVICES[path]
     kind = KINDS[service.kind]
     request = {
@@ -99,7 +101,7 @@ def test_a_webhook_answers_any_object(path, data):
 @pytest.mark.parametrize("kind", sorted(ROOTS))
 @slow
 @given(data=st.data())
-def test_the_whole_way_ends_in_a_verdict(kind, data):
+def test_the_whole_way_ends_in_a_verdict(kind: Any, data: Any) -> None:
     new, old = data.draw(manifests(kind)), data.draw(manifests(kind))
     for operation in ("CREATE", "UPDATE", "DELETE"):
         before = old if isinstance(old, dict) and isinstance(old.get("metadata"), dict) else None
@@ -109,7 +111,7 @@ def test_the_whole_way_ends_in_a_verdict(kind, data):
 
 @slow
 @given(data=st.data(), kind=st.sampled_from(sorted(ROOTS)))
-def test_lint_tells_something_about_everything_that_is_refused(data, kind):
+def test_lint_tells_something_about_everything_that_is_refused(data: Any, kind: Any) -> None:
     manifest = data.draw(manifests(kind) | ANYTHING)
     if not is_checked(manifest):
         return
@@ -121,7 +123,7 @@ def test_lint_tells_something_about_everything_that_is_refused(data, kind):
 
 @slow
 @given(st.binary(max_size=60))
-def test_any_bytes_are_answered(body):
+def test_any_bytes_are_answered(body: Any) -> None:
     answer = json.loads(answer_review(body, SERVICES["/jobs/validate"], WORLD, OPTIONS))
     assert answer["response"]["allowed"] is False
     assert answer["response"]["status"]["message"]

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+from typing import Any
 
 import pytest
 
@@ -14,12 +15,12 @@ QUEUES = "Queue.scheduling.volcano.sh"
 JOBS = "Job.batch.volcano.sh"
 
 
-def queue(name, **spec):
+def queue(name: Any, **spec: Any) -> Any:
     return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
             "metadata": {"name": name}, "spec": {"weight": 1, **spec}}  # fmt: skip
 
 
-def job(name="j", **spec):
+def job(name: str = "j", **spec: Any) -> Any:
     task = {"name": "w", "replicas": 2, "template": {"spec": {"containers": [
         {"name": "c", "image": "i"},
     ]}}}  # fmt: skip
@@ -29,7 +30,7 @@ def job(name="j", **spec):
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     made = EmbeddedCluster()
     for name in ("root", "default"):
         made.create(queue(name))
@@ -38,13 +39,13 @@ def cluster():
     return made
 
 
-def test_a_new_job_is_stored_with_the_defaults_of_the_webhook(cluster):
+def test_a_new_job_is_stored_with_the_defaults_of_the_webhook(cluster: Any) -> None:
     spec = cluster.create(job())["spec"]
     assert (spec["schedulerName"], spec["minAvailable"], spec["maxRetry"]) == ("volcano", 2, 3)
     assert spec["tasks"][0]["minAvailable"] == 2
 
 
-def test_a_job_that_a_webhook_denies_is_not_stored(cluster):
+def test_a_job_that_a_webhook_denies_is_not_stored(cluster: Any) -> None:
     with pytest.raises(DeniedError) as caught:
         cluster.create(job(queue="nowhere"))
     assert caught.value.problem == (
@@ -54,7 +55,7 @@ def test_a_job_that_a_webhook_denies_is_not_stored(cluster):
     assert cluster.list(JOBS)[0] == []
 
 
-def test_a_job_that_does_not_fit_its_schema_is_rejected(cluster):
+def test_a_job_that_does_not_fit_its_schema_is_rejected(cluster: Any) -> None:
     with pytest.raises(RejectedError) as caught:
         cluster.create(job(minSuccess=0))
     assert (caught.value.code, caught.value.problem) == (
@@ -66,7 +67,7 @@ def test_a_job_that_does_not_fit_its_schema_is_rejected(cluster):
     )
 
 
-def test_an_update_may_scale_but_not_change_the_queue(cluster):
+def test_an_update_may_scale_but_not_change_the_queue(cluster: Any) -> None:
     made = cluster.create(job())
     made["spec"]["tasks"][0]["replicas"] = 3
     made = cluster.update(made)
@@ -74,13 +75,13 @@ def test_an_update_may_scale_but_not_change_the_queue(cluster):
         cluster.update({**made, "spec": {**made["spec"], "queue": "root"}})
 
 
-def test_a_file_that_leaves_defaults_out_can_be_applied_twice(cluster):
+def test_a_file_that_leaves_defaults_out_can_be_applied_twice(cluster: Any) -> None:
     cluster.create(job())
     again = cluster.patch(JOBS, "default", "j", {"spec": job()["spec"]})
     assert again["spec"]["tasks"][0]["maxRetry"] == 3
 
 
-def test_a_queue_that_was_just_made_takes_jobs_although_nobody_opened_it_yet(cluster):
+def test_a_queue_that_was_just_made_takes_jobs_although_nobody_opened_it_yet(cluster: Any) -> None:
     cluster.create(queue("fresh"))
     assert cluster.create(job(queue="fresh"))["spec"]["queue"] == "fresh"
     cluster.merge_status(QUEUES, "", "fresh", {"state": "Closed"})
@@ -88,7 +89,7 @@ def test_a_queue_that_was_just_made_takes_jobs_although_nobody_opened_it_yet(clu
         cluster.create(job("k", queue="fresh"))
 
 
-def test_queues_are_protected(cluster):
+def test_queues_are_protected(cluster: Any) -> None:
     with pytest.raises(DeniedError, match="`default` queue can not be deleted"):
         cluster.delete(QUEUES, "", "default")
     cluster.create(queue("gone"))
@@ -96,7 +97,7 @@ def test_queues_are_protected(cluster):
     assert cluster.peek(QUEUES, "", "gone") is None
 
 
-def test_other_kinds_are_let_through(cluster):
+def test_other_kinds_are_let_through(cluster: Any) -> None:
     manifest = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -106,7 +107,7 @@ def test_other_kinds_are_let_through(cluster):
     assert cluster.create(manifest)["data"] == {"b": 1}
 
 
-def test_a_client_is_told_in_volcanos_words():
+def test_a_client_is_told_in_volcanos_words() -> None:
     served = ServedCluster()
     served.start()
     try:

@@ -2,6 +2,7 @@
 
 import copy
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,7 +13,7 @@ from pumice.webhooks.types.decoding import decode
 CONTAINER = {"name": "main", "image": "busybox"}
 
 
-def findings(spec=None, metadata=None, name="worker", **container):
+def findings(spec: Any = None, metadata: Any = None, name: str = "worker", **container: Any) -> Any:
     """Check a template of one container."""
     pod = {"containers": [{**CONTAINER, **container}], **(spec or {})}
     template = decode({"metadata": metadata or {}, "spec": pod}, "v1.PodTemplateSpec")
@@ -23,43 +24,50 @@ AT = "template.spec.containers[0]"
 MESSAGES = yaml.safe_load((Path(__file__).parent / "template_messages.yaml").read_text("utf-8"))
 
 
-def test_a_plain_template_is_fine_and_is_not_changed():
+def test_a_plain_template_is_fine_and_is_not_changed() -> None:
     template = decode({"spec": {"containers": [CONTAINER]}}, "v1.PodTemplateSpec")
     before = copy.deepcopy(template)
     assert list(check_template(template, name="worker", namespace="default")) == []
     assert template == before
 
 
+@pytest.mark.parametrize("source", ["flocker", "quobyte", "storageos"])
+def test_a_source_that_kubernetes_no_longer_mounts_is_a_source_without_rules(source: str) -> None:
+    assert findings({"volumes": [{"name": "a", source: {}}]}) == []
+    [found] = findings({"volumes": [{"name": "a", source: {}, "emptyDir": {}}]})
+    assert found.endswith("may not specify more than 1 volume type")
+
+
 @pytest.mark.parametrize("row", MESSAGES["containers"], ids=lambda row: row["message"][:40])
-def test_a_container_breaks_a_rule(row):
+def test_a_container_breaks_a_rule(row: Any) -> None:
     spec = {"containers": [{**CONTAINER, **row["fields"]}]}
     assert f"{AT}.{row['message']}" in findings(spec)
 
 
 @pytest.mark.parametrize("row", MESSAGES["pods"], ids=lambda row: row["message"][:40])
-def test_a_pod_breaks_a_rule(row):
+def test_a_pod_breaks_a_rule(row: Any) -> None:
     assert f"template.spec.{row['message']}" in findings(row["fields"])
 
 
-def test_ports_on_the_hosts_network_must_be_the_same():
+def test_ports_on_the_hosts_network_must_be_the_same() -> None:
     ports = [{"containerPort": 80, "hostPort": 81}, {"containerPort": 90}]
     text = "must match `containerPort` when `hostNetwork` is true"
     wanted = f"{AT}.ports[0].hostPort: Invalid value: 81: {text}"
     assert findings({"hostNetwork": True}, ports=ports) == [wanted]
 
 
-def test_labels_and_annotations_are_named_without_metadata():
+def test_labels_and_annotations_are_named_without_metadata() -> None:
     bad = findings(metadata={"labels": {"a": "v v"}, "annotations": {"A b": "x"}})
     assert [one.partition(":")[0] for one in bad] == ["template.labels", "template.annotations"]
 
 
-def test_an_empty_volume_an_image_with_a_blank_and_a_negative_grace_pass():
+def test_an_empty_volume_an_image_with_a_blank_and_a_negative_grace_pass() -> None:
     spec = {"volumes": [{"name": "v"}], "terminationGracePeriodSeconds": -1}
     mounts = [{"name": "v", "mountPath": "rel"}]
     assert findings(spec, image=" busybox", volumeMounts=mounts) == []
 
 
-def test_a_pod_is_checked_more_strictly_than_a_template():
+def test_a_pod_is_checked_more_strictly_than_a_template() -> None:
     pod = {
         "metadata": {"name": "p", "namespace": "default"},
         "spec": {"nodeName": "n", "schedulingGates": [{"name": "g"}],
@@ -72,11 +80,11 @@ def test_a_pod_is_checked_more_strictly_than_a_template():
     ]
 
 
-def test_the_name_of_the_task_must_be_a_name():
+def test_the_name_of_the_task_must_be_a_name() -> None:
     assert findings(name="Bad")[0].startswith('metadata.name: Invalid value: "Bad"')
 
 
-def test_claims_of_ephemeral_volumes_are_checked():
+def test_claims_of_ephemeral_volumes_are_checked() -> None:
     claim = {"spec": {"accessModes": ["Some"], "resources": {"requests": {"storage": "0"}}}}
     volume = {"name": "a", "ephemeral": {"volumeClaimTemplate": claim}}
     at = "template.spec.volumes[0].ephemeral.volumeClaimTemplate.spec"
@@ -87,7 +95,7 @@ def test_claims_of_ephemeral_volumes_are_checked():
     ]
 
 
-def test_sources_of_a_projected_volume_must_not_overlap():
+def test_sources_of_a_projected_volume_must_not_overlap() -> None:
     items = [{"key": "k", "path": "same"}]
     sources = [
         {"secret": {"name": "s", "items": items}},
@@ -99,7 +107,7 @@ def test_sources_of_a_projected_volume_must_not_overlap():
     ]
 
 
-def test_what_does_not_exist_on_windows_is_refused_there():
+def test_what_does_not_exist_on_windows_is_refused_there() -> None:
     spec = {"os": {"name": "windows"}, "hostPID": True, "securityContext": {"runAsUser": 1}}
     assert findings(spec, securityContext={"privileged": True}) == [
         "template.spec.hostPID: Forbidden: cannot be set for a windows pod",

@@ -1,6 +1,6 @@
 """Objects as Go's types see them: what is written back, and how a wrong value is refused."""
 
-from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,37 +9,36 @@ from hypothesis import strategies as st
 from pumice.webhooks.types.decoding import DecodeError, decode
 from pumice.webhooks.types.equality import same
 from pumice.webhooks.types.go_numbers import GoNumberError, parse_float, parse_int
-from pumice.webhooks.types.go_regexp import GoRegexpError, check_regexp
-from pumice.webhooks.types.quantities import QuantityFormError, amount
 from pumice.webhooks.types.scalars import RefusedError, duration_text, read_duration
 
 
-def task(**fields):
+def task(**fields: Any) -> Any:
     return decode({"spec": {"tasks": [fields]}}, "batch.Job")["spec"]["tasks"][0]
 
 
-def refused(value, notation="batch.Job"):
+def refused(value: Any, notation: str = "batch.Job") -> Any:
     with pytest.raises(DecodeError) as caught:
         decode(value, notation)
     return str(caught.value), caught.value.path
 
 
-def test_structs_are_written_even_if_empty_and_zero_numbers_are_not():
+def test_structs_are_written_even_if_empty_and_zero_numbers_are_not() -> None:
     assert task(replicas=0) == {"template": {"metadata": {}, "spec": {"containers": None}}}
 
 
-def test_a_pointer_to_zero_is_something():
+def test_a_pointer_to_zero_is_something() -> None:
     assert task(minAvailable=0)["minAvailable"] == 0
 
 
-def test_fields_come_in_the_order_of_the_type():
+def test_fields_come_in_the_order_of_the_type() -> None:
     assert list(task(maxRetry=1, name="a", replicas=2)) == [
         "name", "replicas", "template", "maxRetry",
     ]  # fmt: skip
 
 
-def test_unknown_fields_are_dropped_and_amounts_get_their_canonical_spelling():
-    container = {"name": "a", "oops": 1, "resources": {"requests": {"cpu": "1000m", "memory": 512}}}
+def test_unknown_fields_are_dropped_and_amounts_get_their_canonical_spelling() -> None:
+    requests = {"cpu": " 1000m ", "memory": 512}
+    container = {"name": "a", "oops": 1, "resources": {"requests": requests}}
     made = task(template={"spec": {"containers": [container]}})["template"]["spec"]["containers"]
     assert made == [{"name": "a", "resources": {"requests": {"cpu": "1", "memory": "512"}}}]
 
@@ -60,16 +59,18 @@ def test_unknown_fields_are_dropped_and_amounts_get_their_canonical_spelling():
         ),
     ],
 )
-def test_a_value_of_the_wrong_type_is_refused_in_gos_words(spec, found, place):
+def test_a_value_of_the_wrong_type_is_refused_in_gos_words(
+    spec: Any, found: str, place: str
+) -> None:
     text = f"json: cannot unmarshal {found} into Go struct field {place}"
     assert refused({"spec": spec})[0] == text
 
 
-def test_a_refusal_knows_where_the_value_stands():
+def test_a_refusal_knows_where_the_value_stands() -> None:
     assert refused({"spec": {"tasks": [{}, {"name": 1}]}})[1] == ("spec", "tasks", 1, "name")
 
 
-def test_the_first_mismatch_by_name_is_told_but_an_unreadable_amount_comes_before_all():
+def test_the_first_mismatch_by_name_is_told_but_an_unreadable_amount_comes_before_all() -> None:
     assert "maxRetry" in refused({"spec": {"queue": 1, "maxRetry": "x"}})[0]
     bad = {
         "spec": {
@@ -80,48 +81,11 @@ def test_the_first_mismatch_by_name_is_told_but_an_unreadable_amount_comes_befor
     assert refused(bad)[0].startswith("quantities must match")
 
 
-def test_something_that_is_no_object_at_all_is_refused():
+def test_something_that_is_no_object_at_all_is_refused() -> None:
     assert refused([1])[0] == "json: cannot unmarshal array into Go value of type v1alpha1.Job"
 
 
-@pytest.mark.parametrize(
-    ("given_text", "shown"),
-    [
-        ("1000m", "1"), ("0.5", "500m"), ("1Gi", "1Gi"), ("1024Mi", "1Gi"), ("0.5Gi", "512Mi"),
-        ("100Ki", "100Ki"), ("1e3", "1e3"), ("12e6", "12e6"), ("-1", "-1"), ("+2", "2"),
-        ("1n", "1n"),
-        ("0", "0"), ("0Gi", "0"), (".5", "500m"), ("1.", "1"), ("1500m", "1500m"), (" 3 ", "3"),
-    ],
-)  # fmt: skip
-def test_amounts_have_one_spelling(given_text, shown):
-    assert str(amount(given_text)) == shown
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        *((text, "quantities must match") for text in ("", "a", "1x", "1 2")),
-        *((text, "unable to parse quantity's suffix") for text in ("1ki", "1ee")),
-    ],
-)
-def test_what_is_no_amount_is_refused_in_kubernetes_words(text, problem):
-    with pytest.raises(QuantityFormError, match=problem):
-        amount(text)
-
-
-@given(st.integers(-(10**12), 10**12), st.sampled_from(["", "m", "k", "M", "Ki", "Mi", "n", "u"]))
-def test_the_canonical_spelling_means_the_same_amount(number, suffix):
-    once = amount(f"{number}{suffix}")
-    again = amount(str(once))
-    assert (again.nano, str(again)) == (once.nano, str(once))
-
-
-@given(st.decimals(-1000, 1000, places=3))
-def test_amounts_are_exact(number):
-    assert amount(str(number)).nano == Fraction(str(number)) * 10**9
-
-
-def test_equality_knows_that_nothing_is_empty_and_that_amounts_have_several_spellings():
+def test_equality_knows_that_nothing_is_empty_and_that_amounts_have_several_spellings() -> None:
     resources = {"limits": {"cpu": "1000m"}}
     assert same(resources, {"limits": {"cpu": "1"}, "requests": {}}, "v1.ResourceRequirements")
     assert not same(resources, {"limits": {"cpu": "2"}}, "v1.ResourceRequirements")
@@ -136,7 +100,7 @@ def test_equality_knows_that_nothing_is_empty_and_that_amounts_have_several_spel
         ("-2m", "-2m0s"), ("3us", "3µs"),
     ],
 )  # fmt: skip
-def test_durations_have_one_spelling(text, shown):
+def test_durations_have_one_spelling(text: str, shown: str) -> None:
     assert read_duration(text) == shown
 
 
@@ -149,19 +113,19 @@ def test_durations_have_one_spelling(text, shown):
         ("", 'invalid duration ""'),
     ],
 )
-def test_what_is_no_duration_is_refused_in_gos_words(text, problem):
+def test_what_is_no_duration_is_refused_in_gos_words(text: str, problem: str) -> None:
     with pytest.raises(RefusedError) as caught:
         read_duration(text)
     assert str(caught.value) == f"time: {problem}"
 
 
 @given(st.integers(-(10**18), 10**18))
-def test_a_written_duration_reads_as_itself(nanoseconds):
+def test_a_written_duration_reads_as_itself(nanoseconds: Any) -> None:
     assert read_duration(duration_text(nanoseconds)) == duration_text(nanoseconds)
 
 
 @pytest.mark.parametrize("text", ["1", "1.5", "1e3", ".5", "inf", "-Inf", "NaN", "0x1p-2", "1_0"])
-def test_floats_that_go_reads(text):
+def test_floats_that_go_reads(text: str) -> None:
     parse_float(text)
 
 
@@ -169,59 +133,18 @@ def test_floats_that_go_reads(text):
     ("text", "problem"),
     [("1e400", "range"), *((text, "syntax") for text in ("", "x", "1 ", "+nan"))],
 )
-def test_floats_that_go_does_not_read(text, problem):
+def test_floats_that_go_does_not_read(text: Any, problem: Any) -> None:
     with pytest.raises(GoNumberError, match=problem):
         parse_float(text)
 
 
 @pytest.mark.parametrize("text", ["1.5", "", " 3", "1e2", "0x1", "1_0", "٣"])
-def test_whole_numbers_that_go_does_not_read(text):
+def test_whole_numbers_that_go_does_not_read(text: str) -> None:
     with pytest.raises(GoNumberError, match="invalid syntax"):
         parse_int(text)
 
 
-def test_a_whole_number_may_be_too_large():
+def test_a_whole_number_may_be_too_large() -> None:
     assert parse_int("+5", bits=32) == 5
     with pytest.raises(GoNumberError, match="value out of range"):
         parse_int("2147483648", bits=32)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "a|b", "^n-[0-9]+$", "(?i)a", "(?P<n>x)", "(?<n>x)", "[[:alpha:]]", "\\pL", "[]a]",
-        "\\p{Greek}", "a{,2}", "x{2,3}?", "(?:a)*", "()*", "\\Q*\\E", "\\x{41}", "\\07", "[^a-z]",
-        "a+?", "(?i-s:a)", "[a-]",
-    ],
-)  # fmt: skip
-def test_expressions_that_go_takes(text):
-    check_regexp(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("n-[", "missing closing ]: `[`"),
-        ("(a", "missing closing ): `(a`"),
-        ("a)", "unexpected ): `a)`"),
-        ("*", "missing argument to repetition operator: `*`"),
-        ("a**", "invalid nested repetition operator: `**`"),
-        ("a{2}{3}", "invalid nested repetition operator: `{2}{3}`"),
-        ("[z-a]", "invalid character class range: `z-a`"),
-        ("x{1001}", "invalid repeat count: `{1001}`"),
-        ("x{2,1}", "invalid repeat count: `{2,1}`"),
-        ("\\8", "invalid escape sequence: `\\8`"),
-        ("\\", "trailing backslash at end of expression: ``"),
-        ("^(?!x)", "invalid or unsupported Perl syntax: `(?!`"),
-        ("(?<=x)", "invalid or unsupported Perl syntax: `(?<`"),
-        ("(?", "invalid or unsupported Perl syntax: `(?`"),
-        ("(?P<>x)", "invalid named capture: `(?P<>`"),
-        ("(?P<n>a)(?P<n>b)", "duplicate capture group name: `n`"),
-        ("[[:foo:]]", "invalid character class range: `[:foo:]`"),
-        ("\\p{Foo}", "invalid character class range: `\\p{Foo}`"),
-    ],
-)
-def test_expressions_that_go_refuses(text, problem):
-    with pytest.raises(GoRegexpError) as caught:
-        check_regexp(text)
-    assert str(caught.value) == f"error parsing regexp: {problem}"

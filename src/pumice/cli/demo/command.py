@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from pumice.cli.cluster_options import print_text
+from pumice.cli.demo.narration import ChapterText, narrate
+from pumice.cli.demo.player import Player
+from pumice.cli.demo.report import write_report
+from pumice.cli.demo.story import load_story
 from pumice.errors import InputError
-
-if TYPE_CHECKING:
-    from pumice.cli.demo.narration import Told
 
 
 @click.command()
@@ -27,17 +27,10 @@ def demo(*, report: Path) -> None:
 
     Scheduler, controllers and binder are those of a real cluster, on a virtual clock.
     """
-    from pumice.cli.demo.charts import write_report  # noqa: PLC0415  (loads NumPy)
-    from pumice.cli.demo.narration import tell  # noqa: PLC0415
-    from pumice.cli.demo.player import Player  # noqa: PLC0415
-    from pumice.cli.demo.story import load_script  # noqa: PLC0415
-
-    script = load_script()
-    played = Player(script).play()
-    chapters = tell(played)
-    print_text(
-        f"{script.title}: {len(script.jobs)} jobs in {len(script.deserved)} queues", bold=True
-    )
+    story = load_story()
+    played = Player(story).play()
+    chapters = narrate(played)
+    print_text(f"{story.title}: {len(story.jobs)} jobs in {len(story.deserved)} queues", bold=True)
     _print(chapters)
     try:
         report.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +44,7 @@ def demo(*, report: Path) -> None:
     click.echo(f"report: {page.resolve()}\ndecisions: {table.resolve()}")
 
 
-def _print(chapters: "Sequence[Told]") -> None:
+def _print(chapters: Sequence[ChapterText]) -> None:
     for number, chapter in enumerate(chapters, start=1):
         click.secho(f"\n{number}. {chapter.title}", bold=True)
         print_text(chapter.text, indent="   ")

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pumice.cli.demo.player import Happening, Played
-from pumice.cli.demo.story import Chapter, Script
+from pumice.cli.demo.player import PodEvent, StoryRecord
+from pumice.cli.demo.story import Chapter, Story
 
 
 @dataclass(frozen=True)
-class Told:
+class ChapterText:
     """One chapter: its title, what is at stake, and what came of it."""
 
     title: str
@@ -20,11 +20,15 @@ class Told:
     lines: tuple[str, ...]
 
 
-def tell(played: Played) -> list[Told]:
+def narrate(played: StoryRecord) -> list[ChapterText]:
     """Tell all chapters."""
     return [
-        Told(chapter.title, chapter.text, tuple(_KINDS[chapter.kind](_Part(played, chapter))))
-        for chapter in played.script.chapters
+        ChapterText(
+            chapter.title,
+            chapter.text,
+            tuple(_KINDS[chapter.kind](_ChapterRecord(played, chapter))),
+        )
+        for chapter in played.story.chapters
     ]
 
 
@@ -34,42 +38,42 @@ def clock(seconds: float) -> str:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _ChapterRecord:
     """What was written down, and the chapter that is told."""
 
-    played: Played
+    played: StoryRecord
     chapter: Chapter
 
     @property
-    def script(self) -> Script:
-        return self.played.script
+    def story(self) -> Story:
+        return self.played.story
 
     @property
     def job(self) -> Mapping[str, Any]:
         return self.chapter.jobs[0]
 
-    def start_of(self, job: str) -> list[Happening]:
-        """Give the binds of the first moment at which a job got nodes."""
+    def start_of(self, job: str) -> list[PodEvent]:
+        """Return the binds of the first moment at which a job got nodes."""
         binds = self.played.of("bind", job=job)
         return [each for each in binds if each.at == binds[0].at]
 
-    def evictions(self) -> list[Happening]:
-        """Give the evictions for the job of the chapter."""
+    def evictions(self) -> list[PodEvent]:
+        """Return the evictions for the job of the chapter."""
         return self.played.of("evict", whom=self.job["name"])
 
     def held(self, at: float) -> dict[str, float]:
-        """Say what queues held just before a moment."""
+        """Return what queues held just before a moment."""
         return [held for when, held in self.played.held if when < at][-1]
 
 
-def _gangs(part: _Part) -> list[str]:
+def _gangs(part: _ChapterRecord) -> list[str]:
     lines = [_started(part, job) for job in part.chapter.jobs]
     at = part.start_of(part.job["name"])[0].at
     lines.append(f"queues hold: {_shares(part, at + 1)}")
     return lines
 
 
-def _started(part: _Part, job: Mapping[str, Any]) -> str:
+def _started(part: _ChapterRecord, job: Mapping[str, Any]) -> str:
     binds = part.start_of(job["name"])
     nodes = sorted({each.node for each in binds})
     return (
@@ -78,16 +82,16 @@ def _started(part: _Part, job: Mapping[str, Any]) -> str:
     )
 
 
-def _shares(part: _Part, at: float) -> str:
+def _shares(part: _ChapterRecord, at: float) -> str:
     held = part.held(at)
     told = []
-    for queue, deserved in part.script.deserved.items():
+    for queue, deserved in part.story.deserved.items():
         lent = f", {held[queue] - deserved:g} of them borrowed" if held[queue] > deserved else ""
         told.append(f"{queue} {held[queue]:g} cpus of {deserved:g} deserved{lent}")
     return "; ".join(told)
 
 
-def _waiting(part: _Part) -> list[str]:
+def _waiting(part: _ChapterRecord) -> list[str]:
     name = part.job["name"]
     at, sentence = part.played.waits[name][0]
     waited = part.start_of(name)[0].at - part.chapter.at
@@ -97,12 +101,12 @@ def _waiting(part: _Part) -> list[str]:
     ]
 
 
-def _preempt(part: _Part) -> list[str]:
+def _preempt(part: _ChapterRecord) -> list[str]:
     evicted, job, played = part.evictions(), part.job, part.played
     lines = _left(evicted)
     for victim in dict.fromkeys(each.job for each in evicted):
         lost = sum(each.job == victim for each in evicted)
-        theirs = part.script.jobs[victim][1]
+        theirs = part.story.jobs[victim][1]
         low, high = played.priorities[victim], played.priorities[job["name"]]
         lines.append(
             f"why: {victim} and {job['name']} are both in queue {played.queues[victim]}; the one "
@@ -112,7 +116,7 @@ def _preempt(part: _Part) -> list[str]:
     return [*lines, _started(part, job), *_back(part, evicted)]
 
 
-def _reclaim(part: _Part) -> list[str]:
+def _reclaim(part: _ChapterRecord) -> list[str]:
     evicted, job = part.evictions(), part.job
     lines = _left(evicted)
     lines.append(f"why: before that, {_shares(part, evicted[0].at)}")
@@ -121,7 +125,7 @@ def _reclaim(part: _Part) -> list[str]:
     return [*lines, after, f"queues hold: {_shares(part, at + 1)}", *_back(part, evicted)]
 
 
-def _shuffle(part: _Part) -> list[str]:
+def _shuffle(part: _ChapterRecord) -> list[str]:
     job = part.job
     evicted = part.played.of("evict", job=job["name"])
     start = part.start_of(job["name"])
@@ -140,7 +144,7 @@ def _shuffle(part: _Part) -> list[str]:
     return lines
 
 
-def _load(part: _Part, at: float) -> str:
+def _load(part: _ChapterRecord, at: float) -> str:
     return _percents([load for when, load in part.played.measured if when <= at][-1])
 
 
@@ -148,8 +152,8 @@ def _percents(load: Mapping[str, float]) -> str:
     return ", ".join(f"{node} {percent:g} %" for node, percent in load.items())
 
 
-def _left(evicted: list[Happening]) -> list[str]:
-    """Say who leaves where, for whom: one line for each moment."""
+def _left(evicted: list[PodEvent]) -> list[str]:
+    """Return who leaves where, for whom: one line for each moment."""
     lines = []
     for at in dict.fromkeys(each.at for each in evicted):
         some = [each for each in evicted if each.at == at]
@@ -159,8 +163,8 @@ def _left(evicted: list[Happening]) -> list[str]:
     return lines
 
 
-def _back(part: _Part, evicted: list[Happening]) -> list[str]:
-    """Say where evicted pods run again."""
+def _back(part: _ChapterRecord, evicted: list[PodEvent]) -> list[str]:
+    """Return where evicted pods run again."""
     found: dict[tuple[float, str], list[str]] = {}
     for each in evicted:
         later = [one for one in part.played.of("bind", pod=each.pod) if one.at > each.at]
@@ -176,7 +180,7 @@ def _short(pod: str) -> str:
     return pod.rpartition("/")[2]
 
 
-_KINDS: dict[str, Callable[[_Part], list[str]]] = {
+_KINDS: dict[str, Callable[[_ChapterRecord], list[str]]] = {
     "gangs": _gangs,
     "waiting": _waiting,
     "preempt": _preempt,

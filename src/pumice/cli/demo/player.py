@@ -12,13 +12,13 @@ from pumice.api.annotations import GROUP_NAME
 from pumice.api.conf import parse_conf
 from pumice.api.kinds import Manifest
 from pumice.api.quantity import milli_value
-from pumice.cli.demo.story import USES, Script, job_manifest
+from pumice.cli.demo.story import USES, Story, job_manifest
 from pumice.clock import EPOCH, VirtualClock
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.serve.embedded import EmbeddedControlPlane
-from pumice.serve.scheduler import Cycle
+from pumice.serve.scheduler.live_scheduler import Cycle
 
 _GRACE_S: Final = 2.0
 _IDLE_S: Final = 5.0
@@ -29,7 +29,7 @@ _OVER: Final = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True)
-class Happening:
+class PodEvent:
     """One thing that happened to a pod: bind, evict or finish; times are seconds of the story."""
 
     at: float
@@ -44,11 +44,11 @@ class Happening:
 
 
 @dataclass
-class Played:
+class StoryRecord:
     """What happened in all."""
 
-    script: Script
-    happenings: list[Happening] = field(default_factory=list)
+    story: Story
+    pod_events: list[PodEvent] = field(default_factory=list)
     waits: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
     """Job to the sentences with which cycles left it waiting, each once."""
     held: list[tuple[float, dict[str, float]]] = field(default_factory=list)
@@ -63,24 +63,29 @@ class Played:
     """Job to the queue of its pod group."""
     cycles: int = 0
 
-    def of(self, what: str, **facts: str) -> list[Happening]:
-        """Give what happened of one kind, with some facts."""
+    def of(
+        self, what: str, *, job: str | None = None, pod: str | None = None, whom: str | None = None
+    ) -> list[PodEvent]:
+        """Return the events of one kind: of a job, of a pod, for the sake of a job."""
         return [
             each
-            for each in self.happenings
-            if each.what == what and all(getattr(each, k) == v for k, v in facts.items())
+            for each in self.pod_events
+            if each.what == what
+            and job in (None, each.job)
+            and pod in (None, each.pod)
+            and whom in (None, each.whom)
         ]
 
 
 class Player:
     """One performance."""
 
-    def __init__(self, script: Script) -> None:
-        self.played = Played(script)
+    def __init__(self, story: Story) -> None:
+        self.played = StoryRecord(story)
         cluster = EmbeddedCluster(VirtualClock(EPOCH))
         self._cluster = cluster
         self._plane = EmbeddedControlPlane(
-            parse_conf(script.conf, source="story.yaml"),
+            parse_conf(story.conf, source="story.yaml"),
             cluster=cluster,
             kubelet=Kubelet(cluster, grace_s=_GRACE_S),
             idle_period_s=_IDLE_S,
@@ -92,17 +97,17 @@ class Player:
         """Pods that hold a place, and where."""
         self._plane.on_cycle.append(self._note_cycle)
         cluster.listeners.append(self._note_event)
-        for manifest in script.objects:
+        for manifest in story.objects:
             cluster.create(manifest)
 
-    def play(self) -> Played:
+    def play(self) -> StoryRecord:
         """Let the jobs arrive, each at its time, and time pass until the story is over."""
         played = self.played
-        for chapter in played.script.chapters:
+        for chapter in played.story.chapters:
             played.cycles += self._plane.run(EPOCH + chapter.at)
             for job in chapter.jobs:
                 self._cluster.create(job_manifest(job))
-        played.cycles += self._plane.run(EPOCH + played.script.until)
+        played.cycles += self._plane.run(EPOCH + played.story.until)
         for job in self._cluster.list("Job.batch.volcano.sh")[0]:
             phase = ((job.get("status") or {}).get("state") or {}).get("phase", "")
             played.phases[job["metadata"]["name"]] = phase
@@ -131,17 +136,17 @@ class Player:
 
     def _note(self, at: float, what: str, pod: str, whom: str = "", by: str = "") -> None:
         job, node = self._job_of.get(pod, ""), self._node_of[pod]
-        self.played.happenings.append(Happening(at, what, pod, job, node, whom, by))
+        self.played.pod_events.append(PodEvent(at, what, pod, job, node, whom, by))
 
     def _note_cycle(self, cycle: Cycle) -> None:
         """Write down who was bound and evicted, who waits and why, and what queues hold."""
         at, decisions, played = cycle.at - EPOCH, cycle.decisions, self.played
-        for pod in cycle.applied.evicted:
+        for pod in cycle.writes.evicted:
             whom = decisions.beneficiaries.get(pod, "")
             by = decisions.evicted_by.get(pod, "")
             self._note(at, "evict", pod, self._job_of.get(whom) or self._of_group(whom), by)
             del self._node_of[pod]
-        for pod in cycle.applied.bound:
+        for pod in cycle.writes.bound:
             self._node_of[pod] = decisions.binds[pod]
             self._note(at, "bind", pod)
         for group, sentence in decisions.explanations.items():
@@ -158,7 +163,7 @@ class Player:
     def _of_group(self, group: str) -> str:
         """Name the job of a pod group, which is called after it and its uid."""
         name = group.rpartition("/")[2]
-        return next((job for job in self.played.script.jobs if name.startswith(f"{job}-")), name)
+        return next((job for job in self.played.story.jobs if name.startswith(f"{job}-")), name)
 
     def _usage(self, now: float) -> Mapping[str, Any]:
         """Measure nodes as a metrics server would: from time to time, what pods really use."""
@@ -179,7 +184,7 @@ class Player:
 
 
 def _percent(nodes: list[Manifest], used: Mapping[str, float]) -> dict[str, float]:
-    """Give the part of each node's cpus in use; no node gives more than it has."""
+    """Return the part of each node's cpus in use; no node gives more than it has."""
     out = {}
     for node in nodes:
         name, offered = node["metadata"]["name"], node["status"]["allocatable"]["cpu"]

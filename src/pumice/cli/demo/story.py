@@ -29,7 +29,7 @@ class Chapter:
 
 
 @dataclass(frozen=True)
-class Script:
+class Story:
     """A whole story."""
 
     title: str
@@ -48,11 +48,11 @@ class Script:
         return {job["name"]: (chapter, job) for chapter in self.chapters for job in chapter.jobs}
 
 
-def load_script() -> Script:
+def load_story() -> Story:
     """Read the story."""
     file = resources.files("pumice.cli.demo").joinpath("story.yaml")
     data = yaml.safe_load(file.read_text(encoding="utf-8"))
-    return Script(
+    return Story(
         title=data["title"],
         conf=data["conf"],
         objects=(

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from pumice.api.kinds import Manifest
-from pumice.cli.vcctl.go_types import shape
 from pumice.cli.vcctl.verbs import VerbError
 from pumice.errors import ManifestError
+from pumice.webhooks.types.decoding import DecodeError, decode
 
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
@@ -44,15 +44,27 @@ def split_documents(text: str, *, anywhere: bool) -> Iterator[str]:
             yield part.strip()
 
 
-def parse_manifest(text: str, go_type: str) -> Manifest:
-    """Read the first document of a text as an object of a Go type.
+def shape(manifest: Any, notation: str) -> Manifest:
+    """Return a manifest as the original holds and writes it.
+
+    Raises:
+        VerbError: a value of the wrong type.
+    """
+    try:
+        return decode(manifest, notation, from_yaml=True)
+    except DecodeError as error:
+        raise VerbError(str(error)) from None
+
+
+def parse_manifest(text: str, notation: str) -> Manifest:
+    """Read the first document of a text as an object of a declared type.
 
     Raises:
         VerbError: not YAML, or a value of the wrong type.
     """
     found = _first_document(text)
     try:
-        return shape(found, go_type)
+        return shape(found, notation)
     except VerbError as error:
         problem = f"error unmarshaling JSON: while decoding JSON: {error.message}"
         raise VerbError(problem) from None

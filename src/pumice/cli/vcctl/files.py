@@ -13,8 +13,7 @@ from pumice.cli.vcctl.columns import (
     show,
     without_managed_fields,
 )
-from pumice.cli.vcctl.documents import parse_manifest, read_text, split_documents
-from pumice.cli.vcctl.go_types import shape
+from pumice.cli.vcctl.documents import parse_manifest, read_text, shape, split_documents
 from pumice.cli.vcctl.verbs import (
     Call,
     Flag,
@@ -94,7 +93,7 @@ class Filed:
         """Do something with each object of a file, and go on when one is refused."""
         failed = 0
         for text in split_documents(read_text(call.text("file")), anywhere=call.exact):
-            item = parse_manifest(text, f"v1alpha1.{self.title}")
+            item = parse_manifest(text, f"flow.{self.title}")
             item |= {"apiVersion": _API_VERSION, "kind": self.title}
             item["metadata"].setdefault("namespace", "default")
             try:
@@ -142,7 +141,7 @@ class Filed:
                 raise VerbError(f"unsupported format: {form}, supported are json and yaml")
             return f"Unsupported format: {form}"
         item = {**item, "metadata": without_managed_fields(item["metadata"])}
-        content = shape(item, f"v1alpha1.{self.title}")
+        content = shape(item, f"flow.{self.title}")
         return as_json(content) if form == "json" else as_yaml(content)
 
 

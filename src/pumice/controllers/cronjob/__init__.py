@@ -1,5 +1,5 @@
 """CronJob: starts jobs by the clock and keeps a short history of them."""
 
-from pumice.controllers.cronjob.controller import CRONJOB, CronJobController
+from pumice.controllers.cronjob.controller import CronJobController
 
-__all__ = ["CRONJOB", "CronJobController"]
+__all__ = ["CronJobController"]

@@ -4,11 +4,9 @@ from collections.abc import Iterable
 
 from pumice.api.kinds import Manifest
 from pumice.controllers.base import Key, Plan, View
-from pumice.controllers.cronjob.sync import CRONJOB, Look
-from pumice.controllers.garbage import JOB
+from pumice.controllers.cronjob.sync import CronJobSync
+from pumice.controllers.kinds import CRONJOB, JOB
 from pumice.controllers.ownership import controller_of, key_of
-
-__all__ = ["CRONJOB", "CronJobController"]
 
 
 class CronJobController:
@@ -28,11 +26,11 @@ class CronJobController:
         return (Key(CRONJOB, key.namespace, owner["name"]),)
 
     def reconcile(self, key: Key, view: View) -> Plan:
-        """Tidy up, then start what is due and say when to look again."""
+        """Tidy up, then start what is due and return when to reconcile again."""
         cron = view.get(CRONJOB, key.namespace, key.name)
         if cron is None or cron["metadata"].get("deletionTimestamp"):
             return Plan()
-        look = Look(cron, view)
-        look.tidy()
-        again_in_s = None if cron["spec"].get("suspend") else look.start()
-        return Plan(look.finish(), again_in_s)
+        sync = CronJobSync(cron, view)
+        sync.tidy()
+        again_in_s = None if cron["spec"].get("suspend") else sync.start()
+        return Plan(sync.finish(), again_in_s)

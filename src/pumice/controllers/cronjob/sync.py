@@ -1,23 +1,23 @@
-"""One look at a CronJob: what to do about its jobs, and its status afterwards."""
+"""One reconciliation of a CronJob: what to do about its jobs, and its status afterwards."""
 
-from copy import deepcopy
 from typing import Any, Final
 
 from pumice.api.cron_schedule import load_zone
 from pumice.api.kinds import Manifest
 from pumice.api.meta import epoch
+from pumice.cluster.base import clone
 from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Record, View
 from pumice.controllers.cronjob.timing import due, read_schedule, wait_s
-from pumice.controllers.garbage import FINISHED, JOB
+from pumice.controllers.job.phases import FINISHED
+from pumice.controllers.kinds import JOB
 from pumice.controllers.ownership import SOURCE, controlled_by, controller_of, key_of, phase_of
 from pumice.controllers.timestamps import rfc3339
 
-CRONJOB: Final = "CronJob.batch.volcano.sh"
 SCHEDULED_AT: Final = "volcano.sh/cronjob-scheduled-timestamp"
 """Annotation of a job: the time it was scheduled for, in the zone of its CronJob."""
 
 
-class Look:
+class CronJobSync:
     """Gathers effects; the status is written once, at the end, and only if it changed."""
 
     def __init__(self, cron: Manifest, view: View) -> None:
@@ -48,15 +48,15 @@ class Look:
 
     def start(self) -> float | None:
         """Create the job that is due; give the seconds until the next one."""
-        schedule, complaint = read_schedule(self._cron)
-        if complaint is not None:
-            self._record("Warning", complaint.reason, complaint.message)
+        schedule, warning = read_schedule(self._cron)
+        if warning is not None:
+            self._record("Warning", warning.reason, warning.message)
         if schedule is None:
             return None
         now = self._view.now
         found = due(self._cron, schedule, now)
-        if found.complaint is not None:
-            self._record("Warning", found.complaint.reason, found.complaint.message)
+        if found.warning is not None:
+            self._record("Warning", found.warning.reason, found.warning.message)
         if found.at is not None and self._may_start(self._name_at(found.at)):
             self._start_at(found.at)
         return wait_s(self._cron, schedule, now)
@@ -93,7 +93,7 @@ class Look:
         return False
 
     def _adopt(self, job: Manifest) -> None:
-        """List a job that a former look created; warn of one that came from elsewhere."""
+        """List a job that was created before; warn of one that came from elsewhere."""
         metadata = job["metadata"]
         if SCHEDULED_AT in (metadata.get("annotations") or {}):
             self._active.append(
@@ -183,7 +183,7 @@ class Look:
                 },
                 "ownerReferences": [controlled_by(self._cron)],
             },
-            "spec": deepcopy(template["spec"]),
+            "spec": clone(template["spec"]),
         }
 
     def _delete(self, name: str, uid: str) -> None:

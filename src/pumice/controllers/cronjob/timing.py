@@ -14,7 +14,7 @@ _MANY: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class ScheduleWarning:
     """A warning to write about a CronJob."""
 
     reason: str
@@ -26,10 +26,10 @@ class Due:
     """The latest time a CronJob missed, if any, and what is wrong about it, if anything."""
 
     at: float | None = None
-    complaint: Complaint | None = None
+    warning: ScheduleWarning | None = None
 
 
-def read_schedule(cron: Manifest) -> tuple[Schedule | None, Complaint | None]:
+def read_schedule(cron: Manifest) -> tuple[Schedule | None, ScheduleWarning | None]:
     """Read the schedule of a CronJob in its time zone; None if it cannot be read."""
     spec = cron["spec"]
     zone_name, text = spec.get("timeZone"), str(spec["schedule"])
@@ -37,22 +37,22 @@ def read_schedule(cron: Manifest) -> tuple[Schedule | None, Complaint | None]:
         zone = UTC if zone_name is None else load_zone(zone_name)
     except InputError:
         said = f'Invalid time zone "{zone_name}": unknown time zone {zone_name}'
-        return None, Complaint("InvalidTimeZone", said)
-    complaint = None
+        return None, ScheduleWarning("InvalidTimeZone", said)
+    warning = None
     if "TZ" in text:
         said = (
             f'CRON_TZ or TZ in the schedule "{text}" is not officially supported. '
             "If set, the TimeZone field will be ignored during execution."
         )
-        complaint = Complaint("UnsupportedSchedule", said)
+        warning = ScheduleWarning("UnsupportedSchedule", said)
     try:
-        return parse_schedule(text, zone), complaint
+        return parse_schedule(text, zone), warning
     except InputError:
         # Volcano: an unreadable schedule is told when it comes by a change, not at creation
         if cron["metadata"].get("generation", 1) > 1:
             said = f"unparseable schedule for cronjob: {text}"
-            complaint = Complaint("UnParseableCronJobSchedule", said)
-        return None, complaint
+            warning = ScheduleWarning("UnParseableCronJobSchedule", said)
+        return None, warning
 
 
 def due(cron: Manifest, schedule: Schedule, now: float) -> Due:
@@ -64,7 +64,7 @@ def due(cron: Manifest, schedule: Schedule, now: float) -> Due:
     first = schedule.next(since)
     if first is None:
         said = "time difference between two schedules is less than 1 second"
-        return Due(None, Complaint("InvalidSchedule", f"Error getting schedule time: {said}"))
+        return Due(None, ScheduleWarning("InvalidSchedule", f"Error getting schedule time: {said}"))
     if now < first:
         return Due()
     second = schedule.next(first)
@@ -75,8 +75,8 @@ def due(cron: Manifest, schedule: Schedule, now: float) -> Due:
         "too many missed start times. "
         "Set or decrease .spec.startingDeadlineSeconds or check clock skew"
     )
-    complaint = Complaint("TooManyMissedTimes", said) if n_missed > _MANY else None
-    return Due(latest(schedule, since, now), complaint)
+    warning = ScheduleWarning("TooManyMissedTimes", said) if n_missed > _MANY else None
+    return Due(latest(schedule, since, now), warning)
 
 
 def wait_s(cron: Manifest, schedule: Schedule, now: float) -> float | None:

@@ -1,4 +1,4 @@
-"""Actions on a job, by phase: what a policy, a Command or a plain look leads to."""
+"""Actions on a job, by phase: what a policy, a Command or a plain change leads to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _ENDINGS: Final = {
 }
 TARGETED: Final = frozenset({"RestartTask", "RestartPod", "RestartPartition"})
 CHANGING: Final = frozenset({*_ENDINGS, *TARGETED, "RestartJob"})
-"""Actions that do something to a job that is pending or running; all others are plain looks."""
+"""Actions that change a pending or running job; all others only bring it in step."""
 
 
 @dataclass(frozen=True, slots=True)

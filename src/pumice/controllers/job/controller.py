@@ -1,17 +1,23 @@
-"""The job controller: one look at a job turns what it sees into effects."""
+"""The job controller: one reconciliation of a job turns what it sees into effects."""
 
-import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from pumice.api.kinds import Manifest
 from pumice.controllers.base import Delete, Effect, Key, Plan, Record, View
 from pumice.controllers.job.actions import CHANGING, SYNC, TARGETED, Execution
 from pumice.controllers.job.kill import Target
-from pumice.controllers.job.memory import JobMemory, Memory, mark
-from pumice.controllers.job.names import (
+from pumice.controllers.job.phases import QUIET
+from pumice.controllers.job.plugins import plugins_of
+from pumice.controllers.job.plugins.base import KeyMaker
+from pumice.controllers.job.plugins.ssh import new_key_pair
+from pumice.controllers.job.policies import Reaction, reactions
+from pumice.controllers.job.state import JobState, deleting, pod_phase
+from pumice.controllers.job.status import Status, go_duration
+from pumice.controllers.job.sync import Outcome
+from pumice.controllers.job.tracking import JobTracker, TrackedJob, event_key
+from pumice.controllers.kinds import (
     CLAIM,
     COMMAND,
     JOB,
@@ -20,13 +26,6 @@ from pumice.controllers.job.names import (
     PRIORITY_CLASS,
     QUEUE,
 )
-from pumice.controllers.job.phases import QUIET
-from pumice.controllers.job.plugins import JOB_PLUGINS, JobPlugin
-from pumice.controllers.job.plugins.rsa import KEY_BITS, Bits, key_pair
-from pumice.controllers.job.policies import Reaction, reactions
-from pumice.controllers.job.state import JobState, deleting, pod_phase
-from pumice.controllers.job.status import Status, go_duration
-from pumice.controllers.job.sync import Outcome
 from pumice.controllers.ownership import SOURCE, controller_of, key_of
 
 _GROUP: Final = "batch.volcano.sh/"
@@ -60,17 +59,11 @@ class JobController:
         NETWORK_POLICY,
     )
 
-    def __init__(
-        self,
-        *,
-        max_requeue_num: int = 15,
-        bits: Bits = secrets.randbits,
-        key_bits: int = KEY_BITS,
-    ) -> None:
-        """Set how often a failing look is repeated, and how keys for ssh are made."""
+    def __init__(self, *, max_requeue_num: int = 15, keys: KeyMaker = new_key_pair) -> None:
+        """Set how often a failing reconciliation is repeated, and how keys for ssh are made."""
         self._max_requeue_num = max_requeue_num
-        self._keys = partial(key_pair, bits, key_bits)
-        self._memory = Memory()
+        self._keys = keys
+        self._tracker = JobTracker()
         self._waiting: dict[Key, set[Key]] = {}  # a missing queue or claim, and jobs that want it
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
@@ -96,14 +89,14 @@ class JobController:
         ]
         if job is None or deleting(job):
             if job is None:
-                self._memory.forget(key)
+                self._tracker.forget(key)
             return Plan([Delete(key_of(command)) for command in commands])
         state = JobState.read(job, view)
-        memory = self._memory.of(key, state.uid)
+        tracked = self._tracker.of(key, state.uid)
         if commands:
             target = Target(str(commands[0].get("action") or ""))
-            return self._execute(state, memory, _Request(target, command=commands[0]))
-        return self._react(state, memory)
+            return self._execute(state, tracked, _Request(target, command=commands[0]))
+        return self._react(state, tracked)
 
     def _of_pod(self, pod: Manifest, view: View) -> tuple[Key, ...]:
         """Name the job of a pod."""
@@ -115,43 +108,43 @@ class JobController:
         present = view.get(*_place(pod))
         gone = present is None or present["metadata"]["uid"] != pod["metadata"]["uid"]
         if gone and job is not None and job["metadata"]["uid"] == owner["uid"]:
-            self._memory.of(keys[0], str(owner["uid"])).notice_gone(pod, view.now)
+            self._tracker.of(keys[0], str(owner["uid"])).notice_gone(pod, view.now)
         return keys
 
-    def _react(self, state: JobState, memory: JobMemory) -> Plan:
-        """Follow the policies of a job, or just look at it."""
-        found = [] if state.phase in QUIET else [*reactions(state, memory.gone.values())]
-        memory.keep_only({mark(one.happening) for one in found})
+    def _react(self, state: JobState, tracked: TrackedJob) -> Plan:
+        """Follow the policies of a job, or just bring it in step."""
+        found = [] if state.phase in QUIET else [*reactions(state, tracked.gone.values())]
+        tracked.keep_only({event_key(one.event) for one in found})
         open_ones = [
             one
             for one in found
-            if not memory.answered(one.happening, state.retries) and not _overtaken(state, one)
+            if not tracked.answered(one.event, state.retries) and not _overtaken(state, one)
         ]
         told = [one for one in open_ones if not one.delay_s and _only_told(state, one)]
         for one in open_ones:
             if one not in told and not one.delay_s:
-                return self._execute(state, memory, _request(one, announced=True))
-        memory.told |= {mark(one.happening) for one in told}
+                return self._execute(state, tracked, _request(one, announced=True))
+        tracked.told |= {event_key(one.event) for one in told}
         records: list[Effect] = [_started(state, one.action) for one in told if one.action != SYNC]
-        plan = self._wait(state, memory, [one for one in open_ones if one.delay_s])
-        _forget_gone(state, memory, found)
+        plan = self._wait(state, tracked, [one for one in open_ones if one.delay_s])
+        _forget_gone(state, tracked, found)
         return Plan([*records, *plan.effects], plan.again_in_s)
 
-    def _wait(self, state: JobState, memory: JobMemory, delayed: list[Reaction]) -> Plan:
-        """Take the first action whose time has come, else look at the job until then.
+    def _wait(self, state: JobState, tracked: TrackedJob, delayed: list[Reaction]) -> Plan:
+        """Take the first action whose time has come, else bring the job in step until then.
 
         What starts a timer is not counted before the next news, as in the original.
         """
         now = state.view.now
-        news = [one for one in delayed if mark(one.happening) not in memory.armed]
-        left = {one: memory.since(one.happening, now) + one.delay_s - now for one in delayed}
+        news = [one for one in delayed if event_key(one.event) not in tracked.armed]
+        left = {one: tracked.since(one.event, now) + one.delay_s - now for one in delayed}
         ripe = (one for one in delayed if left[one] <= 0 and not _only_told(state, one))
         due = next(ripe, None)
         if due is not None:
-            return self._execute(state, memory, _request(due, announced=False))
+            return self._execute(state, tracked, _request(due, announced=False))
         plan = Plan()
         if not news or not _explained(state, news):
-            plan = self._execute(state, memory, _Request(Target(SYNC)))
+            plan = self._execute(state, tracked, _Request(Target(SYNC)))
         records = [
             _event(state, f"Execute action {one.action} after {go_duration(one.delay_s)}")
             for one in news
@@ -159,42 +152,35 @@ class JobController:
         times = [*left.values(), *([] if plan.again_in_s is None else [plan.again_in_s])]
         return Plan([*records, *plan.effects], min(times, default=None))
 
-    def _execute(self, state: JobState, memory: JobMemory, request: _Request) -> Plan:
-        """Take an action; a look that fails is repeated, and at the limit ends the job."""
+    def _execute(self, state: JobState, tracked: TrackedJob, request: _Request) -> Plan:
+        """Take an action; what fails is repeated, and at the limit ends the job."""
         effects = [*_announcements(state, request)]
-        plugins, unknown = self._plugins(state)
+        plugins, unknown = plugins_of(state.job, self._keys)
         if unknown and state.phase:
             message = f"Execute plugin when job add failed, err: failed to get plugin {unknown}"
             told = Record(state.job, "Warning", "PluginError", message, SOURCE)
             outcome = Outcome([told], failed=True)
         else:
             outcome = Execution(state, plugins, request.target).run()
-        _remember(state, memory, request)
+        _track(state, tracked, request)
         effects += outcome.effects
         if request.command is not None:
             # Last, so that a command whose effects were refused is still there.
             effects.append(Delete(key_of(request.command)))
         if not outcome.failed:
-            memory.failures = 0
+            tracked.failures = 0
             return Plan(effects)
         if outcome.waits_for is not None:
             self._waiting.setdefault(outcome.waits_for, set()).add(key_of(state.job))
         limit = self._max_requeue_num
-        delay_s = memory.failed(state.view.now)
-        if limit < 0 or memory.failures <= limit:
+        delay_s = tracked.failed(state.view.now)
+        if limit < 0 or tracked.failures <= limit:
             return Plan(effects, delay_s)
         action = request.target.action
         effects.append(_event(state, f"Job failed on action {action} for retry limit reached"))
         if not unknown:  # a plugin that is not known cannot clean up either
             effects += Execution(state, plugins, Target("TerminateJob")).run().effects
         return Plan(effects)
-
-    def _plugins(self, state: JobState) -> tuple[list[JobPlugin], str]:
-        """Make the plugins a job asks for, and name one that is not known."""
-        wanted = state.spec.get("plugins") or {}
-        unknown = next((str(name) for name in sorted(wanted) if name not in JOB_PLUGINS), "")
-        known = [name for name in JOB_PLUGINS if name in wanted]
-        return [JOB_PLUGINS[name](wanted[name] or [], self._keys) for name in known], unknown
 
 
 def _place(manifest: Manifest) -> tuple[str, str, str]:
@@ -221,7 +207,7 @@ def _target(command: Manifest) -> tuple[Key, ...]:
 
 def _request(reaction: Reaction, *, announced: bool) -> _Request:
     """Turn the wish of a policy into an action."""
-    about = reaction.happening
+    about = reaction.event
     target = Target(reaction.action, about.task, about.pod, about.partition)
     return _Request(target, reaction=reaction, announced=announced)
 
@@ -249,15 +235,15 @@ def _announcements(state: JobState, request: _Request) -> Iterator[Effect]:
         yield _started(state, action)
 
 
-def _remember(state: JobState, memory: JobMemory, request: _Request) -> None:
-    """Keep in mind what an action answered, where the objects themselves will not show it."""
+def _track(state: JobState, tracked: TrackedJob, request: _Request) -> None:
+    """Track what an action answered, where the objects themselves will not show it."""
     if request.reaction is None:
         return
-    happening = request.reaction.happening
+    event = request.reaction.event
     action = request.target.action
-    if action in TARGETED and happening.event in ("PodEvicted", "Unknown"):
+    if action in TARGETED and event.name in ("PodEvicted", "Unknown"):
         more = 0 if state.phase == "Restarting" else 1
-        memory.awaited[mark(happening)] = state.retries + more
+        tracked.awaited[event_key(event)] = state.retries + more
 
 
 def _only_told(state: JobState, reaction: Reaction) -> bool:
@@ -267,25 +253,25 @@ def _only_told(state: JobState, reaction: Reaction) -> bool:
 
 def _overtaken(state: JobState, reaction: Reaction) -> bool:
     """Tell whether the pod that was gone runs again, which stops its timer."""
-    if reaction.happening.event != "PodEvicted":
+    if reaction.event.name != "PodEvicted":
         return False
-    pod = state.pods.get(reaction.happening.task, {}).get(reaction.happening.pod)
+    pod = state.pods.get(reaction.event.task, {}).get(reaction.event.pod)
     return pod is not None and pod_phase(pod) == "Running"
 
 
-def _forget_gone(state: JobState, memory: JobMemory, found: list[Reaction]) -> None:
+def _forget_gone(state: JobState, tracked: TrackedJob, found: list[Reaction]) -> None:
     """Drop pods that nobody will ask about any more."""
     waiting = {
-        one.happening.subject
+        one.event.subject
         for one in found
-        if one.delay_s and not memory.answered(one.happening, state.retries)
+        if one.delay_s and not tracked.answered(one.event, state.retries)
     }
-    memory.gone = {uid: entry for uid, entry in memory.gone.items() if uid in waiting}
+    tracked.gone = {uid: entry for uid, entry in tracked.gone.items() if uid in waiting}
 
 
 def _explained(state: JobState, news: list[Reaction]) -> bool:
     """Tell whether the counts differ from the status only by what started new timers."""
-    failed = sum(one.happening.event == "PodFailed" for one in news)
+    failed = sum(one.event.name == "PodFailed" for one in news)
     if not failed:
         return False
     pods = list(state.all_pods())

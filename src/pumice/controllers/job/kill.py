@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from pumice.api.kinds import Manifest
 from pumice.controllers.base import Delete, Effect, Key, UpdateStatus
-from pumice.controllers.job.names import PARTITION_ID, PODGROUP
+from pumice.controllers.job.names import PARTITION_ID
 from pumice.controllers.job.phases import QUIET
 from pumice.controllers.job.plugins import JobPlugin
 from pumice.controllers.job.pods import removal
 from pumice.controllers.job.state import ENDED, JobState, deleting, pod_phase
 from pumice.controllers.job.status import Counts, Status
+from pumice.controllers.kinds import PODGROUP
 
 Change = Callable[[Status], None]
 """Sets retry count and phase after the counts are known."""

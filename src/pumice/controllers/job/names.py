@@ -5,16 +5,7 @@ from typing import Final
 
 from pumice.api.kinds import Manifest
 
-JOB: Final = "Job.batch.volcano.sh"
-PODGROUP: Final = "PodGroup.scheduling.volcano.sh"
-QUEUE: Final = "Queue.scheduling.volcano.sh"
-COMMAND: Final = "Command.bus.volcano.sh"
-PRIORITY_CLASS: Final = "PriorityClass.scheduling.k8s.io"
-NETWORK_POLICY: Final = "NetworkPolicy.networking.k8s.io"
-CLAIM: Final = "PersistentVolumeClaim"
-
 TASK_INDEX: Final = "volcano.sh/task-index"
-TASK_SPEC: Final = "volcano.sh/task-spec"
 JOB_NAME: Final = "volcano.sh/job-name"
 JOB_NAMESPACE: Final = "volcano.sh/job-namespace"
 QUEUE_NAME: Final = "volcano.sh/queue-name"
@@ -22,15 +13,11 @@ JOB_VERSION: Final = "volcano.sh/job-version"
 RETRY_COUNT: Final = "volcano.sh/job-retry-count"
 TEMPLATE_UID: Final = "volcano.sh/template-uid"
 PARTITION_ID: Final = "volcano.sh/partition-id"
-NUMA_POLICY: Final = "volcano.sh/numa-topology-policy"
 FORWARDING: Final = "volcano.sh/job-forwarding"
-GROUP_NAME: Final = "scheduling.k8s.io/group-name"
 OUT_OF_SYNC: Final = "volcano.sh/controller-out-of-sync"
 """Marks a pod that the controller itself is about to remove, so that it is no eviction."""
 
-PREEMPTABLE: Final = "volcano.sh/preemptable"
 COOLDOWN_TIME: Final = "volcano.sh/cooldown-time"
-REVOCABLE_ZONE: Final = "volcano.sh/revocable-zone"
 JDB_MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
 JDB_MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
 
@@ -44,11 +31,12 @@ def pod_name(job: str, task: str, index: int) -> str:
 
 
 def podgroup_name(job: Manifest) -> str:
-    """Name the PodGroup of a job."""
-    return f"{job['metadata']['name']}-{job['metadata']['uid']}"
+    """Name the PodGroup of a job; one that no cluster has seen has no uid to add."""
+    metadata = job["metadata"]
+    return f"{metadata['name']}-{metadata['uid']}" if metadata.get("uid") else metadata["name"]
 
 
-def scrambled(*parts: object) -> str:
+def stable_suffix(*parts: object) -> str:
     """Make 12 characters that look random and are the same for the same parts.
 
     A reconcile that is repeated must find what it made before, so nothing is drawn by chance.

@@ -12,6 +12,8 @@ from pumice.controllers.job.status import Status
 NextPhase: TypeAlias = Callable[[JobState, Status], str | None]
 
 FINISHED: Final = frozenset({"Completed", "Failed", "Terminated"})
+"""Phases without a way out; an Aborted job may be resumed and is not among them."""
+
 ENDING: Final = {"Aborting": "Aborted", "Terminating": "Terminated", "Completing": "Completed"}
 """Phases that last until the last live pod is gone, and what follows."""
 

@@ -1,12 +1,13 @@
 """The PodGroup of a job: made when it is missing, kept in step when the job is scaled."""
 
-from copy import deepcopy
 from typing import Any
 
+from pumice.api.annotations import TASK_SPEC
 from pumice.api.kinds import Manifest
+from pumice.cluster.base import clone
 from pumice.controllers.base import Create, Effect, Record, Update
 from pumice.controllers.job.min_resources import min_resources
-from pumice.controllers.job.names import PARTITION_ID, TASK_SPEC, podgroup_name
+from pumice.controllers.job.names import PARTITION_ID, podgroup_name
 from pumice.controllers.job.state import JobState, replicas_of
 from pumice.controllers.ownership import SOURCE, controlled_by
 
@@ -22,10 +23,11 @@ def min_task_member(task: Manifest) -> int:
 
 def podgroup_effects(state: JobState) -> list[Effect]:
     """Make the PodGroup, or bring it in step with the job."""
+    group = new_podgroup(state)
     if state.podgroup is None:
-        return [Create(_podgroup(state))]
-    wanted = _spec(state)
-    spec = deepcopy(state.podgroup.get("spec") or {})
+        return [Create(group)]
+    wanted = group["spec"]
+    spec = clone(state.podgroup.get("spec") or {})
     for name in ("minMember", "minResources", "priorityClassName"):
         _put(spec, name, wanted.get(name))
     spec["minTaskMember"] = {**(spec.get("minTaskMember") or {}), **wanted["minTaskMember"]}
@@ -58,7 +60,7 @@ def _put(spec: Manifest, name: str, value: Any) -> None:
         spec[name] = value
 
 
-def _podgroup(state: JobState) -> Manifest:
+def new_podgroup(state: JobState) -> Manifest:
     """Write the PodGroup of a job; labels and annotations are the job's own, all of them."""
     metadata: Manifest = {
         "name": podgroup_name(state.job),
@@ -82,7 +84,7 @@ def _spec(state: JobState) -> Manifest:
         "minTaskMember": {
             str(task.get("name") or ""): min_task_member(task) for task in state.tasks
         },
-        "queue": str(state.spec.get("queue") or "default"),
+        "queue": state.queue,
     }
     _put(spec, "minResources", min_resources(state.job, state.view))
     _put(spec, "priorityClassName", state.spec.get("priorityClassName"))

@@ -1,29 +1,31 @@
 """Pods of a job: how a new one looks, and how one is removed."""
 
 from collections.abc import Iterable
-from copy import deepcopy
 
+from pumice.api.annotations import (
+    GROUP_NAME,
+    NUMA_POLICY,
+    PREEMPTABLE,
+    REVOCABLE_ZONE,
+    TASK_SPEC,
+)
 from pumice.api.kinds import Manifest
+from pumice.cluster.base import clone
 from pumice.controllers.base import Delete, Effect, Key, Patch
 from pumice.controllers.job.names import (
     COOLDOWN_TIME,
     DEFAULT_TASK,
     FORWARDING,
-    GROUP_NAME,
     JDB_MAX_UNAVAILABLE,
     JDB_MIN_AVAILABLE,
     JOB_NAME,
     JOB_NAMESPACE,
     JOB_VERSION,
-    NUMA_POLICY,
     OUT_OF_SYNC,
     PARTITION_ID,
-    PREEMPTABLE,
     QUEUE_NAME,
     RETRY_COUNT,
-    REVOCABLE_ZONE,
     TASK_INDEX,
-    TASK_SPEC,
     TEMPLATE_UID,
     pod_name,
     podgroup_name,
@@ -35,10 +37,10 @@ from pumice.controllers.ownership import controlled_by
 
 
 def new_pod(
-    state: JobState, task: Manifest, index: int, plugins: Iterable[JobPlugin], *, forwarded: bool
+    state: JobState, task: Manifest, index: int, plugins: Iterable[JobPlugin], *, is_forwarded: bool
 ) -> Manifest:
     """Write a pod of a task, with everything the job and its plugins add to the template."""
-    template = deepcopy(task.get("template") or {})
+    template = clone(task.get("template") or {})
     metadata = template.get("metadata") or {}
     pod: Manifest = {
         "apiVersion": "v1",
@@ -58,7 +60,7 @@ def new_pod(
     for name in ("schedulerName", "priorityClassName"):
         if not pod["spec"].get(name) and state.spec.get(name):
             pod["spec"][name] = state.spec[name]
-    if forwarded:
+    if is_forwarded:
         pod["metadata"]["labels"][FORWARDING] = "true"
         pod["metadata"]["annotations"][FORWARDING] = "true"
     mount(state, pod)
@@ -91,7 +93,7 @@ def _labels(state: JobState, task: Manifest, index: int) -> dict[str, str]:
         JOB_NAME: state.name,
         TASK_SPEC: str(task.get("name") or DEFAULT_TASK),
         JOB_NAMESPACE: state.namespace,
-        QUEUE_NAME: str(state.spec.get("queue") or "default"),
+        QUEUE_NAME: state.queue,
         **_copied(state.job["metadata"].get("labels"), PREEMPTABLE, COOLDOWN_TIME),
     }
     policy = task.get("partitionPolicy")
@@ -111,7 +113,7 @@ def _annotations(state: JobState, task: Manifest, index: int) -> dict[str, str]:
         TASK_SPEC: name or DEFAULT_TASK,
         GROUP_NAME: podgroup_name(state.job),
         JOB_NAME: state.name,
-        QUEUE_NAME: str(state.spec.get("queue") or "default"),
+        QUEUE_NAME: state.queue,
         JOB_VERSION: str(state.version),
         TEMPLATE_UID: f"{state.name}-{name}",
         RETRY_COUNT: str(state.retries),

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from pumice.api.annotations import TASK_SPEC
 from pumice.api.duration import parse_duration
 from pumice.api.kinds import Manifest
 from pumice.api.meta import epoch
-from pumice.controllers.job.names import PARTITION_ID, TASK_SPEC
+from pumice.controllers.job.names import PARTITION_ID
 from pumice.controllers.job.state import (
     JobState,
     annotation,
@@ -27,10 +28,10 @@ _DEFAULT_RESTARTS: Final = 3  # of the containers of a task that does not say
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
-    """Something that a policy may react to."""
+class LifecycleEvent:
+    """Something that happened to a job and that a policy may react to."""
 
-    event: str
+    name: str
     subject: str
     """The uid of the object it happened to."""
 
@@ -46,7 +47,7 @@ class Happening:
 class Reaction:
     """What a policy wants done about something that happened."""
 
-    happening: Happening
+    event: LifecycleEvent
     action: str
     delay_s: float = 0.0
 
@@ -58,45 +59,47 @@ def reactions(state: JobState, gone: Iterable[tuple[Manifest, float]]) -> Iterat
     """
     if not any(one.get("policies") for one in (state.spec, *state.tasks)):
         return
-    for happening in _happenings(state, gone):
-        task = state.task(happening.task) if happening.task else None
+    for event in _events(state, gone):
+        task = state.task(event.task) if event.task else None
         policies = [*((task or {}).get("policies") or []), *(state.spec.get("policies") or [])]
         for policy in policies:
-            if _matches(policy, happening):
+            if _matches(policy, event):
                 delay_s = parse_duration(str(policy.get("timeout") or "0"))
-                yield Reaction(happening, str(policy.get("action") or ""), delay_s)
+                yield Reaction(event, str(policy.get("action") or ""), delay_s)
                 break
 
 
-def _matches(policy: Manifest, happening: Happening) -> bool:
+def _matches(policy: Manifest, event: LifecycleEvent) -> bool:
     """Tell whether a policy is about an event; a pending pod matters only after a while."""
     events = [*(policy.get("events") or []), policy.get("event")]
-    if happening.event in events or _ANY in events:
-        return happening.event != "PodPending" or policy.get("timeout") is not None
+    if event.name in events or _ANY in events:
+        return event.name != "PodPending" or policy.get("timeout") is not None
     code = policy.get("exitCode")
-    return code is not None and int(code) != 0 and int(code) == happening.exit_code
+    return code is not None and int(code) != 0 and int(code) == event.exit_code
 
 
-def _happenings(state: JobState, gone: Iterable[tuple[Manifest, float]]) -> Iterator[Happening]:
+def _events(state: JobState, gone: Iterable[tuple[Manifest, float]]) -> Iterator[LifecycleEvent]:
     """List what happened to the job."""
     for pod in state.all_pods():
         if not deleting(pod) and not out_of_sync(pod) and version_of(pod) >= state.version:
-            yield from _pod_happenings(pod)
+            yield from _pod_events(pod)
     for task in state.tasks:
-        yield from _task_happenings(state, task)
+        yield from _task_events(state, task)
     for pod, at in gone:
         if version_of(pod) >= state.version:
             yield _about("PodEvicted", pod, since=at)
     group = state.podgroup
     if group is not None and (group.get("status") or {}).get("phase") == "Unknown":
-        yield Happening("Unknown", str(group["metadata"]["uid"]))
+        yield LifecycleEvent("Unknown", str(group["metadata"]["uid"]))
 
 
-def _about(event: str, pod: Manifest, exit_code: int = 0, since: float | None = None) -> Happening:
+def _about(
+    name: str, pod: Manifest, exit_code: int = 0, since: float | None = None
+) -> LifecycleEvent:
     """Describe what happened to a pod."""
     metadata = pod["metadata"]
-    return Happening(
-        event,
+    return LifecycleEvent(
+        name,
         str(metadata["uid"]),
         task=annotation(pod, TASK_SPEC),
         pod=str(metadata["name"]),
@@ -106,7 +109,7 @@ def _about(event: str, pod: Manifest, exit_code: int = 0, since: float | None = 
     )
 
 
-def _pod_happenings(pod: Manifest) -> Iterator[Happening]:
+def _pod_events(pod: Manifest) -> Iterator[LifecycleEvent]:
     """Say what a pod tells by its phase."""
     phase = pod_phase(pod)
     if phase == "Failed":
@@ -120,7 +123,7 @@ def _pod_happenings(pod: Manifest) -> Iterator[Happening]:
         yield _about("PodPending", pod, since=epoch(created) if created else None)
 
 
-def _task_happenings(state: JobState, task: Manifest) -> Iterator[Happening]:
+def _task_events(state: JobState, task: Manifest) -> Iterator[LifecycleEvent]:
     """Say what the pods of a task tell together."""
     wanted = replicas_of(task)
     pods = state.pods.get(str(task.get("name") or ""), {})

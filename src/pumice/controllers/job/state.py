@@ -4,15 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pumice.api.annotations import TASK_SPEC
 from pumice.api.kinds import Manifest
 from pumice.controllers.base import View
-from pumice.controllers.job.names import (
-    JOB_VERSION,
-    OUT_OF_SYNC,
-    PODGROUP,
-    TASK_SPEC,
-    podgroup_name,
-)
+from pumice.controllers.job.names import JOB_VERSION, OUT_OF_SYNC, podgroup_name
+from pumice.controllers.kinds import PODGROUP
 from pumice.controllers.ownership import phase_of
 
 ENDED: Final = frozenset({"Succeeded", "Failed"})
@@ -21,7 +17,7 @@ ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """What the rules of a job look at."""
+    """What the rules of a job read."""
 
     job: Manifest
     view: View
@@ -56,12 +52,17 @@ class JobState:
     @property
     def uid(self) -> str:
         """The identity of the job."""
-        return str(self.job["metadata"]["uid"])
+        return str(self.job["metadata"].get("uid") or "")
 
     @property
     def spec(self) -> Manifest:
         """What the job should be."""
         return self.job["spec"]
+
+    @property
+    def queue(self) -> str:
+        """The queue of the job."""
+        return str(self.spec.get("queue") or "default")
 
     @property
     def tasks(self) -> list[Manifest]:
@@ -75,7 +76,7 @@ class JobState:
 
     @property
     def phase(self) -> str:
-        """The phase of the job, empty before the first look."""
+        """The phase of the job, empty before the first reconciliation."""
         return phase_of(self.job)
 
     @property

@@ -1,13 +1,13 @@
 """The status of a job: counts, phase, conditions; written here and nowhere else."""
 
 from collections.abc import Iterable
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Final
 
+from pumice.api.annotations import TASK_SPEC
 from pumice.api.kinds import Manifest
 from pumice.api.meta import epoch
-from pumice.controllers.job.names import TASK_SPEC
+from pumice.cluster.base import clone
 from pumice.controllers.job.state import annotation, pod_phase
 from pumice.controllers.timestamps import rfc3339
 
@@ -57,7 +57,7 @@ class Status:
     @classmethod
     def of(cls, job: Manifest) -> "Status":
         """Start from what the job says now."""
-        return cls(deepcopy(job.get("status") or {}))
+        return cls(clone(job.get("status") or {}))
 
     @property
     def phase(self) -> str:

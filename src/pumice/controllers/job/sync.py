@@ -1,4 +1,4 @@
-"""The plain look at a job that is to run: everything it needs exists, every pod is counted."""
+"""Reconciliation of a job that is to run: everything it needs exists, every pod is counted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,21 +12,22 @@ from pumice.controllers.base import (
     Update,
     UpdateStatus,
 )
-from pumice.controllers.job.dependencies import may_start
-from pumice.controllers.job.names import CLAIM, FORWARDING, JOB, QUEUE, pod_name
+from pumice.controllers.job.expand import Expansion, is_forwarded
+from pumice.controllers.job.names import FORWARDING, pod_name
 from pumice.controllers.job.phases import NextPhase
 from pumice.controllers.job.plugins import JobPlugin, Owned
 from pumice.controllers.job.podgroup import pending_event, podgroup_effects
-from pumice.controllers.job.pods import new_pod, plain_removal, removal
+from pumice.controllers.job.pods import plain_removal, removal
 from pumice.controllers.job.state import JobState, deleting, left_over, replicas_of
 from pumice.controllers.job.status import Counts, Status
 from pumice.controllers.job.volumes import claims
+from pumice.controllers.kinds import CLAIM, JOB, QUEUE
 from pumice.controllers.ownership import SOURCE
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a look wants done; one that failed is tried again, later and later."""
+    """What a reconciliation wants done; one that failed is repeated, later and later."""
 
     effects: list[Effect] = field(default_factory=list)
     failed: bool = False
@@ -36,11 +37,10 @@ class Outcome:
 
 def sync_job(state: JobState, plugins: Sequence[JobPlugin], following: NextPhase) -> Outcome:
     """Bring a job that is to run in step with its spec; at most one write to the job itself."""
-    wanted = Key(QUEUE, "", str(state.spec.get("queue") or "default"))
-    queue = state.view.get(wanted.kind, wanted.namespace, wanted.name)
-    if queue is None:
+    wanted = Key(QUEUE, "", state.queue)
+    if state.view.get(wanted.kind, wanted.namespace, wanted.name) is None:
         return Outcome(failed=True, waits_for=wanted)
-    forwarded = bool((queue.get("spec") or {}).get("extendClusters"))
+    forwarded = is_forwarded(state)
     if forwarded and (state.job["metadata"].get("annotations") or {}).get(FORWARDING) != "true":
         key = Key(JOB, state.namespace, state.name)
         return Outcome([Patch(key, {"metadata": {"annotations": {FORWARDING: "true"}}})])
@@ -62,11 +62,11 @@ def sync_job(state: JobState, plugins: Sequence[JobPlugin], following: NextPhase
     effects += [*podgroup_effects(state), *pending_event(state)]
     status = Status.of(state.job)
     if state.admitted:
-        effects += _pods(state, plugins, status, forwarded=forwarded)
-    return Outcome([*effects, *_news(state, status, following, resources)])
+        effects += _pods(Expansion(state=state, plugins=plugins, is_forwarded=forwarded), status)
+    return Outcome([*effects, *_status_update(state, status, following, resources)])
 
 
-def _news(
+def _status_update(
     state: JobState, status: Status, following: NextPhase, resources: dict[str, str]
 ) -> list[Effect]:
     """Write the status if the counts or the phase have changed."""
@@ -128,35 +128,27 @@ def _kept(state: JobState, owned: Owned) -> list[Effect]:
     return []
 
 
-def _pods(
-    state: JobState, plugins: Sequence[JobPlugin], status: Status, *, forwarded: bool
-) -> list[Effect]:
+def _pods(expansion: Expansion, status: Status) -> list[Effect]:
     """Make missing pods, remove surplus ones, and count what is there and what will be."""
+    state = expansion.state
     effects: list[Effect] = []
     counts = Counts()
     for task in state.tasks:
         name = str(task.get("name") or "")
         pods = dict(state.pods.get(name, {}))
-        ready = may_start(state, task)
         for index in range(replicas_of(task)):
             pod = pods.pop(pod_name(state.name, name, index), None)
             if pod is not None and (deleting(pod) or left_over(pod, state.version)):
                 counts.add_terminating()
             elif pod is not None:
                 counts.add(pod)
-            elif ready and _free(state, name, index):
-                made = new_pod(state, task, index, plugins, forwarded=forwarded)
-                effects.append(Create(made))
-                if name:  # without a name a pod is filed elsewhere and never seen again
-                    counts.add_phase(name, "Pending")
+        for pod in expansion.new_pods(task):
+            effects.append(Create(pod))
+            if name:  # without a name a pod is filed elsewhere and never seen again
+                counts.add_phase(name, "Pending")
         counts.add_terminating(len(pods))
         effects += [plain_removal(pods[one]) for one in sorted(pods) if not deleting(pods[one])]
     status.set_counts(counts)
     status.set_count("minAvailable", state.min_available)
     status.manifest.pop("runningDuration", None)
     return effects
-
-
-def _free(state: JobState, task: str, index: int) -> bool:
-    """Tell whether the name of a pod may be used; the pod of an earlier job may hold it."""
-    return state.view.get("Pod", state.namespace, pod_name(state.name, task, index)) is None

@@ -1,12 +1,14 @@
 """Volumes of a job: claims made on demand, named in the job, mounted into every pod."""
 
-from copy import deepcopy
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pumice.api.kinds import Manifest
+from pumice.cluster.base import clone
 from pumice.controllers.base import Create, Effect, Key, Patch
-from pumice.controllers.job.names import CLAIM, JOB, scrambled
+from pumice.controllers.job.names import stable_suffix
 from pumice.controllers.job.state import JobState
+from pumice.controllers.kinds import CLAIM, JOB
 from pumice.controllers.ownership import controlled_by
 
 
@@ -20,27 +22,22 @@ class Claims:
     """A claim the job names and nobody has made."""
 
     named: bool = False
-    """Names were written into the job: look again when that is done."""
+    """Names were written into the job: reconcile again when that is done."""
 
 
 def claims(state: JobState) -> Claims:
     """Make the claims that the job describes and find those that it names."""
     found = Claims()
-    volumes = deepcopy(state.spec.get("volumes") or [])
-    for index, volume in enumerate(volumes):
-        name = str(volume.get("volumeClaimName") or "")
-        if name and state.view.get(CLAIM, state.namespace, name) is None:
+    volumes = named_volumes(state)
+    for given, volume in zip(state.spec.get("volumes") or [], volumes, strict=True):
+        name = str(volume["volumeClaimName"])
+        is_named = given is volume
+        if is_named and _is_missing(state, name):
             found.missing = name
             return found
-        if not name:
-            name = f"{state.name}-pvc-{scrambled(state.uid, 'claim', index)}"
-            volume["volumeClaimName"] = name
+        if not is_named:
             found.named = True
-            if (
-                volume.get("volumeClaim") is not None
-                and state.view.get(CLAIM, state.namespace, name) is None
-            ):
-                found.effects.append(Create(_claim(state, name, volume["volumeClaim"])))
+            found.effects += [Create(claim) for claim in new_claims(state, [volume])]
         found.resources[f"volume-pvc-{name}"] = name
     if found.named:
         key = Key(JOB, state.namespace, state.name)
@@ -48,17 +45,61 @@ def claims(state: JobState) -> Claims:
     return found
 
 
+def named_volumes(state: JobState) -> list[Manifest]:
+    """Return the volumes of a job; those without the name of a claim get the one to be made."""
+    return [
+        volume
+        if volume.get("volumeClaimName")
+        else {**volume, "volumeClaimName": _claim_name(state, index)}
+        for index, volume in enumerate(state.spec.get("volumes") or [])
+    ]
+
+
+def new_claims(state: JobState, volumes: Iterable[Manifest]) -> list[Manifest]:
+    """Write the claims that volumes of a job describe, as far as they are not there."""
+    named = ((str(one["volumeClaimName"]), one.get("volumeClaim")) for one in volumes)
+    return [
+        _claim(state, name, spec)
+        for name, spec in named
+        if spec is not None and _is_missing(state, name)
+    ]
+
+
+def provisioned(claim: Manifest) -> list[Manifest]:
+    """Return a claim and its volume as they are once a provisioner has made the volume."""
+    spec, name = claim["spec"], claim["metadata"]["name"]
+    wanted = (spec.get("resources") or {}).get("requests") or {}
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {"capacity": wanted, "accessModes": spec.get("accessModes") or []},
+        "status": {"phase": "Bound"},
+    }
+    return [{**claim, "spec": {**spec, "volumeName": name}, "status": {"phase": "Bound"}}, volume]
+
+
+def _is_missing(state: JobState, claim: str) -> bool:
+    """Tell whether there is no such claim."""
+    return state.view.get(CLAIM, state.namespace, claim) is None
+
+
+def _claim_name(state: JobState, index: int) -> str:
+    """Name the claim of a volume that names none."""
+    return f"{state.name}-pvc-{stable_suffix(state.uid, 'claim', index)}"
+
+
 def mount(state: JobState, pod: Manifest) -> None:
     """Mount the volumes of the job into the containers of a new pod."""
     spec = pod["spec"]
     seen: set[str] = set()
-    for index, volume in enumerate(state.spec.get("volumes") or []):
-        claim = str(volume.get("volumeClaimName") or "")
+    for index, volume in enumerate(named_volumes(state)):
+        claim = str(volume["volumeClaimName"])
         if claim in seen:
             continue
         seen.add(claim)
         marks = (state.uid, pod["metadata"]["name"], state.version, state.retries, index)
-        name = f"{state.name}-{scrambled(*marks)}"
+        name = f"{state.name}-{stable_suffix(*marks)}"
         source = {"claimName": claim}
         spec.setdefault("volumes", []).append({"name": name, "persistentVolumeClaim": source})
         for container in spec.get("containers") or []:
@@ -76,5 +117,5 @@ def _claim(state: JobState, name: str, spec: Manifest) -> Manifest:
             "namespace": state.namespace,
             "ownerReferences": [controlled_by(state.job)],
         },
-        "spec": deepcopy(spec),
+        "spec": clone(spec),
     }

@@ -1,17 +1,16 @@
 """The JobFlow controller: creates each job once its targets completed, and keeps the status."""
 
 from collections.abc import Iterable
-from copy import deepcopy
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest
+from pumice.cluster.base import clone
 from pumice.controllers.base import Create, Delete, Effect, Key, Plan, Record, UpdateStatus, View
-from pumice.controllers.garbage import JOB
 from pumice.controllers.jobflow.status import flow_status
-from pumice.controllers.jobtemplate import BY_TEMPLATE, TEMPLATE
+from pumice.controllers.jobtemplate import BY_TEMPLATE
+from pumice.controllers.kinds import JOB, JOB_FLOW, JOB_TEMPLATE
 from pumice.controllers.ownership import SOURCE, controlled_by, controller_of, key_of, phase_of
 
-FLOW: Final = "JobFlow.flow.volcano.sh"
 BY_FLOW: Final = "volcano.sh/createdByJobFlow"
 """Label and annotation of a job: ``NAMESPACE.NAME`` of its flow."""
 
@@ -20,7 +19,7 @@ class JobFlowController:
     """Brings the jobs of a flow into being, one dependency after the other."""
 
     name = "jobflow"
-    watches: tuple[str, ...] = (FLOW, JOB, TEMPLATE)
+    watches: tuple[str, ...] = (JOB_FLOW, JOB, JOB_TEMPLATE)
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
         """Look at the flow, at that of a job, at those that wait for a template.
@@ -28,10 +27,10 @@ class JobFlowController:
         A job that went is no reason: its flow makes it anew at the next occasion only.
         """
         key = key_of(manifest)
-        if kind == FLOW:
+        if kind == JOB_FLOW:
             return (key,)
-        if kind == TEMPLATE:
-            flows = view.list(FLOW, key.namespace)
+        if kind == JOB_TEMPLATE:
+            flows = view.list(JOB_FLOW, key.namespace)
             return tuple(key_of(flow) for flow in flows if _waits_for(flow, key.name))
         owner = controller_of(manifest)
         if (
@@ -40,11 +39,11 @@ class JobFlowController:
             or view.get(JOB, key.namespace, key.name) is None
         ):
             return ()
-        return (Key(FLOW, key.namespace, owner["name"]),)
+        return (Key(JOB_FLOW, key.namespace, owner["name"]),)
 
     def reconcile(self, key: Key, view: View) -> Plan:
         """Create what is due and write the status, or clean up after success."""
-        flow = view.get(FLOW, key.namespace, key.name)
+        flow = view.get(JOB_FLOW, key.namespace, key.name)
         if flow is None or flow["metadata"].get("deletionTimestamp"):
             return Plan()
         jobs = view.list(JOB, key.namespace, {BY_FLOW: f"{key.namespace}.{key.name}"})
@@ -84,7 +83,7 @@ def _deploy(flow: Manifest, view: View) -> tuple[list[Effect], bool]:
         name = _job_name(flow, step["name"])
         if view.get(JOB, namespace, name) is not None or not _is_due(flow, step, view):
             continue
-        template = view.get(TEMPLATE, namespace, step["name"])
+        template = view.get(JOB_TEMPLATE, namespace, step["name"])
         if template is None:
             return effects, False
         effects.append(Create(_job(flow, template, name)))
@@ -119,7 +118,7 @@ def _job(flow: Manifest, template: Manifest, name: str) -> Manifest:
             "annotations": dict(marks),
             "ownerReferences": [controlled_by(flow)],
         },
-        "spec": deepcopy(template["spec"]),
+        "spec": clone(template["spec"]),
     }
 
 

@@ -7,11 +7,10 @@ from typing import Any, Final
 from pumice.api.annotations import GROUP_NAME, PREEMPTABLE, REVOCABLE_ZONE
 from pumice.api.kinds import Manifest
 from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Plan, View
+from pumice.controllers.job.names import COOLDOWN_TIME, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
+from pumice.controllers.kinds import POD, PODGROUP
 from pumice.controllers.ownership import controlled_by, controller_of, key_of
-from pumice.controllers.podgroup.usage import pods_usage
-
-POD: Final = "Pod"
-PODGROUP: Final = "PodGroup.scheduling.volcano.sh"
+from pumice.controllers.quota_usage import pods_usage
 
 _SCALABLE: Final = ("ReplicaSet.apps", "StatefulSet.apps")
 _OWNERS: Final = {
@@ -24,9 +23,6 @@ _OWNERS: Final = {
 
 _QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
 _MIN_MEMBER: Final = "scheduling.volcano.sh/group-min-member"
-_COOLDOWN: Final = "volcano.sh/cooldown-time"
-_MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
-_MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
 _TOPOLOGY_MODE: Final = "volcano.sh/network-topology-mode"
 _TOPOLOGY_TIER: Final = "volcano.sh/network-topology-highest-tier"
 _INHERITED: Final = "volcano.sh/"
@@ -65,49 +61,53 @@ class PodGroupController:
         name = group_name(manifest)
         effects: list[Effect] = []
         if view.get(PODGROUP, key.namespace, name) is None:
-            effects.append(Create(self._podgroup(manifest, name, view)))
+            inherited = owner_annotations(manifest, view) if self._inherits else {}
+            effects.append(Create(new_podgroup(manifest, inherited)))
         effects.append(Patch(key, {"metadata": {"annotations": {GROUP_NAME: name}}}))
         return Plan(effects)
 
-    def _podgroup(self, pod: Manifest, name: str, view: View) -> Manifest:
-        """Make the PodGroup of a pod."""
-        metadata, spec = pod["metadata"], pod["spec"]
-        inherited = _owner_annotations(pod, view) if self._inherits else {}
-        marks: Mapping[str, str] = metadata.get("annotations") or {}
-        min_member = _min_member(inherited.get(_MIN_MEMBER, "1"))
-        wanted: Manifest = {
-            "minMember": min_member,
-            "minResources": pods_usage(spec, min_member),
-            "queue": marks.get(_QUEUE_NAME) or "default",
-            "priorityClassName": spec.get("priorityClassName"),
-            "networkTopology": _network_topology(marks),
-        }
-        return {
-            "apiVersion": "scheduling.volcano.sh/v1beta1",
-            "kind": "PodGroup",
-            "metadata": {
-                "name": name,
-                "namespace": metadata["namespace"],
-                "labels": _pick(metadata.get("labels") or {}, PREEMPTABLE, _COOLDOWN),
-                "annotations": _annotations(inherited, marks),
-                "ownerReferences": _owners(pod),
-            },
-            "spec": {field: value for field, value in wanted.items() if value is not None},
-            "status": {"phase": "Pending"},
-        }
+
+def new_podgroup(pod: Manifest, inherited: Mapping[str, str]) -> Manifest:
+    """Write the PodGroup of a pod, with annotations of its owners."""
+    metadata, spec = pod["metadata"], pod["spec"]
+    marks: Mapping[str, str] = metadata.get("annotations") or {}
+    min_member = _min_member(inherited.get(_MIN_MEMBER, "1"))
+    wanted: Manifest = {
+        "minMember": min_member,
+        "minResources": pods_usage([(spec, min_member)]),
+        "queue": marks.get(_QUEUE_NAME) or "default",
+        "priorityClassName": spec.get("priorityClassName"),
+        "networkTopology": _network_topology(marks),
+    }
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": group_name(pod),
+            "namespace": metadata["namespace"],
+            "labels": _pick(metadata.get("labels") or {}, PREEMPTABLE, COOLDOWN_TIME),
+            "annotations": _annotations(inherited, marks),
+            "ownerReferences": _owners(pod),
+        },
+        "spec": {field: value for field, value in wanted.items() if value is not None},
+        "status": {"phase": "Pending"},
+    }
 
 
 def group_name(manifest: Manifest) -> str:
-    """Name the PodGroup of a pod: after its controlling owner, else after itself."""
-    owner = controller_of(manifest)
-    return f"podgroup-{(owner or manifest['metadata'])['uid']}"
+    """Name the PodGroup of a pod: after its controlling owner, else after itself.
+
+    One that no cluster has seen has no uid, and its name takes the place.
+    """
+    owner = controller_of(manifest) or manifest["metadata"]
+    return f"podgroup-{owner.get('uid') or owner['name']}"
 
 
 def _scaled(owner: Manifest, view: View) -> Plan:
     """Delete the PodGroup of an owner that wants no pods."""
     if owner["spec"].get("replicas", 1) != 0:
         return Plan()
-    namespace, name = owner["metadata"]["namespace"], f"podgroup-{owner['metadata']['uid']}"
+    namespace, name = owner["metadata"]["namespace"], group_name(owner)
     if view.get(PODGROUP, namespace, name) is None:
         return Plan()
     return Plan([Delete(Key(PODGROUP, namespace, name))])
@@ -120,7 +120,7 @@ def _owners(pod: Manifest) -> list[dict[str, Any]]:
     return [controlled_by({"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]})]
 
 
-def _owner_annotations(pod: Manifest, view: View) -> dict[str, str]:
+def owner_annotations(pod: Manifest, view: View) -> dict[str, str]:
     """Gather the annotations of all owners of a pod; the first to name one wins."""
     gathered: dict[str, str] = {}
     for reference in pod["metadata"].get("ownerReferences") or ():
@@ -134,8 +134,8 @@ def _owner_annotations(pod: Manifest, view: View) -> dict[str, str]:
 def _annotations(inherited: Mapping[str, str], marks: Mapping[str, str]) -> dict[str, str]:
     """Take over what Volcano means by annotations of owners and of the pod itself."""
     kept = {name: text for name, text in inherited.items() if name.startswith(_INHERITED)}
-    kept |= _pick(marks, PREEMPTABLE, _COOLDOWN, REVOCABLE_ZONE)
-    budget = _MIN_AVAILABLE if _MIN_AVAILABLE in marks else _MAX_UNAVAILABLE
+    kept |= _pick(marks, PREEMPTABLE, COOLDOWN_TIME, REVOCABLE_ZONE)
+    budget = JDB_MIN_AVAILABLE if JDB_MIN_AVAILABLE in marks else JDB_MAX_UNAVAILABLE
     return kept | _pick(marks, budget)
 
 

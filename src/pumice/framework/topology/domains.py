@@ -4,7 +4,6 @@ Built from objects alone and kept until nodes or HyperNodes change.  A HyperNode
 hurts only itself: members that cannot be resolved are left out, everything else stands.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from pumice.api.meta import LabelSelector
 from pumice.api.nodes import HyperNode, MemberSelector
+from pumice.api.patterns import occurrences
 from pumice.core.labels import NodeLabels, is_well_formed, label_fits
 from pumice.core.resources import Column, Mask, sum_by
 from pumice.core.snapshot import Snapshot
@@ -193,7 +193,7 @@ def _build(snapshot: Snapshot, hyper_nodes: list[HyperNode]) -> DomainTree:
     Volcano: one child with two parents stops all jobs with a topology; here the parent of the
     lower tier (then name) keeps it and the other goes without.
     """
-    members = _Members(snapshot)
+    members = _Members(snapshot, hyper_nodes)
     domains: dict[str, Domain] = {}
     ordered = sorted(hyper_nodes, key=lambda each: (each.spec.tier, each.metadata.name))
     tier_names: dict[str, int] = {}
@@ -225,9 +225,12 @@ def _child_names(hyper_node: HyperNode) -> list[str]:
 class _Members:
     """Finds the nodes that member selectors mean."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, hyper_nodes: list[HyperNode]) -> None:
         self._nodes = snapshot.nodes
         self._labels = NodeLabels(snapshot)
+        selectors = [one.selector for each in hyper_nodes for one in each.spec.members]
+        patterns = {one.regex_match.pattern for one in selectors if one.regex_match is not None}
+        self._matching = occurrences(patterns, self._nodes.names[: self._nodes.n])
 
     def mask(self, hyper_node: HyperNode) -> Mask:
         """Mark the nodes a HyperNode names itself (N,)."""
@@ -243,12 +246,7 @@ class _Members:
             if row is not None:
                 mask[row] = True
         if selector.regex_match is not None:
-            try:
-                pattern = re.compile(selector.regex_match.pattern)
-            except re.error:
-                return
-            names = self._nodes.names[: self._nodes.n]
-            mask |= np.array([pattern.search(name) is not None for name in names], dtype=bool)
+            mask[self._matching[selector.regex_match.pattern]] = True
         if selector.label_match is not None:
             mask |= self._labelled(selector.label_match)
 

@@ -8,18 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.core.resources import PODS, STEP, Column, Mask, dominant_share, within_requested
+from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Queue, Task
-from pumice.framework.admission import Reservations, elastic_by_queue
 from pumice.framework.arguments import arg
 from pumice.framework.columns import Queues
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import Plugin, Refusal, Verdict, Vote, Why
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.queue_limits.reservations import QueueCommitments
+from pumice.framework.queue_limits.stated import StatedLimits
+from pumice.framework.queue_limits.tree import LEAF, MISPLACED
 from pumice.framework.refusals import over_quota
-from pumice.plugins.capacity.limits import Limits
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.capacity.reclaim import Reclaim
-from pumice.plugins.capacity.tree import LEAF, MISPLACED, QueueTree
 
 
 @dataclass(kw_only=True)
@@ -30,6 +32,7 @@ class Capacity(Plugin, name="capacity"):
     under the queue ``root``: only leaves take jobs, and every limit on the way up holds.
     """
 
+    simulator = SimulatorAssumptions(bounded=True)
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {
         "order_queues": False,
         "compare_queues": True,
@@ -47,21 +50,19 @@ class Capacity(Plugin, name="capacity"):
         """Draw the tree, set every queue's limits, and sum up what is reserved."""
         snapshot = ssn.snapshot
         self._snapshot, self._queues = snapshot, snapshot.queues
-        if self.hierarchy:
-            self._tree = QueueTree.grow(snapshot)
-            self._limits = Limits.of_tree(snapshot, ssn.total, self._tree)
-        else:
-            self._tree = QueueTree.flat(snapshot)
-            self._limits = Limits.flat(snapshot, ssn.total)
+        self._limits = self.queue_limits(snapshot, ssn.total)
+        self._tree, self._held = self._limits.tree, self._limits.held
         self._best_effort = self._limits.best_effort
-        self._reservations = Reservations(snapshot)
-        self._inqueue = self._reservations.by_queue()
-        self._elastic = elastic_by_queue(snapshot)
+        self._commitments = QueueCommitments(snapshot)
         self._opening_shares = {row: self._live_share(row) for row in self._tree.children}
         self._moved = ssn.journal.moved
         self._leaf_shares: tuple[int, dict[int, float]] = (0, {})
         self.problems: dict[str, str] = self._find_problems()
         """Queue names to what is wrong with their place."""
+
+    def queue_limits(self, snapshot: Snapshot, total: Column) -> StatedLimits:
+        """Return the limits that queues state."""
+        return StatedLimits.of(snapshot, total, hierarchy=self.hierarchy)
 
     def _find_problems(self) -> dict[str, str]:
         names, jobs = self._queues.names, self._snapshot.jobs
@@ -100,8 +101,8 @@ class Capacity(Plugin, name="capacity"):
 
     def compare_victim_queues(self, left: Queue, right: Queue, preemptor: Queue) -> float:
         """Take from near relatives of the preemptor's queue first."""
-        above = self._tree.above
-        if any(queue.row not in above for queue in (left, right, preemptor)):
+        placed = self._tree.ancestors
+        if any(queue.row not in placed for queue in (left, right, preemptor)):
             return 0.0
         depth = self._tree.common_depth
         return float(depth(right.row, preemptor.row) - depth(left.row, preemptor.row))
@@ -123,14 +124,10 @@ class Capacity(Plugin, name="capacity"):
         return shares[row]
 
     def _live_share(self, row: int) -> float:
-        if row not in self._tree.above or self._best_effort[row]:
+        if row not in self._tree.ancestors or self._best_effort[row]:
             return 1.0
         held = self._held(row)
         return float(dominant_share(held[:, None], self._limits.deserved[:, [row]])[0])
-
-    def _held(self, row: int) -> Column:
-        """Give what a queue and those under it hold or were promised (R,)."""
-        return np.asarray(self._queues.allocated_or_pipelined[:, self._tree.below[row]].sum(axis=1))
 
     # Limits
 
@@ -144,13 +141,11 @@ class Capacity(Plugin, name="capacity"):
         takes, request = self._may_take(job.queue), job.min_resources
         if request is None or not takes:
             return takes
-        used = self._queues.allocated_or_pipelined + self._inqueue - self._elastic
-        return self._leaves_room(job.queue, request, used)
+        return self._leaves_room(job.queue, request, self._commitments.by_queue())
 
     def on_enqueued(self, job: Job) -> None:
-        """Reserve what the job needs, whoever let it in."""
-        if job.min_resources is not None:
-            self._inqueue[:, job.queue] += self._reservations.of_job(job.row)
+        """Reserve what the job needs, whoever admitted it."""
+        self._commitments.admit(job)
 
     def _may_take(self, queue: int) -> Verdict:
         """Return whether a queue takes new work at all."""
@@ -164,7 +159,7 @@ class Capacity(Plugin, name="capacity"):
     def _leaves_room(self, queue: int, request: Column, used: Column) -> Verdict:
         """Test a request in a queue and all above it; ``used`` is what each queue uses (R, Q)."""
         chain = self._tree.chain(queue)
-        held, limit = used @ chain.members, self._limits.real[:, chain.rows]
+        held, limit = used @ chain.members, self._limits.real_capability[:, chain.rows]
         over = (held + request[:, None] > limit) & (request > 0)[:, None]
         over[PODS] = False
         if not over.any():
@@ -190,7 +185,9 @@ class Capacity(Plugin, name="capacity"):
         row = queue.row
         if not queue.is_open or queue.name in self.problems:
             return False
-        if not within_requested(self._held(row) + request, self._limits.real[:, row], request):
+        if not within_requested(
+            self._held(row) + request, self._limits.real_capability[:, row], request
+        ):
             return False
         level = self.ancestor_reclaim_level if self.hierarchy else 0
         vouching = [self._tree.ancestor(row, steps) for steps in range(1, level + 1)]
@@ -235,4 +232,4 @@ class Capacity(Plugin, name="capacity"):
 
     def _walk(self) -> Reclaim:
         level = self.ancestor_reclaim_level if self.hierarchy else 0
-        return Reclaim(self._snapshot, self._tree, self._limits, level)
+        return Reclaim(self._limits, level)

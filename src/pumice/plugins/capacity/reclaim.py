@@ -5,35 +5,30 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pumice.core.resources import PODS, STEP, Column, fits
-from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.plugins.capacity.limits import Limits
-from pumice.plugins.capacity.tree import QueueTree
+from pumice.framework.queue_limits.stated import StatedLimits
 
 
 @dataclass
 class Reclaim:
     """One walk over candidates; remembers what the queues would hold without its victims."""
 
-    snapshot: Snapshot
-    tree: QueueTree
-    limits: Limits
+    limits: StatedLimits
     level: int = 0
     """How many ancestors have a say, too."""
     _held: dict[int, Column] = field(default_factory=dict)
 
     def held(self, queue: int) -> Column:
-        """Give what a queue and those under it hold at this point of the walk (R,)."""
+        """Return what a queue and those under it hold at this point of the walk (R,)."""
         if queue not in self._held:
-            rows = self.tree.below[queue]
-            self._held[queue] = self.snapshot.queues.allocated_or_pipelined[:, rows].sum(axis=1)
+            self._held[queue] = self.limits.held(queue)
         return self._held[queue]
 
     def take(self, task: Task) -> bool:
         """Take a task from a queue that stays above its guarantee and has more than it deserves."""
         queue, request = task.queue, task.request[:, 0]
-        if queue not in self.tree.above or not self._spares(queue, request):
+        if queue not in self.limits.tree.ancestors or not self._spares(queue, request):
             return False
         if not self._gives(queue, request):
             return False
@@ -59,8 +54,8 @@ class Reclaim:
 
     def _may_ask(self, reclaimer: Task, task: Task) -> bool:
         """Rule out queues without a place, tasks of no use, and cousins without any claim."""
-        queues, above = (reclaimer.queue, task.queue), self.tree.above
-        if any(queue not in above for queue in queues):
+        queues, placed = (reclaimer.queue, task.queue), self.limits.tree.ancestors
+        if any(queue not in placed for queue in queues):
             return False
         needs, request = reclaimer.request[:, 0], task.request[:, 0]
         shared = (needs >= STEP) & (request >= STEP)
@@ -79,29 +74,30 @@ class Reclaim:
         return self._deserves_none(queue, request) or self._exceeds(queue, request)
 
     def _deserves_none(self, queue: int, request: Column) -> bool:
-        """Say whether a queue deserves nothing of what a task asks for."""
+        """Return whether a queue deserves nothing of what a task asks for."""
         deserved = self.limits.deserved[:, queue]
         return not bool(((request >= STEP) & (deserved >= STEP)).any())
 
     def _exceeds(self, queue: int, request: Column) -> bool:
-        """Say whether a queue has more than it deserves of something a task asks for."""
+        """Return whether a queue has more than it deserves of something a task asks for."""
         over = self.held(queue) > self.limits.deserved[:, queue]
-        over &= (request > 0) & self.limits.deserves[:, queue]
+        over &= (request > 0) & self.limits.deserved_counts[:, queue]
         over[PODS] = False
         return bool(over.any())
 
     def _are_cousins(self, left: int, right: int) -> bool:
-        """Say whether two queues share an ancestor within ``level``, other than the root."""
+        """Return whether two queues share an ancestor within ``level``, other than the root."""
         return bool(set(self._ancestors(left)) & set(self._ancestors(right)))
 
     def _ancestors(self, queue: int) -> list[int]:
-        found = [self.tree.ancestor(queue, steps) for steps in range(1, self.level + 1)]
+        found = [self.limits.tree.ancestor(queue, steps) for steps in range(1, self.level + 1)]
         return [row for row in found if row != NOWHERE]
 
     def _unshared(self, reclaimer: int, queue: int) -> list[int]:
         """Find a victim's ancestors within ``level`` that are not the reclaimer's at that level."""
         steps = range(1, self.level + 1)
-        pairs = [(self.tree.ancestor(reclaimer, n), self.tree.ancestor(queue, n)) for n in steps]
+        up = self.limits.tree.ancestor
+        pairs = [(up(reclaimer, n), up(queue, n)) for n in steps]
         return [theirs for mine, theirs in pairs if theirs not in (NOWHERE, mine)]
 
     def _subtract(self, queues: list[int], request: Column) -> None:

@@ -13,6 +13,7 @@ from pumice.errors import InputError, PluginError
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.deviceshare.cards import Choice, Held, Sharing
 from pumice.plugins.deviceshare.gpushare import GpuSharing
 from pumice.plugins.deviceshare.vgpu import ALLOCATING, BIND_PHASE, VirtualSharing
@@ -25,6 +26,7 @@ _LOCK_LASTS = 300.0
 class DeviceShare(Plugin, name="deviceshare"):
     """Test, score and assign cards; the assignment is written on the pod when it is bound."""
 
+    simulator = SimulatorAssumptions(bounded=True)
     reasons = (
         Reason("GpuShare no enough gpu memory"),
         Reason("GpuNumber no enough gpu number"),

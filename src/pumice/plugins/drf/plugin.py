@@ -14,6 +14,7 @@ from pumice.core.views import Queue, Task
 from pumice.framework.columns import Jobs
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.drf.hierarchy import Hierarchy, Standing
 
 SHARE_DELTA = 1e-6
@@ -29,6 +30,7 @@ class Drf(Plugin, name="drf"):
     a task may reclaim from queues that would still come after its own.
     """
 
+    simulator = SimulatorAssumptions(bounded=True)
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {"compare_queues": True, "reclaimable": True}
 
     def on_open(self, ssn: PluginSession) -> None:

@@ -18,6 +18,7 @@ from pumice.errors import ExtenderError
 from pumice.framework.arguments import Duration, arg
 from pumice.framework.plugin import ABSTAIN, PERMIT, REJECT, Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.extender.payloads import (
     job_info,
     node_info,
@@ -52,6 +53,7 @@ def _verb(name: str, doc: str) -> Any:
 class Extender(Plugin, name="extender"):
     """Let an HTTP service filter and score nodes, vote on jobs and queues, and name victims."""
 
+    simulator = SimulatorAssumptions()
     by_row = False
     reasons = (
         Reason("the extender failed", curable=False),

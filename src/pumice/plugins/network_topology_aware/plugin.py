@@ -12,6 +12,7 @@ from pumice.core.views import Job, Nodes, Task
 from pumice.framework.arguments import arg, arg_pattern
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.framework.topology.domains import Domain
 from pumice.framework.topology.subgroups import SubGroup
 from pumice.plugins.network_topology_aware.books import DomainBooks
@@ -24,6 +25,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
     Pods that ask for no topology are packed into domains that are in use already.
     """
 
+    simulator = SimulatorAssumptions(bounded=True)
     weight: int = arg("weight", default=1, minimum=0, fallback=1, doc="weight of all scores")
     cpu: int = arg("hypernode.binpack.cpu", default=1, minimum=0, fallback=1, doc="weight of cpu")
     memory: int = arg(

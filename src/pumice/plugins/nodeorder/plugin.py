@@ -15,6 +15,7 @@ from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.nodeorder.amounts import AmountScores
 from pumice.plugins.nodeorder.ranks import (
     HOSTNAME,
@@ -43,6 +44,7 @@ class NodeOrder(Plugin, name="nodeorder"):
     otherwise every task is scored against the state in which the session opened.
     """
 
+    simulator = SimulatorAssumptions(bounded=True)
     least: int = arg("leastrequested.weight", default=1, doc="weight of free cpu and memory")
     most: int = arg("mostrequested.weight", default=0, doc="weight of used cpu and memory")
     node_affinity: int = arg("nodeaffinity.weight", default=2, doc="weight of node affinity")

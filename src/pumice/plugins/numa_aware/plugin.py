@@ -15,6 +15,7 @@ from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.numa_aware.cpus import (
     NOTHING,
     CpuLayout,
@@ -56,6 +57,8 @@ class _Wish:
 class NumaAware(Plugin, name="numa-aware"):
     """Admit Guaranteed pods where the kubelet's topology manager will; prefer few NUMA nodes."""
 
+    # cpus given away count until the cycle ends; from then on only what the kubelet reports does
+    simulator = SimulatorAssumptions(bounded=True, forgets=True)
     reasons = (
         Reason("numa info is empty", curable=False),
         Reason("cpu manager policy isn't static", curable=False),

@@ -14,6 +14,7 @@ from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.predicates.claims import names_its_pod
 from pumice.plugins.predicates.neighbours import Demand, Demands
 from pumice.plugins.predicates.reasons import REASONS, Code
@@ -28,6 +29,7 @@ class Predicates(Plugin, name="predicates"):
     pod that comes, goes or comes back while the session decides.
     """
 
+    simulator = SimulatorAssumptions(bounded=True)
     reasons = REASONS
     node_affinity: bool = arg(
         "predicate.NodeAffinityEnable", default=True, doc="test nodeSelector and node affinity"

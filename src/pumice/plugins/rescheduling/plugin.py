@@ -10,6 +10,7 @@ from pumice.api.conf import nearest
 from pumice.framework.arguments import Duration, Fault, arg, bind_arguments
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.rescheduling.low_node_utilization import LowNodeUtilization
 from pumice.plugins.rescheduling.strategy import Strategy
 
@@ -24,6 +25,7 @@ class Rescheduling(Plugin, name="rescheduling"):
     under the same name, directly or by entry point.
     """
 
+    simulator = SimulatorAssumptions(timed=True, evicts=True)
     registry: ClassVar[Mapping[str, type[Strategy]]] = MappingProxyType(
         {LowNodeUtilization.name: LowNodeUtilization}
     )

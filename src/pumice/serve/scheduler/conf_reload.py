@@ -61,7 +61,7 @@ class ConfFile(Generic[_T]):
         return self._current
 
     def poll(self) -> bool:
-        """Look at the file; says whether there is a new good one."""
+        """Look at the file; return whether there is a new good one."""
         if not self._path:
             return False
         look = self._seen()
@@ -99,7 +99,7 @@ class ConfFile(Generic[_T]):
         return made
 
     def _seen(self) -> _Look:
-        """Give what changes when the file does, nothing if there is none."""
+        """Return what changes when the file does, nothing if there is none."""
         try:
             found = os.stat(self._path)  # noqa: PTH116  # the fields, at every cycle
         except OSError:

@@ -1,7 +1,4 @@
-"""What a served scheduler counts, cycle by cycle; counting nothing is possible too.
-
-Used by the loop.  Times are measured on the clock that is handed in.
-"""
+"""The metrics of a served scheduler that come from its cycles: times, attempts, writes, objects."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +8,7 @@ from typing import Final
 from pumice.api.decisions import Decisions
 from pumice.api.groups import PodGroup
 from pumice.api.meta import epoch
-from pumice.binder import Outcome
+from pumice.binder import WriteResult
 from pumice.cache.informer import Informer
 from pumice.framework.session import Session
 from pumice.metrics import Metrics
@@ -22,12 +19,10 @@ _GROUP: Final = "PodGroup.scheduling.volcano.sh"
 _PRUNED_EACH: Final = 64  # cycles
 
 
-class Stopwatch:
-    """Observes a cycle for the time its parts take, and lets another observer look as well."""
+class CycleTimer(Observer):
+    """Records the time that the parts of a cycle take, and lets another observer look as well."""
 
-    def __init__(
-        self, metrics: Metrics, clock: Callable[[], float], inner: Observer | None
-    ) -> None:
+    def __init__(self, metrics: Metrics, clock: Callable[[], float], inner: Observer) -> None:
         self._metrics = metrics
         self._clock = clock
         self._inner = inner
@@ -35,30 +30,28 @@ class Stopwatch:
         self._plugin_mark = self._mark
 
     def synced(self) -> None:
-        """Note that the session is about to open."""
+        """Begin with the opening of the session."""
         self._mark = self._clock()
 
     def opened(self, ssn: Session) -> None:
-        """Count the opening."""
+        """Record the opening."""
         self._metrics.session_opened(self._lap())
-        if self._inner is not None:
-            self._inner.opened(ssn)
-            self._mark = self._clock()
+        self._inner.opened(ssn)
+        self._mark = self._clock()
 
-    def plugged(self, plugin: str, when: str) -> None:
-        """Count a plugin at the opening or closing of a session; without a name, begin to."""
+    def plugin_done(self, plugin: str, when: str) -> None:
+        """Record a plugin at the opening or closing of a session; without a name, begin to."""
         before, self._plugin_mark = self._plugin_mark, self._clock()
         if plugin:
             self._metrics.plugin_done(plugin, when, self._plugin_mark - before)
 
-    def acted(self, action: str) -> None:
-        """Count an action."""
+    def action_done(self, action: str) -> None:
+        """Record an action."""
         self._metrics.action_done(action, self._lap())
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         """Let the other look."""
-        if self._inner is not None:
-            self._inner.decided(ssn, decisions)
+        self._inner.decided(ssn, decisions)
 
     def _lap(self) -> float:
         before, self._mark = self._mark, self._clock()
@@ -66,41 +59,31 @@ class Stopwatch:
 
 
 class CycleMetrics:
-    """Counts for one process; without metrics it does nothing."""
+    """Records cycles and what comes of them."""
 
     def __init__(
-        self,
-        metrics: Metrics | None,
-        clock: Callable[[], float],
-        inner: Observer | None = None,
+        self, metrics: Metrics, clock: Callable[[], float], session_observer: Observer
     ) -> None:
-        """Make one; ``inner`` looks at each session for figures of its own."""
+        """Record to ``metrics``; ``session_observer`` looks at each session as well."""
         self._metrics = metrics
         self._clock = clock
-        self._inner = inner
+        self._session_observer = session_observer
         self._jobs: dict[str, str] = {}
         self._bad: Counter[str] = Counter()
         self._events_lost = 0
         self._cycles = 0
 
     @contextmanager
-    def cycle(self) -> Iterator[Observer | None]:
-        """Count a cycle from its start to its end; gives what is to observe it."""
-        if self._metrics is None:
-            yield self._inner
-            return
+    def timed(self) -> Iterator[Observer]:
+        """Record the time of a cycle from its start to its end; yields what is to observe it."""
         started = self._clock()
-        yield Stopwatch(self._metrics, self._clock, self._inner)
+        yield CycleTimer(self._metrics, self._clock, self._session_observer)
         self._metrics.cycle_done(self._clock() - started)
 
-    def count(
-        self, cycle: Cycle, live: LiveScheduler, troubles: Mapping[str, str] | None = None
-    ) -> None:
-        """Count what a cycle decided, what came of writes, and kinds that are not followed."""
-        metrics, decided, follower = self._metrics, cycle.decisions, live.follower
-        if metrics is None:
-            return
-        failed = len(cycle.applied.failed)
+    def record(self, cycle: Cycle, live: LiveScheduler, troubles: Mapping[str, str]) -> None:
+        """Record what a cycle decided, what came of writes, and kinds that are not followed."""
+        metrics, decided, informer = self._metrics, cycle.decisions, live.informer
+        failed = len(cycle.writes.failed)
         for result, count in (
             ("scheduled", 0 if cycle.dropped else len(decided.binds)),
             ("unschedulable", len(decided.unschedulable)),
@@ -114,55 +97,44 @@ class CycleMetrics:
                 metrics.eviction_transaction(action)
         if not cycle.dropped:
             for pod in decided.binds:
-                self._count_stage(metrics, "Assumed", follower, pod, cycle.at)
-        for outcome in cycle.applied.outcomes:
-            self._count_write(metrics, outcome, follower, cycle.at)
-        self._count_jobs(metrics, cycle, follower)
-        self._count_objects(metrics, follower, troubles or {})
+                self._record_stage(metrics, "Assumed", informer, pod, cycle.at)
+        for write in cycle.writes.results:
+            self._record_write(metrics, write, informer, cycle.at)
+        self._record_jobs(metrics, cycle, informer)
+        self._record_objects(metrics, informer, troubles)
         lost = live.binder.events_lost
         metrics.events_lost(lost - self._events_lost)
         self._events_lost = lost
 
-    def failed(self) -> None:
-        """Count a cycle that broke off."""
-        if self._metrics is not None:
-            self._metrics.attempts("error")
+    def record_failure(self) -> None:
+        """Record a cycle that broke off."""
+        self._metrics.attempts("error")
 
-    def ready(self, *, is_ready: bool) -> None:
-        """Tell whether caches are complete."""
-        if self._metrics is not None:
-            self._metrics.ready(is_ready=is_ready)
-
-    def leading(self, *, leads: bool) -> None:
-        """Tell whether this process is the one that decides."""
-        if self._metrics is not None:
-            self._metrics.leading(leads=leads)
-
-    def _count_write(
-        self, metrics: Metrics, outcome: Outcome, follower: Informer, now: float
+    def _record_write(
+        self, metrics: Metrics, result: WriteResult, informer: Informer, now: float
     ) -> None:
-        if outcome.error is not None:
-            metrics.write_failed(outcome.what, outcome.error.reason)
+        if result.error is not None:
+            metrics.write_failed(result.what, result.error.reason)
             return
-        metrics.write_done(outcome.what)
-        if outcome.what == "bind":
-            metrics.stage_took("Bind", outcome.took_s)
-            self._count_stage(metrics, "Bound", follower, outcome.key, now)
+        metrics.write_done(result.what)
+        if result.what == "bind":
+            metrics.stage_took("Bind", result.took_s)
+            self._record_stage(metrics, "Bound", informer, result.key, now)
 
     @staticmethod
-    def _count_stage(
-        metrics: Metrics, stage: str, follower: Informer, pod: str, now: float
+    def _record_stage(
+        metrics: Metrics, stage: str, informer: Informer, pod: str, now: float
     ) -> None:
-        known = follower.known("Pod", pod)
+        known = informer.known("Pod", pod)
         if known is not None and known.metadata.creation_timestamp:
             metrics.task_stage(stage, now - epoch(known.metadata.creation_timestamp))
 
-    def _count_jobs(self, metrics: Metrics, cycle: Cycle, follower: Informer) -> None:
-        """Count gangs that can start, and forget those that are gone."""
+    def _record_jobs(self, metrics: Metrics, cycle: Cycle, informer: Informer) -> None:
+        """Record gangs that can start, and forget those that are gone."""
         if cycle.dropped:
             return
         for key, state in cycle.decisions.pod_groups.items():
-            group = follower.known(_GROUP, key)
+            group = informer.known(_GROUP, key)
             if state.phase != "Running" or key in self._jobs or not isinstance(group, PodGroup):
                 continue
             self._jobs[key] = group.spec.queue
@@ -177,17 +149,17 @@ class CycleMetrics:
             )
         self._cycles += 1
         if self._cycles % _PRUNED_EACH == 0:
-            for key in [key for key in self._jobs if follower.known(_GROUP, key) is None]:
+            for key in [key for key in self._jobs if informer.known(_GROUP, key) is None]:
                 namespace, _, name = key.partition("/")
                 metrics.forget_job(name, self._jobs.pop(key), namespace)
 
-    def _count_objects(
-        self, metrics: Metrics, follower: Informer, troubles: Mapping[str, str]
+    def _record_objects(
+        self, metrics: Metrics, informer: Informer, troubles: Mapping[str, str]
     ) -> None:
-        for kind, count in follower.counts().items():
+        for kind, count in informer.counts().items():
             metrics.objects(kind, count)
             metrics.watching(kind, is_well=kind not in troubles)
-        for kind, count in follower.skipped.items():
+        for kind, count in informer.skipped.items():
             before = self._bad[kind] if self._bad[kind] <= count else 0  # it may have begun anew
             for _ in range(count - before):
                 metrics.bad_object(kind)

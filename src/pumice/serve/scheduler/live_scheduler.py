@@ -11,7 +11,7 @@ import numpy as np
 
 from pumice.api.decisions import Decisions
 from pumice.api.nodes import Node
-from pumice.binder import Applied, Binder
+from pumice.binder import Binder, WriteResults
 from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
 from pumice.cluster.base import Cluster, Writer
@@ -32,7 +32,7 @@ class Cycle:
 
     at: float
     decisions: Decisions
-    applied: Applied
+    writes: WriteResults
     dropped: bool = False
     """Whether nothing of it was written, because another scheduler leads by now."""
 
@@ -77,11 +77,11 @@ class LiveScheduler:
         self._assume = assume
         self._may_write = may_write
         self._clock = clock or cluster.now
-        self.follower = self._new_follower()
+        self.informer = self._new_informer()
         self.binder = self._new_binder(writer, write_conditions=write_conditions)
         read = read or (lambda kind, namespace, name, _: cluster.get(kind, namespace, name))
         self.recovery = Recovery(
-            self.follower,
+            self.informer,
             self.binder,
             read,
             clock=self._clock,
@@ -92,7 +92,7 @@ class LiveScheduler:
         """Whether the tables are to be made anew before the next cycle: the last one broke off, or
         another scheduler was at work meanwhile.  Writes under way are not forgotten by that."""
 
-    def _new_follower(self) -> Informer:
+    def _new_informer(self) -> Informer:
         return Informer(
             self._cluster,
             Ingest(Snapshot(), self._names),
@@ -104,7 +104,7 @@ class LiveScheduler:
         return Binder(
             self._cluster,
             writer=writer,
-            known=lambda kind, key: self.follower.known(kind, key),  # noqa: PLW0108  # of today
+            known=lambda kind, key: self.informer.known(kind, key),  # noqa: PLW0108  # of today
             waits=self._waits,
             source=self._names[0] if len(self._names) == 1 else _ONE_OF_MANY,
             write_conditions=write_conditions,
@@ -112,59 +112,55 @@ class LiveScheduler:
         )
 
     def cycle(self, observer: Observer | None = None) -> Cycle:
-        """Take in what changed, decide, and write what was decided.
-
-        An observer that has ``synced`` is told when the first is done.
-        """
+        """Take in what changed, decide, and write what was decided."""
         if self.stale:
             self._start_over()
         self.stale = True
-        applied = self.catch_up()
+        writes = self.catch_up()
         now = self._cluster.now()
         usage = self._usage(now) if self._usage is not None else None
-        synced = getattr(observer, "synced", None)
-        if synced is not None:
-            synced()
+        if observer is not None:
+            observer.synced()
         decisions = self.scheduler.decide(
-            self.follower.snapshot, now, usage, only_changes=True, observer=observer
+            self.informer.snapshot, now, usage, only_changes=True, observer=observer
         )
         dropped = not self._may_write()
         if not dropped:
-            applied.outcomes += self._write(decisions).outcomes
+            writes.results += self._write(decisions).results
         self.stale = False
-        return Cycle(now, decisions, applied, dropped)
+        return Cycle(now, decisions, writes, dropped)
 
-    def catch_up(self) -> Applied:
-        """Take in what changed and what came of writes; gives the latter."""
-        self.follower.sync()
-        applied = self.binder.drain()
+    def catch_up(self) -> WriteResults:
+        """Take in what changed and what came of writes; return the latter."""
+        self.informer.sync()
+        writes = self.binder.drain()
         if self._assume:
             now = self._clock()
-            self.recovery.learn(applied.outcomes, now)
+            self.recovery.learn(writes.results, now)
             self.recovery.step(now)
-            self.follower.settle()
-        return applied
+            self.informer.settle()
+        return writes
 
     def _start_over(self) -> None:
         """Make the tables anew from what the cluster has and what is still on its way."""
-        self.follower = self._new_follower()
-        self.follower.sync()
-        self.recovery.move_to(self.follower, self._clock())
+        self.informer = self._new_informer()
+        self.informer.sync()
+        self.recovery.move_to(self.informer, self._clock())
 
-    def _write(self, decisions: Decisions) -> Applied:
-        snapshot = self.follower.snapshot
+    def _write(self, decisions: Decisions) -> WriteResults:
+        snapshot = self.informer.snapshot
         waiting = {group: _waiting_pods(snapshot, group) for group in decisions.unschedulable}
         if self._assume:
             self.recovery.assume(decisions, self._clock())
-        applied = self.binder.apply(decisions, waiting)
+        writes = self.binder.apply(decisions, waiting)
         if self._assume:
             now = self._clock()
             self.recovery.assume_groups(now)
-            self.recovery.learn(applied.outcomes, now)
-        return applied
+            self.recovery.learn(writes.results, now)
+        return writes
 
     def _waits(self, pod: str) -> bool:
-        tasks = self.follower.snapshot.tasks
+        tasks = self.informer.snapshot.tasks
         row = tasks.row_of.get(pod)
         return row is not None and tasks.status[row] == Status.PENDING
 
@@ -178,7 +174,7 @@ def _waiting_pods(snapshot: Snapshot, group: str) -> list[str]:
 
 
 def _selected(node_selector: Sequence[str]) -> Callable[[Node], bool]:
-    """Say of nodes whether they have one of some labels; without any all do."""
+    """Return a test whether a node has one of some labels; without any all do."""
     wanted = {
         (name.strip(), value.strip())
         for name, colon, value in (each.partition(":") for each in node_selector)

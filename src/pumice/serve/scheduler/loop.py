@@ -1,23 +1,22 @@
 """The loop of a served scheduler: ready, leading, one cycle a period, whatever happens.
 
-Called by the command that serves.  Whoever calls it closes the cluster's fence when the lease is
-lost; the loop then decides nothing, and starts from what the cluster has when it leads again.
+Whoever starts it closes the cluster's fence when the lease is lost; the loop then decides nothing,
+and starts from what the cluster has when it leads again.
 """
 
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from pumice import logs
-from pumice.api.conf import SchedulerConf
 from pumice.api.kinds import Manifest
 from pumice.api.nodes import Node
-from pumice.cluster.base import Cluster, Writer
 from pumice.errors import ConfError
 from pumice.metrics import Metrics
 from pumice.scheduler import Scheduler
+from pumice.serve.live_cluster import LiveCluster
+from pumice.serve.options import SchedulerOptions
 from pumice.serve.scheduler.cycle_metrics import CycleMetrics
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler
@@ -31,97 +30,68 @@ _FLUSH_S: Final = 5.0
 _POLL_S: Final = 0.2
 
 
-class LiveCluster(Cluster, Writer, Protocol):
-    """What the loop needs: a cluster with caches that also takes writes."""
-
-    def wait_synced(self, timeout_s: float) -> list[str]:
-        """Wait until caches are complete; name those that are not."""
-
-    def read(self, kind: str, namespace: str, name: str, *, timeout_s: float) -> Manifest:
-        """Give one object as it is now, whatever is in memory; one attempt, in time or not."""
-
-    def troubles(self) -> dict[str, str]:
-        """Tell by kind why it is not followed just now; empty when all is well."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveOptions:
-    """How to run; ``conf`` is asked before each cycle for the last good configuration."""
-
-    conf: Callable[[], SchedulerConf]
-    names: tuple[str, ...] = ("volcano",)
-    period_s: float = 1.0
-    default_queue: str = "default"
-    node_selector: tuple[str, ...] = ()
-    is_leader: Callable[[], bool] = lambda: True
-    on_ready: Callable[[bool], None] = lambda _: None
-    on_turn: Callable[[], None] = lambda: None
-    """Told before each turn, also when it is not on us: whoever is not told any more may worry."""
-    on_cycle: Callable[[Cycle], None] = lambda _: None
-    sync_timeout_s: float = 60.0
-    confirm_s: float = 30.0
-    seed: int = 0
-
-
-def run_scheduler(
-    cluster: LiveCluster,
-    options: LiveOptions,
-    metrics: Metrics | None,
-    stop: threading.Event,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-) -> None:
-    """Schedule until told to stop; then wait a little for writes under way."""
-    loop = SchedulerLoop(cluster, options, metrics, clock)
-    if loop.wait_until_complete(stop):
-        loop.run(stop)
-    options.on_ready(False)  # noqa: FBT003  # a callback has no names
-    cluster.flush(_FLUSH_S)
-
-
 class SchedulerLoop:
     """Cycle after cycle; an exception ends a cycle and not the loop."""
 
     def __init__(
         self,
         cluster: LiveCluster,
-        options: LiveOptions,
-        metrics: Metrics | None,
-        clock: Callable[[], float],
+        options: SchedulerOptions,
+        latest_scheduler: Callable[[], Scheduler],
+        metrics: Metrics,
+        *,
+        is_leader: Callable[[], bool] = lambda: True,
+        on_turn: Callable[[], None] = lambda: None,
+        on_cycle: Callable[[Cycle], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Make a loop.
+
+        ``latest_scheduler`` returns a scheduler with the last good configuration, the same one
+        while that does not change.  ``on_turn`` is called before each turn, also when this process
+        does not lead, so that a watchdog can tell a loop that hangs.
+        """
         self._cluster = cluster
         self._options = options
-        inner = None if metrics is None else QueueMetrics(metrics)
-        self._meter = CycleMetrics(metrics, clock, inner)
+        self._latest_scheduler = latest_scheduler
+        self._is_leader = is_leader
+        self._on_turn = on_turn
+        self._on_cycle = on_cycle
         self._clock = clock
-        self._conf: SchedulerConf | None = None
-        self._scheduler: Scheduler | None = None
+        self._metrics = metrics
+        self._cycle_metrics = CycleMetrics(metrics, clock, QueueMetrics(metrics))
+        self._log = LoopLog()
         self._live: LiveScheduler | None = None
         self._usage: BackgroundUsage | None = None
+        self._usage_conf: Mapping[str, str] = {}
         self._leads = False
         self._failures = 0
-        self._words = LoopLog()
 
-    def wait_until_complete(self, stop: threading.Event) -> bool:
-        """Wait for complete caches; says whether there is still something to do then."""
-        started, told = self._clock(), False
+    def run(self, stop: threading.Event) -> None:
+        """Schedule until told to stop; then wait a little for writes under way."""
+        if self._wait_synced(stop):
+            self._run_cycles(stop)
+        self._cluster.flush(_FLUSH_S)
+
+    def _wait_synced(self, stop: threading.Event) -> bool:
+        """Wait for complete caches; return whether there is still something to do then."""
+        started, is_reported = self._clock(), False
         while not stop.is_set():
             missing = self._cluster.wait_synced(_POLL_S)
             if not missing:
-                self._meter.ready(is_ready=True)
-                self._options.on_ready(True)  # noqa: FBT003
+                self._metrics.ready(is_ready=True)
                 return True
-            if not told and self._clock() - started > self._options.sync_timeout_s > 0:
+            is_late = self._clock() - started > self._options.resource_sync_timeout_s > 0
+            if is_late and not is_reported:
                 _log.error("caches are not complete, still waiting", kinds=", ".join(missing))
-                told = True
+                is_reported = True
         return False
 
-    def run(self, stop: threading.Event) -> None:
-        """Run cycles until told to stop."""
+    def _run_cycles(self, stop: threading.Event) -> None:
         try:
             while not stop.is_set():
                 started = self._clock()
-                self._options.on_turn()
+                self._on_turn()
                 pause = self._turn()
                 stop.wait(max(0.0, pause - (self._clock() - started)))
         finally:
@@ -129,54 +99,58 @@ class SchedulerLoop:
                 self._usage.stop()
 
     def _turn(self) -> float:
-        """Run a cycle if it is on us; gives the seconds from its start to the next."""
-        if not self._options.is_leader():
+        """Run a cycle if this process leads; return the seconds from its start to the next."""
+        period = self._options.schedule_period_s
+        if not self._is_leader():
             self._stand_down()
-            return min(self._options.period_s, _POLL_S)
+            return min(period, _POLL_S)
         try:
             self._cycle()
         except Exception as error:  # noqa: BLE001  # whatever it is, the next cycle may do better
-            return self._broken(error)
+            return self._back_off(error)
         self._failures = 0
-        return self._options.period_s
+        return period
 
-    def _broken(self, error: Exception) -> float:
+    def _back_off(self, error: Exception) -> float:
+        """Report a cycle that broke off; return the seconds to the next, each time more."""
         self._failures += 1
-        pause = min(self._options.period_s * 2.0 ** min(self._failures, 10), _LONGEST_PAUSE_S)
-        self._words.broken(error, self._failures, pause)
-        self._meter.failed()
+        pause = self._options.schedule_period_s * 2.0 ** min(self._failures, 10)
+        pause = min(pause, _LONGEST_PAUSE_S)
+        self._log.broken(error, self._failures, pause)
+        self._cycle_metrics.record_failure()
         if self._live is not None:
-            self._words.skipped(self._live.follower.problems)
+            self._log.skipped(self._live.informer.problems)
         return pause
 
     def _cycle(self) -> None:
-        scheduler = self._configured()
+        scheduler = self._latest_scheduler()
+        self._measure_usage(scheduler.conf.metrics)
         if self._live is None or not self._leads:
             self._live = self._take_over(scheduler)
         live = self._live
         live.scheduler = scheduler
         if self._usage is not None:
-            nodes = live.follower.snapshot.nodes.objects
-            self._usage.tell_nodes([each for each in nodes if isinstance(each, Node)])
-        with self._meter.cycle() as observer:
+            nodes = live.informer.snapshot.nodes.objects
+            self._usage.set_nodes([each for each in nodes if isinstance(each, Node)])
+        with self._cycle_metrics.timed() as observer:
             cycle = live.cycle(observer)
         troubles = self._cluster.troubles()
-        self._meter.count(cycle, live, troubles)
+        self._cycle_metrics.record(cycle, live, troubles)
         if cycle.dropped:
             _log.warning("lost the lease while deciding, dropped what was decided")
             self._stand_down()
-        self._words.cycle(cycle)
-        self._words.skipped(live.follower.problems)
-        self._words.troubles(troubles)
-        self._options.on_cycle(cycle)
+        self._log.cycle(cycle)
+        self._log.skipped(live.informer.problems)
+        self._log.troubles(troubles)
+        self._on_cycle(cycle)
 
     def _take_over(self, scheduler: Scheduler) -> LiveScheduler:
         """Start from what the cluster has, and from what this process itself has sent before."""
         make_queues(self._cluster, self._options.default_queue)
         live = self._live or self._new_live(scheduler)
         self._leads = True
-        self._meter.leading(leads=True)
-        _log.info("leads", names=",".join(self._options.names))
+        self._metrics.leading(leads=True)
+        _log.info("leads", names=",".join(self._options.scheduler_name))
         return live
 
     def _new_live(self, scheduler: Scheduler) -> LiveScheduler:
@@ -188,17 +162,16 @@ class SchedulerLoop:
         return LiveScheduler(
             cluster,
             scheduler,
-            names=options.names,
+            names=options.scheduler_name,
             usage=self._node_usage,
             assume=True,
             writer=cluster,
             default_queue=options.default_queue,
             node_selector=options.node_selector,
-            may_write=options.is_leader,
+            may_write=self._is_leader,
             clock=self._clock,
             read=read,
-            confirm_s=options.confirm_s,
-            look_s=options.period_s,
+            look_s=options.schedule_period_s,
         )
 
     def _stand_down(self) -> None:
@@ -207,36 +180,22 @@ class SchedulerLoop:
             _log.info("leads no more")
             self._leads = False
             self._live.stale = True
-            self._meter.leading(leads=False)
+            self._metrics.leading(leads=False)
 
-    # Configuration
+    # Measured use of nodes
 
-    def _configured(self) -> Scheduler:
-        """Give a scheduler with the latest configuration that can be used."""
-        conf = self._options.conf()
-        if conf is not self._conf or self._scheduler is None:
-            before, self._conf = self._conf, conf
-            try:
-                self._scheduler = Scheduler(conf, seed=self._options.seed)
-            except ConfError as error:
-                if self._scheduler is None:
-                    self._conf = None
-                    raise
-                _log.error("configuration refused, the last good one stays", error=error)
-            else:
-                if before is None or before.metrics != conf.metrics:
-                    self._measure(conf.metrics)
-        return self._scheduler
-
-    def _measure(self, metrics: Mapping[str, str]) -> None:
+    def _measure_usage(self, conf: Mapping[str, str]) -> None:
         """Read the use of nodes from where the configuration says."""
+        if conf == self._usage_conf:
+            return
+        self._usage_conf = conf
         if self._usage is not None:
             self._usage.stop()
             self._usage = None
-        if not metrics.get("type"):
+        if not conf.get("type"):
             return
         try:
-            self._usage = BackgroundUsage(metrics, self._cluster.now)
+            self._usage = BackgroundUsage(conf, self._cluster.now)
         except ConfError as error:
             _log.error("use of nodes is not read", error=error)
         else:

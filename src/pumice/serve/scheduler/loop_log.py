@@ -8,7 +8,7 @@ from collections import deque
 from typing import Final
 
 from pumice import logs
-from pumice.binder import Outcome
+from pumice.binder import WriteResult
 from pumice.cache.informer import BadObject
 from pumice.serve.scheduler.live_scheduler import Cycle
 
@@ -24,8 +24,8 @@ class LoopLog:
     def __init__(self) -> None:
         self._traced: set[tuple[str, str]] = set()
         self._failing: list[str] = []
-        self._told: dict[tuple[str, str], float] = {}
-        self._untold: dict[tuple[str, str], int] = {}
+        self._logged_at: dict[tuple[str, str], float] = {}
+        self._suppressed: dict[tuple[str, str], int] = {}
         self._bad: dict[tuple[str, str], str] = {}
         self._troubles: dict[str, str] = {}
 
@@ -43,7 +43,7 @@ class LoopLog:
 
     def cycle(self, cycle: Cycle) -> None:
         """Tell what a cycle decided and what came of writes."""
-        decided, applied = cycle.decisions, cycle.applied
+        decided, results = cycle.decisions, cycle.writes.results
         if decided.failures != self._failing:
             for line in decided.failures:
                 if line not in self._failing:
@@ -51,30 +51,30 @@ class LoopLog:
             if not decided.failures:
                 _log.info("all plugins answer again")
             self._failing = decided.failures
-        for outcome in applied.outcomes:
-            if outcome.error is not None:
-                self._write_failed(outcome, cycle.at)
-        if decided.binds or decided.evictions or applied.outcomes:
+        for result in results:
+            if result.error is not None:
+                self._write_failed(result, cycle.at)
+        if decided.binds or decided.evictions or results:
             _log.v(2).info(
                 "cycle",
                 binds=len(decided.binds),
                 evictions=len(decided.evictions),
                 waiting=len(decided.unschedulable),
-                answers=len(applied.outcomes),
-                failed=sum(each.error is not None for each in applied.outcomes),
+                answers=len(results),
+                failed=sum(each.error is not None for each in results),
             )
 
-    def _write_failed(self, outcome: Outcome, now: float) -> None:
+    def _write_failed(self, result: WriteResult, now: float) -> None:
         """Tell the first of a sort at once, and then one in a while with the number of others."""
-        sort = outcome.what, type(outcome.error).__name__
-        values = {"what": outcome.what, "of": outcome.key, "why": outcome.error}
-        last = self._told.get(sort)
+        sort = result.what, type(result.error).__name__
+        values = {"what": result.what, "of": result.key, "why": result.error}
+        last = self._logged_at.get(sort)
         if last is None or abs(now - last) >= _AGAIN_S:
-            self._told[sort] = now
-            more = self._untold.pop(sort, 0)
+            self._logged_at[sort] = now
+            more = self._suppressed.pop(sort, 0)
             _log.warning("write failed", **values, **({"more": more} if more else {}))
         else:
-            self._untold[sort] = self._untold.get(sort, 0) + 1
+            self._suppressed[sort] = self._suppressed.get(sort, 0) + 1
             _log.v(2).info("write failed", **values)
 
     def skipped(self, problems: deque[BadObject]) -> None:

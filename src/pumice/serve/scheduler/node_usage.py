@@ -17,7 +17,7 @@ _LOOK_S: Final = 1.0
 
 
 class BackgroundUsage:
-    """Reads a source at its own pace in a thread; gives the latest readings at once."""
+    """Reads a source at its own pace in a thread, and returns the latest readings at once."""
 
     def __init__(self, metrics: Mapping[str, str], clock: Callable[[], float]) -> None:
         """Make one.
@@ -39,12 +39,12 @@ class BackgroundUsage:
         """Read no more; a reading under way ends in the background."""
         self._stop.set()
 
-    def tell_nodes(self, nodes: Sequence[Node]) -> None:
-        """Say of which nodes the use is wanted."""
+    def set_nodes(self, nodes: Sequence[Node]) -> None:
+        """Set the nodes whose use is wanted."""
         self._nodes = nodes
 
     def latest(self) -> Mapping[str, Any]:
-        """Give the last reading of each node."""
+        """Return the last reading of each node."""
         return self._cache.latest()
 
     def _run(self) -> None:

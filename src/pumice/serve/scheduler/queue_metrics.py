@@ -12,11 +12,11 @@ import numpy as np
 from pumice.api.decisions import Decisions
 from pumice.core.resources import CPU, MEMORY, PODS, Column, dominant_share, fits
 from pumice.core.status import ALLOCATED_CLASS, Status
-from pumice.framework.admission import Reservations, divide_by_weight, real_capability
+from pumice.framework.queue_limits.limits import QueueLimits
+from pumice.framework.queue_limits.reservations import Reservations
 from pumice.framework.session import Session
 from pumice.metrics import Metrics
-from pumice.plugins.capacity.limits import Limits
-from pumice.plugins.capacity.tree import QueueTree
+from pumice.scheduler import Observer
 
 _READY: Final = [*sorted(ALLOCATED_CLASS), Status.SUCCEEDED]
 
@@ -33,7 +33,7 @@ class _QueueFigures:
     real_capacity: Column
 
 
-class QueueMetrics:
+class QueueMetrics(Observer):
     """Tells metrics what a session leaves behind, at most each ``every_s`` seconds."""
 
     def __init__(self, metrics: Metrics, *, every_s: float = 5.0) -> None:
@@ -43,9 +43,6 @@ class QueueMetrics:
         self._queues: set[str] = set()
         self._jobs: dict[str, tuple[str, str, str]] = {}
         self._namespaces: set[str] = set()
-
-    def opened(self, ssn: Session) -> None:
-        """Look before the first action: nothing to tell."""
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         """Tell what jobs wait for and, now and then, how queues and jobs stand."""
@@ -72,11 +69,19 @@ class QueueMetrics:
     def _tell_queues(self, ssn: Session) -> None:
         queues = ssn.snapshot.queues
         rows = np.flatnonzero(queues.listed).tolist()
-        divided = ssn.has_plugin("capacity") or ssn.has_plugin("proportion")
-        figures = _by_capacity(ssn) if ssn.has_plugin("capacity") else _by_weight(ssn)
+        limits = _limits(ssn)
+        if limits is not None:
+            self._tell_limited(ssn, _figures(limits), rows)
+        present = {queues.names[row] for row in rows}
+        for name in self._queues - present:
+            self._metrics.forget_queue(name)
+        self._queues = present
+
+    def _tell_limited(self, ssn: Session, figures: _QueueFigures, rows: list[int]) -> None:
+        queues = ssn.snapshot.queues
         shares = dominant_share(figures.allocated, figures.deserved)
         overused = fits(figures.deserved, figures.allocated)
-        for row in rows if divided else ():
+        for row in rows:
             name = queues.names[row]
             for amount in ("allocated", "request", "inqueue", "deserved", "real_capacity"):
                 self._tell_amounts(ssn, name, amount, getattr(figures, amount)[:, row])
@@ -88,10 +93,6 @@ class QueueMetrics:
                 weight=int(queues.weight[row]),
                 overused=bool(overused[row]),
             )
-        present = {queues.names[row] for row in rows}
-        for name in self._queues - present:
-            self._metrics.forget_queue(name)
-        self._queues = present
 
     def _tell_amounts(self, ssn: Session, queue: str, amount: str, column: Column) -> None:
         """Tell amounts; what has no limit is not told."""
@@ -142,37 +143,21 @@ class QueueMetrics:
         self._namespaces = present
 
 
-def _by_weight(ssn: Session) -> _QueueFigures:
-    snapshot = ssn.snapshot
-    queues = snapshot.queues
-    limit = real_capability(snapshot, ssn.total)
-    return _QueueFigures(
-        allocated=queues.allocated_or_pipelined,
-        request=queues.allocated_or_pipelined + queues.pending,
-        inqueue=Reservations(snapshot).by_queue(),
-        deserved=divide_by_weight(snapshot, ssn.total, limit),
-        capacity=queues.capability,
-        real_capacity=limit,
-    )
+def _limits(ssn: Session) -> QueueLimits | None:
+    """Return the limits that queues are held to, stated ones before parts by weight."""
+    limits = [plugin.queue_limits(ssn.snapshot, ssn.total) for plugin in ssn.plugins]
+    known = [each for each in limits if each is not None]
+    return min(known, key=lambda each: each.follows_demand, default=None)
 
 
-def _by_capacity(ssn: Session) -> _QueueFigures:
-    """Work out limits as stated; a queue counts with all under it."""
-    snapshot = ssn.snapshot
-    queues = snapshot.queues
-    in_tree = any(plugin.name == "capacity" and plugin.hierarchy for plugin in ssn.plugins)
-    tree = QueueTree.grow(snapshot) if in_tree else QueueTree.flat(snapshot)
-    limits = (
-        Limits.of_tree(snapshot, ssn.total, tree) if in_tree else Limits.flat(snapshot, ssn.total)
-    )
-    below = np.eye(queues.capacity)
-    for row, members in tree.below.items():
-        below[members, row] = 1.0
+def _figures(limits: QueueLimits) -> _QueueFigures:
+    """Sum amounts up; a queue counts with all under it."""
+    queues, sum_up = limits.snapshot.queues, limits.tree.sum_up
     return _QueueFigures(
-        allocated=queues.allocated_or_pipelined @ below,
-        request=(queues.allocated_or_pipelined + queues.pending) @ below,
-        inqueue=Reservations(snapshot).by_queue() @ below,
+        allocated=sum_up(queues.allocated_or_pipelined),
+        request=sum_up(queues.allocated_or_pipelined + queues.pending),
+        inqueue=sum_up(Reservations(limits.snapshot).by_queue()),
         deserved=limits.deserved,
-        capacity=queues.capability,
-        real_capacity=limits.real,
+        capacity=limits.capability,
+        real_capacity=limits.real_capability,
     )

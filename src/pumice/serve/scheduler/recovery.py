@@ -11,7 +11,7 @@ from typing import Final, Literal
 from pumice import logs
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
-from pumice.binder import Binder, Outcome
+from pumice.binder import Binder, WriteResult
 from pumice.cache.informer import Informer
 from pumice.errors import (
     ClusterError,
@@ -43,7 +43,7 @@ _log = logs.get("recovery")
 
 
 @dataclass(slots=True)
-class _Promise:
+class _PendingWrite:
     """A write about a pod that the cluster has yet to confirm."""
 
     uid: str
@@ -62,7 +62,7 @@ class Recovery:
 
     def __init__(
         self,
-        follower: Informer,
+        informer: Informer,
         binder: Binder,
         read: Read,
         *,
@@ -75,82 +75,82 @@ class Recovery:
         A write that is done and not told within ``confirm_s`` is looked up; all that is looked up
         in one step may take ``look_s``.
         """
-        self._follower = follower
+        self._informer = informer
         self._binder = binder
         self._read = read
         self._clock = clock
         self._confirm_s = confirm_s
         self._look_s = look_s
-        self._binds: dict[str, _Promise] = {}
-        self._evictions: dict[str, _Promise] = {}
+        self._binds: dict[str, _PendingWrite] = {}
+        self._evictions: dict[str, _PendingWrite] = {}
         self._groups: dict[str, float] = {}
         self._held: dict[str, float] = {}
         self._refused: dict[str, tuple[str, int]] = {}
         self._numbers = 0
-        self._heard: dict[str, tuple[int, float]] = {}
+        self._last_answered: dict[str, tuple[int, float]] = {}
         self.undone = 0
         """Binds and evictions taken back so far."""
 
     def assume(self, decisions: Decisions, now: float) -> None:
         """Count on what is about to be written."""
         for pod, node in decisions.binds.items():
-            self._follower.assume(pod, node)
+            self._informer.assume(pod, node)
             marks = decisions.annotations.get(pod, {})
-            self._binds[pod] = self._promise(pod, now, node, marks)
+            self._binds[pod] = self._new_write(pod, now, node, marks)
         for pod in decisions.evictions:
-            self._follower.assume_evicted(pod)
-            self._evictions[pod] = self._promise(pod, now)
+            self._informer.assume_evicted(pod)
+            self._evictions[pod] = self._new_write(pod, now)
 
     def assume_groups(self, now: float) -> None:
         """Count on the statuses of groups that were just handed in."""
-        for group, (status, marks) in self._binder.stated.items():
+        for group, (status, marks) in self._binder.written_groups.items():
             self._groups[group] = now + _LOST_S
-            self._follower.assume_group(group, status, marks)
+            self._informer.assume_group(group, status, marks)
 
-    def learn(self, outcomes: Iterable[Outcome], now: float) -> None:
+    def learn(self, results: Iterable[WriteResult], now: float) -> None:
         """Take in what came of writes, of all of them even if one cannot be taken in.
 
         Raises:
             Exception: the first that came up; what it was about is in doubt.
         """
         failures: list[Exception] = []
-        for outcome in outcomes:
+        for result in results:
             try:
-                self._learn(outcome, now)
+                self._learn(result, now)
             except Exception as error:  # noqa: BLE001  # told below
                 failures.append(error)
-                for promise in (self._binds.get(outcome.key), self._evictions.get(outcome.key)):
-                    if promise is not None and promise.uid == outcome.uid:
-                        promise.state, promise.due = "doubtful", now + _LATE_S
+                for write in (self._binds.get(result.key), self._evictions.get(result.key)):
+                    if write is not None and write.uid == result.uid:
+                        write.state, write.due = "doubtful", now + _LATE_S
         if failures:
             raise failures[0]
 
-    def move_to(self, follower: Informer, now: float) -> None:
+    def move_to(self, informer: Informer, now: float) -> None:
         """Go on with tables made anew: what was sent still counts, what is unclear is looked up."""
-        self._follower = follower
+        self._informer = informer
         self._groups.clear()
-        for sort, promises in (("bind", self._binds), ("evict", self._evictions)):
-            for pod, promise in promises.items():
-                promise.is_old = True
-                on_its_way = self._binder.is_underway(sort, pod, promise.uid)
-                if promise.state != "done" and not on_its_way:
-                    promise.state, promise.due = "doubtful", now + _LATE_S
-                if self._uid(pod) != promise.uid:
+        for sort, writes in (("bind", self._binds), ("evict", self._evictions)):
+            for pod, write in writes.items():
+                write.is_old = True
+                on_its_way = self._binder.is_underway(sort, pod, write.uid)
+                if write.state != "done" and not on_its_way:
+                    write.state, write.due = "doubtful", now + _LATE_S
+                if self._uid(pod) != write.uid:
                     continue
                 if sort == "bind":
-                    follower.assume(pod, promise.node)
+                    informer.assume(pod, write.node)
                 else:
-                    follower.assume_evicted(pod)
+                    informer.assume_evicted(pod)
         for pod in self._held:
             if self._uid(pod) == self._refused.get(pod, ("", 0))[0]:
-                follower.hold(pod)
+                informer.hold(pod)
 
     def step(self, now: float) -> None:
         """Do what is due: send again, look up, give back, let go."""
         self._end_holds(now)
         for group in [group for group, due in self._groups.items() if due <= now]:
             del self._groups[group]
-            self._follower.undo_group(group)
+            self._informer.undo_group(group)
         self._forget_confirmed()
         self._send_again(now)
         self._look_up(now)
@@ -162,110 +162,110 @@ class Recovery:
 
     # Answers
 
-    def _learn(self, outcome: Outcome, now: float) -> None:
-        if outcome.what == "bind":
-            self._learn_bind(outcome, now)
-        elif outcome.what == "evict":
-            self._learn_eviction(outcome, now)
-        elif outcome.what == "group":
-            if outcome.error is None:
-                self._groups[outcome.key] = now + self._confirm_s
+    def _learn(self, result: WriteResult, now: float) -> None:
+        if result.what == "bind":
+            self._learn_bind(result, now)
+        elif result.what == "evict":
+            self._learn_eviction(result, now)
+        elif result.what == "group":
+            if result.error is None:
+                self._groups[result.key] = now + self._confirm_s
             else:
-                self._groups.pop(outcome.key, None)
-                self._follower.undo_group(outcome.key)
+                self._groups.pop(result.key, None)
+                self._informer.undo_group(result.key)
 
-    def _learn_bind(self, outcome: Outcome, now: float) -> None:
-        promise = self._binds.get(outcome.key)
-        if promise is None or promise.uid != outcome.uid:
+    def _learn_bind(self, result: WriteResult, now: float) -> None:
+        write = self._binds.get(result.key)
+        if write is None or write.uid != result.uid:
             return
-        self._hear("bind", promise, now)
-        error, clear = outcome.error, promise.tries == 0
+        self._note_answer("bind", write, now)
+        error, clear = result.error, write.tries == 0
         match error:
             case None:
-                promise.state, promise.due = "done", now + self._confirm_s
-                self._refused.pop(outcome.key, None)
+                write.state, write.due = "done", now + self._confirm_s
+                self._refused.pop(result.key, None)
             case NotFoundError():
-                self._give_back(outcome.key)
+                self._undo_bind(result.key)
             case FencedError() if clear:
-                self._give_back(outcome.key)
+                self._undo_bind(result.key)
             case UnavailableError(sent=False) if clear:
-                self._give_back(outcome.key)
-                self._hold(outcome.key, promise.uid, now, _LONGEST_UNSENT_S)
+                self._undo_bind(result.key)
+                self._hold(result.key, write.uid, now, _LONGEST_UNSENT_S)
             case RejectedError() if clear:
-                self._give_back(outcome.key)
-                self._hold(outcome.key, promise.uid, now)
+                self._undo_bind(result.key)
+                self._hold(result.key, write.uid, now)
             case ConflictError() if clear:
-                promise.state, promise.due = "doubtful", now
+                write.state, write.due = "doubtful", now
             case RejectedError() | ConflictError():  # an earlier attempt may have been done
-                promise.state, promise.due = "doubtful", now + _LATE_S
-            case _ if promise.tries < _TRIES and not promise.is_old:
-                promise.state, promise.due = "again", now + 2.0**promise.tries - 1
-                promise.tries += 1
+                write.state, write.due = "doubtful", now + _LATE_S
+            case _ if write.tries < _TRIES and not write.is_old:
+                write.state, write.due = "again", now + 2.0**write.tries - 1
+                write.tries += 1
             case _:
-                promise.state, promise.due = "doubtful", now + _LATE_S
+                write.state, write.due = "doubtful", now + _LATE_S
 
-    def _learn_eviction(self, outcome: Outcome, now: float) -> None:
-        promise = self._evictions.get(outcome.key)
-        if promise is None or promise.uid != outcome.uid:
+    def _learn_eviction(self, result: WriteResult, now: float) -> None:
+        write = self._evictions.get(result.key)
+        if write is None or write.uid != result.uid:
             return
-        self._hear("evict", promise, now)
-        match outcome.error:
+        self._note_answer("evict", write, now)
+        match result.error:
             case None | NotFoundError():
-                promise.state, promise.due = "done", now + self._confirm_s
+                write.state, write.due = "done", now + self._confirm_s
             case FencedError() | RejectedError() | UnavailableError(sent=False):
-                self._spare(outcome.key)
+                self._undo_eviction(result.key)
             case _:
-                promise.state, promise.due = "doubtful", now + _LATE_S
+                write.state, write.due = "doubtful", now + _LATE_S
 
     # What is due
 
     def _forget_confirmed(self) -> None:
-        waits = self._follower.waits_for
-        for what, promises in (("bound", self._binds), ("evicted", self._evictions)):
-            gone = [pod for pod, each in promises.items() if not waits(pod, each.uid, what)]
+        waits = self._informer.waits_for
+        for what, writes in (("bound", self._binds), ("evicted", self._evictions)):
+            gone = [pod for pod, each in writes.items() if not waits(pod, each.uid, what)]
             for pod in gone:
-                del promises[pod]
+                del writes[pod]
 
     def _send_again(self, now: float) -> None:
-        for pod, promise in self._binds.items():
-            if promise.state == "again" and promise.due <= now:
-                promise.state, promise.due = "sent", now + _LOST_S
-                self._binder.bind(pod, promise.node, promise.annotations or {})
+        for pod, write in self._binds.items():
+            if write.state == "again" and write.due <= now:
+                write.state, write.due = "sent", now + _LOST_S
+                self._binder.bind(pod, write.node, write.annotations or {})
 
     def _look_up(self, now: float) -> None:
         """Read pods of which it is not known what became; as many as time allows."""
         due = [
-            (pod, promise, sort)
-            for sort, promises in (("bind", self._binds), ("evict", self._evictions))
-            for pod, promise in promises.items()
-            if promise.due <= now and self._is_to_be_read(sort, promise, now)
+            (pod, write, sort)
+            for sort, writes in (("bind", self._binds), ("evict", self._evictions))
+            for pod, write in writes.items()
+            if write.due <= now and self._is_to_be_read(sort, write, now)
         ]
         until = self._clock() + self._look_s
-        for pod, promise, sort in due[:_READS]:
+        for pod, write, sort in due[:_READS]:
             try:
                 found = self._find(pod, until - self._clock())
             except ClusterError as error:  # what is in doubt stays so until the cluster answers
                 _log.v(2).info("look-up failed", pod=pod, why=error)
-                promises = self._binds if sort == "bind" else self._evictions
-                promises[pod] = promises.pop(pod)  # next time others are asked for first
+                writes = self._binds if sort == "bind" else self._evictions
+                writes[pod] = writes.pop(pod)  # next time others are asked for first
                 return
             if sort == "bind":
-                self._settle_bind(pod, promise, found, now)
+                self._settle_bind(pod, write, found, now)
             else:
-                self._settle_eviction(pod, promise, found, now)
+                self._settle_eviction(pod, write, found, now)
             if self._clock() >= until:
                 return
 
-    def _is_to_be_read(self, sort: str, promise: _Promise, now: float) -> bool:
-        """Say whether one that is due is to be looked up.
+    def _is_to_be_read(self, sort: str, write: _PendingWrite, now: float) -> bool:
+        """Return whether one that is due is to be looked up.
 
         A write without any answer may still wait for its turn, unless later ones had theirs or
         nothing was heard for long.
         """
-        if promise.state != "sent":
-            return promise.state != "again"
-        number, at = self._heard.get(sort, (0, 0.0))
-        return promise.number < number or at <= now - _LOST_S
+        if write.state != "sent":
+            return write.state != "again"
+        number, at = self._last_answered.get(sort, (0, 0.0))
+        return write.number < number or at <= now - _LOST_S
 
     def _find(self, pod: str, left_s: float) -> Manifest:
         namespace, _, name = pod.partition("/")
@@ -275,37 +275,37 @@ class Recovery:
         except NotFoundError:
             return {}
 
-    def _settle_bind(self, pod: str, promise: _Promise, found: Manifest, now: float) -> None:
-        if not found or found["metadata"].get("uid", "") != promise.uid:
-            self._give_back(pod)
+    def _settle_bind(self, pod: str, write: _PendingWrite, found: Manifest, now: float) -> None:
+        if not found or found["metadata"].get("uid", "") != write.uid:
+            self._undo_bind(pod)
             return
         node = (found.get("spec") or {}).get("nodeName")
         if node:
-            if node != promise.node:
-                self._follower.assume(pod, node)
-            promise.node, promise.state, promise.due = node, "done", now + self._confirm_s
+            if node != write.node:
+                self._informer.assume(pod, node)
+            write.node, write.state, write.due = node, "done", now + self._confirm_s
         else:
-            self._give_back(pod)
-            self._hold(pod, promise.uid, now)
+            self._undo_bind(pod)
+            self._hold(pod, write.uid, now)
 
-    def _settle_eviction(self, pod: str, promise: _Promise, found: Manifest, now: float) -> None:
+    def _settle_eviction(self, pod: str, write: _PendingWrite, found: Manifest, now: float) -> None:
         metadata = found.get("metadata") or {}
-        same = metadata.get("uid", "") == promise.uid
+        same = metadata.get("uid", "") == write.uid
         if same and not metadata.get("deletionTimestamp"):
-            self._spare(pod)
+            self._undo_eviction(pod)
         else:  # it goes or is gone: the cluster will tell
-            promise.state, promise.due = "done", now + self._confirm_s
+            write.state, write.due = "done", now + self._confirm_s
 
-    def _give_back(self, pod: str) -> None:
+    def _undo_bind(self, pod: str) -> None:
         """Free the room of a pod that is not bound."""
         self._binds.pop(pod, None)
-        self._follower.undo(pod, "bound")
+        self._informer.undo(pod, "bound")
         self.undone += 1
 
-    def _spare(self, pod: str) -> None:
+    def _undo_eviction(self, pod: str) -> None:
         """Count a pod that was not evicted as what it was."""
         self._evictions.pop(pod, None)
-        self._follower.undo(pod, "evicted")
+        self._informer.undo(pod, "evicted")
         self.undone += 1
 
     # Pods held back
@@ -316,25 +316,25 @@ class Recovery:
         times = times + 1 if known == uid else 1
         self._refused[pod] = uid, times
         self._held[pod] = now + min(2.0 ** min(times - 1, 10), longest_s)
-        self._follower.hold(pod)
+        self._informer.hold(pod)
 
     def _end_holds(self, now: float) -> None:
         for pod in [pod for pod, until in self._held.items() if until <= now]:
             del self._held[pod]
-            self._follower.undo(pod, "held")
+            self._informer.undo(pod, "held")
         if len(self._refused) > len(self._held) + _READS:
             there = [pod for pod in self._refused if self._uid(pod) == self._refused[pod][0]]
             self._refused = {pod: self._refused[pod] for pod in there}
 
     def _uid(self, pod: str) -> str:
-        known = self._follower.known("Pod", pod)
+        known = self._informer.known("Pod", pod)
         return "" if known is None else known.metadata.uid
 
-    def _promise(
+    def _new_write(
         self, pod: str, now: float, node: str = "", annotations: dict[str, str] | None = None
-    ) -> _Promise:
+    ) -> _PendingWrite:
         self._numbers += 1
-        return _Promise(
+        return _PendingWrite(
             self._uid(pod),
             due=now + _LOST_S,
             node=node,
@@ -342,7 +342,7 @@ class Recovery:
             number=self._numbers,
         )
 
-    def _hear(self, sort: str, promise: _Promise, now: float) -> None:
+    def _note_answer(self, sort: str, write: _PendingWrite, now: float) -> None:
         """Note how far answers have come."""
-        number, _ = self._heard.get(sort, (0, 0.0))
-        self._heard[sort] = max(number, promise.number), now
+        number, _ = self._last_answered.get(sort, (0, 0.0))
+        self._last_answered[sort] = max(number, write.number), now

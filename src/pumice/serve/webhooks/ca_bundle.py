@@ -20,14 +20,14 @@ _log = logs.get("webhooks")
 
 
 def configuration_name(service: Service, service_name: str) -> str:
-    """Give the name of a webhook's configuration."""
+    """Return the name of a webhook's configuration."""
     return f"{service_name or _PREFIX}{service.path.replace('/', '-')}"
 
 
 def register(
     cluster: Cluster, service: Service, *, ca_bundle: bytes, service_name: str, url: str
 ) -> bool:
-    """Write the certificate into a configuration; says whether there is nothing left to do."""
+    """Write the certificate into a configuration; return whether there is nothing left to do."""
     bundle = base64.b64encode(ca_bundle).decode()
     kind = "MutatingWebhookConfiguration" if service.mutating else "ValidatingWebhookConfiguration"
     name = configuration_name(service, service_name)

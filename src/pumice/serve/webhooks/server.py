@@ -5,7 +5,6 @@ change.  The rules themselves are pure and live in the modules of their kinds.
 """
 
 import asyncio
-import ssl
 import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,20 +20,18 @@ from pumice.cluster.base import Cluster
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
 from pumice.errors import ClusterError, InputError
+from pumice.serve.http_server import HttpServer, Site, read_body
 from pumice.serve.options import WebhookOptions
 from pumice.serve.webhooks.ca_bundle import register
-from pumice.serve.webhooks.watched_files import Watched, watch_certificate, watch_groups
+from pumice.serve.webhooks.watched_files import ReloadedFiles, watch_certificate, watch_groups
 from pumice.webhooks.admission_review import answer_review
 from pumice.webhooks.registry import SERVICES, Service
 from pumice.webhooks.review import Options, ResourceGroup
 
 MAX_BODY: Final = 3 * 1024 * 1024
-READ_TIMEOUT_S: Final = 30.0
 _QUEUE: Final = "Queue.scheduling.volcano.sh"
-_LOOK_S: Final = 0.25
 _REFRESH_S: Final = 5.0
 _REGISTER_S: Final = 300.0
-_CHUNK: Final = 64 * 1024
 _THREADS: Final = 8
 _log = logs.get("webhooks")
 
@@ -46,15 +43,15 @@ class ClusterView:
         self._cluster = cluster
 
     def queue(self, name: str) -> Manifest | None:
-        """Give a queue."""
+        """Return a queue."""
         return next((one for one in self.queues() if one["metadata"]["name"] == name), None)
 
     def queues(self) -> Iterable[Manifest]:
-        """Give all queues."""
+        """Return all queues."""
         return self._cluster.list(_QUEUE)[0]
 
     def namespace(self, name: str) -> Manifest | None:
-        """Give a namespace; one that cannot be read counts as none."""
+        """Return a namespace; one that cannot be read counts as none."""
         try:
             return self._cluster.get("Namespace", "", name)
         except ClusterError as error:
@@ -68,11 +65,11 @@ class Reviewer:
 
     view: ClusterView
     settings: WebhookOptions
-    groups: Watched[tuple[ResourceGroup, ...] | None]
+    groups: ReloadedFiles[tuple[ResourceGroup, ...] | None]
     pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS))
 
     def options(self) -> Options:
-        """Give the options that change decisions, as they are now."""
+        """Return the options that change decisions, as they are now."""
         return Options(
             scheduler_names=tuple(self.settings.scheduler_name),
             resource_groups=self.groups.current,
@@ -84,13 +81,7 @@ class Reviewer:
 
     async def answer(self, request: web.Request, service: Service) -> web.Response:
         """Answer one request."""
-        try:
-            async with asyncio.timeout(READ_TIMEOUT_S):
-                body = await _read(request)
-        except TimeoutError:
-            return web.Response(status=408, text="request body too slow\n")
-        if body is None:
-            return web.Response(status=413, text="request body too large\n")
+        body = await read_body(request, MAX_BODY)
         # Volcano compares the header as it stands, and says nothing more.
         if request.headers.get("Content-Type", "") != "application/json":
             _log.warning("not application/json", path=service.path)
@@ -104,18 +95,6 @@ class Reviewer:
             _log.error("cannot decide", path=service.path, error=error)
             return web.Response(status=500, text=f"{error}\n")
         return web.Response(body=text, content_type="application/json")
-
-
-async def _read(request: web.Request) -> bytes | None:
-    """Read a body, None if it is too large; what is too large is not kept."""
-    if (request.content_length or 0) > MAX_BODY:
-        return None
-    body = bytearray()
-    async for chunk in request.content.iter_chunked(_CHUNK):
-        body += chunk
-        if len(body) > MAX_BODY:
-            return None
-    return bytes(body)
 
 
 def enabled_services(listed: str) -> list[Service]:
@@ -179,7 +158,12 @@ def serve_webhooks(options: WebhookOptions, stop: threading.Event) -> None:
         registrar.start()
         reviewer = Reviewer(ClusterView(cluster), options, watch_groups(options.admission_conf))
         app = webhook_app(reviewer, services)
-        asyncio.run(_serve(app, options, certificate, reviewer.groups, stop))
+        site = Site(app, options.listen_address, options.port, certificate.current)
+        with HttpServer([site], grace_s=options.graceful_shutdown_time_s) as http:
+            _log.info("serves webhooks", port=options.port)
+            while not stop.wait(_REFRESH_S):
+                http.call_soon(certificate.refresh)
+                reviewer.groups.refresh()
         registrar.join(_REFRESH_S)
 
 
@@ -210,30 +194,3 @@ def _register(
         if left:
             stop.wait(1.0)
             waited += 1.0
-
-
-async def _serve(
-    app: web.Application,
-    options: WebhookOptions,
-    certificate: Watched[ssl.SSLContext],
-    groups: Watched[tuple[ResourceGroup, ...] | None],
-    stop: threading.Event,
-) -> None:
-    """Hold the port until told to stop, looking at files now and then."""
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=options.graceful_shutdown_time_s)
-    await runner.setup()
-    host = options.listen_address or None
-    site = web.TCPSite(runner, host, options.port, ssl_context=certificate.current)
-    try:
-        await site.start()
-        _log.info("serves webhooks", port=options.port)
-        since = 0.0
-        while not stop.is_set():
-            await asyncio.sleep(_LOOK_S)
-            since += _LOOK_S
-            if since >= _REFRESH_S:
-                since = 0.0
-                certificate.refresh()
-                groups.refresh()
-    finally:
-        await runner.cleanup()

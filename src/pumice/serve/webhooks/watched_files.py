@@ -21,7 +21,7 @@ _log = logs.get("webhooks")
 CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
-class Watched(Generic[_T]):
+class ReloadedFiles(Generic[_T]):
     """What was last made of some files; a bad version is reported and the last good one stays."""
 
     def __init__(self, paths: Sequence[str], read: Callable[[], _T], first: _T) -> None:
@@ -48,16 +48,16 @@ def _look(path: str) -> tuple[int, int, int]:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def watch_groups(path: str) -> Watched[tuple[ResourceGroup, ...] | None]:
+def watch_groups(path: str) -> ReloadedFiles[tuple[ResourceGroup, ...] | None]:
     """Read the resource groups of pods; without a file there are none, and pods stay untouched."""
     if not path:
-        return Watched((), lambda: None, None)
-    return Watched(
+        return ReloadedFiles((), lambda: None, None)
+    return ReloadedFiles(
         (path,), lambda: read_groups(yaml.safe_load(Path(path).read_text(encoding="utf-8"))), None
     )
 
 
-def watch_certificate(cert_file: str, key_file: str) -> Watched[ssl.SSLContext]:
+def watch_certificate(cert_file: str, key_file: str) -> ReloadedFiles[ssl.SSLContext]:
     """Make the rules of TLS; a new certificate holds for connections made after it came.
 
     Raises:
@@ -81,4 +81,4 @@ def watch_certificate(cert_file: str, key_file: str) -> Watched[ssl.SSLContext]:
         context.load_cert_chain(cert_file, key_file)
         return context
 
-    return Watched((cert_file, key_file), read, context)
+    return ReloadedFiles((cert_file, key_file), read, context)

@@ -7,27 +7,34 @@ run: on a pod, a template, a pod group or a job, the nearest one counts.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
+from pumice.api.kinds import Manifest
 from pumice.api.manifests import Document, load_documents
 from pumice.api.objects import (
     KubeObject,
     Pod,
     PodGroup,
-    PodGroupSpec,
     from_manifest,
     in_namespace,
+    to_manifest,
 )
-from pumice.controllers.job.min_resources import min_resources
+from pumice.cluster.embedded.defaults import fill_in
+from pumice.controllers.job.expand import Expansion, expand
+from pumice.controllers.job.names import TASK_INDEX
+from pumice.controllers.job.state import replicas_of
+from pumice.controllers.job.volumes import provisioned
+from pumice.controllers.manifest_view import ManifestView
+from pumice.controllers.podgroup import new_podgroup
 from pumice.errors import ManifestError
 from pumice.sim.workload import SCHEDULER_NAME, JobSpec, TaskSpec, Workload, in_order
+from pumice.webhooks.files import stored_job
 
 ARRIVAL: Final = "pumice.dev/arrival-seconds"
 RUN: Final = "pumice.dev/run-seconds"
-QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
 DEFAULT_SECONDS = 60.0
 
 
@@ -37,9 +44,15 @@ class _Found:
 
     pods: list[tuple[Pod, str]] = field(default_factory=list)
     groups: dict[str, tuple[PodGroup, str]] = field(default_factory=dict)
-    jobs: list[JobSpec] = field(default_factory=list)
+    jobs: list[tuple[Manifest, str]] = field(default_factory=list)
+    """Volcano jobs as a cluster stores them."""
+    manifests: list[Manifest] = field(default_factory=list)
+    """What the job controller looks at beside a job."""
     others: list[KubeObject] = field(default_factory=list)
     untimed: int = 0
+    """Pods that do not say how long they run."""
+    empty: int = 0
+    """Tasks of jobs that do not say how many pods they have."""
 
 
 def read(path: Path) -> Workload:
@@ -51,10 +64,14 @@ def read(path: Path) -> Workload:
     found = _Found()
     for document in load_documents(path):
         _sort_in(document, found)
-    jobs = [*found.jobs, *_gangs(found)]
+    view = ManifestView(found.manifests)
+    jobs = [_volcano_job(expand(job, view, source=at), at, found) for job, at in found.jobs]
+    jobs += _gangs(found)
     notes = []
     if found.untimed:
         notes.append(f"{found.untimed} pods state no run time: {DEFAULT_SECONDS:g} seconds each")
+    if found.empty:
+        notes.append(f"{found.empty} tasks state no replicas: no pods, as in a cluster")
     return Workload(
         name=path.name,
         format="manifests",
@@ -67,9 +84,11 @@ def read(path: Path) -> Workload:
 def _sort_in(document: Document, found: _Found) -> None:
     content, source = document.content, document.source
     if isinstance(content, Mapping) and content.get("kind") == "Job":
-        found.jobs.append(_volcano_job(content, source, found))
+        found.jobs.append((stored_job(dict(content), source=source), source))
         return
     thing = from_manifest(in_namespace(content), source=source)
+    if not isinstance(thing, Pod | PodGroup):
+        found.manifests.append(content)
     match thing:
         case Pod():
             found.pods.append((thing, source))
@@ -93,17 +112,23 @@ def _gangs(found: _Found) -> Iterator[JobSpec]:
             key = _key(pod)
         members.setdefault(key, []).append((pod, source))
     for key, pods in members.items():
-        stated, source = found.groups.get(key, (None, ""))
-        yield _gang(key, pods, stated, source, found)
+        stated = found.groups.get(key) or (_group_alone(*pods[0]), pods[0][1])
+        yield _gang(key, pods, *stated, found)
+
+
+def _group_alone(pod: Pod, source: str) -> PodGroup:
+    """Return the group that the controller makes for a pod without one."""
+    group = from_manifest(new_podgroup({"spec": {}, **to_manifest(pod)}, {}), source=source)
+    assert isinstance(group, PodGroup)  # noqa: S101
+    return group
 
 
 def _gang(
-    key: str, pods: list[tuple[Pod, str]], group: PodGroup | None, source: str, found: _Found
+    key: str, pods: list[tuple[Pod, str]], group: PodGroup, source: str, found: _Found
 ) -> JobSpec:
     namespace, _, name = key.partition("/")
-    marks: Mapping[str, str] = {} if group is None else group.metadata.annotations
-    spec = _alone(pods[0][0]) if group is None else group.spec
-    spec = msgspec.structs.replace(spec, queue=spec.queue or "default")
+    marks = group.metadata.annotations
+    spec = msgspec.structs.replace(group.spec, queue=group.spec.queue or "default")
     arrivals = [_seconds(pod.metadata.annotations, ARRIVAL, at) for pod, at in pods]
     arrival = _seconds(marks, ARRIVAL, source)
     if arrival is None:
@@ -117,31 +142,24 @@ def _gang(
         queue=spec.queue,
         priority_class=spec.priority_class_name,
         annotations={k: v for k, v in marks.items() if k not in (ARRIVAL, RUN)},
-        group=None if group is None else spec,
+        group=spec,
     )
 
 
-def _alone(pod: Pod) -> PodGroupSpec:
-    """Say what the group of a pod without one is like."""
-    return PodGroupSpec(
-        min_member=1,
-        queue=pod.metadata.annotations.get(QUEUE_NAME, ""),
-        priority_class_name=pod.spec.priority_class_name,
-    )
-
-
-def _task(pod: Pod, at: str, group: Mapping[str, str], source: str, found: _Found) -> TaskSpec:
+def _task(
+    pod: Pod, at: str, group: Mapping[str, str], source: str, found: _Found, *, count: int = 1
+) -> TaskSpec:
     meta = pod.metadata
     run = _seconds(meta.annotations, RUN, at)
     run = _seconds(group, RUN, source) if run is None else run
     if run is None:
-        found.untimed += 1
+        found.untimed += count
     spec = msgspec.structs.replace(
         pod.spec, node_name="", scheduler_name=pod.spec.scheduler_name or SCHEDULER_NAME
     )
     return TaskSpec(
         spec=spec,
-        count=1,
+        count=count,
         run_seconds=DEFAULT_SECONDS if run is None else run,
         role=meta.annotations.get(TASK_SPEC) or meta.labels.get(TASK_SPEC) or "task",
         pod_name=meta.name,
@@ -152,94 +170,58 @@ def _task(pod: Pod, at: str, group: Mapping[str, str], source: str, found: _Foun
     )
 
 
-def _volcano_job(content: Mapping[str, Any], source: str, found: _Found) -> JobSpec:
-    """Make pods of the templates of a Volcano job."""
-    meta, spec = _part(content, "metadata", source), _part(content, "spec", source)
-    name, namespace = str(meta.get("name") or ""), str(meta.get("namespace") or "default")
-    marks = {str(k): str(v) for k, v in _part(meta, "annotations", source).items()}
-    tasks: list[TaskSpec] = []
-    for number, each in enumerate(spec.get("tasks") or []):
-        template = _part(each, "template", source)
-        body = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"namespace": namespace, **_part(template, "metadata", source)}
-            | {"name": name or "pod"},
-            "spec": _part(template, "spec", source),
-        }
-        pod = from_manifest(body, source=source)
-        assert isinstance(pod, Pod)  # noqa: S101
-        task = _task(pod, source, marks, source, found)
-        role = str(each.get("name") or f"default{number}")
-        replicas = _count(each, "replicas", source, 1)
-        if replicas:
-            tasks.append(replace(task, role=role, pod_name="", count=replicas))
-    if not name or not tasks:
-        raise ManifestError(wanted="a job with a name and pods", found=name, file=source)
-    group = _group_of(content, spec, sum(task.count for task in tasks), source)
+def _volcano_job(expansion: Expansion, source: str, found: _Found) -> JobSpec:
+    """Turn what a Volcano job becomes into a job to simulate."""
+    group = from_manifest(expansion.podgroup(), source=source)
+    assert isinstance(group, PodGroup)  # noqa: S101
+    marks = group.metadata.annotations
+    tasks = [
+        spec
+        for task in expansion.tasks
+        for spec in _equal_pods(expansion, task, marks, source, found)
+    ]
+    if not tasks:
+        raise ManifestError(
+            wanted="a job with pods", found=0, field="spec.tasks", file=source,
+            subject=f"Job {expansion.state.namespace}/{expansion.state.name}",
+        )  # fmt: skip
+    for claim in expansion.new_claims():
+        found.others += [from_manifest(one, source=source) for one in provisioned(claim)]
     return JobSpec(
-        name=name,
-        namespace=namespace,
+        name=expansion.state.name,
+        namespace=expansion.state.namespace,
         arrival=_seconds(marks, ARRIVAL, source) or 0.0,
         tasks=tuple(tasks),
-        min_member=group.min_member or 0,
-        queue=group.queue,
-        priority_class=group.priority_class_name,
+        min_member=group.spec.min_member or 0,
+        queue=group.spec.queue,
+        priority_class=group.spec.priority_class_name,
         annotations={k: v for k, v in marks.items() if k not in (ARRIVAL, RUN)},
-        group=group,
+        group=group.spec,
         late_pods=True,
     )
 
 
-class _NoObjects:
-    """A cluster in which the job controller finds nothing."""
-
-    def get(self, *_: str) -> None:
-        """Find no object."""
-
-
-def _group_of(
-    content: Mapping[str, Any], spec: Mapping[str, Any], size: int, source: str
-) -> PodGroupSpec:
-    """Write the pod group that the job controller makes of a job."""
-    min_available = _count(spec, "minAvailable", source, size) or size
-    job = {**content, "spec": {**spec, "minAvailable": min_available}}
-    group = {
-        "minMember": min_available,
-        "queue": str(spec.get("queue") or "default"),
-        "priorityClassName": str(spec.get("priorityClassName") or ""),
-        "minResources": min_resources(job, _NoObjects()),  # type: ignore[arg-type]
-        "networkTopology": spec.get("networkTopology"),
-        "minTaskMember": {
-            str(task.get("name") or f"default{i}"): int(
-                task.get("minAvailable", task.get("replicas", 1))
-            )
-            for i, task in enumerate(spec["tasks"])
-        },
-    }
-    try:
-        return msgspec.convert(group, PodGroupSpec)
-    except msgspec.ValidationError as error:
-        raise ManifestError(wanted="a Volcano job", found=str(error), file=source) from None
-
-
-def _part(content: Any, name: str, source: str) -> Mapping[str, Any]:
-    """Give a part of an object that is an object itself; nothing counts as empty."""
-    found = content.get(name) if isinstance(content, Mapping) else content
-    if found is None:
-        return {}
-    if not isinstance(found, Mapping):
-        raise ManifestError(wanted="an object", found=found, field=name, file=source)
-    return found
-
-
-def _count(content: Mapping[str, Any], name: str, source: str, missing: int) -> int:
-    found = content.get(name)
-    if found is None:
-        return missing
-    if not isinstance(found, int) or found < 0:
-        raise ManifestError(wanted="a number from 0 up", found=found, field=name, file=source)
-    return found
+def _equal_pods(
+    expansion: Expansion, task: Manifest, marks: Mapping[str, str], source: str, found: _Found
+) -> Iterator[TaskSpec]:
+    """Return the pods of a task, those together that are equal but for their index."""
+    replicas = replicas_of(task)
+    policy = task.get("partitionPolicy") or {}
+    found.empty += "replicas" not in task
+    size = int(policy.get("partitionSize") or 0) or max(replicas, 1)
+    for first in range(0, replicas, size):
+        manifest = expansion.pod(task, first)
+        fill_in("Pod", manifest, has_status=True)
+        pod = from_manifest(manifest, source=source)
+        assert isinstance(pod, Pod)  # noqa: S101
+        spec = _task(pod, source, marks, source, found, count=min(size, replicas - first))
+        yield replace(
+            spec,
+            role=str(task["name"]),
+            pod_name="",
+            labels={k: v for k, v in spec.labels.items() if k != TASK_INDEX},
+            annotations={k: v for k, v in spec.annotations.items() if k != TASK_INDEX},
+        )
 
 
 def _seconds(marks: Mapping[str, str], name: str, source: str) -> float | None:

@@ -20,7 +20,7 @@ from pumice.api.objects import (
 )
 from pumice.errors import InputError
 from pumice.sim.readers.text import csv_rows, number, read_text
-from pumice.sim.workload import JobSpec, NodeHint, SpecBook, TaskSpec, Workload, in_order
+from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, in_order
 
 POD_COLUMNS = frozenset({"cpu_milli", "memory_mib", "num_gpu", "creation_time", "deletion_time"})
 NODE_COLUMNS = frozenset({"sn", "cpu_milli", "memory_mib", "gpu"})
@@ -61,7 +61,7 @@ def read_pods(path: Path) -> Workload:
 
 
 def _jobs(path: Path) -> Iterator[JobSpec]:
-    book, file = SpecBook(), str(path)
+    pod_specs, file = PodSpecs(), str(path)
     for line, row in csv_rows(read_text(path)):
         created, deleted = (
             number(row, column, file, line) for column in ("creation_time", "deletion_time")
@@ -84,7 +84,7 @@ def _jobs(path: Path) -> Iterator[JobSpec]:
             requests[GPU] = f"{gpus * part}m"
         models = tuple(model for model in row.get("gpu_spec", "").split("|") if model)
         more = {"affinity": _on_models(models)} if models else {}
-        task = TaskSpec(book.spec(requests, **more), 1, deleted - since)
+        task = TaskSpec(pod_specs.spec(requests, **more), 1, deleted - since)
         queue = row.get("qos", "").lower() or "default"
         yield JobSpec(
             name=row.get("name") or f"pod-{line}",

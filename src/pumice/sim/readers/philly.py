@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pumice.errors import InputError
 from pumice.sim.readers.text import csv_rows, number, read_text
-from pumice.sim.workload import JobSpec, NodeHint, SpecBook, TaskSpec, Workload, in_order
+from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, in_order
 
 TIME_COLUMNS = ("timestamp", "submit_time", "submitted_time")
 QUEUE_COLUMNS = ("cluster", "vc", "queue")
@@ -39,7 +39,7 @@ def read(path: Path) -> Workload:
 
 
 def _jobs(path: Path, skipped: list[int]) -> Iterator[JobSpec]:
-    spec, file = SpecBook().spec({GPU: "1"}), str(path)
+    spec, file = PodSpecs().spec({GPU: "1"}), str(path)
     for number_of_row, (line, row) in enumerate(csv_rows(read_text(path))):
         gpus = int(number(row, "num_gpus", file, line))
         if gpus < 1:

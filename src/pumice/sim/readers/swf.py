@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pumice.errors import InputError
 from pumice.sim.readers.text import read_text
-from pumice.sim.workload import JobSpec, NodeHint, SpecBook, TaskSpec, Workload, in_order
+from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, in_order
 
 _FIELDS = 18
 _SUBMIT, _RUN, _PROCS, _ASKED, _MEMORY = 1, 3, 4, 7, 9
@@ -45,7 +45,7 @@ def read(path: Path) -> Workload:
 
 
 def _jobs(text: str, file: str, queues: dict[int, str], skipped: list[int]) -> Iterator[JobSpec]:
-    book = SpecBook()
+    pod_specs = PodSpecs()
     for line, row in enumerate(text.splitlines(), start=1):
         if not row.strip() or row.startswith(";"):
             continue
@@ -66,7 +66,7 @@ def _jobs(text: str, file: str, queues: dict[int, str], skipped: list[int]) -> I
         yield JobSpec(
             name=f"job-{int(values[0]):07d}",
             arrival=values[_SUBMIT],
-            tasks=(TaskSpec(book.spec(requests), n, values[_RUN], role="proc"),),
+            tasks=(TaskSpec(pod_specs.spec(requests), n, values[_RUN], role="proc"),),
             min_member=n,
             queue=_queue(int(values[_QUEUE]), int(values[_GROUP]), queues),
         )

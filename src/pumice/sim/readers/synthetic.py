@@ -22,7 +22,7 @@ from pumice.api.objects import (
 )
 from pumice.errors import InputError
 from pumice.sim.readers.text import read_text
-from pumice.sim.workload import JobSpec, NodeHint, SpecBook, TaskSpec, Workload, in_order
+from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, in_order
 
 KIND = "SyntheticWorkload"
 
@@ -142,7 +142,7 @@ def generate(spec: Synthetic, *, name: str, seed: int) -> Workload:
     classes = ["", *spec.priorities]
     rest = max(0.0, 1.0 - sum(spec.priorities.values()))
     ranks = rng.choice(len(classes), n, p=_parts([rest, *spec.priorities.values()]))
-    pod = SpecBook().spec({name: str(amount) for name, amount in spec.pod.items()})
+    pod = PodSpecs().spec({name: str(amount) for name, amount in spec.pod.items()})
     jobs = [
         JobSpec(
             name=f"job-{i:06d}",
@@ -173,7 +173,7 @@ def _parts(weights: list[float]) -> NDArray[np.float64]:
 
 
 def _arrivals(spec: Arrivals, n: int, rng: Generator) -> NDArray[np.float64]:
-    """Give times in whole milliseconds, so that they print alike everywhere."""
+    """Return times in whole milliseconds, so that they print alike everywhere."""
     if spec.process == "uniform":
         times = np.arange(n) * spec.mean_seconds
     elif spec.process == "bursts":

@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from pumice.core.resources import MEMORY, PODS
-from pumice.sim.event_log import What
+from pumice.core.resources import MEMORY, PODS, Column
+from pumice.sim.event_log import EventKind
 from pumice.sim.job_run import JobRun
-from pumice.sim.measure import Matrix, Measures, stays
+from pumice.sim.measure import Matrix, Measures
 
 N_BARS = 64
 """Jobs in the Gantt chart, at most."""
 N_ROWS = 320
 """Rows of the heat map, at most; more nodes are averaged in groups."""
 N_QUEUES = 12
-_POINTS = 200
+N_COLOURS = 12
+_STEPS = 200
+"""Steps of the curve of waits, at most, for each configuration."""
 _NO_NODE = 255
 """The cell of a node that does not have the resource at all."""
 
@@ -31,13 +33,17 @@ def chart_data(measured: Sequence[Measures]) -> dict[str, Any]:
         for chart in charts:
             chart["window"] = window(charts)
     return {
-        "edges": _floats(first.spans.edges, 1),
+        "edges": _floats(first.bins.edges, 1),
         "resources": [
-            {"name": first.resources[i], "unit": unit(first.resources[i], i), "scale": scale(i)}
+            {
+                "name": first.resources[i],
+                "unit": unit(first.resources[i], i),
+                "total": round(float(first.total[i]) / scale(i), 3),
+            }
             for i in first.shown
         ],
         "main": first.shown.index(first.main_resource),
-        "totals": [float(first.total[i]) for i in first.shown],
+        "waits": waits([each.waits() for each in measured]),
         "queues": top_queues(measured),
         "configurations": [
             {**_configuration(each, measured), "gantt": chart}
@@ -47,7 +53,7 @@ def chart_data(measured: Sequence[Measures]) -> dict[str, Any]:
 
 
 def scale(row: int) -> float:
-    """Say by what an amount of the tables is divided to be read: cores, GiB, devices."""
+    """Return by what an amount of the tables is divided to be read: cores, GiB, devices."""
     if row == MEMORY:
         return float(2**30)
     return 1.0 if row == PODS else 1000.0
@@ -71,13 +77,10 @@ def _configuration(measures: Measures, measured: Sequence[Measures]) -> dict[str
     names = measures.queues.names
     rows = [names.index(name) for name in top_queues(measured)]
     facts, shown = measures.queues, measures.shown
-    waits = measures.waits()
-    points = np.linspace(0, 100, _POINTS + 1)
     return {
         "name": measures.name,
         "utilisation": [_floats(measures.utilisation[i], 4) for i in shown],
         "fairness": [None if math.isnan(x) else round(x, 4) for x in measures.fairness.tolist()],
-        "waits": _floats(np.percentile(waits, points), 2) if len(waits) else [],
         "queues": [
             {
                 "name": names[row],
@@ -91,6 +94,31 @@ def _configuration(measures: Measures, measured: Sequence[Measures]) -> dict[str
         ],
         "lengths": _floats(measures.queue_lengths.sum(axis=0), 2),
         "heat": heat_map(measures),
+    }
+
+
+def waits(sorted_waits: Sequence[Column]) -> dict[str, Any]:
+    """Lay out which part of the jobs waited no longer than a time, as steps.
+
+    Every step stands where a job's wait ends, with the true part at that time; of very many waits
+    some are left out.  A last time beyond all waits lets one see where the curve ends.  ``parts``
+    is empty if no job started.
+    """
+    times = {0.0}
+    for each in sorted_waits:
+        some = np.linspace(0, len(each) - 1, min(len(each), _STEPS)).astype(int)
+        times.update(each[some].tolist())
+    times.add(1.2 * max(*times, 1.0))
+    seconds = np.array(sorted(times))
+    parts = [
+        (np.searchsorted(each, seconds, side="right") / len(each)).round(4).tolist()
+        if len(each)
+        else [None] * len(seconds)
+        for each in sorted_waits
+    ]
+    return {
+        "seconds": seconds.round(3).tolist(),
+        "parts": parts if any(map(len, sorted_waits)) else [],
     }
 
 
@@ -110,7 +138,6 @@ def heat_map(measures: Measures) -> dict[str, Any]:
     return {
         "resource": measures.resources[resource],
         "rows": [_group_name(nodes.names[s : s + group]) for s in starts],
-        "nodes": nodes.n,
         "columns": int(use.shape[1]),
         "cells": base64.b64encode(cells.tobytes()).decode("ascii"),
     }
@@ -130,7 +157,7 @@ def choose_bars(measures: Measures) -> list[int]:
         return [run.number for run in runs]
     waiting = measures.queue_lengths.sum(axis=0)
     crowd = waiting if waiting.max() > 0 else measures.utilisation[measures.main_resource]
-    peak = float(measures.spans.edges[int(np.argmax(crowd))])
+    peak = float(measures.bins.edges[int(np.argmax(crowd))])
     gangs = [run for run in runs if run.kind.size > 1]
     some = gangs if len(gangs) >= N_BARS else runs
     arrivals = np.array([run.spec.arrival for run in some])
@@ -140,7 +167,7 @@ def choose_bars(measures: Measures) -> list[int]:
 
 
 def gantt(measures: Measures, chosen: Sequence[int]) -> dict[str, Any]:
-    """Give the bars of some jobs: when they came, ran and were evicted."""
+    """Return the bars of some jobs: when they came, ran and were evicted."""
     runs = [measures.outcome.runs[number] for number in chosen]
     evicted = _evictions(measures, runs)
     bars = [
@@ -152,13 +179,13 @@ def gantt(measures: Measures, chosen: Sequence[int]) -> dict[str, Any]:
             "spans": [[round(x, 3) for x in span] for span in spans],
             "evicted": evicted.get(run.number, []),
         }
-        for run, spans in stays(measures, runs)
+        for run, spans in measures.run_periods(runs)
     ]
     return {"bars": bars, "window": None}
 
 
 def window(charts: Sequence[dict[str, Any]]) -> list[float]:
-    """Give a time from the first arrival of some bars to when most of them have run."""
+    """Return a time from the first arrival of some bars to when most of them have run."""
     bars = [bar for chart in charts for bar in chart["bars"]]
     arrivals = [bar["arrival"] for bar in bars]
     ends = sorted(bar["spans"][-1][1] if bar["spans"] else bar["arrival"] for bar in bars)
@@ -168,7 +195,7 @@ def window(charts: Sequence[dict[str, Any]]) -> list[float]:
 
 
 def _evictions(measures: Measures, runs: Sequence[JobRun]) -> dict[int, list[float]]:
-    rows = measures.rows(What.EVICT)
+    rows = measures.rows(EventKind.EVICT)
     rows = rows[np.isin(measures.job[rows], [run.number for run in runs])]
     found: dict[int, dict[float, None]] = {}
     for job, time in zip(measures.job[rows].tolist(), measures.time[rows].tolist(), strict=True):

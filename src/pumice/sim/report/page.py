@@ -1,78 +1,112 @@
-"""The report as one HTML page: tables written here, charts drawn by the script inside it."""
+"""The report as one HTML page: tables and frames written here, charts drawn by uPlot inside it."""
 
+import base64
+import hashlib
 import html
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
-from typing import Any
+from string import Template
+from typing import Any, Final
 
 from pumice.sim.measure import Measures
-from pumice.sim.report.data import N_BARS, N_QUEUES, chart_data
+from pumice.sim.report.data import N_BARS, N_COLOURS, N_QUEUES, chart_data
+from pumice.sim.report.tables import Summary, queue_table, summary_table
 
-Summary = Mapping[str, Any]
-_NOTHING, _MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
-_SCRIPTS = ("base.js", "charts.js", "canvases.js", "page.js")
-_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
+UPLOT: Final = "uplot-1.6.32"
+"""The plotting library in the folder ``vendor``."""
+_STROKES: Final = ("solid", "dashed", "dotted", "dashed")
 
 
-def render(summary: Summary, measured: Sequence[Measures], files: Sequence[str]) -> str:
-    """Make the page; ``files`` are named as its sources and lie beside it."""
-    data = json.dumps(chart_data(measured), separators=(",", ":"), allow_nan=False)
+def render(
+    summary: Summary, measured: Sequence[Measures], files: Iterable[str], opening: str = ""
+) -> str:
+    """Make the page.
+
+    Args:
+        summary: The figures in all.
+        measured: The figures over time of each configuration.
+        files: Named as its sources; they lie beside it.
+        opening: HTML that stands before all charts and tables.
+    """
+    data = chart_data(measured)
     title = f"Simulation of {summary['trace']['name']}"
-    parts = {
-        "title": html.escape(title),
-        "css": _file("report.css"),
-        "body": _body(title, summary, measured, files),
-        "data": data.replace("</", "<\\/"),
-        "script": "\n".join(map(_file, _SCRIPTS)),
-    }
-    page = _file("report.html")
-    for name, text in parts.items():
-        page = page.replace(f"%{name}%", text, 1)
-    return page
+    script = f'"use strict";\n{_file(f"vendor/{UPLOT}/uPlot.iife.min.js")}\n{_file("charts.js")}'
+    return Template(_file("report.html")).substitute(
+        title=html.escape(title),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        css=_file(f"vendor/{UPLOT}/uPlot.min.css") + _file("report.css"),
+        body="\n".join([_head(title, summary, files), opening, *_sections(summary, data)]),
+        data=embedded_json(data),
+        script=script,
+    )
+
+
+def embedded_json(data: Mapping[str, Any]) -> str:
+    """Write data so that no text in it ends the script element that holds it."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)  # plain ASCII
+    return text.replace("<", "\\u003c")
 
 
 def _file(name: str) -> str:
     return resources.files("pumice.sim.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _body(title: str, summary: Summary, measured: Sequence[Measures], files: Sequence[str]) -> str:
+def _head(title: str, summary: Summary, files: Iterable[str]) -> str:
     trace, options = summary["trace"], summary["options"]
-    names = " and ".join(html.escape(each.name) for each in measured)
-    facts = (
-        f"{trace['jobs']:,} jobs ({trace['format']}) on {trace['nodes']:,} nodes, "
-        f"under {names}; seed {options['seed']}, a cycle every {options['period']:g} s"
-    )
+    names = " and ".join(html.escape(each["configuration"]) for each in summary["configurations"])
     links = ", ".join(f'<a href="{html.escape(f)}">{html.escape(f)}</a>' for f in files)
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in trace["notes"])
+    return (
+        f"<h1>{html.escape(title)}</h1><p>{trace['jobs']:,} jobs "
+        f"({html.escape(trace['format'])}) on {trace['nodes']:,} nodes, under {names}; "
+        f"seed {options['seed']}, a cycle every {options['period']:g} s. Figures: {links}.</p>"
+        "<noscript><p>The charts need JavaScript; the tables do not.</p></noscript>"
+    )
+
+
+def _sections(summary: Summary, data: Mapping[str, Any]) -> list[str]:
+    """Write one section a kind of chart; the script finds charts by ``data-chart``."""
+    confs, colours = data["configurations"], _colours(data["queues"])
+    lines = _key(_configuration_lines(confs)) if len(confs) > 1 else ""
     drag = "Drag over a chart to look closer at a part of the time; double-click for all of it."
-    parts = [
-        f"<h1>{html.escape(title)}</h1><p>{facts}. Figures: {links}.</p>",
-        "<noscript><p>The charts need JavaScript; the tables do not.</p></noscript>",
-        _section("Summary", "", _tables(summary) + f'<ul class="notes">{notes}</ul>'),
-        _section("Utilisation", f"Part of the cluster in use. {drag}", _chart("utilisation", 1)),
-        _section("Queues", _queues_text(measured), _queues_key() + _chart("queues", 1)),
+    return [
+        _section("Summary", "", _tables(summary)),
+        _section(
+            "Utilisation",
+            f"Part of the cluster in use. {drag}",
+            _buttons(data) + lines + _group("utilisation", _chart("utilisation")),
+        ),
+        _section(
+            "Queues",
+            _queues_text(summary),
+            _buttons(data) + _key(_QUEUE_LINES) + _group("queues", _queue_charts(confs)),
+        ),
         _section(
             "Waiting jobs",
             "Jobs that have not started, by queue.",
-            '<div id="lengths-key"></div>' + _chart("lengths"),
+            _key([("all queues", "soft", "dashed"), *((*each, "solid") for each in colours)])
+            + _group("lengths", _beside(confs, "waiting")),
         ),
         _section(
             "Wait times",
             "Part of the jobs that waited no longer than a time, from arrival to the moment their "
             "gang was complete.",
-            _chart("waits"),
+            lines + _group("waits", _waits(data)),
         ),
         _section(
             "Fairness",
             "Jain's index over what queues hold of what is due to them by weight and demand: 1 if "
             "all get the same part of their due. Drawn where two queues or more ask for something.",
-            _chart("fairness"),
+            lines + _group("fairness", _fairness(confs)),
         ),
-        _section("Nodes", _nodes_text(measured), '<div id="heat-key"></div>' + _chart("heat")),
-        _section("Gangs", _gangs_text(measured), '<div id="gantt-key"></div>' + _chart("gantt")),
+        _section("Nodes", _nodes_text(confs[0]), _RAMP + _group("heat", _beside(confs, "heat"))),
+        _section(
+            "Gangs",
+            _gangs_text(summary),
+            _key([("waiting", "waiting"), *colours, ("evicted", "bad")])
+            + _group("gantt", _beside(confs, "gantt")),
+        ),
     ]
-    return "\n".join(parts)
 
 
 def _section(title: str, words: str, content: str) -> str:
@@ -80,28 +114,115 @@ def _section(title: str, words: str, content: str) -> str:
     return f"<section><h2>{html.escape(title)}</h2>{text}{content}</section>"
 
 
-def _chart(name: str, tools: int = 0) -> str:
-    return ('<div class="tools"></div>' if tools else "") + f'<div id="{name}"></div>'
-
-
-def _queues_key() -> str:
-    entries = (
-        ("", "--within", "", "held, up to what is deserved"),
-        ("", "--beyond", "", "held beyond it (borrowed)"),
-        ("stroke", "--ink", "dashed", "deserved"),
-        ("stroke", "--good", "solid", "guarantee"),
-        ("stroke", "--bad", "solid", "capability"),
+def _tables(summary: Summary) -> str:
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in summary["trace"]["notes"])
+    return (
+        f'<div class="pair"><div>{summary_table(summary)}</div>'
+        f'<div>{queue_table(summary)}</div></div><ul class="notes">{notes}</ul>'
     )
-    spans = "".join(
-        f'<span class="{kind}" style="--swatch: var({colour}); --dash: {dash or "solid"}">'
-        f"{words}</span>"
-        for kind, colour, dash, words in entries
+
+
+# Charts and what stands beside them
+
+
+def _group(name: str, content: str) -> str:
+    return f'<div id="{name}">{content}</div>'
+
+
+def _chart(name: str, **of: int) -> str:
+    """Write the place of a chart; ``of`` says by number what it shows: configuration, queue."""
+    facts = "".join(f' data-{key}="{number}"' for key, number in of.items())
+    return f'<div data-chart="{name}"{facts}></div>'
+
+
+def _beside(confs: Sequence[Mapping[str, Any]], name: str) -> str:
+    return _columns(confs, [_chart(name, conf=i) for i in range(len(confs))])
+
+
+def _columns(confs: Sequence[Mapping[str, Any]], contents: Iterable[str]) -> str:
+    """Put what belongs to each configuration side by side, where there is room."""
+    cells = "".join(
+        f"<div>{_heading(conf['name']) if len(confs) > 1 else ''}{content}</div>"
+        for conf, content in zip(confs, contents, strict=True)
     )
-    return f'<div class="legend">{spans}</div>'
+    return f'<div class="beside" style="--n: {len(confs)}">{cells}</div>'
 
 
-def _queues_text(measured: Sequence[Measures]) -> str:
-    n = len(measured[0].queues.names)
+def _queue_charts(confs: Sequence[Mapping[str, Any]]) -> str:
+    panels = [
+        "".join(
+            f"<div>{_heading(queue['name'])}{_chart('queue', conf=i, queue=j)}</div>"
+            for j, queue in enumerate(conf["queues"])
+        )
+        for i, conf in enumerate(confs)
+    ]
+    return _columns(confs, [f'<div class="panels">{each}</div>' for each in panels])
+
+
+def _heading(text: str) -> str:
+    return f"<h3>{html.escape(text)}</h3>"
+
+
+def _waits(data: Mapping[str, Any]) -> str:
+    return _chart("waits") if data["waits"]["parts"] else "<p>No job started.</p>"
+
+
+def _fairness(confs: Sequence[Mapping[str, Any]]) -> str:
+    if any(value is not None for conf in confs for value in conf["fairness"]):
+        return _chart("fairness")
+    return "<p>At no time do two queues ask for something.</p>"
+
+
+def _buttons(data: Mapping[str, Any]) -> str:
+    """Write a choice of the resource that is drawn, and a way back to the whole time."""
+    choices = "".join(
+        f'<button type="button" data-resource="{i}" aria-pressed="{str(i == data["main"]).lower()}"'
+        f">{html.escape(resource['name'])}</button>"
+        for i, resource in enumerate(data["resources"])
+    )
+    whole = '<button type="button" class="whole" hidden>whole time</button>'
+    return f'<div class="tools">{choices}{whole}</div>'
+
+
+# Legends
+
+
+def _colours(queues: Sequence[str]) -> list[tuple[str, str]]:
+    return [(name, f"c{i % N_COLOURS}") for i, name in enumerate(queues)]
+
+
+def _configuration_lines(confs: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    return [
+        (conf["name"], f"c{i % N_COLOURS}", _STROKES[i % len(_STROKES)])
+        for i, conf in enumerate(confs)
+    ]
+
+
+def _key(entries: Iterable[tuple[str, ...]]) -> str:
+    """Write a legend: words, name of the colour and, for a line, how it is stroked."""
+    spans = []
+    for words, colour, *stroke in entries:
+        style = f"--swatch: var(--{colour})" + "".join(f"; --stroke: {each}" for each in stroke)
+        kind = ' class="line"' if stroke else ""
+        spans.append(f'<span{kind} style="{style}">{html.escape(words)}</span>')
+    return f'<div class="legend">{"".join(spans)}</div>'
+
+
+_QUEUE_LINES: Final = (
+    ("held, up to what is deserved", "within"),
+    ("held beyond it (borrowed)", "beyond"),
+    ("deserved", "ink", "dashed"),
+    ("guarantee", "good", "solid"),
+    ("capability", "bad", "solid"),
+)
+_RAMP: Final = '<div class="legend"><b>idle<i class="ramp"></i>full</b></div>'
+
+
+# Words
+
+
+def _queues_text(summary: Summary) -> str:
+    n = len(summary["configurations"][0]["queues"])
     some = f" The {N_QUEUES} largest of {n} queues are drawn." if n > N_QUEUES else ""
     return (
         "What each queue holds against what it deserves: as stated, or else its part by weight "
@@ -109,149 +230,18 @@ def _queues_text(measured: Sequence[Measures]) -> str:
     )
 
 
-def _nodes_text(measured: Sequence[Measures]) -> str:
-    first = measured[0]
+def _nodes_text(conf: Mapping[str, Any]) -> str:
     return (
-        f"One row a node (or a group of neighbours), time from left to right: how much of its "
-        f"{first.resources[first.main_resource]} is in use."
+        "One row a node (or a group of neighbours), time from left to right: how much of its "
+        f"{conf['heat']['resource']} is in use."
     )
 
 
-def _gangs_text(measured: Sequence[Measures]) -> str:
-    n = len(measured[0].outcome.runs)
+def _gangs_text(summary: Summary) -> str:
+    n = summary["configurations"][0]["jobs"]
     some = f"{N_BARS} of {n:,} jobs, from when most waited" if n > N_BARS else "All jobs"
     return (
         f"{some}, in the order of their arrival: a thin line while they wait, a bar in the colour "
         "of their queue while they run, a diamond where a gang starts. Behind a name stands the "
         "number of its pods."
     )
-
-
-def _tables(summary: Summary) -> str:
-    return (
-        f'<div class="pair"><div>{_summary_table(summary)}</div>'
-        f"<div>{_queue_table(summary)}</div></div>"
-    )
-
-
-def _summary_table(summary: Summary) -> str:
-    """Write one row a figure, one column a configuration, and how the last differs."""
-    found = summary["configurations"]
-    head = ["", *(each["configuration"] for each in found)]
-    compared = len(found) > 1
-    if compared:
-        head.append("difference" if len(found) == 2 else "last against first")
-    rows = []
-    for label, get, show, better in _figures(found[0]):
-        values = [get(each) for each in found]
-        cells = [html.escape(label), *(_show(show, value) for value in values)]
-        if compared:
-            cells.append(_delta(values[0], values[-1], show, better))
-        rows.append(cells)
-    return _table(head, rows)
-
-
-Figure = tuple[str, Callable[[Summary], Any], Callable[[float], str], int]
-"""Label, where it stands, how to write it, and whether more is better (+1), worse (-1) or neither.
-"""
-
-
-def _figures(first: Summary) -> list[Figure]:
-    out: list[Figure] = [
-        ("jobs finished", lambda s: s["finished"], _count, 1),
-        ("makespan", lambda s: s["makespan"], duration, -1),
-    ]
-    out += [(f"{name} in use", _use(name), _percent, 1) for name in first["utilisation"]]
-    out += [
-        ("wait, mean", _wait("mean"), duration, -1),
-        ("wait, median", _wait("p50"), duration, -1),
-        ("wait, 95th percentile", _wait("p95"), duration, -1),
-        ("wait, longest", _wait("max"), duration, -1),
-        ("fairness, mean", lambda s: s["fairness"]["mean"], _three, 1),
-        ("fairness, least", lambda s: s["fairness"]["least"], _three, 1),
-        ("evictions", lambda s: s["evictions"], _count, -1),
-        ("cycles", lambda s: s["cycles"], _count, 0),
-        ("decisions", lambda s: s["decisions"], _count, 0),
-    ]
-    return out
-
-
-def summary_rows(summary: Summary) -> list[list[str]]:
-    """Write every figure of a summary in words: its name, then one value a configuration."""
-    found = summary["configurations"]
-    return [
-        [label, *(_show(show, get(each)) for each in found)]
-        for label, get, show, _ in _figures(found[0])
-    ]
-
-
-def _use(name: str) -> Callable[[Summary], Any]:
-    return lambda found: found["utilisation"].get(name)
-
-
-def _wait(key: str) -> Callable[[Summary], Any]:
-    return lambda found: found["wait"][key]
-
-
-def _queue_table(summary: Summary) -> str:
-    found = summary["configurations"]
-    head = ["queue", "jobs", "weight"]
-    for each in found:
-        name = f"{each['configuration']}: " if len(found) > 1 else ""
-        head += [f"{name}median", "p95", "longest"]
-    rows = []
-    for queue, facts in found[0]["queues"].items():
-        cells = [html.escape(queue), f"{facts['jobs']:,}", f"{facts['weight']:g}"]
-        for each in found:
-            wait = each["queues"][queue]["wait"]
-            cells += [_show(duration, wait[key]) for key in ("p50", "p95", "max")]
-        rows.append(cells)
-    return "<h3>Waits by queue</h3>" + _table(head, rows)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    top = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>" for cells in rows
-    )
-    return (
-        f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
-    )
-
-
-def _delta(
-    before: float | None, after: float | None, show: Callable[[float], str], better: int
-) -> str:
-    if before is None or after is None:
-        return _NOTHING
-    change = after - before
-    if abs(change) < 1e-9:
-        return "same"
-    kind = "" if not better else "better" if change * better > 0 else "worse"
-    sign = "+" if change > 0 else _MINUS
-    part = f" ({100 * abs(change) / abs(before):.1f} %)" if before else ""
-    return f'<span class="{kind}">{sign}{show(abs(change))}{part}</span>'
-
-
-def _show(how: Callable[[float], str], value: float | None) -> str:
-    return _NOTHING if value is None else how(value)
-
-
-def duration(seconds: float) -> str:
-    """Write a time in the largest unit of which it has one."""
-    for size, name in _UNITS:
-        if abs(seconds) >= size:
-            return f"{seconds / size:,.3g} {name}"
-    return f"{seconds:.3g} s"
-
-
-def _count(value: float) -> str:
-    return f"{value:,.0f}"
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
-
-
-def _three(value: float) -> str:
-    return f"{value:.3f}"

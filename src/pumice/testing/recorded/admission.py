@@ -12,12 +12,12 @@ from typing import Any, Final
 import yaml
 
 from pumice.api.kinds import Manifest, kind_of
+from pumice.api.schema.build import schema_of
 from pumice.testing.recorded.admission_base import BASE
 from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
 from pumice.webhooks.configuration import read_groups
 from pumice.webhooks.json_patch import applied
 from pumice.webhooks.review import Options
-from pumice.webhooks.schema.build import schema_of
 from pumice.webhooks.schema.defaults import fill_in
 from pumice.webhooks.types.go_numbers import parse_int
 

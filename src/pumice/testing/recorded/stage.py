@@ -4,15 +4,13 @@ Plays the parts that the recording's driver played: the user, the scheduler and 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
-
-import numpy as np
 
 from pumice.api.kinds import Manifest
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.controllers import JobController, all_controllers
+from pumice.controllers import all_controllers
 from pumice.controllers.base import Controller
 from pumice.controllers.loop import ControllerLoop
 from pumice.errors import ScenarioError
@@ -25,7 +23,6 @@ _UID: Final = re.compile(r"\$\{uid:([^}]*)/([^}/]*)\}")
 _START: Final = 1_767_268_810.0  # ten seconds past a full minute
 _QUIET_S: Final = 1.5  # the recording waited until nothing had changed for so long
 _LONGEST_S: Final = 30.0
-_KEY_BITS: Final = 512
 _MINUTE_S: Final = 60
 _PAST_MINUTE_S: Final = 2
 
@@ -203,23 +200,9 @@ def _queue(name: str, spec: Manifest) -> Manifest:
 def _controllers(flags: Sequence[str]) -> tuple[Controller, ...]:
     """Make all controllers, with the flags of Volcano's controller manager that concern them."""
     given = dict(flag.removeprefix("--").split("=", 1) for flag in flags)
-    limit = int(given.get("max-requeue-num", "15"))
-    # Nobody logs in here: short keys are made faster.
-    job = JobController(max_requeue_num=limit, bits=_seeded_bits(), key_bits=_KEY_BITS)
-    usual = all_controllers(
+    return all_controllers(
         scheduler_names=(given.get("scheduler-name", "volcano"),),
         inherit_owner_annotations=given.get("inherit-owner-annotations", "true") == "true",
-        max_requeue_num=limit,
+        max_requeue_num=int(given.get("max-requeue-num", "15")),
+        keys=lambda: ("private", "public"),  # nobody logs in here
     )
-    return tuple(job if isinstance(one, JobController) else one for one in usual)
-
-
-def _seeded_bits() -> Callable[[int], int]:
-    """Draw bits that are the same in every run."""
-    generator = np.random.default_rng(0)
-
-    def bits(number: int) -> int:
-        size = -(-number // 8)
-        return int.from_bytes(generator.bytes(size), "big") >> (8 * size - number)
-
-    return bits

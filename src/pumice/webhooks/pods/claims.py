@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from pumice.api.quantity import amount
 from pumice.webhooks.fields import (
     FieldError,
     Key,
@@ -19,7 +20,6 @@ from pumice.webhooks.metadata import check_annotations
 from pumice.webhooks.names import dns_label, dns_subdomain, each, labels
 from pumice.webhooks.pods.affinity import check_selector
 from pumice.webhooks.pods.resources import check_amount
-from pumice.webhooks.types.quantities import amount
 
 _MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES: Final = ("Block", "Filesystem")

@@ -8,7 +8,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from pumice.webhooks.types.quantities import Amount, amount
+from pumice.api.quantity import Amount, amount
 
 _MILLI = 10**6
 

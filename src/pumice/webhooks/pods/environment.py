@@ -1,9 +1,9 @@
 """Environment variables of a container, and references to fields of the pod."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from pumice.api.quantity import amount
 from pumice.webhooks.fields import FieldError, Path, invalid, required, unsupported
 from pumice.webhooks.names import (
     config_key,
@@ -15,7 +15,6 @@ from pumice.webhooks.names import (
     relaxed_env_name,
 )
 from pumice.webhooks.pods.paths import no_steps_back
-from pumice.webhooks.types.quantities import amount
 
 _ENV_FIELDS: Final = (
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
@@ -34,7 +33,6 @@ _RESOURCES: Final = (
 )  # fmt: skip
 _HUGE: Final = ("requests.hugepages-", "limits.hugepages-")
 _BYTES: Final = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
-_SUBSCRIPTED: Final = re.compile(r"(.*?)\['(.*)'\]", re.DOTALL)
 _ONE_OF: Final = (
     "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
 )
@@ -114,9 +112,9 @@ def check_field(
         text = f"error converting fieldPath: {problem}"
         yield invalid((*path, "fieldPath"), field, text)
         return
-    match = _SUBSCRIPTED.fullmatch(field)
-    if match:
-        key = match[2].lower() if match[1] == "metadata.annotations" else match[2]
+    owner, key = _subscript(field)
+    if owner is not None:
+        key = key.lower() if owner == "metadata.annotations" else key
         yield from each(qualified_name(key), path, key)
         return
     field = "spec.nodeName" if field == "spec.host" else field
@@ -124,12 +122,18 @@ def check_field(
         yield unsupported((*path, "fieldPath"), field, allowed)
 
 
+def _subscript(field: str) -> tuple[str | None, str]:
+    """Split ``metadata.labels['key']``; None and nothing if there is no subscript."""
+    owner, opened, rest = field.partition("['")
+    return (owner, rest[:-2]) if opened and rest.endswith("']") else (None, "")
+
+
 def _unknown_field(version: str, field: str) -> str:
     if version != "v1":
         return f"unsupported pod version: {version}"
-    match = _SUBSCRIPTED.fullmatch(field)
-    if match:
-        if match[1] in ("metadata.annotations", "metadata.labels"):
+    owner, _ = _subscript(field)
+    if owner is not None:
+        if owner in ("metadata.annotations", "metadata.labels"):
             return ""
         return f"field label does not support subscript: {field}"
     return (

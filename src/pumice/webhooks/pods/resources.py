@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from pumice.api.quantity import Amount, QuantityFormError, amount, amounts
 from pumice.webhooks.fields import (
     FieldError,
     Key,
@@ -15,7 +16,6 @@ from pumice.webhooks.fields import (
     unsupported,
 )
 from pumice.webhooks.names import Messages, Steps, dns_label, each, qualified_name
-from pumice.webhooks.types.quantities import Amount, QuantityFormError, amount, amounts
 
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 NOT_WHOLE: Final = "must be an integer"

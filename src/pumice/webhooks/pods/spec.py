@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from pumice.api.quantity import Amount, amounts
 from pumice.webhooks.fields import (
     FieldError,
     Key,
@@ -37,7 +38,6 @@ from pumice.webhooks.pods.resources import check_resources, pod_resource
 from pumice.webhooks.pods.security import check_pod_context
 from pumice.webhooks.pods.volumes import check_volumes
 from pumice.webhooks.pods.windows import check_host_process, check_on_linux, check_on_windows
-from pumice.webhooks.types.quantities import Amount, amounts
 
 Spec = dict[str, Any]
 _RESTART: Final = ("Always", "OnFailure", "Never")

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from pumice.api.quantity import amount
 from pumice.webhooks.fields import (
     FieldError,
     Key,
@@ -25,7 +26,6 @@ from pumice.webhooks.pods.projected import (
     check_projected,
     is_mode,
 )
-from pumice.webhooks.types.quantities import amount
 
 Source = Mapping[str, Any]
 Rule = Callable[[Source, Path], Iterator[FieldError]]
@@ -62,7 +62,6 @@ _INITIATORS: Final = {
     "eui": r"^eui.[A-Za-z0-9]{16}$",
     "naa": r"^naa.[A-Za-z0-9]{32}$",
 }
-_PAIRS: Final = "must be a host:port pair or multiple pairs separated by commas"
 
 
 def check_volumes(volumes: list[Source], path: Path) -> tuple[dict[str, Source], list[FieldError]]:
@@ -197,40 +196,10 @@ def _initiator_length(volume: Source, path: Path) -> Iterator[FieldError]:
         yield invalid((*path, "name"), volume["name"], text)
 
 
-def _flocker(source: Source, path: Path) -> Iterator[FieldError]:
-    name, uuid = source.get("datasetName", ""), source.get("datasetUUID", "")
-    if not name and not uuid:
-        yield required(path, "one of datasetName and datasetUUID is required")
-    if name and uuid:
-        text = "datasetName and datasetUUID can not be specified simultaneously"
-        yield invalid(path, "resource", text)
-    if "/" in name:
-        yield invalid((*path, "datasetName"), name, "must not contain '/'")
-
-
 def _named_secret(source: Source, path: Path) -> Iterator[FieldError]:
     secret = source.get("secretRef")
     if secret is not None and not secret.get("name"):
         yield required((*path, "secretRef", "name"))
-
-
-def _quobyte(source: Source, path: Path) -> Iterator[FieldError]:
-    registry = source["registry"]
-    if not registry:
-        yield required((*path, "registry"), _PAIRS)
-    elif len(source.get("tenant", "")) >= 65:
-        text = "must be a UUID and may not exceed a length of 64 characters"
-        yield required((*path, "tenant"), text)
-    else:
-        for pair in registry.split(","):
-            if not _is_host_port(pair):
-                yield invalid((*path, "registry"), registry, _PAIRS)
-    if not source["volume"]:
-        yield required((*path, "volume"))
-
-
-def _is_host_port(pair: str) -> bool:
-    return re.fullmatch(r"(\[[^\[\]]*\]|[^:\[\]]*):[^:\[\]]*", pair) is not None
 
 
 def _downward(source: Source, path: Path) -> Iterator[FieldError]:
@@ -287,18 +256,6 @@ def _azure_disk(source: Source, path: Path) -> Iterator[FieldError]:
         yield unsupported((*path, "diskURI"), address, (shape,))
 
 
-def _storage_os(source: Source, path: Path) -> Iterator[FieldError]:
-    name = source.get("volumeName", "")
-    if name:
-        yield from each(dns_label(name), (*path, "volumeName"), name)
-    else:
-        yield required((*path, "volumeName"))
-    space = source.get("volumeNamespace", "")
-    if space:
-        yield from each(dns_label(space), (*path, "volumeNamespace"), space)
-    yield from _named_secret(source, path)
-
-
 def _csi(source: Source, path: Path) -> Iterator[FieldError]:
     driver = source["driver"]
     if not driver:
@@ -338,15 +295,12 @@ _RULES: Final[Mapping[str, Rule]] = {
     "secret": _keys("secretName"),
     "nfs": _nfs,
     "iscsi": _iscsi,
-    "flocker": _flocker,
     "cinder": _named_secret,
-    "quobyte": _quobyte,
     "downwardAPI": _downward,
     "fc": _fc,
     "flexVolume": _flex,
     "configMap": _keys("name"),
     "azureDisk": _azure_disk,
-    "storageos": _storage_os,
     "projected": check_projected,
     "csi": _csi,
     "ephemeral": _ephemeral,

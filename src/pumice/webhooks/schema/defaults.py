@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from pumice.webhooks.schema.build import Node
+from pumice.api.schema.build import Node
 
 
 def without_unknown(value: Any, node: Node | None, path: str = "") -> list[str]:

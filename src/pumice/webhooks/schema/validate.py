@@ -3,9 +3,10 @@
 import math
 import re
 from collections.abc import Iterator
-from functools import cache
 from typing import Any, Final
 
+from pumice.api.patterns import occurs_in
+from pumice.api.schema.build import EXCLUSIVE, Node
 from pumice.webhooks.fields import (
     OMITTED,
     FieldError,
@@ -20,8 +21,6 @@ from pumice.webhooks.fields import (
     too_long,
     unsupported,
 )
-from pumice.webhooks.schema.build import Node
-from pumice.webhooks.schema.rules import SELECTOR_RULES
 from pumice.webhooks.types.scalars import json_name
 
 UNCHECKED: Final = (
@@ -129,16 +128,11 @@ def _text(value: str, node: Node, path: Path) -> Iterator[FieldError]:
     elif node.min_length is not None and len(value) < node.min_length:
         detail = f"{where} in body should be at least {node.min_length} chars long"
         yield invalid(path, value, detail)
-    elif node.pattern and _pattern(node.pattern).search(value) is None:
+    elif node.pattern and not occurs_in(value, node.pattern):
         yield invalid(path, value, f"{where} in body should match '{node.pattern}'")
     if node.format == "date-time" and not _is_date_time(value):
         detail = f"{where} in body must be of type date-time: {go_json(value)}"
         yield FieldError("Wrong type", path, value, detail)
-
-
-@cache
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text.removesuffix("$") + r"\Z" if text.endswith("$") else text)
 
 
 def _is_date_time(text: str) -> bool:
@@ -252,9 +246,9 @@ def _selectors(value: Any, node: Node | None, path: Path) -> Iterator[FieldError
         for index, item in enumerate(value):
             yield from _selectors(item, node.items, (*path, index))
     elif isinstance(value, dict):
-        if node.one_selector:
-            given = sum(key in value for key in ("exactMatch", "regexMatch", "labelMatch"))
+        if node.exclusive:
+            given = sum(key in value for key in node.properties or {})
             if given != 1:
-                yield FieldError("Invalid value", path, OMITTED, SELECTOR_RULES[min(given, 1)])
+                yield FieldError("Invalid value", path, OMITTED, EXCLUSIVE[min(given, 1)])
         for key, item in value.items():
             yield from _selectors(item, (node.properties or {}).get(key), (*path, key))

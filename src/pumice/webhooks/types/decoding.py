@@ -3,14 +3,15 @@
 The result has every field Go writes and no other; what does not fit is refused in Go's words.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pumice.webhooks.types.grammar import Field, GoType, fields_of, go_type
+from pumice.api.schema.grammar import Field, GoType, fields_of, go_type
 from pumice.webhooks.types.scalars import (
     READERS,
     STRUCTS,
+    YAML_READERS,
     ZERO,
     MismatchError,
     RefusedError,
@@ -48,8 +49,13 @@ class _Place:
 class _Reading:
     """One object being read; the first mismatch is told once all is read."""
 
+    from_yaml: bool = False
     first: DecodeError | None = None
     place: _Place = field(default_factory=_Place)
+
+    @property
+    def _readers(self) -> Mapping[str, Callable[[Any], Any]]:
+        return YAML_READERS if self.from_yaml else READERS
 
     def mismatch(self, found: str, expected: GoType) -> None:
         """Note a value of the wrong type."""
@@ -79,7 +85,7 @@ class _Reading:
         if expected.kind == "map":
             return self._map(value, expected)
         try:
-            return READERS[expected.kind](value)
+            return self._readers[expected.kind](value)
         except MismatchError as error:
             self.mismatch(error.found, expected)
             return zero(expected)
@@ -97,7 +103,8 @@ class _Reading:
                 self.place = _Place(name, (*around.names, key), (*around.keys, key))
                 read[key] = self.read(value[key], fields[key].type)
         self.place = around
-        return _written(fields, read)
+        unknown = (key for key in value if key not in fields) if self.from_yaml else ()
+        return _written(fields, read) | {key: value[key] for key in unknown}
 
     def _list(self, value: Any, expected: GoType) -> list[Any]:
         if not isinstance(value, list):
@@ -126,13 +133,16 @@ class _Reading:
         return items
 
 
-def decode(value: Any, notation: str) -> dict[str, Any]:
+def decode(value: Any, notation: str, *, from_yaml: bool = False) -> dict[str, Any]:
     """Read an object.
+
+    From YAML, a number or a truth value is taken where a text is wanted, and unknown fields are
+    kept at the end.
 
     Raises:
         DecodeError: something in it has the wrong type.
     """
-    reading = _Reading()
+    reading = _Reading(from_yaml)
     try:
         read = reading.read(value, go_type(notation))
     except RefusedError as error:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pumice.webhooks.types.grammar import GoType, fields_of, go_type
-from pumice.webhooks.types.quantities import amount
+from pumice.api.quantity import amount
+from pumice.api.schema.grammar import GoType, fields_of, go_type
 
 
 def same(one: Any, other: Any, notation: str) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from pumice.webhooks.types.quantities import QuantityFormError, amount
+from pumice.api.quantity import QuantityFormError, amount
 
 _UNITS: Final = {
     "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6,
@@ -68,6 +68,13 @@ def read_text(value: Any) -> str:
     raise MismatchError(json_name(value))
 
 
+def _read_yaml_text(value: Any) -> str:
+    """Take a string, or a single value in its spelling."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return number_text(value) if isinstance(value, int | float) else read_text(value)
+
+
 def read_flag(value: Any) -> bool:
     """Take a boolean."""
     if isinstance(value, bool):
@@ -102,7 +109,7 @@ def read_quantity(value: Any) -> str:
     else:
         text = json.dumps(value)
     try:
-        return str(amount(text))
+        return str(amount(text.strip()))
     except QuantityFormError as error:
         raise RefusedError(str(error)) from None
 
@@ -201,6 +208,7 @@ READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "IntOrString": read_int_or_string,
     "any": lambda value: value,
 }
+YAML_READERS: Final = {**READERS, "string": _read_yaml_text}
 ZERO: Final[Mapping[str, Any]] = {
     "string": "", "bool": False, "int32": 0, "int64": 0, "int": 0,
     "Quantity": "0", "Duration": "0s", "Time": None, "IntOrString": 0, "any": None,

@@ -1,5 +1,7 @@
 """How objects go: grace, finalizers, owners, namespaces."""
 
+from typing import Any
+
 import pytest
 
 from pumice.clock import VirtualClock
@@ -9,11 +11,11 @@ from pumice.testing import pod
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     return EmbeddedCluster(VirtualClock(0.0))
 
 
-def config(name, *owners, finalizers=()):
+def config(name: Any, *owners: Any, finalizers: Any = ()) -> Any:
     references = [
         {"apiVersion": "v1", "kind": "ConfigMap", "name": o["metadata"]["name"]}
         | {"uid": o["metadata"]["uid"], "controller": True, "blockOwnerDeletion": True}
@@ -23,31 +25,31 @@ def config(name, *owners, finalizers=()):
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
 
 
-def names(cluster, kind="ConfigMap"):
+def names(cluster: Any, kind: str = "ConfigMap") -> Any:
     return [m["metadata"]["name"] for m in cluster.list(kind)[0]]
 
 
-def running(cluster, name="p"):
+def running(cluster: Any, name: str = "p") -> None:
     cluster.create(pod(name))
     cluster.bind("default", name, "n", {})
     cluster.merge_status("Pod", "default", name, {"phase": "Running"})
 
 
-def test_a_pod_on_no_node_goes_at_once(cluster):
+def test_a_pod_on_no_node_goes_at_once(cluster: Any) -> None:
     cluster.create(pod("p"))
     cluster.delete("Pod", "default", "p")
     assert names(cluster, "Pod") == []
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_a_pod_that_is_over_goes_at_once(cluster, phase):
+def test_a_pod_that_is_over_goes_at_once(cluster: Any, phase: str) -> None:
     running(cluster)
     cluster.merge_status("Pod", "default", "p", {"phase": phase})
     cluster.delete("Pod", "default", "p")
     assert names(cluster, "Pod") == []
 
 
-def test_a_running_pod_is_marked_and_goes_when_confirmed(cluster):
+def test_a_running_pod_is_marked_and_goes_when_confirmed(cluster: Any) -> None:
     running(cluster)
     cluster.delete("Pod", "default", "p")
     marked = cluster.get("Pod", "default", "p")["metadata"]
@@ -59,7 +61,7 @@ def test_a_running_pod_is_marked_and_goes_when_confirmed(cluster):
     assert names(cluster, "Pod") == []
 
 
-def test_a_second_deletion_may_only_shorten_the_grace(cluster):
+def test_a_second_deletion_may_only_shorten_the_grace(cluster: Any) -> None:
     running(cluster)
     cluster.delete("Pod", "default", "p", grace_s=10)
     before = cluster.version
@@ -69,7 +71,7 @@ def test_a_second_deletion_may_only_shorten_the_grace(cluster):
     assert cluster.get("Pod", "default", "p")["metadata"]["deletionGracePeriodSeconds"] == 5
 
 
-def test_finalizers_keep_an_object_until_the_last_is_crossed_out(cluster):
+def test_finalizers_keep_an_object_until_the_last_is_crossed_out(cluster: Any) -> None:
     cluster.create(config("a", finalizers=["x/y"]))
     cluster.delete("ConfigMap", "default", "a")
     kept = cluster.get("ConfigMap", "default", "a")
@@ -79,7 +81,7 @@ def test_finalizers_keep_an_object_until_the_last_is_crossed_out(cluster):
     assert names(cluster) == []
 
 
-def test_a_confirmed_pod_with_a_finalizer_still_waits_for_it(cluster):
+def test_a_confirmed_pod_with_a_finalizer_still_waits_for_it(cluster: Any) -> None:
     manifest = pod("p")
     manifest["metadata"]["finalizers"] = ["x/y"]
     cluster.create(manifest)
@@ -91,7 +93,7 @@ def test_a_confirmed_pod_with_a_finalizer_still_waits_for_it(cluster):
     assert names(cluster, "Pod") == []
 
 
-def test_what_an_object_owns_goes_after_it_all_the_way_down(cluster):
+def test_what_an_object_owns_goes_after_it_all_the_way_down(cluster: Any) -> None:
     top = cluster.create(config("top"))
     middle = cluster.create(config("middle", top))
     cluster.create(config("low", middle))
@@ -99,7 +101,7 @@ def test_what_an_object_owns_goes_after_it_all_the_way_down(cluster):
     assert names(cluster) == []
 
 
-def test_one_of_two_owners_left_keeps_an_object(cluster):
+def test_one_of_two_owners_left_keeps_an_object(cluster: Any) -> None:
     one, two = cluster.create(config("one")), cluster.create(config("two"))
     cluster.create(config("child", one, two))
     cluster.delete("ConfigMap", "default", "one")
@@ -109,14 +111,14 @@ def test_one_of_two_owners_left_keeps_an_object(cluster):
     assert names(cluster) == []
 
 
-def test_orphaned_objects_stay_and_name_no_owner(cluster):
+def test_orphaned_objects_stay_and_name_no_owner(cluster: Any) -> None:
     cluster.create(config("child", cluster.create(config("owner"))))
     cluster.delete("ConfigMap", "default", "owner", propagation="Orphan")
     assert names(cluster) == ["child"]
     assert "ownerReferences" not in cluster.get("ConfigMap", "default", "child")["metadata"]
 
 
-def test_in_the_foreground_an_owner_waits_for_what_it_owns(cluster):
+def test_in_the_foreground_an_owner_waits_for_what_it_owns(cluster: Any) -> None:
     owner = cluster.create(config("owner"))
     child = pod("p")
     child["metadata"]["ownerReferences"] = config("", owner)["metadata"]["ownerReferences"]
@@ -130,7 +132,7 @@ def test_in_the_foreground_an_owner_waits_for_what_it_owns(cluster):
     assert names(cluster) == []
 
 
-def test_an_owner_does_not_wait_for_what_does_not_block_it(cluster):
+def test_an_owner_does_not_wait_for_what_does_not_block_it(cluster: Any) -> None:
     owner = cluster.create(config("owner"))
     child = config("child", owner, finalizers=["x/y"])
     del child["metadata"]["ownerReferences"][0]["blockOwnerDeletion"]
@@ -140,13 +142,13 @@ def test_an_owner_does_not_wait_for_what_does_not_block_it(cluster):
     assert cluster.get("ConfigMap", "default", "child")["metadata"]["deletionTimestamp"]
 
 
-def test_in_the_foreground_an_owner_of_nothing_goes_at_once(cluster):
+def test_in_the_foreground_an_owner_of_nothing_goes_at_once(cluster: Any) -> None:
     cluster.create(config("owner"))
     cluster.delete("ConfigMap", "default", "owner", propagation="Foreground")
     assert names(cluster) == []
 
 
-def test_an_object_made_for_an_owner_that_is_gone_is_collected(cluster):
+def test_an_object_made_for_an_owner_that_is_gone_is_collected(cluster: Any) -> None:
     owner = cluster.create(config("owner"))
     cluster.delete("ConfigMap", "default", "owner")
     cluster.create(config("late", owner))
@@ -156,7 +158,7 @@ def test_an_object_made_for_an_owner_that_is_gone_is_collected(cluster):
     assert cluster.collect_garbage() == 0
 
 
-def test_an_owner_of_a_kind_that_is_not_served_proves_nothing(cluster):
+def test_an_owner_of_a_kind_that_is_not_served_proves_nothing(cluster: Any) -> None:
     manifest = config("a")
     unknown = {"apiVersion": "x.example.com/v1", "kind": "Strange", "name": "s", "uid": "u"}
     manifest["metadata"]["ownerReferences"] = [unknown]
@@ -165,7 +167,7 @@ def test_an_owner_of_a_kind_that_is_not_served_proves_nothing(cluster):
     assert names(cluster) == ["a"]
 
 
-def test_a_namespace_goes_with_and_after_everything_in_it(cluster):
+def test_a_namespace_goes_with_and_after_everything_in_it(cluster: Any) -> None:
     cluster.create(pod("p", namespace="ns"))
     cluster.create(pod("q", namespace="ns"))
     cluster.bind("ns", "q", "n", {})
@@ -180,7 +182,7 @@ def test_a_namespace_goes_with_and_after_everything_in_it(cluster):
 
 
 @pytest.mark.parametrize("key", ["apiVersion", "kind", "name", "uid"])
-def test_a_reference_to_an_owner_that_says_too_little_is_refused(cluster, key):
+def test_a_reference_to_an_owner_that_says_too_little_is_refused(cluster: Any, key: str) -> None:
     child = config("child", cluster.create(config("owner")))
     del child["metadata"]["ownerReferences"][0][key]
     with pytest.raises(RejectedError, match=f"wanted {key}"):

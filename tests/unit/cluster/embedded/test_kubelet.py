@@ -1,6 +1,7 @@
 """The simulated kubelet: pods start, last, end, and go, all by the clock."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -13,24 +14,24 @@ from pumice.testing import pod
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     cluster = EmbeddedCluster(VirtualClock(0.0))
     add_node(cluster, "n", {"cpu": "4"})
     return cluster
 
 
-def bind(cluster, name="p", policy="Never", **annotations):
+def bind(cluster: Any, name: str = "p", policy: str = "Never", **annotations: Any) -> None:
     marks = {f"pumice.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
     cluster.create(pod(name, annotations=marks, spec={"restartPolicy": policy}))
     cluster.bind("default", name, "n", {})
 
 
-def phase(cluster, name="p"):
+def phase(cluster: Any, name: str = "p") -> Any:
     found = cluster.peek("Pod", "default", name)
     return found and found["status"]["phase"]
 
 
-def test_a_bound_pod_runs_and_is_ready(cluster):
+def test_a_bound_pod_runs_and_is_ready(cluster: Any) -> None:
     kubelet = Kubelet(cluster)
     bind(cluster)
     kubelet.sync()
@@ -41,13 +42,13 @@ def test_a_bound_pod_runs_and_is_ready(cluster):
     assert conditions == {"PodScheduled": "True", "Ready": "True", "ContainersReady": "True"}
 
 
-def test_a_pod_without_a_node_waits(cluster):
+def test_a_pod_without_a_node_waits(cluster: Any) -> None:
     cluster.create(pod("p"))
     Kubelet(cluster).sync()
     assert phase(cluster) == "Pending"
 
 
-def test_a_pod_may_take_time_to_start(cluster):
+def test_a_pod_may_take_time_to_start(cluster: Any) -> None:
     kubelet = Kubelet(cluster, start_delay_s=5)
     bind(cluster)
     kubelet.sync()
@@ -57,7 +58,7 @@ def test_a_pod_may_take_time_to_start(cluster):
     assert phase(cluster) == "Running"
 
 
-def test_a_pod_runs_for_as_long_as_its_annotation_says(cluster):
+def test_a_pod_runs_for_as_long_as_its_annotation_says(cluster: Any) -> None:
     kubelet = Kubelet(cluster, durations=lambda _: 1.0)
     bind(cluster, run_seconds="10")
     kubelet.sync()
@@ -71,7 +72,9 @@ def test_a_pod_runs_for_as_long_as_its_annotation_says(cluster):
 
 
 @pytest.mark.parametrize(("lasts", "want"), [(3.0, "Succeeded"), (None, "Running")])
-def test_other_pods_run_for_as_long_as_the_caller_says_or_for_ever(cluster, lasts, want):
+def test_other_pods_run_for_as_long_as_the_caller_says_or_for_ever(
+    cluster: Any, lasts: Any, want: str
+) -> None:
     kubelet = Kubelet(cluster, durations=lambda _: lasts)
     bind(cluster, run_seconds="soon")
     kubelet.sync()
@@ -79,7 +82,7 @@ def test_other_pods_run_for_as_long_as_the_caller_says_or_for_ever(cluster, last
     assert phase(cluster) == want
 
 
-def test_a_pod_fails_when_its_annotation_says_so(cluster):
+def test_a_pod_fails_when_its_annotation_says_so(cluster: Any) -> None:
     kubelet = Kubelet(cluster)
     bind(cluster, fail_after_seconds="2", exit_code="137", run_seconds="5")
     kubelet.sync()
@@ -89,12 +92,14 @@ def test_a_pod_fails_when_its_annotation_says_so(cluster):
     assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 137
 
 
-def container(cluster, name="p"):
+def container(cluster: Any, name: str = "p") -> Any:
     return cluster.get("Pod", "default", name)["status"]["containerStatuses"][0]
 
 
 @pytest.mark.parametrize("policy", ["OnFailure", "Always"])
-def test_a_container_that_failed_starts_again_if_the_policy_says_so(cluster, policy):
+def test_a_container_that_failed_starts_again_if_the_policy_says_so(
+    cluster: Any, policy: str
+) -> None:
     kubelet = Kubelet(cluster)
     bind(cluster, policy=policy, fail_after_seconds="2", exit_code="3")
     kubelet.sync()
@@ -111,11 +116,11 @@ def test_a_container_that_failed_starts_again_if_the_policy_says_so(cluster, pol
     assert "running" in found["state"]
 
 
-def test_each_wait_is_longer_than_the_last_up_to_five_minutes(cluster):
+def test_each_wait_is_longer_than_the_last_up_to_five_minutes(cluster: Any) -> None:
     kubelet = Kubelet(cluster)
     bind(cluster, policy="OnFailure", fail_after_seconds="0.5")
     kubelet.sync()
-    times = []
+    times: list[Any] = []
     while len(times) < 8:
         cluster.clock.advance(0.5)
         if container(cluster)["restartCount"] > len(times):
@@ -124,7 +129,7 @@ def test_each_wait_is_longer_than_the_last_up_to_five_minutes(cluster):
     assert waits == [20, 40, 80, 160, 300, 300, 300]
 
 
-def test_a_pod_may_fail_a_few_times_and_then_succeed(cluster):
+def test_a_pod_may_fail_a_few_times_and_then_succeed(cluster: Any) -> None:
     kubelet = Kubelet(cluster)
     bind(cluster, policy="OnFailure", fail_after_seconds="1", fail_times="2", run_seconds="5")
     kubelet.sync()
@@ -132,7 +137,7 @@ def test_a_pod_may_fail_a_few_times_and_then_succeed(cluster):
     assert (phase(cluster), container(cluster)["restartCount"]) == ("Succeeded", 2)
 
 
-def test_a_pod_that_waits_to_start_again_may_be_deleted(cluster):
+def test_a_pod_that_waits_to_start_again_may_be_deleted(cluster: Any) -> None:
     kubelet = Kubelet(cluster)
     bind(cluster, policy="OnFailure", fail_after_seconds="1")
     kubelet.sync()
@@ -143,7 +148,7 @@ def test_a_pod_that_waits_to_start_again_may_be_deleted(cluster):
     assert phase(cluster) is None
 
 
-def test_a_pod_that_ends_before_it_would_fail_succeeds(cluster):
+def test_a_pod_that_ends_before_it_would_fail_succeeds(cluster: Any) -> None:
     kubelet = Kubelet(cluster)
     bind(cluster, fail_after_seconds="5", run_seconds="2")
     kubelet.sync()
@@ -151,7 +156,7 @@ def test_a_pod_that_ends_before_it_would_fail_succeeds(cluster):
     assert phase(cluster) == "Succeeded"
 
 
-def test_pods_fail_finish_and_restart_on_request(cluster):
+def test_pods_fail_finish_and_restart_on_request(cluster: Any) -> None:
     kubelet = Kubelet(cluster)
     for name in "abc":
         bind(cluster, name, run_seconds="60")
@@ -177,14 +182,16 @@ def test_pods_fail_finish_and_restart_on_request(cluster):
     assert restarts["restartCount"] == 1
 
 
-def test_a_pod_on_no_node_cannot_fail(cluster):
+def test_a_pod_on_no_node_cannot_fail(cluster: Any) -> None:
     cluster.create(pod("p"))
     with pytest.raises(RejectedError, match="on no node"):
         Kubelet(cluster).fail("default", "p")
 
 
 @pytest.mark.parametrize(("grace_s", "leaves"), [(None, 30), (4, 4), (0, 0)])
-def test_a_pod_that_is_to_go_is_confirmed_after_its_grace(cluster, grace_s, leaves):
+def test_a_pod_that_is_to_go_is_confirmed_after_its_grace(
+    cluster: Any, grace_s: Any, leaves: int
+) -> None:
     kubelet = Kubelet(cluster, grace_s=grace_s)
     bind(cluster, run_seconds="10")
     kubelet.sync()
@@ -196,7 +203,7 @@ def test_a_pod_that_is_to_go_is_confirmed_after_its_grace(cluster, grace_s, leav
     assert phase(cluster) is None
 
 
-def test_a_pod_deleted_before_the_kubelet_saw_it_goes_too(cluster):
+def test_a_pod_deleted_before_the_kubelet_saw_it_goes_too(cluster: Any) -> None:
     kubelet = Kubelet(cluster, grace_s=0)
     bind(cluster)
     cluster.delete("Pod", "default", "p")
@@ -204,7 +211,7 @@ def test_a_pod_deleted_before_the_kubelet_saw_it_goes_too(cluster):
     assert phase(cluster) is None
 
 
-def test_the_end_of_a_pod_does_not_touch_its_successor(cluster):
+def test_the_end_of_a_pod_does_not_touch_its_successor(cluster: Any) -> None:
     kubelet = Kubelet(cluster)
     bind(cluster, run_seconds="10")
     kubelet.sync()
@@ -215,14 +222,14 @@ def test_the_end_of_a_pod_does_not_touch_its_successor(cluster):
     assert phase(cluster) == "Running"
 
 
-def test_a_kubelet_that_starts_late_lets_running_pods_end(cluster):
+def test_a_kubelet_that_starts_late_lets_running_pods_end(cluster: Any) -> None:
     cluster.restore([pod("p", node="n", annotations={"pumice.dev/run-seconds": "7"})])
     Kubelet(cluster).sync()
     cluster.clock.advance(7)
     assert phase(cluster) == "Succeeded"
 
 
-def test_a_kubelet_that_missed_too_much_looks_at_everything(cluster):
+def test_a_kubelet_that_missed_too_much_looks_at_everything(cluster: Any) -> None:
     kubelet = Kubelet(cluster)
     bind(cluster, "old", run_seconds="5")
     kubelet.sync()
@@ -234,21 +241,21 @@ def test_a_kubelet_that_missed_too_much_looks_at_everything(cluster):
     assert cluster.clock.next_at() is None
 
 
-def test_a_pod_bound_to_a_node_that_is_not_there_is_taken_away(cluster):
+def test_a_pod_bound_to_a_node_that_is_not_there_is_taken_away(cluster: Any) -> None:
     cluster.create(pod("p"))
     cluster.bind("default", "p", "nowhere", {})
     Kubelet(cluster).sync()
     assert phase(cluster) is None
 
 
-def test_a_cordoned_node_is_marked_until_it_is_not(cluster):
+def test_a_cordoned_node_is_marked_until_it_is_not(cluster: Any) -> None:
     cordon(cluster, "n")
     assert cluster.get("Node", "", "n")["spec"]["unschedulable"]
     uncordon(cluster, "n")
     assert "unschedulable" not in cluster.get("Node", "", "n")["spec"]
 
 
-def test_a_drained_node_evicts_all_but_daemons(cluster):
+def test_a_drained_node_evicts_all_but_daemons(cluster: Any) -> None:
     bind(cluster, "p")
     daemon = pod("d")
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "s", "uid": "u"}
@@ -260,7 +267,7 @@ def test_a_drained_node_evicts_all_but_daemons(cluster):
     assert cluster.get("Node", "", "n")["spec"]["unschedulable"]
 
 
-def test_a_pod_told_to_go_sooner_goes_sooner(cluster):
+def test_a_pod_told_to_go_sooner_goes_sooner(cluster: Any) -> None:
     kubelet = Kubelet(cluster)
     bind(cluster)
     kubelet.sync()
@@ -273,7 +280,7 @@ def test_a_pod_told_to_go_sooner_goes_sooner(cluster):
 
 
 @pytest.mark.parametrize("forgotten", [False, True])
-def test_the_pods_of_a_deleted_node_go_too(cluster, forgotten):
+def test_the_pods_of_a_deleted_node_go_too(cluster: Any, forgotten: bool) -> None:
     kubelet = Kubelet(cluster)
     bind(cluster)
     kubelet.sync()
@@ -284,7 +291,7 @@ def test_the_pods_of_a_deleted_node_go_too(cluster, forgotten):
     assert phase(cluster) is None
 
 
-def test_a_lost_node_takes_its_pods_along_and_they_fail_first(cluster):
+def test_a_lost_node_takes_its_pods_along_and_they_fail_first(cluster: Any) -> None:
     bind(cluster)
     _, since = cluster.list("Pod")
     assert lose(cluster, "n") == ["default/p"]

@@ -1,5 +1,7 @@
 """Patches: RFC 6902, RFC 7386, and Kubernetes' own way with lists."""
 
+from typing import Any
+
 import pytest
 
 from pumice.cluster.embedded.patches import apply_patch
@@ -113,35 +115,35 @@ STRATEGIC = {
 
 
 @pytest.mark.parametrize("rule", MERGE)
-def test_merge_patch(rule):
+def test_merge_patch(rule: Any) -> None:
     target, patch, want = MERGE[rule]
     assert apply_patch(target, patch, "merge") == want
 
 
 @pytest.mark.parametrize("rule", JSON)
-def test_json_patch(rule):
+def test_json_patch(rule: Any) -> None:
     target, patch, want = JSON[rule]
     assert apply_patch(target, patch, "json") == want
 
 
 @pytest.mark.parametrize("rule", REFUSED)
-def test_json_patch_that_cannot_be_applied(rule):
+def test_json_patch_that_cannot_be_applied(rule: Any) -> None:
     with pytest.raises(RejectedError, match="wanted"):
         apply_patch({"a": 1, "l": []}, REFUSED[rule], "json")
 
 
 @pytest.mark.parametrize("rule", STRATEGIC)
-def test_strategic_patch(rule):
+def test_strategic_patch(rule: Any) -> None:
     target, patch, want = STRATEGIC[rule]
     assert apply_patch(target, patch, "strategic") == want
 
 
-def test_a_merge_must_be_a_mapping():
+def test_a_merge_must_be_a_mapping() -> None:
     with pytest.raises(RejectedError, match="wanted a mapping"):
         apply_patch({}, [1], "merge")
 
 
-def test_an_apply_creates_what_is_not_there_and_merges_into_what_is():
+def test_an_apply_creates_what_is_not_there_and_merges_into_what_is() -> None:
     cluster = EmbeddedCluster()
     where = ("Pod", "default", "p")
     first = cluster.patch(*where, pod("p", labels={"a": "1"}), patch_type="apply")
@@ -152,7 +154,7 @@ def test_an_apply_creates_what_is_not_there_and_merges_into_what_is():
     assert again["metadata"]["uid"] == first["metadata"]["uid"]
 
 
-def test_a_patch_with_an_older_version_is_a_conflict():
+def test_a_patch_with_an_older_version_is_a_conflict() -> None:
     cluster = EmbeddedCluster()
     version = cluster.create(pod("p"))["metadata"]["resourceVersion"]
     patch = {"metadata": {"resourceVersion": version, "labels": {"a": "1"}}}
@@ -161,7 +163,7 @@ def test_a_patch_with_an_older_version_is_a_conflict():
         cluster.patch("Pod", "default", "p", patch)
 
 
-def test_a_patch_cannot_rename_or_change_the_kind():
+def test_a_patch_cannot_rename_or_change_the_kind() -> None:
     cluster = EmbeddedCluster()
     cluster.create(pod("p"))
     patch = {"kind": "Node", "metadata": {"name": "q", "namespace": "other"}}
@@ -170,7 +172,7 @@ def test_a_patch_cannot_rename_or_change_the_kind():
     assert (after["kind"], metadata["name"], metadata["namespace"]) == ("Pod", "p", "default")
 
 
-def test_a_patch_that_leaves_no_object_is_refused():
+def test_a_patch_that_leaves_no_object_is_refused() -> None:
     cluster = EmbeddedCluster()
     cluster.create(pod("p"))
     step = [{"op": "replace", "path": "", "value": 1}]
@@ -178,7 +180,7 @@ def test_a_patch_that_leaves_no_object_is_refused():
         cluster.patch("Pod", "default", "p", step, patch_type="json")
 
 
-def test_an_unknown_subresource_is_not_found():
+def test_an_unknown_subresource_is_not_found() -> None:
     cluster = EmbeddedCluster()
     cluster.create(pod("p"))
     with pytest.raises(NotFoundError, match="scale"):

@@ -1,5 +1,7 @@
 """Binding, eviction, conditions and events of the embedded store."""
 
+from typing import Any
+
 import pytest
 
 from pumice.clock import VirtualClock
@@ -10,13 +12,13 @@ from pumice.testing import pod
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     cluster = EmbeddedCluster(VirtualClock(0.0))
     cluster.create(pod("p", annotations={"a": "1"}))
     return cluster
 
 
-def test_a_bind_gives_node_annotations_and_condition(cluster):
+def test_a_bind_gives_node_annotations_and_condition(cluster: Any) -> None:
     cluster.merge_status("Pod", "default", "p", {"nominatedNodeName": "m"})
     cluster.bind("default", "p", "n", {"b": "2"})
     bound = cluster.get("Pod", "default", "p")
@@ -27,21 +29,21 @@ def test_a_bind_gives_node_annotations_and_condition(cluster):
     assert bound["status"]["conditions"][0]["status"] == "True"
 
 
-def test_a_second_bind_is_a_conflict_and_changes_nothing(cluster):
+def test_a_second_bind_is_a_conflict_and_changes_nothing(cluster: Any) -> None:
     cluster.bind("default", "p", "n", {})
     with pytest.raises(ConflictError, match="already assigned to node n"):
         cluster.bind("default", "p", "m", {})
     assert cluster.get("Pod", "default", "p")["spec"]["nodeName"] == "n"
 
 
-def test_a_pod_that_is_to_go_cannot_be_bound(cluster):
+def test_a_pod_that_is_to_go_cannot_be_bound(cluster: Any) -> None:
     cluster.patch("Pod", "default", "p", {"metadata": {"finalizers": ["x/y"]}})
     cluster.delete("Pod", "default", "p")
     with pytest.raises(ConflictError, match="being deleted"):
         cluster.bind("default", "p", "n", {})
 
 
-def test_an_evicted_pod_says_why_and_gets_its_grace(cluster):
+def test_an_evicted_pod_says_why_and_gets_its_grace(cluster: Any) -> None:
     cluster.bind("default", "p", "n", {})
     cluster.evict("default", "p", "room is wanted")
     evicted = cluster.get("Pod", "default", "p")
@@ -50,7 +52,7 @@ def test_an_evicted_pod_says_why_and_gets_its_grace(cluster):
     assert evicted["metadata"]["deletionGracePeriodSeconds"] == 30
 
 
-def test_a_condition_changes_its_time_only_with_its_status():
+def test_a_condition_changes_its_time_only_with_its_status() -> None:
     first = with_condition((), {"type": "A", "status": "True"}, "t1")
     second = with_condition(first, {"type": "A", "status": "True", "reason": "r"}, "t2")
     third = with_condition(second, {"type": "A", "status": "False"}, "t3")
@@ -58,7 +60,7 @@ def test_a_condition_changes_its_time_only_with_its_status():
     assert third == [{"type": "A", "status": "False", "lastTransitionTime": "t3"}]
 
 
-def test_an_event_told_again_is_counted(cluster):
+def test_an_event_told_again_is_counted(cluster: Any) -> None:
     about = cluster.get("Pod", "default", "p")
     for reason in ("Failed", "Failed", "Other"):
         cluster.record(about, "Warning", reason, "m", "volcano")
@@ -69,7 +71,7 @@ def test_an_event_told_again_is_counted(cluster):
     assert event["source"] == {"component": "volcano"}
 
 
-def test_events_are_kept_for_an_hour(cluster):
+def test_events_are_kept_for_an_hour(cluster: Any) -> None:
     about = cluster.get("Pod", "default", "p")
     cluster.record(about, "Normal", "Old", "m", "s")
     cluster.clock.advance(1800)
@@ -79,7 +81,7 @@ def test_events_are_kept_for_an_hour(cluster):
     assert {e["reason"] for e in cluster.list("Event")[0]} == {"Young", "New"}
 
 
-def test_an_event_that_someone_deleted_is_told_anew(cluster):
+def test_an_event_that_someone_deleted_is_told_anew(cluster: Any) -> None:
     about = cluster.get("Pod", "default", "p")
     cluster.record(about, "Normal", "R", "m", "s")
     (event,) = cluster.list("Event")[0]
@@ -88,7 +90,7 @@ def test_an_event_that_someone_deleted_is_told_anew(cluster):
     assert [e["count"] for e in cluster.list("Event")[0]] == [1]
 
 
-def test_a_cluster_may_keep_no_events():
+def test_a_cluster_may_keep_no_events() -> None:
     cluster = EmbeddedCluster(record_events=False)
     cluster.record(cluster.create(pod("p")), "Normal", "R", "m", "s")
     assert cluster.list("Event")[0] == []

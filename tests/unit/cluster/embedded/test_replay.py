@@ -1,5 +1,7 @@
 """Whatever is done to a store, replaying its watch gives its list."""
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,7 +36,7 @@ STEPS = st.lists(
 )
 
 
-def act(cluster, step, space, name):
+def act(cluster: Any, step: Any, space: Any, name: Any) -> None:
     """Do one thing, whether or not the cluster agrees."""
     owner = cluster.peek("Pod", space, "a")
     actions = {
@@ -58,7 +60,7 @@ def act(cluster, step, space, name):
         return
 
 
-def child(name, space, owner):
+def child(name: Any, space: Any, owner: Any) -> Any:
     manifest = pod(name, namespace=space)
     if owner is not None:
         uid = owner["metadata"]["uid"]
@@ -67,25 +69,25 @@ def child(name, space, owner):
     return manifest
 
 
-def toggle_finalizer(cluster, space, name):
+def toggle_finalizer(cluster: Any, space: Any, name: Any) -> None:
     metadata = cluster.get("Pod", space, name)["metadata"]
     value = None if metadata.get("finalizers") else ["x/y"]
     cluster.patch("Pod", space, name, {"metadata": {"finalizers": value}})
 
 
-def place(manifest):
+def place(manifest: Any) -> Any:
     return manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"]
 
 
 class Replica:
     """Follows one kind by its watch alone."""
 
-    def __init__(self, cluster, kind):
+    def __init__(self, cluster: Any, kind: Any) -> None:
         self.cluster, self.kind = cluster, kind
         self.objects, self.since = {}, str(cluster.version)
         self.objects = {place(m): m for m in cluster.list(kind)[0]}
 
-    def follow(self):
+    def follow(self) -> None:
         last = int(self.since)
         for event in self.cluster.watch(self.kind, since=self.since):
             version = int(event.object["metadata"]["resourceVersion"])
@@ -102,7 +104,7 @@ class Replica:
 
 @settings(max_examples=200)
 @given(STEPS, st.integers(1, 7))
-def test_watch_replay_equals_list(steps, stride):
+def test_watch_replay_equals_list(steps: Any, stride: Any) -> None:
     cluster = EmbeddedCluster()
     replicas = [Replica(cluster, kind) for kind in ("Pod", "Namespace")]
     for number, step in enumerate(steps):
@@ -123,7 +125,7 @@ def test_watch_replay_equals_list(steps, stride):
 
 @settings(max_examples=100)
 @given(STEPS)
-def test_the_same_steps_give_the_same_store(steps):
+def test_the_same_steps_give_the_same_store(steps: Any) -> None:
     first, second = EmbeddedCluster(), EmbeddedCluster()
     for step in steps:
         act(first, *step)
@@ -134,7 +136,7 @@ def test_the_same_steps_give_the_same_store(steps):
 
 @settings(max_examples=100)
 @given(STEPS)
-def test_no_object_outlives_all_its_owners(steps):
+def test_no_object_outlives_all_its_owners(steps: Any) -> None:
     cluster = EmbeddedCluster()
     for step in steps:
         act(cluster, *step)

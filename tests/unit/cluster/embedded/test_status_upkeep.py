@@ -1,5 +1,7 @@
 """Statuses of disruption budgets and resource quotas, as a cluster's controllers write them."""
 
+from typing import Any
+
 import pytest
 
 from pumice.clock import VirtualClock
@@ -14,13 +16,13 @@ PDB = "PodDisruptionBudget.policy"
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     made = EmbeddedCluster(VirtualClock(0.0))
     add_node(made, "n", {"cpu": "64"})
     return made
 
 
-def budget(name="b", **spec):
+def budget(name: str = "b", **spec: Any) -> Any:
     selector = {"matchLabels": {"app": "x"}}
     return {
         "apiVersion": "policy/v1",
@@ -30,19 +32,19 @@ def budget(name="b", **spec):
     }
 
 
-def quota(name="q", **spec):
+def quota(name: str = "q", **spec: Any) -> Any:
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec}
 
 
-def run(cluster, n, label="x", **facts):
+def run(cluster: Any, n: Any, label: str = "x", **facts: Any) -> None:
     for i in range(n):
         cluster.create(pod(f"{label}-{i}", labels={"app": label}, **facts))
         cluster.bind("default", f"{label}-{i}", "n", {})
     Kubelet(cluster).sync()
 
 
-def status(cluster, kind=PDB, name="b"):
+def status(cluster: Any, kind: Any = PDB, name: str = "b") -> Any:
     return cluster.get(kind, "default", name)["status"]
 
 
@@ -57,7 +59,9 @@ def status(cluster, kind=PDB, name="b"):
         ({}, 0, 5),
     ],
 )
-def test_a_budget_says_how_many_pods_may_go(cluster, spec, desired, allowed):
+def test_a_budget_says_how_many_pods_may_go(
+    cluster: Any, spec: Any, desired: int, allowed: int
+) -> None:
     run(cluster, 5)
     run(cluster, 2, label="other")
     cluster.create(budget(**spec))
@@ -68,7 +72,7 @@ def test_a_budget_says_how_many_pods_may_go(cluster, spec, desired, allowed):
     assert found["conditions"][0]["status"] == str(bool(allowed))
 
 
-def test_a_budget_follows_pods_that_leave(cluster):
+def test_a_budget_follows_pods_that_leave(cluster: Any) -> None:
     run(cluster, 3)
     cluster.create(budget(minAvailable=2))
     books = StatusUpkeep(cluster)
@@ -78,7 +82,7 @@ def test_a_budget_follows_pods_that_leave(cluster):
     assert (status(cluster)["currentHealthy"], status(cluster)["disruptionsAllowed"]) == (2, 0)
 
 
-def test_nothing_is_written_while_nothing_changes(cluster):
+def test_nothing_is_written_while_nothing_changes(cluster: Any) -> None:
     run(cluster, 3)
     cluster.create(budget(minAvailable=2))
     books = StatusUpkeep(cluster)
@@ -90,7 +94,7 @@ def test_nothing_is_written_while_nothing_changes(cluster):
     assert cluster.version == version + 1
 
 
-def test_a_budget_without_pods_allows_nothing(cluster):
+def test_a_budget_without_pods_allows_nothing(cluster: Any) -> None:
     cluster.create(budget(minAvailable=0))
     StatusUpkeep(cluster).sync()
     assert status(cluster)["disruptionsAllowed"] == 0
@@ -110,11 +114,11 @@ def test_a_budget_without_pods_allows_nothing(cluster):
         ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, False),
     ],
 )
-def test_selectors_select_as_in_kubernetes(selector, selected):
+def test_selectors_select_as_in_kubernetes(selector: Any, selected: bool) -> None:
     assert selects(selector, {"a": "1"}) is selected
 
 
-def test_an_eviction_is_refused_when_the_budget_is_used_up(cluster):
+def test_an_eviction_is_refused_when_the_budget_is_used_up(cluster: Any) -> None:
     run(cluster, 1)
     member = cluster.get("Pod", "default", "x-0")
     full, empty = ({**budget(), "status": {"disruptionsAllowed": n}} for n in (1, 0))
@@ -124,7 +128,7 @@ def test_an_eviction_is_refused_when_the_budget_is_used_up(cluster):
     assert refusal({**member, "status": {"phase": "Pending"}}, [empty]) == ""
 
 
-def test_a_quota_counts_what_pods_ask_for(cluster):
+def test_a_quota_counts_what_pods_ask_for(cluster: Any) -> None:
     hard = {
         "pods": "10",
         "requests.cpu": "8",
@@ -163,7 +167,7 @@ def test_a_quota_counts_what_pods_ask_for(cluster):
     }
 
 
-def test_pods_that_are_over_do_not_count(cluster):
+def test_pods_that_are_over_do_not_count(cluster: Any) -> None:
     cluster.create(quota(hard={"pods": "10"}))
     run(cluster, 2, annotations={"pumice.dev/run-seconds": "1"})
     kubelet = Kubelet(cluster)
@@ -192,7 +196,7 @@ def test_pods_that_are_over_do_not_count(cluster):
         ),
     ],
 )
-def test_a_quota_looks_at_pods_of_its_scopes(cluster, spec, used):
+def test_a_quota_looks_at_pods_of_its_scopes(cluster: Any, spec: Any, used: str) -> None:
     cluster.create(quota(hard={"pods": "10"}, **spec))
     cluster.create(pod("asks", cpu=1))
     cluster.create(pod("asks-nothing"))

@@ -1,5 +1,7 @@
 """The embedded store: versions, copies, defaults, subresources, preconditions."""
 
+from typing import Any
+
 import pytest
 
 from pumice.clock import VirtualClock
@@ -17,11 +19,11 @@ GROUP = "PodGroup.scheduling.volcano.sh"
 QUEUE = "Queue.scheduling.volcano.sh"
 
 
-def config(name="a", **data):
+def config(name: str = "a", **data: Any) -> Any:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
-def test_a_new_object_gets_identity_and_lives_in_a_namespace():
+def test_a_new_object_gets_identity_and_lives_in_a_namespace() -> None:
     made = EmbeddedCluster(VirtualClock(0.0)).create(config())
     metadata = made["metadata"]
     assert (metadata["namespace"], metadata["generation"]) == ("default", 1)
@@ -30,12 +32,12 @@ def test_a_new_object_gets_identity_and_lives_in_a_namespace():
     assert int(metadata["resourceVersion"]) > 0
 
 
-def test_the_same_seed_gives_the_same_uids_and_another_seed_others():
+def test_the_same_seed_gives_the_same_uids_and_another_seed_others() -> None:
     uids = [EmbeddedCluster(seed=s).create(config())["metadata"]["uid"] for s in (1, 1, 2)]
     assert uids[0] == uids[1] != uids[2]
 
 
-def test_a_name_is_taken_until_its_object_goes():
+def test_a_name_is_taken_until_its_object_goes() -> None:
     cluster = EmbeddedCluster()
     first = cluster.create(config())
     with pytest.raises(AlreadyExistsError):
@@ -44,7 +46,7 @@ def test_a_name_is_taken_until_its_object_goes():
     assert cluster.create(config())["metadata"]["uid"] != first["metadata"]["uid"]
 
 
-def test_generated_names_differ():
+def test_generated_names_differ() -> None:
     cluster = EmbeddedCluster()
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "x-"}}
     names = {cluster.create(manifest)["metadata"]["name"] for _ in range(2000)}
@@ -61,12 +63,12 @@ def test_generated_names_differ():
         {"apiVersion": "v1", "kind": "Pod", "metadata": {}},
     ],
 )
-def test_an_object_without_kind_or_name_is_refused(manifest):
+def test_an_object_without_kind_or_name_is_refused(manifest: Any) -> None:
     with pytest.raises(RejectedError):
         EmbeddedCluster().create(manifest)
 
 
-def test_what_the_caller_does_to_given_or_returned_objects_does_not_reach_the_store():
+def test_what_the_caller_does_to_given_or_returned_objects_does_not_reach_the_store() -> None:
     cluster = EmbeddedCluster()
     given = config(k="v")
     made = cluster.create(given)
@@ -75,7 +77,7 @@ def test_what_the_caller_does_to_given_or_returned_objects_does_not_reach_the_st
     assert cluster.get("ConfigMap", "default", "a")["data"] == {"k": "v"}
 
 
-def test_a_write_from_an_older_version_is_a_conflict():
+def test_a_write_from_an_older_version_is_a_conflict() -> None:
     cluster = EmbeddedCluster()
     old = cluster.create(config(k="1"))
     cluster.update({**old, "data": {"k": "2"}})
@@ -83,13 +85,13 @@ def test_a_write_from_an_older_version_is_a_conflict():
         cluster.update({**old, "data": {"k": "3"}})
 
 
-def test_a_write_without_a_version_always_goes_through():
+def test_a_write_without_a_version_always_goes_through() -> None:
     cluster = EmbeddedCluster()
     cluster.create(config(k="1"))
     assert cluster.update(config(k="2"))["data"] == {"k": "2"}
 
 
-def test_a_write_to_another_object_of_the_same_name_is_a_conflict():
+def test_a_write_to_another_object_of_the_same_name_is_a_conflict() -> None:
     cluster = EmbeddedCluster()
     first = cluster.create(config())
     cluster.delete("ConfigMap", "default", "a")
@@ -101,7 +103,7 @@ def test_a_write_to_another_object_of_the_same_name_is_a_conflict():
         cluster.delete("ConfigMap", "default", "a", uid=first["metadata"]["uid"])
 
 
-def test_a_write_that_changes_nothing_is_no_change():
+def test_a_write_that_changes_nothing_is_no_change() -> None:
     cluster = EmbeddedCluster()
     made = cluster.create(config(k="1"))
     before = cluster.version
@@ -110,7 +112,7 @@ def test_a_write_that_changes_nothing_is_no_change():
     assert cluster.version == before
 
 
-def test_generation_counts_changes_of_the_specification_only():
+def test_generation_counts_changes_of_the_specification_only() -> None:
     cluster = EmbeddedCluster()
     made = cluster.create(queue("q"))
     labelled = cluster.patch(QUEUE, "", "q", {"metadata": {"labels": {"a": "b"}}})
@@ -120,7 +122,7 @@ def test_generation_counts_changes_of_the_specification_only():
     assert generations == [1, 1, 1, 2]
 
 
-def test_status_is_written_apart_where_it_is_a_subresource():
+def test_status_is_written_apart_where_it_is_a_subresource() -> None:
     cluster = EmbeddedCluster()
     made = cluster.create(queue("q", state="Open"))
     assert "status" not in made
@@ -133,7 +135,7 @@ def test_status_is_written_apart_where_it_is_a_subresource():
     assert (written["status"], written["spec"]["weight"]) == ({"state": "Open"}, 7)
 
 
-def test_a_pod_group_has_no_status_of_its_own():
+def test_a_pod_group_has_no_status_of_its_own() -> None:
     cluster = EmbeddedCluster()
     made = cluster.create(pod_group("g", phase="Pending"))
     assert made["status"] == {"phase": "Pending"}
@@ -143,7 +145,7 @@ def test_a_pod_group_has_no_status_of_its_own():
     assert cluster.update(made)["status"] == {"phase": "Running"}
 
 
-def test_a_server_keeps_what_only_it_may_write():
+def test_a_server_keeps_what_only_it_may_write() -> None:
     cluster = EmbeddedCluster(VirtualClock(0.0))
     made = cluster.create(config())
     forged = {"name": "a", "creationTimestamp": "2000-01-01T00:00:00Z", "generation": 99}
@@ -152,7 +154,7 @@ def test_a_server_keeps_what_only_it_may_write():
     assert (after["uid"], after["generation"]) == (made["metadata"]["uid"], 2)
 
 
-def test_a_pod_is_defaulted_and_starts_pending():
+def test_a_pod_is_defaulted_and_starts_pending() -> None:
     made = EmbeddedCluster().create(pod("p", node="n", limits={"cpu": 2}, memory="1Gi"))
     assert made["status"] == {"phase": "Pending"}
     assert made["spec"]["schedulerName"] == "volcano"
@@ -161,7 +163,7 @@ def test_a_pod_is_defaulted_and_starts_pending():
     assert requests == {"cpu": "2", "memory": "1Gi"}
 
 
-def test_a_pod_gets_the_priority_of_its_class_or_of_the_default_one():
+def test_a_pod_gets_the_priority_of_its_class_or_of_the_default_one() -> None:
     cluster = EmbeddedCluster()
     assert cluster.create(pod("none"))["spec"]["priority"] == 0
     cluster.create(priority_class("high", value=100))
@@ -174,12 +176,12 @@ def test_a_pod_gets_the_priority_of_its_class_or_of_the_default_one():
         cluster.create(pod("s", priority_class="low"))
 
 
-def test_volcano_kinds_get_the_defaults_of_their_definitions():
+def test_volcano_kinds_get_the_defaults_of_their_definitions() -> None:
     cluster = EmbeddedCluster()
     batch = "batch.volcano.sh/v1alpha1"
     job = {"apiVersion": batch, "kind": "Job", "metadata": {"name": "j"}, "spec": {}}
     assert cluster.create(job)["spec"] == {"queue": "default", "maxRetry": 3}
-    template = {"spec": {"tasks": [{"partitionPolicy": {}}]}}
+    template: Any = {"spec": {"tasks": [{"partitionPolicy": {}}]}}
     cron = {**job, "kind": "CronJob", "spec": {"jobTemplate": template}}
     made = cluster.create(cron)["spec"]
     assert (made["concurrencyPolicy"], made["successfulJobsHistoryLimit"]) == ("Allow", 3)
@@ -189,12 +191,12 @@ def test_volcano_kinds_get_the_defaults_of_their_definitions():
     assert group["spec"]["subGroupPolicy"][0]["subGroupSize"] == 1
 
 
-def test_lists_are_in_order_and_can_be_narrowed():
+def test_lists_are_in_order_and_can_be_narrowed() -> None:
     cluster = EmbeddedCluster()
     for namespace, name, labels in [("b", "x", {"k": "1"}), ("a", "z", {}), ("a", "y", {"k": "1"})]:
         cluster.create(pod(name, namespace=namespace, labels=labels))
 
-    def names(*args, **kwargs):
+    def names(*args: Any, **kwargs: Any) -> Any:
         items, version = cluster.list("Pod", *args, **kwargs)
         assert version == str(cluster.version)
         return [f"{m['metadata']['namespace']}/{m['metadata']['name']}" for m in items]
@@ -205,7 +207,7 @@ def test_lists_are_in_order_and_can_be_narrowed():
     assert names("nowhere") == []
 
 
-def test_what_is_not_there_is_not_found():
+def test_what_is_not_there_is_not_found() -> None:
     cluster = EmbeddedCluster()
     for ask in (
         lambda: cluster.get("Pod", "default", "p"),
@@ -220,7 +222,7 @@ def test_what_is_not_there_is_not_found():
             ask()
 
 
-def test_a_kind_nobody_heard_of_is_served_from_its_first_object():
+def test_a_kind_nobody_heard_of_is_served_from_its_first_object() -> None:
     cluster = EmbeddedCluster()
     thing = {"apiVersion": "example.com/v1", "kind": "Policy", "metadata": {"name": "a"}}
     cluster.create({**thing, "metadata": {"name": "a", "namespace": "ns"}})
@@ -228,8 +230,8 @@ def test_a_kind_nobody_heard_of_is_served_from_its_first_object():
     assert len(cluster.list("Policy.example.com")[0]) == 1
 
 
-def test_admission_may_change_or_refuse_a_write():
-    def admit(operation, new, old):
+def test_admission_may_change_or_refuse_a_write() -> None:
+    def admit(operation: Any, new: Any, old: Any) -> Any:
         if operation == "DELETE":
             raise RejectedError(new["kind"], problem="stays")
         return {**new, "data": {"by": operation, "before": str(old is not None)}}
@@ -242,7 +244,7 @@ def test_admission_may_change_or_refuse_a_write():
         cluster.delete("ConfigMap", "default", "a")
 
 
-def test_restored_objects_keep_status_and_identity():
+def test_restored_objects_keep_status_and_identity() -> None:
     cluster = EmbeddedCluster()
     cluster.restore([pod("p", node="n", created="2020-01-01T00:00:00Z"), queue("q")])
     found = cluster.get("Pod", "default", "p")
@@ -253,7 +255,7 @@ def test_restored_objects_keep_status_and_identity():
     assert cluster.get(QUEUE, "", "q")["spec"]["weight"] == 5
 
 
-def test_a_watch_tells_what_happened_since_and_then_ends():
+def test_a_watch_tells_what_happened_since_and_then_ends() -> None:
     cluster = EmbeddedCluster()
     _, since = cluster.list("ConfigMap")
     made = cluster.create(config("a"))
@@ -267,7 +269,7 @@ def test_a_watch_tells_what_happened_since_and_then_ends():
     assert list(cluster.watch("ConfigMap", "", str(cluster.version))) == []
 
 
-def test_a_watch_from_nowhere_tells_what_is_there():
+def test_a_watch_from_nowhere_tells_what_is_there() -> None:
     cluster = EmbeddedCluster()
     made = cluster.create(config(k="1"))
     cluster.update({**made, "data": {"k": "2"}})
@@ -275,7 +277,7 @@ def test_a_watch_from_nowhere_tells_what_is_there():
     assert told == [("ADDED", {"k": "2"})]
 
 
-def test_a_bookmark_tells_how_far_a_watch_came():
+def test_a_bookmark_tells_how_far_a_watch_came() -> None:
     cluster = EmbeddedCluster()
     cluster.create(config())
     (bookmark,) = cluster.watch("Pod", bookmarks=True)
@@ -283,7 +285,7 @@ def test_a_bookmark_tells_how_far_a_watch_came():
     assert bookmark.object["metadata"] == {"resourceVersion": str(cluster.version)}
 
 
-def test_a_watch_from_before_the_compaction_is_gone():
+def test_a_watch_from_before_the_compaction_is_gone() -> None:
     cluster = EmbeddedCluster()
     _, since = cluster.list("ConfigMap")
     cluster.create(config())
@@ -293,7 +295,7 @@ def test_a_watch_from_before_the_compaction_is_gone():
     assert list(cluster.watch("ConfigMap", since=str(cluster.version))) == []
 
 
-def test_history_is_bounded():
+def test_history_is_bounded() -> None:
     cluster = EmbeddedCluster(history=10)
     _, since = cluster.list("ConfigMap")
     for number in range(14):
@@ -305,12 +307,12 @@ def test_history_is_bounded():
 
 
 @pytest.mark.parametrize(("since", "error"), [("999999", GoneError), ("x", RejectedError)])
-def test_a_version_that_never_was_is_refused(since, error):
+def test_a_version_that_never_was_is_refused(since: str, error: Any) -> None:
     with pytest.raises(error):
         EmbeddedCluster().watch("Pod", since=since)
 
 
-def test_listeners_hear_of_each_change():
+def test_listeners_hear_of_each_change() -> None:
     cluster = EmbeddedCluster()
     heard = []
     cluster.listeners.append(lambda kind, event: heard.append((kind, event.type)))
@@ -319,7 +321,7 @@ def test_listeners_hear_of_each_change():
     assert heard == [("ConfigMap", "ADDED"), ("ConfigMap", "DELETED")]
 
 
-def test_merged_status_replaces_and_removes_fields():
+def test_merged_status_replaces_and_removes_fields() -> None:
     cluster = EmbeddedCluster()
     cluster.create(pod("p"))
     cluster.merge_status("Pod", "default", "p", {"phase": "Running", "reason": "r"})

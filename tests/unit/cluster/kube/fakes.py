@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import defaultdict
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ PODS = "/api/v1/pods"
 LAB = "/api/v1/namespaces/lab/pods"
 
 
-def pod(name="p", version=1, node="", uid="", **metadata):
+def pod(name: str = "p", version: Any = 1, node: str = "", uid: str = "", **metadata: Any) -> Any:
     spec = {"nodeName": node} if node else {}
     metadata = {
         "name": name,
@@ -32,7 +33,7 @@ def pod(name="p", version=1, node="", uid="", **metadata):
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def page(*items, version=10, more=""):
+def page(*items: Any, version: Any = 10, more: str = "") -> Any:
     """Give an answer to a list; items of built-in kinds carry no kind of their own."""
     bare = [{k: v for k, v in item.items() if k not in ("apiVersion", "kind")} for item in items]
     metadata = {"resourceVersion": str(version)}
@@ -41,16 +42,16 @@ def page(*items, version=10, more=""):
     return {"kind": "List", "metadata": metadata, "items": bare}
 
 
-def line(kind, thing):
+def line(kind: Any, thing: Any) -> Any:
     return json.dumps({"type": kind, "object": thing}).encode() + b"\n"
 
 
-def bookmark(version):
+def bookmark(version: Any) -> Any:
     thing = {"apiVersion": "v1", "kind": "Pod", "metadata": {"resourceVersion": str(version)}}
     return line("BOOKMARK", thing)
 
 
-def gone_line():
+def gone_line() -> Any:
     status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
     return line("ERROR", status)
 
@@ -65,7 +66,7 @@ class Refuse:
     headers: Any = None
     bare: bool = False
 
-    async def answer(self, _):
+    async def answer(self, _: Any) -> Any:
         if self.bare:
             return web.Response(status=self.code, text=self.message, headers=self.headers)
         status = {"kind": "Status", "code": self.code, "message": self.message}
@@ -81,7 +82,7 @@ class Stream:
     pieces: tuple[bytes, ...] = ()
     end: str = "clean"
 
-    async def answer(self, request):
+    async def answer(self, request: Any) -> Any:
         response = web.StreamResponse()
         response.enable_chunked_encoding()
         await response.prepare(request)
@@ -94,14 +95,14 @@ class Stream:
         return response
 
 
-def stream(*pieces, end="clean"):
+def stream(*pieces: Any, end: str = "clean") -> Any:
     return Stream(pieces, end)
 
 
 class Lost:
     """A connection that ends without an answer."""
 
-    async def answer(self, request):
+    async def answer(self, request: Any) -> Any:
         request.transport.abort()
         return web.Response()
 
@@ -109,7 +110,7 @@ class Lost:
 class Silence:
     """No answer at all."""
 
-    async def answer(self, request):
+    async def answer(self, request: Any) -> Any:
         await request.app[CLOSING].wait()
         return web.Response()
 
@@ -126,17 +127,17 @@ class Asked:
 class FakeServer:
     """Answers by "METHOD path": a list is used up one by one, its last stays."""
 
-    def __init__(self, answers):
-        self.asked = []
+    def __init__(self, answers: Any) -> None:
+        self.asked: list[Any] = []
         self.answers = {
             key: list(value) if isinstance(value, list | tuple) else [value]
             for key, value in answers.items()
         }
-        self.arrived = defaultdict(asyncio.Event)
+        self.arrived: Any = defaultdict(asyncio.Event)
         """Set when a "METHOD path" is asked for."""
         self.most_at_once = self._at_once = 0
 
-    async def handle(self, request):
+    async def handle(self, request: Any) -> Any:
         content = await request.read()
         body = json.loads(content) if content else None
         query = dict(request.query)
@@ -151,7 +152,7 @@ class FakeServer:
         finally:
             self._at_once -= 1
 
-    async def _answer(self, key, request):
+    async def _answer(self, key: Any, request: Any) -> Any:
         known = self.answers.get(key)
         if known is None:
             return await Refuse(404, "NotFound", f"nothing for {key}").answer(request)
@@ -162,12 +163,12 @@ class FakeServer:
             return await said.answer(request)
         return said if isinstance(said, web.StreamResponse) else web.json_response(said)
 
-    def calls(self):
+    def calls(self) -> Any:
         return [f"{one.method} {one.path}" for one in self.asked]
 
 
 @asynccontextmanager
-async def serving(answers):
+async def serving(answers: Any) -> AsyncIterator[Any]:
     """Run a fake server on the running loop; gives it with its address in ``url``."""
     fake = FakeServer(answers)
     app = web.Application()
@@ -191,21 +192,21 @@ async def serving(answers):
 class FakeTime:
     """A clock that only sleeping moves."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.now = 1_700_000_000.0
-        self.slept = []
+        self.slept: list[Any] = []
         self.pace = Timing(
             clock=lambda: self.now, wall=lambda: self.now, sleep=self.sleep, jitter=lambda: 1.0
         )
 
-    async def sleep(self, seconds):
+    async def sleep(self, seconds: Any) -> None:
         self.slept.append(round(seconds, 3))
         self.now += seconds
         await asyncio.sleep(0)
 
 
 @asynccontextmanager
-async def client_of(answers, **options):
+async def client_of(answers: Any, **options: Any) -> AsyncIterator[Any]:
     """Give a client, the server it talks to and its time."""
     async with serving(answers) as fake:
         time = FakeTime()

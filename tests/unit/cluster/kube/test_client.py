@@ -1,6 +1,7 @@
 """KubeClient: what it asks for, what it repeats, and what it never sends twice."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -27,12 +28,12 @@ LEASE = {
 }
 
 
-def run(coroutine):
+def run(coroutine: Any) -> Any:
     return asyncio.run(coroutine)
 
 
-def test_objects_are_read_and_written_at_their_addresses():
-    async def main():
+def test_objects_are_read_and_written_at_their_addresses() -> None:
+    async def main() -> None:
         answers = {
             GET: pod(),
             f"POST {LAB}": pod(),
@@ -56,8 +57,8 @@ def test_objects_are_read_and_written_at_their_addresses():
     run(main())
 
 
-def test_a_list_comes_in_pages_and_its_items_get_their_kind():
-    async def main():
+def test_a_list_comes_in_pages_and_its_items_get_their_kind() -> None:
+    async def main() -> None:
         pages = [page(pod("a"), version=7, more="next"), page(pod("b"), version=7)]
         async with client_of({f"GET {LAB}": pages}) as (client, fake, _):
             items, version = await client.list("Pod", "lab", {"app": "x"})
@@ -69,8 +70,8 @@ def test_a_list_comes_in_pages_and_its_items_get_their_kind():
     run(main())
 
 
-def test_a_list_whose_next_page_has_expired_starts_over_in_one_piece():
-    async def main():
+def test_a_list_whose_next_page_has_expired_starts_over_in_one_piece() -> None:
+    async def main() -> None:
         pages = [page(pod("a"), more="n"), Refuse(410, "Expired"), page(pod("b"), pod("c"))]
         async with client_of({f"GET {LAB}": pages}) as (client, fake, _):
             items, _ = await client.list("Pod", "lab")
@@ -92,8 +93,10 @@ def test_a_list_whose_next_page_has_expired_starts_over_in_one_piece():
         (Refuse(403, "Forbidden"), RejectedError),
     ],
 )
-def test_a_refusal_keeps_the_words_of_the_server_and_is_not_repeated(refuse, error):
-    async def main():
+def test_a_refusal_keeps_the_words_of_the_server_and_is_not_repeated(
+    refuse: Any, error: Any
+) -> None:
+    async def main() -> None:
         async with client_of({GET: refuse}) as (client, fake, _):
             with pytest.raises(error) as caught:
                 await client.get("Pod", "lab", "p")
@@ -104,8 +107,8 @@ def test_a_refusal_keeps_the_words_of_the_server_and_is_not_repeated(refuse, err
     run(main())
 
 
-def test_a_server_that_is_busy_is_left_alone_as_long_as_it_asks():
-    async def main():
+def test_a_server_that_is_busy_is_left_alone_as_long_as_it_asks() -> None:
+    async def main() -> None:
         busy = Refuse(429, "TooManyRequests", headers={"Retry-After": "7"})
         async with client_of({f"POST {LAB}": [busy, busy, pod()]}) as (client, fake, time):
             assert await client.create(pod()) == pod()
@@ -115,8 +118,8 @@ def test_a_server_that_is_busy_is_left_alone_as_long_as_it_asks():
     run(main())
 
 
-def test_what_can_be_repeated_is_repeated_later_and_later_and_then_given_up():
-    async def main():
+def test_what_can_be_repeated_is_repeated_later_and_later_and_then_given_up() -> None:
+    async def main() -> None:
         async with client_of({GET: Refuse(503)}) as (client, fake, time):
             with pytest.raises(UnavailableError):
                 await client.get("Pod", "lab", "p")
@@ -127,8 +130,8 @@ def test_what_can_be_repeated_is_repeated_later_and_later_and_then_given_up():
 
 
 @pytest.mark.parametrize("failure", [Refuse(500), Lost()])
-def test_a_patch_is_sent_again_and_a_creation_is_not(failure):
-    async def main():
+def test_a_patch_is_sent_again_and_a_creation_is_not(failure: Any) -> None:
+    async def main() -> None:
         answers = {f"PATCH {LAB}/p": [failure, pod()], f"POST {LAB}": [failure, pod()]}
         async with client_of(answers) as (client, fake, _):
             await client.patch("Pod", "lab", "p", {})
@@ -143,8 +146,8 @@ def test_a_patch_is_sent_again_and_a_creation_is_not(failure):
     run(main())
 
 
-def test_a_creation_that_never_left_is_sent_again():
-    async def main():
+def test_a_creation_that_never_left_is_sent_again() -> None:
+    async def main() -> None:
         async with client_of({}) as (client, _, time):
             client.transport = Transport(Connection("http://127.0.0.1:1"), 1.0)
             with pytest.raises(UnavailableError) as caught:
@@ -156,8 +159,8 @@ def test_a_creation_that_never_left_is_sent_again():
     run(main())
 
 
-def test_a_deletion_in_doubt_that_finds_nothing_is_done():
-    async def main():
+def test_a_deletion_in_doubt_that_finds_nothing_is_done() -> None:
+    async def main() -> None:
         path = f"DELETE {LAB}/p"
         async with client_of({path: [Lost(), Refuse(404, "NotFound")]}) as (client, fake, _):
             await client.delete("Pod", "lab", "p")
@@ -168,8 +171,8 @@ def test_a_deletion_in_doubt_that_finds_nothing_is_done():
     run(main())
 
 
-def test_a_bind_says_which_pod_is_meant():
-    async def main():
+def test_a_bind_says_which_pod_is_meant() -> None:
+    async def main() -> None:
         async with client_of({BIND: {}}) as (client, fake, _):
             await client.bind("lab", "p", "n1", {"a": "b"}, uid="u1")
         assert fake.asked[0].body == {
@@ -183,8 +186,8 @@ def test_a_bind_says_which_pod_is_meant():
 
 
 @pytest.mark.parametrize("failure", [Lost(), Refuse(500), Refuse(409, "Conflict")])
-def test_a_bind_without_a_clear_answer_that_was_done_counts_as_done(failure):
-    async def main():
+def test_a_bind_without_a_clear_answer_that_was_done_counts_as_done(failure: Any) -> None:
+    async def main() -> None:
         answers = {BIND: failure, GET: pod(node="n1")}
         async with client_of(answers) as (client, fake, _):
             await client.bind("lab", "p", "n1", {}, uid="u-p")
@@ -194,8 +197,8 @@ def test_a_bind_without_a_clear_answer_that_was_done_counts_as_done(failure):
 
 
 @pytest.mark.parametrize("failure", [Lost(), Refuse(500)])
-def test_a_bind_in_doubt_that_was_not_done_is_sent_again(failure):
-    async def main():
+def test_a_bind_in_doubt_that_was_not_done_is_sent_again(failure: Any) -> None:
+    async def main() -> None:
         async with client_of({BIND: [failure, {}], GET: pod()}) as (client, fake, _):
             await client.bind("lab", "p", "n1", {})
         assert fake.calls() == [BIND, GET, BIND]
@@ -212,8 +215,8 @@ def test_a_bind_in_doubt_that_was_not_done_is_sent_again(failure):
         (Lost(), pod(node="n1", uid="another")),
     ],
 )
-def test_a_bind_that_someone_else_was_faster_with_has_failed(failure, found):
-    async def main():
+def test_a_bind_that_someone_else_was_faster_with_has_failed(failure: Any, found: Any) -> None:
+    async def main() -> None:
         async with client_of({BIND: failure, GET: found}) as (client, fake, _):
             with pytest.raises(ConflictError):
                 await client.bind("lab", "p", "n1", {}, uid="u-p")
@@ -222,8 +225,8 @@ def test_a_bind_that_someone_else_was_faster_with_has_failed(failure, found):
     run(main())
 
 
-def test_an_answer_that_takes_too_long_is_a_doubt():
-    async def main():
+def test_an_answer_that_takes_too_long_is_a_doubt() -> None:
+    async def main() -> None:
         answers = {BIND: Silence(), GET: pod(node="n1")}
         async with client_of(answers, timeout_s=0.05) as (client, fake, _):
             await client.bind("lab", "p", "n1", {})
@@ -232,11 +235,11 @@ def test_an_answer_that_takes_too_long_is_a_doubt():
     run(main())
 
 
-def test_nothing_is_written_once_the_fence_is_closed():
-    async def main():
+def test_nothing_is_written_once_the_fence_is_closed() -> None:
+    async def main() -> None:
         is_open = [True]
 
-        async def close_it(_):
+        async def close_it(_: Any) -> Any:
             is_open[0] = False
             return Refuse(429)
 
@@ -261,8 +264,8 @@ def test_nothing_is_written_once_the_fence_is_closed():
     run(main())
 
 
-def test_a_fence_that_closes_while_a_write_waits_for_its_turn_holds_it_back():
-    async def main():
+def test_a_fence_that_closes_while_a_write_waits_for_its_turn_holds_it_back() -> None:
+    async def main() -> None:
         answers = {f"POST {LAB}": pod()}
         async with client_of(answers, qps=1, burst=1) as (client, fake, time):
             client.fence = lambda: not time.slept
@@ -274,15 +277,15 @@ def test_a_fence_that_closes_while_a_write_waits_for_its_turn_holds_it_back():
     run(main())
 
 
-def test_a_fence_that_closes_while_we_log_in_holds_the_write_back():
-    async def main():
+def test_a_fence_that_closes_while_we_log_in_holds_the_write_back() -> None:
+    async def main() -> None:
         is_open = [True]
 
         class Slow:
-            def fresh(self):
+            def fresh(self) -> bool:
                 return False
 
-            def header(self):
+            def header(self) -> str:
                 is_open[0] = False
                 return ""
 
@@ -296,8 +299,8 @@ def test_a_fence_that_closes_while_we_log_in_holds_the_write_back():
     run(main())
 
 
-def test_leases_are_written_whatever_the_fence_and_the_rate():
-    async def main():
+def test_leases_are_written_whatever_the_fence_and_the_rate() -> None:
+    async def main() -> None:
         path = "/apis/coordination.k8s.io/v1/namespaces/lab/leases"
         answers = {f"POST {path}": LEASE, f"PUT {path}/l": LEASE}
         options = {"fence": lambda: False, "qps": 1, "burst": 1}
@@ -310,8 +313,8 @@ def test_leases_are_written_whatever_the_fence_and_the_rate():
     run(main())
 
 
-def test_a_lease_is_not_asked_for_twice_since_time_runs():
-    async def main():
+def test_a_lease_is_not_asked_for_twice_since_time_runs() -> None:
+    async def main() -> None:
         path = "/apis/coordination.k8s.io/v1/namespaces/lab/leases/l"
         answers = {f"PUT {path}": Refuse(500), f"GET {path}": Lost()}
         async with client_of(answers) as (client, fake, time):
@@ -325,8 +328,8 @@ def test_a_lease_is_not_asked_for_twice_since_time_runs():
     run(main())
 
 
-def test_requests_beyond_the_burst_keep_to_the_rate():
-    async def main():
+def test_requests_beyond_the_burst_keep_to_the_rate() -> None:
+    async def main() -> None:
         async with client_of({GET: pod()}, qps=10, burst=2) as (client, _, time):
             for _ in range(4):
                 await client.get("Pod", "lab", "p")
@@ -335,8 +338,8 @@ def test_requests_beyond_the_burst_keep_to_the_rate():
     run(main())
 
 
-def test_an_eviction_tells_why_and_then_deletes_the_very_pod():
-    async def main():
+def test_an_eviction_tells_why_and_then_deletes_the_very_pod() -> None:
+    async def main() -> None:
         answers = {f"PATCH {LAB}/p/status": pod(), f"DELETE {LAB}/p": {}}
         known = {"known": lambda kind, namespace, name: pod(uid="u7")}
         async with client_of(answers, **known) as (client, fake, _):
@@ -356,12 +359,12 @@ def test_an_eviction_tells_why_and_then_deletes_the_very_pod():
     run(main())
 
 
-def test_the_same_event_again_is_counted_and_seldom_sent():
-    async def main():
+def test_the_same_event_again_is_counted_and_seldom_sent() -> None:
+    async def main() -> None:
         events = "/api/v1/namespaces/lab/events"
         written = []
 
-        async def patched(request):
+        async def patched(request: Any) -> Any:
             written.append(await request.json())
             return {}
 
@@ -398,8 +401,8 @@ def test_the_same_event_again_is_counted_and_seldom_sent():
     run(main())
 
 
-def test_an_event_that_could_not_be_written_is_new_the_next_time():
-    async def main():
+def test_an_event_that_could_not_be_written_is_new_the_next_time() -> None:
+    async def main() -> None:
         path = "POST /api/v1/namespaces/lab/events"
         async with client_of({path: [Refuse(403), {}]}) as (client, fake, _):
             with pytest.raises(RejectedError):
@@ -410,8 +413,8 @@ def test_an_event_that_could_not_be_written_is_new_the_next_time():
     run(main())
 
 
-def test_different_events_about_one_object_are_left_out_once_they_are_too_many():
-    async def main():
+def test_different_events_about_one_object_are_left_out_once_they_are_too_many() -> None:
+    async def main() -> None:
         path = "POST /api/v1/namespaces/lab/events"
         async with client_of({path: {}}) as (client, fake, time):
             for n in range(40):
@@ -429,19 +432,19 @@ def test_different_events_about_one_object_are_left_out_once_they_are_too_many()
     run(main())
 
 
-def test_a_name_that_is_not_accepted_is_looked_up_again_once():
-    async def main():
+def test_a_name_that_is_not_accepted_is_looked_up_again_once() -> None:
+    async def main() -> None:
         class Words:
-            def __init__(self):
+            def __init__(self) -> None:
                 self.said = ["old", "new", "newer"]
 
-            def fresh(self):
+            def fresh(self) -> bool:
                 return False
 
-            def header(self):
+            def header(self) -> str:
                 return f"Bearer {self.said[0]}"
 
-            def refused(self):
+            def refused(self) -> None:
                 self.said.pop(0)
 
         async with client_of({GET: [Refuse(401), pod()]}) as (client, fake, _):
@@ -462,9 +465,9 @@ def test_a_name_that_is_not_accepted_is_looked_up_again_once():
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_an_answer_beyond_all_bounds_is_not_read_to_its_end(chunked):
-    async def main():
-        async def flood(request):
+def test_an_answer_beyond_all_bounds_is_not_read_to_its_end(chunked: bool) -> None:
+    async def main() -> None:
+        async def flood(request: Any) -> Any:
             response = web.StreamResponse()
             if chunked:
                 response.enable_chunked_encoding()
@@ -483,8 +486,8 @@ def test_an_answer_beyond_all_bounds_is_not_read_to_its_end(chunked):
     run(main())
 
 
-def test_an_answer_that_is_no_object_is_told():
-    async def main():
+def test_an_answer_that_is_no_object_is_told() -> None:
+    async def main() -> None:
         async with client_of({GET: web.Response(text="<html>")}) as (client, _, _):
             with pytest.raises(UnavailableError, match="no object came back"):
                 await client.get("Pod", "lab", "p")
@@ -492,8 +495,8 @@ def test_an_answer_that_is_no_object_is_told():
     run(main())
 
 
-def test_a_kind_nobody_knows_is_refused():
-    async def main():
+def test_a_kind_nobody_knows_is_refused() -> None:
+    async def main() -> None:
         async with client_of({}) as (client, _, _):
             with pytest.raises(RejectedError):
                 await client.get("Strange.example.com", "", "s")

@@ -3,7 +3,9 @@
 import asyncio
 import gc
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -40,19 +42,19 @@ NO_WATCH = stream(end="hang")
 class Gate:
     """Holds answers back until it is opened; tells when one arrived."""
 
-    def __init__(self, said):
+    def __init__(self, said: Any) -> None:
         self.said = said
         self.arrived = threading.Semaphore(0)
         self.open = threading.Event()
 
-    async def __call__(self, request):
+    async def __call__(self, request: Any) -> Any:
         self.arrived.release()
         await asyncio.to_thread(self.open.wait)
         return self.said
 
 
 @contextmanager
-def server(answers):
+def server(answers: Any) -> Iterator[Any]:
     """Run a fake server in a thread of its own."""
     thread = LoopThread("fake-server")
     thread.start()
@@ -66,7 +68,7 @@ def server(answers):
 
 
 @contextmanager
-def cluster_of(answers, **options):
+def cluster_of(answers: Any, **options: Any) -> Iterator[Any]:
     """Give a cluster and the server behind it."""
     options.setdefault("qps", 0)
     with (
@@ -76,18 +78,18 @@ def cluster_of(answers, **options):
         yield cluster, fake
 
 
-def bind(name, node="n1"):
+def bind(name: Any, node: str = "n1") -> Any:
     arguments = {"namespace": "lab", "pod": name, "node": node, "annotations": {}}
     return Write("bind", arguments)
 
 
-def patch(name, value):
+def patch(name: Any, value: Any) -> Any:
     return Write(
         "patch", {"kind": "Pod", "namespace": "lab", "name": name, "patch": {"value": value}}
     )
 
 
-def test_what_is_followed_is_read_without_a_request():
+def test_what_is_followed_is_read_without_a_request() -> None:
     answers = {LIST: page(pod("a", 3)), WATCH: NO_WATCH}
     with cluster_of(answers, kinds=["Pod"]) as (cluster, fake):
         assert cluster.wait_synced(10) == []
@@ -105,7 +107,7 @@ def test_what_is_followed_is_read_without_a_request():
         assert others == []
 
 
-def test_what_is_not_followed_is_asked_for():
+def test_what_is_not_followed_is_asked_for() -> None:
     steps = stream(line("ADDED", pod("b", 12)))
     answers = {LIST: page(pod("a", 3)), WATCH: steps, f"GET {LAB}/a": pod("a", 3)}
     with cluster_of(answers) as (cluster, _):
@@ -116,7 +118,7 @@ def test_what_is_not_followed_is_asked_for():
         assert [event.object for event in cluster.watch("Pod", since="10")] == [pod("b", 12)]
 
 
-def test_a_look_past_the_memory_is_one_attempt():
+def test_a_look_past_the_memory_is_one_attempt() -> None:
     answers = {LIST: page(pod("a", 3)), WATCH: NO_WATCH}
     answers[f"GET {LAB}/a"] = [pod("a", 4), Refuse(503), pod("a", 5)]
     with cluster_of(answers, kinds=["Pod"]) as (cluster, fake):
@@ -127,7 +129,7 @@ def test_a_look_past_the_memory_is_one_attempt():
         assert fake.calls().count(f"GET {LAB}/a") == 2
 
 
-def test_news_wake_those_who_wait():
+def test_news_wake_those_who_wait() -> None:
     gate = Gate(stream(line("ADDED", pod("b", 12)), end="hang"))
     with cluster_of({LIST: page(), WATCH: [gate, NO_WATCH]}, kinds=["Pod"]) as (cluster, _):
         cluster.wait_synced(10)
@@ -140,7 +142,7 @@ def test_news_wake_those_who_wait():
         assert [event.type for event in cluster.watch("Pod", since="10")] == ["ADDED"]
 
 
-def test_kinds_without_a_complete_list_are_named_and_those_without_a_definition_are_empty():
+def test_kinds_without_a_complete_list_are_named_and_those_without_a_definition_are_empty() -> None:
     gate = Gate(page())
     answers = {LIST: gate, WATCH: NO_WATCH, QUEUES: Refuse(404, bare=True)}
     kinds = ["Pod", "Queue.scheduling.volcano.sh"]
@@ -154,7 +156,7 @@ def test_kinds_without_a_complete_list_are_named_and_those_without_a_definition_
         assert cluster.wait_synced(10) == []
 
 
-def test_a_kind_that_cannot_be_followed_is_told_with_the_reason():
+def test_a_kind_that_cannot_be_followed_is_told_with_the_reason() -> None:
     gate = Gate(page())
     with cluster_of({LIST: [Refuse(403), gate], WATCH: NO_WATCH}, kinds=["Pod"]) as (cluster, _):
         gate.arrived.acquire()
@@ -165,7 +167,7 @@ def test_a_kind_that_cannot_be_followed_is_told_with_the_reason():
         assert cluster.troubles() == {}
 
 
-def test_a_kind_that_never_comes_is_told_as_out_of_reach(monkeypatch):
+def test_a_kind_that_never_comes_is_told_as_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pumice.cluster.kube.cluster._FIRST_LIST_S", 0.01)
     gate = Gate(page())
     with cluster_of({LIST: gate, WATCH: NO_WATCH}, kinds=["Pod"]) as (cluster, _):
@@ -175,7 +177,7 @@ def test_a_kind_that_never_comes_is_told_as_out_of_reach(monkeypatch):
         gate.open.set()
 
 
-def test_the_collector_rests_during_the_first_list_and_is_as_before_in_the_end():
+def test_the_collector_rests_during_the_first_list_and_is_as_before_in_the_end() -> None:
     before = gc.get_threshold()
     gate = Gate(page())
     with cluster_of({LIST: gate, WATCH: NO_WATCH}, kinds=["Pod"]) as (cluster, _):
@@ -190,7 +192,7 @@ def test_the_collector_rests_during_the_first_list_and_is_as_before_in_the_end()
     assert gc.get_threshold() == before
 
 
-def test_writes_are_carried_out_and_each_is_told_what_came_of_it():
+def test_writes_are_carried_out_and_each_is_told_what_came_of_it() -> None:
     answers = {
         f"POST {LAB}/a/binding": {},
         f"POST {LAB}/b/binding": Refuse(409, "Conflict"),
@@ -205,7 +207,7 @@ def test_writes_are_carried_out_and_each_is_told_what_came_of_it():
         assert isinstance(told["b"], ConflictError)
 
 
-def test_no_more_writes_than_workers_are_under_way_and_the_urgent_go_first():
+def test_no_more_writes_than_workers_are_under_way_and_the_urgent_go_first() -> None:
     gate = Gate({})
     answers = {f"POST {LAB}/{name}/binding": gate for name in "abcd"}
     answers |= {f"PATCH {LAB}/{name}": pod(name) for name in "xy"}
@@ -226,7 +228,7 @@ def test_no_more_writes_than_workers_are_under_way_and_the_urgent_go_first():
         assert set(paths[4:]) == {"x", "y"}
 
 
-def test_two_writes_of_a_lane_about_one_object_keep_their_order():
+def test_two_writes_of_a_lane_about_one_object_keep_their_order() -> None:
     gate = Gate(pod("x"))
     answers = {f"PATCH {LAB}/x": gate, f"PATCH {LAB}/y": pod("y")}
     with cluster_of(answers) as (cluster, fake):
@@ -242,8 +244,8 @@ def test_two_writes_of_a_lane_about_one_object_keep_their_order():
         assert [one.body["value"] for one in fake.asked] == [0, 9, 1, 2]
 
 
-def test_a_closed_fence_fails_what_waits_at_once_whatever_the_rate():
-    told = []
+def test_a_closed_fence_fails_what_waits_at_once_whatever_the_rate() -> None:
+    told: list[Any] = []
     with cluster_of({}, qps=1, burst=1) as (cluster, fake):
         cluster.fence = lambda: False
         for n in range(100):
@@ -254,10 +256,10 @@ def test_a_closed_fence_fails_what_waits_at_once_whatever_the_rate():
         assert fake.asked == []
 
 
-def test_a_write_that_makes_no_sense_and_a_listener_that_fails_stop_nobody():
-    told = []
+def test_a_write_that_makes_no_sense_and_a_listener_that_fails_stop_nobody() -> None:
+    told: list[Any] = []
 
-    def fail(_):
+    def fail(_: Any) -> None:
         raise ZeroDivisionError
 
     with cluster_of({f"POST {LAB}/a/binding": {}}) as (cluster, _):
@@ -268,8 +270,8 @@ def test_a_write_that_makes_no_sense_and_a_listener_that_fails_stop_nobody():
         assert [error is None for error in told].count(True) == 1
 
 
-def test_the_end_tells_everybody_whose_write_was_not_done():
-    told = []
+def test_the_end_tells_everybody_whose_write_was_not_done() -> None:
+    told: list[Any] = []
     gate = Gate(pod("x"))
     with server({f"PATCH {LAB}/x": gate}) as fake:
         with KubeCluster(Connection(fake.url), workers=1) as cluster:
@@ -285,7 +287,7 @@ def test_the_end_tells_everybody_whose_write_was_not_done():
             cluster.get("Pod", "lab", "x")
 
 
-def test_writes_can_also_be_waited_for():
+def test_writes_can_also_be_waited_for() -> None:
     events = "/api/v1/namespaces/lab/events"
     answers = {
         f"POST {LAB}": pod(),
@@ -310,11 +312,11 @@ def test_writes_can_also_be_waited_for():
         assert cluster.now() == FakeTime().now
 
 
-def test_a_listener_that_would_wait_for_its_own_thread_is_told_so():
+def test_a_listener_that_would_wait_for_its_own_thread_is_told_so() -> None:
     found = []
     with cluster_of({f"POST {LAB}/a/binding": {}}) as (cluster, _):
 
-        def ask(_):
+        def ask(_: Any) -> None:
             try:
                 cluster.get("Pod", "lab", "a")
             except InvariantError as error:
@@ -325,7 +327,7 @@ def test_a_listener_that_would_wait_for_its_own_thread_is_told_so():
     assert len(found) == 1
 
 
-def test_new_objects_without_a_name_do_not_wait_for_each_other():
+def test_new_objects_without_a_name_do_not_wait_for_each_other() -> None:
     gate = Gate(pod())
     nameless = {**pod(), "metadata": {"generateName": "p-", "namespace": "lab"}}
     with cluster_of({f"POST {LAB}": gate}) as (cluster, fake):
@@ -338,6 +340,6 @@ def test_new_objects_without_a_name_do_not_wait_for_each_other():
         assert fake.most_at_once == 3
 
 
-def test_a_kind_nobody_knows_cannot_be_followed():
+def test_a_kind_nobody_knows_cannot_be_followed() -> None:
     with pytest.raises(RejectedError):
         KubeCluster(Connection("http://127.0.0.1:1"), kinds=["Strange.example.com"])

@@ -7,6 +7,7 @@ import logging
 import ssl
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -25,11 +26,17 @@ V1 = "client.authentication.k8s.io/v1"
 TOKEN = {"token": "t"}
 
 
-def packed(file):
+def packed(file: Any) -> Any:
     return base64.b64encode(file.read_bytes()).decode()
 
 
-def config(server="https://127.0.0.1:6443", cluster=None, context=None, name="c", **user):
+def config(
+    server: str = "https://127.0.0.1:6443",
+    cluster: Any = None,
+    context: Any = None,
+    name: str = "c",
+    **user: Any,
+) -> Any:
     return {
         "current-context": name,
         "contexts": [{"name": name, "context": {"cluster": "k", "user": "u", **(context or {})}}],
@@ -39,8 +46,8 @@ def config(server="https://127.0.0.1:6443", cluster=None, context=None, name="c"
 
 
 @pytest.fixture
-def written(tmp_path):
-    def write(content, name="config"):
+def written(tmp_path: Path) -> Any:
+    def write(content: Any, name: str = "config") -> Any:
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         text = content if isinstance(content, str) else yaml.safe_dump(content)
@@ -51,7 +58,7 @@ def written(tmp_path):
 
 
 @pytest.fixture
-def account(tmp_path):
+def account(tmp_path: Path) -> Any:
     """Give the folder in which a pod finds its identity."""
     folder = tmp_path / "account"
     folder.mkdir()
@@ -65,13 +72,13 @@ POD_ENV = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "44
 
 
 def test_the_file_named_comes_first_then_the_environment_the_pod_and_the_home(
-    written, account, tmp_path
-):
+    written: Any, account: Any, tmp_path: Path
+) -> None:
     named, listed = written(config("http://named")), written(config("http://listed"), "listed")
     written(config("http://home"), ".kube/config")
     env = {"KUBECONFIG": listed, "HOME": str(tmp_path), **POD_ENV}
 
-    def server(kubeconfig=None):
+    def server(kubeconfig: Any = None) -> Any:
         return load_connection(kubeconfig, env=env, service_account=account).server
 
     assert server(named) == "http://named"
@@ -85,7 +92,7 @@ def test_the_file_named_comes_first_then_the_environment_the_pod_and_the_home(
         server()
 
 
-def test_a_pod_uses_its_own_account(account):
+def test_a_pod_uses_its_own_account(account: Any) -> None:
     env = {"KUBERNETES_SERVICE_HOST": "fd00::1"}
     found = load_connection(env=env, service_account=account)
     assert found.server == "https://[fd00::1]:443"
@@ -98,7 +105,9 @@ def test_a_pod_uses_its_own_account(account):
 
 
 @pytest.mark.parametrize("master", ["10.0.0.9:8080", "http://10.0.0.9:8080/"])
-def test_a_pod_never_sends_its_token_over_plain_http(account, caplog, master):
+def test_a_pod_never_sends_its_token_over_plain_http(
+    account: Any, caplog: pytest.LogCaptureFixture, master: str
+) -> None:
     found = load_connection(None, master, env=POD_ENV, service_account=account)
     assert found.server == "http://10.0.0.9:8080"
     assert found.authorization() == ""
@@ -106,13 +115,15 @@ def test_a_pod_never_sends_its_token_over_plain_http(account, caplog, master):
     assert "the token of this pod is not sent" in caplog.text
 
 
-def test_a_pod_sends_its_token_to_an_address_its_authority_vouches_for(account):
+def test_a_pod_sends_its_token_to_an_address_its_authority_vouches_for(account: Any) -> None:
     found = load_connection(None, "https://10.0.0.9", env=POD_ENV, service_account=account)
     assert found.authorization() == "Bearer from-pod"
     assert found.tls.verify_mode == ssl.CERT_REQUIRED
 
 
-def test_a_secret_over_plain_http_is_warned_of(written, caplog):
+def test_a_secret_over_plain_http_is_warned_of(
+    written: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     load_connection(written(config("http://a:1")), env={})
     load_connection(written(config(**TOKEN)), env={})
     assert caplog.text == ""
@@ -121,7 +132,7 @@ def test_a_secret_over_plain_http_is_warned_of(written, caplog):
     assert found.authorization() == "Bearer t"
 
 
-def test_an_address_replaces_only_the_address(written):
+def test_an_address_replaces_only_the_address(written: Any) -> None:
     found = load_connection(written(config(**TOKEN)), "http://other:1/", env={})
     assert found.server == "http://other:1"
     assert found.authorization() == "Bearer t"
@@ -130,7 +141,9 @@ def test_an_address_replaces_only_the_address(written):
     assert load_connection(None, "https://other", env={}).tls.verify_mode == ssl.CERT_REQUIRED
 
 
-def test_a_named_file_that_is_missing_never_leads_to_another_cluster(tmp_path, account):
+def test_a_named_file_that_is_missing_never_leads_to_another_cluster(
+    tmp_path: Path, account: Any
+) -> None:
     env = {"KUBECONFIG": str(tmp_path / "absent"), **POD_ENV}
     with pytest.raises(InputError, match="KUBECONFIG"):
         load_connection(env=env, service_account=account)
@@ -138,7 +151,9 @@ def test_a_named_file_that_is_missing_never_leads_to_another_cluster(tmp_path, a
         load_connection("nowhere", env=env, service_account=account)
 
 
-def test_listed_files_are_read_as_one_and_the_first_word_counts(written, tmp_path):
+def test_listed_files_are_read_as_one_and_the_first_word_counts(
+    written: Any, tmp_path: Path
+) -> None:
     users = {"users": [{"name": "u", "user": {"tokenFile": "near"}}]}
     first = written(users, "one/config")
     (tmp_path / "one" / "near").write_text("near-token")
@@ -149,7 +164,7 @@ def test_listed_files_are_read_as_one_and_the_first_word_counts(written, tmp_pat
     assert found.namespace == "lab"
 
 
-def test_another_context_can_be_chosen(written):
+def test_another_context_can_be_chosen(written: Any) -> None:
     content = config()
     content["contexts"].append({"name": "d", "context": {"cluster": "k", "namespace": "other"}})
     file = written(content)
@@ -160,7 +175,9 @@ def test_another_context_can_be_chosen(written):
         load_connection(file, context="x", env={})
 
 
-def test_certificates_come_from_data_or_files_beside_the_kubeconfig(written, tmp_path):
+def test_certificates_come_from_data_or_files_beside_the_kubeconfig(
+    written: Any, tmp_path: Path
+) -> None:
     (tmp_path / "ca.pem").write_bytes(CERT.read_bytes())
     cluster = {"certificate-authority": "ca.pem", "tls-server-name": "localhost"}
     user = {"client-certificate-data": packed(CERT), "client-key-data": packed(KEY)}
@@ -170,14 +187,16 @@ def test_certificates_come_from_data_or_files_beside_the_kubeconfig(written, tmp
     assert found.tls_name == "localhost"
 
 
-def test_unverified_certificates_are_warned_of_loudly(written, caplog):
+def test_unverified_certificates_are_warned_of_loudly(
+    written: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING):
         found = load_connection(written(config(cluster={"insecure-skip-tls-verify": True})), env={})
     assert found.tls.verify_mode == ssl.CERT_NONE
     assert "NOT verified" in caplog.text
 
 
-def test_a_name_and_a_password_are_sent_as_such(written):
+def test_a_name_and_a_password_are_sent_as_such(written: Any) -> None:
     found = load_connection(written(config(username="me", password="p")), env={})  # noqa: S106
     assert found.authorization() == f"Basic {base64.b64encode(b'me:p').decode()}"
 
@@ -218,7 +237,9 @@ def test_a_name_and_a_password_are_sent_as_such(written):
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_file_and_field(written, content, where):
+def test_what_is_wrong_is_told_with_its_file_and_field(
+    written: Any, content: Any, where: str
+) -> None:
     file = written(content)
     with pytest.raises(InputError) as caught:
         load_connection(file, env={})
@@ -226,12 +247,12 @@ def test_what_is_wrong_is_told_with_its_file_and_field(written, content, where):
     assert file in str(caught.value)
 
 
-def test_secrets_are_not_shown(written):
+def test_secrets_are_not_shown(written: Any) -> None:
     found = load_connection(written(config(token="hidden")), env={})  # noqa: S106
     assert "hidden" not in repr(found)
 
 
-def test_a_token_file_is_read_again_after_a_while_and_when_refused(tmp_path):
+def test_a_token_file_is_read_again_after_a_while_and_when_refused(tmp_path: Path) -> None:
     file, time = tmp_path / "token", FakeTime()
     file.write_text("one")
     tokens = TokenFile(file, time.pace.clock)
@@ -261,7 +282,7 @@ print(json.dumps({"apiVersion": told["apiVersion"], "kind": "ExecCredential", "s
 """
 
 
-def program(tmp_path, text=PROGRAM, **more):
+def program(tmp_path: Path, text: Any = PROGRAM, **more: Any) -> Any:
     file = tmp_path / "login.py"
     file.write_text(text)
     return {
@@ -273,13 +294,13 @@ def program(tmp_path, text=PROGRAM, **more):
     }
 
 
-def login(tmp_path, time=None, text=PROGRAM, take=None):
+def login(tmp_path: Path, time: Any = None, text: Any = PROGRAM, take: Any = None) -> Any:
     described = Login.from_kubeconfig(program(tmp_path, text), tmp_path, "f", {})
     wall = {} if time is None else {"wall": lambda: time.now}
     return LoginProgram(described, take or (lambda _: None), **wall)
 
 
-def test_a_program_logs_in_once_until_its_credential_expires(tmp_path):
+def test_a_program_logs_in_once_until_its_credential_expires(tmp_path: Path) -> None:
     time = FakeTime()  # 22:13:20
     found = login(tmp_path, time)
     assert not found.fresh()
@@ -290,14 +311,16 @@ def test_a_program_logs_in_once_until_its_credential_expires(tmp_path):
     assert found.header() == "Bearer token-2"
 
 
-def test_a_credential_that_is_refused_is_asked_for_again(tmp_path):
+def test_a_credential_that_is_refused_is_asked_for_again(tmp_path: Path) -> None:
     found = login(tmp_path, FakeTime())
     found.header()
     found.refused()
     assert found.header() == "Bearer token-2"
 
 
-def test_a_program_is_told_about_the_cluster_if_it_wants_to_know(written, tmp_path):
+def test_a_program_is_told_about_the_cluster_if_it_wants_to_know(
+    written: Any, tmp_path: Path
+) -> None:
     extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
     cluster = {"certificate-authority": str(CERT), "extensions": [extension]}
     content = config(cluster=cluster, exec=program(tmp_path, provideClusterInfo=True))
@@ -314,8 +337,8 @@ def test_a_program_is_told_about_the_cluster_if_it_wants_to_know(written, tmp_pa
     }
 
 
-def test_a_program_may_give_a_certificate_instead_of_a_token(tmp_path):
-    taken = []
+def test_a_program_may_give_a_certificate_instead_of_a_token(tmp_path: Path) -> None:
+    taken: list[Any] = []
     status = {"clientCertificateData": CERT.read_text(), "clientKeyData": KEY.read_text()}
     said = {"apiVersion": V1, "kind": "ExecCredential", "status": status}
     found = login(tmp_path, text=f"print({json.dumps(json.dumps(said))})", take=taken.append)
@@ -336,20 +359,22 @@ def test_a_program_may_give_a_certificate_instead_of_a_token(tmp_path):
         ),
     ],
 )
-def test_a_program_that_fails_is_told_with_its_own_words(tmp_path, text, problem):
+def test_a_program_that_fails_is_told_with_its_own_words(
+    tmp_path: Path, text: Any, problem: str
+) -> None:
     with pytest.raises(ServiceError) as caught:
         login(tmp_path, text=text).header()
     assert problem in str(caught.value)
 
 
-def test_a_program_that_is_not_there_is_told_with_the_hint_of_the_kubeconfig():
+def test_a_program_that_is_not_there_is_told_with_the_hint_of_the_kubeconfig() -> None:
     described = Login("/nowhere/login", hint="install it")
     with pytest.raises(ServiceError, match="install it"):
         LoginProgram(described, lambda _: None).header()
 
 
-def test_a_login_that_fails_is_a_cluster_out_of_reach():
-    async def main():
+def test_a_login_that_fails_is_a_cluster_out_of_reach() -> None:
+    async def main() -> None:
         credentials = LoginProgram(Login("/nowhere/login"), lambda _: None)
         connection = Connection("http://127.0.0.1:1", credentials=credentials)
         client = KubeClient(connection, pace=FakeTime().pace)
@@ -361,8 +386,10 @@ def test_a_login_that_fails_is_a_cluster_out_of_reach():
 
 
 @pytest.mark.parametrize(("name", "works"), [("localhost", True), ("elsewhere", False)])
-def test_the_server_must_carry_the_name_that_is_wanted(written, name, works):
-    async def main():
+def test_the_server_must_carry_the_name_that_is_wanted(
+    written: Any, name: str, works: bool
+) -> None:
+    async def main() -> None:
         app = web.Application()
         app.router.add_get("/{tail:.*}", _answer)
         serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -385,5 +412,5 @@ def test_the_server_must_carry_the_name_that_is_wanted(written, name, works):
     asyncio.run(main())
 
 
-async def _answer(_):
+async def _answer(_: Any) -> Any:
     return web.json_response(pod())

@@ -1,6 +1,7 @@
 """KubeClient: a write that may have been done is never told as one that was not."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -13,37 +14,39 @@ BIND = f"POST {LAB}/p/binding"
 GET = f"GET {LAB}/p"
 
 
-def run(coroutine):
+def run(coroutine: Any) -> Any:
     return asyncio.run(coroutine)
 
 
 class Unreachable(Transport):
     """Lets some requests through and then cannot connect any more."""
 
-    def __init__(self, inner, verbs):
+    def __init__(self, inner: Any, verbs: Any) -> None:
         self._inner = inner
         self._verbs = list(verbs)
 
-    def _pass(self, method):
+    def _pass(self, method: Any) -> None:
         if not self._verbs or self._verbs[0] != method:
             raise UnavailableError(problem="connection refused", sent=False)
         self._verbs.pop(0)
 
-    async def read(self, target):
+    async def read(self, target: Any) -> Any:
         self._pass("GET")
         return await self._inner.read(target)
 
-    async def write(self, method, *rest):
+    async def write(self, method: Any, *rest: Any) -> Any:
         self._pass(method)
         return await self._inner.write(method, *rest)
 
-    async def close(self):
+    async def close(self) -> None:
         await self._inner.close()
 
 
 @pytest.mark.parametrize("through", [("POST",), ("POST", "GET")])
-def test_a_bind_that_may_have_been_done_stays_in_doubt_when_the_server_goes_away(through):
-    async def main():
+def test_a_bind_that_may_have_been_done_stays_in_doubt_when_the_server_goes_away(
+    through: Any,
+) -> None:
+    async def main() -> None:
         async with client_of({BIND: Lost(), GET: pod()}) as (client, fake, _):
             client.transport = Unreachable(client.transport, through)
             with pytest.raises(UnavailableError) as caught:
@@ -56,8 +59,8 @@ def test_a_bind_that_may_have_been_done_stays_in_doubt_when_the_server_goes_away
 
 
 @pytest.mark.parametrize("answer", [Refuse(403, "Forbidden"), Refuse(503)])
-def test_a_bind_in_doubt_whose_pod_cannot_be_read_stays_in_doubt(answer):
-    async def main():
+def test_a_bind_in_doubt_whose_pod_cannot_be_read_stays_in_doubt(answer: int) -> None:
+    async def main() -> None:
         async with client_of({BIND: Lost(), GET: answer}) as (client, fake, _):
             with pytest.raises(UnavailableError) as caught:
                 await client.bind("lab", "p", "n1", {})
@@ -67,8 +70,8 @@ def test_a_bind_in_doubt_whose_pod_cannot_be_read_stays_in_doubt(answer):
     run(main())
 
 
-def test_a_bind_in_doubt_whose_pod_is_gone_has_failed():
-    async def main():
+def test_a_bind_in_doubt_whose_pod_is_gone_has_failed() -> None:
+    async def main() -> None:
         async with client_of({BIND: Lost(), GET: Refuse(404, "NotFound")}) as (client, _, _):
             with pytest.raises(NotFoundError):
                 await client.bind("lab", "p", "n1", {})
@@ -76,8 +79,8 @@ def test_a_bind_in_doubt_whose_pod_is_gone_has_failed():
     run(main())
 
 
-def test_a_bind_in_conflict_whose_pod_cannot_be_read_is_in_conflict():
-    async def main():
+def test_a_bind_in_conflict_whose_pod_cannot_be_read_is_in_conflict() -> None:
+    async def main() -> None:
         answers = {BIND: Refuse(409, "Conflict"), GET: Refuse(403, "Forbidden")}
         async with client_of(answers) as (client, _, _):
             with pytest.raises(ConflictError):
@@ -87,8 +90,8 @@ def test_a_bind_in_conflict_whose_pod_cannot_be_read_is_in_conflict():
 
 
 @pytest.mark.parametrize("second", [Refuse(403, "Forbidden"), Refuse(409, "Conflict")])
-def test_a_bind_refused_after_one_in_doubt_stays_in_doubt(second):
-    async def main():
+def test_a_bind_refused_after_one_in_doubt_stays_in_doubt(second: int) -> None:
+    async def main() -> None:
         async with client_of({BIND: [Lost(), second], GET: pod()}) as (client, _, _):
             with pytest.raises(UnavailableError) as caught:
                 await client.bind("lab", "p", "n1", {})
@@ -97,11 +100,11 @@ def test_a_bind_refused_after_one_in_doubt_stays_in_doubt(second):
     run(main())
 
 
-def test_a_bind_held_back_by_the_fence_after_one_in_doubt_stays_in_doubt():
-    async def main():
+def test_a_bind_held_back_by_the_fence_after_one_in_doubt_stays_in_doubt() -> None:
+    async def main() -> None:
         is_open = [True]
 
-        async def lost(_):
+        async def lost(_: Any) -> Any:
             is_open[0] = False
             return Lost()
 
@@ -115,8 +118,8 @@ def test_a_bind_held_back_by_the_fence_after_one_in_doubt_stays_in_doubt():
     run(main())
 
 
-def test_a_deletion_in_doubt_stays_so_when_the_server_goes_away():
-    async def main():
+def test_a_deletion_in_doubt_stays_so_when_the_server_goes_away() -> None:
+    async def main() -> None:
         async with client_of({f"DELETE {LAB}/p": Lost()}) as (client, fake, _):
             client.transport = Unreachable(client.transport, ("DELETE",))
             with pytest.raises(UnavailableError) as caught:
@@ -129,11 +132,11 @@ def test_a_deletion_in_doubt_stays_so_when_the_server_goes_away():
 
 @pytest.mark.parametrize("first", [Lost(), Refuse(500)])
 @pytest.mark.parametrize("then", ["fenced", "refused"])
-def test_a_deletion_in_doubt_stays_so_when_it_may_not_be_repeated(first, then):
-    async def main():
+def test_a_deletion_in_doubt_stays_so_when_it_may_not_be_repeated(first: Any, then: str) -> None:
+    async def main() -> None:
         is_open = [True]
 
-        async def answer(_):
+        async def answer(_: Any) -> Any:
             is_open[0] = then != "fenced"
             return first
 
@@ -146,8 +149,8 @@ def test_a_deletion_in_doubt_stays_so_when_it_may_not_be_repeated(first, then):
     run(main())
 
 
-def test_a_read_in_doubt_tells_the_last_answer():
-    async def main():
+def test_a_read_in_doubt_tells_the_last_answer() -> None:
+    async def main() -> None:
         async with client_of({GET: [Lost(), Refuse(403, "Forbidden")]}) as (client, _, _):
             with pytest.raises(RejectedError):
                 await client.get("Pod", "lab", "p")
@@ -155,8 +158,8 @@ def test_a_read_in_doubt_tells_the_last_answer():
     run(main())
 
 
-def test_an_answer_beyond_all_bounds_leaves_a_write_in_doubt():
-    async def main():
+def test_an_answer_beyond_all_bounds_leaves_a_write_in_doubt() -> None:
+    async def main() -> None:
         answers = {f"PATCH {LAB}/p": pod(name="p" * 5000)}
         async with client_of(answers) as (client, fake, _):
             client.transport = Transport(Connection(fake.url), 5.0, cap=100)
@@ -168,8 +171,8 @@ def test_an_answer_beyond_all_bounds_leaves_a_write_in_doubt():
     run(main())
 
 
-def test_one_look_is_one_attempt_of_limited_time():
-    async def main():
+def test_one_look_is_one_attempt_of_limited_time() -> None:
+    async def main() -> None:
         async with client_of({GET: [Silence(), Refuse(503), pod()]}) as (client, fake, time):
             with pytest.raises(UnavailableError, match=r"no answer within 0\.05 s"):
                 await client.look("Pod", "lab", "p", timeout_s=0.05)

@@ -1,5 +1,7 @@
 """Stores: where things stand, and what changed since a version."""
 
+from typing import Any
+
 import pytest
 
 from pumice.cluster.base import Event
@@ -8,20 +10,20 @@ from pumice.errors import GoneError, RejectedError
 from tests.unit.cluster.kube.fakes import pod
 
 
-def told(store, since, namespace=""):
+def told(store: Any, since: Any, namespace: str = "") -> Any:
     return [
         (event.type, event.object["metadata"]["name"]) for event in store.since(since, namespace)
     ]
 
 
-def filled(*steps, remembered=100):
+def filled(*steps: Any, remembered: Any = 100) -> Any:
     store = ObjectCache("Pod", remembered)
     store.replace([pod("a", 3), pod("b", 5)], "10")
     store.apply(steps)
     return store
 
 
-def test_of_each_object_only_the_last_change_is_told_in_order():
+def test_of_each_object_only_the_last_change_is_told_in_order() -> None:
     store = filled(
         Event("MODIFIED", pod("a", 11)),
         Event("MODIFIED", pod("b", 12)),
@@ -32,31 +34,31 @@ def test_of_each_object_only_the_last_change_is_told_in_order():
     assert told(store, "13") == []
 
 
-def test_an_object_is_added_for_those_who_have_not_seen_it_and_modified_for_others():
+def test_an_object_is_added_for_those_who_have_not_seen_it_and_modified_for_others() -> None:
     store = filled(Event("ADDED", pod("c", 11)), Event("MODIFIED", pod("c", 12)))
     assert told(store, "10") == [("ADDED", "c")]
     assert told(store, "11") == [("MODIFIED", "c")]
 
 
-def test_an_object_that_came_and_went_unseen_is_not_told():
+def test_an_object_that_came_and_went_unseen_is_not_told() -> None:
     store = filled(Event("ADDED", pod("c", 11)), Event("DELETED", pod("c", 12)))
     assert told(store, "10") == []
     assert told(store, "11") == [("DELETED", "c")]
 
 
-def test_a_successor_of_the_same_name_comes_after_the_deletion():
+def test_a_successor_of_the_same_name_comes_after_the_deletion() -> None:
     steps = Event("DELETED", pod("a", 11)), Event("ADDED", pod("a", 12, uid="new"))
     assert told(filled(*steps), "10") == [("DELETED", "a"), ("ADDED", "a")]
     untold = filled(Event("MODIFIED", pod("a", 12, uid="new")))
     assert told(untold, "10") == [("DELETED", "a"), ("ADDED", "a")]
 
 
-def test_without_a_version_everything_there_is_told():
+def test_without_a_version_everything_there_is_told() -> None:
     store = filled(Event("DELETED", pod("a", 11)))
     assert told(store, "") == told(store, "0") == [("ADDED", "b")]
 
 
-def test_versions_too_far_back_or_still_to_come_are_gone():
+def test_versions_too_far_back_or_still_to_come_are_gone() -> None:
     store = filled(Event("ADDED", pod("c", 11)))
     for since in ("9", "12"):
         with pytest.raises(GoneError):
@@ -65,7 +67,7 @@ def test_versions_too_far_back_or_still_to_come_are_gone():
         store.since("soon")
 
 
-def test_deletions_beyond_what_is_remembered_are_gone():
+def test_deletions_beyond_what_is_remembered_are_gone() -> None:
     steps = [Event("DELETED", pod(name, n)) for n, name in enumerate("ab", 11)]
     store = filled(*steps, remembered=1)
     with pytest.raises(GoneError):
@@ -73,7 +75,7 @@ def test_deletions_beyond_what_is_remembered_are_gone():
     assert told(store, "11") == [("DELETED", "b")]
 
 
-def test_a_list_that_differs_sends_readers_back_to_the_list():
+def test_a_list_that_differs_sends_readers_back_to_the_list() -> None:
     store = filled()
     assert store.replace([pod("a", 3), pod("c", 15)], "20")
     with pytest.raises(GoneError):
@@ -84,7 +86,7 @@ def test_a_list_that_differs_sends_readers_back_to_the_list():
     assert told(store, version) == []
 
 
-def test_a_list_that_says_the_same_changes_nothing_for_readers():
+def test_a_list_that_says_the_same_changes_nothing_for_readers() -> None:
     store = filled(Event("DELETED", pod("b", 11)))
     before = store.get("lab", "a")
     assert not store.replace([pod("a", 3)], "20")
@@ -92,12 +94,12 @@ def test_a_list_that_says_the_same_changes_nothing_for_readers():
     assert store.get("lab", "a") is before
 
 
-def test_a_store_that_was_never_filled_has_no_versions():
+def test_a_store_that_was_never_filled_has_no_versions() -> None:
     with pytest.raises(GoneError):
         ObjectCache("Pod").since("5")
 
 
-def test_objects_are_chosen_by_namespace_and_labels_in_the_order_of_names():
+def test_objects_are_chosen_by_namespace_and_labels_in_the_order_of_names() -> None:
     store = ObjectCache("Pod")
     other = pod("b", 4)
     other["metadata"]["namespace"] = "other"

@@ -1,7 +1,9 @@
 """Reflectors: whatever a server does to a watch, the store ends up as the server has it."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -25,16 +27,16 @@ LIST, WATCH = f"GET {PODS}", f"WATCH {PODS}"
 class Last:
     """A watch that tells when it is asked for and then stays open."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.reached = asyncio.Event()
 
-    async def answer(self, request):
+    async def answer(self, request: Any) -> Any:
         self.reached.set()
         return await stream(end="hang").answer(request)
 
 
 @asynccontextmanager
-async def following(lists, watches):
+async def following(lists: Any, watches: Any) -> AsyncIterator[Any]:
     """Follow pods until the server has said all it has to say."""
     last = Last()
     store = ObjectCache("Pod")
@@ -48,21 +50,21 @@ async def following(lists, watches):
         await asyncio.gather(task, return_exceptions=True)
 
 
-def names(store):
+def names(store: Any) -> Any:
     return [item["metadata"]["name"] for item in store.list()[0]]
 
 
-def asked(fake):
+def asked(fake: Any) -> Any:
     """Give for each request "list" or the version a watch began at."""
     return [one.query.get("resourceVersion", "list") for one in fake.asked]
 
 
-def run(scenario):
+def run(scenario: Any) -> None:
     asyncio.run(scenario())
 
 
-def test_a_kind_is_listed_once_and_then_watched_from_the_version_of_the_list():
-    async def scenario():
+def test_a_kind_is_listed_once_and_then_watched_from_the_version_of_the_list() -> None:
+    async def scenario() -> None:
         watch = stream(line("ADDED", pod("b", 11)), line("DELETED", pod("a", 12)))
         async with following([page(pod("a", 3))], [watch]) as (store, fake, _, _):
             assert names(store) == ["b"]
@@ -73,8 +75,8 @@ def test_a_kind_is_listed_once_and_then_watched_from_the_version_of_the_list():
     run(scenario)
 
 
-def test_a_clean_end_is_resumed_from_the_last_step_without_a_list():
-    async def scenario():
+def test_a_clean_end_is_resumed_from_the_last_step_without_a_list() -> None:
+    async def scenario() -> None:
         watches = [stream(line("MODIFIED", pod("a", 11 + n, node=f"n{n}"))) for n in range(3)]
         async with following([page(pod("a", 3))], watches) as (store, fake, _, _):
             assert asked(fake) == ["list", "10", "11", "12", "13"]
@@ -83,16 +85,16 @@ def test_a_clean_end_is_resumed_from_the_last_step_without_a_list():
     run(scenario)
 
 
-def test_a_bookmark_moves_the_point_to_resume_from():
-    async def scenario():
+def test_a_bookmark_moves_the_point_to_resume_from() -> None:
+    async def scenario() -> None:
         async with following([page()], [stream(bookmark(40))]) as (_, fake, _, _):
             assert asked(fake) == ["list", "10", "40"]
 
     run(scenario)
 
 
-def test_a_reset_in_the_middle_of_a_line_loses_nothing():
-    async def scenario():
+def test_a_reset_in_the_middle_of_a_line_loses_nothing() -> None:
+    async def scenario() -> None:
         whole, cut = line("ADDED", pod("a", 11)), line("ADDED", pod("b", 12))
         watches = [stream(whole, cut[:30], end="reset"), stream(cut)]
         async with following([page()], watches) as (store, fake, _, reflector):
@@ -103,8 +105,8 @@ def test_a_reset_in_the_middle_of_a_line_loses_nothing():
     run(scenario)
 
 
-def test_a_stream_that_ends_in_the_middle_of_a_line_is_resumed_before_it():
-    async def scenario():
+def test_a_stream_that_ends_in_the_middle_of_a_line_is_resumed_before_it() -> None:
+    async def scenario() -> None:
         cut = line("ADDED", pod("b", 12))
         watches = [stream(line("ADDED", pod("a", 11)), cut[:-20]), stream(cut)]
         async with following([page()], watches) as (store, fake, _, _):
@@ -114,8 +116,8 @@ def test_a_stream_that_ends_in_the_middle_of_a_line_is_resumed_before_it():
     run(scenario)
 
 
-def test_lines_may_come_in_any_pieces():
-    async def scenario():
+def test_lines_may_come_in_any_pieces() -> None:
+    async def scenario() -> None:
         text = line("ADDED", pod("a", 11)) + line("ADDED", pod("b", 12)) + bookmark(13)
         pieces = [text[i : i + 7] for i in range(0, len(text), 7)]
         async with following([page()], [stream(*pieces)]) as (store, fake, _, _):
@@ -125,8 +127,8 @@ def test_lines_may_come_in_any_pieces():
     run(scenario)
 
 
-def test_steps_told_twice_count_once():
-    async def scenario():
+def test_steps_told_twice_count_once() -> None:
+    async def scenario() -> None:
         first = stream(line("ADDED", pod("a", 11)), line("MODIFIED", pod("a", 12, node="n")))
         second = stream(line("ADDED", pod("a", 11)), line("MODIFIED", pod("a", 12, node="n")))
         async with following([page()], [first, second]) as (store, _, _, _):
@@ -137,8 +139,8 @@ def test_steps_told_twice_count_once():
 
 
 @pytest.mark.parametrize("gone", [Refuse(410, "Expired"), stream(gone_line())])
-def test_a_version_too_far_back_leads_to_a_new_list(gone):
-    async def scenario():
+def test_a_version_too_far_back_leads_to_a_new_list(gone: Any) -> None:
+    async def scenario() -> None:
         lists = [page(pod("a", 3), pod("b", 4)), page(pod("b", 4), pod("c", 20), version=30)]
         async with following(lists, [gone]) as (store, fake, time, _):
             assert asked(fake) == ["list", "10", "list", "30"]
@@ -148,8 +150,8 @@ def test_a_version_too_far_back_leads_to_a_new_list(gone):
     run(scenario)
 
 
-def test_what_came_before_an_error_in_the_stream_is_kept():
-    async def scenario():
+def test_what_came_before_an_error_in_the_stream_is_kept() -> None:
+    async def scenario() -> None:
         overloaded = line("ERROR", {"kind": "Status", "code": 500, "message": "no"})
         watch = stream(line("ADDED", pod("a", 11)) + overloaded)
         async with following([page()], [watch]) as (store, fake, time, _):
@@ -160,8 +162,8 @@ def test_what_came_before_an_error_in_the_stream_is_kept():
     run(scenario)
 
 
-def test_versions_that_are_always_too_old_do_not_make_a_storm_of_lists():
-    async def scenario():
+def test_versions_that_are_always_too_old_do_not_make_a_storm_of_lists() -> None:
+    async def scenario() -> None:
         async with following([page()], [Refuse(410)] * 4) as (_, fake, time, _):
             assert asked(fake).count("list") == 5
             assert time.slept == [0.8, 1.6, 3.2]
@@ -170,8 +172,8 @@ def test_versions_that_are_always_too_old_do_not_make_a_storm_of_lists():
 
 
 @pytest.mark.parametrize("nonsense", [b"{]\n", b'{"type":"ODD","object":{}}\n', b"[]\n"])
-def test_a_line_that_makes_no_sense_leads_to_a_new_list(nonsense):
-    async def scenario():
+def test_a_line_that_makes_no_sense_leads_to_a_new_list(nonsense: bytes) -> None:
+    async def scenario() -> None:
         watch = stream(line("ADDED", pod("a", 11)), nonsense)
         lists = [page(), page(pod("a", 11), version=12)]
         async with following(lists, [watch]) as (store, fake, _, _):
@@ -181,8 +183,8 @@ def test_a_line_that_makes_no_sense_leads_to_a_new_list(nonsense):
     run(scenario)
 
 
-def test_an_object_without_a_version_leads_to_a_new_list():
-    async def scenario():
+def test_an_object_without_a_version_leads_to_a_new_list() -> None:
+    async def scenario() -> None:
         watch = stream(line("ADDED", {"metadata": {"name": "x"}}))
         async with following([page()], [watch]) as (_, fake, time, _):
             assert asked(fake) == ["list", "10", "list", "10"]
@@ -192,8 +194,8 @@ def test_an_object_without_a_version_leads_to_a_new_list():
 
 
 @pytest.mark.parametrize("busy", [Refuse(429), Refuse(500), Refuse(503, bare=True)])
-def test_a_busy_server_is_asked_again_later_from_the_same_place(busy):
-    async def scenario():
+def test_a_busy_server_is_asked_again_later_from_the_same_place(busy: int) -> None:
+    async def scenario() -> None:
         async with following([page()], [busy, busy]) as (_, fake, time, _):
             assert asked(fake) == ["list", "10", "10", "10"]
             assert time.slept == [0.8, 1.6]
@@ -201,8 +203,8 @@ def test_a_busy_server_is_asked_again_later_from_the_same_place(busy):
     run(scenario)
 
 
-def test_a_server_that_asks_to_be_left_alone_is():
-    async def scenario():
+def test_a_server_that_asks_to_be_left_alone_is() -> None:
+    async def scenario() -> None:
         busy = Refuse(429, headers={"Retry-After": "9"})
         async with following([page()], [busy]) as (_, _, time, _):
             assert len(time.slept) == 1
@@ -211,8 +213,8 @@ def test_a_server_that_asks_to_be_left_alone_is():
     run(scenario)
 
 
-def test_a_list_whose_next_page_has_expired_starts_over():
-    async def scenario():
+def test_a_list_whose_next_page_has_expired_starts_over() -> None:
+    async def scenario() -> None:
         lists = [page(pod("a", 3), more="n"), Refuse(410, "Expired"), page(pod("b", 4))]
         async with following(lists, []) as (store, _, _, _):
             assert names(store) == ["b"]
@@ -220,8 +222,8 @@ def test_a_list_whose_next_page_has_expired_starts_over():
     run(scenario)
 
 
-def test_a_version_the_server_never_accepts_is_given_up_for_a_new_list():
-    async def scenario():
+def test_a_version_the_server_never_accepts_is_given_up_for_a_new_list() -> None:
+    async def scenario() -> None:
         too_large = Refuse(504, "Timeout", "Too large resource version")
         lists = [page(version=900), page(version=5)]
         async with following(lists, [too_large] * 5) as (_, fake, _, _):
@@ -230,8 +232,8 @@ def test_a_version_the_server_never_accepts_is_given_up_for_a_new_list():
     run(scenario)
 
 
-def test_watches_that_end_at_once_are_asked_for_later_and_later():
-    async def scenario():
+def test_watches_that_end_at_once_are_asked_for_later_and_later() -> None:
+    async def scenario() -> None:
         async with following([page()], [stream()] * 3) as (_, fake, time, _):
             assert asked(fake) == ["list"] + ["10"] * 4
             assert time.slept == [0.8, 1.6, 3.2]
@@ -239,8 +241,8 @@ def test_watches_that_end_at_once_are_asked_for_later_and_later():
     run(scenario)
 
 
-def test_a_list_that_fails_is_tried_again():
-    async def scenario():
+def test_a_list_that_fails_is_tried_again() -> None:
+    async def scenario() -> None:
         lists = [Refuse(403), Refuse(403), page(pod("a", 2))]
         async with following(lists, []) as (store, _, time, reflector):
             assert names(store) == ["a"]
@@ -250,8 +252,8 @@ def test_a_list_that_fails_is_tried_again():
     run(scenario)
 
 
-def test_a_kind_the_server_does_not_have_is_empty_until_it_does():
-    async def scenario():
+def test_a_kind_the_server_does_not_have_is_empty_until_it_does() -> None:
+    async def scenario() -> None:
         lists = [Refuse(404, bare=True), page(pod("a", 3))]
         async with following(lists, []) as (store, _, time, _):
             assert time.slept == [66.0]
@@ -261,8 +263,8 @@ def test_a_kind_the_server_does_not_have_is_empty_until_it_does():
     run(scenario)
 
 
-def test_a_kind_that_is_taken_away_becomes_empty():
-    async def scenario():
+def test_a_kind_that_is_taken_away_becomes_empty() -> None:
+    async def scenario() -> None:
         lists = [page(pod("a", 3)), Refuse(404, "NotFound"), page(version=50)]
         async with following(lists, [Refuse(404, "NotFound")]) as (store, _, _, _):
             assert names(store) == []
@@ -270,8 +272,8 @@ def test_a_kind_that_is_taken_away_becomes_empty():
     run(scenario)
 
 
-def test_who_wrote_which_field_is_not_kept():
-    async def scenario():
+def test_who_wrote_which_field_is_not_kept() -> None:
+    async def scenario() -> None:
         listed = pod("a", 3, managedFields=[{"manager": "m"}])
         watch = stream(line("ADDED", pod("b", 11, managedFields=[{"manager": "m"}])))
         async with following([page(listed)], [watch]) as (store, _, _, _):

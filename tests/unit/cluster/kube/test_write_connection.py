@@ -1,7 +1,9 @@
 """Wires: whole answers come through, anything else ends the connection."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -19,17 +21,19 @@ WHOLE = OK + b"Content-Length: 2\r\n\r\nhi"
 class Requests(list):
     """What was asked for, and whether anything was."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.arrived = asyncio.Event()
 
 
 @asynccontextmanager
-async def wired(*answers, cap=1000, timeout_s=5.0, credentials=None):
+async def wired(
+    *answers: Any, cap: Any = 1000, timeout_s: Any = 5.0, credentials: Any = None
+) -> AsyncIterator[Any]:
     """Give a transport to a server that says these bytes, one after another; counts connections."""
     left, connections, requests = list(answers), [], Requests()
 
-    async def serve(reader, writer):
+    async def serve(reader: Any, writer: Any) -> None:
         connections.append(writer)
         while True:
             try:
@@ -64,7 +68,7 @@ async def wired(*answers, cap=1000, timeout_s=5.0, credentials=None):
             await asyncio.gather(writer.wait_closed(), return_exceptions=True)
 
 
-async def post(transport):
+async def post(transport: Any) -> Any:
     return await transport.write("POST", "/x?y=1", b"{}", "application/json")
 
 
@@ -85,8 +89,10 @@ async def post(transport):
         (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
     ],
 )
-def test_an_answer_comes_whole_in_whatever_pieces_and_the_connection_is_kept(answer, content):
-    async def main():
+def test_an_answer_comes_whole_in_whatever_pieces_and_the_connection_is_kept(
+    answer: Any, content: bytes
+) -> None:
+    async def main() -> None:
         async with wired(answer) as (transport, connections, requests):
             assert (await post(transport)).content == content
             assert (await post(transport)).content == b"hi"
@@ -105,8 +111,10 @@ def test_an_answer_comes_whole_in_whatever_pieces_and_the_connection_is_kept(ans
         [OK + b"\r\n", b"hi", None],
     ],
 )
-def test_an_answer_that_ends_with_its_connection_is_taken_and_the_connection_is_not(answer):
-    async def main():
+def test_an_answer_that_ends_with_its_connection_is_taken_and_the_connection_is_not(
+    answer: Any,
+) -> None:
+    async def main() -> None:
         async with wired(answer) as (transport, connections, _):
             assert (await post(transport)).content == b"hi"
             assert (await post(transport)).content == b"hi"
@@ -130,8 +138,8 @@ def test_an_answer_that_ends_with_its_connection_is_taken_and_the_connection_is_
         [OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi", None],
     ],
 )
-def test_anything_else_is_no_answer_and_ends_the_connection(answer):
-    async def main():
+def test_anything_else_is_no_answer_and_ends_the_connection(answer: Any) -> None:
+    async def main() -> None:
         async with wired(answer) as (transport, connections, _):
             with pytest.raises(UnavailableError) as caught:
                 await post(transport)
@@ -142,7 +150,7 @@ def test_anything_else_is_no_answer_and_ends_the_connection(answer):
     asyncio.run(main())
 
 
-def test_what_nobody_asked_for_ends_the_connection():
+def test_what_nobody_asked_for_ends_the_connection() -> None:
     transport, wire = Mock(**{"is_closing.return_value": False}), WriteConnection(1000)
     wire.connection_made(transport)
     assert wire.is_open
@@ -150,8 +158,8 @@ def test_what_nobody_asked_for_ends_the_connection():
     transport.abort.assert_called_once_with()
 
 
-def test_a_connection_that_is_closed_sends_nothing():
-    async def main():
+def test_a_connection_that_is_closed_sends_nothing() -> None:
+    async def main() -> None:
         wire = WriteConnection(1000)
         wire.connection_made(Mock())
         wire.connection_lost(None)
@@ -165,8 +173,8 @@ def test_a_connection_that_is_closed_sends_nothing():
 @pytest.mark.parametrize(
     "answer", [OK + b"Content-Length: 2000\r\n\r\n" + b"x" * 2000, OK + b"X: y" * 20_000]
 )
-def test_an_answer_beyond_all_bounds_is_refused(answer):
-    async def main():
+def test_an_answer_beyond_all_bounds_is_refused(answer: Any) -> None:
+    async def main() -> None:
         cap = 1000 if b"Length" in answer else 1 << 20
         async with wired(answer, cap=cap) as (transport, _, _):
             with pytest.raises((RejectedError, UnavailableError)):
@@ -175,8 +183,8 @@ def test_an_answer_beyond_all_bounds_is_refused(answer):
     asyncio.run(main())
 
 
-def test_an_answer_that_does_not_come_in_time_ends_the_connection():
-    async def main():
+def test_an_answer_that_does_not_come_in_time_ends_the_connection() -> None:
+    async def main() -> None:
         async with wired([b"HTTP"], timeout_s=0.02) as (transport, connections, _):
             with pytest.raises(UnavailableError, match="no answer in time"):
                 await post(transport)
@@ -186,8 +194,8 @@ def test_an_answer_that_does_not_come_in_time_ends_the_connection():
     asyncio.run(main())
 
 
-def test_a_request_that_is_broken_off_leaves_no_answer_to_the_next():
-    async def main():
+def test_a_request_that_is_broken_off_leaves_no_answer_to_the_next() -> None:
+    async def main() -> None:
         async with wired([b"HTTP"]) as (transport, connections, requests):
             task = asyncio.create_task(post(transport))
             await requests.arrived.wait()
@@ -199,8 +207,8 @@ def test_a_request_that_is_broken_off_leaves_no_answer_to_the_next():
     asyncio.run(main())
 
 
-def test_how_long_a_server_wants_to_be_left_alone_is_told():
-    async def main():
+def test_how_long_a_server_wants_to_be_left_alone_is_told() -> None:
+    async def main() -> None:
         busy = b"HTTP/1.1 429 no\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"
         odd = b"HTTP/1.1 429 no\r\nRetry-After: soon\r\nContent-Length: 0\r\n\r\n"
         async with wired(busy, odd) as (transport, _, _):
@@ -210,8 +218,8 @@ def test_how_long_a_server_wants_to_be_left_alone_is_told():
     asyncio.run(main())
 
 
-def test_a_token_cannot_add_lines_of_its_own():
-    async def main():
+def test_a_token_cannot_add_lines_of_its_own() -> None:
+    async def main() -> None:
         async with wired(credentials=Fixed("Bearer x\r\nEvil: 1")) as (transport, _, requests):
             with pytest.raises(UnavailableError):
                 await post(transport)
@@ -220,11 +228,11 @@ def test_a_token_cannot_add_lines_of_its_own():
     asyncio.run(main())
 
 
-def test_a_connection_that_waited_long_is_not_used_again():
+def test_a_connection_that_waited_long_is_not_used_again() -> None:
     class Waiting:
         is_open, idle_since, closed = True, 100.0, False
 
-        def close(self):
+        def close(self) -> None:
             self.closed = True
 
     pool, wire = WritePool(30.0), Waiting()

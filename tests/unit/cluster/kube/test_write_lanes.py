@@ -1,6 +1,7 @@
 """Lanes: whatever is handed in is told exactly once what became of it, also in the end."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -11,20 +12,20 @@ from pumice.errors import UnavailableError
 from tests.unit.cluster.kube.fakes import FakeTime
 
 
-def bind(name):
+def bind(name: Any) -> Any:
     arguments = {"namespace": "lab", "pod": name, "node": "n1", "annotations": {}}
     return Write("bind", arguments)
 
 
 @pytest.mark.parametrize("busy", [0, 1])
-def test_what_comes_just_before_the_end_is_told_once_and_never_sent(busy):
+def test_what_comes_just_before_the_end_is_told_once_and_never_sent(busy: int) -> None:
     """A write handed in before the end, and sorted into its lane only after it began."""
     carried, told = [], []
 
-    async def main():
+    async def main() -> Any:
         began = asyncio.Event()
 
-        async def carry_out(write):
+        async def carry_out(write: Any) -> None:
             carried.append(write.arguments["pod"])
             began.set()
             await asyncio.Event().wait()

@@ -3,6 +3,7 @@
 import json
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,13 +25,13 @@ PROMETHEUS = {"type": "prometheus", "address": "http://prometheus:9090"}
 
 
 @pytest.mark.parametrize("metrics", [{}, {"interval": "30s"}, {"type": ""}])
-def test_without_a_type_nothing_is_measured(metrics):
+def test_without_a_type_nothing_is_measured(metrics: Any) -> None:
     source = usage_source(metrics)
     assert isinstance(source, GivenUsage)
     assert source.read([from_manifest(node("n1"))], 0.0) == {}
 
 
-def test_a_section_as_volcano_has_it_is_read():
+def test_a_section_as_volcano_has_it_is_read() -> None:
     conf = parse_conf("""
         actions: allocate
         tiers: []
@@ -51,12 +52,12 @@ def test_a_section_as_volcano_has_it_is_read():
 @pytest.mark.parametrize(
     ("text", "seconds"), [("", 30.0), ("30s", 30.0), ("1.5m", 90.0), ("1h1m1s500ms", 3661.5)]
 )
-def test_an_interval_is_a_duration_and_thirty_seconds_by_default(text, seconds):
+def test_an_interval_is_a_duration_and_thirty_seconds_by_default(text: str, seconds: float) -> None:
     assert refresh_period({"interval": text}) == seconds
 
 
 @pytest.mark.parametrize("text", ["30", "s", "-5s", "0s", "25h", "5 s", "5d", "soon", "9" * 99])
-def test_a_bad_interval_is_an_error_of_both(text):
+def test_a_bad_interval_is_an_error_of_both(text: Any) -> None:
     wanted = "metrics.interval: wanted a duration from 0.001s to 24h, found '"
     for make in (usage_source, refresh_period):
         with pytest.raises(ConfError, match=wanted):
@@ -101,7 +102,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("said", MISTAKES)
-def test_a_mistake_is_told_with_what_was_wanted_and_found(said):
+def test_a_mistake_is_told_with_what_was_wanted_and_found(said: Any) -> None:
     with pytest.raises(ConfError) as caught:
         usage_source(MISTAKES[said])
     assert said == str(caught.value)
@@ -114,19 +115,19 @@ def test_a_mistake_is_told_with_what_was_wanted_and_found(said):
         "http://x?query", "http://x#part", "http://a b", "http://ü", "http://x\r\ny",
     ],
 )  # fmt: skip
-def test_a_bad_address_is_an_error(address):
+def test_a_bad_address_is_an_error(address: str) -> None:
     with pytest.raises(ConfError, match=r"metrics\.address: wanted an address such as"):
         usage_source({"type": "prometheus", "address": address})
 
 
 @pytest.mark.parametrize("address", ["http://u:secret@x:port", "u:secret@x", "http://u:secret@["])
-def test_a_password_in_an_address_is_not_shown_whatever_else_is_wrong(address):
+def test_a_password_in_an_address_is_not_shown_whatever_else_is_wrong(address: str) -> None:
     with pytest.raises(ConfError, match="without a user") as caught:
         usage_source({"type": "prometheus", "address": address})
     assert "secret" not in str(caught.value)
 
 
-def test_all_mistakes_are_told_at_once():
+def test_all_mistakes_are_told_at_once() -> None:
     with pytest.raises(ConfError) as caught:
         usage_source({"type": "prometheus", "address": "x", "interval": "y", "timeout": "z"})
     assert {problem.field for problem in caught.value.problems} == {
@@ -134,14 +135,16 @@ def test_all_mistakes_are_told_at_once():
     }  # fmt: skip
 
 
-def test_certificates_of_a_file_that_has_none_are_an_error(tmp_path):
+def test_certificates_of_a_file_that_has_none_are_an_error(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text("junk")
     with pytest.raises(ConfError, match=r"metrics\.tls\.caFile: wanted a file with"):
         usage_source({**PROMETHEUS, "tls.caFile": str(file)})
 
 
-def test_certificates_go_unverified_only_if_asked_and_then_loudly(caplog):
+def test_certificates_go_unverified_only_if_asked_and_then_loudly(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     usage_source(PROMETHEUS)
     assert caplog.text == ""
     source = usage_source({**PROMETHEUS, "tls.insecureSkipVerify": "true"})
@@ -149,14 +152,14 @@ def test_certificates_go_unverified_only_if_asked_and_then_loudly(caplog):
     assert "certificates are NOT verified" in caplog.text
 
 
-def metrics_answer(_path, headers):
+def metrics_answer(_path: Any, headers: Any) -> Any:
     usage = {"cpu": "1", "memory": "1Gi"}
     item = {"metadata": {"name": "n1"}, "timestamp": "2026-01-15T10:00:00Z", "usage": usage}
     known = headers["Authorization"] == "Bearer from-file"
     return (200, json.dumps({"items": [item]}).encode()) if known else (401, b"")
 
 
-def test_all_settings_reach_the_connection(tmp_path):
+def test_all_settings_reach_the_connection(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("from-file")
     with serving(metrics_answer, tls=True) as server:
         source = usage_source(
@@ -176,7 +179,7 @@ def test_all_settings_reach_the_connection(tmp_path):
 
 class TestInAPod:
     @pytest.fixture
-    def account(self, tmp_path, monkeypatch):
+    def account(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         """Lay out the files of a service account."""
         (tmp_path / "token").write_text("from-pod")
         (tmp_path / "ca.crt").write_text(Path(CA_FILE).read_text())
@@ -188,20 +191,22 @@ class TestInAPod:
         monkeypatch.setattr(usage_conf, "_API_SERVER", places)
         return tmp_path
 
-    def test_the_api_server_is_found_by_itself(self, account):
+    def test_the_api_server_is_found_by_itself(self, account: Any) -> None:
         endpoint = usage_source({"type": "metrics-server"})._endpoint
         assert endpoint.address == "https://kubernetes.default.svc"
         assert endpoint._authorization() == {"Authorization": "Bearer from-pod"}
 
-    def test_a_token_of_the_section_comes_first(self, account):
+    def test_a_token_of_the_section_comes_first(self, account: Any) -> None:
         endpoint = usage_source({"type": "metrics-server", "token": "mine"})._endpoint
         assert endpoint._authorization() == {"Authorization": "Bearer mine"}
 
-    def test_an_address_of_the_section_is_not_given_the_token_of_the_pod(self, account):
+    def test_an_address_of_the_section_is_not_given_the_token_of_the_pod(
+        self, account: Any
+    ) -> None:
         endpoint = usage_source({"type": "metrics-server", "address": "http://x"})._endpoint
         assert endpoint._authorization() == {}
 
-    def test_outside_of_a_pod_an_address_is_asked_for(self, account):
+    def test_outside_of_a_pod_an_address_is_asked_for(self, account: Any) -> None:
         (account / "ca.crt").unlink()
         with pytest.raises(ConfError, match="outside a pod, give an address"):
             usage_source({"type": "metrics-server"})

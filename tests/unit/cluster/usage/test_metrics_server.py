@@ -2,6 +2,7 @@
 
 import json
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -15,16 +16,16 @@ NOW = 1_768_471_200.0  # 2026-01-15T10:00:00Z
 NODES = [from_manifest(node(name, cpu=4, memory="8Gi")) for name in ("n1", "n2", "n3")]
 
 
-def item(name, cpu="1", memory="2Gi", when="2026-01-15T09:59:30Z"):
+def item(name: Any, cpu: str = "1", memory: str = "2Gi", when: str = "2026-01-15T09:59:30Z") -> Any:
     usage = {"cpu": cpu, "memory": memory}
     return {"metadata": {"name": name}, "timestamp": when, "window": "20s", "usage": usage}
 
 
-def read(*items, nodes=NODES):
+def read(*items: Any, nodes: Any = NODES) -> Any:
     return answered({"kind": "NodeMetricsList", "items": items}, nodes)
 
 
-def answered(answer, nodes=NODES):
+def answered(answer: Any, nodes: Any = NODES) -> Any:
     content = json.dumps(answer).encode()
     with (
         serving(lambda *_: (200, content)) as server,
@@ -37,24 +38,24 @@ def answered(answer, nodes=NODES):
         return found
 
 
-def test_usage_is_percent_of_the_capacity_and_as_old_as_it_says():
+def test_usage_is_percent_of_the_capacity_and_as_old_as_it_says() -> None:
     assert read(item("n1"), item("n2", "500000000n", "8388608Ki")) == {
         "n1": {"cpu": 25.0, "memory": 25.0, "metricsTime": NOW - 30},
         "n2": {"cpu": 12.5, "memory": 100.0, "metricsTime": NOW - 30},
     }
 
 
-def test_capacity_counts_not_what_pods_may_use():
+def test_capacity_counts_not_what_pods_may_use() -> None:
     manifest = node("n1", cpu=4, memory="8Gi")
     manifest["status"]["allocatable"] = {"cpu": "1", "memory": "1Gi"}
     assert read(item("n1"), nodes=[from_manifest(manifest)])["n1"]["cpu"] == 25.0
 
 
-def test_a_clock_that_is_ahead_does_not_keep_a_measurement_fresh():
+def test_a_clock_that_is_ahead_does_not_keep_a_measurement_fresh() -> None:
     assert read(item("n1", when="2027-01-01T00:00:00Z"))["n1"]["metricsTime"] == NOW
 
 
-def test_nodes_that_nobody_asked_for_are_passed_over(caplog):
+def test_nodes_that_nobody_asked_for_are_passed_over(caplog: pytest.LogCaptureFixture) -> None:
     assert list(read(item("n9", cpu="junk"), item("n1"))) == ["n1"]
     assert caplog.records == []
 
@@ -71,31 +72,33 @@ BAD = [
 
 
 @pytest.mark.parametrize("bad", BAD, ids=[str(i) for i in range(len(BAD))])
-def test_a_bad_item_hurts_only_its_node_and_is_told_in_one_line(bad, caplog):
+def test_a_bad_item_hurts_only_its_node_and_is_told_in_one_line(
+    bad: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     assert sorted(read(item("n1"), bad, item("n3"))) == ["n1", "n3"]
     (record,) = caplog.records
     assert "left out 1 samples that cannot be used, the first of" in record.getMessage()
 
 
 @pytest.mark.parametrize("capacity", [{}, {"cpu": "4"}, {"cpu": "0", "memory": "8Gi"}])
-def test_a_node_without_capacity_is_not_measured(capacity):
+def test_a_node_without_capacity_is_not_measured(capacity: Any) -> None:
     manifest = node("n1")
     manifest["status"]["capacity"] = capacity
     assert list(read(item("n1"), item("n2"), nodes=[from_manifest(manifest), *NODES[1:]])) == ["n2"]
 
 
 @pytest.mark.parametrize("items", [None, {}, "x", 5])
-def test_an_answer_without_items_is_an_error(items):
+def test_an_answer_without_items_is_an_error(items: Any) -> None:
     with pytest.raises(HttpError, match=r"wanted a list of node metrics, found \{"):
         answered({"items": items})
 
 
-def test_without_nodes_nothing_is_asked():
+def test_without_nodes_nothing_is_asked() -> None:
     with closing(Endpoint("http://127.0.0.1:1")) as endpoint:
         assert MetricsServerUsage(endpoint).read([], NOW) == {}
 
 
-def test_an_api_server_without_metrics_says_so():
+def test_an_api_server_without_metrics_says_so() -> None:
     missing = b'{"kind": "Status", "message": "the server could not find the requested resource"}'
     with (
         serving(lambda *_: (404, missing)) as server,
@@ -105,7 +108,7 @@ def test_an_api_server_without_metrics_says_so():
         MetricsServerUsage(endpoint).read(NODES, NOW)
 
 
-def test_a_server_that_hangs_costs_one_timeout():
+def test_a_server_that_hangs_costs_one_timeout() -> None:
     with (
         saying(hang=True) as url,
         closing(Endpoint(url, timeout_s=0.1)) as endpoint,

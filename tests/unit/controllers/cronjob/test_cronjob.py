@@ -1,5 +1,7 @@
 """CronJob: times, concurrency, history."""
 
+from typing import Any
+
 import pytest
 
 from pumice.controllers.cronjob import CronJobController
@@ -12,7 +14,9 @@ TICK = int(NOON) // 60
 SCHEDULED_AT = "volcano.sh/cronjob-scheduled-timestamp"
 
 
-def cron(schedule="* * * * *", *, status=None, metadata=None, **spec):
+def cron(
+    schedule: str = "* * * * *", *, status: Any = None, metadata: Any = None, **spec: Any
+) -> Any:
     template = {"metadata": {"labels": {"l": "m"}, "annotations": {"a": "b"}}, "spec": {"x": 1}}
     return {
         "apiVersion": "batch.volcano.sh/v1alpha1",
@@ -23,43 +27,43 @@ def cron(schedule="* * * * *", *, status=None, metadata=None, **spec):
     }
 
 
-def begun(*args, **kwargs):
+def begun(*args: Any, **kwargs: Any) -> Any:
     view = FakeView(now=NOON)
     view.add(cron(*args, **kwargs))
     look(view)
     return view
 
 
-def look(view, at=None):
+def look(view: Any, at: Any = None) -> Any:
     if at is not None:
         view.now = NOON + at
     return view.settle(CronJobController(), view.get(CRONJOB, "ns", "c"))
 
 
-def names(view):
+def names(view: Any) -> Any:
     return [job["metadata"]["name"] for job in view.list(JOB)]
 
 
-def status(view):
+def status(view: Any) -> Any:
     return view.get(CRONJOB, "ns", "c")["status"]
 
 
-def active(view):
+def active(view: Any) -> Any:
     return [reference["name"] for reference in status(view).get("active", [])]
 
 
-def end(view, tick, phase="Completed"):
+def end(view: Any, tick: Any, phase: str = "Completed") -> None:
     job = view.get(JOB, "ns", f"c-{tick}")
     job["status"] = {"state": {"phase": phase, "lastTransitionTime": rfc3339(view.now)}}
     look(view)
 
 
-def test_nothing_starts_before_the_first_time():
+def test_nothing_starts_before_the_first_time() -> None:
     view = begun()
     assert (names(view), status(view), look(view, 10).again_in_s) == ([], {}, 50.0)
 
 
-def test_a_job_starts_when_its_time_comes():
+def test_a_job_starts_when_its_time_comes() -> None:
     view = begun(timeZone="Europe/Berlin")
     plan = look(view, 62)
     (job,) = view.list(JOB)
@@ -79,26 +83,26 @@ def test_a_job_starts_when_its_time_comes():
     assert plan.again_in_s == 58.0
 
 
-def test_without_a_zone_times_are_in_utc():
+def test_without_a_zone_times_are_in_utc() -> None:
     view = begun()
     look(view, 60)
     assert view.list(JOB)[0]["metadata"]["annotations"][SCHEDULED_AT] == "2026-01-01T12:01:00Z"
 
 
-def test_of_several_missed_times_the_latest_counts():
+def test_of_several_missed_times_the_latest_counts() -> None:
     view = begun()
     look(view, 200)
     assert (names(view), view.events) == ([f"c-{TICK + 3}"], ["SuccessfulCreate"])
 
 
-def test_very_many_missed_times_are_told():
+def test_very_many_missed_times_are_told() -> None:
     view = begun()
     look(view, 60 * 101)
     assert view.events[0] == "TooManyMissedTimes"
     assert names(view) == [f"c-{TICK + 101}"]
 
 
-def test_a_time_past_its_deadline_is_not_served():
+def test_a_time_past_its_deadline_is_not_served() -> None:
     view = begun("0 * * * *", startingDeadlineSeconds=20)
     look(view, 3630)
     assert names(view) == []
@@ -106,7 +110,7 @@ def test_a_time_past_its_deadline_is_not_served():
     assert names(view) == [f"c-{TICK + 120}"]
 
 
-def test_a_suspended_cronjob_starts_nothing():
+def test_a_suspended_cronjob_starts_nothing() -> None:
     view = begun(suspend=True)
     assert (look(view, 200).again_in_s, names(view)) == (None, [])
 
@@ -123,7 +127,7 @@ def test_a_suspended_cronjob_starts_nothing():
         ),
     ],
 )
-def test_what_happens_while_a_job_is_active(policy, left, told):
+def test_what_happens_while_a_job_is_active(policy: str, left: Any, told: Any) -> None:
     view = begun(concurrencyPolicy=policy)
     look(view, 60)
     plan = CronJobController()
@@ -134,7 +138,7 @@ def test_what_happens_while_a_job_is_active(policy, left, told):
     assert view.events == told
 
 
-def test_a_forbidden_time_is_made_up_for_when_the_job_ends():
+def test_a_forbidden_time_is_made_up_for_when_the_job_ends() -> None:
     view = FakeView(now=NOON)
     view.add(cron(concurrencyPolicy="Forbid"))
     controller = CronJobController()
@@ -146,7 +150,7 @@ def test_a_forbidden_time_is_made_up_for_when_the_job_ends():
     assert active(view) == [f"c-{TICK + 2}"]
 
 
-def test_a_completed_job_leaves_the_list_and_sets_the_time_of_success():
+def test_a_completed_job_leaves_the_list_and_sets_the_time_of_success() -> None:
     view = begun()
     look(view, 60)
     end(view, TICK + 1)
@@ -155,7 +159,7 @@ def test_a_completed_job_leaves_the_list_and_sets_the_time_of_success():
 
 
 @pytest.mark.parametrize("phase", ["Failed", "Terminated"])
-def test_a_job_that_ends_otherwise_leaves_the_list_only(phase):
+def test_a_job_that_ends_otherwise_leaves_the_list_only(phase: str) -> None:
     view = begun()
     look(view, 60)
     end(view, TICK + 1, phase)
@@ -172,7 +176,7 @@ def test_a_job_that_ends_otherwise_leaves_the_list_only(phase):
         ("Terminated", {}, [1, 2, 3, 4, 5]),
     ],
 )
-def test_the_oldest_finished_jobs_go(phase, limits, left):
+def test_the_oldest_finished_jobs_go(phase: str, limits: Any, left: Any) -> None:
     view = begun(**limits)
     for minute in range(1, 6):
         look(view, 60 * minute)
@@ -180,7 +184,7 @@ def test_the_oldest_finished_jobs_go(phase, limits, left):
     assert names(view) == [f"c-{TICK + n}" for n in left]
 
 
-def test_an_active_job_that_was_deleted_is_told():
+def test_an_active_job_that_was_deleted_is_told() -> None:
     view = begun()
     look(view, 60)
     del view.objects[JOB, "ns", f"c-{TICK + 1}"]
@@ -188,7 +192,7 @@ def test_an_active_job_that_was_deleted_is_told():
     assert (active(view), view.events[-1], names(view)) == ([], "StaleReference", [])
 
 
-def test_a_job_of_that_name_made_by_another_is_left_alone():
+def test_a_job_of_that_name_made_by_another_is_left_alone() -> None:
     view = begun()
     metadata = {"name": f"c-{TICK + 1}", "namespace": "ns"}
     view.add({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": metadata})
@@ -199,7 +203,7 @@ def test_a_job_of_that_name_made_by_another_is_left_alone():
     assert (view.events, status(view)) == (["ForeignJob"], {})
 
 
-def test_a_job_whose_creation_was_not_noted_is_not_made_again():
+def test_a_job_whose_creation_was_not_noted_is_not_made_again() -> None:
     view = begun()
     look(view, 60)
     view.get(CRONJOB, "ns", "c")["status"] = {}
@@ -207,7 +211,7 @@ def test_a_job_whose_creation_was_not_noted_is_not_made_again():
     assert (names(view), active(view)) == ([f"c-{TICK + 1}"], [f"c-{TICK + 1}"])
 
 
-def problem(view, at=60):
+def problem(view: Any, at: Any = 60) -> Any:
     view.now = NOON + at
     controller = CronJobController()
     (key,) = controller.concerns(CRONJOB, view.get(CRONJOB, "ns", "c"), view)
@@ -215,23 +219,23 @@ def problem(view, at=60):
     return [(effect.type, effect.reason, effect.message) for effect in plan.effects]
 
 
-def test_an_unknown_zone_is_told():
+def test_an_unknown_zone_is_told() -> None:
     view = FakeView(cron(timeZone="Mars/Olympus"))
     said = 'Invalid time zone "Mars/Olympus": unknown time zone Mars/Olympus'
     assert problem(view) == [("Warning", "InvalidTimeZone", said)]
 
 
-def test_an_unreadable_schedule_is_told_when_it_comes_by_a_change():
+def test_an_unreadable_schedule_is_told_when_it_comes_by_a_change() -> None:
     assert problem(FakeView(cron("whenever"))) == []
     changed = FakeView(cron("whenever", metadata={"generation": 2}))
     assert problem(changed)[0][1] == "UnParseableCronJobSchedule"
 
 
-def test_a_schedule_without_any_time_is_told():
+def test_a_schedule_without_any_time_is_told() -> None:
     assert problem(FakeView(cron("59 23 31 2 *")))[0][1] == "InvalidSchedule"
 
 
-def test_a_zone_in_the_schedule_is_used_and_told():
+def test_a_zone_in_the_schedule_is_used_and_told() -> None:
     view = FakeView(cron("TZ=Europe/Berlin 1 13 * * *"))
     view.now = NOON + 60
     controller = CronJobController()

@@ -1,5 +1,7 @@
 """A stage for job tests: the embedded cluster with all controllers, and a few short verbs."""
 
+from typing import Any
+
 from pumice.controllers.ownership import phase_of
 from pumice.testing.recorded.stage import NAMESPACE, Stage
 
@@ -7,7 +9,7 @@ JOB = "Job.batch.volcano.sh"
 PODGROUP = "PodGroup.scheduling.volcano.sh"
 
 
-def task(name="w", replicas=2, requests=None, **fields):
+def task(name: str = "w", replicas: Any = 2, requests: Any = None, **fields: Any) -> Any:
     container = {"name": "main", "image": "app:1"}
     if requests:
         container["resources"] = {"requests": requests}
@@ -17,7 +19,7 @@ def task(name="w", replicas=2, requests=None, **fields):
     )
 
 
-def job(*tasks, name="j", **spec):
+def job(*tasks: Any, name: str = "j", **spec: Any) -> Any:
     tasks = list(tasks or [task()])
     given = {"queue": "default", "schedulerName": "volcano", "maxRetry": 3, "tasks": tasks}
     given["minAvailable"] = sum(one["minAvailable"] for one in tasks)
@@ -36,7 +38,7 @@ def job(*tasks, name="j", **spec):
 class Stage(Stage):
     """A world with one job in it."""
 
-    def start(self, manifest, *, running=True):
+    def start(self, manifest: Any, *, running: bool = True) -> Any:
         """Apply a job, let its PodGroup in and, unless told otherwise, run its pods."""
         self.play({"apply": [manifest]})
         self.admit()
@@ -44,24 +46,24 @@ class Stage(Stage):
             self.run(*self.pods())
         return self
 
-    def admit(self, phase="Inqueue", **more):
+    def admit(self, phase: str = "Inqueue", **more: Any) -> None:
         self.play({"set": [{"podgroupOf": "j", "phase": phase, **more}]})
 
-    def run(self, *names):
+    def run(self, *names: Any) -> None:
         node = "node-00000"
         self.play({"set": [{"pod": name, "node": node, "phase": "Running"} for name in names]})
 
-    def put(self, pod, phase, **more):
+    def put(self, pod: Any, phase: Any, **more: Any) -> None:
         self.play({"set": [{"pod": pod, "phase": phase, **more}]})
 
-    def gone(self, *names):
+    def gone(self, *names: Any) -> None:
         self.play({"set": [{"pod": name, "gone": True} for name in names]})
 
-    def patch_spec(self, path, value):
+    def patch_spec(self, path: Any, value: Any) -> None:
         change = {"op": "add", "path": f"/spec/{path}", "value": value}
         self.play({"patch": [{"kind": JOB, "name": "j", "json": [change]}]})
 
-    def command(self, action, name="c"):
+    def command(self, action: Any, name: str = "c") -> None:
         target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j"}
         self.play(
             {
@@ -78,28 +80,28 @@ class Stage(Stage):
         )
 
     @property
-    def job(self):
+    def job(self) -> Any:
         return self.cluster.get(JOB, NAMESPACE, "j")
 
     @property
-    def status(self):
+    def status(self) -> Any:
         return self.job["status"]
 
     @property
-    def phase(self):
+    def phase(self) -> Any:
         return phase_of(self.job)
 
     @property
-    def podgroup(self):
+    def podgroup(self) -> Any:
         found = self.cluster.list(PODGROUP, NAMESPACE)[0]
         return found[0] if found else None
 
-    def pods(self):
+    def pods(self) -> Any:
         return {pod["metadata"]["name"]: pod for pod in self.cluster.list("Pod", NAMESPACE)[0]}
 
-    def deleting(self):
+    def deleting(self) -> Any:
         pods = self.pods().items()
         return {name for name, pod in pods if pod["metadata"].get("deletionTimestamp")}
 
-    def messages(self):
+    def messages(self) -> Any:
         return {event["message"] for event in self.cluster.list("Event", NAMESPACE)[0]}

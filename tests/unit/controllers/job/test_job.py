@@ -1,12 +1,14 @@
 """The life of a job: PodGroup, pods, phases, counts."""
 
+from typing import Any
+
 import pytest
 
 from pumice.controllers.base import Key
 from tests.unit.controllers.job.stage import JOB, Stage, job, task
 
 
-def test_the_counts_of_a_finished_job_are_those_of_its_pods():
+def test_the_counts_of_a_finished_job_are_those_of_its_pods() -> None:
     stage = Stage().start(job(minAvailable=1))
     stage.put("j-w-0", "Succeeded")
     stage.put("j-w-1", "Failed")
@@ -17,7 +19,7 @@ def test_the_counts_of_a_finished_job_are_those_of_its_pods():
     assert stage.podgroup is None
 
 
-def test_a_resting_job_is_left_alone():
+def test_a_resting_job_is_left_alone() -> None:
     stage = Stage().start(job(task(replicas=1)))
     stage.put("j-w-0", "Succeeded")
     before = stage.cluster.version
@@ -26,7 +28,7 @@ def test_a_resting_job_is_left_alone():
     assert stage.cluster.version == before
 
 
-def test_scaling_to_nothing_keeps_the_phase():
+def test_scaling_to_nothing_keeps_the_phase() -> None:
     stage = Stage().start(job())
     stage.patch_spec("tasks/0/replicas", 0)
     stage.gone("j-w-0", "j-w-1")
@@ -34,7 +36,7 @@ def test_scaling_to_nothing_keeps_the_phase():
     assert stage.pods() == {}
 
 
-def test_scaling_up_makes_the_missing_indices_and_tells_the_podgroup():
+def test_scaling_up_makes_the_missing_indices_and_tells_the_podgroup() -> None:
     stage = Stage().start(job(task(requests={"cpu": "100m"})))
     stage.patch_spec("minAvailable", 3)
     stage.patch_spec("tasks/0/minAvailable", 3)
@@ -45,7 +47,7 @@ def test_scaling_up_makes_the_missing_indices_and_tells_the_podgroup():
     assert stage.podgroup["spec"]["minResources"]["cpu"] == "300m"
 
 
-def test_why_the_podgroup_waits_is_told_on_the_job():
+def test_why_the_podgroup_waits_is_told_on_the_job() -> None:
     stage = Stage()
     stage.play({"apply": [job()]})
     waiting = {"type": "Unschedulable", "status": "True", "message": "0/3 nodes fit"}
@@ -53,7 +55,7 @@ def test_why_the_podgroup_waits_is_told_on_the_job():
     assert "PodGroup ns:j unschedulable, reason: 0/3 nodes fit" in stage.messages()
 
 
-def test_a_pod_that_a_kill_pass_did_not_get_to_goes_at_the_next_look():
+def test_a_pod_that_a_kill_pass_did_not_get_to_goes_at_the_next_look() -> None:
     """A restart that was cut short after its status was written is finished later."""
     stage = Stage().start(job(minAvailable=1))
     broken = stage.job
@@ -62,7 +64,7 @@ def test_a_pod_that_a_kill_pass_did_not_get_to_goes_at_the_next_look():
     assert stage.deleting() == {"j-w-0", "j-w-1"}
 
 
-def test_partitions_are_labelled_and_become_sub_groups():
+def test_partitions_are_labelled_and_become_sub_groups() -> None:
     parts = {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1}
     manifest = job(task("w", 4, partitionPolicy=parts), minAvailable=2)
     del manifest["spec"]["tasks"][0]["minAvailable"]
@@ -75,7 +77,7 @@ def test_partitions_are_labelled_and_become_sub_groups():
     assert policy["matchLabelKeys"] == ["volcano.sh/partition-id"]
 
 
-def test_a_job_waits_for_its_queue_however_much_else_happens():
+def test_a_job_waits_for_its_queue_however_much_else_happens() -> None:
     """Only looks that were due count against the retry limit."""
     stage = Stage(["--max-requeue-num=3"])
     stage.cluster.create(job(queue="later") | {"metadata": {"name": "j", "namespace": "ns"}})
@@ -87,7 +89,7 @@ def test_a_job_waits_for_its_queue_however_much_else_happens():
     assert stage.phase == "Terminated"
 
 
-def test_at_the_last_retry_ended_pods_are_kept():
+def test_at_the_last_retry_ended_pods_are_kept() -> None:
     given = job(maxRetry=1, policies=[{"event": "PodFailed", "action": "RestartJob"}])
     stage = Stage().start(given)
     stage.put("j-w-0", "Failed")
@@ -107,13 +109,13 @@ def test_at_the_last_retry_ended_pods_are_kept():
         ({"volcano.sh/jdb-max-unavailable": "2"}, "max-unavailable"),
     ],
 )
-def test_a_pod_gets_one_disruption_budget(given, kept):
+def test_a_pod_gets_one_disruption_budget(given: Any, kept: str) -> None:
     stage = Stage().start(job(annotations=given), running=False)
     annotations = stage.pods()["j-w-0"]["metadata"]["annotations"]
     assert [key for key in annotations if "jdb" in key] == [f"volcano.sh/jdb-{kept}"]
 
 
-def test_suspend_and_resume():
+def test_suspend_and_resume() -> None:
     stage = Stage().start(job())
     stage.command("AbortJob")
     stage.gone("j-w-0", "j-w-1")
@@ -126,7 +128,7 @@ def test_suspend_and_resume():
     assert stage.status["retryCount"] == 1
 
 
-def test_a_pod_volume_name_is_new_for_each_pod_and_the_claim_is_one():
+def test_a_pod_volume_name_is_new_for_each_pod_and_the_claim_is_one() -> None:
     volume = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
     stage = Stage().start(job(volumes=[volume]), running=False)
     volumes = [pod["spec"]["volumes"][0] for pod in stage.pods().values()]

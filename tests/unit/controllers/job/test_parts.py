@@ -1,10 +1,13 @@
 """Small parts: durations, names, the resources of the least part of a job."""
 
+from typing import Any
+
 import pytest
 
-from pumice.controllers.job.min_resources import min_resources, pod_usage
-from pumice.controllers.job.names import scrambled
+from pumice.controllers.job.min_resources import min_resources
+from pumice.controllers.job.names import stable_suffix
 from pumice.controllers.job.status import go_duration
+from pumice.controllers.quota_usage import pods_usage
 from tests.unit.controllers.fakes import FakeView
 from tests.unit.controllers.job.stage import job, task
 
@@ -13,33 +16,33 @@ from tests.unit.controllers.job.stage import job, task
     ("seconds", "text"),
     [(6, "6s"), (90, "1m30s"), (600, "10m0s"), (3600, "1h0m0s"), (0.5, "500ms"), (0, "0s")],
 )
-def test_durations_are_written_as_go_writes_them(seconds, text):
+def test_durations_are_written_as_go_writes_them(seconds: float, text: str) -> None:
     assert go_duration(seconds) == text
 
 
-def test_scrambled_names_are_the_same_for_the_same_parts():
-    assert scrambled("a", 1) == scrambled("a", 1) != scrambled("a", 2)
-    assert len(scrambled("a")) == 12
+def test_suffixes_are_the_same_for_the_same_parts() -> None:
+    assert stable_suffix("a", 1) == stable_suffix("a", 1) != stable_suffix("a", 2)
+    assert len(stable_suffix("a")) == 12
 
 
-def test_limits_alone_are_no_requests():
+def test_limits_alone_are_no_requests() -> None:
     resources = {"limits": {"cpu": "1", "example.com/gpu": "1"}}
-    assert pod_usage({"containers": [{"name": "c", "resources": resources}]}) == {
-        "pods": 1,
-        "count/pods": 1,
-        "limits.cpu": 1000,
+    assert pods_usage([({"containers": [{"name": "c", "resources": resources}]}, 1)]) == {
+        "pods": "1",
+        "count/pods": "1",
+        "limits.cpu": "1",
     }
 
 
-def test_a_larger_init_container_counts_instead_of_the_sum():
-    def container(cpu):
+def test_a_larger_init_container_counts_instead_of_the_sum() -> None:
+    def container(cpu: Any) -> Any:
         return {"name": "c", "resources": {"requests": {"cpu": cpu}}}
 
     spec = {"containers": [container("1"), container("1")], "initContainers": [container("3")]}
-    assert pod_usage(spec)["cpu"] == 3000
+    assert pods_usage([(spec, 1)])["cpu"] == "3"
 
 
-def test_tasks_of_a_higher_priority_class_are_counted_first():
+def test_tasks_of_a_higher_priority_class_are_counted_first() -> None:
     low, high = task("low", 2, {"cpu": "1"}), task("high", 2, {"cpu": "4"})
     high["template"]["spec"]["priorityClassName"] = "urgent"
     urgent = {
@@ -53,6 +56,6 @@ def test_tasks_of_a_higher_priority_class_are_counted_first():
     assert min_resources(manifest, FakeView())["cpu"] == "6"
 
 
-def test_what_is_left_to_the_minimum_is_filled_from_further_replicas():
+def test_what_is_left_to_the_minimum_is_filled_from_further_replicas() -> None:
     tasks = task("a", 3, {"cpu": "1"}, minAvailable=1), task("b", 3, {"cpu": "10"}, minAvailable=1)
     assert min_resources(job(*tasks, minAvailable=4), FakeView())["cpu"] == "13"

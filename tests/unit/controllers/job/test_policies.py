@@ -1,5 +1,7 @@
 """Lifecycle policies: what happens to a job when something happens to its pods."""
 
+from typing import Any
+
 import pytest
 
 from pumice.controllers.base import Delete, Key, UpdateStatus
@@ -7,11 +9,11 @@ from pumice.controllers.job import JobController
 from tests.unit.controllers.job.stage import JOB, Stage, job, task
 
 
-def policy(event, action, **more):
+def policy(event: Any, action: Any, **more: Any) -> Any:
     return {"event": event, "action": action, **more}
 
 
-def test_restart_pod_replaces_only_the_failed_pod():
+def test_restart_pod_replaces_only_the_failed_pod() -> None:
     stage = Stage().start(job(policies=[policy("PodFailed", "RestartPod")]))
     before = stage.pods()
     stage.put("j-w-0", "Failed")
@@ -22,7 +24,7 @@ def test_restart_pod_replaces_only_the_failed_pod():
     assert "version" not in stage.status
 
 
-def test_an_evicted_pod_counts_one_restart_and_its_replacement_stays():
+def test_an_evicted_pod_counts_one_restart_and_its_replacement_stays() -> None:
     stage = Stage().start(job(policies=[policy("PodEvicted", "RestartPod")]))
     stage.gone("j-w-0")
     assert stage.status["retryCount"] == 1
@@ -34,7 +36,7 @@ def test_an_evicted_pod_counts_one_restart_and_its_replacement_stays():
     assert stage.phase == "Running"
 
 
-def test_restart_task_leaves_other_tasks_alone():
+def test_restart_task_leaves_other_tasks_alone() -> None:
     tasks = task("a", 1), task("b", 2)
     stage = Stage().start(job(*tasks, policies=[policy("PodFailed", "RestartTask")]))
     stage.put("j-b-0", "Failed")
@@ -42,7 +44,7 @@ def test_restart_task_leaves_other_tasks_alone():
     assert stage.podgroup is not None
 
 
-def test_restart_partition_kills_the_partition_of_the_pod():
+def test_restart_partition_kills_the_partition_of_the_pod() -> None:
     parts = {"totalPartitions": 2, "partitionSize": 2}
     given = job(
         task("w", 4, partitionPolicy=parts), policies=[policy("PodFailed", "RestartPartition")]
@@ -53,7 +55,7 @@ def test_restart_partition_kills_the_partition_of_the_pod():
     assert stage.status["retryCount"] == 1
 
 
-def test_container_restarts_of_a_task_add_up_to_task_failed():
+def test_container_restarts_of_a_task_add_up_to_task_failed() -> None:
     given = job(task("w", 2, maxRetry=3), policies=[policy("TaskFailed", "AbortJob")])
     stage = Stage().start(given)
     stage.put("j-w-0", "Running", restartCount=2)
@@ -62,14 +64,14 @@ def test_container_restarts_of_a_task_add_up_to_task_failed():
     assert stage.phase == "Aborting"
 
 
-def test_a_task_with_max_retry_minus_one_never_fails():
+def test_a_task_with_max_retry_minus_one_never_fails() -> None:
     given = job(task("w", 1, maxRetry=-1), policies=[policy("TaskFailed", "AbortJob")])
     stage = Stage().start(given)
     stage.put("j-w-0", "Running", restartCount=99)
     assert stage.phase == "Running"
 
 
-def test_a_pod_that_stays_pending_too_long_ends_the_job():
+def test_a_pod_that_stays_pending_too_long_ends_the_job() -> None:
     stage = Stage()
     given = job(policies=[policy("PodPending", "TerminateJob", timeout="1m30s")])
     stage.start(given, running=False)
@@ -81,7 +83,7 @@ def test_a_pod_that_stays_pending_too_long_ends_the_job():
     assert "Start to execute action TerminateJob " not in stage.messages()
 
 
-def test_a_delayed_action_is_not_lost_when_the_job_changes_meanwhile():
+def test_a_delayed_action_is_not_lost_when_the_job_changes_meanwhile() -> None:
     stage = Stage().start(job(policies=[policy("PodFailed", "AbortJob", timeout="10s")]))
     stage.put("j-w-0", "Failed")
     stage.patch_spec("priorityClassName", "high")
@@ -89,7 +91,7 @@ def test_a_delayed_action_is_not_lost_when_the_job_changes_meanwhile():
     assert stage.phase == "Aborting"
 
 
-def test_a_delayed_answer_to_an_eviction_stops_when_the_pod_runs_again():
+def test_a_delayed_answer_to_an_eviction_stops_when_the_pod_runs_again() -> None:
     stage = Stage().start(job(policies=[policy("PodEvicted", "AbortJob", timeout="10s")]))
     stage.gone("j-w-0")
     stage.run("j-w-0")
@@ -97,14 +99,14 @@ def test_a_delayed_answer_to_an_eviction_stops_when_the_pod_runs_again():
     assert stage.phase == "Running"
 
 
-def test_a_delayed_answer_to_an_eviction_comes_when_the_pod_does_not_run_again():
+def test_a_delayed_answer_to_an_eviction_comes_when_the_pod_does_not_run_again() -> None:
     stage = Stage().start(job(policies=[policy("PodEvicted", "AbortJob", timeout="10s")]))
     stage.gone("j-w-0")
     stage.play({"wait": 10})
     assert stage.phase in {"Aborting", "Aborted"}
 
 
-def test_an_unknown_podgroup_is_answered_once():
+def test_an_unknown_podgroup_is_answered_once() -> None:
     stage = Stage().start(job(policies=[policy("Unknown", "RestartTask")]))
     stage.admit("Unknown")
     assert stage.status["retryCount"] == 1
@@ -113,14 +115,14 @@ def test_an_unknown_podgroup_is_answered_once():
 
 
 @pytest.mark.parametrize("action", ["SyncJob", "EnqueueJob", "Whatever"])
-def test_an_action_that_means_nothing_is_a_plain_look(action):
+def test_an_action_that_means_nothing_is_a_plain_look(action: str) -> None:
     stage = Stage().start(job(policies=[policy("PodFailed", action)]))
     stage.put("j-w-0", "Failed")
     assert stage.phase == "Running"
     assert stage.status["failed"] == 1
 
 
-def test_a_command_goes_only_after_what_it_asked_for_is_written():
+def test_a_command_goes_only_after_what_it_asked_for_is_written() -> None:
     """A refused status must not cost the command."""
     stage = Stage().start(job())
     stage.cluster.create(
@@ -139,7 +141,7 @@ def test_a_command_goes_only_after_what_it_asked_for_is_written():
     assert kinds.index(UpdateStatus) < kinds.index(Delete)
 
 
-def test_an_action_that_means_nothing_does_not_hide_another():
+def test_an_action_that_means_nothing_does_not_hide_another() -> None:
     first = task("a", 1, policies=[policy("PodFailed", "EnqueueJob")])
     stage = Stage().start(job(first, task("b", 1, policies=[policy("PodFailed", "AbortJob")])))
     failed = [{"pod": name, "phase": "Failed"} for name in ("j-a-0", "j-b-0")]
@@ -147,7 +149,7 @@ def test_an_action_that_means_nothing_does_not_hide_another():
     assert stage.phase == "Aborted"
 
 
-def test_pods_of_an_earlier_job_of_the_same_name_do_not_speak_for_this_one():
+def test_pods_of_an_earlier_job_of_the_same_name_do_not_speak_for_this_one() -> None:
     given = job(policies=[policy("PodEvicted", "AbortJob")])
     stage = Stage().start(given)
     stage.play({"delete": [{"kind": JOB, "name": "j", "propagation": "Orphan"}]})

@@ -1,5 +1,7 @@
 """JobFlow and JobTemplate: order, status, retention."""
 
+from typing import Any
+
 import pytest
 
 from pumice.controllers.jobflow import JobFlowController
@@ -13,13 +15,13 @@ TEMPLATE = "JobTemplate.flow.volcano.sh"
 API = "flow.volcano.sh/v1alpha1"
 
 
-def template(name):
+def template(name: Any) -> Any:
     metadata = {"name": name, "namespace": "ns"}
     spec = {"minAvailable": 1, "tasks": [{"name": "w"}]}
     return {"apiVersion": API, "kind": "JobTemplate", "metadata": metadata, "spec": spec}
 
 
-def flow(*steps, retain="retain"):
+def flow(*steps: Any, retain: str = "retain") -> Any:
     """Make a flow; a step is ``name`` or ``name<target<target``."""
     flows = []
     for step in steps:
@@ -33,14 +35,14 @@ def flow(*steps, retain="retain"):
     }
 
 
-def started(*steps, retain="retain"):
+def started(*steps: Any, retain: str = "retain") -> Any:
     names = {part for step in steps for part in step.split("<")}
     view = FakeView(*(template(name) for name in names))
     view.settle(JobFlowController(), view.add(flow(*steps, retain=retain)))
     return view
 
 
-def move(view, step, *phases, **status):
+def move(view: Any, step: Any, *phases: Any, **status: Any) -> None:
     """Let the job of a step go through phases, the flow looking after the last one."""
     job = view.get(JOB, "ns", f"f-{step}")
     before = (job.get("status") or {}).get("conditions") or []
@@ -50,24 +52,24 @@ def move(view, step, *phases, **status):
     view.settle(JobFlowController(), job)
 
 
-def jobs(view):
+def jobs(view: Any) -> Any:
     return [job["metadata"]["name"] for job in view.list(JOB)]
 
 
-def status(view):
+def status(view: Any) -> Any:
     return view.get(FLOW, "ns", "f")["status"]
 
 
-def phase(view):
+def phase(view: Any) -> Any:
     return status(view)["state"]["phase"]
 
 
-def history(view, step):
+def history(view: Any, step: Any) -> Any:
     (entry,) = [one for one in status(view)["jobStatusList"] if one["name"] == f"f-{step}"]
     return [one["state"] for one in entry["runningHistories"]]
 
 
-def test_a_job_is_its_template_with_marks_of_flow_and_template():
+def test_a_job_is_its_template_with_marks_of_flow_and_template() -> None:
     view = started("a")
     (job,) = view.list(JOB)
     marks = {"volcano.sh/createdByJobFlow": "ns.f", "volcano.sh/createdByJobTemplate": "ns.a"}
@@ -77,7 +79,7 @@ def test_a_job_is_its_template_with_marks_of_flow_and_template():
     assert [record.message for record in view.records] == ["create a job named f-a!"]
 
 
-def test_a_job_waits_until_all_its_targets_completed():
+def test_a_job_waits_until_all_its_targets_completed() -> None:
     view = started("a", "b", "c<a<b")
     assert jobs(view) == ["f-a", "f-b"]
     move(view, "a", "Running")
@@ -88,7 +90,7 @@ def test_a_job_waits_until_all_its_targets_completed():
     assert jobs(view) == ["f-a", "f-b", "f-c"]
 
 
-def test_phases_of_a_flow_that_succeeds():
+def test_phases_of_a_flow_that_succeeds() -> None:
     view = started("a", "b<a")
     assert phase(view) == "Pending"
     move(view, "a", "Pending")
@@ -102,14 +104,14 @@ def test_phases_of_a_flow_that_succeeds():
     assert (phase(view), status(view)["completedJobs"]) == ("Succeed", ["f-a", "f-b"])
 
 
-def test_a_flow_succeeds_although_nobody_saw_its_job_run():
+def test_a_flow_succeeds_although_nobody_saw_its_job_run() -> None:
     view = started("a")
     move(view, "a", "Completed")
     assert phase(view) == "Succeed"
 
 
 @pytest.mark.parametrize(("ending", "where"), [("Failed", "failed"), ("Terminated", "terminated")])
-def test_a_flow_fails_with_one_job_and_says_nothing_more(ending, where):
+def test_a_flow_fails_with_one_job_and_says_nothing_more(ending: str, where: str) -> None:
     view = started("a", "b")
     move(view, "b", "Running")
     move(view, "a", "Running", ending)
@@ -119,26 +121,26 @@ def test_a_flow_fails_with_one_job_and_says_nothing_more(ending, where):
 
 
 @pytest.mark.parametrize("passing", ["Terminating", "Completing"])
-def test_jobs_about_to_end_are_in_no_list(passing):
+def test_jobs_about_to_end_are_in_no_list(passing: str) -> None:
     view = started("a")
     move(view, "a", "Running", passing)
     assert [name for name in status(view) if name.endswith("Jobs")] == []
 
 
-def test_aborted_jobs_are_unknown_and_hold_the_flow():
+def test_aborted_jobs_are_unknown_and_hold_the_flow() -> None:
     view = started("a")
     move(view, "a", "Pending", "Aborting", "Aborted")
     assert (phase(view), status(view)["unKnowJobs"]) == ("Pending", ["f-a"])
 
 
-def test_a_history_names_phases_that_passed_between_two_looks():
+def test_a_history_names_phases_that_passed_between_two_looks() -> None:
     view = started("a")
     move(view, "a", "Pending")
     move(view, "a", "Running", "Aborting", "Aborted")
     assert history(view, "a") == ["Pending", "Running", "Aborting", "Aborted"]
 
 
-def test_conditions_and_entries_tell_times_counts_and_retries():
+def test_conditions_and_entries_tell_times_counts_and_retries() -> None:
     view = started("a")
     counts = {"w": {"phase": {"Running": 1}}}
     move(view, "a", "Running", taskStatusCount=counts, retryCount=2, runningDuration="1m30s")
@@ -152,14 +154,14 @@ def test_conditions_and_entries_tell_times_counts_and_retries():
     assert (entry["restartCount"], entry["endTimestamp"]) == (2, rfc3339(NOON + 90))
 
 
-def test_a_deleted_job_is_no_reason_to_look():
+def test_a_deleted_job_is_no_reason_to_look() -> None:
     view = started("a", "b<a")
     move(view, "a", "Pending")
     gone = view.objects.pop((JOB, "ns", "f-a"))
     assert list(JobFlowController().concerns(JOB, gone, view)) == []
 
 
-def test_without_its_template_a_flow_says_nothing_and_waits_for_it():
+def test_without_its_template_a_flow_says_nothing_and_waits_for_it() -> None:
     view = FakeView()
     view.settle(JobFlowController(), view.add(flow("a")))
     assert "status" not in view.get(FLOW, "ns", "f")
@@ -168,13 +170,13 @@ def test_without_its_template_a_flow_says_nothing_and_waits_for_it():
 
 
 @pytest.mark.parametrize(("policy", "left"), [("retain", ["f-a"]), ("delete", [])])
-def test_jobs_of_a_successful_flow_stay_or_go(policy, left):
+def test_jobs_of_a_successful_flow_stay_or_go(policy: str, left: Any) -> None:
     view = started("a", retain=policy)
     move(view, "a", "Running", "Completed")
     assert (jobs(view), phase(view)) == (left, "Succeed")
 
 
-def test_a_successful_flow_does_not_start_again():
+def test_a_successful_flow_does_not_start_again() -> None:
     view = started("a")
     move(view, "a", "Running", "Completed")
     del view.objects[JOB, "ns", "f-a"]
@@ -182,7 +184,7 @@ def test_a_successful_flow_does_not_start_again():
     assert (jobs(view), status(view)["completedJobs"]) == ([], ["f-a"])
 
 
-def test_a_template_lists_its_jobs_until_another_is_made():
+def test_a_template_lists_its_jobs_until_another_is_made() -> None:
     view = started("a")
     controller = JobTemplateController()
     view.settle(controller, *view.list(JOB))
@@ -193,7 +195,7 @@ def test_a_template_lists_its_jobs_until_another_is_made():
     assert listed["status"] == {"jobDependsOnList": ["f-a"]}
 
 
-def test_a_template_without_jobs_says_nothing():
+def test_a_template_without_jobs_says_nothing() -> None:
     view = FakeView(template("a"))
     view.settle(JobTemplateController(), *view.list(TEMPLATE))
     assert "status" not in view.get(TEMPLATE, "ns", "a")

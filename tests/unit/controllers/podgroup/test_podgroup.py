@@ -1,5 +1,7 @@
 """PodGroup for plain pods: names, members, marks."""
 
+from typing import Any
+
 import pytest
 
 from pumice.controllers.podgroup import PodGroupController
@@ -11,7 +13,15 @@ MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
 API = {"Job": "batch/v1"}
 
 
-def pod(name="p", *, owners=(), scheduler="volcano", annotations=None, labels=None, **spec):
+def pod(
+    name: str = "p",
+    *,
+    owners: Any = (),
+    scheduler: str = "volcano",
+    annotations: Any = None,
+    labels: Any = None,
+    **spec: Any,
+) -> Any:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -30,7 +40,7 @@ def pod(name="p", *, owners=(), scheduler="volcano", annotations=None, labels=No
     }
 
 
-def owner(kind="ReplicaSet", *, annotations=None, **spec):
+def owner(kind: str = "ReplicaSet", *, annotations: Any = None, **spec: Any) -> Any:
     return {
         "apiVersion": API.get(kind, "apps/v1"),
         "kind": kind,
@@ -39,23 +49,23 @@ def owner(kind="ReplicaSet", *, annotations=None, **spec):
     }
 
 
-def reference(kind="ReplicaSet", *, controller=True):
+def reference(kind: str = "ReplicaSet", *, controller: bool = True) -> Any:
     made_by = {"apiVersion": API.get(kind, "apps/v1"), "kind": kind, "name": "o"}
     return {**made_by, "uid": "uid-of-o", **({"controller": True} if controller else {})}
 
 
-def settle(*manifests, **flags):
+def settle(*manifests: Any, **flags: Any) -> Any:
     view = FakeView(*manifests)
     view.settle(PodGroupController(**flags), *view.objects.values())
     return view
 
 
-def group(view):
+def group(view: Any) -> Any:
     (found,) = view.list(PODGROUP)
     return found
 
 
-def test_a_bare_pod_gets_a_group_of_its_own():
+def test_a_bare_pod_gets_a_group_of_its_own() -> None:
     view = settle(pod(priorityClassName="high"))
     made = group(view)
     assert made["metadata"]["name"] == "podgroup-uid-of-p"
@@ -80,7 +90,7 @@ def test_a_bare_pod_gets_a_group_of_its_own():
 
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "DaemonSet", "Job"])
-def test_pods_of_one_owner_share_a_group_of_the_size_the_owner_says(kind):
+def test_pods_of_one_owner_share_a_group_of_the_size_the_owner_says(kind: str) -> None:
     view = settle(
         owner(kind, annotations={MIN_MEMBER: "3"}),
         pod("a", owners=[reference(kind)]),
@@ -93,24 +103,24 @@ def test_pods_of_one_owner_share_a_group_of_the_size_the_owner_says(kind):
     assert made["spec"]["minResources"]["cpu"] == "750m"
 
 
-def test_an_owner_that_does_not_control_the_pod_still_says_the_size():
+def test_an_owner_that_does_not_control_the_pod_still_says_the_size() -> None:
     view = settle(owner(annotations={MIN_MEMBER: "5"}), pod(owners=[reference(controller=False)]))
     made = group(view)
     assert (made["metadata"]["name"], made["spec"]["minMember"]) == ("podgroup-uid-of-p", 5)
 
 
 @pytest.mark.parametrize("text", ["-1", "many", "", "99999999999"])
-def test_an_unusable_size_is_one(text):
+def test_an_unusable_size_is_one(text: str) -> None:
     view = settle(owner(annotations={MIN_MEMBER: text}), pod(owners=[reference()]))
     assert group(view)["spec"]["minMember"] == 1
 
 
-def test_a_group_of_nobody_asks_for_nothing():
+def test_a_group_of_nobody_asks_for_nothing() -> None:
     view = settle(owner(annotations={MIN_MEMBER: "0"}), pod(owners=[reference()]))
     assert (group(view)["spec"]["minMember"], group(view)["spec"]["minResources"]) == (0, {})
 
 
-def test_owner_annotations_of_volcano_reach_the_group_and_the_pod_s_own_win():
+def test_owner_annotations_of_volcano_reach_the_group_and_the_pod_s_own_win() -> None:
     inherited = {
         "volcano.sh/x": "o",
         "volcano.sh/preemptable": "false",
@@ -127,7 +137,7 @@ def test_owner_annotations_of_volcano_reach_the_group_and_the_pod_s_own_win():
     }
 
 
-def test_owner_annotations_can_be_left_aside():
+def test_owner_annotations_can_be_left_aside() -> None:
     view = settle(
         owner(annotations={MIN_MEMBER: "2", "volcano.sh/x": "o"}),
         pod(owners=[reference()]),
@@ -136,7 +146,7 @@ def test_owner_annotations_can_be_left_aside():
     assert (group(view)["spec"]["minMember"], group(view)["metadata"]["annotations"]) == (1, {})
 
 
-def test_only_some_marks_of_a_pod_reach_its_group():
+def test_only_some_marks_of_a_pod_reach_its_group() -> None:
     marks = {
         "volcano.sh/cooldown-time": "60s",
         "volcano.sh/revocable-zone": "*",
@@ -163,7 +173,7 @@ def test_only_some_marks_of_a_pod_reach_its_group():
         ("weird", None, {"mode": "hard"}),
     ],
 )
-def test_network_topology_of_a_pod(mode, tier, topology):
+def test_network_topology_of_a_pod(mode: Any, tier: Any, topology: Any) -> None:
     marks = {"mode": mode, "highest-tier": tier}
     annotations = {f"volcano.sh/network-topology-{n}": t for n, t in marks.items() if t}
     assert group(settle(pod(annotations=annotations)))["spec"]["networkTopology"] == topology
@@ -172,17 +182,17 @@ def test_network_topology_of_a_pod(mode, tier, topology):
 @pytest.mark.parametrize(
     "plain", [pod(scheduler="default-scheduler"), pod(annotations={GROUP_NAME: "mine"})]
 )
-def test_pods_of_others_and_pods_with_a_group_are_left_alone(plain):
+def test_pods_of_others_and_pods_with_a_group_are_left_alone(plain: Any) -> None:
     assert settle(plain).list(PODGROUP) == []
 
 
-def test_the_scheduler_s_name_can_be_another():
+def test_the_scheduler_s_name_can_be_another() -> None:
     assert settle(pod(), scheduler_names=["batchy"]).list(PODGROUP) == []
     assert settle(pod(scheduler="batchy"), scheduler_names=["batchy"]).list(PODGROUP) != []
 
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet"])
-def test_scaled_to_nothing_an_owner_loses_its_group(kind):
+def test_scaled_to_nothing_an_owner_loses_its_group(kind: str) -> None:
     view = settle(made_by := owner(kind, replicas=1), pod(owners=[reference(kind)]))
     assert view.list(PODGROUP) != []
     view.objects[f"{kind}.apps", "ns", "o"]["spec"]["replicas"] = 0

@@ -1,5 +1,7 @@
 """Queue: states, commands, hierarchy."""
 
+from typing import Any
+
 import pytest
 
 from pumice.controllers.queue import CLOSED_BY_PARENT, QueueController
@@ -9,7 +11,9 @@ from tests.unit.controllers.fakes import NOON, FakeView
 QUEUE = "Queue.scheduling.volcano.sh"
 
 
-def queue(name, parent="root", state="Open", mark=None, **metadata):
+def queue(
+    name: Any, parent: str = "root", state: str = "Open", mark: Any = None, **metadata: Any
+) -> Any:
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "Queue",
@@ -23,7 +27,7 @@ def queue(name, parent="root", state="Open", mark=None, **metadata):
     }
 
 
-def podgroup(name, queue_name, **metadata):
+def podgroup(name: Any, queue_name: Any, **metadata: Any) -> Any:
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
@@ -32,7 +36,7 @@ def podgroup(name, queue_name, **metadata):
     }
 
 
-def command(action, target, kind="Queue"):
+def command(action: Any, target: Any, kind: str = "Queue") -> Any:
     return {
         "apiVersion": "bus.volcano.sh/v1alpha1",
         "kind": "Command",
@@ -42,23 +46,23 @@ def command(action, target, kind="Queue"):
     }
 
 
-def world(*manifests):
+def world(*manifests: Any) -> Any:
     return FakeView(queue("root", parent=None), *manifests)
 
 
-def settle(view, *manifests, controller=None):
+def settle(view: Any, *manifests: Any, controller: Any = None) -> None:
     view.settle(controller or QueueController(), *manifests)
 
 
-def state(view, name):
+def state(view: Any, name: Any) -> Any:
     return view.get(QUEUE, "", name)["status"]["state"]
 
 
-def mark(view, name):
+def mark(view: Any, name: Any) -> Any:
     return (view.get(QUEUE, "", name)["metadata"].get("annotations") or {}).get(CLOSED_BY_PARENT)
 
 
-def order(view, action, target, controller=None):
+def order(view: Any, action: Any, target: Any, controller: Any = None) -> None:
     controller = controller or QueueController()
     settle(view, view.add(command(action, target)), controller=controller)
     everything = view.list(QUEUE)
@@ -66,7 +70,7 @@ def order(view, action, target, controller=None):
         settle(view, *everything, controller=controller)
 
 
-def test_a_new_queue_opens_below_root():
+def test_a_new_queue_opens_below_root() -> None:
     view = world(new := queue("q", parent=None, state=None))
     settle(view, new)
     assert state(view, "q") == "Open"
@@ -74,24 +78,24 @@ def test_a_new_queue_opens_below_root():
     assert view.events == []
 
 
-def test_a_settled_queue_needs_nothing():
+def test_a_settled_queue_needs_nothing() -> None:
     view = world(old := queue("q"))
     assert QueueController().reconcile(*_look(view, old)).effects == []
 
 
-def _look(view, manifest):
+def _look(view: Any, manifest: Any) -> Any:
     (first, *_) = QueueController().concerns(QUEUE, manifest, view)
     return first, view
 
 
-def test_an_empty_queue_closes_at_once():
+def test_an_empty_queue_closes_at_once() -> None:
     view = world(queue("q"))
     order(view, "CloseQueue", "q")
     assert (state(view, "q"), mark(view, "q"), view.events) == ("Closed", None, ["CloseQueue"])
     assert view.list("Command.bus.volcano.sh") == []
 
 
-def test_a_queue_closes_when_its_last_podgroup_is_gone():
+def test_a_queue_closes_when_its_last_podgroup_is_gone() -> None:
     view = world(queue("q"), group := podgroup("g", "q"))
     order(view, "CloseQueue", "q")
     assert state(view, "q") == "Closing"
@@ -100,26 +104,26 @@ def test_a_queue_closes_when_its_last_podgroup_is_gone():
     assert (state(view, "q"), view.events) == ("Closed", ["CloseQueue"])
 
 
-def test_podgroups_of_a_former_queue_of_that_name_do_not_count():
+def test_podgroups_of_a_former_queue_of_that_name_do_not_count() -> None:
     old = podgroup("g", "q", creationTimestamp=rfc3339(NOON - 10))
     view = world(old, queue("q"))
     order(view, "CloseQueue", "q")
     assert state(view, "q") == "Closed"
 
 
-def test_a_closing_queue_can_be_opened_again():
+def test_a_closing_queue_can_be_opened_again() -> None:
     view = world(queue("q", state="Closing"), podgroup("g", "q"))
     order(view, "OpenQueue", "q")
     assert (state(view, "q"), mark(view, "q"), view.events) == ("Open", "false", [])
 
 
-def test_opening_an_open_queue_changes_nothing():
+def test_opening_an_open_queue_changes_nothing() -> None:
     view = world(queue("q"))
     order(view, "OpenQueue", "q")
     assert (state(view, "q"), mark(view, "q")) == ("Open", None)
 
 
-def test_root_cannot_be_closed():
+def test_root_cannot_be_closed() -> None:
     view = world()
     order(view, "CloseQueue", "root")
     assert (state(view, "root"), view.events) == ("Open", [])
@@ -128,19 +132,19 @@ def test_root_cannot_be_closed():
 @pytest.mark.parametrize(
     ("action", "target"), [("PaintQueue", "q"), ("CloseQueue", "nowhere")], ids=["action", "queue"]
 )
-def test_a_command_is_used_up_although_it_means_nothing(action, target):
+def test_a_command_is_used_up_although_it_means_nothing(action: str, target: str) -> None:
     view = world(queue("q"))
     order(view, action, target)
     assert (state(view, "q"), view.list("Command.bus.volcano.sh")) == ("Open", [])
 
 
-def test_a_command_for_something_else_is_left_alone():
+def test_a_command_for_something_else_is_left_alone() -> None:
     view = world(queue("q"), other := command("CloseQueue", "q", kind="Job"))
     settle(view, other)
     assert view.list("Command.bus.volcano.sh") != []
 
 
-def test_a_parent_closes_and_opens_its_descendants():
+def test_a_parent_closes_and_opens_its_descendants() -> None:
     view = world(queue("a"), queue("b", "a"), queue("c", "b"))
     order(view, "CloseQueue", "a")
     assert [(state(view, name), mark(view, name)) for name in "abc"] == [
@@ -152,7 +156,7 @@ def test_a_parent_closes_and_opens_its_descendants():
     assert [(state(view, name), mark(view, name)) for name in "abc"] == [("Open", "false")] * 3
 
 
-def test_a_child_closed_by_itself_stays_closed_when_its_parent_opens():
+def test_a_child_closed_by_itself_stays_closed_when_its_parent_opens() -> None:
     view = world(queue("a"), queue("b", "a"))
     order(view, "CloseQueue", "b")
     order(view, "CloseQueue", "a")
@@ -160,13 +164,13 @@ def test_a_child_closed_by_itself_stays_closed_when_its_parent_opens():
     assert (state(view, "a"), state(view, "b"), mark(view, "b")) == ("Open", "Closed", None)
 
 
-def test_a_child_cannot_be_opened_below_a_closed_parent():
+def test_a_child_cannot_be_opened_below_a_closed_parent() -> None:
     view = world(queue("a", state="Closed"), queue("b", "a", state="Closed"))
     order(view, "OpenQueue", "b")
     assert (state(view, "b"), view.events) == ("Closed", [])
 
 
-def test_a_child_opens_after_all_if_its_parent_does_in_time():
+def test_a_child_opens_after_all_if_its_parent_does_in_time() -> None:
     view = world(queue("a", state="Closed"), queue("b", "a", state="Closed"))
     controller = QueueController()
     order(view, "OpenQueue", "b", controller)
@@ -175,7 +179,7 @@ def test_a_child_opens_after_all_if_its_parent_does_in_time():
     assert (state(view, "b"), mark(view, "b")) == ("Open", "false")
 
 
-def test_a_wish_to_open_ends_with_a_later_one_to_close():
+def test_a_wish_to_open_ends_with_a_later_one_to_close() -> None:
     view = world(queue("a", state="Closed"), queue("b", "a", state="Closed"))
     controller = QueueController()
     for action, target in [("OpenQueue", "b"), ("CloseQueue", "b"), ("OpenQueue", "a")]:
@@ -184,7 +188,7 @@ def test_a_wish_to_open_ends_with_a_later_one_to_close():
 
 
 @pytest.mark.parametrize(("retries", "after_s"), [(3, 0.035), (15, 163.835), (0, 0.0)])
-def test_a_refusal_is_told_when_retries_are_over(retries, after_s):
+def test_a_refusal_is_told_when_retries_are_over(retries: int, after_s: float) -> None:
     view = world(queue("a", state="Closed"), child := queue("b", "a", state="Closed"))
     controller = QueueController(max_requeue_num=retries)
     view.add(command("OpenQueue", "b"))
@@ -198,7 +202,7 @@ def test_a_refusal_is_told_when_retries_are_over(retries, after_s):
     assert "Open the parent queue first." in record.message
 
 
-def test_retries_may_have_no_end():
+def test_retries_may_have_no_end() -> None:
     view = world(queue("a", state="Closed"), child := queue("b", "a", state="Closed"))
     controller = QueueController(max_requeue_num=-1)
     view.add(command("OpenQueue", "b"))
@@ -207,19 +211,19 @@ def test_retries_may_have_no_end():
     assert (plan.again_in_s, view.events) == (None, [])
 
 
-def test_a_queue_made_below_a_closed_one_is_closed():
+def test_a_queue_made_below_a_closed_one_is_closed() -> None:
     view = world(queue("a", state="Closed"), new := queue("b", "a", state=None))
     settle(view, new)
     assert (state(view, "b"), mark(view, "b"), view.events) == ("Closed", "true", ["CloseQueue"])
 
 
-def test_a_queue_moved_below_an_open_one_opens_if_its_parent_had_closed_it():
+def test_a_queue_moved_below_an_open_one_opens_if_its_parent_had_closed_it() -> None:
     view = world(moved := queue("b", state="Closed", mark="true"))
     settle(view, moved)
     assert (state(view, "b"), mark(view, "b")) == ("Open", "false")
 
 
-def test_a_queue_without_its_parent_is_open():
+def test_a_queue_without_its_parent_is_open() -> None:
     view = world(new := queue("b", "nowhere", state=None))
     settle(view, new)
     assert state(view, "b") == "Open"

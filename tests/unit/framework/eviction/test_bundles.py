@@ -1,5 +1,7 @@
 """Bundles of victims: what a running gang can spare, and in which order bundles go."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -34,7 +36,16 @@ ASKER = [
 ]
 
 
-def gang(name, n, *, min_member=1, on="n1", cpu=1, pods=None, **more):
+def gang(
+    name: Any,
+    n: Any,
+    *,
+    min_member: Any = 1,
+    on: str = "n1",
+    cpu: Any = 1,
+    pods: Any = None,
+    **more: Any,
+) -> Any:
     """A running gang; ``pods`` gives further fields for single pods."""
     group = {"phase": "Running", "priority_class": "low", **more}
     pods = pods or [{} for _ in range(n)]
@@ -50,7 +61,7 @@ def gang(name, n, *, min_member=1, on="n1", cpu=1, pods=None, **more):
 class World:
     """A session with one job that asks for victims."""
 
-    def __init__(self, *objects, reclaims=False, domain=None):
+    def __init__(self, *objects: Any, reclaims: bool = False, domain: Any = None) -> None:
         tier = [Enabled(plugin, {}) for plugin in (Priority(), Gang())]
         self.ssn = Session(snapshot_of([*BASE, *ASKER, *objects]), [tier])
         tree = self.ssn.topology.tree
@@ -58,14 +69,14 @@ class World:
         where = tree.by_name[domain] if domain else tree.top
         self.eviction = GangEviction(asker, where, reclaims)
 
-    def names(self, rows):
+    def names(self, rows: Any) -> Any:
         return [self.ssn.snapshot.tasks.keys[row].partition("/")[2] for row in rows]
 
-    def candidates(self):
+    def candidates(self) -> Any:
         found = candidates(self.ssn, self.eviction)
         return sorted(name for rows in found.values() for name in self.names(rows))
 
-    def bundles(self, need_cpu=4000.0):
+    def bundles(self, need_cpu: Any = 4000.0) -> Any:
         need = np.zeros(len(self.ssn.snapshot.resources))
         need[0] = need_cpu
         made = make_bundles(self.ssn, candidates(self.ssn, self.eviction))
@@ -76,7 +87,7 @@ class World:
 # Who may be asked for
 
 
-def test_jobs_of_lower_priority_in_the_same_queue_pay_for_gangpreempt():
+def test_jobs_of_lower_priority_in_the_same_queue_pay_for_gangpreempt() -> None:
     world = World(
         *gang("low", 1),
         *gang("equal", 1, priority_class="high"),
@@ -85,7 +96,7 @@ def test_jobs_of_lower_priority_in_the_same_queue_pay_for_gangpreempt():
     assert world.candidates() == ["low-0"]
 
 
-def test_reclaimable_queues_pay_for_gangreclaim_whatever_the_priority():
+def test_reclaimable_queues_pay_for_gangreclaim_whatever_the_priority() -> None:
     world = World(
         *gang("mine", 1),
         *gang("far", 1, queue="other", priority_class="high"),
@@ -96,18 +107,18 @@ def test_reclaimable_queues_pay_for_gangreclaim_whatever_the_priority():
 
 
 @pytest.mark.parametrize(("reclaims", "wanted"), [(False, ["x-0"]), (True, [])])
-def test_a_bound_pod_that_does_not_run_yet_is_only_preempted(reclaims, wanted):
+def test_a_bound_pod_that_does_not_run_yet_is_only_preempted(reclaims: bool, wanted: Any) -> None:
     where = "other" if reclaims else "default"
     world = World(*gang("x", 1, pods=[{"phase": "Pending"}], queue=where), reclaims=reclaims)
     assert world.candidates() == wanted
 
 
-def test_only_nodes_of_the_domain_are_looked_at():
+def test_only_nodes_of_the_domain_are_looked_at() -> None:
     world = World(*gang("near", 1), *gang("away", 1, on="n2"), domain="s1")
     assert world.candidates() == ["near-0"]
 
 
-def test_pods_and_groups_that_must_not_be_preempted_are_left_alone():
+def test_pods_and_groups_that_must_not_be_preempted_are_left_alone() -> None:
     mark = {"volcano.sh/preemptable": "false"}
     world = World(
         *gang("pods", 2, pods=[{"preemptable": False}, {}]),
@@ -120,29 +131,29 @@ def test_pods_and_groups_that_must_not_be_preempted_are_left_alone():
 # What a gang can spare
 
 
-def test_tasks_beyond_the_least_number_are_safe_to_take():
+def test_tasks_beyond_the_least_number_are_safe_to_take() -> None:
     assert World(*gang("x", 3, min_member=2)).bundles() == [
         ("safe", ["x-0"]),
         ("whole", ["x-1", "x-2"]),
     ]
 
 
-def test_the_least_important_tasks_are_spared_first():
+def test_the_least_important_tasks_are_spared_first() -> None:
     pods = [{"priority": 5}, {"priority": 1}]
     assert World(*gang("x", 2, min_member=1, pods=pods)).bundles()[0] == ("safe", ["x-1"])
 
 
-def test_of_a_gang_that_is_broken_everything_is_safe_to_take():
+def test_of_a_gang_that_is_broken_everything_is_safe_to_take() -> None:
     assert World(*gang("x", 2, min_member=3)).bundles() == [("safe", ["x-0", "x-1"])]
 
 
-def test_a_role_keeps_its_least_number():
+def test_a_role_keeps_its_least_number() -> None:
     pods = [{"role": "ps"}, {"role": "worker"}, {"role": "worker"}]
     world = World(*gang("x", 3, min_member=2, pods=pods, min_task_member={"ps": 1, "worker": 1}))
     assert world.bundles() == [("safe", ["x-1"]), ("whole", ["x-0", "x-2"])]
 
 
-def test_one_subgroup_is_broken_up_before_a_second_is_touched():
+def test_one_subgroup_is_broken_up_before_a_second_is_touched() -> None:
     policy = {"name": "p", "matchLabelKeys": ["part"], "subGroupSize": 2, "minSubGroups": 1}
     pods = [{"labels": {"part": part}} for part in "0101"]
     world = World(*gang("x", 4, min_member=1, pods=pods, spec={"subGroupPolicy": [policy]}))
@@ -152,7 +163,7 @@ def test_one_subgroup_is_broken_up_before_a_second_is_touched():
 # Order
 
 
-def test_safe_bundles_go_first_then_the_job_that_stands_last():
+def test_safe_bundles_go_first_then_the_job_that_stands_last() -> None:
     world = World(
         *gang("old", 2, min_member=1, created="2026-01-01T00:00:00Z"),
         *gang("young", 2, min_member=1, created="2026-01-02T00:00:00Z"),
@@ -165,7 +176,7 @@ def test_safe_bundles_go_first_then_the_job_that_stands_last():
     ]
 
 
-def test_for_other_queues_the_bundle_that_loses_least_for_what_it_brings_goes_first():
+def test_for_other_queues_the_bundle_that_loses_least_for_what_it_brings_goes_first() -> None:
     world = World(
         *gang(
             "wide", 4, min_member=4, pods=[{}, {}, {"node": "n2"}, {"node": "n2"}], queue="other"
@@ -177,7 +188,7 @@ def test_for_other_queues_the_bundle_that_loses_least_for_what_it_brings_goes_fi
     assert world.bundles() == [("whole", ["tight-0", "tight-1"]), ("whole", ["wide-0", "wide-1"])]
 
 
-def test_the_queue_that_stands_last_pays_first():
+def test_the_queue_that_stands_last_pays_first() -> None:
     world = World(
         queue("late", created="2026-01-03T00:00:00Z"),
         *gang("a", 1, min_member=1, queue="other"),
@@ -187,7 +198,7 @@ def test_the_queue_that_stands_last_pays_first():
     assert world.bundles() == [("whole", ["b-0"]), ("whole", ["a-0"])]
 
 
-def test_a_whole_bundle_goes_complete_or_not_at_all_a_safe_one_shrinks():
+def test_a_whole_bundle_goes_complete_or_not_at_all_a_safe_one_shrinks() -> None:
     bundles = [Bundle(0, [1, 2], is_whole=False), Bundle(0, [3, 4], is_whole=True)]
     assert keep_allowed(bundles, [2, 3]) == [Bundle(0, [2], is_whole=False)]
     assert keep_allowed(bundles, [3, 4]) == [Bundle(0, [3, 4], is_whole=True)]

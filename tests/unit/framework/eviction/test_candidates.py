@@ -1,6 +1,7 @@
 """Nodes that cannot help are passed over without asking plugins; decisions stay the same."""
 
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ TIERS = [
 ]
 
 
-def random_world(seed):
+def random_world(seed: Any) -> Any:
     """A small full cluster of two queues with running and starving gangs."""
     rng = np.random.default_rng(seed)
     world = [queue("q0"), queue("q1"), pdb("b", match_labels={"app": "a0"}, disruptions_allowed=1)]
@@ -39,7 +40,7 @@ def random_world(seed):
     return world
 
 
-def _group(rng, name, phase, min_member):
+def _group(rng: Any, name: Any, phase: Any, min_member: Any) -> Any:
     return pod_group(
         name,
         min_member=min_member,
@@ -49,7 +50,7 @@ def _group(rng, name, phase, min_member):
     )
 
 
-def _pod(rng, name, group, **more):
+def _pod(rng: Any, name: Any, group: Any, **more: Any) -> Any:
     return pod(
         name,
         group=group,
@@ -61,7 +62,7 @@ def _pod(rng, name, group, **more):
     )
 
 
-def decide(world, tiers, actions):
+def decide(world: Any, tiers: Any, actions: Any) -> Any:
     lines = [f'actions: "{actions}"', "tiers:"]
     for tier in tiers:
         lines += ["- plugins:", *(f"  - name: {name}" for name in tier.split())]
@@ -72,11 +73,11 @@ def decide(world, tiers, actions):
 class AskAll(Visit):
     """Asks about every node."""
 
-    def keep(self, nodes):
+    def keep(self, nodes: Any) -> None:
         pass
 
 
-def ask_about_everything(patch):
+def ask_about_everything(patch: Any) -> None:
     everywhere = lambda self, scope, task: np.ones(self._snapshot.nodes.n, dtype=bool)  # noqa: E731
     patch.setattr(module, "Visit", AskAll)
     patch.setattr(Candidates, "with_room", everywhere)
@@ -87,7 +88,9 @@ def ask_about_everything(patch):
 
 @pytest.mark.parametrize("tiers", TIERS, ids=" | ".join)
 @pytest.mark.parametrize("actions", ["preempt", "reclaim", "allocate, reclaim, preempt"])
-def test_passing_hopeless_nodes_over_changes_no_decision(tiers, actions, monkeypatch):
+def test_passing_hopeless_nodes_over_changes_no_decision(
+    tiers: Any, actions: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     worlds = [random_world(seed) for seed in range(2)]
     monkeypatch.setattr(module, "_PATIENCE", 1)
     quick = [decide(world, tiers, actions) for world in worlds]
@@ -96,6 +99,6 @@ def test_passing_hopeless_nodes_over_changes_no_decision(tiers, actions, monkeyp
     assert slow == quick
 
 
-def test_the_worlds_above_do_lead_to_evictions():
+def test_the_worlds_above_do_lead_to_evictions() -> None:
     evicted = [decide(random_world(seed), TIERS[0], "preempt")[0] for seed in range(8)]
     assert sum(map(bool, evicted)) > 4

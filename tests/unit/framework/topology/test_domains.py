@@ -1,5 +1,7 @@
 """Network domains: HyperNodes as a tree over nodes."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -18,29 +20,29 @@ TREE = [
 ]
 
 
-def tree_of(*objects):
+def tree_of(*objects: Any) -> Any:
     return domain_tree(snapshot_of([*NODES, *objects]))
 
 
-def rows(tree, name):
+def rows(tree: Any, name: Any) -> Any:
     return tree.by_name[name].rows.tolist()
 
 
-def member(**selector):
+def member(**selector: Any) -> Any:
     return {"type": "Node", "selector": selector}
 
 
-def test_a_virtual_domain_stands_over_all_others_with_every_node():
+def test_a_virtual_domain_stands_over_all_others_with_every_node() -> None:
     top = tree_of(*TREE).top
     assert (top.name, top.tier, top.rows.tolist()) == (TOP_NAME, 3, [0, 1, 2, 3, 4, 5])
 
 
-def test_without_hypernodes_the_top_is_of_the_first_tier():
+def test_without_hypernodes_the_top_is_of_the_first_tier() -> None:
     tree = tree_of()
     assert [(domain.name, domain.tier) for domain in tree.domains] == [(TOP_NAME, 1)]
 
 
-def test_a_parent_holds_the_nodes_of_its_children():
+def test_a_parent_holds_the_nodes_of_its_children() -> None:
     assert rows(tree_of(*TREE), "g0") == [0, 1, 2, 3]
 
 
@@ -65,11 +67,11 @@ def test_a_parent_holds_the_nodes_of_its_children():
         ({"labelMatch": {}}, []),
     ],
 )
-def test_members_are_found_by_name_pattern_and_labels(selector, wanted):
+def test_members_are_found_by_name_pattern_and_labels(selector: Any, wanted: Any) -> None:
     assert rows(tree_of(hyper_node("s", members=[member(**selector)])), "s") == wanted
 
 
-def test_hypernodes_that_name_each_other_leave_the_rest_as_it_is():
+def test_hypernodes_that_name_each_other_leave_the_rest_as_it_is() -> None:
     ring = [
         hyper_node("a", tier=5, children=["b"], nodes=["n4"]),
         hyper_node("b", tier=5, children=["a"], nodes=["n5"]),
@@ -81,17 +83,17 @@ def test_hypernodes_that_name_each_other_leave_the_rest_as_it_is():
     assert all(next(reversed([*domain.lineage()])) is tree.top for domain in tree.domains)
 
 
-def test_a_child_with_two_parents_stays_with_the_nearer_one():
+def test_a_child_with_two_parents_stays_with_the_nearer_one() -> None:
     tree = tree_of(*TREE, hyper_node("g1", tier=3, children=["s1"], nodes=["n4"]))
     assert tree.by_name["s1"].parent is tree.by_name["g0"]
     assert rows(tree, "g1") == [4]
 
 
-def test_a_child_that_does_not_exist_is_left_out():
+def test_a_child_that_does_not_exist_is_left_out() -> None:
     assert rows(tree_of(hyper_node("g", tier=2, children=["gone"], nodes=["n0"])), "g") == [0]
 
 
-def test_the_domain_over_two_others_is_the_smallest_with_both():
+def test_the_domain_over_two_others_is_the_smallest_with_both() -> None:
     tree = tree_of(*TREE, hyper_node("s2", nodes=["n4", "n5"]))
     by_name = tree.by_name
     assert by_name["s0"].common(by_name["s1"]) is by_name["g0"]
@@ -102,15 +104,17 @@ def test_the_domain_over_two_others_is_the_smallest_with_both():
 @pytest.mark.parametrize(
     ("nodes", "wanted"), [([0, 1], "s0"), ([0, 3], "g0"), ([0, 5], TOP_NAME), ([5], TOP_NAME)]
 )
-def test_tasks_lie_in_the_domain_of_the_lowest_tier_with_all_their_nodes(nodes, wanted):
+def test_tasks_lie_in_the_domain_of_the_lowest_tier_with_all_their_nodes(
+    nodes: Any, wanted: Any
+) -> None:
     assert tree_of(*TREE).smallest_with(nodes).name == wanted
 
 
-def test_tasks_without_nodes_lie_nowhere():
+def test_tasks_without_nodes_lie_nowhere() -> None:
     assert tree_of(*TREE).smallest_with([]) is None
 
 
-def test_a_home_is_a_domain_of_the_lowest_tier_there_is():
+def test_a_home_is_a_domain_of_the_lowest_tier_there_is() -> None:
     tree = tree_of(*TREE, hyper_node("far", tier=2, nodes=["n4"]))
     assert tree.home(0).name == "s0"
     assert tree.home(4) is None
@@ -118,7 +122,7 @@ def test_a_home_is_a_domain_of_the_lowest_tier_there_is():
     assert not tree.has_one_home(tree.by_name["g0"])
 
 
-def test_node_columns_add_up_to_domain_columns():
+def test_node_columns_add_up_to_domain_columns() -> None:
     tree = tree_of(*TREE)
     sums = tree.sums(np.arange(6.0)[None, :])
     assert dict(zip([domain.name for domain in tree.domains], sums[0].tolist(), strict=True)) == {
@@ -129,7 +133,7 @@ def test_node_columns_add_up_to_domain_columns():
     }
 
 
-def test_the_tree_is_built_again_only_when_nodes_or_hypernodes_change():
+def test_the_tree_is_built_again_only_when_nodes_or_hypernodes_change() -> None:
     ingest = Ingest(Snapshot())
     snapshot = ingest.load([from_manifest(each) for each in [*NODES, *TREE]])
     first = domain_tree(snapshot)
@@ -142,7 +146,7 @@ def test_the_tree_is_built_again_only_when_nodes_or_hypernodes_change():
     assert rows(domain_tree(snapshot), "s2") == [6]
 
 
-def test_use_follows_placements_promises_and_evictions_and_their_undoing():
+def test_use_follows_placements_promises_and_evictions_and_their_undoing() -> None:
     snapshot = snapshot_of(
         [
             *NODES,

@@ -1,5 +1,7 @@
 """The search for the best domain: narrow tiers first, parts together, nothing left behind."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -33,13 +35,22 @@ tiers:
 """
 
 
-def decide(*objects, cpus=(4, 4, 4, 4, 4, 4), conf=CONF):
+def decide(*objects: Any, cpus: Any = (4, 4, 4, 4, 4, 4), conf: Any = CONF) -> Any:
     nodes = [node(f"n{i}", cpu=cpu) for i, cpu in enumerate(cpus)]
     world = [queue("default"), *nodes, *TREE, *objects]
     return Scheduler(parse_conf(conf)).cycle(world, 0.0)
 
 
-def job(name="j", n=2, *, cpu=2, parts=None, policies=(), first=0, **group):
+def job(
+    name: str = "j",
+    n: Any = 2,
+    *,
+    cpu: Any = 2,
+    parts: Any = None,
+    policies: Any = (),
+    first: Any = 0,
+    **group: Any,
+) -> Any:
     """A gang; ``parts`` gives the label value of each pod."""
     group = {"min_member": n, "network_topology": HARD, "phase": "Inqueue", **group}
     spec = {"subGroupPolicy": list(policies)} if policies else {}
@@ -51,7 +62,7 @@ def job(name="j", n=2, *, cpu=2, parts=None, policies=(), first=0, **group):
     return [pod_group(name, spec=spec, **group), *pods]
 
 
-def policy(size, *, tier=None, least=None):
+def policy(size: Any, *, tier: Any = None, least: Any = None) -> Any:
     built = {"name": "p", "matchLabelKeys": ["part"], "subGroupSize": size}
     if least is not None:
         built["minSubGroups"] = least
@@ -60,60 +71,60 @@ def policy(size, *, tier=None, least=None):
     return built
 
 
-def domain_of(decisions, name="j"):
+def domain_of(decisions: Any, name: str = "j") -> Any:
     return decisions.pod_groups[f"default/{name}"].hyper_node
 
 
-def nodes_of(decisions):
+def nodes_of(decisions: Any) -> Any:
     return sorted(set(decisions.binds.values()))
 
 
 # One job, one domain
 
 
-def test_the_narrowest_tier_that_takes_a_job_is_used():
+def test_the_narrowest_tier_that_takes_a_job_is_used() -> None:
     decisions = decide(*job(n=4))
     assert domain_of(decisions) in {"s0", "s1", "s2"}
     assert len(nodes_of(decisions)) == 2
 
 
-def test_a_wider_tier_is_used_when_no_narrow_domain_is_large_enough():
+def test_a_wider_tier_is_used_when_no_narrow_domain_is_large_enough() -> None:
     decisions = decide(*job(n=6))
     assert domain_of(decisions) == "g0"
     assert len(decisions.binds) == 6
 
 
-def test_a_hard_limit_leaves_a_job_pending_rather_than_spread():
+def test_a_hard_limit_leaves_a_job_pending_rather_than_spread() -> None:
     decisions = decide(*job(n=12))
     assert decisions.binds == {}
     assert domain_of(decisions) is None
 
 
-def test_a_soft_topology_ends_with_the_whole_cluster():
+def test_a_soft_topology_ends_with_the_whole_cluster() -> None:
     decisions = decide(*job(n=12, network_topology={"mode": "soft"}))
     assert len(decisions.binds) == 12
     assert domain_of(decisions) == "<cluster-top-hypernode>"
 
 
-def test_the_domain_that_the_job_leaves_fullest_is_preferred():
+def test_the_domain_that_the_job_leaves_fullest_is_preferred() -> None:
     decisions = decide(pod("other", cpu=1, node="n4"), *job(n=2))
     assert domain_of(decisions) == "s2"
 
 
-def test_a_domain_that_looks_large_enough_but_is_not_gives_way_to_the_next():
+def test_a_domain_that_looks_large_enough_but_is_not_gives_way_to_the_next() -> None:
     """Sums do not tell how requests fit on nodes; only a dry run does."""
     decisions = decide(*job(n=1, cpu=4), cpus=(3, 3, 3, 3, 4, 3))
     assert decisions.binds == {"default/j-w-0": "n4"}
 
 
-def test_a_job_with_tasks_running_stays_within_reach_of_them():
+def test_a_job_with_tasks_running_stays_within_reach_of_them() -> None:
     """The rack s2 has as much room, but lies beyond the limit around n0."""
     decisions = decide(pod("j-w-9", group="j", cpu=4, node="n0"), *job(n=3, min_member=4))
     assert domain_of(decisions) == "g0"
     assert set(nodes_of(decisions)) <= {"n1", "n2", "n3"}
 
 
-def test_a_job_whose_tasks_lie_further_apart_than_allowed_gets_no_more():
+def test_a_job_whose_tasks_lie_further_apart_than_allowed_gets_no_more() -> None:
     apart = [
         pod(f"j-w-{9 + i}", group="j", cpu=1, node=name) for i, name in enumerate(("n0", "n5"))
     ]
@@ -122,14 +133,14 @@ def test_a_job_whose_tasks_lie_further_apart_than_allowed_gets_no_more():
     assert domain_of(decisions) == "<cluster-top-hypernode>"
 
 
-def test_tasks_beyond_the_gang_follow_one_by_one_into_the_same_domain():
+def test_tasks_beyond_the_gang_follow_one_by_one_into_the_same_domain() -> None:
     decisions = decide(*job(n=4, min_member=2, network_topology={**HARD, "highestTierAllowed": 1}))
     assert len(decisions.binds) == 4
     assert len(nodes_of(decisions)) == 2
     assert domain_of(decisions) in {"s0", "s1", "s2"}
 
 
-def test_a_domain_must_look_large_enough_for_all_pending_tasks_not_only_the_gang():
+def test_a_domain_must_look_large_enough_for_all_pending_tasks_not_only_the_gang() -> None:
     decisions = decide(*job(n=5, min_member=2, network_topology={**HARD, "highestTierAllowed": 1}))
     assert decisions.binds == {}
     assert decisions.explanations["default/j"].startswith(
@@ -137,7 +148,7 @@ def test_a_domain_must_look_large_enough_for_all_pending_tasks_not_only_the_gang
     )
 
 
-def test_a_job_may_wait_for_room_that_is_being_freed():
+def test_a_job_may_wait_for_room_that_is_being_freed() -> None:
     leaving = pod("old", cpu=4, node="n0")
     leaving["metadata"]["deletionTimestamp"] = "2026-01-15T10:00:00Z"
     full = [pod(f"o{i}", cpu=4, node=f"n{i}") for i in range(2, 6)]
@@ -147,7 +158,7 @@ def test_a_job_may_wait_for_room_that_is_being_freed():
     assert domain_of(decisions) is None
 
 
-def test_without_the_plugin_the_whole_cluster_is_one_domain():
+def test_without_the_plugin_the_whole_cluster_is_one_domain() -> None:
     conf = CONF.replace("  - name: network-topology-aware\n", "")
     decisions = decide(*job(n=12), conf=conf)
     assert len(decisions.binds) == 12
@@ -157,7 +168,7 @@ def test_without_the_plugin_the_whole_cluster_is_one_domain():
 # Sub-groups
 
 
-def test_each_subgroup_keeps_to_its_own_limit_inside_the_jobs():
+def test_each_subgroup_keeps_to_its_own_limit_inside_the_jobs() -> None:
     decisions = decide(*job(n=8, parts=[0, 0, 0, 0, 1, 1, 1, 1], policies=[policy(4, tier=1)]))
     first = {decisions.binds[f"default/j-w-{i}"] for i in range(4)}
     second = {decisions.binds[f"default/j-w-{i}"] for i in range(4, 8)}
@@ -165,7 +176,7 @@ def test_each_subgroup_keeps_to_its_own_limit_inside_the_jobs():
     assert domain_of(decisions) == "g0"
 
 
-def test_a_job_starts_with_as_many_subgroups_as_it_needs():
+def test_a_job_starts_with_as_many_subgroups_as_it_needs() -> None:
     decisions = decide(
         *job(
             n=6,
@@ -179,19 +190,19 @@ def test_a_job_starts_with_as_many_subgroups_as_it_needs():
     assert len(decisions.binds) == 4
 
 
-def test_a_job_short_of_subgroups_is_not_valid():
+def test_a_job_short_of_subgroups_is_not_valid() -> None:
     decisions = decide(*job(n=2, parts=[0, 0], policies=[policy(2, least=2)]))
     assert decisions.binds == {}
 
 
-def test_a_subgroup_that_does_not_fit_holds_up_a_job_that_needs_it():
+def test_a_subgroup_that_does_not_fit_holds_up_a_job_that_needs_it() -> None:
     decisions = decide(
         *job(n=4, min_member=2, cpu=4, parts=[0, 0, 0, 1], policies=[policy(3, tier=1, least=1)])
     )
     assert decisions.binds == {}
 
 
-def test_subgroups_go_by_priority_then_by_number():
+def test_subgroups_go_by_priority_then_by_number() -> None:
     parts = [10, 2]
     pods = job(n=2, min_member=1, cpu=4, parts=parts, policies=[policy(1)])
     assert next(iter(decide(*pods).binds)) == "default/j-w-1"
@@ -202,7 +213,7 @@ def test_subgroups_go_by_priority_then_by_number():
 # What the search leaves behind
 
 
-def search_world(seed):
+def search_world(seed: Any) -> Any:
     """A cluster of uneven racks, partly in use, and one job in one or two parts."""
     rng = np.random.default_rng(seed)
     names = [f"n{i}" for i in range(12)]
@@ -230,7 +241,7 @@ def search_world(seed):
     return objects
 
 
-def session_of(objects):
+def session_of(objects: Any) -> Any:
     tier = [Enabled(plugin, {}) for plugin in (Priority(), Gang(), NetworkTopologyAware())]
     return Session(snapshot_of(objects), [tier])
 
@@ -238,13 +249,13 @@ def session_of(objects):
 class Exhaustive(DomainSearch):
     """Tries every domain, as Volcano does."""
 
-    def _most_promising_first(self, sheet, level):
+    def _most_promising_first(self, sheet: Any, level: Any) -> Any:
         return [(np.inf, domain) for domain in level]
 
-    def _find_twins(self, sheet):
+    def _find_twins(self, sheet: Any) -> Any:
         return None
 
-    def _place_part(self, stmt, part, tasks, within, *, first):
+    def _place_part(self, stmt: Any, part: Any, tasks: Any, within: Any, *, first: Any) -> Any:
         ssn = self._state
         for level in ssn.policy.domain_levels(part, within, "allocate"):
             runs = [self._run(stmt, part, tasks, domain) for domain in level]
@@ -262,7 +273,7 @@ class Exhaustive(DomainSearch):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_leaving_out_hopeless_domains_does_not_change_the_outcome(seed):
+def test_leaving_out_hopeless_domains_does_not_change_the_outcome(seed: Any) -> None:
     found = []
     for kind in (DomainSearch, Exhaustive):
         ssn = session_of(search_world(seed))
@@ -274,7 +285,7 @@ def test_leaving_out_hopeless_domains_does_not_change_the_outcome(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_only_the_winning_moves_stay(seed):
+def test_only_the_winning_moves_stay(seed: Any) -> None:
     ssn = session_of(search_world(seed))
     row = ssn.snapshot.jobs.row_of["default/j"]
     before = ssn.snapshot.nodes.books.copy()
@@ -288,11 +299,11 @@ def test_only_the_winning_moves_stay(seed):
     assert ssn.topology.allocated(ssn.job(row)) is lies_in
 
 
-def test_domains_alike_are_tried_once(monkeypatch):
+def test_domains_alike_are_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
     run = DomainSearch._try_job
 
-    def counted(self, stmt, job, sheet, domain):
+    def counted(self: Any, stmt: Any, job: Any, sheet: Any, domain: Any) -> Any:
         tried.append(domain.name)
         return run(self, stmt, job, sheet, domain)
 
@@ -301,11 +312,13 @@ def test_domains_alike_are_tried_once(monkeypatch):
     assert tried == ["s0"]
 
 
-def test_a_job_in_one_piece_is_tried_in_the_best_domain_first(monkeypatch):
+def test_a_job_in_one_piece_is_tried_in_the_best_domain_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     tried = []
     run = DomainSearch._try_job
 
-    def counted(self, stmt, job, sheet, domain):
+    def counted(self: Any, stmt: Any, job: Any, sheet: Any, domain: Any) -> Any:
         tried.append(domain.name)
         return run(self, stmt, job, sheet, domain)
 

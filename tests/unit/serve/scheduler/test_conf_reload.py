@@ -1,5 +1,8 @@
 """A configuration file is taken anew when it changes; a bad one never replaces a good one."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from pumice import logs
@@ -14,27 +17,29 @@ BAD = "actions: [\n"
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path: Path) -> Any:
     return tmp_path / "volcano-scheduler.conf"
 
 
-def follow(path, metrics=None, *, strict=False, build=lambda conf: conf):
+def follow(
+    path: Any, metrics: Any = None, *, strict: bool = False, build: Any = lambda conf: conf
+) -> Any:
     return ConfFile(str(path), build, metrics=metrics, strict=strict)
 
 
-def reloads(metrics):
+def reloads(metrics: Any) -> Any:
     lines = metrics.text().splitlines()
     found = [line for line in lines if line.startswith("pumice_conf_reloads_total{")]
     return {line.split('"')[1]: int(line.rpartition(" ")[2]) for line in found}
 
 
-def test_without_a_file_the_built_in_configuration_is_used_and_stays():
+def test_without_a_file_the_built_in_configuration_is_used_and_stays() -> None:
     file = follow("")
     assert file.current == parse_conf(DEFAULT_CONF)
     assert not file.poll()
 
 
-def test_a_file_that_does_not_change_is_taken_once(path):
+def test_a_file_that_does_not_change_is_taken_once(path: Any) -> None:
     path.write_text(GOOD)
     built = []
     file = follow(path, build=lambda conf: built.append(conf) or conf)
@@ -42,7 +47,7 @@ def test_a_file_that_does_not_change_is_taken_once(path):
     assert len(built) == 1
 
 
-def test_a_changed_file_is_taken_at_the_next_look(path):
+def test_a_changed_file_is_taken_at_the_next_look(path: Any) -> None:
     path.write_text(GOOD)
     file = follow(path)
     path.write_text(OTHER)
@@ -51,7 +56,7 @@ def test_a_changed_file_is_taken_at_the_next_look(path):
     assert file.latest().actions == ("allocate", "backfill")
 
 
-def test_a_file_written_anew_with_the_same_bytes_is_no_change(path):
+def test_a_file_written_anew_with_the_same_bytes_is_no_change(path: Any) -> None:
     path.write_text(GOOD)
     file = follow(path)
     before = file.current
@@ -61,7 +66,7 @@ def test_a_file_written_anew_with_the_same_bytes_is_no_change(path):
     assert file.current is before
 
 
-def test_a_swapped_folder_of_a_configmap_is_a_change(tmp_path):
+def test_a_swapped_folder_of_a_configmap_is_a_change(tmp_path: Path) -> None:
     """As the kubelet mounts it: file -> ..data/file, ..data -> a folder with the time."""
     for name, text in (("..1", GOOD), ("..2", OTHER)):
         (tmp_path / name).mkdir()
@@ -76,7 +81,9 @@ def test_a_swapped_folder_of_a_configmap_is_a_change(tmp_path):
     assert file.current.actions == ("allocate", "backfill")
 
 
-def test_a_bad_file_is_reported_once_and_the_last_good_one_stays(path, caplog):
+def test_a_bad_file_is_reported_once_and_the_last_good_one_stays(
+    path: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     path.write_text(GOOD)
     metrics = Metrics()
     file = follow(path, metrics)
@@ -94,7 +101,7 @@ def test_a_bad_file_is_reported_once_and_the_last_good_one_stays(path, caplog):
     ]
 
 
-def test_a_bad_file_that_is_mended_is_taken(path):
+def test_a_bad_file_that_is_mended_is_taken(path: Any) -> None:
     path.write_text(GOOD)
     metrics = Metrics()
     file = follow(path, metrics)
@@ -106,7 +113,7 @@ def test_a_bad_file_that_is_mended_is_taken(path):
     assert "pumice_conf_good 1" in metrics.text()
 
 
-def test_a_file_that_is_gone_leaves_the_last_good_one(path):
+def test_a_file_that_is_gone_leaves_the_last_good_one(path: Any) -> None:
     path.write_text(GOOD)
     file = follow(path)
     path.unlink()
@@ -118,7 +125,7 @@ def test_a_file_that_is_gone_leaves_the_last_good_one(path):
     assert file.problem is None
 
 
-def test_a_bad_file_that_was_gone_and_is_back_is_still_bad(path):
+def test_a_bad_file_that_was_gone_and_is_back_is_still_bad(path: Any) -> None:
     path.write_text(GOOD)
     file = follow(path)
     path.write_text(BAD)
@@ -131,8 +138,8 @@ def test_a_bad_file_that_was_gone_and_is_back_is_still_bad(path):
     assert file.current.actions == ("allocate",)
 
 
-def test_a_configuration_that_is_refused_when_built_counts_as_bad(path):
-    def build(conf):
+def test_a_configuration_that_is_refused_when_built_counts_as_bad(path: Any) -> None:
+    def build(conf: Any) -> Any:
         if "backfill" in conf.actions:
             raise ConfError(())
         return conf
@@ -145,7 +152,7 @@ def test_a_configuration_that_is_refused_when_built_counts_as_bad(path):
 
 
 @pytest.mark.parametrize("text", [BAD, None])
-def test_a_bad_file_at_the_start_gives_the_built_in_configuration(path, text):
+def test_a_bad_file_at_the_start_gives_the_built_in_configuration(path: Any, text: Any) -> None:
     if text is not None:
         path.write_text(text)
     file = follow(path)
@@ -154,13 +161,13 @@ def test_a_bad_file_at_the_start_gives_the_built_in_configuration(path, text):
     assert file.poll()
 
 
-def test_a_bad_file_at_the_start_is_refused_if_it_must_be_good(path):
+def test_a_bad_file_at_the_start_is_refused_if_it_must_be_good(path: Any) -> None:
     path.write_text(BAD)
     with pytest.raises(InputError):
         follow(path, strict=True)
 
 
-def test_bytes_that_are_no_text_are_refused(path):
+def test_bytes_that_are_no_text_are_refused(path: Any) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="wanted text in UTF-8, found 'a bad byte at 0'"):
         follow(path, strict=True)

@@ -1,5 +1,7 @@
 """One cycle at a time on a cluster: what is written counts, what fails is given back."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.conf import parse_conf
@@ -10,8 +12,9 @@ from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.status import PHASES
 from pumice.errors import ConflictError, FencedError, RejectedError, UnavailableError
-from pumice.scheduler import Scheduler
-from pumice.serve.scheduler import LiveScheduler, make_queues
+from pumice.scheduler import Observer, Scheduler
+from pumice.serve.scheduler.default_queues import make_queues
+from pumice.serve.scheduler.live_scheduler import LiveScheduler
 from pumice.testing import pod, pod_group, priority_class
 
 GROUP = "PodGroup.scheduling.volcano.sh"
@@ -26,18 +29,18 @@ tiers:
 class Delayed:
     """Carries writes out when told to; ``answer`` may change what is reported."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster: Any) -> None:
         self._direct = DirectWriter(cluster)
-        self.waiting = []
-        self.done = []
+        self.waiting: list[Any] = []
+        self.done: list[Any] = []
 
-    def submit(self, write, *, lane, done=None):
+    def submit(self, write: Any, *, lane: Any, done: Any = None) -> None:
         self.waiting.append((write, lane, done))
 
-    def flush(self, timeout_s):
+    def flush(self, timeout_s: Any) -> bool:
         return not self.waiting
 
-    def go(self, fail=None, *, loses_answer=False):
+    def go(self, fail: Any = None, *, loses_answer: bool = False) -> None:
         """Do all that waits; with ``fail`` binds and evictions get that error instead."""
         waiting, self.waiting = self.waiting, []
         for write, lane, done in waiting:
@@ -49,12 +52,12 @@ class Delayed:
                 done(fail)
             self.done.append(write)
 
-    def verbs(self):
+    def verbs(self) -> Any:
         return [write.verb for write, _, _ in self.waiting]
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     cluster = EmbeddedCluster(VirtualClock(0.0))
     make_queues(cluster)
     add_node(cluster, "n", {"cpu": "1", "memory": "8Gi"})
@@ -64,35 +67,39 @@ def cluster():
 
 
 @pytest.fixture
-def writer(cluster):
+def writer(cluster: Any) -> Any:
     return Delayed(cluster)
 
 
 @pytest.fixture
-def live(cluster, writer):
+def live(cluster: Any, writer: Any) -> Any:
     scheduler = Scheduler(parse_conf(CONF))
     return LiveScheduler(cluster, scheduler, assume=True, writer=writer, confirm_s=10.0)
 
 
-def rival(cluster):
+def rival(cluster: Any) -> None:
     cluster.create(pod_group("h", phase=None))
     cluster.create(pod("r", group="h", cpu=1))
 
 
-def node_of(cluster, name="p"):
+def node_of(cluster: Any, name: str = "p") -> Any:
     return cluster.get("Pod", "default", name)["spec"].get("nodeName")
 
 
-def test_a_bound_pod_holds_its_room_before_the_cluster_knows(cluster, writer, live):
+def test_a_bound_pod_holds_its_room_before_the_cluster_knows(
+    cluster: Any, writer: Any, live: Any
+) -> None:
     assert live.cycle().decisions.binds == {"default/p": "n"}
     rival(cluster)
     assert live.cycle().decisions.binds == {}
     writer.go()
-    assert live.cycle().applied.bound == ["default/p"]
+    assert live.cycle().writes.bound == ["default/p"]
     assert live.recovery.open == 0
 
 
-def test_a_refused_bind_frees_the_room_and_the_pod_waits_ever_longer(cluster, writer, live):
+def test_a_refused_bind_frees_the_room_and_the_pod_waits_ever_longer(
+    cluster: Any, writer: Any, live: Any
+) -> None:
     tried = []
     for second in range(12):
         if live.cycle().decisions.binds:
@@ -104,7 +111,7 @@ def test_a_refused_bind_frees_the_room_and_the_pod_waits_ever_longer(cluster, wr
     assert live.cycle().decisions.binds == {"default/r": "n"}
 
 
-def test_a_refused_pod_is_bound_when_the_refusal_ends(cluster, writer, live):
+def test_a_refused_pod_is_bound_when_the_refusal_ends(cluster: Any, writer: Any, live: Any) -> None:
     live.cycle()
     writer.go(RejectedError("Pod", problem="no"))
     for _ in range(4):
@@ -114,7 +121,9 @@ def test_a_refused_pod_is_bound_when_the_refusal_ends(cluster, writer, live):
     assert node_of(cluster) == "n"
 
 
-def test_a_bind_without_an_answer_keeps_its_room_and_is_sent_again(cluster, writer, live):
+def test_a_bind_without_an_answer_keeps_its_room_and_is_sent_again(
+    cluster: Any, writer: Any, live: Any
+) -> None:
     live.cycle()
     rival(cluster)
     writer.go(UnavailableError(problem="timeout"))
@@ -126,7 +135,9 @@ def test_a_bind_without_an_answer_keeps_its_room_and_is_sent_again(cluster, writ
     assert node_of(cluster, "r") is None
 
 
-def test_a_bind_that_was_done_but_reported_lost_is_found_out(cluster, writer, live):
+def test_a_bind_that_was_done_but_reported_lost_is_found_out(
+    cluster: Any, writer: Any, live: Any
+) -> None:
     live.cycle()
     rival(cluster)
     writer.go(ConflictError("Pod", problem="has a node"), loses_answer=True)
@@ -135,7 +146,7 @@ def test_a_bind_that_was_done_but_reported_lost_is_found_out(cluster, writer, li
     assert node_of(cluster) == "n"
 
 
-def test_after_many_lost_answers_the_cluster_is_asked(cluster, writer, live):
+def test_after_many_lost_answers_the_cluster_is_asked(cluster: Any, writer: Any, live: Any) -> None:
     live.cycle()
     for _ in range(20):
         writer.go(UnavailableError(problem="timeout"))
@@ -145,10 +156,10 @@ def test_after_many_lost_answers_the_cluster_is_asked(cluster, writer, live):
     assert live.recovery.undone == 1
 
 
-def test_a_refusal_after_a_lost_answer_proves_nothing(cluster, writer, live):
+def test_a_refusal_after_a_lost_answer_proves_nothing(cluster: Any, writer: Any, live: Any) -> None:
     live.cycle()
     rival(cluster)
-    live.follower._cluster = Deaf(cluster)
+    live.informer._cluster = Deaf(cluster)
     writer.go(UnavailableError(problem="timeout"), loses_answer=True)
     live.cycle()
     writer.go(RejectedError("Pod", problem="no"))
@@ -158,14 +169,18 @@ def test_a_refusal_after_a_lost_answer_proves_nothing(cluster, writer, live):
     assert live.recovery.undone == 0
 
 
-def test_a_write_that_was_not_sent_gives_its_room_back_at_once(cluster, writer, live):
+def test_a_write_that_was_not_sent_gives_its_room_back_at_once(
+    cluster: Any, writer: Any, live: Any
+) -> None:
     live.cycle()
     writer.go(UnavailableError(problem="not sent", sent=False))
     rival(cluster)
     assert live.cycle().decisions.binds == {"default/r": "n"}
 
 
-def test_while_nothing_can_be_sent_a_pod_is_tried_ever_more_rarely(cluster, writer, live):
+def test_while_nothing_can_be_sent_a_pod_is_tried_ever_more_rarely(
+    cluster: Any, writer: Any, live: Any
+) -> None:
     tried = []
     for second in range(32):
         if live.cycle().decisions.binds:
@@ -176,7 +191,9 @@ def test_while_nothing_can_be_sent_a_pod_is_tried_ever_more_rarely(cluster, writ
     assert not [e for e in cluster.list("Event")[0] if e["reason"] == "FailedScheduling"]
 
 
-def test_a_bind_whose_report_is_lost_is_looked_up_in_the_end(cluster, writer, live):
+def test_a_bind_whose_report_is_lost_is_looked_up_in_the_end(
+    cluster: Any, writer: Any, live: Any
+) -> None:
     live.cycle()
     writer.waiting = []
     for seconds in (1, 500):
@@ -189,7 +206,9 @@ def test_a_bind_whose_report_is_lost_is_looked_up_in_the_end(cluster, writer, li
     assert live.cycle().decisions.binds == {"default/p": "n"}
 
 
-def test_a_bind_that_waits_for_its_turn_is_not_taken_for_lost(cluster, writer, live):
+def test_a_bind_that_waits_for_its_turn_is_not_taken_for_lost(
+    cluster: Any, writer: Any, live: Any
+) -> None:
     """Answers to earlier binds say that the queue moves, however slowly."""
     add_node(cluster, "m", {"cpu": "1", "memory": "8Gi"})
     live.cycle()
@@ -208,13 +227,15 @@ def test_a_bind_that_waits_for_its_turn_is_not_taken_for_lost(cluster, writer, l
     assert live.recovery.undone == 1
 
 
-def test_one_answer_that_cannot_be_taken_in_does_not_cost_the_others(cluster, writer, live):
+def test_one_answer_that_cannot_be_taken_in_does_not_cost_the_others(
+    cluster: Any, writer: Any, live: Any
+) -> None:
     add_node(cluster, "m", {"cpu": "1", "memory": "8Gi"})
     rival(cluster)
     assert len(live.cycle().decisions.binds) == 2
     learn = live.recovery._learn_bind
 
-    def fails(outcome, now):
+    def fails(outcome: Any, now: Any) -> None:
         if outcome.key == "default/p":
             raise RuntimeError("no")
         learn(outcome, now)
@@ -234,55 +255,59 @@ def test_one_answer_that_cannot_be_taken_in_does_not_cost_the_others(cluster, wr
 
 
 def test_a_newer_status_of_a_group_is_not_taken_back_when_an_older_one_is_due(
-    cluster, writer, live
-):
+    cluster: Any, writer: Any, live: Any
+) -> None:
     live.cycle()
     answer_patches(writer)
     live.catch_up()
     cluster.clock.advance(9)
-    live.binder.stated = {"default/g": (PodGroupStatus(phase="Running"), {})}
+    live.binder.written_groups = {"default/g": (PodGroupStatus(phase="Running"), {})}
     live.recovery.assume_groups(cluster.now())
     cluster.clock.advance(2)
     live.catch_up()
     assert phase(live) == "Running"
 
 
-def test_a_conflict_over_a_pod_that_is_not_bound_gives_the_room_back(cluster, writer, live):
+def test_a_conflict_over_a_pod_that_is_not_bound_gives_the_room_back(
+    cluster: Any, writer: Any, live: Any
+) -> None:
     live.cycle()
     writer.go(ConflictError("Pod", problem="being deleted"))
     rival(cluster)
     assert live.cycle().decisions.binds == {"default/r": "n"}
 
 
-def test_what_others_bound_elsewhere_is_counted_there(cluster, writer, live):
+def test_what_others_bound_elsewhere_is_counted_there(cluster: Any, writer: Any, live: Any) -> None:
     add_node(cluster, "m", {"cpu": "1", "memory": "8Gi"})
     (node,) = live.cycle().decisions.binds.values()
     other = "m" if node == "n" else "n"
     cluster.bind("default", "p", other, {})
-    live.follower._cluster = Deaf(cluster)
+    live.informer._cluster = Deaf(cluster)
     writer.go(ConflictError("Pod", problem="has a node"))
     rival(cluster)
     assert live.cycle().decisions.binds == {}
-    tasks, names = live.follower.snapshot.tasks, live.follower.snapshot.nodes.names
+    tasks, names = live.informer.snapshot.tasks, live.informer.snapshot.nodes.names
     assert names[tasks.node[tasks.row_of["default/p"]]] == other
 
 
 class Deaf:
     """A cluster whose watches tell nothing more."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster: Any) -> None:
         self._cluster = cluster
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: Any) -> Any:
         return getattr(self._cluster, name)
 
-    def watch(self, kind, namespace="", since=""):
+    def watch(self, kind: Any, namespace: str = "", since: str = "") -> Any:
         return iter(())
 
 
-def test_a_bind_never_told_is_looked_up_and_kept_if_true(cluster, writer, live):
+def test_a_bind_never_told_is_looked_up_and_kept_if_true(
+    cluster: Any, writer: Any, live: Any
+) -> None:
     live.cycle()
-    live.follower._cluster = Deaf(cluster)
+    live.informer._cluster = Deaf(cluster)
     writer.go()
     for _ in range(3):
         cluster.clock.advance(11)
@@ -291,7 +316,9 @@ def test_a_bind_never_told_is_looked_up_and_kept_if_true(cluster, writer, live):
     assert live.recovery.undone == 0
 
 
-def test_a_bind_never_told_is_taken_back_if_it_is_not_there(cluster, writer, live):
+def test_a_bind_never_told_is_taken_back_if_it_is_not_there(
+    cluster: Any, writer: Any, live: Any
+) -> None:
     live.cycle()
     write, _, done = writer.waiting.pop(0)
     assert write.verb == "bind"
@@ -303,12 +330,14 @@ def test_a_bind_never_told_is_taken_back_if_it_is_not_there(cluster, writer, liv
     assert live.recovery.undone == 1
 
 
-def test_while_the_cluster_does_not_answer_what_is_in_doubt_stays(cluster, writer, live):
+def test_while_the_cluster_does_not_answer_what_is_in_doubt_stays(
+    cluster: Any, writer: Any, live: Any
+) -> None:
     live.cycle()
     writer.go(ConflictError("Pod", problem="?"))
     read = live.recovery._read
 
-    def down(*_):
+    def down(*_: Any) -> None:
         raise UnavailableError(problem="down")
 
     live.recovery._read = down
@@ -318,11 +347,11 @@ def test_while_the_cluster_does_not_answer_what_is_in_doubt_stays(cluster, write
     assert live.cycle().decisions.binds == {"default/r": "n"}
 
 
-def test_a_pod_that_went_meanwhile_is_forgotten(cluster, writer, live):
+def test_a_pod_that_went_meanwhile_is_forgotten(cluster: Any, writer: Any, live: Any) -> None:
     live.cycle()
     cluster.delete("Pod", "default", "p")
     cluster.create(pod("p", group="g", cpu=1))
-    live.follower.sync()
+    live.informer.sync()
     writer.go()
     assert node_of(cluster) is None
     assert live.cycle().decisions.binds == {"default/p": "n"}
@@ -330,7 +359,7 @@ def test_a_pod_that_went_meanwhile_is_forgotten(cluster, writer, live):
     assert node_of(cluster) == "n"
 
 
-def preempting(cluster, writer, live):
+def preempting(cluster: Any, writer: Any, live: Any) -> None:
     """Have a pod evicted for a more important one; the eviction waits to be sent."""
     live.cycle()
     writer.go()
@@ -344,31 +373,33 @@ def preempting(cluster, writer, live):
     assert decided.evicted_by == {"default/p": "preempt"}
 
 
-def victims(writer, live):
+def victims(writer: Any, live: Any) -> Any:
     """Give whom the next cycles evict: in the first, a nomination for nothing is taken back."""
     found = live.cycle().decisions.evictions
     writer.go()
     return found + live.cycle().decisions.evictions
 
 
-def test_a_victim_is_evicted_once(cluster, writer, live):
+def test_a_victim_is_evicted_once(cluster: Any, writer: Any, live: Any) -> None:
     preempting(cluster, writer, live)
     assert live.cycle().decisions.evictions == []
     writer.go()
-    assert live.cycle().applied.evicted == ["default/p"]
+    assert live.cycle().writes.evicted == ["default/p"]
     assert live.recovery.open == 0
 
 
 @pytest.mark.parametrize(
     "error", [RejectedError("Pod", problem="no"), FencedError(), UnavailableError(sent=False)]
 )
-def test_a_victim_that_was_not_evicted_is_seen_again(cluster, writer, live, error):
+def test_a_victim_that_was_not_evicted_is_seen_again(
+    cluster: Any, writer: Any, live: Any, error: Any
+) -> None:
     preempting(cluster, writer, live)
     writer.go(error)
     assert victims(writer, live) == ["default/p"]
 
 
-def test_an_eviction_in_doubt_is_looked_up(cluster, writer, live):
+def test_an_eviction_in_doubt_is_looked_up(cluster: Any, writer: Any, live: Any) -> None:
     preempting(cluster, writer, live)
     writer.go(UnavailableError(problem="timeout"), loses_answer=True)
     for _ in range(2):
@@ -377,7 +408,7 @@ def test_an_eviction_in_doubt_is_looked_up(cluster, writer, live):
     assert live.recovery.undone == 0
 
 
-def test_an_eviction_that_was_lost_is_decided_again(cluster, writer, live):
+def test_an_eviction_that_was_lost_is_decided_again(cluster: Any, writer: Any, live: Any) -> None:
     preempting(cluster, writer, live)
     writer.go(UnavailableError(problem="timeout"))
     assert victims(writer, live) == []
@@ -386,12 +417,12 @@ def test_an_eviction_that_was_lost_is_decided_again(cluster, writer, live):
     assert live.recovery.undone == 1
 
 
-def phase(live):
-    jobs = live.follower.snapshot.jobs
+def phase(live: Any) -> Any:
+    jobs = live.informer.snapshot.jobs
     return PHASES[jobs.phase[jobs.row_of["default/g"]]]
 
 
-def answer_patches(writer, error=None):
+def answer_patches(writer: Any, error: Any = None) -> None:
     """Report patches without doing them."""
     for write, _, done in writer.waiting:
         if write.verb == "patch":
@@ -399,20 +430,24 @@ def answer_patches(writer, error=None):
     writer.waiting = [each for each in writer.waiting if each[0].verb != "patch"]
 
 
-def test_a_group_has_its_phase_before_the_cluster_shows_it(live):
+def test_a_group_has_its_phase_before_the_cluster_shows_it(live: Any) -> None:
     live.cycle()
     live.catch_up()
     assert phase(live) == "Inqueue"
 
 
-def test_a_group_whose_status_was_not_written_is_as_the_cluster_has_it(writer, live):
+def test_a_group_whose_status_was_not_written_is_as_the_cluster_has_it(
+    writer: Any, live: Any
+) -> None:
     live.cycle()
     answer_patches(writer, UnavailableError(problem="down"))
     live.catch_up()
     assert phase(live) == ""
 
 
-def test_a_group_never_told_is_taken_as_the_cluster_has_it(cluster, writer, live):
+def test_a_group_never_told_is_taken_as_the_cluster_has_it(
+    cluster: Any, writer: Any, live: Any
+) -> None:
     live.cycle()
     answer_patches(writer)
     live.catch_up()
@@ -422,7 +457,7 @@ def test_a_group_never_told_is_taken_as_the_cluster_has_it(cluster, writer, live
     assert phase(live) == ""
 
 
-def test_nothing_is_written_by_one_that_leads_no_more(cluster, writer):
+def test_nothing_is_written_by_one_that_leads_no_more(cluster: Any, writer: Any) -> None:
     leads = [True]
     live = LiveScheduler(
         cluster,
@@ -441,9 +476,9 @@ def test_nothing_is_written_by_one_that_leads_no_more(cluster, writer):
     assert not live.cycle().dropped
 
 
-def test_a_cycle_that_breaks_off_while_writing_is_marked(cluster, live):
+def test_a_cycle_that_breaks_off_while_writing_is_marked(cluster: Any, live: Any) -> None:
     class Broken:
-        def submit(self, write, *, lane, done=None):
+        def submit(self, write: Any, *, lane: Any, done: Any = None) -> None:
             raise RuntimeError("no")
 
     live.binder._writer = Broken()
@@ -452,7 +487,7 @@ def test_a_cycle_that_breaks_off_while_writing_is_marked(cluster, live):
     assert live.stale
 
 
-def test_only_nodes_with_one_of_the_labels_count(cluster, writer):
+def test_only_nodes_with_one_of_the_labels_count(cluster: Any, writer: Any) -> None:
     cluster.patch("Node", "", "n", {"metadata": {"labels": {"pool": "batch"}}})
     for selector, bound in (
         (("pool: web", "bad"), {}),
@@ -464,14 +499,14 @@ def test_only_nodes_with_one_of_the_labels_count(cluster, writer):
         assert live.cycle().decisions.binds == bound
 
 
-def test_a_scheduler_of_several_names_signs_as_volcano(cluster):
+def test_a_scheduler_of_several_names_signs_as_volcano(cluster: Any) -> None:
     live = LiveScheduler(cluster, Scheduler(parse_conf(CONF)), names=("volcano", "other"))
     live.cycle()
     (event, *_) = cluster.list("Event")[0]
     assert event["source"]["component"] == "volcano"
 
 
-def test_gated_pods_are_not_told_that_they_wait(cluster, live, writer):
+def test_gated_pods_are_not_told_that_they_wait(cluster: Any, live: Any, writer: Any) -> None:
     cluster.create(pod_group("gated", min_member=2, phase="Inqueue"))
     cluster.create(pod("a", group="gated", cpu=1, spec={"schedulingGates": [{"name": "x"}]}))
     cluster.create(pod("b", group="gated", cpu=1))
@@ -481,20 +516,20 @@ def test_gated_pods_are_not_told_that_they_wait(cluster, live, writer):
     assert cluster.get("Pod", "default", "b")["status"]["conditions"]
 
 
-def test_an_observer_is_told_each_step(cluster, live):
+def test_an_observer_is_told_each_step(cluster: Any, live: Any) -> None:
     seen = []
 
-    class Watching:
-        def synced(self):
+    class Watching(Observer):
+        def synced(self) -> None:
             seen.append("synced")
 
-        def opened(self, ssn):
+        def opened(self, ssn: Any) -> None:
             seen.append("opened")
 
-        def acted(self, action):
+        def action_done(self, action: Any) -> None:
             seen.append(action)
 
-        def decided(self, ssn, decisions):
+        def decided(self, ssn: Any, decisions: Any) -> None:
             seen.append("decided")
 
     live.cycle(Watching())

@@ -2,6 +2,8 @@
 
 import itertools
 import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +20,10 @@ from pumice.errors import (
     UnavailableError,
 )
 from pumice.metrics import Metrics
-from pumice.serve.scheduler import LiveOptions, make_queues, run_scheduler
+from pumice.scheduler import Scheduler
+from pumice.serve.options import SchedulerOptions
+from pumice.serve.scheduler.conf_reload import ConfFile
+from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.loop import SchedulerLoop
 from pumice.testing import pod, pod_group
 
@@ -29,127 +34,132 @@ ODD = 'actions: "enqueue, allocate, backfill"\ntiers: [{plugins: [{name: gang}]}
 class Cluster(EmbeddedCluster):
     """An embedded cluster with what the loop asks of a real one."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(VirtualClock(0.0))
-        self.missing = []
+        self.missing: list[Any] = []
         self.fence = lambda: True
 
-    def wait_synced(self, timeout_s):
+    def wait_synced(self, timeout_s: Any) -> Any:
         return self.missing.pop() if self.missing else []
 
-    def read(self, kind, namespace, name, *, timeout_s):
+    def read(self, kind: Any, namespace: Any, name: Any, *, timeout_s: Any) -> Any:
         return self.get(kind, namespace, name)
 
-    def troubles(self):
+    def troubles(self) -> Any:
         return {}
 
-    def submit(self, write, *, lane, done=None):
+    def submit(self, write: Any, *, lane: Any, done: Any = None) -> None:
         if not self.fence():
             done(FencedError())
         else:
             DirectWriter(self).submit(write, lane=lane, done=done)
 
-    def flush(self, timeout_s):
+    def flush(self, timeout_s: Any) -> bool:
         return True
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     cluster = Cluster()
     add_node(cluster, "n", {"cpu": "4", "memory": "8Gi"})
     return cluster
 
 
-def job(cluster, name="g"):
+def job(cluster: Any, name: str = "g") -> None:
     cluster.create(pod_group(name, phase=None))
     cluster.create(pod(f"{name}-0", group=name, cpu=1))
 
 
-def node_of(cluster, name="g-0"):
+def node_of(cluster: Any, name: str = "g-0") -> Any:
     return cluster.get("Pod", "default", name)["spec"].get("nodeName")
 
 
-def ended_after(cycles, **options):
-    """Give options that end the loop after some cycles, and what ends it."""
+def looping(cluster: Any, period_s: float = 1.0, **given: Any) -> Any:
+    """Give a loop to be turned by hand."""
+    given = {"latest_scheduler": default(), "metrics": Metrics(), "clock": cluster.now, **given}
+    return SchedulerLoop(cluster, SchedulerOptions(schedule_period_s=period_s), **given)
+
+
+def ended_after(cluster: Any, cycles: Any, **given: Any) -> Any:
+    """Give a loop without pauses, what ends it after some cycles, and the cycles seen."""
     stop, seen = threading.Event(), []
 
-    def count(cycle):
+    def count(cycle: Any) -> None:
         seen.append(cycle)
         if len(seen) == cycles:
             stop.set()
 
-    given = {"conf": default(), "period_s": 0.0, "on_cycle": count, **options}
-    return LiveOptions(**given), stop, seen
+    return looping(cluster, 0.0, **{"on_cycle": count, **given}), stop, seen
 
 
-def default():
-    conf = parse_conf(DEFAULT_CONF)
-    return lambda: conf
+def default() -> Any:
+    scheduler = Scheduler(parse_conf(DEFAULT_CONF))
+    return lambda: scheduler
 
 
-def test_queues_are_made_and_pods_are_bound(cluster):
+def test_queues_are_made_and_pods_are_bound(cluster: Any) -> None:
     job(cluster)
-    options, stop, seen = ended_after(3)
-    run_scheduler(cluster, options, Metrics(), stop)
+    loop, stop, seen = ended_after(cluster, 3)
+    loop.run(stop)
     assert {m["metadata"]["name"] for m in cluster.list(QUEUE)[0]} == {"root", "default"}
     assert node_of(cluster) == "n"
     assert len(seen) == 3
 
 
-def test_nothing_is_decided_before_caches_are_complete(cluster):
+def test_nothing_is_decided_before_caches_are_complete(cluster: Any) -> None:
     cluster.missing = [["Pod"], ["Pod", "Node"]]
-    told = []
-    options, stop, _ = ended_after(1, on_ready=told.append)
-    run_scheduler(cluster, options, None, stop)
-    assert cluster.missing == []
-    assert told == [True, False]
+    left = []
+
+    class Watching(Metrics):
+        def ready(self, *, is_ready: bool) -> None:
+            left.append((len(cluster.missing), is_ready))
+
+    loop, stop, _ = ended_after(cluster, 1, metrics=Watching())
+    loop.run(stop)
+    assert left == [(0, True)]
 
 
-def test_a_stop_ends_the_wait_for_caches(cluster):
-    stop = threading.Event()
+def test_a_stop_ends_the_wait_for_caches(cluster: Any) -> None:
+    stop, metrics = threading.Event(), Metrics()
     stop.set()
-    told = []
-    options = LiveOptions(conf=default(), on_ready=told.append)
-    run_scheduler(cluster, options, None, stop)
-    assert told == [False]
+    looping(cluster, metrics=metrics).run(stop)
+    assert "pumice_ready 0" in metrics.text()
     assert cluster.list(QUEUE)[0] == []
 
 
-def test_late_caches_are_told_once_and_waited_for(cluster, caplog):
+def test_late_caches_are_told_once_and_waited_for(
+    cluster: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     cluster.missing = [["Pod"]] * 3
     times = itertools.count(0, 50)
-    options, stop, _ = ended_after(1)
-    run_scheduler(cluster, options, None, stop, clock=lambda: next(times))
+    loop, stop, _ = ended_after(cluster, 1, clock=lambda: next(times))
+    loop.run(stop)
     assert sum("caches are not complete" in r.message for r in caplog.records) == 1
 
 
-def test_only_the_leader_decides(cluster):
+def test_only_the_leader_decides(cluster: Any) -> None:
     job(cluster)
     leads = iter([False, False, False])
-    options, stop, seen = ended_after(2, is_leader=lambda: next(leads, True))
-    run_scheduler(cluster, options, Metrics(), stop)
+    loop, stop, seen = ended_after(cluster, 2, is_leader=lambda: next(leads, True))
+    loop.run(stop)
     assert len(seen) == 2
     assert node_of(cluster) == "n"
 
 
-def test_what_was_decided_when_the_lease_was_lost_is_dropped(cluster):
+def test_what_was_decided_when_the_lease_was_lost_is_dropped(cluster: Any) -> None:
     job(cluster)
     answers = [True, False]
-    options, stop, seen = ended_after(2, is_leader=lambda: answers.pop(0) if answers else True)
-    run_scheduler(cluster, options, Metrics(), stop)
+    loop, stop, seen = ended_after(
+        cluster, 2, is_leader=lambda: answers.pop(0) if answers else True
+    )
+    loop.run(stop)
     assert seen[0].dropped
     assert seen[0].decisions.binds == {"default/g-0": "n"}
     assert not seen[1].dropped
     assert node_of(cluster) == "n"
 
 
-def looping(cluster, **options):
-    """Give a loop to be turned by hand."""
-    given = {"conf": default(), **options}
-    return SchedulerLoop(cluster, LiveOptions(**given), None, cluster.now)
-
-
-def test_who_leads_again_starts_from_the_cluster(cluster):
+def test_who_leads_again_starts_from_the_cluster(cluster: Any) -> None:
     """A write held back by the fence is neither lost nor remembered."""
     job(cluster)
     leads = [True, True, False, True, True]
@@ -164,10 +174,12 @@ def test_who_leads_again_starts_from_the_cluster(cluster):
     assert leads == []
 
 
-def test_after_each_failed_cycle_the_pause_is_longer(cluster, monkeypatch):
+def test_after_each_failed_cycle_the_pause_is_longer(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loop = looping(cluster)
 
-    def down(manifest):
+    def down(manifest: Any) -> None:
         raise UnavailableError(problem="down")
 
     with monkeypatch.context() as patched:
@@ -176,10 +188,10 @@ def test_after_each_failed_cycle_the_pause_is_longer(cluster, monkeypatch):
     assert loop._turn() == 1.0
 
 
-def torn(loop, monkeypatch, name="_write"):
+def torn(loop: Any, monkeypatch: pytest.MonkeyPatch, name: str = "_write") -> None:
     """Let a cycle break off in one of its parts."""
 
-    def raises(*_):
+    def raises(*_: Any) -> None:
         raise RuntimeError("torn")
 
     with monkeypatch.context() as patched:
@@ -188,31 +200,33 @@ def torn(loop, monkeypatch, name="_write"):
 
 
 @pytest.mark.parametrize("part", ["_write", "catch_up"])
-def test_a_cycle_that_broke_off_starts_over(cluster, monkeypatch, part):
+def test_a_cycle_that_broke_off_starts_over(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
     job(cluster)
     loop = looping(cluster)
     loop._turn()
-    first = loop._live.follower
+    first = loop._live.informer
     torn(loop, monkeypatch, part)
     loop._turn()
-    assert loop._live.follower is not first
+    assert loop._live.informer is not first
     assert loop._failures == 0
 
 
 class Slow(Cluster):
     """Takes writes, and does them when told to."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.waiting = []
+        self.waiting: list[Any] = []
 
-    def submit(self, write, *, lane, done=None):
+    def submit(self, write: Any, *, lane: Any, done: Any = None) -> None:
         self.waiting.append((write, lane, done))
 
-    def flush(self, timeout_s):
+    def flush(self, timeout_s: Any) -> bool:
         return not self.waiting
 
-    def go(self, *verbs):
+    def go(self, *verbs: Any) -> None:
         waiting, self.waiting = self.waiting, []
         for write, lane, done in waiting:
             if write.verb in verbs:
@@ -220,18 +234,20 @@ class Slow(Cluster):
 
 
 @pytest.fixture
-def slow():
+def slow() -> Any:
     cluster = Slow()
     add_node(cluster, "n", {"cpu": "1", "memory": "8Gi"})
     job(cluster)
     return cluster
 
 
-def binds(cluster):
+def binds(cluster: Any) -> Any:
     return [write.arguments["pod"] for write, _, _ in cluster.waiting if write.verb == "bind"]
 
 
-def test_binds_still_queued_keep_their_room_after_a_cycle_broke_off(slow, monkeypatch):
+def test_binds_still_queued_keep_their_room_after_a_cycle_broke_off(
+    slow: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neither are they decided twice nor is their room given to others."""
     loop = looping(slow)
     loop._turn()
@@ -248,7 +264,9 @@ def test_binds_still_queued_keep_their_room_after_a_cycle_broke_off(slow, monkey
     assert loop._live.recovery.open == 0
 
 
-def test_a_bind_decided_but_never_handed_in_is_decided_again(slow, monkeypatch):
+def test_a_bind_decided_but_never_handed_in_is_decided_again(
+    slow: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loop = looping(slow)
     loop._turn()
     slow.waiting = []
@@ -260,7 +278,7 @@ def test_a_bind_decided_but_never_handed_in_is_decided_again(slow, monkeypatch):
     assert binds(slow) == ["g-0"]
 
 
-def test_who_leads_again_remembers_what_it_has_sent(slow):
+def test_who_leads_again_remembers_what_it_has_sent(slow: Any) -> None:
     leads = [True]
     loop = looping(slow, is_leader=lambda: leads[0])
     loop._turn()
@@ -272,7 +290,9 @@ def test_who_leads_again_remembers_what_it_has_sent(slow):
     assert binds(slow) == ["g-0"]
 
 
-def test_an_old_bind_without_an_answer_is_looked_up_and_not_sent_again(slow, monkeypatch):
+def test_an_old_bind_without_an_answer_is_looked_up_and_not_sent_again(
+    slow: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its decision rests on tables that are no more: others may have taken the room."""
     loop = looping(slow)
     loop._turn()
@@ -288,11 +308,10 @@ def test_an_old_bind_without_an_answer_is_looked_up_and_not_sent_again(slow, mon
     assert loop._live.recovery.undone == 1
 
 
-def test_a_new_configuration_is_used_from_the_next_cycle(cluster):
-    confs = [parse_conf(DEFAULT_CONF)] * 2 + [parse_conf(ODD)]
+def test_a_new_configuration_is_used_from_the_next_cycle(cluster: Any) -> None:
+    schedulers = [Scheduler(parse_conf(DEFAULT_CONF))] * 2 + [Scheduler(parse_conf(ODD))]
     used = []
-    options, stop, _ = ended_after(3, conf=lambda: confs.pop(0))
-    loop = SchedulerLoop(cluster, options, None, cluster.now)
+    loop, stop, _ = ended_after(cluster, 3, latest_scheduler=lambda: schedulers.pop(0))
     for _ in range(3):
         loop._turn()
         used.append(loop._live.scheduler)
@@ -301,54 +320,58 @@ def test_a_new_configuration_is_used_from_the_next_cycle(cluster):
     assert stop.is_set()
 
 
-def test_a_refused_configuration_leaves_the_last_good_one(cluster, caplog):
-    good, bad = parse_conf(DEFAULT_CONF), parse_conf('actions: "allocate, dance"\n')
-    confs = [good, bad, bad]
-    options, _, _ = ended_after(9, conf=lambda: confs.pop(0))
-    loop = SchedulerLoop(cluster, options, None, cluster.now)
-    for _ in range(3):
+def test_a_refused_configuration_leaves_the_last_good_one(
+    cluster: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "conf"
+    path.write_text(ODD)
+    conf_file = ConfFile(str(path), Scheduler)
+    loop = looping(cluster, 0.0, latest_scheduler=conf_file.latest)
+    good = conf_file.current
+    for text in (ODD, 'actions: "allocate, dance"\n', 'actions: "allocate, dance"\n# again\n'):
+        path.write_text(text)
         assert loop._turn() == 0.0
-        assert loop._live.scheduler.conf is good
-    assert sum("configuration refused" in r.message for r in caplog.records) == 1
+        assert loop._live.scheduler is good
+    assert sum("configuration not usable" in r.message for r in caplog.records) == 1
 
 
-def test_without_any_good_configuration_nothing_is_decided(cluster):
+def test_without_any_good_configuration_nothing_is_decided(cluster: Any) -> None:
     bad = parse_conf('actions: "allocate, dance"\n')
-    options, _, seen = ended_after(9, conf=lambda: bad)
-    loop = SchedulerLoop(cluster, options, None, cluster.now)
+    loop, _, seen = ended_after(cluster, 9, latest_scheduler=lambda: Scheduler(bad))
     with pytest.raises(ConfError):
-        loop._configured()
+        loop._cycle()
     loop._turn()
     assert seen == []
 
 
-def test_use_of_nodes_is_measured_as_the_configuration_says(cluster, monkeypatch):
+def test_use_of_nodes_is_measured_as_the_configuration_says(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = []
 
     class Fake:
-        def __init__(self, metrics, clock):
+        def __init__(self, metrics: Any, clock: Any) -> None:
             if metrics.get("address") == "bad":
                 raise ConfError
             self.metrics, self.state, self.nodes = metrics, "", []
             made.append(self)
 
-        def start(self):
+        def start(self) -> None:
             self.state = "runs"
 
-        def stop(self):
+        def stop(self) -> None:
             self.state = "ended"
 
-        def tell_nodes(self, nodes):
+        def set_nodes(self, nodes: Any) -> None:
             self.nodes = [node.metadata.name for node in nodes]
 
-        def latest(self):
+        def latest(self) -> Any:
             return {"n": {"cpu": 1.0}}
 
     monkeypatch.setattr("pumice.serve.scheduler.loop.BackgroundUsage", Fake)
     text = f"{ODD}metrics: {{type: prometheus, address: %s}}\n"
-    confs = [parse_conf(text % "a"), parse_conf(text % "a"), parse_conf(text % "bad")]
-    options, _, _ = ended_after(9, conf=lambda: confs.pop(0))
-    loop = SchedulerLoop(cluster, options, None, cluster.now)
+    schedulers = [Scheduler(parse_conf(text % address)) for address in ("a", "a", "bad")]
+    loop, _, _ = ended_after(cluster, 9, latest_scheduler=lambda: schedulers.pop(0))
     for _ in range(2):
         loop._turn()
         assert loop._node_usage(0.0) == {"n": {"cpu": 1.0}}
@@ -359,11 +382,11 @@ def test_use_of_nodes_is_measured_as_the_configuration_says(cluster, monkeypatch
     assert loop._node_usage(0.0) == {}
 
 
-def test_figures_are_counted(cluster):
+def test_figures_are_counted(cluster: Any) -> None:
     job(cluster)
     metrics = Metrics()
-    options, stop, _ = ended_after(3)
-    run_scheduler(cluster, options, metrics, stop)
+    loop, stop, _ = ended_after(cluster, 3, metrics=metrics)
+    loop.run(stop)
     text = metrics.text()
     for line in (
         'volcano_schedule_attempts_total{result="scheduled"} 1',
@@ -376,17 +399,19 @@ def test_figures_are_counted(cluster):
         assert line in text
 
 
-def lines(caplog, message):
+def lines(caplog: pytest.LogCaptureFixture, message: Any) -> Any:
     return [record for record in caplog.records if record.message == message]
 
 
 @pytest.fixture
-def talkative(caplog):
+def talkative(caplog: pytest.LogCaptureFixture) -> Any:
     caplog.set_level("INFO", logger="pumice")
     return caplog
 
 
-def test_where_a_cycle_failed_is_told_once_for_each_failure(cluster, monkeypatch, talkative):
+def test_where_a_cycle_failed_is_told_once_for_each_failure(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch, talkative: Any
+) -> None:
     loop = looping(cluster)
     loop._turn()
     for _ in range(3):
@@ -396,7 +421,7 @@ def test_where_a_cycle_failed_is_told_once_for_each_failure(cluster, monkeypatch
     assert len(lines(talkative, "cycle failed")) == 3
 
 
-def test_a_failed_write_is_told_at_once_and_then_now_and_then(cluster, talkative):
+def test_a_failed_write_is_told_at_once_and_then_now_and_then(cluster: Any, talkative: Any) -> None:
     for name in ("a", "b", "c"):
         job(cluster, name)
     cluster.submit = lambda write, *, lane, done: done(RejectedError("Pod", problem="no"))
@@ -410,8 +435,10 @@ def test_a_failed_write_is_told_at_once_and_then_now_and_then(cluster, talkative
     assert [line.values.get("more") for line in told] == [None, 2]
 
 
-def test_a_plugin_that_is_passed_over_is_told_when_that_begins(cluster, talkative, monkeypatch):
-    def fails(self, ssn):
+def test_a_plugin_that_is_passed_over_is_told_when_that_begins(
+    cluster: Any, talkative: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(self: Any, ssn: Any) -> None:
         raise RuntimeError("no")
 
     loop = looping(cluster)
@@ -425,7 +452,7 @@ def test_a_plugin_that_is_passed_over_is_told_when_that_begins(cluster, talkativ
     assert len(lines(talkative, "all plugins answer again")) == 1
 
 
-def test_a_bad_object_is_told_once_by_name(cluster, talkative):
+def test_a_bad_object_is_told_once_by_name(cluster: Any, talkative: Any) -> None:
     bad = pod("bad", cpu=1)
     bad["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "much"}}
     cluster.create(bad)
@@ -438,10 +465,10 @@ def test_a_bad_object_is_told_once_by_name(cluster, talkative):
     assert (line.values["kind"], line.values["object"]) == ("Pod", "default/bad")
 
 
-def test_a_kind_that_is_not_followed_is_told_and_counted(cluster, talkative):
+def test_a_kind_that_is_not_followed_is_told_and_counted(cluster: Any, talkative: Any) -> None:
     troubles, metrics = {"Pod": "403"}, Metrics()
     cluster.troubles = lambda: dict(troubles)
-    loop = SchedulerLoop(cluster, LiveOptions(conf=default()), metrics, cluster.now)
+    loop = looping(cluster, metrics=metrics)
     for _ in range(2):
         loop._turn()
     assert len(lines(talkative, "not followed just now")) == 1
@@ -452,12 +479,14 @@ def test_a_kind_that_is_not_followed_is_told_and_counted(cluster, talkative):
     assert 'pumice_watch_ok{kind="Pod"} 1' in metrics.text()
 
 
-def test_a_scheduler_starts_while_admission_is_away(cluster, monkeypatch):
+def test_a_scheduler_starts_while_admission_is_away(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Queues that are there are not created: a refusing webhook would stop all."""
     make_queues(cluster)
     job(cluster)
 
-    def refuses(manifest):
+    def refuses(manifest: Any) -> None:
         raise UnavailableError(problem="no endpoints for webhook")
 
     monkeypatch.setattr(cluster, "create", refuses)
@@ -465,7 +494,7 @@ def test_a_scheduler_starts_while_admission_is_away(cluster, monkeypatch):
     assert node_of(cluster) == "n"
 
 
-def test_each_look_up_has_its_time_and_all_have_a_period(slow):
+def test_each_look_up_has_its_time_and_all_have_a_period(slow: Any) -> None:
     add_node(slow, "big", {"cpu": "90", "memory": "80Gi"})
     for number in range(9):
         job(slow, f"j{number}")
@@ -476,7 +505,7 @@ def test_each_look_up_has_its_time_and_all_have_a_period(slow):
             done(ConflictError("Pod", problem="?"))
     asked = []
 
-    def read(kind, namespace, name, *, timeout_s):
+    def read(kind: Any, namespace: Any, name: Any, *, timeout_s: Any) -> Any:
         asked.append(timeout_s)
         slow.clock.advance(1.25)
         return slow.get(kind, namespace, name)

@@ -1,6 +1,7 @@
 """Use of nodes, read in the background."""
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -10,18 +11,18 @@ from pumice.serve.scheduler.node_usage import BackgroundUsage
 from pumice.testing import node
 
 
-def test_readings_come_without_waiting(monkeypatch):
+def test_readings_come_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = threading.Event()
 
     class Source:
-        def read(self, nodes, now):
+        def read(self, nodes: Any, now: Any) -> Any:
             asked.set()
             return {each.metadata.name: {"cpu": 1.0, "memory": 2.0} for each in nodes}
 
     monkeypatch.setattr("pumice.serve.scheduler.node_usage.usage_source", lambda metrics: Source())
     usage = BackgroundUsage({"type": "prometheus"}, lambda: 0.0)
     assert usage.latest() == {}
-    usage.tell_nodes([from_manifest(node("n"))])
+    usage.set_nodes([from_manifest(node("n"))])
     usage.start()
     assert asked.wait(10)
     usage.stop()
@@ -29,13 +30,13 @@ def test_readings_come_without_waiting(monkeypatch):
     assert usage.latest() == {"n": {"cpu": 1.0, "memory": 2.0}}
 
 
-def test_a_reading_that_breaks_is_not_the_last(monkeypatch):
+def test_a_reading_that_breaks_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, now = threading.Event(), iter(range(0, 10**6, 1000))
 
     class Source:
         broken = True
 
-        def read(self, nodes, now):
+        def read(self, nodes: Any, now: Any) -> Any:
             if self.broken:
                 self.broken = False
                 raise ZeroDivisionError
@@ -45,7 +46,7 @@ def test_a_reading_that_breaks_is_not_the_last(monkeypatch):
     monkeypatch.setattr("pumice.serve.scheduler.node_usage.usage_source", lambda metrics: Source())
     monkeypatch.setattr("pumice.serve.scheduler.node_usage._LOOK_S", 0.001)
     usage = BackgroundUsage({"type": "prometheus"}, lambda: float(next(now)))
-    usage.tell_nodes([from_manifest(node("n"))])
+    usage.set_nodes([from_manifest(node("n"))])
     usage.start()
     assert asked.wait(10)
     usage.stop()
@@ -53,6 +54,6 @@ def test_a_reading_that_breaks_is_not_the_last(monkeypatch):
     assert usage.latest() == {"n": {"cpu": 1.0, "memory": 2.0}}
 
 
-def test_a_wrong_section_is_refused():
+def test_a_wrong_section_is_refused() -> None:
     with pytest.raises(ConfError):
         BackgroundUsage({"type": "sundial", "address": "http://x"}, lambda: 0.0)

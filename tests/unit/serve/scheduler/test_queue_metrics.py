@@ -1,5 +1,7 @@
 """Figures of queues and jobs are those of the session that was just decided."""
 
+from typing import Any
+
 import pytest
 
 from pumice.api.conf import parse_conf
@@ -22,7 +24,7 @@ tiers:
 class World:
     """A cluster of two nodes with eight cpus, and the figures of its cycles."""
 
-    def __init__(self, policy, *objects, every_s=5.0):
+    def __init__(self, policy: Any, *objects: Any, every_s: Any = 5.0) -> None:
         self.ingest = Ingest(Snapshot())
         nodes = [node(name, cpu=4, memory="8Gi") for name in ("n1", "n2")]
         things = [from_manifest(in_namespace(one)) for one in (*nodes, *objects)]
@@ -31,19 +33,19 @@ class World:
         self.metrics = Metrics()
         self.meter = QueueMetrics(self.metrics, every_s=every_s)
 
-    def cycle(self, now=0.0):
+    def cycle(self, now: Any = 0.0) -> Any:
         self.scheduler.decide(self.snapshot, now, observer=self.meter)
         lines = (line.rpartition(" ") for line in self.metrics.text().splitlines())
         return {name: value for name, _, value in lines}
 
 
-def gang(name, size, queue_name="q", cpu=1):
+def gang(name: Any, size: Any, queue_name: str = "q", cpu: Any = 1) -> Any:
     pods = [pod(f"{name}-{i}", group=name, cpu=cpu) for i in range(size)]
     return [pod_group(name, min_member=size, queue=queue_name, phase="Inqueue"), *pods]
 
 
 @pytest.mark.parametrize("policy", ["proportion", "capacity"])
-def test_a_queue_is_told_with_what_it_holds_and_asks_for(policy):
+def test_a_queue_is_told_with_what_it_holds_and_asks_for(policy: str) -> None:
     world = World(policy, queue("q", weight=3, capability={"cpu": 6}), *gang("a", 2), *gang("b", 9))
     series = world.cycle()
     where = '{queue_name="q"}'
@@ -54,7 +56,7 @@ def test_a_queue_is_told_with_what_it_holds_and_asks_for(policy):
     assert series[f"volcano_queue_weight{where}"] == "3"
 
 
-def test_what_is_deserved_by_weight_is_told():
+def test_what_is_deserved_by_weight_is_told() -> None:
     objects = [*gang("a", 8, "one"), *gang("b", 8, "two")]
     world = World("proportion", queue("one", weight=1), queue("two", weight=3), *objects)
     series = world.cycle()
@@ -62,7 +64,18 @@ def test_what_is_deserved_by_weight_is_told():
     assert series['volcano_queue_deserved_milli_cpu{queue_name="two"}'] == "6000"
 
 
-def test_in_a_tree_a_queue_counts_with_all_under_it():
+def test_stated_amounts_are_told_before_parts_by_weight() -> None:
+    told = queue("q", deserved={"cpu": 3})
+    series = World("proportion}, {name: capacity", told, *gang("a", 8)).cycle()
+    assert series['volcano_queue_deserved_milli_cpu{queue_name="q"}'] == "3000"
+
+
+def test_without_limits_nothing_is_told_of_queues() -> None:
+    series = World("binpack", queue("q"), *gang("a", 2)).cycle()
+    assert not [name for name in series if "queue_name" in name and "deserved" in name]
+
+
+def test_in_a_tree_a_queue_counts_with_all_under_it() -> None:
     world = World(
         "capacity, enableHierarchy: true",
         queue("root"),
@@ -76,19 +89,19 @@ def test_in_a_tree_a_queue_counts_with_all_under_it():
     assert series['volcano_queue_share{queue_name="q"}'] == "0.5"
 
 
-def test_jobs_that_found_no_place_are_told_with_what_they_miss():
+def test_jobs_that_found_no_place_are_told_with_what_they_miss() -> None:
     world = World("proportion", queue("q"), *gang("a", 2), *gang("b", 9))
     series = world.cycle()
     assert series["volcano_unschedule_job_count"] == "1"
     assert series['volcano_unschedule_task_count{job_id="b"}'] == "9"
 
 
-def test_shares_of_jobs_are_told():
+def test_shares_of_jobs_are_told() -> None:
     world = World("proportion", queue("q"), *gang("a", 2))
     assert world.cycle()['volcano_job_share{job_id="a",job_ns="default"}'] == "0.25"
 
 
-def test_a_job_that_is_gone_is_told_no_more():
+def test_a_job_that_is_gone_is_told_no_more() -> None:
     things = gang("a", 2)
     world = World("proportion", queue("q"), *things)
     world.cycle(0.0)
@@ -98,7 +111,7 @@ def test_a_job_that_is_gone_is_told_no_more():
     assert not [name for name in world.cycle(10.0) if 'job_id="a"' in name]
 
 
-def test_figures_of_queues_are_worked_out_only_now_and_then():
+def test_figures_of_queues_are_worked_out_only_now_and_then() -> None:
     world = World("proportion", queue("q"), *gang("a", 2))
     name = 'volcano_queue_allocated_milli_cpu{queue_name="q"}'
     assert world.cycle(100.0)[name] == "2000"

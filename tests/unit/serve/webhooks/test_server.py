@@ -9,7 +9,9 @@ import os
 import shutil
 import ssl
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
@@ -18,8 +20,8 @@ from pumice.apiserver.rest import RestApi
 from pumice.apiserver.server import ApiServer
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import InputError
+from pumice.serve import http_server
 from pumice.serve.options import WebhookOptions
-from pumice.serve.webhooks import server as webhook_server
 from pumice.serve.webhooks.ca_bundle import register
 from pumice.serve.webhooks.server import (
     MAX_BODY,
@@ -45,7 +47,12 @@ JOB = {
 JSON = {"Content-Type": "application/json"}
 
 
-def review(manifest, operation="CREATE", resource="jobs", group="batch.volcano.sh/v1alpha1"):
+def review(
+    manifest: Any,
+    operation: str = "CREATE",
+    resource: str = "jobs",
+    group: str = "batch.volcano.sh/v1alpha1",
+) -> Any:
     name, _, version = group.partition("/")
     return {
         "apiVersion": "admission.k8s.io/v1",
@@ -60,7 +67,7 @@ def review(manifest, operation="CREATE", resource="jobs", group="batch.volcano.s
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Any:
     made = EmbeddedCluster()
     for name in ("root", "default"):
         made.create({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
@@ -69,10 +76,10 @@ def cluster():
     return made
 
 
-def ask(cluster, path, body, headers=JSON, settings=None):
+def ask(cluster: Any, path: Any, body: Any, headers: Any = JSON, settings: Any = None) -> Any:
     """Send one request to the application; gives status and text."""
 
-    async def run():
+    async def run() -> Any:
         options = settings or WebhookOptions()
         reviewer = Reviewer(ClusterView(cluster), options, watch_groups(""))
         async with TestClient(TestServer(webhook_app(reviewer, SERVICES.values()))) as client:
@@ -82,13 +89,13 @@ def ask(cluster, path, body, headers=JSON, settings=None):
     return asyncio.run(run())
 
 
-def response(cluster, path, manifest, **settings):
+def response(cluster: Any, path: Any, manifest: Any, **settings: Any) -> Any:
     status, text = ask(cluster, path, json.dumps(review(manifest)), **settings)
     assert status == 200
     return json.loads(text)["response"]
 
 
-def test_a_new_job_is_completed_by_a_patch(cluster):
+def test_a_new_job_is_completed_by_a_patch(cluster: Any) -> None:
     answer = response(cluster, "/jobs/mutate", JOB)
     assert (answer["uid"], answer["allowed"], answer["patchType"]) == ("one", True, "JSONPatch")
     patch = json.loads(base64.b64decode(answer["patch"]))
@@ -97,7 +104,7 @@ def test_a_new_job_is_completed_by_a_patch(cluster):
     ]  # fmt: skip
 
 
-def test_a_bad_job_is_denied_with_a_message(cluster):
+def test_a_bad_job_is_denied_with_a_message(cluster: Any) -> None:
     bad = {**JOB, "spec": {**JOB["spec"], "queue": "nowhere"}}
     answer = response(cluster, "/jobs/validate", bad)
     assert answer["allowed"] is False
@@ -106,7 +113,7 @@ def test_a_bad_job_is_denied_with_a_message(cluster):
     )
 
 
-def test_the_options_decide(cluster):
+def test_the_options_decide(cluster: Any) -> None:
     answer = response(
         cluster, "/jobs/mutate", JOB, settings=WebhookOptions(scheduler_name=("mine", "other"))
     )
@@ -115,41 +122,41 @@ def test_the_options_decide(cluster):
     )
 
 
-def test_another_resource_is_refused(cluster):
+def test_another_resource_is_refused(cluster: Any) -> None:
     body = json.dumps(review(JOB, resource="pods", group="/v1"))
     message = json.loads(ask(cluster, "/jobs/validate", body)[1])["response"]["status"]["message"]
     assert message == "expect resource to be batch.volcano.sh/v1alpha1, Resource=jobs"
 
 
 @pytest.mark.parametrize("body", ["", "{", "[]", "null", '{"request": 1}', "[" * 100_000])
-def test_what_is_no_review_is_denied_with_a_message(cluster, body):
+def test_what_is_no_review_is_denied_with_a_message(cluster: Any, body: Any) -> None:
     status, text = ask(cluster, "/jobs/validate", body)
     answer = json.loads(text)["response"]
     assert (status, answer["allowed"]) == (200, False)
     assert answer["status"]["message"]
 
 
-def test_another_content_type_gets_an_empty_answer_as_from_volcano(cluster):
+def test_another_content_type_gets_an_empty_answer_as_from_volcano(cluster: Any) -> None:
     body = json.dumps(review(JOB))
     assert ask(cluster, "/jobs/validate", body, {"Content-Type": "text/plain"}) == (200, "")
 
 
-def test_a_body_that_says_it_is_too_large_is_not_read(cluster):
+def test_a_body_that_says_it_is_too_large_is_not_read(cluster: Any) -> None:
     assert ask(cluster, "/jobs/validate", io.BytesIO(b"x" * (MAX_BODY + 1))) == (
         413, "request body too large\n",
     )  # fmt: skip
 
 
-def test_a_body_that_turns_out_too_large_is_cut_off_while_it_is_read(cluster):
+def test_a_body_that_turns_out_too_large_is_cut_off_while_it_is_read(cluster: Any) -> None:
     sent = 0
 
-    async def chunks():
+    async def chunks() -> AsyncIterator[Any]:
         nonlocal sent
         for _ in range(1000):
             sent += 1
             yield b"x" * 65536
 
-    async def run():
+    async def run() -> Any:
         reviewer = Reviewer(ClusterView(cluster), WebhookOptions(), watch_groups(""))
         async with TestClient(TestServer(webhook_app(reviewer, SERVICES.values()))) as client:
             answer = await client.post("/jobs/validate", data=chunks(), headers=JSON)
@@ -159,15 +166,15 @@ def test_a_body_that_turns_out_too_large_is_cut_off_while_it_is_read(cluster):
     assert sent * 65536 < 3 * MAX_BODY
 
 
-def test_a_body_that_takes_too_long_is_given_up(cluster, monkeypatch):
-    monkeypatch.setattr(webhook_server, "READ_TIMEOUT_S", 0.05)
+def test_a_body_that_takes_too_long_is_given_up(cluster: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(http_server, "BODY_TIMEOUT_S", 0.05)
 
-    async def chunks():
+    async def chunks() -> AsyncIterator[Any]:
         yield b"{"
         await asyncio.sleep(1)
         yield b"}"
 
-    async def run():
+    async def run() -> Any:
         reviewer = Reviewer(ClusterView(cluster), WebhookOptions(), watch_groups(""))
         async with TestClient(TestServer(webhook_app(reviewer, SERVICES.values()))) as client:
             answer = await client.post("/jobs/validate", data=chunks(), headers=JSON)
@@ -176,7 +183,7 @@ def test_a_body_that_takes_too_long_is_given_up(cluster, monkeypatch):
     assert asyncio.run(run()) == 408
 
 
-def test_paths_that_do_not_exist_cannot_be_enabled():
+def test_paths_that_do_not_exist_cannot_be_enabled() -> None:
     assert [one.path for one in enabled_services(" /jobs/mutate, ,/pods/validate ")] == [
         "/jobs/mutate", "/pods/validate",
     ]  # fmt: skip
@@ -184,7 +191,7 @@ def test_paths_that_do_not_exist_cannot_be_enabled():
         enabled_services("/jobs/eat")
 
 
-def test_groups_are_read_again_and_a_bad_file_leaves_the_last_good_one(tmp_path):
+def test_groups_are_read_again_and_a_bad_file_leaves_the_last_good_one(tmp_path: Path) -> None:
     file = tmp_path / "conf.yaml"
     file.write_text("resourceGroups: [{resourceGroup: a, labels: {x: y}}]")
     watched = watch_groups(str(file))
@@ -198,7 +205,7 @@ def test_groups_are_read_again_and_a_bad_file_leaves_the_last_good_one(tmp_path)
     assert [one.name for one in watched.current] == ["bb"]
 
 
-def test_without_a_certificate_nothing_is_served(tmp_path):
+def test_without_a_certificate_nothing_is_served(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="tls-cert-file"):
         watch_certificate("", "")
     (tmp_path / "bad.pem").write_text("no certificate")
@@ -208,7 +215,7 @@ def test_without_a_certificate_nothing_is_served(tmp_path):
         serve_webhooks(WebhookOptions(), threading.Event())
 
 
-def test_a_certificate_is_loaded_again_when_it_changes(tmp_path):
+def test_a_certificate_is_loaded_again_when_it_changes(tmp_path: Path) -> None:
     for name in ("cert.pem", "key.pem"):
         shutil.copy(TLS / name, tmp_path)
     watched = watch_certificate(str(tmp_path / "cert.pem"), str(tmp_path / "key.pem"))
@@ -225,7 +232,9 @@ KIND = "ValidatingWebhookConfiguration.admissionregistration.k8s.io"
 NAME = "volcano-admission-service-jobs-validate"
 
 
-def test_the_certificate_is_written_into_the_configuration_of_the_installation(cluster):
+def test_the_certificate_is_written_into_the_configuration_of_the_installation(
+    cluster: Any,
+) -> None:
     service = SERVICES["/jobs/validate"]
     told = {"ca_bundle": b"CA", "service_name": "", "url": ""}
     assert not register(cluster, service, **told)  # not there yet
@@ -243,7 +252,7 @@ def test_the_certificate_is_written_into_the_configuration_of_the_installation(c
     assert again == written["metadata"]["resourceVersion"]
 
 
-def test_with_an_address_of_its_own_a_configuration_is_made(cluster):
+def test_with_an_address_of_its_own_a_configuration_is_made(cluster: Any) -> None:
     told = {"ca_bundle": b"CA", "service_name": "", "url": "https://127.0.0.1:1/"}
     assert register(cluster, SERVICES["/jobs/validate"], **told)
     hook = cluster.get(KIND, "", NAME)["webhooks"][0]
@@ -254,7 +263,7 @@ def test_with_an_address_of_its_own_a_configuration_is_made(cluster):
     ]  # fmt: skip
 
 
-def free_port():
+def free_port() -> Any:
     import socket  # noqa: PLC0415
 
     with socket.socket() as probe:
@@ -262,7 +271,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def test_served_over_https_against_a_cluster(cluster):
+def test_served_over_https_against_a_cluster(cluster: Any) -> None:
     """The whole process: follow queues, register, answer, stop."""
     api = ApiServer(RestApi(cluster, lambda: None), port=0)
     api.start()
@@ -295,7 +304,7 @@ def test_served_over_https_against_a_cluster(cluster):
     assert cluster.get(KIND, "", NAME)["webhooks"][0]["clientConfig"]["caBundle"]
 
 
-def until_answered(port, tls, path, body):
+def until_answered(port: Any, tls: Any, path: Any, body: Any) -> Any:
     """Ask until somebody listens."""
     pause = threading.Event()
     for _ in range(200):

@@ -1,5 +1,8 @@
 """Manifests with arrival times: who comes when, with whom, for how long."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from pumice.api.objects import Node
@@ -31,6 +34,7 @@ spec:
   minAvailable: 2
   tasks:
   - name: master
+    replicas: 1
     template: {spec: {containers: [{name: main}]}}
   - name: worker
     replicas: 3
@@ -41,13 +45,13 @@ spec:
 IN_GANG = "scheduling.k8s.io/group-name: gang"
 
 
-def mark(name, seconds):
+def mark(name: Any, seconds: Any) -> str:
     return f'pumice.dev/{name}-seconds: "{seconds}"'
 
 
 @pytest.fixture
-def read(tmp_path):
-    def from_text(text):
+def read(tmp_path: Path) -> Any:
+    def from_text(text: Any) -> Any:
         path = tmp_path / "w.yaml"
         path.write_text(text, encoding="utf-8")
         return manifests.read(path)
@@ -55,7 +59,7 @@ def read(tmp_path):
     return from_text
 
 
-def test_a_pod_alone_is_a_job_that_comes_and_runs_as_annotated(read):
+def test_a_pod_alone_is_a_job_that_comes_and_runs_as_annotated(read: Any) -> None:
     marks = f"{mark('arrival', 7)}, {mark('run', 30)}"
     text = POD.format(name="a", marks="") + POD.format(name="b", marks=marks)
     first, second = read(text).jobs
@@ -63,13 +67,13 @@ def test_a_pod_alone_is_a_job_that_comes_and_runs_as_annotated(read):
     assert (second.name, second.arrival, second.run_seconds) == ("b", 7.0, 30.0)
 
 
-def test_pods_without_a_run_time_get_one_and_the_notes_count_them(read):
+def test_pods_without_a_run_time_get_one_and_the_notes_count_them(read: Any) -> None:
     workload = read(POD.format(name="a", marks=""))
     assert workload.jobs[0].run_seconds == manifests.DEFAULT_SECONDS
     assert workload.notes == ("1 pods state no run time: 60 seconds each",)
 
 
-def test_pods_of_a_group_are_one_gang_and_the_nearest_run_time_counts(read):
+def test_pods_of_a_group_are_one_gang_and_the_nearest_run_time_counts(read: Any) -> None:
     text = (
         POD.format(name="early", marks="")
         + GROUP.format(marks=f"{mark('arrival', 20)}, {mark('run', 40)}")
@@ -84,7 +88,7 @@ def test_pods_of_a_group_are_one_gang_and_the_nearest_run_time_counts(read):
     ]
 
 
-def test_a_gang_whose_group_states_no_arrival_comes_with_its_last_pod(read):
+def test_a_gang_whose_group_states_no_arrival_comes_with_its_last_pod(read: Any) -> None:
     text = (
         POD.format(name="early", marks="")
         + GROUP.format(marks="")
@@ -94,7 +98,7 @@ def test_a_gang_whose_group_states_no_arrival_comes_with_its_last_pod(read):
     assert [job.arrival for job in read(text).jobs] == [0.0, 9.0]
 
 
-def test_a_volcano_job_is_a_gang_of_the_pods_of_its_templates(read):
+def test_a_volcano_job_is_a_gang_of_the_pods_of_its_templates(read: Any) -> None:
     early, job = read(POD.format(name="early", marks="") + JOB).jobs
     assert early.name == "early"
     assert (job.name, job.arrival, job.queue, job.min_member) == ("train", 5.0, "q", 2)
@@ -104,14 +108,57 @@ def test_a_volcano_job_is_a_gang_of_the_pods_of_its_templates(read):
     assert job.late_pods
 
 
-def test_all_other_objects_are_the_cluster(read):
+def test_a_task_without_replicas_has_no_pods_as_in_a_cluster_and_the_notes_tell(read: Any) -> None:
+    workload = read(JOB.replace("    replicas: 1\n", ""))
+    assert [(task.role, task.count) for task in workload.jobs[0].tasks] == [("worker", 3)]
+    assert workload.notes == ("1 tasks state no replicas: no pods, as in a cluster",)
+
+
+def test_a_volcano_job_brings_its_marks_its_numa_policy_and_its_claims(read: Any) -> None:
+    text = JOB.replace("    replicas: 3\n", "    replicas: 3\n    topologyPolicy: best-effort\n")
+    text = text.replace("annotations: {", 'annotations: {volcano.sh/revocable-zone: "*", ', 1)
+    text += "  volumes: [{mountPath: /data, volumeClaim: {accessModes: [ReadWriteOnce]}}]\n"
+    workload = read(text)
+    worker = workload.jobs[0].tasks[1]
+    assert worker.annotations["volcano.sh/numa-topology-policy"] == "best-effort"
+    assert worker.annotations["volcano.sh/revocable-zone"] == "*"
+    assert worker.labels["volcano.sh/job-name"] == "train"
+    claim, volume = workload.objects
+    assert worker.spec.volumes[-1].persistent_volume_claim.claim_name == claim.metadata.name
+    assert claim.spec.volume_name == volume.metadata.name
+
+
+def test_the_partitions_of_a_task_are_told_apart(read: Any) -> None:
+    policy = "partitionPolicy: {totalPartitions: 2, partitionSize: 2, minPartitions: 1}"
+    text = JOB.replace("    replicas: 3\n", f"    replicas: 4\n    {policy}\n")
+    workers = read(text).jobs[0].tasks[1:]
+    assert [(one.role, one.count) for one in workers] == [("worker", 2), ("worker", 2)]
+    assert [one.labels["volcano.sh/partition-id"] for one in workers] == ["0", "1"]
+
+
+def test_a_priority_class_counts_wherever_it_stands_in_the_file(read: Any) -> None:
+    high = (
+        "---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\n"
+        "metadata: {name: high}\nvalue: 7\n"
+    )
+    text = JOB.replace("minAvailable: 2", "minAvailable: 1")
+    text = text.replace(
+        "spec: {containers: [{name: main}]}\n",
+        "spec: {priorityClassName: high, containers: [{name: main, resources:"
+        ' {requests: {cpu: "3"}}}]}\n',
+    )
+    group = read(text + high).jobs[0].group
+    assert group.min_resources["cpu"] == "3"
+
+
+def test_all_other_objects_are_the_cluster(read: Any) -> None:
     node = "apiVersion: v1\nkind: Node\nmetadata: {name: one}\n---\n"
     (thing,) = read(node + JOB).objects
     assert isinstance(thing, Node)
 
 
 @pytest.mark.parametrize("seconds", ["soon", "-1", "nan", "inf"])
-def test_a_time_that_is_none_is_told_with_file_line_and_annotation(read, seconds):
+def test_a_time_that_is_none_is_told_with_file_line_and_annotation(read: Any, seconds: str) -> None:
     text = POD.format(name="a", marks="") + POD.format(name="b", marks=mark("arrival", seconds))
     with pytest.raises(ManifestError, match=r"w\.yaml:\d+: pumice\.dev/arrival-seconds: wanted"):
         read(text)
@@ -125,6 +172,8 @@ def test_a_time_that_is_none_is_told_with_file_line_and_annotation(read, seconds
         ("replicas: 3", "replicas: -3"),
     ],
 )
-def test_a_job_that_cannot_be_used_is_told_with_file_and_line(read, old, new):
+def test_a_job_that_cannot_be_used_is_told_with_file_and_line(
+    read: Any, old: str, new: str
+) -> None:
     with pytest.raises(ManifestError, match=r"w\.yaml:1: "):
         read(JOB.replace(old, new))

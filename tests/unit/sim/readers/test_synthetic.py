@@ -1,6 +1,8 @@
 """Made-up workloads: drawn as described, the same for one seed."""
 
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +15,8 @@ BASE = "apiVersion: pumice.dev/v1\nkind: SyntheticWorkload\njobs: 400\npod: {cpu
 
 
 @pytest.fixture
-def drawn(tmp_path):
-    def draw(more="", seed=3):
+def drawn(tmp_path: Path) -> Any:
+    def draw(more: str = "", seed: Any = 3) -> Any:
         path = tmp_path / "w.yaml"
         path.write_text(BASE + more, encoding="utf-8")
         return synthetic.read(path, seed=seed)
@@ -22,12 +24,12 @@ def drawn(tmp_path):
     return draw
 
 
-def test_one_seed_draws_one_workload_and_another_seed_another(drawn):
+def test_one_seed_draws_one_workload_and_another_seed_another(drawn: Any) -> None:
     assert drawn().jobs == drawn().jobs
     assert drawn().jobs != drawn(seed=4).jobs
 
 
-def test_sizes_queues_and_priorities_come_as_often_as_stated(drawn):
+def test_sizes_queues_and_priorities_come_as_often_as_stated(drawn: Any) -> None:
     jobs = drawn(
         "sizes: {2: 3, 5: 1}\npriorities: {high: 0.25}\n"
         "queues: [{name: a, share: 3}, {name: b, share: 1}]\n"
@@ -42,7 +44,7 @@ def test_sizes_queues_and_priorities_come_as_often_as_stated(drawn):
         assert 70 <= found <= 130  # a quarter of 400
 
 
-def test_queues_and_priority_classes_are_part_of_the_cluster(drawn):
+def test_queues_and_priority_classes_are_part_of_the_cluster(drawn: Any) -> None:
     objects = drawn(
         "priorities: {high: 0.1, low: 0.1}\npriorityValues: {high: 7}\n"
         "queues: [{name: a, weight: 4, capability: {cpu: 8}, guarantee: {cpu: 2}}]\n"
@@ -55,8 +57,8 @@ def test_queues_and_priority_classes_are_part_of_the_cluster(drawn):
     assert classes == {"high": 7, "low": 20}
 
 
-def test_jobs_come_evenly_at_random_or_in_bursts(drawn):
-    def gaps(process):
+def test_jobs_come_evenly_at_random_or_in_bursts(drawn: Any) -> None:
+    def gaps(process: Any) -> Any:
         jobs = drawn(f"arrivals: {{process: {process}, meanSeconds: 10, burst: 8}}\n").jobs
         return [after.arrival - before.arrival for before, after in pairwise(jobs)]
 
@@ -72,18 +74,20 @@ def test_jobs_come_evenly_at_random_or_in_bursts(drawn):
     ("distribution", "low", "high"),
     [("lognormal", 80, 120), ("uniform", 80, 120), ("constant", 100, 100), ("exponential", 55, 85)],
 )
-def test_run_times_have_the_middle_that_is_stated(drawn, distribution, low, high):
+def test_run_times_have_the_middle_that_is_stated(
+    drawn: Any, distribution: str, low: int, high: int
+) -> None:
     jobs = drawn(f"durations: {{distribution: {distribution}, median: 100}}\n").jobs
     assert low <= np.median([job.run_seconds for job in jobs]) <= high
 
 
-def test_run_times_are_kept_between_their_bounds(drawn):
+def test_run_times_are_kept_between_their_bounds(drawn: Any) -> None:
     jobs = drawn("durations: {median: 100, sigma: 3, minimum: 50, maximum: 200}\n").jobs
     assert {50.0, 200.0} <= {job.run_seconds for job in jobs}
     assert all(50 <= job.run_seconds <= 200 for job in jobs)
 
 
-def test_nodes_are_those_described_or_none(drawn):
+def test_nodes_are_those_described_or_none(drawn: Any) -> None:
     hint = drawn("nodes: {count: 3, allocatable: {cpu: 4}}\n").node_hint
     assert (hint.count, hint.allocatable) == (3, {"pods": "110", "cpu": "4"})
     assert drawn().node_hint is None
@@ -106,7 +110,9 @@ def test_nodes_are_those_described_or_none(drawn):
         ("pod: [\n", "wanted a SyntheticWorkload"),
     ],
 )
-def test_what_cannot_be_drawn_is_told_with_file_and_field(drawn, more, message):
+def test_what_cannot_be_drawn_is_told_with_file_and_field(
+    drawn: Any, more: str, message: str
+) -> None:
     with pytest.raises(InputError) as error:
         drawn(more)
     assert "w.yaml: " in str(error.value)

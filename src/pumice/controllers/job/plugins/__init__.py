@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from pumice.api.kinds import Manifest
 from pumice.controllers.job.plugins.base import JobPlugin, KeyMaker, Owned
 from pumice.controllers.job.plugins.env import Env
 from pumice.controllers.job.plugins.hcclrank import Hcclrank
@@ -16,4 +17,12 @@ JOB_PLUGINS: Final[dict[str, type[JobPlugin]]] = {
     plugin.name: plugin for plugin in (Env, Svc, Ssh, Pytorch, Tensorflow, Mpi, Ray, Hcclrank)
 }
 
-__all__ = ["JOB_PLUGINS", "JobPlugin", "KeyMaker", "Owned"]
+__all__ = ["JOB_PLUGINS", "JobPlugin", "KeyMaker", "Owned", "plugins_of"]
+
+
+def plugins_of(job: Manifest, keys: KeyMaker) -> tuple[list[JobPlugin], str]:
+    """Make the plugins that a job asks for, and name one that is not known."""
+    wanted = job["spec"].get("plugins") or {}
+    unknown = next((str(name) for name in sorted(wanted) if name not in JOB_PLUGINS), "")
+    known = [name for name in JOB_PLUGINS if name in wanted]
+    return [JOB_PLUGINS[name](wanted[name] or [], keys) for name in known], unknown

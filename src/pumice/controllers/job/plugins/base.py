@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
+from pumice.api.annotations import TASK_SPEC
 from pumice.api.kinds import Manifest
-from pumice.controllers.job.names import TASK_INDEX, TASK_SPEC
+from pumice.controllers.job.names import TASK_INDEX
 from pumice.controllers.ownership import controlled_by
 
 KeyMaker = Callable[[], tuple[str, str]]
@@ -24,7 +25,7 @@ class Owned:
     name: str
     build: Callable[[], Manifest]
     rewritten: bool = False
-    """Brought in step at every look, not only made when it is missing."""
+    """Brought in step at every reconciliation, not only made when it is missing."""
 
 
 class JobPlugin:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
+from pumice.api.annotations import TASK_SPEC
 from pumice.api.kinds import Manifest
-from pumice.controllers.job.names import JOB_NAME, JOB_NAMESPACE, TASK_SPEC, host_name
+from pumice.controllers.job.names import JOB_NAME, JOB_NAMESPACE, host_name
 from pumice.controllers.job.plugins.base import (
     JobPlugin,
     KeyMaker,

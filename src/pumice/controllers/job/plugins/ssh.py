@@ -11,6 +11,25 @@ from pumice.controllers.job.plugins.base import JobPlugin, KeyMaker, Owned, flag
 _HOME: Final = "/root/.ssh"
 _FILES: Final = ("id_rsa", "id_rsa.pub", "authorized_keys", "config")
 _HIGHEST_PORT: Final = 65535
+_KEY_BITS: Final = 2048
+
+
+def new_key_pair() -> tuple[str, str]:
+    """Make an RSA key: the private half as PEM (PKCS #1), the public half for authorized_keys."""
+    # Few jobs want keys: the library is loaded for the first that does.
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+    public = key.public_key().public_bytes(
+        serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    )
+    return private.decode(), f"{public.decode()}\n"
 
 
 class Ssh(JobPlugin):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from pumice.api.kinds import Manifest
-from pumice.controllers.job.names import JOB_NAME, JOB_NAMESPACE, NETWORK_POLICY, hosts
+from pumice.controllers.job.names import JOB_NAME, JOB_NAMESPACE, hosts
 from pumice.controllers.job.plugins.base import (
     JobPlugin,
     KeyMaker,
@@ -14,6 +14,7 @@ from pumice.controllers.job.plugins.base import (
     made_for,
     mount,
 )
+from pumice.controllers.kinds import NETWORK_POLICY
 
 
 class Svc(JobPlugin):

@@ -1,0 +1,1 @@
+"""Benchmarks: each proves its result before it is timed."""

@@ -1,0 +1,4 @@
+"""The fields of every kind, declared once: types, bounds, defaults and what they are for.
+
+Decoding, the checks and defaults of admission, the CRDs and vcctl's output are made from it.
+"""

@@ -1,0 +1,155 @@
+"""Builds the schemas of the kinds from their declaration."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Final
+
+from pumice.api.schema.grammar import Field, GoType, go_type, struct_of
+
+CHECKED_KINDS: Final = (
+    "Job.batch.volcano.sh",
+    "CronJob.batch.volcano.sh",
+    "JobFlow.flow.volcano.sh",
+    "JobTemplate.flow.volcano.sh",
+    "Queue.scheduling.volcano.sh",
+    "PodGroup.scheduling.volcano.sh",
+    "HyperNode.topology.volcano.sh",
+    "Command.bus.volcano.sh",
+)
+"""Kinds whose objects are held to their schema on admission."""
+EXCLUSIVE: Final = (
+    "Either ExactMatch or RegexMatch or LabelMatch must be specified",
+    "Only one of ExactMatch, RegexMatch, or LabelMatch can be specified",
+)
+"""The messages of the rules on a HyperNode member's selector."""
+_QUANTITY: Final = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
+_OWN_META: Final = ("annotations", "finalizers", "labels", "name", "namespace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One place in a schema."""
+
+    type: str = ""
+    """JSON type; empty where anything goes."""
+    format: str = ""
+    description: str = ""
+    properties: Mapping[str, "Node"] | None = None
+    """None: no field is unknown."""
+    keeps_unknown: bool = False
+    """Fields that are not known are kept; what is known of them is only a part."""
+    items: "Node | None" = None
+    values: "Node | None" = None
+    """Schema of the values of a mapping."""
+    required: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    """What tells the items of a list apart."""
+    unique: bool = False
+    """All of an item tells it apart."""
+    atomic: bool = False
+    exclusive: bool = False
+    """Exactly one of the properties is given."""
+    int_or_string: bool = False
+    has_default: bool = False
+    default: Any = None
+    minimum: int | None = None
+    maximum: int | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    min_items: int | None = None
+    pattern: str = ""
+    enum: tuple[str, ...] = ()
+
+
+_SCALARS: Final[Mapping[str, Node]] = {
+    "string": Node(type="string"),
+    "bool": Node(type="boolean"),
+    "int": Node(type="integer"),
+    "int32": Node(type="integer", format="int32"),
+    "int64": Node(type="integer", format="int64"),
+    "Duration": Node(type="string"),
+    "Time": Node(type="string", format="date-time"),
+    "Quantity": Node(int_or_string=True, pattern=_QUANTITY),
+    "IntOrString": Node(int_or_string=True),
+    "any": Node(),
+}
+
+
+class SchemaBuilder:
+    """Builds schemas; ``partly`` names structs of which only some fields are checked.
+
+    These are given by name, ``!`` after those that are required; all others are kept as they are.
+    """
+
+    def __init__(self, partly: Mapping[str, str] | None = None) -> None:
+        self._partly = partly or {}
+        self._structs: dict[str, Node] = {}
+
+    def of_kind(self, kind: str) -> Node:
+        """Build the schema of a kind such as ``Job.batch.volcano.sh``."""
+        name, _, group = kind.partition(".")
+        notation = f"{group.partition('.')[0]}.{name}"
+        node = self._struct(notation)
+        properties = {**(node.properties or {}), "metadata": Node(type="object")}
+        return replace(node, properties=properties, description=struct_of(notation).description)
+
+    def _struct(self, name: str) -> Node:
+        if name not in self._structs:
+            part = self._partly.get(name)
+            self._structs[name] = self._whole(name) if part is None else self._part(name, part)
+        return self._structs[name]
+
+    def _whole(self, name: str) -> Node:
+        struct = struct_of(name)
+        shown = _OWN_META if name == "meta.ObjectMeta" else struct.fields
+        return Node(
+            type="object",
+            properties={key: self._field(struct.fields[key]) for key in shown},
+            required=tuple(sorted(key for key in shown if struct.fields[key].required)),
+            atomic="atomic" in struct.marks,
+            exclusive="exclusive" in struct.marks,
+        )
+
+    def _part(self, name: str, part: str) -> Node:
+        fields = struct_of(name).fields
+        names = [one.rstrip("!") for one in part.split()]
+        return Node(
+            type="object",
+            properties={key: replace(self._field(fields[key]), keys=()) for key in names},
+            required=tuple(sorted(one[:-1] for one in part.split() if one.endswith("!"))),
+            keeps_unknown=True,
+        )
+
+    def _field(self, field: Field) -> Node:
+        node = self._typed(field.type)
+        rules = dict(field.rules)
+        if rules.pop("bare", False) and node.properties is not None:
+            bare = {k: replace(one, has_default=False) for k, one in node.properties.items()}
+            node = replace(node, properties=bare)
+        if node.items is not None and "enum" in rules:
+            node = replace(node, items=replace(node.items, enum=rules.pop("enum")))
+        return replace(node, **rules, description=field.description)
+
+    def _typed(self, expected: GoType) -> Node:
+        match expected.kind:
+            case "struct":
+                return self._struct(expected.notation)
+            case "list":
+                return Node(type="array", items=self._typed(go_type(expected.element)))
+            case "map":
+                return Node(type="object", values=self._typed(go_type(expected.element)))
+            case scalar:
+                return _SCALARS[scalar]
+
+
+_ALL: Final = SchemaBuilder()
+
+
+@cache
+def schema_of(kind: str) -> Node | None:
+    """Return the schema of a kind (``Job.batch.volcano.sh``), None if it is not held to one."""
+    return _ALL.of_kind(kind) if kind in CHECKED_KINDS else None

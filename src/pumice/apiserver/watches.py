@@ -1,0 +1,149 @@
+"""Watches: one long answer, a line for each thing that happens to the objects asked for."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from pumice.api.kinds import Kind, Manifest
+from pumice.apiserver.failures import failure
+from pumice.apiserver.selectors import Selector
+from pumice.apiserver.tables import Form, many, one
+from pumice.cluster.base import Event
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import ClusterError
+
+_BOOKMARK_S: Final = 60.0
+_INITIAL_END: Final = "k8s.io/initial-events-end"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
+    """What a client wants to hear of, from which version on, for how long, in which form."""
+
+    kind: Kind
+    namespace: str = ""
+    since: str = ""
+    selector: Selector | None = None
+    form: Form = field(default_factory=Form)
+    timeout_s: float = 1800.0
+    bookmarks: bool = False
+    initial: bool = False
+    """Whether to mark where the objects that were there at the start end."""
+
+
+class Watch:
+    """One watch: each ``poll`` returns the lines of what happened since the last, until ``over``.
+
+    ``poll`` waits for nothing but the lock of the cluster; who sends the lines waits for changes.
+    """
+
+    def __init__(
+        self,
+        cluster: EmbeddedCluster,
+        request: WatchRequest,
+        timer: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._request = request
+        self._timer = timer
+        self._since = request.since
+        self._filter = _SelectorFilter(request.selector, _selected_uids(cluster, request))
+        self._deadline = timer() + request.timeout_s
+        self._bookmarked_at = timer()
+        self._is_first = True
+        self.over = False
+
+    def wait_s(self) -> float:
+        """Return after how many seconds to poll at the latest."""
+        return max(0.0, min(self._deadline - self._timer(), _BOOKMARK_S))
+
+    def poll(self) -> bytes:
+        """Return the lines of what happened since the last time."""
+        request, is_first = self._request, self._is_first
+        self._is_first = False
+        if self._timer() >= self._deadline:
+            self.over = True
+            return self._bookmark() if request.bookmarks else b""
+        try:
+            found = self._cluster.watch(
+                request.kind.name, request.namespace, self._since, bookmarks=True
+            )
+        except ClusterError as error:
+            self.over = True
+            return _line("ERROR", failure(error, self._cluster.kinds))
+        *events, last = found
+        self._since = last.object["metadata"]["resourceVersion"]
+        lines = b"".join(self._lines(self._filter.apply(events)))
+        if is_first and request.initial:
+            return lines + self._bookmark(initial=True)
+        if request.bookmarks and self._timer() - self._bookmarked_at > _BOOKMARK_S:
+            return lines + self._bookmark()
+        return lines
+
+    def _lines(self, events: Iterable[Event]) -> Iterator[bytes]:
+        request, now = self._request, self._cluster.now()
+        for event in events:
+            yield _line(event.type, one(event.object, request.kind, request.form, now))
+
+    def _bookmark(self, *, initial: bool = False) -> bytes:
+        self._bookmarked_at = self._timer()
+        request = self._request
+        metadata: Manifest = {"resourceVersion": self._since}
+        if initial:
+            metadata["annotations"] = {_INITIAL_END: "true"}
+        if request.form.kind == "Table":
+            return _line("BOOKMARK", many([], request.kind, request.form, 0.0, metadata))
+        head = {"kind": request.kind.kind, "apiVersion": request.kind.api_version}
+        return _line("BOOKMARK", {**head, "metadata": metadata})
+
+
+def _selected_uids(cluster: EmbeddedCluster, request: WatchRequest) -> set[str]:
+    """Return the uids that were selected at the start: the client hears when they no longer are."""
+    selector = request.selector
+    if selector is None or not request.since.isdecimal() or request.since == "0":
+        return set()
+    start, last = int(request.since), dict[str, Manifest]()
+    try:
+        for event in cluster.watch(request.kind.name, request.namespace, "1"):
+            metadata = event.object["metadata"]
+            if int(metadata["resourceVersion"]) > start:
+                break
+            last[metadata["uid"]] = event.object
+    except ClusterError:  # too long ago: what is selected now is the best guess
+        last = {m["metadata"]["uid"]: m for m in cluster.list(request.kind.name)[0]}
+    return {uid for uid, manifest in last.items() if selector(manifest)}
+
+
+class _SelectorFilter:
+    """Passes events of selected objects; one that is selected no more becomes a deletion."""
+
+    def __init__(self, selector: Selector | None, known: set[str]) -> None:
+        self._selector = selector
+        self._known = known
+
+    def apply(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Yield the events that the client sees."""
+        selector = self._selector
+        if selector is None:
+            yield from events
+            return
+        for event in events:
+            uid = event.object["metadata"]["uid"]
+            if event.type == "DELETED":
+                if uid in self._known or selector(event.object):
+                    self._known.discard(uid)
+                    yield event
+            elif selector(event.object):
+                type_ = event.type if uid in self._known else "ADDED"
+                self._known.add(uid)
+                yield Event(type_, event.object)
+            elif uid in self._known:
+                self._known.remove(uid)
+                yield Event("DELETED", event.object)
+
+
+def _line(type_: str, manifest: Manifest) -> bytes:
+    return msgspec.json.encode({"type": type_, "object": manifest}) + b"\n"

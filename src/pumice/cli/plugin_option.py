@@ -1,0 +1,43 @@
+"""The option ``--plugin``: plugins of the user's own, named where a command runs a policy.
+
+A command receives texts and passes them along; whoever makes a scheduler, here or in another
+process, loads the classes with ``load_plugins``.
+"""
+
+import click
+
+PluginSources = tuple[str, ...]
+"""What the option gives: files with their whole paths, or modules."""
+
+
+def _check(_ctx: click.Context, _param: click.Parameter, sources: PluginSources) -> PluginSources:
+    """Load what is named, so that a mistake is told before anything runs.
+
+    Raises:
+        InputError: a text speaks of no plugin, or of one with a name that is built in.
+    """
+    if not sources:
+        return ()
+    from pumice.errors import InputError  # noqa: PLC0415
+    from pumice.framework.plugin_loading import load_plugins, whole_source  # noqa: PLC0415
+    from pumice.plugins import builtin_plugins  # noqa: PLC0415  (loads NumPy)
+
+    builtin = builtin_plugins()
+    load_plugins(sources)
+    for source in sources:
+        for name in load_plugins([source]):
+            if name in builtin:
+                raise InputError(
+                    wanted="a name that no built-in plugin has", found=name, file=source
+                )
+    return tuple(whole_source(source) for source in sources)
+
+
+plugin_option = click.option(
+    "--plugin",
+    "plugins",
+    metavar="FILE.py|MODULE[:CLASS]",
+    multiple=True,
+    callback=_check,
+    help="A plugin of your own that the configuration may name; may be given several times.",
+)

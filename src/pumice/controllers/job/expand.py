@@ -1,0 +1,97 @@
+"""What a job becomes: its PodGroup, its pods, its claims and what plugins keep for it.
+
+The one place where that is worked out.  The job controller creates what is missing of it;
+`explain`, `whatif`, the simulator and `lint` read it off for jobs that no controller has seen.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pumice.api.kinds import Manifest
+from pumice.controllers.base import View
+from pumice.controllers.job.dependencies import may_start
+from pumice.controllers.job.names import FORWARDING, pod_name
+from pumice.controllers.job.plugins import JOB_PLUGINS, JobPlugin, plugins_of
+from pumice.controllers.job.podgroup import new_podgroup
+from pumice.controllers.job.pods import new_pod
+from pumice.controllers.job.state import JobState, replicas_of
+from pumice.controllers.job.volumes import named_volumes, new_claims
+from pumice.controllers.kinds import QUEUE
+from pumice.errors import ManifestError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expansion:
+    """What the job controller makes of one job, as the job and the cluster are now."""
+
+    state: JobState
+    plugins: Sequence[JobPlugin]
+    is_forwarded: bool
+    """Whether its queue belongs to several clusters, so that its pods are marked."""
+
+    @property
+    def tasks(self) -> list[Manifest]:
+        """The tasks of the job."""
+        return self.state.tasks
+
+    def podgroup(self) -> Manifest:
+        """Write the PodGroup."""
+        return new_podgroup(self.state)
+
+    def pod(self, task: Manifest, index: int) -> Manifest:
+        """Write one pod of a task."""
+        return new_pod(self.state, task, index, self.plugins, is_forwarded=self.is_forwarded)
+
+    def new_pods(self, task: Manifest) -> Iterator[Manifest]:
+        """Write the pods of a task that are missing, unless it waits for another task.
+
+        A name that the pod of an earlier job holds is not free yet.
+        """
+        if not may_start(self.state, task):
+            return
+        for index in range(replicas_of(task)):
+            name = pod_name(self.state.name, str(task.get("name") or ""), index)
+            if self.state.view.get("Pod", self.state.namespace, name) is None:
+                yield self.pod(task, index)
+
+    def new_claims(self) -> list[Manifest]:
+        """Write the claims that the job describes and that are missing."""
+        return new_claims(self.state, named_volumes(self.state))
+
+
+def expand(job: Manifest, view: View, *, source: str = "") -> Expansion:
+    """Work out what a job becomes; ``job`` is as a cluster stores it, defaults filled in.
+
+    Raises:
+        ManifestError: the controller cannot make anything of it; ``source`` is the file to name.
+    """
+    state = JobState.read(job, view)
+    subject = f"Job {state.namespace}/{state.name}"
+    if not state.tasks:
+        wanted, field = "at least one task", "spec.tasks"
+        raise ManifestError(wanted=wanted, found=[], field=field, subject=subject, file=source)
+    plugins, unknown = plugins_of(job, _no_keys)
+    if unknown:
+        wanted, field = f"one of {', '.join(sorted(JOB_PLUGINS))}", "spec.plugins"
+        raise ManifestError(wanted=wanted, found=unknown, field=field, subject=subject, file=source)
+    if is_forwarded(state):
+        state = JobState.read(_marked(job), view)
+    return Expansion(state=state, plugins=plugins, is_forwarded=is_forwarded(state))
+
+
+def is_forwarded(state: JobState) -> bool:
+    """Tell whether the queue of a job belongs to several clusters."""
+    queue = state.view.get(QUEUE, "", state.queue) or {}
+    return bool((queue.get("spec") or {}).get("extendClusters"))
+
+
+def _marked(job: Manifest) -> Manifest:
+    """Return a job with the mark that the controller writes on forwarded ones first of all."""
+    metadata = job["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), FORWARDING: "true"}
+    return {**job, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _no_keys() -> tuple[str, str]:
+    """Stand in for a key pair; keys change no pod."""
+    return "", ""

@@ -1,0 +1,74 @@
+"""Objects of one kind, found by namespace and name and by the owner that controls them."""
+
+from collections.abc import Iterator, Mapping
+
+from pumice.api.kinds import Manifest
+from pumice.controllers.ownership import controller_of
+
+Place = tuple[str, str]
+"""Namespace and name; the namespace is empty for kinds without one."""
+
+
+def place_of(manifest: Manifest) -> Place:
+    """Return where an object lives."""
+    metadata = manifest["metadata"]
+    return metadata.get("namespace") or "", metadata["name"]
+
+
+def _owner_uid(manifest: Manifest) -> str:
+    """Return the uid of the controlling owner, empty without one."""
+    owner = controller_of(manifest)
+    return "" if owner is None else str(owner.get("uid") or "")
+
+
+class ObjectIndex:
+    """Objects of one kind."""
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, dict[str, Manifest]] = {}
+        self._owned: dict[str, dict[Place, Manifest]] = {}
+
+    def get(self, namespace: str, name: str) -> Manifest | None:
+        """Return one object, None if there is none."""
+        return self._namespaces.get(namespace, {}).get(name)
+
+    def put(self, manifest: Manifest) -> Manifest | None:
+        """Add or replace an object; return the one before."""
+        old = self.remove(manifest)
+        namespace, name = place = place_of(manifest)
+        self._namespaces.setdefault(namespace, {})[name] = manifest
+        owner = _owner_uid(manifest)
+        if owner:
+            self._owned.setdefault(owner, {})[place] = manifest
+        return old
+
+    def remove(self, manifest: Manifest) -> Manifest | None:
+        """Remove an object; return it as it was known."""
+        namespace, name = place = place_of(manifest)
+        old = self._namespaces.get(namespace, {}).pop(name, None)
+        owner = "" if old is None else _owner_uid(old)
+        if owner:
+            owned = self._owned[owner]
+            del owned[place]
+            if not owned:
+                del self._owned[owner]
+        return old
+
+    def all(self, namespace: str = "") -> Iterator[Manifest]:
+        """Walk over objects in the order of their names, of one namespace or of all."""
+        for space in (namespace,) if namespace else sorted(self._namespaces):
+            objects = self._namespaces.get(space, {})
+            yield from (objects[name] for name in sorted(objects))
+
+    def labelled(self, namespace: str, labels: Mapping[str, str] | None) -> list[Manifest]:
+        """Return objects with these labels, of one namespace or of all."""
+        if not labels:
+            return [*self.all(namespace)]
+        wanted = labels.items()
+        found = self.all(namespace)
+        return [one for one in found if wanted <= (one["metadata"].get("labels") or {}).items()]
+
+    def owned_by(self, owner: Manifest) -> list[Manifest]:
+        """Return the objects that an object controls, in the order of their names."""
+        owned = self._owned.get(str(owner["metadata"].get("uid") or ""), {})
+        return [owned[place] for place in sorted(owned)]

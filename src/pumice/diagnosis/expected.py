@@ -1,0 +1,153 @@
+"""Objects that the controllers have still to make: what jobs and plain pods will become.
+
+Used where a user asks about a manifest that is not in any cluster yet, and for jobs whose pods come
+only once they are admitted.  What is made, the controllers say.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+
+from pumice.api.annotations import GROUP_NAME
+from pumice.api.kinds import Manifest
+from pumice.cluster.embedded.defaults import fill_in
+from pumice.cluster.embedded.pods import prioritised
+from pumice.controllers.job.expand import Expansion, expand
+from pumice.controllers.job.volumes import provisioned
+from pumice.controllers.kinds import PRIORITY_CLASS, STORAGE_CLASS
+from pumice.controllers.manifest_view import ManifestView
+from pumice.controllers.ownership import phase_of
+from pumice.controllers.podgroup import new_podgroup, owner_annotations
+from pumice.diagnosis.cluster_state import group_of, stamp
+from pumice.errors import RejectedError
+
+EXPECTED = "pumice.dev/expected"
+"""Annotation of pods that a controller has still to make."""
+_NOT_BEGUN = ("", "Pending")
+"""Phases of a job whose pods may still have to be made."""
+_OPEN_QUEUE: Manifest = {
+    "apiVersion": "scheduling.volcano.sh/v1beta1",
+    "kind": "Queue",
+    "metadata": {"name": "default"},
+    "spec": {"weight": 1},
+    "status": {"state": "Open"},
+}
+
+
+def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[Manifest]:
+    """Make what the controllers would make for Volcano jobs that are not begun yet.
+
+    ``jobs`` are as a cluster stores them.  A job without a pod group gets one, its pods and its
+    claims; one whose pod group waits for its pods, which come once it is admitted, gets the pods,
+    marked as expected.  The queue ``default`` is made if a job names it and there is none: every
+    Volcano cluster has it.
+
+    Raises:
+        ManifestError: the controller cannot make anything of a job.
+    """
+    view = ManifestView(objects)
+    groups = _groups_of_jobs(objects)
+    made: list[Manifest] = []
+    for job in jobs:
+        if phase_of(job) in _NOT_BEGUN:
+            made += _missing(expand(job, view), groups, view)
+    wanted = {one["spec"].get("queue") for one in made if one["kind"] == "PodGroup"}
+    if "default" in wanted and not any(_is_default_queue(one) for one in objects):
+        made.insert(0, _OPEN_QUEUE)
+    return made
+
+
+def is_expected(pod: Manifest) -> bool:
+    """Tell whether a pod is not there yet and only expected of its controller."""
+    return EXPECTED in (pod["metadata"].get("annotations") or {})
+
+
+def created(manifest: Manifest, now: float) -> Manifest:
+    """Return an object with this time if it does not say when it was created."""
+    meta = manifest["metadata"]
+    if meta.get("creationTimestamp"):
+        return manifest
+    return {**manifest, "metadata": {**meta, "creationTimestamp": stamp(now)}}
+
+
+def adopt_pods(objects: Sequence[Manifest]) -> list[Manifest]:
+    """Return objects in which pods without a pod group have the one that the controller makes."""
+    view = ManifestView(objects)
+    out: dict[tuple[str, str, str], Manifest] = {}
+    for one in objects:
+        adopted = _adopt(one, view) if one["kind"] == "Pod" and not group_of(one) else [one]
+        for each in adopted:
+            meta = each["metadata"]
+            out.setdefault((each["kind"], meta.get("namespace", ""), meta["name"]), each)
+    return list(out.values())
+
+
+def _adopt(pod: Manifest, view: ManifestView) -> list[Manifest]:
+    meta = pod["metadata"]
+    group = new_podgroup(pod, owner_annotations(pod, view))
+    marks = {**(meta.get("annotations") or {}), GROUP_NAME: group["metadata"]["name"]}
+    spec = {"schedulerName": "volcano", **pod["spec"]}
+    member = {**pod, "metadata": {**meta, "annotations": marks}, "spec": spec}
+    return [_as_old_as(meta, group), member]
+
+
+def _groups_of_jobs(objects: Iterable[Manifest]) -> dict[tuple[str, str], Manifest]:
+    """Find pod groups by namespace and name of the job that owns them, or that they are named as.
+
+    A manifest written by hand has no uid by which the controller would find it.
+    """
+    found: dict[tuple[str, str], Manifest] = {}
+    for one in objects:
+        if one["kind"] == "PodGroup":
+            meta = one["metadata"]
+            owners = [owner.get("name") for owner in meta.get("ownerReferences") or ()]
+            for name in (meta["name"], *owners):
+                found[meta.get("namespace") or "default", str(name)] = one
+    return found
+
+
+def _missing(
+    expansion: Expansion, groups: dict[tuple[str, str], Manifest], view: ManifestView
+) -> Iterator[Manifest]:
+    """Make what is missing of a job, as a cluster would store it."""
+    state = expansion.state
+    owner = state.job["metadata"]
+    group = groups.get((state.namespace, state.name))
+    marks: dict[str, str] = {}
+    if group is None:
+        yield _as_old_as(owner, {**expansion.podgroup(), "status": {"phase": "Pending"}})
+    else:
+        marks = {GROUP_NAME: group["metadata"]["name"], EXPECTED: "true"}
+    for claim in expansion.new_claims():
+        yield from _served(claim, view)
+    for task in expansion.tasks:
+        for pod in expansion.new_pods(task):
+            pod["metadata"]["annotations"] |= marks
+            yield _as_old_as(owner, _stored(pod, view))
+
+
+def _stored(pod: Manifest, view: ManifestView) -> Manifest:
+    """Fill in a new pod as an API server does; a priority class that is not known stays a name."""
+    fill_in("Pod", pod, has_status=True)
+    with suppress(RejectedError):
+        prioritised(pod, view.list(PRIORITY_CLASS))
+    return pod
+
+
+def _served(claim: Manifest, view: ManifestView) -> list[Manifest]:
+    """Return a claim as pods find it: bound already, unless its class waits for them."""
+    name = str(claim["spec"].get("storageClassName") or "")
+    known = view.get(STORAGE_CLASS, "", name) or {}
+    waits = known.get("volumeBindingMode") == "WaitForFirstConsumer"
+    return [claim] if waits else provisioned(claim)
+
+
+def _as_old_as(owner: Manifest, manifest: Manifest) -> Manifest:
+    """Return an object that was created with what it belongs to."""
+    if not owner.get("creationTimestamp"):
+        return manifest
+    stamped = {"creationTimestamp": owner["creationTimestamp"]}
+    return {**manifest, "metadata": {**manifest["metadata"], **stamped}}
+
+
+def _is_default_queue(manifest: Manifest) -> bool:
+    return manifest["kind"] == "Queue" and manifest["metadata"]["name"] == "default"

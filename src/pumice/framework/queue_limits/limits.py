@@ -1,0 +1,107 @@
+"""The limits of all queues in one value, whichever policy sets them."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, Self
+
+import numpy as np
+
+from pumice.core.resources import CPU, MEMORY, Column
+from pumice.core.snapshot import Snapshot
+from pumice.framework.queue_limits.reservations import QueueCommitments, Reservations
+from pumice.framework.queue_limits.tree import QueueTree
+
+
+class AdmissionLimit(Protocol):
+    """A limit on what jobs reserve when they are admitted."""
+
+    def reservable(self) -> Column:
+        """Return what jobs of each queue may still reserve, at this moment (R, Q)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueLimits:
+    """Columns by queue (R, Q); a limit of a queue holds for all queues under it together."""
+
+    follows_demand: ClassVar[bool] = False
+    """Whether limits change with what jobs ask for."""
+
+    snapshot: Snapshot
+    tree: QueueTree
+    guarantee: Column
+    deserved: Column
+    real_capability: Column
+    """How far a queue may grow beside its siblings: what its jobs may reserve at most."""
+
+    @property
+    def capability(self) -> Column:
+        """What queues state as their maximum; infinite where nothing is stated."""
+        return self.snapshot.queues.capability
+
+    @property
+    def ceiling(self) -> Column:
+        """What a queue may hold at most."""
+        return self.real_capability
+
+    def current(self) -> Self:
+        """Return the limits of this moment, for the same nodes and queues."""
+        return self
+
+    def held(self, queue: int) -> Column:
+        """Return what a queue and those under it hold or were promised (R,)."""
+        amounts = self.snapshot.queues.allocated_or_pipelined
+        return np.asarray(amounts[:, self.tree.subtree[queue]].sum(axis=1))
+
+    def holdable(self) -> Column:
+        """Return what each queue may still hold, at this moment (R, Q)."""
+        return self._left(self.ceiling, self.snapshot.queues.allocated_or_pipelined)
+
+    def reservable(self) -> Column:
+        """Return what jobs of each queue may still reserve, at this moment (R, Q)."""
+        return self._left(self.real_capability, QueueCommitments(self.snapshot).by_queue())
+
+    def _left(self, limit: Column, used: Column) -> Column:
+        """Return what the tightest limit on the way up leaves; infinite for misplaced queues."""
+        own = limit - self.tree.sum_up(used)
+        left = np.full_like(own, np.inf)
+        placed = list(self.tree.ancestors)
+        left[:, placed] = own[:, placed]
+        for row, above in self.tree.ancestors.items():
+            if above:
+                left[:, row] = own[:, [row, *above]].min(axis=1)
+        return left
+
+
+@dataclass(frozen=True)
+class ClusterLimit:
+    """One limit for the jobs of all queues together: the cluster, counted as ``total``."""
+
+    snapshot: Snapshot
+    total: Column
+
+    def idle(self) -> Column:
+        """Return what is not in use (R,)."""
+        return np.asarray(self.total - self.snapshot.nodes.used.sum(axis=1))
+
+    def reservable(self) -> Column:
+        """Return what jobs of each queue may still reserve, at this moment (R, Q)."""
+        left = self.idle() - Reservations(self.snapshot).total()
+        return np.broadcast_to(left[:, None], (len(left), self.snapshot.queues.capacity))
+
+
+def listed_guarantees(snapshot: Snapshot) -> Column:
+    """Return what queues are guaranteed (R, Q); nothing for rows without a queue."""
+    queues = snapshot.queues
+    return np.where(queues.listed, queues.guarantee, 0.0)
+
+
+def flat_real_capability(snapshot: Snapshot, total: Column, guarantee: Column) -> Column:
+    """Return how far each queue may grow beside the others (R, Q), all queues side by side.
+
+    That is the total without what other queues are guaranteed, cut to the queue's own capability;
+    cpu or memory of zero in a capability stands for no limit.
+    """
+    free = np.maximum(total - guarantee.sum(axis=1), 0.0)
+    limit = snapshot.queues.capability.copy()
+    basics = limit[[CPU, MEMORY]]
+    limit[[CPU, MEMORY]] = np.where(basics <= 0, np.inf, basics)
+    return np.minimum(free[:, None] + guarantee, limit)

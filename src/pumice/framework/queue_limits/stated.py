@@ -1,0 +1,138 @@
+"""Limits that queues state themselves, for queues side by side and for queues in a tree."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pumice.core.resources import CPU, MEMORY, PODS, STEP, Column, Mask, is_empty
+from pumice.core.snapshot import Snapshot
+from pumice.core.views import NodeFacts
+from pumice.framework.queue_limits.limits import (
+    QueueLimits,
+    flat_real_capability,
+    listed_guarantees,
+)
+from pumice.framework.queue_limits.tree import QueueTree
+
+_BASICS = [CPU, MEMORY]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatedLimits(QueueLimits):
+    """Limits of queues that state what they deserve, are guaranteed and may have."""
+
+    deserved_counts: Mask
+    """Resources whose deserved amount counts when a queue is asked for victims (R, Q).
+
+    Volcano: cpu and memory if there is any, others as soon as they are named, be it with zero.
+    """
+
+    @property
+    def best_effort(self) -> Mask:
+        """Queues that deserve nothing (Q,)."""
+        some = self.deserved >= STEP
+        some[PODS] = False
+        return np.asarray(~some.any(axis=0))
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, total: Column, *, hierarchy: bool) -> "StatedLimits":
+        """Set limits for queues in a tree, or else side by side."""
+        return cls._of_tree(snapshot, total) if hierarchy else cls._flat(snapshot, total)
+
+    @classmethod
+    def _flat(cls, snapshot: Snapshot, total: Column) -> "StatedLimits":
+        """Set limits for queues side by side; nobody deserves more than it may have."""
+        queues, guarantee = snapshot.queues, listed_guarantees(snapshot)
+        real = flat_real_capability(snapshot, total, guarantee)
+        # Volcano: a scalar that is neither free nor guaranteed to the queue cuts nothing
+        known = (total > guarantee.sum(axis=1))[:, None] | queues.guarantee_given
+        known[_BASICS] = True
+        deserved = np.where(known, np.minimum(queues.deserved, real), queues.deserved)
+        deserved = np.maximum(deserved, guarantee)
+        return cls(
+            snapshot=snapshot,
+            tree=QueueTree.flat(snapshot),
+            guarantee=guarantee,
+            deserved=deserved,
+            real_capability=real,
+            deserved_counts=_deserved_counts(snapshot, deserved),
+        )
+
+    @classmethod
+    def _of_tree(cls, snapshot: Snapshot, total: Column) -> "StatedLimits":
+        """Set limits from the root down: children share what their parent may have.
+
+        A child without a capability of its own has its parent's.
+        """
+        tree, guarantee = QueueTree.of(snapshot), listed_guarantees(snapshot)
+        deserved = np.maximum(snapshot.queues.deserved, guarantee)
+        limits = cls(
+            snapshot=snapshot,
+            tree=tree,
+            guarantee=guarantee,
+            deserved=deserved,
+            real_capability=np.zeros_like(deserved),
+            deserved_counts=_deserved_counts(snapshot, deserved),
+        )
+        capability = _stated_capability(snapshot)
+        if tree.root in tree.ancestors:
+            limits._set_root(total, capability)
+        for parent in sorted(tree.children, key=lambda row: len(tree.ancestors[row])):
+            limits._share_out(parent, capability)
+        return limits
+
+    def _set_root(self, total: Column, capability: Column) -> None:
+        """Let the root deserve and guarantee what its children do; unlimited if it states nothing.
+
+        Volcano: cpu or memory left out of a capability that the root has is none at all.
+        """
+        root, queues = self.tree.root, self.snapshot.queues
+        children = self.tree.children.get(root, [])
+        given = queues.capability_given[:, root]
+        stated = np.where(given, queues.capability[:, root], 0.0)
+        if is_empty(stated):
+            capability[:, root] = np.inf
+            self.real_capability[:, root] = np.where(_offered(self.snapshot, total), np.inf, 0.0)
+        else:
+            capability[:, root] = np.where(given, stated, np.inf)
+            capability[_BASICS, root] = stated[_BASICS]
+            self.real_capability[:, root] = stated
+        self.guarantee[:, root] = self.guarantee[:, children].sum(axis=1)
+        self.deserved[:, root] = self.deserved[:, children].sum(axis=1)
+        self.deserved_counts[:, root] = self.deserved_counts[:, children].any(axis=1)
+
+    def _share_out(self, parent: int, capability: Column) -> None:
+        children, real = self.tree.children[parent], self.real_capability
+        own = capability[:, children]
+        capability[:, children] = np.where(np.isnan(own), capability[:, [parent]], own)
+        guarantee = self.guarantee[:, children]
+        free = np.maximum(real[:, parent] - guarantee.sum(axis=1), 0.0)
+        real[:, children] = np.minimum(free[:, None] + guarantee, capability[:, children])
+
+
+def _stated_capability(snapshot: Snapshot) -> Column:
+    """Return the capabilities that queues state themselves, NaN where a parent's holds (R, Q).
+
+    Volcano: cpu or memory of zero counts as not stated.
+    """
+    queues = snapshot.queues
+    stated = queues.capability_given.copy()
+    stated[_BASICS] &= queues.capability[_BASICS] > 0
+    return np.where(stated, queues.capability, np.nan)
+
+
+def _deserved_counts(snapshot: Snapshot, deserved: Column) -> Mask:
+    queues = snapshot.queues
+    out = queues.deserved_given | queues.guarantee_given
+    out[_BASICS] = deserved[_BASICS] >= STEP
+    return out
+
+
+def _offered(snapshot: Snapshot, total: Column) -> Mask:
+    """Mark resources that some node names, be it with zero."""
+    out = total > 0
+    out[_BASICS] = True
+    for row in np.flatnonzero(~out).tolist():
+        name = snapshot.resources.names[row]
+        out[row] = any(name in node.status.allocatable for node in NodeFacts(snapshot).objects)
+    return out

@@ -1,0 +1,86 @@
+"""Limits by weight: each queue deserves a part of the cluster, and holds no more."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.resources import Column, fits, is_empty
+from pumice.core.snapshot import Snapshot
+from pumice.framework.queue_limits.limits import (
+    QueueLimits,
+    flat_real_capability,
+    listed_guarantees,
+)
+from pumice.framework.queue_limits.tree import QueueTree
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightedLimits(QueueLimits):
+    """Limits of queues that share the cluster by weight, side by side."""
+
+    follows_demand: ClassVar[bool] = True
+
+    total: Column
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, total: Column) -> "WeightedLimits":
+        """Divide the cluster for what jobs ask for now."""
+        guarantee = listed_guarantees(snapshot)
+        real = flat_real_capability(snapshot, total, guarantee)
+        return cls(
+            snapshot=snapshot,
+            tree=QueueTree.flat(snapshot),
+            guarantee=guarantee,
+            deserved=divide_by_weight(snapshot, total, real),
+            real_capability=real,
+            total=total,
+        )
+
+    @property
+    def ceiling(self) -> Column:
+        """What a queue may hold at most: its part."""
+        return self.deserved
+
+    def current(self) -> Self:
+        """Divide the cluster anew."""
+        deserved = divide_by_weight(self.snapshot, self.total, self.real_capability)
+        return replace(self, deserved=deserved)
+
+
+def divide_by_weight(snapshot: Snapshot, total: Column, limit: Column) -> Column:
+    """Pour the cluster out over the queues that have jobs, round by round (R, Q).
+
+    A part is never more than the queue asks for or its ``limit``, nor less than it is guaranteed;
+    what one queue leaves goes to the others.
+    """
+    queues, remaining, n_rounds = snapshot.queues, total, 0
+    rows = _queues_with_jobs(snapshot)
+    rows = rows[np.argsort(np.array([queues.names[row] for row in rows.tolist()]))]
+    deserved = np.zeros_like(limit)  # sums in one order, whatever queue came first
+    request = queues.allocated_or_pipelined + queues.pending
+    while True:
+        weight = queues.weight[rows].sum()
+        if weight == 0:
+            return deserved
+        old = deserved[:, rows]
+        new = old + remaining[:, None] * (queues.weight[rows] / weight)
+        new = np.minimum(np.minimum(new, limit[:, rows]), request[:, rows])
+        new = np.maximum(new, queues.guarantee[:, rows])
+        deserved[:, rows] = new
+        met = fits(request[:, rows], new)
+        if n_rounds:  # Volcano: the first part is a change even if it is nothing
+            met |= (new == old).all(axis=0)
+        more, less = np.maximum(new - old, 0.0), np.maximum(old - new, 0.0)
+        before = remaining
+        remaining = np.maximum(before + less.sum(axis=1) - more.sum(axis=1), 0.0)
+        if is_empty(remaining) or np.array_equal(remaining, before):
+            return deserved
+        rows = rows[~met]
+        n_rounds += 1
+
+
+def _queues_with_jobs(snapshot: Snapshot) -> NDArray[np.intp]:
+    jobs = snapshot.jobs
+    return np.unique(jobs.queue[jobs.listed]).astype(np.intp)

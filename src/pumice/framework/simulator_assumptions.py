@@ -1,0 +1,20 @@
+"""What a plugin or an action lets the simulator take for granted."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SimulatorAssumptions:
+    """A declaration; without one nothing is assumed, and every job takes part in every cycle."""
+
+    bounded: bool = False
+    """Never lets a job start beyond the room on nodes and in queues, nor evicts on its own."""
+    timed: bool = False
+    """May decide otherwise as time goes by, though nothing has happened in the cluster."""
+    forgets: bool = False
+    """May admit in the next cycle what it refused in this one, though nothing was given back."""
+    evicts: bool = False
+    """Makes room by evicting."""
+
+
+UNDECLARED = SimulatorAssumptions()

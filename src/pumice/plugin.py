@@ -1,0 +1,122 @@
+"""All that the author of a plugin needs; docs/writing-plugins.md is the way in.
+
+To write one
+    ``Plugin`` is the base class, each hook documented on it; ``per_node`` lets a node hook look at
+    one node at a time; ``arg`` and ``arg_pattern`` declare arguments, of ``Duration`` or ``Amount``
+    or any plain type; ``Fault`` says which argument is of no use.
+What ``on_open`` and ``on_close`` receive
+    ``PluginSession``: the clock, the memory between cycles, single rows, columns of a plugin's own.
+What other hooks receive
+    columns of rows: ``NodeFacts``, ``Nodes``, ``Jobs``, ``Queues``, ``Tasks``;
+    single ones: ``Task``, ``Job``, ``Queue``, ``NodeRow``, ``Shape``;
+    of network topology and whole jobs: ``SubGroup``, ``Domain``, ``GangEviction``.
+What hooks return
+    ``Column`` (scores, keys), ``Mask`` (which of them), ``Codes`` (answers of filters), ``Reason``
+    (why a node does not fit), ``PERMIT``, ``ABSTAIN`` or ``REJECT`` (votes), ``Refusal`` (a no with
+    a ``Why`` and its numbers; ``Verdict`` and ``Vote`` are the types that allow it;
+    ``within_quota`` makes one of amounts).
+To read columns
+    ``Texts`` is a column of texts, ``Ints`` one of whole numbers; ``CPU``, ``MEMORY`` and ``PODS``
+    are rows of the resource axis, ``NOWHERE`` the row of no node, job or queue; ``Status`` and
+    ``ALLOCATED_CLASS`` tell what tasks do.
+To compute
+    ``fits``, ``share``, ``dominant_share`` and ``weighted_sum`` compare and add amounts, ``STEP``
+    is the smallest that counts; ``epoch`` and ``parse_duration`` read times, and raise
+    ``InputError`` where there is none.
+
+To test one: ``check_plugin`` of ``pumice.testing.conformance``, and scenario files.  The names here
+stay; modules beneath may move.
+"""
+
+from pumice.api.duration import parse_duration
+from pumice.api.meta import epoch
+from pumice.core.object_rows import Texts
+from pumice.core.resources import (
+    CPU,
+    MEMORY,
+    PODS,
+    STEP,
+    Column,
+    Mask,
+    dominant_share,
+    fits,
+    share,
+    weighted_sum,
+)
+from pumice.core.shapes import Shape
+from pumice.core.status import ALLOCATED_CLASS, Status
+from pumice.core.tables import NOWHERE, Ints
+from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
+from pumice.errors import InputError
+from pumice.framework.arguments import Amount, Duration, Fault, arg, arg_pattern
+from pumice.framework.columns import Jobs, Queues, Tasks
+from pumice.framework.eviction.gang_eviction import GangEviction
+from pumice.framework.plugin import Codes, Plugin, per_node
+from pumice.framework.plugin_session import PluginSession
+from pumice.framework.refusals import (
+    ABSTAIN,
+    PERMIT,
+    REJECT,
+    Reason,
+    Refusal,
+    Verdict,
+    Vote,
+    Why,
+    within_quota,
+)
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
+from pumice.framework.topology.domains import Domain
+from pumice.framework.topology.subgroups import SubGroup
+
+__all__ = [
+    "ABSTAIN",
+    "ALLOCATED_CLASS",
+    "CPU",
+    "MEMORY",
+    "NOWHERE",
+    "PERMIT",
+    "PODS",
+    "REJECT",
+    "STEP",
+    "Amount",
+    "Codes",
+    "Column",
+    "Domain",
+    "Duration",
+    "Fault",
+    "GangEviction",
+    "InputError",
+    "Ints",
+    "Job",
+    "Jobs",
+    "Mask",
+    "NodeFacts",
+    "NodeRow",
+    "Nodes",
+    "Plugin",
+    "PluginSession",
+    "Queue",
+    "Queues",
+    "Reason",
+    "Refusal",
+    "Shape",
+    "SimulatorAssumptions",
+    "Status",
+    "SubGroup",
+    "Task",
+    "Tasks",
+    "Texts",
+    "Verdict",
+    "Vote",
+    "Why",
+    "arg",
+    "arg_pattern",
+    "dominant_share",
+    "epoch",
+    "fits",
+    "parse_duration",
+    "per_node",
+    "share",
+    "weighted_sum",
+    "within_quota",
+]

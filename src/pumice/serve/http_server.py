@@ -1,0 +1,134 @@
+"""HTTP from a thread of its own, so that it answers whatever the rest of the process does."""
+
+import asyncio
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from aiohttp import web
+
+from pumice import logs
+from pumice.errors import ServiceError
+
+_START_S: Final = 10.0
+"""How long starting and stopping may take, beside the time that open requests get."""
+_IDLE_S: Final = 75.0
+"""How long a connection is kept on which no whole request arrives."""
+BODY_TIMEOUT_S: Final = 30.0
+"""How long the body of a request may take."""
+_CHUNK: Final = 64 * 1024
+_log = logs.get("endpoints")
+
+
+@dataclass
+class Site:
+    """An application and where it is served: at an address, or on a socket that is bound."""
+
+    app: web.Application
+    host: str = ""
+    port: int = 0
+    tls: ssl.SSLContext | None = None
+    sock: socket.socket | None = None
+
+
+class HttpServer:
+    """Sites served from one thread; a context manager."""
+
+    def __init__(self, sites: Sequence[Site], *, grace_s: float = 1.0) -> None:
+        """Serve sites; open requests get ``grace_s`` seconds when it is to stop."""
+        self._sites = sites
+        self._grace_s = grace_s
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
+        self._runners: list[web.AppRunner] = []
+        self.ports: list[int] = []
+        """Where each site is served; of interest where port 0 was asked for."""
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Begin to serve.
+
+        Raises:
+            ServiceError: an address that cannot be had.
+        """
+        self._thread.start()
+        try:
+            for site in self._sites:
+                self._wait(self._serve(site))
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End requests and give the addresses back; does no harm if nothing was started."""
+        if self._thread.is_alive():
+            for runner in self._runners:
+                self._wait(runner.cleanup())
+            self._wait(self._loop.shutdown_default_executor())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        self._loop.close()
+
+    def call_soon(self, callback: Callable[[], object]) -> None:
+        """Call something on the thread that serves, if it still does."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(callback)
+
+    def _wait(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_START_S + self._grace_s)
+
+    async def _serve(self, site: Site) -> None:
+        runner = web.AppRunner(
+            site.app,
+            access_log=None,
+            handle_signals=False,
+            handler_cancellation=True,
+            keepalive_timeout=_IDLE_S,
+            shutdown_timeout=self._grace_s,
+        )
+        await runner.setup()
+        self._runners.append(runner)
+        place = f"{site.host or '*'}:{site.port}"
+        served: web.BaseSite
+        if site.sock is not None:
+            served = web.SockSite(runner, site.sock, ssl_context=site.tls)
+        else:
+            served = web.TCPSite(runner, site.host or None, site.port, ssl_context=site.tls)
+        try:
+            await served.start()
+        except OSError as error:
+            raise ServiceError(place, f"cannot be listened on: {error.strerror}") from error
+        self.ports += [address[1] for address in runner.addresses[:1]]
+        _log.v(1).info("serves", address=place)
+
+
+async def read_body(request: web.Request, longest: int) -> bytes:
+    """Read the body of a request; of one that is too long nothing is kept.
+
+    Raises:
+        HTTPRequestEntityTooLarge: it has more than ``longest`` bytes.
+        HTTPRequestTimeout: it takes too long to arrive.
+    """
+    too_long = web.HTTPRequestEntityTooLarge(longest, 0, text="request body too large\n")
+    if (request.content_length or 0) > longest:
+        raise too_long
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            async for chunk in request.content.iter_chunked(_CHUNK):
+                body += chunk
+                if len(body) > longest:
+                    raise too_long
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(text="request body too slow\n") from None
+    return bytes(body)

@@ -1,0 +1,179 @@
+"""`pumice serve`: from options to a running process, to be read from top to bottom.
+
+Imported when a process really starts; what only one part of it needs is imported with that part.
+"""
+
+import socket
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from pumice import logs
+from pumice.api.conf import SchedulerConf
+from pumice.cluster.kube.cluster import KubeCluster
+from pumice.cluster.kube.connection import load_connection
+from pumice.cluster.lease import LeaseElector
+from pumice.metrics import Group, Metrics
+from pumice.serve.cache_dump import write_dump
+from pumice.serve.endpoints import sites
+from pumice.serve.http_server import HttpServer
+from pumice.serve.options import (
+    CommonOptions,
+    ControllerOptions,
+    LeaderOptions,
+    ProcessOptions,
+    SchedulerOptions,
+    WebhookOptions,
+)
+from pumice.serve.process import Part, Process
+
+_log = logs.get("serve")
+
+
+def run(options: ProcessOptions) -> int:
+    """Run what the options name until told to stop; return the exit code."""
+    set_up_logs(options.common)
+    for warning in options.warnings:
+        _log.warning(warning)
+    process = Process(Metrics(groups=_metric_groups(options)))
+    kinds = _followed_kinds(options)
+    with ExitStack() as stack:
+        cluster = None
+        if options.leader is not None:
+            cluster = stack.enter_context(_follow_cluster(options.leader, kinds))
+            process.elector = _join_election(options.leader, cluster, stack)
+            process.parts += _leading_parts(options, cluster, process)
+        if options.webhooks is not None:
+            process.parts.append(_webhooks(options.webhooks))
+        stack.enter_context(HttpServer(sites(options, process, cluster, kinds)))
+        process.handle_signals()
+        return process.run()
+
+
+def set_up_logs(options: CommonOptions) -> None:
+    """Log as the options say."""
+    levels = (part.partition("=") for part in options.vmodule.split(",") if part.strip())
+    logs.set_up(
+        json_lines=options.logging_format == "json",
+        level=options.v,
+        vmodule={name.strip(): int(level) for name, _, level in levels},
+        headers=not options.skip_headers,
+    )
+
+
+def _metric_groups(options: ProcessOptions) -> list[Group]:
+    """Return the groups of metrics that the process serves."""
+    groups: list[Group] = ["scheduler"] if options.scheduler is not None else []
+    return [*groups, "controllers"] if options.controllers is not None else groups
+
+
+def _followed_kinds(options: ProcessOptions) -> tuple[str, ...]:
+    """List the kinds to follow; webhooks follow theirs on a connection of their own."""
+    kinds: list[str] = []
+    if options.scheduler is not None:
+        from pumice.cache.informer import FOLLOWED  # noqa: PLC0415
+
+        kinds += FOLLOWED
+    if options.controllers is not None:
+        from pumice.serve.controllers import followed_kinds  # noqa: PLC0415
+
+        kinds += followed_kinds(options.controllers)
+    return tuple(dict.fromkeys(kinds))
+
+
+def _follow_cluster(options: LeaderOptions, kinds: tuple[str, ...]) -> KubeCluster:
+    return KubeCluster(
+        load_connection(options.kubeconfig or None, options.master),
+        kinds=kinds,
+        qps=options.kube_api_qps,
+        burst=options.kube_api_burst,
+    )
+
+
+def _join_election(
+    options: LeaderOptions, cluster: KubeCluster, stack: ExitStack
+) -> LeaseElector | None:
+    """Take part in the election, on a connection that neither fence nor rate limit holds up."""
+    if not options.leader_elect:
+        return None
+    connection = load_connection(options.kubeconfig or None, options.master)
+    timeout_s = options.leader_elect_renew_deadline_s / 2
+    elector = LeaseElector(
+        stack.enter_context(KubeCluster(connection, timeout_s=timeout_s)),
+        namespace=options.leader_elect_resource_namespace,
+        name=options.leader_elect_resource_name,
+        identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+        lease_s=options.leader_elect_lease_duration_s,
+        renew_s=options.leader_elect_renew_deadline_s,
+        retry_s=options.leader_elect_retry_period_s,
+    )
+    cluster.fence = elector.is_leader
+    return elector
+
+
+def _leading_parts(
+    options: ProcessOptions, cluster: KubeCluster, process: Process
+) -> Iterator[Part]:
+    """Make the parts of which only one may be at work in a cluster."""
+    if options.scheduler is not None:
+        yield _scheduler(cluster, options.scheduler, process)
+        if options.scheduler.cache_dumper:
+            process.dump = partial(dump_cache, cluster, options.scheduler.cache_dump_dir)
+    if options.controllers is not None:
+        yield _controllers(cluster, options.controllers, process)
+
+
+def _scheduler(cluster: KubeCluster, options: SchedulerOptions, process: Process) -> Part:
+    from pumice.scheduler import Scheduler  # noqa: PLC0415
+    from pumice.serve.scheduler.conf_reload import ConfFile  # noqa: PLC0415
+    from pumice.serve.scheduler.loop import SchedulerLoop  # noqa: PLC0415
+
+    def scheduler_with(conf: SchedulerConf) -> Scheduler:
+        scheduler = Scheduler(conf, seed=options.seed)
+        for problem in scheduler.ignored:
+            _log.warning("in the configuration", problem=problem)
+        return scheduler
+
+    conf_file = ConfFile(
+        options.scheduler_conf,
+        scheduler_with,
+        metrics=process.metrics,
+        strict=options.disable_default_scheduler_config,
+    )
+    loop = SchedulerLoop(
+        cluster,
+        options,
+        conf_file.latest,
+        process.metrics,
+        is_leader=process.is_leader,
+        on_turn=process.scheduler_watchdog.beat,
+    )
+    return Part("scheduler", loop.run)
+
+
+def _controllers(cluster: KubeCluster, options: ControllerOptions, process: Process) -> Part:
+    from pumice.serve.controllers import run_controllers  # noqa: PLC0415
+
+    def work(stop: threading.Event) -> None:
+        beat = process.controllers_watchdog.beat
+        run_controllers(cluster, options, process.metrics, stop, on_look=beat)
+
+    return Part("controllers", work, needs_lead=True)
+
+
+def _webhooks(options: WebhookOptions) -> Part:
+    from pumice.serve.webhooks.server import serve_webhooks  # noqa: PLC0415
+
+    return Part("webhooks", partial(serve_webhooks, options))
+
+
+def dump_cache(cluster: KubeCluster, folder: str) -> Path:
+    """Write all that the scheduler knows just now to a new file in a folder."""
+    from pumice.cache.informer import FOLLOWED  # noqa: PLC0415
+
+    missing = cluster.wait_synced(0)  # to be listed they would have to be waited for
+    kinds = [kind for kind in FOLLOWED if kind not in missing]
+    return write_dump(cluster, kinds, folder, "pumice-cache")

@@ -1,0 +1,142 @@
+"""Files as a source of new objects: what exists beside them, and how a cluster would store them.
+
+Used by `pumice lint` and by whatever asks about a manifest that no cluster has seen.
+"""
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from pumice.api.kinds import Manifest, kind_of
+from pumice.api.schema.build import CHECKED_KINDS
+from pumice.errors import ABSENT, ManifestError
+from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
+from pumice.webhooks.fields import Key, Step, path_text
+from pumice.webhooks.registry import SERVICES
+from pumice.webhooks.review import Finding, of_field, unreadable
+from pumice.webhooks.types.decoding import DecodeError, decode
+
+_QUEUE: Final = "Queue.scheduling.volcano.sh"
+_BARE_QUEUE: Final = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
+_ALWAYS_THERE: Final = ("root", "default")
+_MUTATING: Final = tuple(path for path, service in SERVICES.items() if service.mutating)
+
+
+def is_checked(manifest: Any) -> bool:
+    """Say whether there are rules for an object."""
+    if not isinstance(manifest, dict):
+        return False
+    version, kind = manifest.get("apiVersion"), manifest.get("kind")
+    if not isinstance(version, str) or not isinstance(kind, str):
+        return False
+    group = version.rpartition("/")[0]
+    name = f"{kind}.{group}" if group else kind
+    return name in CHECKED_KINDS or name == "Pod"
+
+
+class Files:
+    """What counts as existing: the queues of the files, those named, and those always there."""
+
+    def __init__(self, manifests: Iterable[Manifest], queues: Sequence[str] = ()) -> None:
+        self._queues: dict[str, Manifest] = {}
+        for name in (*_ALWAYS_THERE, *queues):
+            self._put({**_BARE_QUEUE, "metadata": {"name": name}})
+        for manifest in manifests:
+            if is_checked(manifest) and kind_of(manifest) == _QUEUE and name_of(manifest):
+                self._put(manifest)
+
+    def _put(self, manifest: Manifest) -> None:
+        """Take a queue in as it will be once it is open."""
+        queue = copy.deepcopy(manifest)
+        queue["status"] = {"state": "Open"}
+        if not isinstance(queue.get("spec"), dict):
+            queue["spec"] = {}
+        self._queues[name_of(queue)] = queue
+
+    def queue(self, name: str) -> Manifest | None:
+        """Give a queue."""
+        return self._queues.get(name)
+
+    def queues(self) -> Iterable[Manifest]:
+        """Give all queues."""
+        return self._queues.values()
+
+    def namespace(self, name: str) -> Manifest | None:
+        """Give a namespace; without a cluster all of them exist."""
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+    def find(self, kind: str, namespace: str, name: str) -> Manifest | None:
+        """Give nothing: every object is new."""
+        del kind, namespace, name
+        return None
+
+
+def stored_job(job: Manifest, *, source: str = "") -> Manifest:
+    """Return a new Volcano job as a cluster stores it: defaults of schema and webhook filled in.
+
+    A status stays, since a job may come from a cluster.
+
+    Raises:
+        ManifestError: it does not fit its schema; ``source`` is the file and line to name.
+    """
+    verdict = Chain(Files(()), paths=_MUTATING).judge("CREATE", job)
+    if not verdict.allowed:
+        first = next(_findings(job, verdict))
+        path = tuple(step.name if isinstance(step, Key) else step for step in first.path)
+        raise ManifestError(
+            wanted=first.wanted or first.text,
+            found=_value_at(job, path) if path else ABSENT,
+            field=path_text(first.path) if path else "",
+            file=source,
+            subject=resource_name(job),
+            path=path,
+        )
+    found: Manifest = verdict.object
+    return {**found, "status": job["status"]} if job.get("status") else found
+
+
+def _findings(job: Manifest, verdict: Verdict) -> Iterator[Finding]:
+    """Walk over what is wrong with a refused job, the reading of its outermost parts first."""
+    for part in ("metadata", "spec"):
+        if not isinstance(job.get(part), dict) and (part == "spec" or job.get(part) is not None):
+            yield Finding("", (part,), wanted="an object")
+    try:
+        decode(job.get("metadata") or {}, "meta.ObjectMeta")
+    except DecodeError as error:
+        read = unreadable(error).findings[0]
+        yield Finding(read.text, ("metadata", *read.path), wanted=read.wanted)
+    yield from map(of_field, verdict.errors)
+    for call in verdict.calls:
+        yield from call.answer.findings
+    yield Finding(verdict.message)
+
+
+def _value_at(manifest: Any, path: Sequence[Step]) -> Any:
+    """Return the value that a path leads to, ABSENT if there is none."""
+    value = manifest
+    for step in path:
+        if isinstance(value, dict) and isinstance(step, str):
+            value = value.get(step, ABSENT)
+        elif isinstance(value, list) and isinstance(step, int):
+            value = value[step]
+        else:
+            return ABSENT
+    return value
+
+
+def name_of(manifest: Manifest) -> str:
+    """Name an object that may not be well formed."""
+    metadata = manifest.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def resource_name(manifest: Manifest) -> str:
+    """Name an object: ``Job default/train``."""
+    kind = KINDS.get(kind_of(manifest))
+    name = name_of(manifest)
+    if kind is None or not kind.namespaced:
+        return f"{manifest['kind']} {name}".strip()
+    metadata = manifest.get("metadata")
+    namespace = metadata.get("namespace") if isinstance(metadata, dict) else ""
+    return f"{manifest['kind']} {namespace or 'default'}/{name}"

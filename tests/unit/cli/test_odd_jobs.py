@@ -1,0 +1,139 @@
+"""Volcano jobs that are not well formed: one sentence with file, field, found and wanted."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from pumice.cli.main import main
+from pumice.testing import node, queue
+
+JOB: Any = {
+    "apiVersion": "batch.volcano.sh/v1alpha1",
+    "kind": "Job",
+    "metadata": {"name": "train"},
+    "spec": {
+        "minAvailable": 1,
+        "tasks": [
+            {
+                "name": "w",
+                "replicas": 1,
+                "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}},
+            }
+        ],
+    },
+}
+TASK = ("spec", "tasks", 0)
+GONE = object()
+ODD = [
+    (("spec", "tasks"), {"a": 1}, "spec.tasks: wanted a list, found {'a': 1}"),
+    (("spec", "tasks"), None, "spec.tasks: wanted at least one task"),
+    (TASK, "w", "spec.tasks[0]: wanted a text or a mapping, as the field needs, found 'w'"),
+    (TASK, None, "spec.tasks[0].template.spec.containers: wanted a list, found nothing"),
+    (
+        (*TASK, "replicas"),
+        "many",
+        "spec.tasks[0].replicas: wanted a whole number of 32 bits, found 'many'",
+    ),
+    (
+        (*TASK, "replicas"),
+        1.5,
+        "spec.tasks[0].replicas: wanted a whole number of 32 bits, found 1.5",
+    ),
+    ((*TASK, "replicas"), -1, "spec.tasks[0].replicas: wanted greater than or equal to 0"),
+    ((*TASK, "replicas"), 2**40, "spec.tasks[0].replicas: wanted a whole number of 32 bits"),
+    ((*TASK, "template"), GONE, "spec.tasks[0].template.spec.containers: wanted a list"),
+    ((*TASK, "template"), [], "spec.tasks[0].template: wanted"),
+    ((*TASK, "template", "spec"), None, "spec.tasks[0].template.spec.containers: wanted a list"),
+    ((*TASK, "dependsOn"), ["a"], "spec.tasks[0].dependsOn: wanted"),
+    ((*TASK, "partitionPolicy"), {"partitionSize": "x"}, "partitionPolicy.partitionSize: wanted"),
+    (("metadata",), None, "metadata.name: wanted a value"),
+    (("metadata",), [1], "metadata: wanted an object, found [1]"),
+    (("metadata", "name"), 5, "metadata.name: wanted a text (quote it), found 5"),
+    (("metadata", "labels"), ["a"], "metadata.labels: wanted"),
+    (("metadata", "annotations"), {"a": 5}, "metadata.annotations.a: wanted a text (quote it)"),
+    (("spec",), None, "spec: wanted an object"),
+    (("spec",), GONE, "spec: wanted an object, found nothing"),
+    (("spec", "plugins"), ["svc"], "spec.plugins: wanted"),
+    (("spec", "plugins"), {"nope": []}, "spec.plugins: wanted one of env, hcclrank, mpi"),
+    (("spec", "minAvailable"), "two", "spec.minAvailable: wanted a whole number of 32 bits"),
+    (("spec", "queue"), 3, "spec.queue: wanted a text (quote it), found 3"),
+    (("spec", "volumes"), "x", "spec.volumes: wanted a list, found 'x'"),
+    (("spec", "networkTopology"), "hard", "spec.networkTopology: wanted"),
+    (("status",), {"state": "x"}, "status.state: wanted"),
+]
+
+
+def odd(path: Any, value: Any) -> Any:
+    """A job with one thing wrong."""
+    job = copy.deepcopy(JOB)
+    at = job
+    for step in path[:-1]:
+        at = at[step]
+    if value is GONE:
+        del at[path[-1]]
+    else:
+        at[path[-1]] = value
+    return job
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all([node("n1"), queue("default")]))
+
+    def run_verb(verb: Any, job: Any) -> Any:
+        (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+        arguments = {
+            "explain": ["-f", "cluster.yaml", "-f", "job.yaml"],
+            "whatif": ["-f", "cluster.yaml", "--job", "job.yaml"],
+            "sim": ["--trace", "job.yaml", "--nodes", "cluster.yaml", "-o", "out"],
+            "lint": ["job.yaml"],
+        }
+        result = CliRunner().invoke(main, [verb, *arguments[verb]])
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return result
+
+    return run_verb
+
+
+@pytest.mark.parametrize("verb", ["explain", "whatif", "sim"])
+@pytest.mark.parametrize(("path", "value", "told"), ODD)
+def test_an_odd_job_is_told_with_file_field_found_and_wanted(
+    run: Any, verb: Any, path: Any, value: Any, told: Any
+) -> None:
+    result = run(verb, odd(path, value))
+    assert result.exit_code == 2
+    (line,) = [line for line in result.output.splitlines() if line]
+    assert line.startswith("Error: job.yaml:1: Job default/")
+    assert told in line
+
+
+@pytest.mark.parametrize(("path", "value"), [case[:2] for case in ODD])
+def test_lint_finds_fault_with_an_odd_job(run: Any, path: Any, value: Any) -> None:
+    assert run("lint", odd(path, value)).exit_code == 1
+
+
+def test_lint_tells_what_an_api_server_would_refuse_in_the_pods_of_a_job(run: Any) -> None:
+    job = odd(("spec", "volumes"), [{"mountPath": "/data", "volumeClaimName": "data"}])
+    spec = job["spec"]["tasks"][0]["template"]["spec"]
+    spec["volumes"] = [{"name": "scratch", "emptyDir": {}}]
+    spec["containers"][0]["volumeMounts"] = [{"name": "scratch", "mountPath": "/data"}]
+    result = run("lint", job)
+    assert result.exit_code == 1
+    assert result.output.splitlines()[0].endswith(
+        "spec.tasks[0].template.spec.containers[0].volumeMounts[1].mountPath: "
+        "found /data, wanted unique (in pod train-w-0)"
+    )
+
+
+def test_lint_looks_at_the_pod_with_the_longest_name(run: Any) -> None:
+    job = odd(("spec", "plugins"), {"svc": []})
+    job["metadata"]["name"] = "x" * 59  # with -w-0 a host name of 63 letters, the most there may be
+    assert run("lint", job).exit_code == 0
+    job["spec"]["tasks"][0]["replicas"] = 11
+    result = run("lint", job)
+    assert "spec.tasks[0].template.spec.hostname" in result.output

@@ -1,0 +1,144 @@
+"""The page of a report: names are data, never markup; the library inside it is the one named."""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from pumice.api.conf import DEFAULT_CONF, parse_conf
+from pumice.api.objects import from_manifest
+from pumice.sim.engine import Engine
+from pumice.sim.measure import Measures
+from pumice.sim.report import page as page_module
+from pumice.sim.report.page import UPLOT, embedded_json, render
+from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload
+
+ROOT = Path(__file__).parents[4]
+REPORT = Path(page_module.__file__).parent
+QUEUE = "</script><script>run()</script>"
+JOB = "<img src=x onerror=run()> \u2028 $data ${script} --> <!--"
+CONFIGURATION = "<svg onload=run()>$title"
+TRACE = '"><iframe src=//x>$css'
+
+
+class Elements(HTMLParser):
+    """Every element of a page, and what stands in its scripts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.scripts: list[str] = []
+        self.inside = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.inside = tag == "script"
+        if self.inside:
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = False
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            self.scripts[-1] += data
+
+
+def simulate(names: Sequence[str], *, cpus: int = 4) -> Measures:
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "node-a"},
+        "status": {"allocatable": {"cpu": str(cpus), "memory": "32Gi", "pods": "110"}},
+    }
+    task = TaskSpec(PodSpecs().spec({"cpu": "4"}), count=1, run_seconds=60.0)
+    jobs = tuple(
+        JobSpec(name, arrival=float(i), tasks=(task,), min_member=1, queue=QUEUE)
+        for i, name in enumerate(names)
+    )
+    workload = Workload(name=TRACE, format="made", jobs=jobs)
+    outcome = Engine(workload, [from_manifest(node)], parse_conf(DEFAULT_CONF)).run()
+    return Measures(CONFIGURATION, outcome)
+
+
+def page_of(*measured: Measures) -> str:
+    return render(
+        {
+            "trace": {"name": TRACE, "format": "made", "jobs": 2, "nodes": 1, "notes": [JOB]},
+            "options": {"seed": 0, "period": 1.0},
+            "configurations": [each.summary() for each in measured],
+        },
+        measured,
+        ["jobs.csv"],
+    )
+
+
+@pytest.fixture(scope="module")
+def elements() -> Elements:
+    measures = simulate([JOB, "second"])
+    return Elements(page_of(measures, measures))
+
+
+def test_names_with_markup_become_text(elements: Elements) -> None:
+    assert not elements.tags & {"img", "svg", "iframe"}
+    assert not {name for name in elements.attributes if name.startswith("on")}
+    assert len(elements.scripts) == 2
+
+
+def test_names_reach_the_charts_unchanged(elements: Elements) -> None:
+    data = json.loads(elements.scripts[0])
+    assert data["queues"] == [QUEUE]
+    assert [conf["name"] for conf in data["configurations"]] == [CONFIGURATION] * 2
+    assert [bar["name"] for bar in data["configurations"][0]["gantt"]["bars"]] == [JOB, "second"]
+
+
+def test_embedded_data_holds_nothing_that_html_or_javascript_reads() -> None:
+    text = embedded_json({"name": f"{QUEUE}{JOB}\u2029"})
+    assert not set(text) & {"<", "\u2028", "\u2029"}
+    assert json.loads(text)["name"] == f"{QUEUE}{JOB}\u2029"
+
+
+def test_only_the_script_of_the_report_may_run() -> None:
+    page = page_of(simulate(["only"]))
+    script = Elements(page).scripts[1]
+    wanted = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    [policy] = re.findall(r"script-src ([^;]*);", page)
+    assert policy == f"'sha256-{wanted}'"
+    assert page.count("<script") == 2
+
+
+# What is drawn when there is little to draw
+
+
+def test_the_curve_of_waits_is_there_if_nobody_waits() -> None:
+    waits = json.loads(Elements(page_of(simulate(["only"]))).scripts[0])["waits"]
+    assert waits == {"seconds": [0.0, 1.2], "parts": [[1.0, 1.0]]}
+
+
+def test_without_a_job_that_started_the_page_says_so() -> None:
+    page = page_of(simulate(["never"], cpus=2))
+    assert "<p>No job started.</p>" in page
+    assert 'data-chart="waits"' not in page
+
+
+def test_with_one_queue_the_page_says_why_fairness_is_not_drawn() -> None:
+    assert "At no time do two queues ask for something." in page_of(simulate(["only"]))
+
+
+# The library
+
+
+def test_the_library_is_the_version_that_is_named_and_has_its_licence() -> None:
+    folder, version = REPORT / "vendor" / UPLOT, UPLOT.removeprefix("uplot-")
+    assert [each.name for each in (REPORT / "vendor").iterdir()] == [UPLOT]
+    assert f"(v{version})" in (folder / "uPlot.iife.min.js").read_text(encoding="utf-8")[:80]
+    assert "The MIT License" in (folder / "LICENSE").read_text(encoding="utf-8")
+    assert f"uPlot {version}" in (ROOT / "docs" / "sim.md").read_text(encoding="utf-8")

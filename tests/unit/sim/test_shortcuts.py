@@ -1,0 +1,263 @@
+"""EventKind the simulator leaves out follows from what plugins declare, and changes nothing."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from pumice.actions import ACTIONS
+from pumice.api.conf import parse_conf
+from pumice.api.kinds import Manifest
+from pumice.api.meta import ResourceList
+from pumice.api.objects import from_manifest, in_namespace
+from pumice.api.pods import Container, PodSpec, ResourceRequirements
+from pumice.framework.plugin import Plugin
+from pumice.framework.simulator_assumptions import UNDECLARED, SimulatorAssumptions
+from pumice.plugins import BUILTIN
+from pumice.plugins.gang import Gang
+from pumice.scheduler import Scheduler
+from pumice.sim.bounds import UNBOUNDED, Bounds
+from pumice.sim.engine import Engine
+from pumice.sim.event_log import EventKind
+from pumice.sim.job_classes import JobClasses
+from pumice.sim.shortcuts import Shortcuts
+from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
+from pumice.testing import node, queue
+from pumice.testing.samples import snapshot_of
+
+
+@dataclass(kw_only=True)
+class Stranger(Plugin, name="stranger"):
+    """Declares nothing."""
+
+
+@dataclass(kw_only=True)
+class Orderly(Plugin, name="orderly"):
+    """Declares that it keeps to the room there is."""
+
+    simulator = SimulatorAssumptions(bounded=True)
+
+
+def scheduler(plugins: Iterable[str], actions: str = "enqueue, allocate") -> Scheduler:
+    entries = "".join(f"- plugins: [{tier}]\n" for tier in plugins)
+    conf = parse_conf(f'actions: "{actions}"\ntiers:\n{entries}')
+    return Scheduler(conf, plugins={"stranger": Stranger, "orderly": Orderly})
+
+
+def shortcuts(*plugins: str, actions: str = "enqueue, allocate") -> Shortcuts:
+    made = scheduler(plugins, actions)
+    return Shortcuts.of(made.conf.actions, made.tiers())
+
+
+def names(plugins: Iterable[Plugin]) -> list[str]:
+    return [plugin.name for plugin in plugins]
+
+
+@pytest.mark.parametrize("plugin", BUILTIN, ids=lambda plugin: plugin.name)
+def test_every_built_in_plugin_declares_what_may_be_assumed(plugin: type[Plugin]) -> None:
+    assert plugin.simulator is not UNDECLARED
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_every_action_declares_what_may_be_assumed(action: str) -> None:
+    assert ACTIONS[action].simulator is not UNDECLARED
+
+
+def test_a_subclass_does_not_inherit_a_declaration() -> None:
+    class Choosy(Gang, name="choosy"):
+        """May do anything."""
+
+    assert Gang.simulator.bounded
+    assert Choosy.simulator is UNDECLARED
+
+
+def test_bounded_plugins_let_jobs_be_left_out() -> None:
+    found = shortcuts("{name: gang}, {name: orderly}", "{name: predicates}")
+    assert found == Shortcuts(
+        leave_jobs_out=True, await_events=True, refusals_last=True, evicts=False
+    )
+
+
+def test_a_plugin_that_declares_nothing_makes_every_job_take_part() -> None:
+    found = shortcuts("{name: gang}, {name: stranger}")
+    assert not any([found.leave_jobs_out, found.await_events, found.refusals_last])
+
+
+@pytest.mark.parametrize("name", ["extender", "rescheduling", "sla", "tdm"])
+def test_plugins_that_act_on_their_own_make_every_job_take_part(name: str) -> None:
+    assert not shortcuts(f"{{name: {name}}}").leave_jobs_out
+
+
+def test_shuffle_makes_every_job_take_part() -> None:
+    assert not shortcuts("{name: gang}", actions="allocate, shuffle").leave_jobs_out
+
+
+@pytest.mark.parametrize("name", ["usage", "cdp"])
+def test_answers_that_change_with_time_call_for_cycles(name: str) -> None:
+    found = shortcuts(f"{{name: {name}}}")
+    assert found.leave_jobs_out
+    assert not any([found.await_events, found.refusals_last])
+
+
+@pytest.mark.parametrize("action", ["preempt", "reclaim", "gangpreempt", "gangreclaim"])
+def test_whoever_evicts_may_serve_who_was_refused(action: str) -> None:
+    found = shortcuts("{name: gang}", actions=f"enqueue, allocate, {action}")
+    assert found.leave_jobs_out
+    assert found.evicts
+    assert not found.refusals_last
+
+
+def test_the_first_tier_with_a_vote_admits_alone() -> None:
+    assert names(shortcuts("{name: gang}, {name: capacity}", "{name: overcommit}").admitting) == [
+        "capacity"
+    ]
+    off = "{name: capacity, enableJobEnqueued: false}"
+    assert names(shortcuts(off, "{name: overcommit}").admitting) == ["overcommit"]
+    assert names(shortcuts("{name: overcommit}", actions="allocate").admitting) == []
+
+
+def test_a_plugin_limits_queues_unless_it_is_switched_off() -> None:
+    assert names(shortcuts("{name: proportion}").limiting) == ["proportion"]
+    assert names(shortcuts("{name: proportion, enabledAllocatable: false}").limiting) == []
+
+
+# Bounds
+
+
+def bounds(*plugins: str, objects: list[Manifest]) -> tuple[Bounds, JobClasses]:
+    snapshot = snapshot_of(objects)
+    classes = JobClasses(snapshot)
+    return Bounds(snapshot, classes, shortcuts(*plugins)), classes
+
+
+def job(name: str = "a", cpu: str = "1") -> JobSpec:
+    task = TaskSpec(PodSpecs().spec({"cpu": cpu, "memory": "1Gi"}), 1, 10.0)
+    return JobSpec(name, 0.0, (task,), 1, queue="q")
+
+
+TEN = node("n", cpu=10, memory="100Gi")
+
+
+@pytest.mark.parametrize(("argument", "n"), [("1.5", 15), ("0.5", 12), ("much", 12)])
+def test_overcommit_admits_by_the_factor_that_the_plugin_uses(argument: str, n: int) -> None:
+    """A factor that the plugin does not use leaves its default."""
+    plugin = f"{{name: overcommit, arguments: {{overcommit-factor: {argument}}}}}"
+    found, classes = bounds(plugin, objects=[TEN, queue("q")])
+    assert found.admissible(classes.of(job())) == n
+
+
+def test_overcommit_bounds_admission_wherever_it_stands_in_its_tier() -> None:
+    tier = "{name: proportion}, {name: overcommit}"
+    found, classes = bounds(tier, objects=[TEN, queue("q", capability={"cpu": 3})])
+    assert found.admissible(classes.of(job())) == 12
+
+
+def test_a_vote_without_a_known_limit_bounds_nothing() -> None:
+    found, classes = bounds("{name: resourcequota}", objects=[TEN, queue("q")])
+    assert found.admissible(classes.of(job())) == UNBOUNDED
+
+
+def test_a_tree_bounds_admission_also_if_nobody_limits_allocation() -> None:
+    tier = "{name: capacity, enableHierarchy: true, enabledAllocatable: false}"
+    tree = [queue("root"), queue("top", parent="root", capability={"cpu": 4})]
+    found, classes = bounds(tier, objects=[TEN, *tree, queue("q", parent="top")])
+    kind = classes.of(job())
+    assert (found.admissible(kind), found.startable(kind)) == (4, 10)
+
+
+@pytest.mark.parametrize(("plugin", "follows"), [("proportion", True), ("capacity", False)])
+def test_only_parts_by_weight_follow_demand(plugin: str, follows: bool) -> None:
+    found, classes = bounds(f"{{name: {plugin}}}", objects=[TEN, queue("q")])
+    assert found.follow_demand is follows
+    assert found.startable(classes.of(job())) == (0 if follows else 10)  # nobody asks for anything
+
+
+# The same story, whoever takes part
+
+Story = list[tuple[float, str, str]]
+"""EventKind happened when to which job."""
+
+
+def numa(name: str, *, cpus: int = 8) -> Manifest:
+    """A machine of two NUMA nodes, with the kubelet's strictest policy."""
+    places = {
+        str(i): {"numa": 2 * i // cpus, "socket": 2 * i // cpus, "core": i} for i in range(cpus)
+    }
+    policies = {"CPUManagerPolicy": "static", "TopologyManagerPolicy": "single-numa-node"}
+    return {
+        "apiVersion": "nodeinfo.volcano.sh/v1alpha1",
+        "kind": "Numatopology",
+        "metadata": {"name": name},
+        "spec": {
+            "policies": policies,
+            "numares": {"cpu": {"allocatable": f"0-{cpus - 1}", "capacity": cpus}},
+            "cpuDetail": places,
+        },
+    }
+
+
+QUOTA = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "all", "namespace": "default"},
+    "status": {"hard": {"cpu": "4"}, "used": {}},
+}
+NUMA = {"volcano.sh/numa-topology-policy": "single-numa-node"}
+
+
+def story(
+    made: Scheduler,
+    jobs: list[JobSpec],
+    objects: list[Manifest],
+    shortcuts: Shortcuts | None = None,
+) -> tuple[Story, int]:
+    """EventKind happens to whom when, and how many cycles that takes."""
+    workload = Workload(name="tiny", format="test", jobs=in_order(jobs))
+    things = [from_manifest(in_namespace(each)) for each in objects]
+    outcome = Engine(workload, things, made.conf, scheduler=made, shortcuts=shortcuts).run()
+    log, runs = outcome.log, outcome.runs
+    rows = zip(log.time.tolist(), log.what.tolist(), log.job.tolist(), strict=True)
+    told = [(time, EventKind(what).name, runs[job].spec.name) for time, what, job in rows]
+    return sorted(told), outcome.effort.cycles
+
+
+def both_ways(
+    made: Scheduler, jobs: list[JobSpec], objects: list[Manifest]
+) -> tuple[tuple[Story, int], tuple[Story, int]]:
+    """Tell the story with shortcuts, and with every job in every cycle."""
+    found = Shortcuts.of(made.conf.actions, made.tiers())
+    slow = replace(found, leave_jobs_out=False, await_events=False, refusals_last=False)
+    return story(made, jobs, objects), story(made, jobs, objects, shortcuts=slow)
+
+
+def numa_spec(cpus: int) -> PodSpec:
+    amounts: ResourceList = {"cpu": cpus, "memory": "1Gi"}
+    resources = ResourceRequirements(requests=amounts, limits=amounts)
+    containers = (Container(name="main", resources=resources),)
+    return PodSpec(scheduler_name="volcano", containers=containers)
+
+
+def test_numa_simulations_take_the_fast_path_to_the_same_end() -> None:
+    """Cpus given away are forgotten after the cycle: a job refused for them may be luckier soon."""
+    made = scheduler(["{name: gang}", "{name: predicates}, {name: proportion}, {name: numa-aware}"])
+    assert Shortcuts.of(made.conf.actions, made.tiers()).leave_jobs_out
+    tasks = [TaskSpec(numa_spec(cpus), 1, 30.0, annotations=NUMA) for cpus in (1, 3)]
+    jobs = [
+        JobSpec(f"job-{n:02d}", float(n // 12), (tasks[n % 2],), 1, queue="q") for n in range(40)
+    ]
+    machines = [node(name, cpu=8, memory="64Gi") for name in ("n1", "n2")]
+    objects = [*machines, numa("n1"), numa("n2"), queue("q")]
+    (fast, n_fast), (slow, n_slow) = both_ways(made, jobs, objects)
+    assert fast == slow
+    assert [what for _, what, _ in fast].count("FINISH") == len(jobs)
+    assert n_fast < n_slow
+    seconds = {time for time, what, _ in fast if what == "BIND"}
+    assert any(time + 1.0 in seconds for time in seconds)  # the luck of the next cycle
+
+
+def test_a_quota_forgets_who_was_admitted_in_the_cycle_before() -> None:
+    made = scheduler(["{name: gang}, {name: resourcequota}", "{name: predicates}"])
+    jobs = [job(cpu="3", name=f"job-{number}") for number in range(3)]
+    (fast, _), (slow, _) = both_ways(made, jobs, [TEN, queue("q"), QUOTA])
+    assert fast == slow
+    assert [time for time, what, _ in fast if what == "ENQUEUE"] == [0.0, 1.0, 2.0]
