@@ -13,10 +13,13 @@ What other hooks receive
 What hooks return
     ``Column`` (scores, keys), ``Mask`` (which of them), ``Codes`` (answers of filters), ``Reason``
     (why a node does not fit), ``PERMIT``, ``ABSTAIN`` or ``REJECT`` (votes).
+What else a plugin may declare
+    ``SimulatorAssumptions``: what lets simulations with it be fast; ``QueueLimits`` and
+    ``AdmissionLimit``: the limits it holds queues to, for metrics and the simulator.
 To read columns
     ``Texts`` is a column of texts, ``Ints`` one of whole numbers; ``CPU``, ``MEMORY`` and ``PODS``
-    are rows of the resource axis, ``NOWHERE`` the row of no node, job or queue; ``Status`` and
-    ``ALLOCATED_CLASS`` tell what tasks do.
+    are rows of the resource axis, ``NOWHERE`` is the row of no node, job or queue; ``Status`` and
+    ``ALLOCATED_CLASS`` tell what tasks do; ``Snapshot`` has all tables.
 To compute
     ``fits``, ``share``, ``dominant_share`` and ``weighted_sum`` compare and add amounts, ``STEP``
     is the smallest that counts; ``epoch`` and ``parse_duration`` read times, and raise
@@ -42,6 +45,7 @@ from pumice.core.resources import (
     weighted_sum,
 )
 from pumice.core.shapes import Shape
+from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, Status
 from pumice.core.tables import NOWHERE, Ints
 from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
@@ -50,6 +54,7 @@ from pumice.framework.arguments import Amount, Duration, Fault, arg, arg_pattern
 from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.eviction.bundles import GangEviction
 from pumice.framework.plugin import ABSTAIN, PERMIT, REJECT, Codes, Plugin, Reason, per_node
+from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
 from pumice.framework.session import Session
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.framework.topology.domains import Domain
@@ -65,6 +70,7 @@ __all__ = [
     "PODS",
     "REJECT",
     "STEP",
+    "AdmissionLimit",
     "Amount",
     "Codes",
     "Column",
@@ -82,11 +88,13 @@ __all__ = [
     "Nodes",
     "Plugin",
     "Queue",
+    "QueueLimits",
     "Queues",
     "Reason",
     "Session",
     "Shape",
     "SimulatorAssumptions",
+    "Snapshot",
     "Status",
     "SubGroup",
     "Task",
