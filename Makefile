@@ -29,6 +29,7 @@ check: $(STAMP) ## format, lint, types, layers, import cycles, spelling, coverag
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.import_cycles
 	$(BIN)/codespell
 	$(MAKE) coverage
 

@@ -12,6 +12,7 @@ from pumice.plugin import (
     Plugin,
     PluginSession,
     Shape,
+    SimulatorAssumptions,
     arg,
     epoch,
 )
@@ -23,6 +24,8 @@ class PreferFreshNodes(Plugin, name="prefer-fresh-nodes"):
 
     An annotation of the node says when; without one, the time counts at which it was created.
     """
+
+    simulator = SimulatorAssumptions(bounded=True, timed=True)
 
     annotation: str = arg(
         "prefer-fresh-nodes.annotation",

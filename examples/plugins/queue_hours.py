@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pumice.plugin import Column, Plugin, PluginSession, Queues, arg
+from pumice.plugin import Column, Plugin, PluginSession, Queues, SimulatorAssumptions, arg
 
 _HOURS = re.compile(r"([01]?[0-9]|2[0-3])-([01]?[0-9]|2[0-4])")
 
@@ -16,6 +16,8 @@ class QueueHours(Plugin, name="queue-hours"):
 
     A queue names them in an annotation, as in "22-06"; one that names none is in between.
     """
+
+    simulator = SimulatorAssumptions(bounded=True, timed=True)
 
     annotation: str = arg(
         "queue-hours.annotation",

@@ -15,10 +15,13 @@ What hooks return
     (why a node does not fit), ``PERMIT``, ``ABSTAIN`` or ``REJECT`` (votes), ``Refusal`` (a no with
     a ``Why`` and its numbers; ``Verdict`` and ``Vote`` are the types that allow it;
     ``within_quota`` makes one of amounts).
+What else a plugin may declare
+    ``SimulatorAssumptions``: what lets simulations with it be fast; ``QueueLimits`` and
+    ``AdmissionLimit``: the limits it holds queues to, for metrics and the simulator.
 To read columns
     ``Texts`` is a column of texts, ``Ints`` one of whole numbers; ``CPU``, ``MEMORY`` and ``PODS``
-    are rows of the resource axis, ``NOWHERE`` the row of no node, job or queue; ``Status`` and
-    ``ALLOCATED_CLASS`` tell what tasks do.
+    are rows of the resource axis, ``NOWHERE`` is the row of no node, job or queue; ``Status`` and
+    ``ALLOCATED_CLASS`` tell what tasks do; ``Snapshot`` has all tables.
 To compute
     ``fits``, ``share``, ``dominant_share`` and ``weighted_sum`` compare and add amounts, ``STEP``
     is the smallest that counts; ``epoch`` and ``parse_duration`` read times, and raise
@@ -44,6 +47,7 @@ from pumice.core.resources import (
     weighted_sum,
 )
 from pumice.core.shapes import Shape
+from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, Status
 from pumice.core.tables import NOWHERE, Ints
 from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
@@ -53,6 +57,7 @@ from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import Codes, Plugin, per_node
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
 from pumice.framework.refusals import (
     ABSTAIN,
     PERMIT,
@@ -78,6 +83,7 @@ __all__ = [
     "PODS",
     "REJECT",
     "STEP",
+    "AdmissionLimit",
     "Amount",
     "Codes",
     "Column",
@@ -96,11 +102,13 @@ __all__ = [
     "Plugin",
     "PluginSession",
     "Queue",
+    "QueueLimits",
     "Queues",
     "Reason",
     "Refusal",
     "Shape",
     "SimulatorAssumptions",
+    "Snapshot",
     "Status",
     "SubGroup",
     "Task",

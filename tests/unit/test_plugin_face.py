@@ -18,7 +18,16 @@ def names_in(annotation: Any) -> Any:
     return {name.rpartition(".")[2] for name in re.findall(r"[A-Za-z_][\w.]*", text)}
 
 
-@pytest.mark.parametrize("hook", [*HOOKS, "faults", "vary_by"])
+METHODS = [
+    name for name, each in vars(Plugin).items() if inspect.isfunction(each) and name[0] != "_"
+]
+
+
+def test_hooks_are_among_the_methods() -> None:
+    assert set(HOOKS) <= set(METHODS)
+
+
+@pytest.mark.parametrize("hook", METHODS)
 def test_every_type_in_the_signature_of_a_hook_can_be_imported(hook: Any) -> None:
     signature = inspect.signature(getattr(Plugin, hook))
     annotations = [each.annotation for name, each in signature.parameters.items() if name != "self"]
@@ -26,7 +35,7 @@ def test_every_type_in_the_signature_of_a_hook_can_be_imported(hook: Any) -> Non
     assert inspect.Signature.empty not in annotations
     written = {name for each in annotations for name in names_in(each)}
     # a column, a mask or codes are arrays of NumPy once they are evaluated
-    arrays = {"ndarray", "dtype", "float64", "bool", "int16", "tuple", "Any"}
+    arrays = {"ndarray", "dtype", "float64", "bool", "int16", "int64", "tuple", "Any"}
     assert written - BUILT_IN - arrays <= set(face.__all__)
 
 

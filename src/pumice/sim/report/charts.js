@@ -231,7 +231,7 @@ function drawRows(host, names, each, room, options) {
 const rowAt = (u) => Math.floor(u.posToVal(u.cursor.top, "y"));
 // One hue, lightness changing evenly: safe for colour blindness, and in grey.
 const ramp = () => ["idle", "full"].map((name) => colour(name).match(/\d+/g).slice(0, 3).map(Number));
-function heatImage({ cells, columns, rows }, bytes) {
+function heatImage({ columns, rows }, bytes) {
   const [idle, full] = ramp();
   const image = new ImageData(columns, rows.length);
   bytes.forEach((cell, i) => {

@@ -1,9 +1,9 @@
 """Volumes of a pod: one source each, and what every source needs."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from pumice.api.patterns import occurs_in
 from pumice.api.quantity import amount
 from pumice.webhooks.fields import (
     FieldError,
@@ -181,7 +181,7 @@ def _initiator(name: str, path: Path) -> Iterator[FieldError]:
     pattern = _INITIATORS.get(name[:3])
     if pattern is None:
         yield invalid(path, name, "must be valid format starting with iqn, eui, or naa")
-    elif re.search(pattern.removesuffix("$") + r"\Z", name) is None:
+    elif not occurs_in(name, pattern):
         yield invalid(path, name, "must be valid format")
 
 

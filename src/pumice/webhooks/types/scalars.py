@@ -13,6 +13,7 @@ _UNITS: Final = {
     "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
 }  # fmt: skip
 _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
+_DIGITS: Final = 19  # more are never needed: a duration has 63 bits
 _TIME: Final = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:\d{2})")
 _RANGE: Final = {"int32": 31, "int64": 63, "int": 63}
 
@@ -134,13 +135,14 @@ def _nanoseconds(text: str) -> int:
         match = _PART.match(rest, position)
         if match is None or not (match[1] or match[2]):
             raise RefusedError(f"time: invalid duration {quoted}")
-        whole, part, unit = match[1] or "0", match[2] or "", match[3]
+        whole, part, unit = match[1].lstrip("0") or "0", (match[2] or "")[:_DIGITS], match[3]
         if not unit:
             raise RefusedError(f"time: missing unit in duration {quoted}")
         if unit not in _UNITS:
             raise RefusedError(f"time: unknown unit {json.dumps(unit)} in duration {quoted}")
-        total += int(whole + part) * _UNITS[unit] // 10 ** len(part)
-        if total > 1 << 63:
+        if len(whole) <= _DIGITS:
+            total += int(whole + part) * _UNITS[unit] // 10 ** len(part)
+        if len(whole) > _DIGITS or total > 1 << 63:
             raise RefusedError(f"time: invalid duration {quoted}")
         position = match.end()
     total = -total if text.startswith("-") else total

@@ -35,8 +35,13 @@ class JobPlugin:
     listed: ClassVar[bool] = True
     """Whether the status of the job names the plugin among its resources."""
 
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    """The flags that the plugin knows, with the values they have unless the job says otherwise."""
+
     def __init__(self, arguments: Sequence[str], keys: KeyMaker) -> None:
         """Read the arguments of the job's spec; unreadable ones end the reading."""
+        self.flags = flags(arguments, self.defaults)
+        self.keys = keys
 
     def on_pod_create(self, pod: Manifest, job: Manifest) -> None:
         """Add to a pod that is about to be made."""

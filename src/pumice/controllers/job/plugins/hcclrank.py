@@ -1,14 +1,12 @@
 """hcclrank: the rank of a pod among Ascend devices, as an annotation."""
 
-from collections.abc import Sequence
-from typing import ClassVar, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from pumice.api.kinds import Manifest
 from pumice.controllers.job.plugins.base import (
     JobPlugin,
-    KeyMaker,
     find_task,
-    flags,
     index_of,
     task_of,
 )
@@ -22,11 +20,7 @@ class Hcclrank(JobPlugin):
 
     name: ClassVar[str] = "hcclrank"
     listed: ClassVar[bool] = False
-
-    def __init__(self, arguments: Sequence[str], keys: KeyMaker) -> None:
-        """Read the names of the roles."""
-        super().__init__(arguments, keys)
-        self.flags = flags(arguments, {"master": "master", "worker": "worker"})
+    defaults: ClassVar[Mapping[str, Any]] = {"master": "master", "worker": "worker"}
 
     def on_pod_create(self, pod: Manifest, job: Manifest) -> None:
         """Annotate the pod unless somebody has done it."""

@@ -1,17 +1,15 @@
 """mpi: the master knows its workers, and every container listens for ssh."""
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pumice.api.kinds import Manifest
 from pumice.controllers.job.names import hosts
 from pumice.controllers.job.plugins.base import (
     JobPlugin,
-    KeyMaker,
     add_env,
     containers,
     find_task,
-    flags,
     open_port,
     task_of,
 )
@@ -21,11 +19,7 @@ class Mpi(JobPlugin):
     """MPI_HOST on the master; the port of ssh everywhere."""
 
     name: ClassVar[str] = "mpi"
-
-    def __init__(self, arguments: Sequence[str], keys: KeyMaker) -> None:
-        """Read the names of the roles and the port."""
-        super().__init__(arguments, keys)
-        self.flags = flags(arguments, {"master": "master", "worker": "worker", "port": 22})
+    defaults: ClassVar[Mapping[str, Any]] = {"master": "master", "worker": "worker", "port": 22}
 
     def on_pod_create(self, pod: Manifest, job: Manifest) -> None:
         """Open the port and, on the master, list the workers."""

@@ -1,16 +1,14 @@
 """pytorch: the rendezvous of torch.distributed as environment variables."""
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pumice.api.kinds import Manifest
 from pumice.controllers.job.names import host_name
 from pumice.controllers.job.plugins.base import (
     JobPlugin,
-    KeyMaker,
     add_env,
     find_task,
-    flags,
     index_of,
     open_port,
     task_of,
@@ -38,19 +36,14 @@ class Pytorch(JobPlugin):
     """Address, world size and rank; the master is rank 0, worker *i* is rank *i* + 1."""
 
     name: ClassVar[str] = "pytorch"
-
-    def __init__(self, arguments: Sequence[str], keys: KeyMaker) -> None:
-        """Read the names of the roles, the port and whether workers wait."""
-        super().__init__(arguments, keys)
-        defaults = {
-            "master": "master",
-            "worker": "worker",
-            "port": 23456,
-            "wait-master-enabled": False,
-            "wait-master-timeout": 300,
-            "wait-master-image": "busybox:1.36.1",
-        }
-        self.flags = flags(arguments, defaults)
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "master": "master",
+        "worker": "worker",
+        "port": 23456,
+        "wait-master-enabled": False,
+        "wait-master-timeout": 300,
+        "wait-master-image": "busybox:1.36.1",
+    }
 
     def on_pod_create(self, pod: Manifest, job: Manifest) -> None:
         """Add the variables; without a master task there is nothing to meet at."""

@@ -1,17 +1,15 @@
 """ray: starts a head and workers that find it, and a Service for the head."""
 
-from collections.abc import Sequence
-from typing import ClassVar, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from pumice.api.annotations import TASK_SPEC
 from pumice.api.kinds import Manifest
 from pumice.controllers.job.names import JOB_NAME, JOB_NAMESPACE, host_name
 from pumice.controllers.job.plugins.base import (
     JobPlugin,
-    KeyMaker,
     Owned,
     find_task,
-    flags,
     made_for,
     open_port,
     task_of,
@@ -24,20 +22,15 @@ class Ray(JobPlugin):
     """The commands of head and workers, and the three ports of the head."""
 
     name: ClassVar[str] = "ray"
-
-    def __init__(self, arguments: Sequence[str], keys: KeyMaker) -> None:
-        """Read the names of tasks and containers, and the ports."""
-        super().__init__(arguments, keys)
-        defaults = {
-            "head": "head",
-            "headContainer": "head",
-            "worker": "worker",
-            "workerContainer": "worker",
-            "port": 6379,
-            "dashboardPort": 8265,
-            "clientPort": 10001,
-        }
-        self.flags = flags(arguments, defaults)
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "head": "head",
+        "headContainer": "head",
+        "worker": "worker",
+        "workerContainer": "worker",
+        "port": 6379,
+        "dashboardPort": 8265,
+        "clientPort": 10001,
+    }
 
     def on_pod_create(self, pod: Manifest, job: Manifest) -> None:
         """Replace the command of the container that plays the role of its task."""

@@ -1,16 +1,14 @@
 """svc: lets the pods of a job find each other by name, and keeps others out."""
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pumice.api.kinds import Manifest
 from pumice.controllers.job.names import JOB_NAME, JOB_NAMESPACE, hosts
 from pumice.controllers.job.plugins.base import (
     JobPlugin,
-    KeyMaker,
     Owned,
     containers,
-    flags,
     made_for,
     mount,
 )
@@ -21,16 +19,11 @@ class Svc(JobPlugin):
     """A headless Service, a ConfigMap of host names and a NetworkPolicy."""
 
     name: ClassVar[str] = "svc"
-
-    def __init__(self, arguments: Sequence[str], keys: KeyMaker) -> None:
-        """Read the three switches."""
-        super().__init__(arguments, keys)
-        defaults = {
-            "publish-not-ready-addresses": False,
-            "disable-network-policy": False,
-            "inject-hosts-env": True,
-        }
-        self.flags = flags(arguments, defaults)
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "publish-not-ready-addresses": False,
+        "disable-network-policy": False,
+        "inject-hosts-env": True,
+    }
 
     def on_pod_create(self, pod: Manifest, job: Manifest) -> None:
         """Give the pod a host name, the hosts as variables and as files."""

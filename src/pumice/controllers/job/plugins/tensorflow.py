@@ -1,16 +1,14 @@
 """tensorflow: TF_CONFIG, the cluster and the place in it as JSON."""
 
 import json
-from collections.abc import Sequence
-from typing import ClassVar, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from pumice.api.kinds import Manifest
 from pumice.controllers.job.names import host_name
 from pumice.controllers.job.plugins.base import (
     JobPlugin,
-    KeyMaker,
     add_env,
-    flags,
     index_of,
     task_of,
 )
@@ -23,11 +21,7 @@ class Tensorflow(JobPlugin):
     """The hosts of each role, with the port of the service."""
 
     name: ClassVar[str] = "tensorflow"
-
-    def __init__(self, arguments: Sequence[str], keys: KeyMaker) -> None:
-        """Read the task names of the four roles and the port."""
-        super().__init__(arguments, keys)
-        self.flags = flags(arguments, {**{role: role for role in _ROLES}, "port": 2222})
+    defaults: ClassVar[Mapping[str, Any]] = {**{role: role for role in _ROLES}, "port": 2222}
 
     def on_pod_create(self, pod: Manifest, job: Manifest) -> None:
         """Add TF_CONFIG; a single pod needs none."""

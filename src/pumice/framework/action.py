@@ -1,0 +1,19 @@
+"""An action as the scheduler knows it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pumice.framework.session import Session
+from pumice.framework.simulator_assumptions import SimulatorAssumptions
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a session is told to do, and what the simulator may take for granted of it."""
+
+    run: Callable[[Session], None]
+    simulator: SimulatorAssumptions
+
+    def __call__(self, ssn: Session) -> None:
+        """Decide through a session."""
+        self.run(ssn)
