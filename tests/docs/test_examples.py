@@ -233,11 +233,11 @@ def test_the_table_of_hooks_is_what_the_plugin_implements(page: Any) -> None:
     assert [row[:2] for row in rows_below(page, "Hooks")] == implemented
 
 
-def test_the_table_of_all_hooks_is_what_the_code_declares():
+def test_the_table_of_all_hooks_is_what_the_code_declares() -> None:
     declared = [
         (
             f"`{hook.name}({', '.join(hook.parameters)})`",
-            inspect.getdoc(hook.method).partition("\n")[0].rstrip("."),
+            (inspect.getdoc(hook.method) or "").partition("\n")[0].rstrip("."),
             hook.rule.words,
             f"`{hook.switch}`" if hook.switch else "",
             hook.volcano,

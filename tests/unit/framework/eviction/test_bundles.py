@@ -8,12 +8,12 @@ import pytest
 from pumice.framework.dispatch import Enabled
 from pumice.framework.eviction.bundles import (
     Bundle,
-    GangEviction,
     candidates,
     keep_allowed,
     make_bundles,
     sort_bundles,
 )
+from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.session import Session
 from pumice.plugins.gang import Gang
 from pumice.plugins.priority import Priority
