@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pumice.core.resources import Column, Mask
 from pumice.errors import BadHookResultError, PluginError
@@ -64,14 +64,9 @@ class Enabled:
         return _offered(cls, tuple(self.switches.items()), hierarchy=self.plugin.hierarchy)
 
 
-class Bound(NamedTuple):
-    """A hook of one plugin, guarded."""
-
-    plugin: Plugin
-    ask: Ask
-
-
-BoundTiers = tuple[tuple[Bound, ...], ...]
+Bound = tuple[Plugin, Ask]
+"""A plugin and a hook of it, guarded."""
+BoundTiers = list[list[Bound]]
 Method = Callable[..., Any]
 """A hook, named by the method of the base class that declares it: ``Plugin.job_ready``."""
 
@@ -88,7 +83,7 @@ class Hooks:
 
     def tiers(self, hook: Method) -> BoundTiers:
         """Return who answers a hook, tier by tier; tiers that do not are left out."""
-        return self._tiers.get(hook.__name__, ())
+        return self._tiers.get(hook.__name__, [])
 
     def bound(self, hook: Method) -> list[Bound]:
         """Return who answers a hook, in order."""
@@ -128,23 +123,23 @@ class Hooks:
             return HOOKS[name].unanswered
         combined = self._combined.get(name)
         if combined is None:
-            asks = [[bound.ask for bound in tier] for tier in self._tiers[name]]
+            asks = [[ask for _, ask in tier] for tier in self._tiers[name]]
             combined = self._combined[name] = HOOKS[name].rule.bind(asks)
         return combined
 
 
 def _bind(tiers: Iterable[Iterable[Enabled]], failures: Failures) -> dict[str, BoundTiers]:
-    table: dict[str, list[tuple[Bound, ...]]] = {}
+    table: dict[str, BoundTiers] = {}
     for tier in tiers:
         methods: dict[str, list[Bound]] = {}
         for entry in tier:
             plugin = entry.plugin
             for hook, check in entry.offered().items():
                 ask = guard(plugin, hook, failures, check, HOOKS[hook].answer)
-                methods.setdefault(hook, []).append(Bound(plugin, ask))
+                methods.setdefault(hook, []).append((plugin, ask))
         for hook, found in methods.items():
-            table.setdefault(hook, []).append(tuple(found))
-    return {hook: tuple(rows) for hook, rows in table.items()}
+            table.setdefault(hook, []).append(found)
+    return table
 
 
 @lru_cache(maxsize=256)

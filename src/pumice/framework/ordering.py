@@ -65,7 +65,7 @@ class Ordering:
         self._task_policy = hooks.keys(Plugin.order_tasks)
         self._queue_policy = hooks.keys(Plugin.order_queues)
         self.moving_jobs: frozenset[int] = frozenset().union(
-            *(each.plugin.moving_jobs for each in hooks.bound(Plugin.order_tasks))
+            *(plugin.moving_jobs for plugin, _ in hooks.bound(Plugin.order_tasks))
         )
         """Jobs whose tasks change places in the order while they are placed."""
         self._queues_by_pair = bool(hooks.tiers(Plugin.compare_queues))
@@ -75,10 +75,10 @@ class Ordering:
     def _queue_comparisons(self, hooks: Hooks) -> list[Ask]:
         """List keyed and pairwise orders of queues as comparisons, in the order of the plugins."""
         keyed: list[tuple[int, Ask]] = [
-            (each.plugin.position, functools.partial(_compare_keys, self._snapshot, each.ask))
-            for each in hooks.bound(Plugin.order_queues)
+            (plugin.position, functools.partial(_compare_keys, self._snapshot, ask))
+            for plugin, ask in hooks.bound(Plugin.order_queues)
         ]
-        pairwise = [(each.plugin.position, each.ask) for each in hooks.bound(Plugin.compare_queues)]
+        pairwise = [(plugin.position, ask) for plugin, ask in hooks.bound(Plugin.compare_queues)]
         return [ask for _, ask in sorted([*keyed, *pairwise], key=lambda entry: entry[0])]
 
     def job_policy_keys(self, rows: list[int]) -> list[tuple[float, ...]]:

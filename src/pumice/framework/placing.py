@@ -85,7 +85,7 @@ class Placing:
         self._score_shape = hooks.sums(Plugin.score_shape)
         self._score_nodes = hooks.sums(Plugin.score_nodes)
         self._rank_nodes = hooks.sums(Plugin.rank_nodes)
-        self._rankers = hooks.bound(Plugin.rank_nodes)
+        self._rankers = [ask for _, ask in hooks.bound(Plugin.rank_nodes)]
         self._best_node = hooks[Plugin.best_node]
         self._picks = bool(hooks.tiers(Plugin.best_node))
         self.varying = [
@@ -97,8 +97,8 @@ class Placing:
     def _collect_filters(self) -> list[_Filter]:
         """Bring the two filters of each plugin together, and number all reasons."""
         hooks = self.hooks
-        by_shape = {each.plugin.position: each.ask for each in hooks.bound(Plugin.filter_shape)}
-        by_nodes = {each.plugin.position: each.ask for each in hooks.bound(Plugin.filter_nodes)}
+        by_shape = {plugin.position: ask for plugin, ask in hooks.bound(Plugin.filter_shape)}
+        by_nodes = {plugin.position: ask for plugin, ask in hooks.bound(Plugin.filter_nodes)}
         filters: list[_Filter] = []
         for plugin in hooks.plugins:
             at = plugin.position
@@ -209,7 +209,7 @@ class Placing:
         if self._picks or not self._rankers:
             return self._picks
         nodes = Nodes(self.snapshot, np.flatnonzero(fit.value > -np.inf))
-        return any(each.ask(task, nodes) is not None for each in self._rankers)
+        return any(ask(task, nodes) is not None for ask in self._rankers)
 
     def _best(self, task: Task, value: Column) -> int | None:
         if not len(value):

@@ -66,12 +66,12 @@ def bad_session(hook: Any, method: Any = None, *others: Any) -> Any:
 def test_a_tier_without_the_hook_is_left_out() -> None:
     hooks = Hooks([[Enabled(Plugin(), {})], [Enabled(Both(), {})]])
     assert [len(tier) for tier in hooks.tiers(Plugin.job_ready)] == [1]
-    assert hooks.tiers(Plugin.preemptable) == ()
+    assert hooks.tiers(Plugin.preemptable) == []
 
 
 def test_a_switch_turns_its_hook_off_and_no_other() -> None:
     hooks = Hooks([[Enabled(Both(), {"enableJobReady": False})]])
-    assert hooks.tiers(Plugin.job_ready) == ()
+    assert hooks.tiers(Plugin.job_ready) == []
     assert len(hooks.tiers(Plugin.job_valid)) == 1
 
 
@@ -175,8 +175,8 @@ def test_an_answer_of_the_wrong_size_counts_as_raised(hook: Any, method: Any) ->
 
 def test_keys_and_masks_of_the_wrong_size_count_as_raised() -> None:
     ssn = bad_session("order_jobs", lambda self, jobs: [])
-    (bound,) = ssn.hooks.bound(Plugin.order_jobs)
-    assert bound.ask(Jobs(ssn.snapshot, np.array([0]))) == [0.0]
+    ((_, ask),) = ssn.hooks.bound(Plugin.order_jobs)
+    assert ask(Jobs(ssn.snapshot, np.array([0]))) == [0.0]
     ssn = bad_session("preemptable", lambda self, task, rows: np.array([True]))
     assert ssn.policy.preemptable(ssn.task(0), [0, 1]) == []
     assert list(ssn.failures.errors) == [("bad", "preemptable")]
@@ -191,5 +191,5 @@ def test_a_bad_vary_by_hurts_nobody() -> None:
 @pytest.mark.parametrize("rows", [ALL, slice(0, 1)])
 def test_odd_numbers_of_a_foreign_plugin_are_always_looked_at(rows: Any) -> None:
     ssn = bad_session("score_nodes", lambda self, task, nodes: np.full(len(nodes), np.inf))
-    (bound,) = ssn.hooks.bound(Plugin.score_nodes)
-    assert bound.ask(ssn.task(0), Nodes(ssn.snapshot, rows)) is None
+    ((_, ask),) = ssn.hooks.bound(Plugin.score_nodes)
+    assert ask(ssn.task(0), Nodes(ssn.snapshot, rows)) is None

@@ -114,8 +114,8 @@ def test_bounds_on_victims_name_at_least_the_victims(open_session: Any) -> None:
 
 def test_without_the_switch_queues_are_not_compared(open_session: Any) -> None:
     ssn = open_session([*CLUSTER, *job("a", [(1, 1)])], Drf())
-    assert ssn.hooks.tiers(Plugin.compare_queues) == ()
-    assert ssn.hooks.tiers(Plugin.reclaimable) == ()
+    assert ssn.hooks.tiers(Plugin.compare_queues) == []
+    assert ssn.hooks.tiers(Plugin.reclaimable) == []
 
 
 def test_drf_keeps_its_promises() -> None:

@@ -79,5 +79,5 @@ def test_a_job_starves_while_any_task_lacks_a_place(open_session: Any) -> None:
 
 def test_it_has_no_say_in_reclaim(ssn: Any) -> None:
     row = ssn.snapshot.tasks.row_of["default/other"]
-    assert ssn.hooks.tiers(Plugin.reclaimable) == ()
+    assert ssn.hooks.tiers(Plugin.reclaimable) == []
     assert ssn.policy.reclaimable(ssn.task(row), [row]) == []

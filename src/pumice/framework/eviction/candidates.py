@@ -170,8 +170,8 @@ class Candidates:
         for tier in hooks.tiers(hook):
             open_nodes = np.ones(n, dtype=bool)
             offered: Mask = np.ones(len(at), dtype=bool)
-            for each in tier:
-                bound_victims = hooks.ask_aside(each.plugin, Plugin.bound_victims)
+            for plugin, _ in tier:
+                bound_victims = hooks.ask_aside(plugin, Plugin.bound_victims)
                 bound = bound_victims(hook.__name__, task, rows)
                 offered = np.ones(len(at), dtype=bool) if bound is None else bound
                 open_nodes &= np.bincount(node[offered], minlength=n) > 0
