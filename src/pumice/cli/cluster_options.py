@@ -134,7 +134,8 @@ def _ask_cluster(
 
     make = click.get_current_context().obj or connect
     try:
-        return read(make(ConnectOptions(kubeconfig, master)))
+        with make(ConnectOptions(kubeconfig, master)) as cluster:
+            return read(cluster)
     except (ServiceError, ClusterError) as error:
         raise click.ClickException(f"{trouble(error)}; or give files") from error
 

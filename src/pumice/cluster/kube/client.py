@@ -65,13 +65,21 @@ class KubeClient(Asker):
         qps: float = 50.0,
         burst: int = 100,
         timeout_s: float = 30.0,
+        attempts: int = ATTEMPTS,
         fence: Callable[[], bool] = lambda: True,
         known: Callable[[str, str, str], Manifest | None] = lambda *_: None,
         pace: Timing | None = None,
     ) -> None:
         pace = pace or Timing()
         bucket = TokenBucket(qps, burst, pace)
-        super().__init__(connection, bucket=bucket, timeout_s=timeout_s, fence=fence, pace=pace)
+        super().__init__(
+            connection,
+            bucket=bucket,
+            timeout_s=timeout_s,
+            attempts=attempts,
+            fence=fence,
+            pace=pace,
+        )
         self._known = known
         self._events = EventCorrelator(self.pace.wall)
 
@@ -209,7 +217,7 @@ class KubeClient(Asker):
                     raise told from None
                 if await self._is_bound(call.place, uid, node, told):
                     return
-                if not lost or backoff.failures >= ATTEMPTS - 1:
+                if not lost or backoff.failures >= self.attempts - 1:
                     raise told from None
                 await backoff.wait()
             else:

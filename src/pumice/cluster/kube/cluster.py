@@ -1,7 +1,7 @@
 """A real cluster behind the Cluster protocol, and a Writer that writes side by side.
 
-Used by the scheduler and the controllers.  All traffic runs on an event loop in a thread of its
-own; what is read of the kinds given is answered from memory.
+Used by the scheduler, the controllers and the commands.  All traffic runs on an event loop in a
+thread of its own; what is read of the kinds given is answered from memory.
 """
 
 import asyncio
@@ -12,14 +12,15 @@ from typing import Any, Final, Self
 
 from pumice.api.kinds import Manifest
 from pumice.cluster.base import Done, Event, Lane, PatchType, Propagation, Write, clone
+from pumice.cluster.http.loop_thread import LoopThread
 from pumice.cluster.kube.client import KubeClient
 from pumice.cluster.kube.connection import Connection
 from pumice.cluster.kube.gc_pause import FirstLoad
-from pumice.cluster.kube.loop_thread import LoopThread
 from pumice.cluster.kube.object_cache import ObjectCache
 from pumice.cluster.kube.paths import kind_named
 from pumice.cluster.kube.rate_limit import Timing
 from pumice.cluster.kube.reflector import Reflector
+from pumice.cluster.kube.retry import ATTEMPTS
 from pumice.cluster.kube.watch_stream import watch_steps
 from pumice.cluster.kube.write_lanes import Lanes
 from pumice.errors import NotFoundError, UnavailableError
@@ -50,6 +51,7 @@ class KubeCluster:
         burst: int = 100,
         workers: int = 64,
         timeout_s: float = 30.0,
+        attempts: int = ATTEMPTS,
         pace: Timing | None = None,
     ) -> None:
         self.wake = threading.Event()
@@ -61,6 +63,7 @@ class KubeCluster:
             qps=qps,
             burst=burst,
             timeout_s=timeout_s,
+            attempts=attempts,
             known=self.peek,
             pace=self._pace,
         )
@@ -169,7 +172,7 @@ class KubeCluster:
         """Give what happened after a resourceVersion; of a kind not followed, within a second."""
         store = self._stores.get(kind)
         if store is None:
-            return iter(self._thread.run(self._glance(kind, namespace, since)))
+            return self._glance(kind, namespace, since)
         return iter(store.since(since, namespace))
 
     def create(self, manifest: Manifest) -> Manifest:
@@ -264,9 +267,18 @@ class KubeCluster:
         await self._lanes.close()
         await self._client.close()
 
-    async def _glance(self, kind: str, namespace: str, since: str) -> _Events:
-        steps = watch_steps(self._client, kind, namespace, since, _GLANCE_S)
-        return [event async for events in steps for event in events]
+    def _glance(self, kind: str, namespace: str, since: str) -> Iterator[Event]:
+        """Give the events of one short watch, then raise what ended it if that was an error."""
+        found: _Events = []
+
+        async def watch() -> None:
+            async for events in watch_steps(self._client, kind, namespace, since, _GLANCE_S):
+                found.extend(events)
+
+        try:
+            self._thread.run(watch())
+        finally:
+            yield from found
 
     def _changed(self) -> None:
         """Tell all who wait; called on the event loop."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pumice.cluster.http import tls_context
+from pumice.cluster.http.client import tls_context
 from pumice.cluster.kube.credentials import (
     Credentials,
     Fixed,
@@ -50,10 +50,6 @@ class Connection:
     namespace: str = "default"
     """Namespace of the context, or of the pod this runs in."""
     credentials: Credentials = field(default_factory=Fixed, repr=False)
-
-    def authorization(self) -> str:
-        """Give the value of the Authorization header, or nothing; may read a file or log in."""
-        return self.credentials.header()
 
 
 def load_connection(

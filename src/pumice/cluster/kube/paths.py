@@ -117,4 +117,6 @@ def refusal(status: Any, place: tuple[str, str, str], code: int = 0) -> ClusterE
     if make is None:
         make = UnavailableError if code >= 500 else RejectedError
     problem = str(said.get("message") or f"the server answered with {code} and no message")
-    return make(*place, problem=problem)
+    error = make(*place, problem=problem)
+    error.verbatim = True
+    return error

@@ -11,18 +11,18 @@ from typing import Any, Final
 
 import msgspec
 
+from pumice.cluster.http.connection import Reply
 from pumice.cluster.kube.connection import Connection
 from pumice.cluster.kube.paths import refusal
 from pumice.cluster.kube.rate_limit import Backoff, Timing, TokenBucket
 from pumice.cluster.kube.transport import Transport
-from pumice.cluster.kube.write_connection import Reply
 from pumice.errors import ClusterError, FencedError, RejectedError, UnavailableError
 
 Place = tuple[str, str, str]
 """Kind, namespace and name."""
 
 ATTEMPTS: Final = 6
-"""How often a request is sent at most."""
+"""How often a request is sent at most, unless told otherwise."""
 
 _LEASE: Final = "Lease.coordination.k8s.io"
 _FIRST_S: Final = 0.1
@@ -61,9 +61,11 @@ class Asker:
         *,
         bucket: TokenBucket,
         timeout_s: float,
+        attempts: int,
         fence: Callable[[], bool],
         pace: Timing,
     ) -> None:
+        self.attempts = attempts
         self.fence = fence
         self.pace = pace
         self.bucket = bucket
@@ -71,7 +73,7 @@ class Asker:
 
     async def close(self) -> None:
         """Give up all connections."""
-        await self.transport.close()
+        self.transport.close()
 
     async def ask(self, call: Call) -> bytes:
         """Send a request until there is an answer, as long as sending it again does no harm.
@@ -103,7 +105,7 @@ class Asker:
                 error = refusal(_status(reply.content), call.place, reply.status)
                 again, wait_s = _may_repeat(call, reply), reply.retry_after_s
                 doubt = doubt or reply.status >= 500
-            if not again or call.is_free or backoff.failures >= ATTEMPTS - 1:
+            if not again or call.is_free or backoff.failures >= self.attempts - 1:
                 raise _told(error, call, doubt=doubt)
             await backoff.wait(min(wait_s, _LONGEST_ASKED_S))
 

@@ -10,12 +10,13 @@ from urllib.parse import urlencode
 import msgspec
 
 from pumice.cluster.base import Event
+from pumice.cluster.http.client import Stream
 from pumice.cluster.kube.client import KubeClient
 from pumice.cluster.kube.paths import path_of, refusal
-from pumice.cluster.kube.transport import retry_after_s
 from pumice.errors import ClusterError, GoneError, UnavailableError
 
 _LONGEST_LINE: Final = 64 << 20
+_LONGEST_REASON: Final = 1 << 16
 _GRACE_S: Final = 30.0  # for a server that ends watches a little late
 _TYPES: Final = frozenset(("ADDED", "MODIFIED", "DELETED", "BOOKMARK"))
 
@@ -51,14 +52,14 @@ async def watch_steps(
         if answer.status >= 300:
             if answer.status == 401:
                 client.transport.refused()
-            error = refusal(_said(await answer.content.read(65536)), place, answer.status)
+            error = refusal(await _said(answer), place, answer.status)
             if isinstance(error, UnavailableError):
-                error.retry_after_s = retry_after_s(answer)
+                error.retry_after_s = answer.retry_after_s
             raise error
         yield []  # it stands
         rest: list[bytes] = []
         size = 0
-        async for piece in answer.content.iter_any():
+        while piece := await answer.read():
             rest.append(piece)
             size += len(piece)
             if b"\n" in piece:
@@ -102,7 +103,11 @@ def _event(line: bytes, place: tuple[str, str, str]) -> Event:
     return Event(step.type, step.object)  # type: ignore[arg-type]  # checked above
 
 
-def _said(content: bytes) -> Any:
+async def _said(answer: Stream) -> Any:
+    """Read the reason of a refusal, as far as it is of a sensible length."""
+    content = b""
+    while len(content) < _LONGEST_REASON and (piece := await answer.read()):
+        content += piece
     try:
         return msgspec.json.decode(content)
     except msgspec.MsgspecError:

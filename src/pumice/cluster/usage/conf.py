@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pumice.api.conf import nearest
 from pumice.api.duration import parse_duration
-from pumice.cluster.http import tls_context
+from pumice.cluster.http.client import tls_context
 from pumice.cluster.usage.endpoint import TIMEOUT, TOKEN, Endpoint
 from pumice.cluster.usage.metrics_server import MetricsServerUsage
 from pumice.cluster.usage.prometheus import PERIOD as AVERAGED

@@ -11,6 +11,7 @@ import importlib
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -52,8 +53,9 @@ def _run(case: Mapping[str, Any], later: int) -> list[str]:
     real = importlib.import_module("pumice.cli.connect").connect
     played = _PlayedCluster(case, later)
 
-    def connect(options: Any) -> Cluster:
-        return real(options, {}) if options.kubeconfig or options.master else played
+    def connect(options: Any) -> AbstractContextManager[Cluster]:
+        named = options.kubeconfig or options.master
+        return real(options, {}) if named else contextlib.nullcontext(played)
 
     out: list[str] = []
     err: list[str] = []

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from pumice.cluster.base import Lane, Write
+from pumice.cluster.http.loop_thread import LoopThread
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import Connection
-from pumice.cluster.kube.loop_thread import LoopThread
 from pumice.errors import (
     ConflictError,
     FencedError,

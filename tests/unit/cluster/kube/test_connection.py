@@ -97,7 +97,7 @@ def test_a_pod_uses_its_own_account(account: Any) -> None:
     found = load_connection(env=env, service_account=account)
     assert found.server == "https://[fd00::1]:443"
     assert found.namespace == "system"
-    assert found.authorization() == "Bearer from-pod"
+    assert found.credentials.header() == "Bearer from-pod"
     assert len(found.tls.get_ca_certs()) == 1
     (account / "ca.crt").unlink()
     with pytest.raises(InputError, match=r"ca\.crt"):
@@ -110,14 +110,14 @@ def test_a_pod_never_sends_its_token_over_plain_http(
 ) -> None:
     found = load_connection(None, master, env=POD_ENV, service_account=account)
     assert found.server == "http://10.0.0.9:8080"
-    assert found.authorization() == ""
+    assert found.credentials.header() == ""
     assert found.namespace == "system"
     assert "the token of this pod is not sent" in caplog.text
 
 
 def test_a_pod_sends_its_token_to_an_address_its_authority_vouches_for(account: Any) -> None:
     found = load_connection(None, "https://10.0.0.9", env=POD_ENV, service_account=account)
-    assert found.authorization() == "Bearer from-pod"
+    assert found.credentials.header() == "Bearer from-pod"
     assert found.tls.verify_mode == ssl.CERT_REQUIRED
 
 
@@ -129,15 +129,15 @@ def test_a_secret_over_plain_http_is_warned_of(
     assert caplog.text == ""
     found = load_connection(written(config("http://a:1", **TOKEN)), env={})
     assert "http://a:1: a secret is sent over plain HTTP" in caplog.text
-    assert found.authorization() == "Bearer t"
+    assert found.credentials.header() == "Bearer t"
 
 
 def test_an_address_replaces_only_the_address(written: Any) -> None:
     found = load_connection(written(config(**TOKEN)), "http://other:1/", env={})
     assert found.server == "http://other:1"
-    assert found.authorization() == "Bearer t"
+    assert found.credentials.header() == "Bearer t"
     alone = load_connection(None, "other:1", env={})
-    assert (alone.server, alone.authorization()) == ("http://other:1", "")
+    assert (alone.server, alone.credentials.header()) == ("http://other:1", "")
     assert load_connection(None, "https://other", env={}).tls.verify_mode == ssl.CERT_REQUIRED
 
 
@@ -160,7 +160,7 @@ def test_listed_files_are_read_as_one_and_the_first_word_counts(
     second = written(config(context={"namespace": "lab"}, **TOKEN), "two/config")
     env = {"KUBECONFIG": f"{first}:{tmp_path / 'absent'}:{second}"}
     found = load_connection(env=env)
-    assert found.authorization() == "Bearer near-token"
+    assert found.credentials.header() == "Bearer near-token"
     assert found.namespace == "lab"
 
 
@@ -198,7 +198,7 @@ def test_unverified_certificates_are_warned_of_loudly(
 
 def test_a_name_and_a_password_are_sent_as_such(written: Any) -> None:
     found = load_connection(written(config(username="me", password="p")), env={})  # noqa: S106
-    assert found.authorization() == f"Basic {base64.b64encode(b'me:p').decode()}"
+    assert found.credentials.header() == f"Basic {base64.b64encode(b'me:p').decode()}"
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_a_program_is_told_about_the_cluster_if_it_wants_to_know(
     extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
     cluster = {"certificate-authority": str(CERT), "extensions": [extension]}
     content = config(cluster=cluster, exec=program(tmp_path, provideClusterInfo=True))
-    load_connection(written(content), env={}).authorization()
+    load_connection(written(content), env={}).credentials.header()
     told, who = json.loads((tmp_path / "count.told").read_text())
     assert who == "me"
     assert told["spec"] == {

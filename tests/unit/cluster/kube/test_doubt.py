@@ -38,8 +38,8 @@ class Unreachable(Transport):
         self._pass(method)
         return await self._inner.write(method, *rest)
 
-    async def close(self) -> None:
-        await self._inner.close()
+    def close(self) -> None:
+        self._inner.close()
 
 
 @pytest.mark.parametrize("through", [("POST",), ("POST", "GET")])
