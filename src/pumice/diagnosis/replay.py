@@ -12,6 +12,7 @@ from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.kinds import Manifest
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
+from pumice.cluster.services import SERVICES
 from pumice.core.snapshot import Snapshot
 from pumice.diagnosis.cluster_state import ClusterState, key_of, stamp
 from pumice.scheduler import Observer, Scheduler
@@ -109,7 +110,9 @@ class Replay:
 
 
 def _scheduler(world: ClusterState) -> Scheduler:
-    return Scheduler(world.scheduler_conf, seed=world.seed, plugins=world.plugins)
+    return Scheduler(
+        world.scheduler_conf, seed=world.seed, plugins=world.plugins, services=SERVICES
+    )
 
 
 def _phases(objects: Mapping[tuple[str, str], Manifest]) -> list[str]:

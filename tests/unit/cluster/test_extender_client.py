@@ -1,4 +1,4 @@
-"""HttpExtender: real calls over loopback, and every way in which the other side can misbehave."""
+"""HttpExtenderClient: real calls over loopback, and all ways the other side can misbehave."""
 
 import json
 import time
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.extender_http import HttpExtender
+from pumice.cluster.extender_client import HttpExtenderClient
 from pumice.errors import ExtenderError
 from tests.unit.cluster import servers
 from tests.unit.cluster.servers import OK, unused_port
@@ -26,7 +26,7 @@ def serving(**answers: Any) -> Iterator[Any]:
 
     with (
         servers.serving(answer) as server,
-        closing(HttpExtender(f"{server.url}/", 5.0)) as client,
+        closing(HttpExtenderClient(f"{server.url}/", 5.0)) as client,
     ):
         yield server, client
 
@@ -38,7 +38,7 @@ def saying(
     """Run a server that misbehaves."""
     with (
         servers.saying(*pieces, hang=hang, pause_s=pause_s) as url,
-        closing(HttpExtender(url, timeout_s, **options)) as client,
+        closing(HttpExtenderClient(url, timeout_s, **options)) as client,
     ):
         yield client
 
@@ -162,12 +162,12 @@ def test_an_answer_longer_than_announced_is_an_error() -> None:
 )
 def test_an_address_that_makes_no_sense_is_an_error(url: str) -> None:
     with pytest.raises(ExtenderError):
-        HttpExtender(url, TIMEOUT).post("x", {})
+        HttpExtenderClient(url, TIMEOUT).post("x", {})
 
 
 def test_a_port_where_nobody_listens_is_an_error() -> None:
     with pytest.raises(ExtenderError, match="connection refused"):
-        HttpExtender(f"http://127.0.0.1:{unused_port()}", TIMEOUT).post("x", {})
+        HttpExtenderClient(f"http://127.0.0.1:{unused_port()}", TIMEOUT).post("x", {})
 
 
 def test_an_error_names_the_address() -> None:

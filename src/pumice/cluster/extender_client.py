@@ -15,7 +15,7 @@ from pumice.errors import ExtenderError, HttpError
 _HEADERS: Final = {"Content-Type": "application/json"}
 
 
-class HttpExtender:
+class HttpExtenderClient:
     """One extender; keeps its connection between calls."""
 
     def __init__(self, url_prefix: str, timeout_s: float, *, max_answer: int = MAX_ANSWER) -> None:
