@@ -7,7 +7,6 @@ cluster has already, or was sent a moment ago, is not written again.
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from pumice import logs
@@ -18,6 +17,7 @@ from pumice.api.kinds import Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.api.pods import Pod
+from pumice.api.times import rfc3339
 from pumice.binder.event_recorder import EventRecorder
 from pumice.binder.patches import (
     group_annotations,
@@ -333,7 +333,7 @@ class Binder:
         return isinstance(known, Pod) and not known.spec.node_name
 
     def _now(self) -> str:
-        return datetime.fromtimestamp(int(self._cluster.now()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return rfc3339(self._cluster.now())
 
 
 def _is_unsent(error: ClusterError) -> bool:

@@ -9,11 +9,11 @@ import threading
 import time
 import zlib
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from pumice import logs
 from pumice.api.kinds import Manifest
+from pumice.api.times import rfc3339_micro
 from pumice.cluster.base import Cluster
 from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError
 
@@ -103,7 +103,7 @@ class LeaseElector:
         lease, self._leads_until = self._lease, None
         if lease is None:
             return
-        now = _timestamp(self._cluster.now())
+        now = rfc3339_micro(self._cluster.now())
         given = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
         try:
             self._lease = self._cluster.update({**lease, "spec": {**_spec(lease), **given}})
@@ -177,7 +177,7 @@ class LeaseElector:
         return {**lease, "spec": {**spec, **terms}}
 
     def _terms(self, *, acquired: str, transitions: int) -> Manifest:
-        now = _timestamp(self._cluster.now())
+        now = rfc3339_micro(self._cluster.now())
         return {
             "holderIdentity": self.identity,
             "leaseDurationSeconds": max(int(self._lease_s), 1),
@@ -195,7 +195,3 @@ def _record(lease: Manifest) -> tuple[object, ...]:
     """Give what a holder changes when it renews."""
     spec = _spec(lease)
     return tuple(spec.get(name) for name in ("holderIdentity", "renewTime", "leaseTransitions"))
-
-
-def _timestamp(now: float) -> str:
-    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

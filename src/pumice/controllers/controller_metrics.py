@@ -3,7 +3,7 @@
 from collections import Counter
 
 from pumice.api.kinds import Manifest
-from pumice.api.meta import epoch
+from pumice.api.times import epoch
 from pumice.controllers.kinds import JOB, JOB_FLOW, PODGROUP, QUEUE
 from pumice.controllers.ownership import controller_of, phase_of
 from pumice.controllers.view import Change, ClusterView

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from pumice.api.kinds import Manifest
-from pumice.api.meta import epoch
+from pumice.api.times import epoch
 from pumice.controllers.base import Delete, Key, Plan, View
 from pumice.controllers.job.phases import FINISHED
 from pumice.controllers.kinds import JOB

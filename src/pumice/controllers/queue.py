@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pumice.api.kinds import Manifest
-from pumice.api.meta import epoch
+from pumice.api.times import epoch_or_zero
 from pumice.controllers.base import Delete, Effect, Key, Patch, Plan, Record, View
 from pumice.controllers.kinds import COMMAND, PODGROUP, QUEUE
 from pumice.controllers.ownership import SOURCE, key_of
@@ -192,8 +192,7 @@ def _mark(queue: Manifest) -> str | None:
 
 
 def _made(manifest: Manifest) -> float:
-    text = manifest["metadata"].get("creationTimestamp")
-    return epoch(text) if text else 0.0
+    return epoch_or_zero(manifest["metadata"].get("creationTimestamp"))
 
 
 def _is_for_queues(command: Manifest) -> bool:

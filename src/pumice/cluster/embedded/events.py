@@ -4,7 +4,7 @@ from collections import OrderedDict
 from typing import Any, Final, Protocol
 
 from pumice.api.kinds import Manifest
-from pumice.cluster.embedded.identity import timestamp
+from pumice.api.times import rfc3339
 from pumice.errors import NotFoundError
 
 _KEPT_S: Final = 3600.0
@@ -52,7 +52,7 @@ class EventBook:
 
     def _count(self, story: _Story, known: tuple[str, str, float, int], now: float) -> bool:
         namespace, name, _, count = known
-        changes = {"count": count + 1, "lastTimestamp": timestamp(now)}
+        changes = {"count": count + 1, "lastTimestamp": rfc3339(now)}
         try:
             self._store.patch("Event", namespace, name, changes)
         except NotFoundError:  # someone deleted it
@@ -83,8 +83,8 @@ class EventBook:
                 "message": message,
                 "source": {"component": source},
                 "reportingComponent": source,
-                "firstTimestamp": timestamp(now),
-                "lastTimestamp": timestamp(now),
+                "firstTimestamp": rfc3339(now),
+                "lastTimestamp": rfc3339(now),
                 "count": 1,
             }
         )

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest
+from pumice.api.times import rfc3339
 from pumice.clock import Timer
 from pumice.cluster.base import Event
-from pumice.cluster.embedded.identity import timestamp
 from pumice.cluster.embedded.node_operations import lose_pods
 from pumice.cluster.embedded.pods import with_condition
 from pumice.cluster.embedded.store import EmbeddedCluster
@@ -170,7 +170,7 @@ class Kubelet:
         if self._cluster.peek("Node", "", pod["spec"]["nodeName"]) is None:
             self._confirm(life, place)
             return
-        now = timestamp(self._cluster.now())
+        now = rfc3339(self._cluster.now())
         status = {
             "phase": "Running",
             "startTime": now,
@@ -211,7 +211,7 @@ class Kubelet:
 
     def _back_off(self, pod: Manifest, life: _Life, place: tuple[str, str], exit_code: int) -> None:
         """Let the containers of a pod wait before they start again, longer each time."""
-        now = timestamp(self._cluster.now())
+        now = rfc3339(self._cluster.now())
         ended = {"exitCode": exit_code, "reason": "Error", **_span(pod, now)}
         wait_s = min(_BACK_OFF_S * 2.0 ** min(_restarts(pod), 10), _BACK_OFF_MOST_S)
         waiting = {
@@ -231,7 +231,7 @@ class Kubelet:
         pod = self._mine(life, place)
         if pod is None or pod["metadata"].get("deletionTimestamp"):
             return
-        now = timestamp(self._cluster.now())
+        now = rfc3339(self._cluster.now())
         running = _containers(pod, {"running": {"startedAt": now}}, ready=True)
         again = [{**one, "restartCount": one["restartCount"] + 1} for one in running]
         status = {"conditions": _ready(pod, now, ready=True), "containerStatuses": again}
@@ -241,7 +241,7 @@ class Kubelet:
             self._let_run(fresh, life)
 
     def _end(self, pod: Manifest, exit_code: int, reason: str = "", message: str = "") -> None:
-        now = timestamp(self._cluster.now())
+        now = rfc3339(self._cluster.now())
         said = "Error" if exit_code else "Completed"
         ended = {"exitCode": exit_code, "reason": said, **_span(pod, now)}
         status: dict[str, Any] = {

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pumice.api.kinds import Kind, Kinds, Manifest
+from pumice.api.times import rfc3339
 from pumice.clock import Clock, VirtualClock
 from pumice.cluster.base import Event, PatchType, Propagation, clone
 from pumice.cluster.embedded.defaults import fill_in, with_address
 from pumice.cluster.embedded.events import EventBook
 from pumice.cluster.embedded.garbage import Remover, check_owners
-from pumice.cluster.embedded.identity import Identity, timestamp
+from pumice.cluster.embedded.identity import Identity
 from pumice.cluster.embedded.object_tables import Listener, ObjectTables, Ref, Table
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.pods import bound, disrupted, prioritised
@@ -63,7 +64,7 @@ class EmbeddedCluster:
         self._identity = Identity(seed)
         self._services = 0
         """Services made so far; each has another address."""
-        self._remover = Remover(self._shelf, lambda s: timestamp(self.now() + s))
+        self._remover = Remover(self._shelf, lambda s: rfc3339(self.now() + s))
         self._events = EventBook(self) if record_events else None
         for namespace in ("default", "kube-system"):
             self._need_namespace(namespace)
@@ -269,7 +270,7 @@ class EmbeddedCluster:
         """Give a pod its node; with ``uid`` only if it is that very pod."""
         with self.lock:
             old = self._need_same(Ref("Pod", namespace, pod), uid)
-            new = bound(old, node, annotations, timestamp(self.now()))
+            new = bound(old, node, annotations, rfc3339(self.now()))
             self._shelf.put(self._shelf.table("Pod"), new, old)
 
     def evict(self, namespace: str, pod: str, reason: str, *, uid: str = "") -> None:
@@ -277,7 +278,7 @@ class EmbeddedCluster:
         with self.lock:
             ref = Ref("Pod", namespace, pod)
             old = self._need_same(ref, uid)
-            new = disrupted(old, reason, timestamp(self.now()))
+            new = disrupted(old, reason, rfc3339(self.now()))
             self._shelf.put(self._shelf.table("Pod"), new, old)
             self._remover.delete(ref)
 

@@ -5,13 +5,13 @@ the fence is closed.  Keeps no objects.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import msgspec
 
 from pumice.api.kinds import Manifest
+from pumice.api.times import rfc3339
 from pumice.cluster.base import PatchType, Propagation
 from pumice.cluster.kube.connection import Connection
 from pumice.cluster.kube.event_correlator import Count, EventCorrelator, Story, story_of
@@ -225,7 +225,7 @@ class KubeClient(Asker):
 
     async def evict(self, namespace: str, pod: str, reason: str, *, uid: str = "") -> None:
         """Tell in conditions why a pod is ended, then delete it with its own grace."""
-        moment = datetime.fromtimestamp(int(self.pace.wall()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        moment = rfc3339(self.pace.wall())
         told = {"message": reason, "lastTransitionTime": moment}
         conditions = [
             {"type": "Ready", "status": "False", "reason": "Evict", **told},

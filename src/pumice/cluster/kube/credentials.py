@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from pumice.api.times import lenient_epoch
+from pumice.clock import wall_time
 from pumice.errors import InputError, ServiceError
 
 log = logging.getLogger(__name__)
@@ -159,7 +160,7 @@ class LoginProgram:
         login: Login,
         take_certificate: Callable[[bytes], None],
         *,
-        wall: Callable[[], float] = lambda: datetime.now(UTC).timestamp(),
+        wall: Callable[[], float] = wall_time,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._login = login
@@ -248,8 +249,7 @@ class LoginProgram:
         if not text:
             return None
         try:
-            moment = datetime.fromisoformat(str(text))
+            return lenient_epoch(str(text))
         except ValueError:
             log.warning("%s: an expiry that is no time: %s", self._login.command, text)
             return None
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -6,10 +6,10 @@ Used by the client.  Decides only; sends nothing.
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from pumice.api.kinds import Manifest
+from pumice.api.times import rfc3339
 
 _REMEMBERED: Final = 4096
 _FIRST_S: Final = 10.0
@@ -72,7 +72,7 @@ class EventCorrelator:
             return True
         told.interval_s = min(told.interval_s * 2.0, _LONGEST_S)
         told.next_at = now + told.interval_s
-        patch = {"count": told.count, "lastTimestamp": _timestamp(now)}
+        patch = {"count": told.count, "lastTimestamp": rfc3339(now)}
         return Count(told.namespace, told.name, patch)
 
     def new(self, about: Manifest, story: Story) -> Manifest | None:
@@ -87,7 +87,7 @@ class EventCorrelator:
         self._told[story] = _Told(namespace, name, 1, now + _FIRST_S, _FIRST_S)
         if len(self._told) > _REMEMBERED:
             self._told.popitem(last=False)
-        return _event(about, story, (namespace, name), _timestamp(now))
+        return _event(about, story, (namespace, name), rfc3339(now))
 
     def forget(self, story: Story) -> None:
         """Take an event for new the next time: it is gone, or was never written."""
@@ -131,7 +131,3 @@ def _event(about: Manifest, story: Story, place: tuple[str, str], moment: str) -
         "lastTimestamp": moment,
         "count": 1,
     }
-
-
-def _timestamp(moment: float) -> str:
-    return datetime.fromtimestamp(int(moment), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -9,15 +9,12 @@ import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from secrets import SystemRandom
+
+from pumice.clock import wall_time
 
 _PAID: ContextVar[bool] = ContextVar("paid", default=False)
 """Whether the running task has waited for a turn it has not used yet."""
-
-
-def _wall() -> float:
-    return datetime.now(UTC).timestamp()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +23,7 @@ class Timing:
 
     clock: Callable[[], float] = time.monotonic
     """Seconds of a clock that never goes back."""
-    wall: Callable[[], float] = _wall
+    wall: Callable[[], float] = wall_time
     """Seconds since 1970."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     jitter: Callable[[], float] = SystemRandom().random

@@ -4,9 +4,9 @@ import reprlib
 from collections.abc import Sequence
 from typing import Any, Final
 
-from pumice.api.meta import epoch
 from pumice.api.nodes import Node
 from pumice.api.quantity import parse_quantity
+from pumice.api.times import epoch
 from pumice.cluster.usage.endpoint import Endpoint
 from pumice.cluster.usage.source import Dropped, Usage, is_percent
 from pumice.errors import HttpError, InputError

@@ -7,7 +7,7 @@ from typing import Final
 
 from pumice.api.decisions import Decisions
 from pumice.api.groups import PodGroup
-from pumice.api.meta import epoch
+from pumice.api.times import epoch
 from pumice.binder import WriteResult
 from pumice.cache.informer import Informer
 from pumice.framework.session import Session

@@ -12,11 +12,11 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from pumice.api.kinds import BUILT_IN, Manifest, kind_of
+from pumice.api.times import epoch
 from pumice.cluster.base import Cluster, Event, PatchType, Propagation
 from pumice.errors import AlreadyExistsError, ClusterError, NotFoundError, RejectedError
 
@@ -129,7 +129,7 @@ class _PlayedCluster:
     """The API server of one case: its objects, and its recorded answers to changes."""
 
     def __init__(self, case: Mapping[str, Any], later: int) -> None:
-        self._now = datetime.fromisoformat(case["now"]).timestamp() + later
+        self._now = epoch(case["now"]) + later
         self._objects = {_identity(item): item for item in case["objectsBefore"]}
         self._requests = [one for one in case["requests"] if one["method"] != "GET"]
         self._messages = iter(_FAILURE.findall(case["stdout"]))
