@@ -89,7 +89,7 @@ def _service(service: Manifest) -> None:
     service["status"] = {"loadBalancer": {}}
 
 
-def with_address(service: Manifest, number: int) -> None:
+def assign_cluster_ip(service: Manifest, number: int) -> None:
     """Give a new service its address, in place, and ports of nodes where it asks for them."""
     spec = service["spec"]
     if spec["type"] == "ExternalName":

@@ -22,7 +22,7 @@ from pumice.cluster.kube.rate_limit import Timing
 from pumice.cluster.kube.reflector import Reflector
 from pumice.cluster.kube.retry import ATTEMPTS
 from pumice.cluster.kube.watch_stream import watch_steps
-from pumice.cluster.kube.write_lanes import Lanes
+from pumice.cluster.kube.write_lanes import WriteLanes
 from pumice.errors import NotFoundError, UnavailableError
 
 _Events = list[Event]
@@ -30,7 +30,7 @@ _Manifests = list[Manifest]
 _Names = list[str]
 
 _FIRST_LIST_S: Final = 60.0
-_GLANCE_S: Final = 1
+_SHORT_WATCH_S: Final = 1
 
 
 class KubeCluster:
@@ -52,12 +52,12 @@ class KubeCluster:
         workers: int = 64,
         timeout_s: float = 30.0,
         attempts: int = ATTEMPTS,
-        pace: Timing | None = None,
+        timing: Timing | None = None,
     ) -> None:
         self.wake = threading.Event()
         """Set when an object came or changed; whoever waits clears it before it looks."""
         self._wakes = [self.wake]
-        self._pace = pace or Timing()
+        self._timing = timing or Timing()
         self._client = KubeClient(
             connection,
             qps=qps,
@@ -65,15 +65,15 @@ class KubeCluster:
             timeout_s=timeout_s,
             attempts=attempts,
             known=self.peek,
-            pace=self._pace,
+            timing=self._timing,
         )
         self._stores = {kind_named(kind).name: ObjectCache(kind) for kind in kinds}
         self._reflectors = {
             kind: Reflector(self._client, store, self._changed)
             for kind, store in self._stores.items()
         }
-        self._lanes = Lanes(
-            self._carry_out,
+        self._lanes = WriteLanes(
+            self._execute,
             bucket=self._client.bucket,
             workers=workers,
             is_open=lambda: self._client.fence(),  # noqa: PLW0108  # it may be another one later
@@ -137,7 +137,7 @@ class KubeCluster:
 
     def now(self) -> float:
         """Give the machine's time in seconds since 1970."""
-        return self._pace.wall()
+        return self._timing.wall()
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest:
         """Give one object, as a copy."""
@@ -152,7 +152,7 @@ class KubeCluster:
 
     def read(self, kind: str, namespace: str, name: str, *, timeout_s: float = 2.0) -> Manifest:
         """Give one object as the server has it now, whatever is in memory; by one attempt only."""
-        return self._thread.run(self._client.look(kind, namespace, name, timeout_s=timeout_s))
+        return self._thread.run(self._client.get_once(kind, namespace, name, timeout_s=timeout_s))
 
     def peek(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Give one object as far as it is in memory; never asks the server."""
@@ -172,7 +172,7 @@ class KubeCluster:
         """Give what happened after a resourceVersion; of a kind not followed, within a second."""
         store = self._stores.get(kind)
         if store is None:
-            return self._glance(kind, namespace, since)
+            return self._short_watch(kind, namespace, since)
         return iter(store.since(since, namespace))
 
     def create(self, manifest: Manifest) -> Manifest:
@@ -251,7 +251,7 @@ class KubeCluster:
         """Wait until everything handed in is done; says whether it is."""
         return self._lanes.flush(timeout_s)
 
-    def _carry_out(self, write: Write) -> Coroutine[Any, Any, Any]:
+    def _execute(self, write: Write) -> Coroutine[Any, Any, Any]:
         carried: Coroutine[Any, Any, Any] = getattr(self._client, write.verb)(**write.arguments)
         return carried
 
@@ -267,12 +267,12 @@ class KubeCluster:
         await self._lanes.close()
         await self._client.close()
 
-    def _glance(self, kind: str, namespace: str, since: str) -> Iterator[Event]:
+    def _short_watch(self, kind: str, namespace: str, since: str) -> Iterator[Event]:
         """Give the events of one short watch, then raise what ended it if that was an error."""
         found: _Events = []
 
         async def watch() -> None:
-            async for events in watch_steps(self._client, kind, namespace, since, _GLANCE_S):
+            async for events in watch_steps(self._client, kind, namespace, since, _SHORT_WATCH_S):
                 found.extend(events)
 
         try:

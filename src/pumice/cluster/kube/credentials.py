@@ -42,7 +42,7 @@ class Credentials(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class StaticCredentials:
     """The same words for ever; none at all for anonymous and for client certificates."""
 
     words: str = field(default="", repr=False)
@@ -105,7 +105,7 @@ class TokenFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class ExecPlugin:
     """A program that logs in, as a kubeconfig names it under ``users[].user.exec``."""
 
     command: str
@@ -119,7 +119,7 @@ class Login:
     @classmethod
     def from_kubeconfig(
         cls, content: Mapping[str, Any], folder: Path, file: str, cluster: Mapping[str, Any]
-    ) -> "Login":
+    ) -> "ExecPlugin":
         """Read the description of a program.
 
         Raises:
@@ -152,12 +152,12 @@ class Login:
         )
 
 
-class LoginProgram:
+class ExecCredentials:
     """Credentials from a program, kept until they expire or are refused."""
 
     def __init__(
         self,
-        login: Login,
+        login: ExecPlugin,
         take_certificate: Callable[[bytes], None],
         *,
         wall: Callable[[], float] = wall_time,

@@ -12,7 +12,7 @@ import msgspec
 from pumice.cluster.base import Event
 from pumice.cluster.http.client import Stream
 from pumice.cluster.kube.client import KubeClient
-from pumice.cluster.kube.paths import path_of, refusal
+from pumice.cluster.kube.paths import ObjectKey, path_of, refusal
 from pumice.errors import ClusterError, GoneError, UnavailableError
 
 _LONGEST_LINE: Final = 64 << 20
@@ -47,12 +47,12 @@ async def watch_steps(
     if since:
         query["resourceVersion"] = since
     target = f"{path_of(kind, namespace)}?{urlencode(query)}"
-    place = (kind, namespace, "")
+    key = (kind, namespace, "")
     async with client.transport.stream(target, timeout_s + _GRACE_S) as answer:
         if answer.status >= 300:
             if answer.status == 401:
                 client.transport.refused()
-            error = refusal(await _said(answer), place, answer.status)
+            error = refusal(await _said(answer), key, answer.status)
             if isinstance(error, UnavailableError):
                 error.retry_after_s = answer.retry_after_s
             raise error
@@ -65,40 +65,38 @@ async def watch_steps(
             if b"\n" in piece:
                 *lines, last = b"".join(rest).split(b"\n")
                 rest, size = [last], len(last)
-                events, broken = _read(lines, place)
+                events, broken = _read(lines, key)
                 yield events
                 if broken is not None:
                     raise broken
             elif size > _LONGEST_LINE:
                 problem = f"a line of a watch of more than {_LONGEST_LINE} bytes"
-                raise GoneError(*place, problem=problem)
+                raise GoneError(*key, problem=problem)
 
 
-def _read(
-    lines: Iterable[bytes], place: tuple[str, str, str]
-) -> tuple[list[Event], ClusterError | None]:
+def _read(lines: Iterable[bytes], key: ObjectKey) -> tuple[list[Event], ClusterError | None]:
     """Read lines up to the first that is an error; gives that as well."""
     events: list[Event] = []
     for line in lines:
         if line:
             try:
-                events.append(_event(line, place))
+                events.append(_event(line, key))
             except ClusterError as error:
                 return events, error
     return events, None
 
 
-def _event(line: bytes, place: tuple[str, str, str]) -> Event:
+def _event(line: bytes, key: ObjectKey) -> Event:
     try:
         step = _decode(line)
     except msgspec.MsgspecError as error:
         problem = f"a line of a watch that makes no sense: {error}"
-        raise GoneError(*place, problem=problem) from error
+        raise GoneError(*key, problem=problem) from error
     if step.type == "ERROR":
-        raise refusal(step.object, place)
+        raise refusal(step.object, key)
     metadata = step.object.get("metadata")
     if step.type not in _TYPES or not isinstance(metadata, dict):
-        raise GoneError(*place, problem=f"a step of a watch of type '{step.type}'")
+        raise GoneError(*key, problem=f"a step of a watch of type '{step.type}'")
     metadata.pop("managedFields", None)  # a third of most objects, and read by nobody here
     return Event(step.type, step.object)  # type: ignore[arg-type]  # checked above
 

@@ -10,7 +10,7 @@ import pytest
 
 from pumice.cluster.http.connection import ConnectionPool, HttpConnection
 from pumice.cluster.kube.connection import Connection
-from pumice.cluster.kube.credentials import Fixed
+from pumice.cluster.kube.credentials import StaticCredentials
 from pumice.cluster.kube.transport import Transport
 from pumice.errors import RejectedError, UnavailableError
 
@@ -55,7 +55,9 @@ async def wired(
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    connection = Connection(f"http://127.0.0.1:{port}/base", credentials=credentials or Fixed())
+    connection = Connection(
+        f"http://127.0.0.1:{port}/base", credentials=credentials or StaticCredentials()
+    )
     transport = Transport(connection, timeout_s, cap)
     try:
         yield transport, connections, requests
@@ -220,7 +222,11 @@ def test_how_long_a_server_wants_to_be_left_alone_is_told() -> None:
 
 def test_a_token_cannot_add_lines_of_its_own() -> None:
     async def main() -> None:
-        async with wired(credentials=Fixed("Bearer x\r\nEvil: 1")) as (transport, _, requests):
+        async with wired(credentials=StaticCredentials("Bearer x\r\nEvil: 1")) as (
+            transport,
+            _,
+            requests,
+        ):
             with pytest.raises(UnavailableError):
                 await post(transport)
             assert requests == []

@@ -16,7 +16,7 @@ from aiohttp.test_utils import TestServer
 
 from pumice.cluster.kube.client import KubeClient
 from pumice.cluster.kube.connection import Connection, load_connection
-from pumice.cluster.kube.credentials import Login, LoginProgram, TokenFile
+from pumice.cluster.kube.credentials import ExecCredentials, ExecPlugin, TokenFile
 from pumice.errors import InputError, ServiceError, UnavailableError
 from tests.unit.cluster.kube.fakes import FakeTime, pod
 
@@ -255,7 +255,7 @@ def test_secrets_are_not_shown(written: Any) -> None:
 def test_a_token_file_is_read_again_after_a_while_and_when_refused(tmp_path: Path) -> None:
     file, time = tmp_path / "token", FakeTime()
     file.write_text("one")
-    tokens = TokenFile(file, time.pace.clock)
+    tokens = TokenFile(file, time.timing.clock)
     assert tokens.header() == "Bearer one"
     file.write_text("two")
     assert tokens.header() == "Bearer one"
@@ -295,9 +295,9 @@ def program(tmp_path: Path, text: Any = PROGRAM, **more: Any) -> Any:
 
 
 def login(tmp_path: Path, time: Any = None, text: Any = PROGRAM, take: Any = None) -> Any:
-    described = Login.from_kubeconfig(program(tmp_path, text), tmp_path, "f", {})
+    described = ExecPlugin.from_kubeconfig(program(tmp_path, text), tmp_path, "f", {})
     wall = {} if time is None else {"wall": lambda: time.now}
-    return LoginProgram(described, take or (lambda _: None), **wall)
+    return ExecCredentials(described, take or (lambda _: None), **wall)
 
 
 def test_a_program_logs_in_once_until_its_credential_expires(tmp_path: Path) -> None:
@@ -368,16 +368,16 @@ def test_a_program_that_fails_is_told_with_its_own_words(
 
 
 def test_a_program_that_is_not_there_is_told_with_the_hint_of_the_kubeconfig() -> None:
-    described = Login("/nowhere/login", hint="install it")
+    described = ExecPlugin("/nowhere/login", hint="install it")
     with pytest.raises(ServiceError, match="install it"):
-        LoginProgram(described, lambda _: None).header()
+        ExecCredentials(described, lambda _: None).header()
 
 
 def test_a_login_that_fails_is_a_cluster_out_of_reach() -> None:
     async def main() -> None:
-        credentials = LoginProgram(Login("/nowhere/login"), lambda _: None)
+        credentials = ExecCredentials(ExecPlugin("/nowhere/login"), lambda _: None)
         connection = Connection("http://127.0.0.1:1", credentials=credentials)
-        client = KubeClient(connection, pace=FakeTime().pace)
+        client = KubeClient(connection, timing=FakeTime().timing)
         with pytest.raises(UnavailableError, match="cannot log in"):
             await client.get("Pod", "lab", "p")
         await client.close()
@@ -398,7 +398,7 @@ def test_the_server_must_carry_the_name_that_is_wanted(
         await server.start_server(ssl=serving)
         cluster = {"certificate-authority": str(CERT), "tls-server-name": name}
         file = written(config(str(server.make_url("")), cluster))
-        client = KubeClient(load_connection(file, env={}), pace=FakeTime().pace)
+        client = KubeClient(load_connection(file, env={}), timing=FakeTime().timing)
         try:
             if works:
                 assert await client.get("Pod", "lab", "p") == pod()

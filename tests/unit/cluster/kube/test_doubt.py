@@ -175,10 +175,10 @@ def test_one_look_is_one_attempt_of_limited_time() -> None:
     async def main() -> None:
         async with client_of({GET: [Silence(), Refuse(503), pod()]}) as (client, fake, time):
             with pytest.raises(UnavailableError, match=r"no answer within 0\.05 s"):
-                await client.look("Pod", "lab", "p", timeout_s=0.05)
+                await client.get_once("Pod", "lab", "p", timeout_s=0.05)
             with pytest.raises(UnavailableError):
-                await client.look("Pod", "lab", "p", timeout_s=5.0)
-            assert await client.look("Pod", "lab", "p", timeout_s=5.0) == pod()
+                await client.get_once("Pod", "lab", "p", timeout_s=5.0)
+            assert await client.get_once("Pod", "lab", "p", timeout_s=5.0) == pod()
         assert len(fake.asked) == 3
         assert time.slept == []
 

@@ -10,9 +10,9 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.api.objects import from_manifest
 from pumice.cluster.usage import (
-    GivenUsage,
     MetricsServerUsage,
     PrometheusUsage,
+    StaticUsage,
     refresh_period,
     usage_source,
 )
@@ -27,7 +27,7 @@ PROMETHEUS = {"type": "prometheus", "address": "http://prometheus:9090"}
 @pytest.mark.parametrize("metrics", [{}, {"interval": "30s"}, {"type": ""}])
 def test_without_a_type_nothing_is_measured(metrics: Any) -> None:
     source = usage_source(metrics)
-    assert isinstance(source, GivenUsage)
+    assert isinstance(source, StaticUsage)
     assert source.read([from_manifest(node("n1"))], 0.0) == {}
 
 
