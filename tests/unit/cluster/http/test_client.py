@@ -192,6 +192,7 @@ def test_nothing_goes_out_that_could_be_read_as_something_else(request_: Any) ->
         ("http://nobody.invalid", r"^dial tcp: lookup nobody\.invalid: "),
         ("http://a..b", "dial tcp"),
     ],
+    ids=["nobody", "nobody at two addresses", "no name", "no host name"],
 )
 def test_a_connection_that_cannot_be_made_is_told_in_the_words_of_go(
     url: Any, problem: Any
