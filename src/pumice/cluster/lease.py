@@ -12,12 +12,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pumice import logs
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import LEASE, Manifest
 from pumice.api.times import rfc3339_micro
 from pumice.cluster.base import Cluster
 from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError
 
-KIND: Final = "Lease.coordination.k8s.io"
 _JITTER: Final = 0.2  # of the retry period, so that candidates do not ask in step
 
 _log = logs.get("lease")
@@ -121,7 +120,7 @@ class LeaseElector:
         asked = self._clock()
         try:
             if self._lease is None or not self.is_leader():
-                self._observe(self._cluster.get(KIND, self._namespace, self._name))
+                self._observe(self._cluster.get(LEASE, self._namespace, self._name))
             if self._lease is not None and self._free():
                 self._won(self._cluster.update(self._renewed(self._lease)), asked)
         except NotFoundError:  # never made, or deleted
@@ -130,7 +129,7 @@ class LeaseElector:
     def _forget_if_taken(self) -> None:
         """After a conflict: see who holds the lease; another than this process ends its lead."""
         try:
-            self._observe(self._cluster.get(KIND, self._namespace, self._name))
+            self._observe(self._cluster.get(LEASE, self._namespace, self._name))
         except Exception as error:  # noqa: BLE001  # the lead runs out by itself
             _log.warning("cannot reach the lease", lease=self._name, error=error)
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from pumice.api.kinds import Kind, Kinds, Manifest
+from pumice.api.kinds import PRIORITY_CLASS, Kind, Kinds, Manifest
 from pumice.api.times import rfc3339
 from pumice.clock import Clock, VirtualClock
 from pumice.cluster.base import Event, PatchType, Propagation, clone
@@ -146,7 +146,7 @@ class EmbeddedCluster:
                 raise AlreadyExistsError(kind.name, metadata.get("namespace", ""), metadata["name"])
             fill_in(kind.name, new, has_status=kind.has_status)
             if kind.name == "Pod":
-                prioritised(new, self._tables.table("PriorityClass.scheduling.k8s.io").all())
+                prioritised(new, self._tables.table(PRIORITY_CLASS).all())
             elif kind.name == "Service":
                 self._services += 1
                 assign_cluster_ip(new, self._services)

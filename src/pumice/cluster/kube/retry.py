@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from pumice.api.kinds import LEASE
 from pumice.cluster.http.connection import Reply
 from pumice.cluster.kube.connection import Connection
 from pumice.cluster.kube.paths import ObjectKey, refusal
@@ -21,7 +22,6 @@ from pumice.errors import ClusterError, FencedError, RejectedError, UnavailableE
 ATTEMPTS: Final = 6
 """How often a request is sent at most, unless told otherwise."""
 
-_LEASE: Final = "Lease.coordination.k8s.io"
 _FIRST_S: Final = 0.1
 _LONGEST_S: Final = 10.0
 _LONGEST_ASKED_S: Final = 60.0
@@ -46,7 +46,7 @@ class ApiRequest:
     @property
     def is_lease(self) -> bool:
         """Whether it is neither fenced, nor limited, nor repeated."""
-        return self.key[0] == _LEASE
+        return self.key[0] == LEASE
 
 
 class RetryingSender:

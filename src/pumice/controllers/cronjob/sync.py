@@ -3,13 +3,12 @@
 from typing import Any, Final
 
 from pumice.api.cron_schedule import load_zone
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import JOB, Manifest
 from pumice.api.times import epoch, rfc3339
 from pumice.cluster.base import clone
 from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Record, View
 from pumice.controllers.cronjob.timing import due, read_schedule, wait_s
 from pumice.controllers.job.phases import FINISHED
-from pumice.controllers.kinds import JOB
 from pumice.controllers.ownership import SOURCE, controlled_by, controller_of, key_of, phase_of
 
 SCHEDULED_AT: Final = "volcano.sh/cronjob-scheduled-timestamp"
