@@ -1,4 +1,4 @@
-"""Time for an embedded cluster: virtual, as fast as the machine, or real.
+"""Time: the machine's, and clocks for an embedded cluster, virtual or real.
 
 Timers run only when the owner of the clock lets them (``advance_to``, ``run_due``), never by
 themselves, so nothing happens in the middle of something else.
@@ -11,6 +11,11 @@ from typing import Protocol
 
 EPOCH = 1_767_225_600.0
 """Where virtual time starts unless told otherwise: 2026-01-01T00:00:00Z."""
+
+
+def wall_time() -> float:
+    """Return the machine's time in seconds since 1970."""
+    return datetime.now(UTC).timestamp()
 
 
 class Timer:
@@ -119,4 +124,4 @@ class RealClock(_Timers):
 
     def now(self) -> float:
         """Give the time in seconds since 1970."""
-        return datetime.now(UTC).timestamp()
+        return wall_time()

@@ -219,6 +219,8 @@ class ClusterError(PumiceError):
 
     code: ClassVar[int] = 500
     reason: ClassVar[str] = "InternalError"
+    verbatim: bool = False
+    """Whether ``problem`` is the whole message, in the words of who refused."""
 
     def __init__(
         self, kind: str = "", namespace: str = "", name: str = "", problem: str = ""
@@ -284,6 +286,7 @@ class DeniedError(RejectedError):
 
     code = 400
     reason = ""
+    verbatim = True
 
 
 class UnavailableError(ClusterError):

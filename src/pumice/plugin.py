@@ -32,7 +32,7 @@ stay; modules beneath may move.
 """
 
 from pumice.api.duration import parse_duration
-from pumice.api.meta import epoch
+from pumice.api.times import epoch
 from pumice.core.object_rows import Texts
 from pumice.core.resources import (
     CPU,

@@ -25,13 +25,6 @@ from pumice.plugins import builtin_plugins
 log = logging.getLogger(__name__)
 
 
-def connect_extender(url_prefix: str, timeout_s: float) -> Any:
-    """Make a client for an extender; what it needs is loaded only if one is configured."""
-    from pumice.cluster.extender_http import HttpExtender  # noqa: PLC0415
-
-    return HttpExtender(url_prefix, timeout_s)
-
-
 class Observer:
     """Looks at a cycle without touching it; what it wants to keep it must copy.
 
@@ -55,7 +48,11 @@ class Observer:
 
 
 class Scheduler:
-    """Decides cycle after cycle under one configuration."""
+    """Decides cycle after cycle under one configuration.
+
+    ``services`` is what plugins may ask for of the world outside; ``pumice.cluster.services`` has
+    the real ones.
+    """
 
     placing: type[Placing] = Placing
     """How nodes are asked; a subclass may do it differently, with the same answers."""
@@ -72,7 +69,7 @@ class Scheduler:
         self.seed = seed
         self._plugins = known_plugins(builtin_plugins(), plugins or {})
         self._memory: dict[str, Any] = {}
-        self._services = {"extender": connect_extender, **(services or {})}
+        self._services = dict(services or {})
         problems = check_conf(conf, self._plugins, ACTIONS)
         errors = [problem for problem in problems if problem.severity == "error"]
         if errors:

@@ -12,6 +12,22 @@ from pumice.errors import RejectedError
 Manifest = dict[str, Any]
 """An object as it is written in YAML or JSON."""
 
+CLAIM: Final = "PersistentVolumeClaim"
+COMMAND: Final = "Command.bus.volcano.sh"
+CRON_JOB: Final = "CronJob.batch.volcano.sh"
+HYPER_NODE: Final = "HyperNode.topology.volcano.sh"
+JOB: Final = "Job.batch.volcano.sh"
+JOB_FLOW: Final = "JobFlow.flow.volcano.sh"
+JOB_TEMPLATE: Final = "JobTemplate.flow.volcano.sh"
+LEASE: Final = "Lease.coordination.k8s.io"
+NETWORK_POLICY: Final = "NetworkPolicy.networking.k8s.io"
+POD: Final = "Pod"
+POD_GROUP: Final = "PodGroup.scheduling.volcano.sh"
+PRIORITY_CLASS: Final = "PriorityClass.scheduling.k8s.io"
+QUEUE: Final = "Queue.scheduling.volcano.sh"
+STORAGE_CLASS: Final = "StorageClass.storage.k8s.io"
+"""Names of kinds, as ``kind_of`` gives them, that more than one module speaks of."""
+
 
 def kind_of(manifest: Mapping[str, Any]) -> str:
     """Name the kind of an object with its API group: ``Pod``, ``Job.batch.volcano.sh``."""

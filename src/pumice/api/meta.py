@@ -1,27 +1,20 @@
-"""What all Kubernetes objects share: metadata, label selectors, conditions, times.
+"""What all Kubernetes objects share: metadata, label selectors, conditions.
 
 The other modules of pumice.api build on it. Absent fields stay absent: None, or empty where
 Kubernetes does not tell the two apart; nothing is defaulted here.
 """
 
-import re
-from datetime import datetime
-from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, dataclass_transform
 
 import msgspec
 
 from pumice.api.quantity import Quantity
-from pumice.errors import InputError
+from pumice.api.times import check_time
 
 ResourceList: TypeAlias = dict[str, Quantity]
 """Resource name to amount, as written."""
 
 Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-_RFC3339: Final = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
-    r"(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
-)
 
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 
@@ -109,32 +102,6 @@ class Condition(Part):
 
     def __post_init__(self) -> None:
         check_time(self.last_transition_time, "lastTransitionTime")
-
-
-@lru_cache(maxsize=1 << 16)
-def epoch(text: str) -> float:
-    """Read an RFC 3339 time ("2026-01-15T10:00:19Z") as seconds since 1970.
-
-    Raises:
-        InputError: not such a time, or one without an offset.
-    """
-    wanted = 'an RFC 3339 time such as "2026-01-15T10:00:19Z"'
-    if _RFC3339.fullmatch(text) is None:  # fromisoformat alone takes much more than that
-        raise InputError(wanted=wanted, found=text)
-    try:
-        return datetime.fromisoformat(text.upper()).timestamp()
-    except ValueError:
-        raise InputError(wanted=wanted, found=text, hint="no such day or hour") from None
-
-
-def check_time(text: str, field: str) -> None:
-    """Refuse a time that is present but not RFC 3339, naming ``field``."""
-    if not text:
-        return
-    try:
-        epoch(text)
-    except InputError as error:
-        raise InputError(wanted=error.wanted, found=text, field=field, hint=error.hint) from None
 
 
 def is_true(text: str) -> bool:

@@ -41,7 +41,6 @@ from pumice.api.meta import (
     OwnerReference,
     Part,
     ResourceList,
-    epoch,
 )
 from pumice.api.nodes import (
     ContainerImage,
@@ -95,6 +94,7 @@ from pumice.api.storage import (
     PersistentVolumeStatus,
     StorageClass,
 )
+from pumice.api.times import epoch
 from pumice.errors import ABSENT, ManifestError
 
 DEFAULT_NAMESPACE: Final = "default"

@@ -7,16 +7,9 @@ from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from pumice.api.meta import (
-    Condition,
-    Int32,
-    KubeObject,
-    LabelSelector,
-    Part,
-    ResourceList,
-    check_time,
-)
+from pumice.api.meta import Condition, Int32, KubeObject, LabelSelector, Part, ResourceList
 from pumice.api.quantity import check_amounts
+from pumice.api.times import check_time
 
 NodeOperator: TypeAlias = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 TaintEffect: TypeAlias = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]

@@ -1,7 +1,8 @@
 """How long ago something was, as kubectl writes it."""
 
-from datetime import datetime
 from typing import Any, Final
+
+from pumice.api.times import epoch
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _UNITS: Final = (
@@ -18,7 +19,7 @@ def age(moment: Any, now: float) -> str:
     """Tell the time since a timestamp of a manifest."""
     if not moment:
         return "<unknown>"
-    seconds = max(0, int(now - datetime.fromisoformat(moment).timestamp()))
+    seconds = max(0, int(now - epoch(moment)))
     if seconds < 2 * _MINUTE:
         return f"{seconds}s"
     for limit, unit, part, names in _UNITS:

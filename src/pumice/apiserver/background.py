@@ -6,10 +6,9 @@ A cycle follows at once on what a client changes, and each period at the latest.
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Final
 
-from pumice.clock import RealClock
+from pumice.clock import RealClock, wall_time
 from pumice.serve.embedded import EmbeddedControlPlane
 
 _BREATH_S: Final = 0.02
@@ -23,7 +22,7 @@ class FastClock(RealClock):
         super().__init__()
         self.speed = speed
         self._timer = timer
-        self._start = datetime.now(UTC).timestamp()
+        self._start = wall_time()
         self._started = timer()
 
     def now(self) -> float:

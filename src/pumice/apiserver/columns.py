@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import (
+    CRON_JOB,
+    HYPER_NODE,
+    JOB,
+    JOB_FLOW,
+    POD_GROUP,
+    PRIORITY_CLASS,
+    QUEUE,
+    Manifest,
+)
 from pumice.apiserver.ages import age
 
 Cell = Callable[[Manifest, float], Any]
@@ -233,22 +242,22 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
         ),
         "ReplicaSet.apps": _REPLICATED,
         "StatefulSet.apps": _REPLICATED,
-        "PriorityClass.scheduling.k8s.io": (
+        PRIORITY_CLASS: (
             NAME,
             _at("Value", "value", "integer"),
             Column("Global-Default", lambda m, _: bool(m.get("globalDefault")), "boolean"),
             AGE,
         ),
-        "Job.batch.volcano.sh": _VOLCANO_JOB,
-        "CronJob.batch.volcano.sh": (
+        JOB: _VOLCANO_JOB,
+        CRON_JOB: (
             NAME,
             _at("Schedule", "spec.schedule"),
             _at("Suspend", "spec.suspend", "boolean"),
             _since("Last Schedule", "status.lastScheduleTime"),
             AGE,
         ),
-        "JobFlow.flow.volcano.sh": (NAME, _at("Status", "status.state.phase"), AGE),
-        "PodGroup.scheduling.volcano.sh": (
+        JOB_FLOW: (NAME, _at("Status", "status.state.phase"), AGE),
+        POD_GROUP: (
             NAME,
             _at("STATUS", "status.phase"),
             _at("minMember", "spec.minMember", "integer"),
@@ -256,13 +265,13 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
             _since("AGE", "metadata.creationTimestamp"),
             _at("QUEUE", "spec.queue", wide=True),
         ),
-        "Queue.scheduling.volcano.sh": (
+        QUEUE: (
             NAME,
             _at("PARENT", "spec.parent"),
             _at("STATE", "status.state", wide=True),
             _at("WEIGHT", "spec.weight", "integer", wide=True),
         ),
-        "HyperNode.topology.volcano.sh": (
+        HYPER_NODE: (
             NAME,
             _at("Tier", "spec.tier"),
             _at("TierName", "spec.tierName"),

@@ -9,6 +9,7 @@ from typing import Final
 from pumice.api.conf import parse_conf
 from pumice.api.kinds import Manifest
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.cluster.services import SERVICES
 from pumice.errors import AlreadyExistsError, PumiceError
 from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
@@ -47,7 +48,8 @@ class SchedulerConfigMap:
         self._seen = text
         live = self._plane.scheduler
         try:
-            live.scheduler = Scheduler(parse_conf(text, source=NAME), seed=live.scheduler.seed)
+            conf = parse_conf(text, source=NAME)
+            live.scheduler = Scheduler(conf, seed=live.scheduler.seed, services=SERVICES)
         except PumiceError as error:
             self._tell(found, "Warning", "InvalidConfiguration", f"{error}; the last one is kept")
         else:

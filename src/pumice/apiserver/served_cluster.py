@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from pumice.api.conf import DEFAULT_CONF, parse_conf
-from pumice.api.kinds import Manifest, kind_of
+from pumice.api.kinds import JOB, Manifest, kind_of
 from pumice.apiserver.background import FastClock, RunningPlane
 from pumice.apiserver.conf_map import SchedulerConfigMap
 from pumice.apiserver.rest import RestApi
@@ -94,5 +94,5 @@ class ServedCluster:
         phases = Counter((pod.get("status") or {}).get("phase", "") for pod in pods)
         told = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(phases.items()))
         nodes = len(self.cluster.list("Node")[0])
-        jobs = len(self.cluster.list("Job.batch.volcano.sh")[0])
+        jobs = len(self.cluster.list(JOB)[0])
         return f"{nodes} nodes, {jobs} jobs, pods: {told or 'none'}; cycle {self._running.cycles}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from pumice.api.kinds import Kind, Manifest
+from pumice.api.kinds import PRIORITY_CLASS, Kind, Manifest
 from pumice.apiserver.discovery import SCALED
 from pumice.apiserver.failures import RequestError
 from pumice.cluster.base import PatchType, Propagation
@@ -44,7 +44,7 @@ def dry_run_copy(cluster: EmbeddedCluster, path: ResourcePath) -> EmbeddedCluste
         found = cluster.peek(path.kind.name, path.namespace, path.name)
         manifests += [found] if found is not None else []
     if path.kind.name == "Pod":
-        manifests += cluster.list("PriorityClass.scheduling.k8s.io")[0]
+        manifests += cluster.list(PRIORITY_CLASS)[0]
     copy.restore(manifests)
     return copy
 

@@ -7,17 +7,17 @@ cluster has already, or was sent a moment ago, is not written again.
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from pumice import logs
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.groups import PodGroup, PodGroupStatus, Queue
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import POD_GROUP, QUEUE, Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.api.pods import Pod
+from pumice.api.times import rfc3339
 from pumice.binder.event_recorder import EventRecorder
 from pumice.binder.patches import (
     group_annotations,
@@ -39,9 +39,7 @@ from pumice.errors import (
     UnavailableError,
 )
 
-_GROUP: Final = "PodGroup.scheduling.volcano.sh"
-_QUEUE: Final = "Queue.scheduling.volcano.sh"
-_STATUS_OF: Final = {"pod status": "Pod", "group": _GROUP, "queue": _QUEUE}
+_STATUS_OF: Final = {"pod status": "Pod", "group": POD_GROUP, "queue": QUEUE}
 _PRUNED_EACH: Final = 64  # cycles
 _log = logs.get("binder")
 
@@ -200,7 +198,7 @@ class Binder:
         self._submit("evict", arguments, Lane.EVICT, WriteResult("evict", pod, known.metadata.uid))
 
     def _write_group(self, group: str, state: PodGroupState) -> None:
-        known = self._known(_GROUP, group)
+        known = self._known(POD_GROUP, group)
         if not isinstance(known, PodGroup):
             return
         annotations = group_annotations(known, state)
@@ -210,16 +208,16 @@ class Binder:
         if self._statuses.begin("group", group, known, state):
             status = status or known.status
             patch = group_patch(known, status, annotations)
-            self._patch("group", _GROUP, group, known, patch)
+            self._patch("group", POD_GROUP, group, known, patch)
             self.written_groups[group] = status, annotations
 
     def _write_queue(self, queue: str, amounts: Mapping[str, str]) -> None:
-        known = self._known(_QUEUE, queue)
+        known = self._known(QUEUE, queue)
         if not isinstance(known, Queue):
             return
         patch = queue_patch(known, amounts)
         if patch is not None and self._statuses.begin("queue", queue, known, dict(amounts)):
-            self._patch("queue", _QUEUE, queue, known, patch, subresource="status")
+            self._patch("queue", QUEUE, queue, known, patch, subresource="status")
 
     def _patch(
         self, what: str, kind: str, key: str, known: KubeObject, patch: Manifest, **more: str
@@ -271,7 +269,7 @@ class Binder:
 
     def _record_group_events(self, decisions: Decisions) -> None:
         for group, state in decisions.pod_groups.items():
-            known = self._known(_GROUP, group)
+            known = self._known(POD_GROUP, group)
             if isinstance(known, PodGroup):
                 self._events.group(
                     known,
@@ -292,7 +290,7 @@ class Binder:
             if error is None and evicted is not None:
                 pod, action = evicted
                 group = f"{pod.metadata.namespace}/{pod.metadata.annotations.get(GROUP_NAME, '')}"
-                self._events.evicted(pod, self._known(_GROUP, group), action)
+                self._events.evicted(pod, self._known(POD_GROUP, group), action)
         else:
             self._after_status(result)
 
@@ -317,7 +315,7 @@ class Binder:
     def _prune(self) -> None:
         """Forget objects that are gone."""
         self._statuses.prune(lambda what, key: self._known(_STATUS_OF[what], key))
-        self._events.prune(lambda group: self._known(_GROUP, group) is not None)
+        self._events.prune(lambda group: self._known(POD_GROUP, group) is not None)
 
     # Without an informer
 
@@ -333,7 +331,7 @@ class Binder:
         return isinstance(known, Pod) and not known.spec.node_name
 
     def _now(self) -> str:
-        return datetime.fromtimestamp(int(self._cluster.now()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return rfc3339(self._cluster.now())
 
 
 def _is_unsent(error: ClusterError) -> bool:

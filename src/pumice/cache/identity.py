@@ -1,9 +1,9 @@
-"""Names and times as manifests write them, read the way Kubernetes and Go read them."""
+"""Names and numbers as manifests write them, read the way Kubernetes and Go read them."""
 
 import re
 from typing import Final
 
-from pumice.api.meta import KubeObject, epoch
+from pumice.api.meta import KubeObject
 
 _NUMBER: Final = re.compile(r"([+-]?)0*([0-9]{1,10})")
 
@@ -12,11 +12,6 @@ def key_of(thing: KubeObject) -> str:
     """Name an object: ``namespace/name``, or the name alone."""
     meta = thing.metadata
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-
-
-def time_of(text: str) -> float:
-    """Read a time; none at all is the beginning of time."""
-    return epoch(text) if text else 0.0
 
 
 def int32_of(text: str, otherwise: int) -> int:

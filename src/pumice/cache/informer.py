@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pumice.api.groups import PodGroup, PodGroupStatus
-from pumice.api.kinds import Manifest, kind_of
+from pumice.api.kinds import POD_GROUP, Manifest, kind_of
 from pumice.api.meta import KubeObject
 from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest
@@ -32,7 +32,6 @@ _TYPES: Final[Mapping[str, type[KubeObject]]] = {
 }
 FOLLOWED: Final = tuple(_TYPES)
 """Every kind the scheduler reads."""
-_GROUP: Final = "PodGroup.scheduling.volcano.sh"
 _REMEMBERED: Final = 1000
 _LITTER: Final = 20_000
 """How much may be kept of pods gone by, and three times as much as of those that are there."""
@@ -164,16 +163,16 @@ class Informer:
         self, group: str, status: PodGroupStatus, annotations: dict[str, str] | None = None
     ) -> None:
         """Take a group to have a status until the cluster says so or ``undo_group``."""
-        known = self._known[_GROUP].get(group)
+        known = self._known[POD_GROUP].get(group)
         if isinstance(known, PodGroup):
             self._assumed.stated(group, known, status, annotations or {})
-            self._show(_GROUP, group, known)
+            self._show(POD_GROUP, group, known)
 
     def undo_group(self, group: str) -> None:
         """Take a group as the cluster has it."""
-        known = self._known[_GROUP].get(group)
+        known = self._known[POD_GROUP].get(group)
         if self._assumed.forget_group(group) and known is not None:
-            self._show(_GROUP, group, known)
+            self._show(POD_GROUP, group, known)
 
     def _as_assumed(self, key: str, thing: KubeObject) -> KubeObject:
         """Return an object as the scheduler is to see it."""
@@ -284,7 +283,7 @@ class Informer:
                 self._ingest.delete(known)
             if kind == "Pod":
                 self._assumed.forget(key)
-            elif kind == _GROUP:
+            elif kind == POD_GROUP:
                 self._assumed.forget_group(key)
 
     def _relist(self, kind: str) -> int:

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from pumice.api.groups import PodGroup, Queue
-from pumice.cache.identity import key_of, time_of
+from pumice.api.times import epoch_or_zero
+from pumice.cache.identity import key_of
 from pumice.cache.requests import learn
 from pumice.core.resources import is_coarse
 from pumice.core.snapshot import Snapshot
@@ -61,7 +62,7 @@ class JobRows:
         jobs.min_member[row] = group.spec.min_member or 0
         spec = group.spec
         jobs.has_topology[row] = spec.network_topology is not None or bool(spec.sub_group_policy)
-        jobs.created[row] = time_of(group.metadata.creation_timestamp)
+        jobs.created[row] = epoch_or_zero(group.metadata.creation_timestamp)
         jobs.phase[row] = PHASE_CODE.get(group.status.phase, PHASE_CODE["Unknown"])
         jobs.stated_phase[row] = jobs.phase[row]
         said = group.status
@@ -120,7 +121,7 @@ class JobRows:
         queues.listed[row] = True
         queues.weight[row] = spec.weight or 0
         queues.priority[row] = spec.priority or 0
-        queues.created[row] = time_of(queue.metadata.creation_timestamp)
+        queues.created[row] = epoch_or_zero(queue.metadata.creation_timestamp)
         queues.reclaimable[row] = spec.reclaimable is not False
         queues.open[row] = queue.status.state == "Open"
         queues.capability[:, row] = resources.vector(spec.capability, missing=np.inf)

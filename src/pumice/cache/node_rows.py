@@ -3,7 +3,7 @@
 import msgspec
 
 from pumice.api.nodes import Node
-from pumice.cache.identity import time_of
+from pumice.api.times import epoch_or_zero
 from pumice.cache.requests import learn
 from pumice.cache.task_rows import TaskRows
 from pumice.core.snapshot import Snapshot
@@ -34,7 +34,7 @@ class NodeRows:
         nodes.labels[row] = node.metadata.labels
         nodes.unschedulable[row] = node.spec.unschedulable
         nodes.taint_class[row] = taint_class
-        nodes.created[row] = time_of(node.metadata.creation_timestamp)
+        nodes.created[row] = epoch_or_zero(node.metadata.creation_timestamp)
         allocatable = resources.vector(node.status.allocatable)
         nodes.books[IDLE, :, row] = allocatable - nodes.books[USED, :, row]
         nodes.allocatable[:, row] = allocatable

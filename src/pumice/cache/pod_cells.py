@@ -16,9 +16,10 @@ from pumice.api.annotations import (
     STRATEGY_WEIGHT,
     TASK_SPEC,
 )
-from pumice.api.meta import epoch, is_true
+from pumice.api.meta import is_true
 from pumice.api.pods import Pod
-from pumice.cache.identity import index_of, int32_of, time_of
+from pumice.api.times import epoch, epoch_or_zero
+from pumice.cache.identity import index_of, int32_of
 from pumice.cache.partial_pod import is_partial
 from pumice.cache.requests import learn, pod_nonzero, pod_request, resource_lists
 from pumice.core.shapes import Shape
@@ -77,7 +78,7 @@ class PodReader:
             mark is None or is_true(mark),
             self._role(role) if role else NOWHERE,
             bool(pod.spec.scheduling_gates),
-            time_of(pod.metadata.creation_timestamp),
+            epoch_or_zero(pod.metadata.creation_timestamp),
             epoch(pod.status.start_time) if pod.status.start_time else np.nan,
             index_of(pod.metadata.name),
         )

@@ -7,8 +7,8 @@ import numpy as np
 from msgspec.structs import force_setattr
 
 from pumice.api.annotations import GROUP_NAME
-from pumice.api.meta import epoch
 from pumice.api.pods import Pod
+from pumice.api.times import epoch
 from pumice.cache.identity import key_of
 from pumice.cache.job_rows import JobRows
 from pumice.cache.pod_cells import PodCells, PodReader

@@ -100,7 +100,7 @@ def read_world(
 
     What its configuration says in vain, and what a cluster did not show, is told.
     """
-    from pumice.api.meta import epoch  # noqa: PLC0415
+    from pumice.api.times import epoch  # noqa: PLC0415
     from pumice.cli.config import conf_problems  # noqa: PLC0415  (loads all plugins)
     from pumice.diagnosis import load_world  # noqa: PLC0415
     from pumice.errors import ConfError  # noqa: PLC0415
@@ -134,7 +134,8 @@ def _ask_cluster(
 
     make = click.get_current_context().obj or connect
     try:
-        return read(make(ConnectOptions(kubeconfig, master)))
+        with make(ConnectOptions(kubeconfig, master)) as cluster:
+            return read(cluster)
     except (ServiceError, ClusterError) as error:
         raise click.ClickException(f"{trouble(error)}; or give files") from error
 

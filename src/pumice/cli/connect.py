@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 from pumice.cluster.base import Cluster
-from pumice.errors import ClusterError, ServiceError
+from pumice.errors import ClusterError, ServiceError, UnavailableError
 
 _NOTHING = (
     "no cluster to talk to: start one with 'pumice up', or name one with --kubeconfig, "
@@ -30,8 +32,10 @@ def endpoint_file(env: Mapping[str, str] = os.environ) -> Path:
     return Path(state) / "pumice" / "kubeconfig"
 
 
-def connect(options: ConnectOptions, env: Mapping[str, str] = os.environ) -> Cluster:
-    """Give the cluster to talk to; nothing is sent yet.
+def connect(
+    options: ConnectOptions, env: Mapping[str, str] = os.environ
+) -> AbstractContextManager[Cluster]:
+    """Return the cluster to talk to, to be used as a context manager; nothing is sent yet.
 
     The first that is named counts: --kubeconfig, KUBECONFIG, the endpoint of a running `pumice up`,
     ~/.kube/config.  --master replaces the address only.
@@ -40,19 +44,22 @@ def connect(options: ConnectOptions, env: Mapping[str, str] = os.environ) -> Clu
         InputError: a kubeconfig that cannot be used.
         ServiceError: no cluster is named at all, or a program that logs in failed.
     """
+    from pumice.cluster.kube.cluster import KubeCluster  # noqa: PLC0415
     from pumice.cluster.kube.connection import from_files, from_master  # noqa: PLC0415
-    from pumice.cluster.kube_http import KubeHttpCluster  # noqa: PLC0415
 
     files = _kubeconfigs(options, env)
     if not files and not options.master:
         raise ServiceError("", _NOTHING)
     found = from_files(files, options.master) if files else from_master(options.master)
-    return KubeHttpCluster(
-        found.server,
-        authorization=found.authorization(),
-        tls=found.tls,
-        tls_name=found.tls_name,
-    )
+    found.credentials.header()  # a login that fails is told as such, not as a request that does
+    return KubeCluster(found, qps=0, attempts=1)
+
+
+def is_out_of_reach(error: Exception) -> TypeGuard[ServiceError | UnavailableError]:
+    """Say whether there was no cluster to answer, rather than one that refused."""
+    if isinstance(error, UnavailableError):
+        return not error.verbatim
+    return isinstance(error, ServiceError)
 
 
 def trouble(error: ServiceError | ClusterError) -> str:

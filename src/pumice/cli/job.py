@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from pumice.api import kinds
 from pumice.api.kinds import Manifest
 from pumice.cli.vcctl.ages import age
 from pumice.cli.vcctl.bus_commands import order
@@ -20,7 +21,6 @@ from pumice.cli.vcctl.verbs import (
     verb,
 )
 
-KIND: Final = "Job.batch.volcano.sh"
 _TYPE: Final = "batch.Job"
 _TYPE_LABEL: Final = "volcano.sh/job-type"
 _AMOUNTS: Final = "cpu=1000m,memory=100Mi"
@@ -84,7 +84,7 @@ def _list(call: Call) -> None:
     wanted = {"queue": call.text("queue"), "schedulerName": call.text("scheduler")}
     jobs = [
         job
-        for job in call.listed(KIND)
+        for job in call.listed(kinds.JOB)
         if all(job["spec"].get(key, "") == text for key, text in wanted.items() if text)
         and call.text("selector") in job["metadata"]["name"]
     ]
@@ -147,7 +147,7 @@ def _view(call: Call) -> None:
         raise VerbError(
             "job name (specified by --name or -N) is mandatory to view a particular job"
         )
-    job = call.cluster.get(KIND, namespace, name)
+    job = call.cluster.get(kinds.JOB, namespace, name)
     if call.output:
         print_objects(call, [job], single=True)
         return
@@ -160,7 +160,7 @@ def _view(call: Call) -> None:
 def _order_by_name(call: Call, verb: str, action: str) -> None:
     if not call.text("name"):
         raise VerbError(f"job name is mandatory to {verb} a particular job")
-    job = call.cluster.get(KIND, call.text("namespace"), call.text("name"))
+    job = call.cluster.get(kinds.JOB, call.text("namespace"), call.text("name"))
     order(call, job, action, call.text("namespace"))
 
 
@@ -176,7 +176,7 @@ def _delete(call: Call) -> None:
     name = call.text("name")
     if not name:
         raise VerbError("job name is mandatory to delete a particular job")
-    call.cluster.delete(KIND, call.text("namespace"), name)
+    call.cluster.delete(kinds.JOB, call.text("namespace"), name)
     call.echo(f"delete job {name} successfully\n")
 
 

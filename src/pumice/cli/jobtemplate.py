@@ -2,11 +2,12 @@
 
 from typing import Final
 
+from pumice.api.kinds import JOB_TEMPLATE
 from pumice.cli.vcctl.click_verbs import click_group
 from pumice.cli.vcctl.files import Filed
 
 JOBTEMPLATE: Final = Filed(
-    kind="JobTemplate.flow.volcano.sh",
+    kind=JOB_TEMPLATE,
     title="JobTemplate",
     called="job template",
     help="Make, show and delete the templates that job flows use.",

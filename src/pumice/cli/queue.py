@@ -3,15 +3,14 @@
 from collections import Counter
 from typing import Final
 
-from pumice.api.kinds import Manifest
+from pumice.api import kinds
+from pumice.api.kinds import POD_GROUP, Manifest
 from pumice.cli.queue_order import order as order_command
 from pumice.cli.vcctl.bus_commands import order
 from pumice.cli.vcctl.click_verbs import click_group
 from pumice.cli.vcctl.columns import OUTPUTS, Column, show
 from pumice.cli.vcctl.verbs import Call, Flag, VerbError, VerbGroup, name_flag, verb
 
-KIND: Final = "Queue.scheduling.volcano.sh"
-_GROUPS: Final = "PodGroup.scheduling.volcano.sh"
 _PHASES: Final = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
 _ACTIONS: Final = {"open": "OpenQueue", "close": "CloseQueue"}
 
@@ -31,7 +30,7 @@ def _create(call: Call) -> None:
 
 
 def _delete(call: Call) -> None:
-    call.cluster.delete(KIND, "", _name(call))
+    call.cluster.delete(kinds.QUEUE, "", _name(call))
 
 
 def _operate(call: Call) -> None:
@@ -42,13 +41,13 @@ def _operate(call: Call) -> None:
                 f"when update queue {name}, weight must be specified, "
                 "the value must be greater than 0"
             )
-        call.cluster.patch(KIND, "", name, {"spec": {"weight": weight}})
+        call.cluster.patch(kinds.QUEUE, "", name, {"spec": {"weight": weight}})
         return
     if not action:
         raise VerbError("action can not be null")
     if action not in _ACTIONS:
         raise VerbError(f"action {action} invalid, valid actions are open, close and update")
-    order(call, call.cluster.get(KIND, "", name), _ACTIONS[action], "default")
+    order(call, call.cluster.get(kinds.QUEUE, "", name), _ACTIONS[action], "default")
 
 
 def _name(call: Call) -> str:
@@ -60,17 +59,17 @@ def _name(call: Call) -> str:
 def _get(call: Call) -> None:
     if not call.text("name"):
         raise VerbError("name is mandatory to get the particular queue details")
-    _show(call, [call.cluster.get(KIND, "", call.text("name"))], single=True)
+    _show(call, [call.cluster.get(kinds.QUEUE, "", call.text("name"))], single=True)
 
 
 def _list(call: Call) -> None:
-    _show(call, call.listed(KIND), single=False)
+    _show(call, call.listed(kinds.QUEUE), single=False)
 
 
 def _show(call: Call, queues: list[Manifest], *, single: bool) -> None:
     counts = Counter(
         ((group.get("spec") or {}).get("queue"), (group.get("status") or {}).get("phase"))
-        for group in (call.listed(_GROUPS) if queues else ())
+        for group in (call.listed(POD_GROUP) if queues else ())
     )
 
     def counted(phase: str) -> Column:

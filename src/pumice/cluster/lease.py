@@ -9,15 +9,14 @@ import threading
 import time
 import zlib
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from pumice import logs
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import LEASE, Manifest
+from pumice.api.times import rfc3339_micro
 from pumice.cluster.base import Cluster
 from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError
 
-KIND: Final = "Lease.coordination.k8s.io"
 _JITTER: Final = 0.2  # of the retry period, so that candidates do not ask in step
 
 _log = logs.get("lease")
@@ -103,7 +102,7 @@ class LeaseElector:
         lease, self._leads_until = self._lease, None
         if lease is None:
             return
-        now = _timestamp(self._cluster.now())
+        now = rfc3339_micro(self._cluster.now())
         given = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
         try:
             self._lease = self._cluster.update({**lease, "spec": {**_spec(lease), **given}})
@@ -121,7 +120,7 @@ class LeaseElector:
         asked = self._clock()
         try:
             if self._lease is None or not self.is_leader():
-                self._observe(self._cluster.get(KIND, self._namespace, self._name))
+                self._observe(self._cluster.get(LEASE, self._namespace, self._name))
             if self._lease is not None and self._free():
                 self._won(self._cluster.update(self._renewed(self._lease)), asked)
         except NotFoundError:  # never made, or deleted
@@ -130,7 +129,7 @@ class LeaseElector:
     def _forget_if_taken(self) -> None:
         """After a conflict: see who holds the lease; another than this process ends its lead."""
         try:
-            self._observe(self._cluster.get(KIND, self._namespace, self._name))
+            self._observe(self._cluster.get(LEASE, self._namespace, self._name))
         except Exception as error:  # noqa: BLE001  # the lead runs out by itself
             _log.warning("cannot reach the lease", lease=self._name, error=error)
 
@@ -177,7 +176,7 @@ class LeaseElector:
         return {**lease, "spec": {**spec, **terms}}
 
     def _terms(self, *, acquired: str, transitions: int) -> Manifest:
-        now = _timestamp(self._cluster.now())
+        now = rfc3339_micro(self._cluster.now())
         return {
             "holderIdentity": self.identity,
             "leaseDurationSeconds": max(int(self._lease_s), 1),
@@ -195,7 +194,3 @@ def _record(lease: Manifest) -> tuple[object, ...]:
     """Give what a holder changes when it renews."""
     spec = _spec(lease)
     return tuple(spec.get(name) for name in ("holderIdentity", "renewTime", "leaseTransitions"))
-
-
-def _timestamp(now: float) -> str:
-    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -2,9 +2,8 @@
 
 from collections import Counter
 
-from pumice.api.kinds import Manifest
-from pumice.api.meta import epoch
-from pumice.controllers.kinds import JOB, JOB_FLOW, PODGROUP, QUEUE
+from pumice.api.kinds import JOB, JOB_FLOW, POD_GROUP, QUEUE, Manifest
+from pumice.api.times import epoch
 from pumice.controllers.ownership import controller_of, phase_of
 from pumice.controllers.view import Change, ClusterView
 from pumice.errors import InputError
@@ -24,7 +23,7 @@ class ControllerMetrics:
         kind, old, new = change
         if kind == JOB:
             self._job(old, new)
-        elif kind == PODGROUP:
+        elif kind == POD_GROUP:
             self._group(old, new)
         elif kind == QUEUE and new is None and old is not None:
             self._groups.pop(old["metadata"]["name"], None)

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 
-from pumice.api.kinds import Manifest
-from pumice.api.meta import epoch
+from pumice.api.kinds import JOB, Manifest
+from pumice.api.times import epoch
 from pumice.controllers.base import Delete, Key, Plan, View
 from pumice.controllers.job.phases import FINISHED
-from pumice.controllers.kinds import JOB
 from pumice.controllers.ownership import key_of, phase_of
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import JOB, JOB_TEMPLATE, Manifest
 from pumice.controllers.base import Key, Patch, Plan, View
-from pumice.controllers.kinds import JOB, JOB_TEMPLATE
 from pumice.controllers.ownership import key_of
 
 BY_TEMPLATE: Final = "volcano.sh/createdByJobTemplate"

@@ -7,12 +7,12 @@ looked at seldom, and following it would need the right to read every secret of 
 from collections.abc import Collection
 from typing import Final
 
-from pumice.api.kinds import Manifest, kind_of
+from pumice.api.kinds import NETWORK_POLICY, Manifest, kind_of
 from pumice.cluster.base import Cluster
 from pumice.controllers.base import Key
 from pumice.errors import NotFoundError
 
-LOOKED_UP: Final = ("ConfigMap", "Secret", "Service", "NetworkPolicy.networking.k8s.io")
+LOOKED_UP: Final = ("ConfigMap", "Secret", "Service", NETWORK_POLICY)
 """The kinds that controllers look at by name only."""
 _GOOD_FOR_S: Final = 60.0
 _KEPT: Final = 10_000

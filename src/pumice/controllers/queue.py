@@ -9,10 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from pumice.api.kinds import Manifest
-from pumice.api.meta import epoch
+from pumice.api.kinds import COMMAND, POD_GROUP, QUEUE, Manifest
+from pumice.api.times import epoch_or_zero
 from pumice.controllers.base import Delete, Effect, Key, Patch, Plan, Record, View
-from pumice.controllers.kinds import COMMAND, PODGROUP, QUEUE
 from pumice.controllers.ownership import SOURCE, key_of
 
 CLOSED_BY_PARENT: Final = "volcano.sh/closed-by-parent"
@@ -26,7 +25,7 @@ class QueueController:
     """Keeps ``status.state`` of queues in line with commands, parents and their PodGroups."""
 
     name = "queue"
-    watches: tuple[str, ...] = (QUEUE, PODGROUP, COMMAND)
+    watches: tuple[str, ...] = (QUEUE, POD_GROUP, COMMAND)
 
     def __init__(self, *, max_requeue_num: int = 15) -> None:
         """Set how often opening is tried again below a closed parent; below 0 for ever."""
@@ -38,7 +37,7 @@ class QueueController:
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
         """Look at the queue itself and its children, that of a PodGroup, that of a command."""
-        if kind == PODGROUP:
+        if kind == POD_GROUP:
             return (_key(manifest["spec"].get("queue") or "default"),)
         if kind == COMMAND:
             return (_key(manifest["target"]["name"]),) if _is_for_queues(manifest) else ()
@@ -162,7 +161,7 @@ class _Gate:
         made = _made(self.manifest)
         return any(
             (group["spec"].get("queue") or "default") == self.name and _made(group) >= made
-            for group in self.view.list(PODGROUP)
+            for group in self.view.list(POD_GROUP)
         )
 
 
@@ -192,8 +191,7 @@ def _mark(queue: Manifest) -> str | None:
 
 
 def _made(manifest: Manifest) -> float:
-    text = manifest["metadata"].get("creationTimestamp")
-    return epoch(text) if text else 0.0
+    return epoch_or_zero(manifest["metadata"].get("creationTimestamp"))
 
 
 def _is_for_queues(command: Manifest) -> bool:

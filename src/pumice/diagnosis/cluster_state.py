@@ -6,7 +6,6 @@ A world is a value: changing it makes another one, so an answer can try things o
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
@@ -36,11 +35,6 @@ def group_of(pod: Mapping[str, Any]) -> str:
     """Name the pod group of a pod: "namespace/name", empty if it has none."""
     name = (pod["metadata"].get("annotations") or {}).get(GROUP_NAME)
     return f"{pod['metadata'].get('namespace')}/{name}" if name else ""
-
-
-def stamp(now: float) -> str:
-    """Write an instant as Kubernetes does."""
-    return f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 @dataclass(frozen=True, kw_only=True)

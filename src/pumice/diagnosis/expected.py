@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from pumice.api.annotations import GROUP_NAME
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import PRIORITY_CLASS, STORAGE_CLASS, Manifest
+from pumice.api.times import rfc3339
 from pumice.cluster.embedded.defaults import fill_in
 from pumice.cluster.embedded.pods import prioritised
 from pumice.controllers.job.expand import Expansion, expand
 from pumice.controllers.job.volumes import provisioned
-from pumice.controllers.kinds import PRIORITY_CLASS, STORAGE_CLASS
 from pumice.controllers.manifest_view import ManifestView
 from pumice.controllers.ownership import phase_of
 from pumice.controllers.podgroup import new_podgroup, owner_annotations
-from pumice.diagnosis.cluster_state import group_of, stamp
+from pumice.diagnosis.cluster_state import group_of
 from pumice.errors import RejectedError
 
 EXPECTED = "pumice.dev/expected"
@@ -66,7 +66,7 @@ def created(manifest: Manifest, now: float) -> Manifest:
     meta = manifest["metadata"]
     if meta.get("creationTimestamp"):
         return manifest
-    return {**manifest, "metadata": {**meta, "creationTimestamp": stamp(now)}}
+    return {**manifest, "metadata": {**meta, "creationTimestamp": rfc3339(now)}}
 
 
 def adopt_pods(objects: Sequence[Manifest]) -> list[Manifest]:

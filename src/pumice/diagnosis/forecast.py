@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
-from pumice.api.meta import epoch
+from pumice.api.times import epoch
 from pumice.diagnosis.cluster_state import group_of, key_of
 from pumice.diagnosis.replay import Replay
 from pumice.errors import InputError

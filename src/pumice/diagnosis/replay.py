@@ -11,9 +11,11 @@ from pumice.api.annotations import ALLOCATED_HYPER_NODE
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.kinds import Manifest
 from pumice.api.objects import from_manifest
+from pumice.api.times import rfc3339
 from pumice.cache.ingest import Ingest
+from pumice.cluster.services import SERVICES
 from pumice.core.snapshot import Snapshot
-from pumice.diagnosis.cluster_state import ClusterState, key_of, stamp
+from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.scheduler import Observer, Scheduler
 
 CYCLE_S = 1.0
@@ -109,7 +111,9 @@ class Replay:
 
 
 def _scheduler(world: ClusterState) -> Scheduler:
-    return Scheduler(world.scheduler_conf, seed=world.seed, plugins=world.plugins)
+    return Scheduler(
+        world.scheduler_conf, seed=world.seed, plugins=world.plugins, services=SERVICES
+    )
 
 
 def _phases(objects: Mapping[tuple[str, str], Manifest]) -> list[str]:
@@ -121,7 +125,7 @@ def _phases(objects: Mapping[tuple[str, str], Manifest]) -> list[str]:
 
 
 def _bound(pod: Manifest, node: str, marks: Mapping[str, str] | None, now: float) -> Manifest:
-    status = {**(pod.get("status") or {}), "phase": "Running", "startTime": stamp(now)}
+    status = {**(pod.get("status") or {}), "phase": "Running", "startTime": rfc3339(now)}
     status.pop("nominatedNodeName", None)
     meta = pod["metadata"]
     if marks:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pumice.api.conf import SchedulerConf
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import JOB, Manifest
 from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest
 from pumice.cluster.base import Cluster
@@ -19,7 +19,6 @@ CONF_NAMESPACE: Final = "volcano-system"
 CONF_NAME: Final = "volcano-scheduler-configmap"
 CONF_SUFFIX: Final = "scheduler.conf"
 """How the key of a ConfigMap ends whose text is a scheduler configuration."""
-_JOBS: Final = "Job.batch.volcano.sh"
 _NEEDED: Final = frozenset({"Node", "Pod"})
 """Kinds without which nothing can be said; any other may be missing or hidden."""
 _MEASURING: Final = frozenset({"usage", "rescheduling"})
@@ -50,7 +49,7 @@ def read_cluster(cluster: Cluster) -> Reading:
         group, slash, _ = version.partition("/")
         name = f"{kind}.{group}" if slash else kind
         reading.objects += _listed(cluster, name, reading.notes)
-    reading.jobs = _listed(cluster, _JOBS, reading.notes)
+    reading.jobs = _listed(cluster, JOB, reading.notes)
     reading.conf = _configuration(cluster)
     return reading
 

@@ -15,9 +15,10 @@ import yaml
 
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
+from pumice.api.times import rfc3339
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
-from pumice.diagnosis.cluster_state import ClusterState, key_of, stamp
+from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.replay import Replay
 from pumice.framework.waiting_reason import amount_text
 
@@ -30,13 +31,13 @@ def save_world(world: ClusterState, *, name: str = "snapshot", as_json: bool = F
     """Write a world as the text of a snapshot file."""
     document: dict[str, Any] = {
         "name": name,
-        "now": stamp(world.now),
+        "now": rfc3339(world.now),
         "seed": world.seed,
         "conf": world.conf,
     }
     if world.node_usage:
         document["nodeUsage"] = {
-            node: {k: stamp(v) if k == "metricsTime" else v for k, v in one.items()}
+            node: {k: rfc3339(v) if k == "metricsTime" else v for k, v in one.items()}
             for node, one in world.node_usage.items()
         }
     document["objects"] = [_without_secrets(one) for one in world.objects]
@@ -136,7 +137,7 @@ def summarise(world: ClusterState) -> Summary:
     pods = world.of_kind("Pod")
     closed = np.flatnonzero(snapshot.nodes.unschedulable).tolist()
     return Summary(
-        now=stamp(world.now),
+        now=rfc3339(world.now),
         conf_source=world.conf_source,
         actions=list(world.scheduler_conf.actions),
         objects=dict(sorted(Counter(one["kind"] for one in world.objects).items())),

@@ -15,9 +15,9 @@ import yaml
 from pumice.api.conf import DEFAULT_CONF
 from pumice.api.kinds import Manifest
 from pumice.api.manifests import Document, load_documents
-from pumice.api.meta import epoch
 from pumice.api.object_lines import object_lines
 from pumice.api.objects import KINDS, from_manifest, in_namespace
+from pumice.api.times import epoch
 from pumice.cluster.base import Cluster
 from pumice.controllers.job.expand import expand
 from pumice.controllers.manifest_view import ManifestView

@@ -9,8 +9,9 @@ from typing import Any
 
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
+from pumice.api.times import rfc3339
 from pumice.diagnosis.changes import Change, chain
-from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of, stamp
+from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.diagnosis.forecast import RUN_SECONDS, Forecast, forecast
 from pumice.diagnosis.replay import Replay
 
@@ -196,7 +197,7 @@ def _later(job: str, why: str, seen: Forecast, now: float) -> JobAnswer:
         job=job,
         state="later",
         sentence=f"{job} starts in {span(wait)}, once {_names(seen.last)} ended; now: {why}",
-        at=stamp(seen.at),
+        at=rfc3339(seen.at),
         in_s=wait,
         after=seen.ended,
         victims=seen.evictions,

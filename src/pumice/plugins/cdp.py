@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.duration import parse_duration
-from pumice.api.meta import epoch
+from pumice.api.times import epoch
 from pumice.core.resources import Mask
 from pumice.core.views import Task
 from pumice.errors import InputError

@@ -11,6 +11,7 @@ from pumice.clock import Clock, VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.status_upkeep import StatusUpkeep
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.cluster.services import SERVICES
 from pumice.controllers import all_controllers
 from pumice.controllers.base import Controller
 from pumice.controllers.loop import ControllerLoop
@@ -52,7 +53,7 @@ class EmbeddedControlPlane:
         self.controllers = ControllerLoop(cluster, made, self.clock)
         self.scheduler = LiveScheduler(
             cluster,
-            scheduler or Scheduler(conf or parse_conf(DEFAULT_CONF), seed=seed),
+            scheduler or Scheduler(conf or parse_conf(DEFAULT_CONF), seed=seed, services=SERVICES),
             usage=usage,
             write_conditions=write_conditions,
         )

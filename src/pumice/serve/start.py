@@ -16,6 +16,7 @@ from pumice.api.conf import SchedulerConf
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
 from pumice.cluster.lease import LeaseElector
+from pumice.cluster.services import SERVICES
 from pumice.metrics import Group, Metrics
 from pumice.serve.cache_dump import write_dump
 from pumice.serve.endpoints import sites
@@ -132,7 +133,7 @@ def _scheduler(cluster: KubeCluster, options: SchedulerOptions, process: Process
     from pumice.serve.scheduler.loop import SchedulerLoop  # noqa: PLC0415
 
     def scheduler_with(conf: SchedulerConf) -> Scheduler:
-        scheduler = Scheduler(conf, seed=options.seed)
+        scheduler = Scheduler(conf, seed=options.seed, services=SERVICES)
         for problem in scheduler.ignored:
             _log.warning("in the configuration", problem=problem)
         return scheduler

@@ -14,6 +14,7 @@ from typing import Literal
 from pumice.api.conf import SchedulerConf
 from pumice.api.decisions import Decisions
 from pumice.api.objects import KubeObject
+from pumice.cluster.services import SERVICES
 from pumice.core.snapshot import Snapshot
 from pumice.scheduler import Scheduler
 from pumice.sim.event_log import NONE, EventKind, EventLog
@@ -84,7 +85,7 @@ class Engine:
         self._period = period
         self._evicted = evicted
         self._clock = clock
-        self._scheduler = scheduler or Scheduler(conf, seed=seed)
+        self._scheduler = scheduler or Scheduler(conf, seed=seed, services=SERVICES)
         self._shortcuts = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
         self.waiting_jobs = WaitingJobs(self.sim_cluster, self._shortcuts)
         self.sim_cluster.load(cluster, (job.queue for job in workload.jobs))

@@ -16,6 +16,7 @@ from pumice.api.manifests import load_manifests
 from pumice.api.meta import KubeObject
 from pumice.api.objects import Node, NodeStatus, ObjectMeta, Pod, ResourceList
 from pumice.cache.requests import pod_request, resource_lists
+from pumice.cluster.services import SERVICES
 from pumice.core.resources import Resources
 from pumice.errors import InputError
 from pumice.framework.plugin_loading import load_plugins
@@ -163,7 +164,7 @@ def simulate(
     plugins: Sequence[str] = (),
 ) -> Outcome:
     """Run a workload to its end; ``plugins`` are files or modules of further plugins."""
-    scheduler = Scheduler(conf, seed=seed, plugins=load_plugins(plugins))
+    scheduler = Scheduler(conf, seed=seed, plugins=load_plugins(plugins), services=SERVICES)
     engine = Engine(
         setup.workload, setup.cluster, conf, scheduler=scheduler, period=period, evicted=evicted
     )

@@ -22,6 +22,7 @@ import numpy as np
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.meta import KubeObject
+from pumice.cluster.services import SERVICES
 from pumice.errors import InputError, PumiceError, ServiceError
 from pumice.framework.plugin_loading import load_plugins
 from pumice.scheduler import Scheduler
@@ -105,7 +106,9 @@ class Simulation:
         """
         conf = parse_conf(_text(point.conf), source=point.conf) if point.conf else _built_in()
         workload, cluster = self.load(point)
-        scheduler = Scheduler(conf, seed=point.seed, plugins=load_plugins(self.plugins))
+        scheduler = Scheduler(
+            conf, seed=point.seed, plugins=load_plugins(self.plugins), services=SERVICES
+        )
         return measure(Engine(workload, cluster, conf, scheduler=scheduler).run())
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from pumice.api.conf import SchedulerConf
 from pumice.api.decisions import Decisions
+from pumice.cluster.services import SERVICES
 from pumice.core.resources import PODS, STEP, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import NodeFacts, Nodes, Task
@@ -143,4 +144,5 @@ def reference_decide(
     node_usage: Mapping[str, Any] | None = None,
 ) -> Decisions:
     """Decide one cycle the slow way and leave the snapshot as it was."""
-    return ReferenceScheduler(conf, seed=seed, plugins=plugins).decide(snapshot, now, node_usage)
+    scheduler = ReferenceScheduler(conf, seed=seed, plugins=plugins, services=SERVICES)
+    return scheduler.decide(snapshot, now, node_usage)

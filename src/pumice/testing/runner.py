@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
+from pumice.cluster.services import SERVICES
 from pumice.errors import ManifestError, PumiceError, ScenarioError
 from pumice.testing.between_cycles import advance
 from pumice.testing.compare import CompareOptions, compare
@@ -79,7 +80,7 @@ def default_scheduler(
     from pumice.framework.plugin_loading import load_plugins  # noqa: PLC0415
     from pumice.scheduler import Scheduler  # noqa: PLC0415  (the deciding core loads NumPy)
 
-    return Scheduler(conf, seed=seed, plugins=load_plugins(plugins))
+    return Scheduler(conf, seed=seed, plugins=load_plugins(plugins), services=SERVICES)
 
 
 def find_scenarios(paths: Iterable[Path], substring: str = "") -> list[ScenarioFile]:

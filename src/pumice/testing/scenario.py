@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +19,7 @@ from pumice.api.conf import DEFAULT_CONF
 from pumice.api.kinds import Manifest
 from pumice.api.object_lines import ObjectLine, object_lines
 from pumice.api.objects import from_manifest, in_namespace
+from pumice.api.times import lenient_epoch
 from pumice.errors import ABSENT, ManifestError, ScenarioError
 
 Record = dict[str, Any]
@@ -269,10 +269,9 @@ def _stable(path: Path, value: Any) -> Literal[True, "counts"]:
 def _instant(path: Path, where: str, value: Any) -> float:
     wanted = f"an RFC 3339 instant such as {DEFAULT_NOW}"
     try:
-        moment = datetime.fromisoformat(_typed(path, where, value, str, wanted))
+        return lenient_epoch(_typed(path, where, value, str, wanted))
     except ValueError:
         raise _problem(path, where, value, wanted) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _is_count(value: Any) -> bool:

@@ -7,7 +7,7 @@ server with Volcano's webhooks gives.
 from collections.abc import Iterable
 from typing import Final, cast
 
-from pumice.api.kinds import Manifest, kind_of
+from pumice.api.kinds import JOB, QUEUE, Manifest, kind_of
 from pumice.api.schema.build import CHECKED_KINDS
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import DeniedError, RejectedError
@@ -16,8 +16,6 @@ from pumice.webhooks.json_patch import applied
 from pumice.webhooks.registry import CHART_PATHS, SERVICES
 from pumice.webhooks.review import Operation, Options, Request
 
-_JOB: Final = "Job.batch.volcano.sh"
-_QUEUE: Final = "Queue.scheduling.volcano.sh"
 _INVALID: Final = " is invalid: "
 
 
@@ -45,7 +43,7 @@ class EmbeddedAdmission:
         kind = kind_of(manifest)
         if kind not in self._kinds:
             return manifest
-        if operation == "UPDATE" and kind == _JOB:
+        if operation == "UPDATE" and kind == JOB:
             manifest = self._filled(manifest)
         verdict = self._chain.judge(cast("Operation", operation), manifest, old)
         if verdict.allowed:
@@ -76,13 +74,13 @@ class _World:
         self._cluster = cluster
 
     def queue(self, name: str) -> Manifest | None:
-        found = self._cluster.peek(_QUEUE, "", name)
+        found = self._cluster.peek(QUEUE, "", name)
         if found is None or (found.get("status") or {}).get("state"):
             return found
         return {**found, "status": {**(found.get("status") or {}), "state": "Open"}}
 
     def queues(self) -> Iterable[Manifest]:
-        return self._cluster.list(_QUEUE)[0]
+        return self._cluster.list(QUEUE)[0]
 
     def namespace(self, name: str) -> Manifest | None:
         return self._cluster.peek("Namespace", "", name)

@@ -7,7 +7,7 @@ import copy
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from pumice.api.kinds import Manifest, kind_of
+from pumice.api.kinds import QUEUE, Manifest, kind_of
 from pumice.api.schema.build import CHECKED_KINDS
 from pumice.errors import ABSENT, ManifestError
 from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
@@ -16,7 +16,6 @@ from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Finding, of_field, unreadable
 from pumice.webhooks.types.decoding import DecodeError, decode
 
-_QUEUE: Final = "Queue.scheduling.volcano.sh"
 _BARE_QUEUE: Final = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
 _ALWAYS_THERE: Final = ("root", "default")
 _MUTATING: Final = tuple(path for path, service in SERVICES.items() if service.mutating)
@@ -42,7 +41,7 @@ class Files:
         for name in (*_ALWAYS_THERE, *queues):
             self._put({**_BARE_QUEUE, "metadata": {"name": name}})
         for manifest in manifests:
-            if is_checked(manifest) and kind_of(manifest) == _QUEUE and name_of(manifest):
+            if is_checked(manifest) and kind_of(manifest) == QUEUE and name_of(manifest):
                 self._put(manifest)
 
     def _put(self, manifest: Manifest) -> None:

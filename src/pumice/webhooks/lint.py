@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any, Final
 
-from pumice.api.kinds import Manifest, kind_of
+from pumice.api.kinds import JOB, Manifest, kind_of
 from pumice.api.schema.build import Node, schema_of
 from pumice.controllers.job.expand import expand
 from pumice.controllers.job.state import replicas_of
@@ -21,7 +21,6 @@ from pumice.webhooks.files import Files, is_checked, name_of
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Finding, Options, Request, of_field
 
-_JOB: Final = "Job.batch.volcano.sh"
 _UID: Final = "00000000-0000-0000-0000-000000000000"  # what a cluster would give a job
 _MOST_MISREAD: Final = 20  # values of the wrong type told about one object
 Path = tuple[Step | Key, ...]
@@ -46,7 +45,7 @@ def lint_object(manifest: Manifest, files: Files, options: Options | None = None
         found += _beyond_schema(verdict, files, settings)
     if not verdict.allowed and not found:
         found.append(Finding(verdict.message, (), None, verdict.message))
-    if verdict.allowed and kind_of(manifest) == _JOB:
+    if verdict.allowed and kind_of(manifest) == JOB:
         found += _refused_pods(verdict.object, files, settings)
     return list(_once(found))
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from pumice.api.kinds import CRON_JOB, HYPER_NODE, JOB, JOB_FLOW, POD_GROUP, QUEUE
 from pumice.webhooks.cronjob import validate_cronjob
 from pumice.webhooks.hypernode import validate_hypernode
 from pumice.webhooks.job import mutate_job, validate_job
@@ -50,12 +51,6 @@ class Service:
 
 
 _POD: Final = "Pod"
-_JOB: Final = "Job.batch.volcano.sh"
-_QUEUE: Final = "Queue.scheduling.volcano.sh"
-_GROUP: Final = "PodGroup.scheduling.volcano.sh"
-_FLOW: Final = "JobFlow.flow.volcano.sh"
-_CRON: Final = "CronJob.batch.volcano.sh"
-_HYPER: Final = "HyperNode.topology.volcano.sh"
 _NEW: Final[tuple[Operation, ...]] = _ALL[:1]
 _WRITTEN: Final[tuple[Operation, ...]] = _ALL[:2]
 # The names are those of Volcano's chart, which calls the flows' webhook like the jobs'.
@@ -63,22 +58,24 @@ SERVICES: Final[Mapping[str, Service]] = {
     service.path: service
     for service in (
         Service("/pods/mutate", "mutatepod.volcano.sh", _POD, _NEW, mutate_pod),
-        Service("/queues/mutate", "mutatequeue.volcano.sh", _QUEUE, _NEW, mutate_queue),
-        Service("/podgroups/mutate", "mutatepodgroup.volcano.sh", _GROUP, _NEW, mutate_podgroup),
-        Service("/jobs/mutate", "mutatejob.volcano.sh", _JOB, _NEW, mutate_job),
-        Service("/jobs/validate", "validatejob.volcano.sh", _JOB, _WRITTEN, validate_job),
-        Service("/jobflows/validate", "validatejob.volcano.sh", _FLOW, _WRITTEN, validate_jobflow),
-        Service("/pods/validate", "validatepod.volcano.sh", _POD, _NEW, validate_pod),
-        Service("/queues/validate", "validatequeue.volcano.sh", _QUEUE, _ALL, validate_queue),
+        Service("/queues/mutate", "mutatequeue.volcano.sh", QUEUE, _NEW, mutate_queue),
+        Service("/podgroups/mutate", "mutatepodgroup.volcano.sh", POD_GROUP, _NEW, mutate_podgroup),
+        Service("/jobs/mutate", "mutatejob.volcano.sh", JOB, _NEW, mutate_job),
+        Service("/jobs/validate", "validatejob.volcano.sh", JOB, _WRITTEN, validate_job),
         Service(
-            "/podgroups/validate", "validatepodgroup.volcano.sh", _GROUP, _NEW, validate_podgroup
+            "/jobflows/validate", "validatejob.volcano.sh", JOB_FLOW, _WRITTEN, validate_jobflow
+        ),
+        Service("/pods/validate", "validatepod.volcano.sh", _POD, _NEW, validate_pod),
+        Service("/queues/validate", "validatequeue.volcano.sh", QUEUE, _ALL, validate_queue),
+        Service(
+            "/podgroups/validate", "validatepodgroup.volcano.sh", POD_GROUP, _NEW, validate_podgroup
         ),
         Service(
-            "/hypernodes/validate", "validatehypernodes.volcano.sh", _HYPER, _WRITTEN,
+            "/hypernodes/validate", "validatehypernodes.volcano.sh", HYPER_NODE, _WRITTEN,
             validate_hypernode,
         ),
         Service(
-            "/cronjobs/validate", "validatecronjob.volcano.sh", _CRON, _WRITTEN, validate_cronjob
+            "/cronjobs/validate", "validatecronjob.volcano.sh", CRON_JOB, _WRITTEN, validate_cronjob
         ),
     )
 }  # fmt: skip

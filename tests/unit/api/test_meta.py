@@ -2,7 +2,7 @@
 
 import pytest
 
-from pumice.api.meta import epoch
+from pumice.api.times import epoch
 from pumice.errors import InputError
 
 

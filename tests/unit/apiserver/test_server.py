@@ -15,7 +15,8 @@ from pumice.apiserver.rest import RestApi
 from pumice.apiserver.server import ApiServer
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.cluster.kube_http import KubeHttpCluster
+from pumice.cluster.kube.cluster import KubeCluster
+from pumice.cluster.kube.connection import Connection
 from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError
 from pumice.serve import http_server
 from pumice.testing import pod
@@ -222,8 +223,7 @@ def test_a_watch_of_a_client_that_left_is_forgotten(
 
 
 def test_our_own_client_works_on_it(cluster: Any, server: Any) -> None:
-    client = KubeHttpCluster(server.url)
-    try:
+    with KubeCluster(Connection(server.url)) as client:
         made = client.create(pod("a", labels={"x": "1"}))
         with pytest.raises(AlreadyExistsError):
             client.create(pod("a"))
@@ -236,5 +236,3 @@ def test_our_own_client_works_on_it(cluster: Any, server: Any) -> None:
         client.delete("Pod", "default", "a", grace_s=0)
         with pytest.raises(NotFoundError, match='pods "a" not found'):
             client.get("Pod", "default", "a")
-    finally:
-        client.close()

@@ -28,8 +28,10 @@ OBJECTS = [node("n1"), pod_group("pg", namespace="ns"), pod("a", namespace="ns",
 class FakeScheduler:
     """Binds ns/a to n1; a world with a node named lost crashes it."""
 
-    def __init__(self, conf: Any, *, seed: Any = 0, plugins: Any = ()) -> None:
-        self.conf, self.seed = conf, seed
+    def __init__(
+        self, conf: Any, *, seed: Any = 0, plugins: Any = (), services: Any = None
+    ) -> None:
+        self.conf, self.seed, self.services = conf, seed, services
 
     def cycle(self, objects: Any, now: Any, node_usage: Any) -> Any:
         assert now > 0

@@ -27,7 +27,11 @@ def kubeconfig(server: str = "http://127.0.0.1:9", cluster: Any = None, **user: 
 
 
 def base(cluster: Any) -> Any:
-    return cluster._client.base
+    return cluster._client.transport._http.url
+
+
+def authorization(cluster: Any) -> Any:
+    return cluster._client.transport._credentials.header()
 
 
 def test_the_file_on_the_command_line_comes_before_the_environment(tmp_path: Path) -> None:
@@ -36,7 +40,7 @@ def test_the_file_on_the_command_line_comes_before_the_environment(tmp_path: Pat
     env = {"KUBECONFIG": str(tmp_path / "b"), "HOME": str(tmp_path)}
     found = connect(ConnectOptions(str(tmp_path / "a")), env)
     assert base(found) == "http://a"
-    assert found._headers["Authorization"] == "Bearer t"
+    assert authorization(found) == "Bearer t"
     assert base(connect(ConnectOptions(), env)) == "http://b"
 
 
@@ -44,7 +48,7 @@ def test_an_address_replaces_only_the_address(tmp_path: Path) -> None:
     (tmp_path / "a").write_text(kubeconfig(**TOKEN))
     found = connect(ConnectOptions(str(tmp_path / "a"), "127.0.0.1:7"), {})
     assert base(found) == "http://127.0.0.1:7"
-    assert found._headers["Authorization"] == "Bearer t"
+    assert authorization(found) == "Bearer t"
 
 
 def test_without_a_name_the_running_cluster_is_meant(tmp_path: Path) -> None:
@@ -72,7 +76,7 @@ def test_certificates_come_from_data_or_files(tmp_path: Path) -> None:
     data = {"certificate-authority-data": base64.b64encode(CA.read_bytes()).decode()}
     user = {"client-certificate": str(CA), "client-key": str(KEY)}
     (tmp_path / "a").write_text(kubeconfig("https://a", data, **user))
-    tls = connect(ConnectOptions(str(tmp_path / "a")), {})._client._tls
+    tls = connect(ConnectOptions(str(tmp_path / "a")), {})._client.transport._http._tls
     assert len(tls.get_ca_certs()) == 1
     assert tls.check_hostname
 

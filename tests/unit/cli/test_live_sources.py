@@ -1,6 +1,7 @@
 """explain, whatif, snapshot and queue order without files: on the cluster that runs."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def cluster() -> Any:
 
 @pytest.fixture
 def ask(cluster: Any) -> Any:
-    return lambda *words: CliRunner().invoke(main, list(words), obj=lambda _: cluster)
+    return lambda *words: CliRunner().invoke(main, list(words), obj=lambda _: nullcontext(cluster))
 
 
 def test_explain_asks_the_cluster_and_tells_which_configuration_holds(ask: Any) -> None:

@@ -1,6 +1,7 @@
 """`pumice queue`: on an embedded cluster."""
 
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ def cluster() -> Any:
 
 @pytest.fixture
 def pumice_command(cluster: Any) -> Any:
-    return lambda *words: CliRunner().invoke(main, list(words), obj=lambda _: cluster)
+    return lambda *words: CliRunner().invoke(main, list(words), obj=lambda _: nullcontext(cluster))
 
 
 def group(name: Any, queue: Any, phase: Any) -> Any:

@@ -1,5 +1,6 @@
 """`pumice vcctl`: syntax, help and messages beyond the recorded ones."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 def run(*words: Any) -> Any:
     out, err = [], []
-    code = run_vcctl(words, lambda _: EmbeddedCluster(), out.append, err.append)
+    code = run_vcctl(words, lambda _: nullcontext(EmbeddedCluster()), out.append, err.append)
     return code, "".join(out), "".join(err)
 
 
@@ -66,7 +67,7 @@ def test_options_may_stand_anywhere(words: Any) -> None:
 def test_numbers_may_be_written_as_in_go() -> None:
     cluster = EmbeddedCluster()
     words = ["queue", "create", "-n", "q", "-w", "0x1_0"]
-    assert run_vcctl(words, lambda _: cluster, print, print) == 0
+    assert run_vcctl(words, lambda _: nullcontext(cluster), print, print) == 0
     assert cluster.get("Queue.scheduling.volcano.sh", "", "q")["spec"]["weight"] == 16
 
 
@@ -88,8 +89,10 @@ def test_the_alias_is_a_command_of_pumice() -> None:
 
 
 @pytest.mark.parametrize("words", ["-v 3 job list -nx", "job -v=3 list -- -n", "job list -- --x"])
-def test_every_word_reaches_the_alias(words: str) -> None:
-    result = CliRunner().invoke(main, ["vcctl", *words.split()], obj=lambda _: EmbeddedCluster())
+def test_every_word_reaches_the_alias(words: Any) -> None:
+    result = CliRunner().invoke(
+        main, ["vcctl", *words.split()], obj=lambda _: nullcontext(EmbeddedCluster())
+    )
     assert result.output == "No resources found\n"
 
 

@@ -60,7 +60,7 @@ def serving(answer: Any, *, tls: bool = False) -> Iterator[Any]:
 
 
 @contextmanager
-def saying(*pieces: Any, hang: bool = False) -> Iterator[Any]:
+def saying(*pieces: Any, hang: bool = False, pause_s: float = 0.0) -> Iterator[Any]:
     """Accept connections, read a little, send raw bytes, and hang or hang up; gives its address."""
     done = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -77,6 +77,7 @@ def saying(*pieces: Any, hang: bool = False) -> Iterator[Any]:
                     try:
                         for piece in pieces:
                             connection.sendall(piece)
+                            done.wait(pause_s)
                         if hang:
                             done.wait(5)
                     except OSError:

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from pumice.api.kinds import LEASE
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.cluster.lease import KIND, LeaseElector
+from pumice.cluster.lease import LeaseElector
 from pumice.errors import ClusterError
 
-_PLACE = (KIND, "volcano-system", "volcano")
+_PLACE = (LEASE, "volcano-system", "volcano")
 
 
 class Gate:

@@ -4,8 +4,8 @@ from copy import deepcopy
 from typing import Any
 
 from pumice.api.kinds import kind_of
+from pumice.api.times import rfc3339
 from pumice.controllers.base import Create, Delete, Key, Patch, Record, UpdateStatus
-from pumice.controllers.timestamps import rfc3339
 
 NOON = 1_767_268_800.0
 """2026-01-01T12:00:00Z."""

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pumice.api.meta import epoch
 from pumice.api.objects import from_manifest
+from pumice.api.times import epoch
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled

@@ -2,23 +2,30 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pumice.api.conf import parse_conf
+from pumice.api.conf import SchedulerConf, parse_conf
+from pumice.cluster.services import SERVICES
 from pumice.core.views import Job, Queue
+from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.replay import Replay
 from pumice.errors import ExtenderError
 from pumice.framework.argument_kinds import Duration
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.plugins.extender import Extender
 from pumice.scheduler import Scheduler
+from pumice.serve.embedded import EmbeddedControlPlane
+from pumice.sim.engine import Engine
+from pumice.sim.workload import Workload
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
+from pumice.testing.runner import default_scheduler
 from pumice.testing.samples import snapshot_of
 
 GPU = "nvidia.com/gpu"
@@ -442,10 +449,24 @@ def address() -> Iterator[Any]:
 def test_a_service_over_http_decides_where_pods_go(address: Any) -> None:
     nodes = [node(name, cpu=4) for name in ("n0", "n1", "n2")]
     objects = [*nodes, queue("default"), pod_group("g", min_member=1), pod("p", group="g", cpu=1)]
-    scheduler = Scheduler(parse_conf(CONF.format(url=address)))
+    scheduler = Scheduler(parse_conf(CONF.format(url=address)), services=SERVICES)
     decisions = scheduler.cycle(objects, 0.0)
     scheduler._memory["extender"].popitem()[1].close()
     assert decisions.binds == {"default/p": "n2"}
+
+
+SCHEDULERS: dict[str, Callable[[SchedulerConf], Any]] = {
+    "run and test": lambda conf: default_scheduler(conf, 0),
+    "explain and whatif": lambda _: Replay(ClusterState(objects=(), now=0.0))._scheduler,
+    "serve": lambda conf: EmbeddedControlPlane(conf=conf).scheduler.scheduler,
+    "sim": lambda conf: Engine(Workload(name="w", format="none", jobs=()), [], conf)._scheduler,
+}
+
+
+@pytest.mark.parametrize("made_by", SCHEDULERS)
+def test_whoever_makes_a_scheduler_gives_it_the_way_to_a_service(made_by: str) -> None:
+    scheduler = SCHEDULERS[made_by](parse_conf(CONF.format(url="http://x")))
+    assert scheduler._services == SERVICES
 
 
 def test_answers_are_arrays_that_the_framework_accepts() -> None:

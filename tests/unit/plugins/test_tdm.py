@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.api.meta import epoch
+from pumice.api.times import epoch
 from pumice.plugins.tdm import Tdm
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue

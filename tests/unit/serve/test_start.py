@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from pumice import logs
+from pumice.api.kinds import LEASE
 from pumice.clock import RealClock
 from pumice.cluster.base import DirectWriter
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.cluster.lease import KIND
 from pumice.errors import InputError
 from pumice.serve import start
 from pumice.serve.http_server import HttpServer
@@ -117,7 +117,7 @@ def test_a_scheduler_binds_and_gives_its_lease_back(kube: Any) -> None:
     assert serve("scheduler", *words) == 0
     assert kube.stored.get("Pod", "default", "a-0")["spec"]["nodeName"] == "n"
     assert kube.stored.get(QUEUE, "", "default")
-    assert kube.stored.get(KIND, "volcano-system", "volcano")["spec"]["holderIdentity"] == ""
+    assert kube.stored.get(LEASE, "volcano-system", "volcano")["spec"]["holderIdentity"] == ""
     work, election = kube.made
     assert (work.qps, work.burst, work.connection) == (7.0, 8, (None, "m"))
     assert "Pod" in work.kinds
@@ -131,7 +131,7 @@ def test_a_scheduler_binds_and_gives_its_lease_back(kube: Any) -> None:
 def test_without_an_election_there_is_no_lease(kube: Any) -> None:
     stop_when(kube.stored, lambda kind, _: kind == QUEUE)
     assert serve("scheduler", "--leader-elect=false", "--schedule-period=10ms") == 0
-    assert kube.stored.list(KIND)[0] == []
+    assert kube.stored.list(LEASE)[0] == []
     assert len(kube.made) == 1
 
 
@@ -140,7 +140,7 @@ def test_controllers_run_once_they_lead(kube: Any) -> None:
     kube.stored.create(pod("alone", cpu=1))
     assert serve("controllers", "--leader-elect-resource-name=mine") == 0
     assert kube.stored.list("PodGroup.scheduling.volcano.sh")[0]
-    assert kube.stored.get(KIND, "volcano-system", "mine")
+    assert kube.stored.get(LEASE, "volcano-system", "mine")
     assert "Secret" not in kube.made[0].kinds
 
 

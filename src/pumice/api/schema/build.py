@@ -5,17 +5,27 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
+from pumice.api.kinds import (
+    COMMAND,
+    CRON_JOB,
+    HYPER_NODE,
+    JOB,
+    JOB_FLOW,
+    JOB_TEMPLATE,
+    POD_GROUP,
+    QUEUE,
+)
 from pumice.api.schema.grammar import Field, GoType, go_type, struct_of
 
 CHECKED_KINDS: Final = (
-    "Job.batch.volcano.sh",
-    "CronJob.batch.volcano.sh",
-    "JobFlow.flow.volcano.sh",
-    "JobTemplate.flow.volcano.sh",
-    "Queue.scheduling.volcano.sh",
-    "PodGroup.scheduling.volcano.sh",
-    "HyperNode.topology.volcano.sh",
-    "Command.bus.volcano.sh",
+    JOB,
+    CRON_JOB,
+    JOB_FLOW,
+    JOB_TEMPLATE,
+    QUEUE,
+    POD_GROUP,
+    HYPER_NODE,
+    COMMAND,
 )
 """Kinds whose objects are held to their schema on admission."""
 EXCLUSIVE: Final = (

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.conf import parse_conf
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import JOB, POD_GROUP, QUEUE, Manifest
 from pumice.api.quantity import milli_value
 from pumice.cli.demo.story import USES, Story, job_manifest
 from pumice.clock import EPOCH, VirtualClock
@@ -108,7 +108,7 @@ class Player:
             for job in chapter.jobs:
                 self._cluster.create(job_manifest(job))
         played.cycles += self._plane.run(EPOCH + played.story.until)
-        for job in self._cluster.list("Job.batch.volcano.sh")[0]:
+        for job in self._cluster.list(JOB)[0]:
             phase = ((job.get("status") or {}).get("state") or {}).get("phase", "")
             played.phases[job["metadata"]["name"]] = phase
         return played
@@ -120,7 +120,7 @@ class Player:
 
     def _note_event(self, kind: str, event: Event) -> None:
         """Follow pods: to which job they belong, and when they end."""
-        if kind == "PodGroup.scheduling.volcano.sh":
+        if kind == POD_GROUP:
             job = self._of_group(event.object["metadata"]["name"])
             self.played.queues[job] = event.object["spec"]["queue"]
         if kind != "Pod":
@@ -153,10 +153,7 @@ class Player:
             told = played.waits.setdefault(self._of_group(group), [])
             if not told or told[-1][1] != sentence:
                 told.append((at, sentence))
-        held = {
-            queue["metadata"]["name"]: _cpus(queue)
-            for queue in self._cluster.list("Queue.scheduling.volcano.sh")[0]
-        }
+        held = {queue["metadata"]["name"]: _cpus(queue) for queue in self._cluster.list(QUEUE)[0]}
         if not played.held or played.held[-1][1] != held:
             played.held.append((at, held))
 

@@ -3,17 +3,14 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from pumice.api.times import epoch
+
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-
-
-def parse_time(text: str) -> float:
-    """Read a timestamp of a manifest as seconds since 1970."""
-    return datetime.fromisoformat(text).timestamp()
 
 
 def age(moment: Any, now: float, *, whole_years: bool = True) -> str:
     """Tell the time since a moment of a manifest; ``whole_years`` writes `2y`, not `2y0d`."""
-    return duration(now - parse_time(moment), whole_years=whole_years) if moment else "<unknown>"
+    return duration(now - epoch(moment), whole_years=whole_years) if moment else "<unknown>"
 
 
 def duration(span: float, *, whole_years: bool = True) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pumice.api.kinds import Manifest
-from pumice.cli.vcctl.ages import age, parse_time
+from pumice.api.times import epoch
+from pumice.cli.vcctl.ages import age
 
 Status = Mapping[str, Any]
 
@@ -134,7 +135,7 @@ def _restarts(counted: Iterable[Status], now: float) -> str:
         total += one.get("restartCount") or 0
         ended = (one.get("lastState") or {}).get("terminated") or {}
         moment = ended.get("finishedAt") or ""
-        if moment and (not last or parse_time(moment) > parse_time(last)):
+        if moment and (not last or epoch(moment) > epoch(last)):
             last = moment
     return f"{total} ({age(last, now)} ago)" if total and last else str(total)
 

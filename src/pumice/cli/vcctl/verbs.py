@@ -5,13 +5,14 @@ One declaration serves twice: `pumice job list` (click, with outputs of ours) an
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import click
 
 from pumice.api.kinds import BUILT_IN, Manifest
-from pumice.cli.connect import ConnectOptions, trouble
+from pumice.cli.connect import ConnectOptions, is_out_of_reach, trouble
 from pumice.cluster.base import Cluster
 from pumice.errors import (
     AlreadyExistsError,
@@ -25,7 +26,7 @@ from pumice.errors import (
 FAILED: Final = 255
 """Exit code of a verb that could not do what was asked."""
 
-Connect = Callable[[ConnectOptions], Cluster]
+Connect = Callable[[ConnectOptions], AbstractContextManager[Cluster]]
 _PLURALS: Final = {
     kind.name: f"{kind.plural}.{kind.group}" if kind.group else kind.plural for kind in BUILT_IN
 }
@@ -133,10 +134,10 @@ def perform(group: VerbGroup, verb: Verb, connect: Connect, **call: Any) -> int:
     """
     options = call["options"]
     try:
-        cluster = connect(ConnectOptions(options["kubeconfig"], options["master"]))
-        verb.run(Call(cluster=cluster, **call))
+        with connect(ConnectOptions(options["kubeconfig"], options["master"])) as cluster:
+            verb.run(Call(cluster=cluster, **call))
     except (VerbError, PumiceError) as error:
-        if isinstance(error, ServiceError) and not call.get("exact"):
+        if is_out_of_reach(error) and not call.get("exact"):
             raise click.ClickException(trouble(error)) from error
         call["echo"](f"Failed to {verb.name} {group.name}: {message_of(error)}\n")
         return FAILED
@@ -147,10 +148,14 @@ def message_of(error: Exception) -> str:
     """Tell an error in the words of an API server."""
     if isinstance(error, VerbError):
         return error.message
-    if isinstance(error, ServiceError):
+    if isinstance(error, ClusterError) and not error.verbatim:
+        return _refusal(error)
+    if isinstance(error, ServiceError | ClusterError):
         return error.problem or str(error)
-    if not isinstance(error, ClusterError):
-        return str(error)
+    return str(error)
+
+
+def _refusal(error: ClusterError) -> str:
     if isinstance(error, NotFoundError | AlreadyExistsError) and error.name:
         problem = "not found" if isinstance(error, NotFoundError) else "already exists"
         return f'{_PLURALS.get(error.kind, error.kind)} "{error.name}" {problem}'

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import CRON_JOB, JOB, POD_GROUP, QUEUE, Manifest
 
 _POD: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -89,7 +89,7 @@ def _service(service: Manifest) -> None:
     service["status"] = {"loadBalancer": {}}
 
 
-def with_address(service: Manifest, number: int) -> None:
+def assign_cluster_ip(service: Manifest, number: int) -> None:
     """Give a new service its address, in place, and ports of nodes where it asks for them."""
     spec = service["spec"]
     if spec["type"] == "ExternalName":
@@ -116,10 +116,10 @@ _BY_KIND: Final[Mapping[str, Callable[[Manifest], None]]] = MappingProxyType(
         "PersistentVolumeClaim": _claim,
         "Service": _service,
         **dict.fromkeys(("Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps"), _replicated),
-        "Job.batch.volcano.sh": _job,
-        "CronJob.batch.volcano.sh": _cron_job,
-        "PodGroup.scheduling.volcano.sh": _pod_group,
-        "Queue.scheduling.volcano.sh": _queue,
+        JOB: _job,
+        CRON_JOB: _cron_job,
+        POD_GROUP: _pod_group,
+        QUEUE: _queue,
     }
 )
 _KEEP_STATUS: Final = frozenset({"Node", "PersistentVolume"})

@@ -4,13 +4,13 @@ from collections import OrderedDict
 from typing import Any, Final, Protocol
 
 from pumice.api.kinds import Manifest
-from pumice.cluster.embedded.identity import timestamp
+from pumice.api.times import rfc3339
 from pumice.errors import NotFoundError
 
 _KEPT_S: Final = 3600.0
 _KEPT_MOST: Final = 20_000
 
-_Story = tuple[str, str, str, str, str]
+_EventKey = tuple[str, str, str, str, str]
 
 
 class _Store(Protocol):
@@ -29,13 +29,13 @@ class _Store(Protocol):
         """Take an object away."""
 
 
-class EventBook:
+class EventRecorder:
     """Writes events into a store and takes out those that are too old or too many."""
 
     def __init__(self, store: _Store) -> None:
         self._store = store
         self._written = 0
-        self._known: OrderedDict[_Story, tuple[str, str, float, int]] = OrderedDict()
+        self._known: OrderedDict[_EventKey, tuple[str, str, float, int]] = OrderedDict()
 
     def record(
         self, about: Manifest, event_type: str, reason: str, message: str, source: str
@@ -45,24 +45,24 @@ class EventBook:
         self._forget(now)
         metadata = about["metadata"]
         identity = metadata.get("uid") or f"{about['kind']}/{metadata['name']}"
-        story = (identity, event_type, reason, message, source)
-        known = self._known.pop(story, None)
-        if known is None or not self._count(story, known, now):
-            self._write(about, story, now)
+        key = (identity, event_type, reason, message, source)
+        known = self._known.pop(key, None)
+        if known is None or not self._count(key, known, now):
+            self._write(about, key, now)
 
-    def _count(self, story: _Story, known: tuple[str, str, float, int], now: float) -> bool:
+    def _count(self, key: _EventKey, known: tuple[str, str, float, int], now: float) -> bool:
         namespace, name, _, count = known
-        changes = {"count": count + 1, "lastTimestamp": timestamp(now)}
+        changes = {"count": count + 1, "lastTimestamp": rfc3339(now)}
         try:
             self._store.patch("Event", namespace, name, changes)
         except NotFoundError:  # someone deleted it
             return False
-        self._known[story] = (namespace, name, now, count + 1)
+        self._known[key] = (namespace, name, now, count + 1)
         return True
 
-    def _write(self, about: Manifest, story: _Story, now: float) -> None:
+    def _write(self, about: Manifest, key: _EventKey, now: float) -> None:
         self._written += 1
-        _, event_type, reason, message, source = story
+        _, event_type, reason, message, source = key
         metadata = about["metadata"]
         namespace = metadata.get("namespace") or "default"
         name = f"{metadata['name']}.{self._written:016x}"
@@ -83,12 +83,12 @@ class EventBook:
                 "message": message,
                 "source": {"component": source},
                 "reportingComponent": source,
-                "firstTimestamp": timestamp(now),
-                "lastTimestamp": timestamp(now),
+                "firstTimestamp": rfc3339(now),
+                "lastTimestamp": rfc3339(now),
                 "count": 1,
             }
         )
-        self._known[story] = (namespace, name, now, 1)
+        self._known[key] = (namespace, name, now, 1)
 
     def _forget(self, now: float) -> None:
         while self._known:

@@ -35,11 +35,11 @@ def check_owners(kind: str, manifest: Manifest) -> None:
             raise RejectedError(kind, metadata.get("namespace", ""), metadata["name"], problem)
 
 
-class Remover:
+class GarbageCollector:
     """Lets objects go by the rules of an API server and its garbage collector."""
 
-    def __init__(self, shelf: ObjectTables, timestamp: Callable[[float], str]) -> None:
-        self._shelf = shelf
+    def __init__(self, tables: ObjectTables, timestamp: Callable[[float], str]) -> None:
+        self._tables = tables
         self._timestamp = timestamp
         self._suspects: dict[Ref, None] = {}
 
@@ -47,19 +47,19 @@ class Remover:
         self, ref: Ref, *, grace_s: int | None = None, propagation: Propagation = "Background"
     ) -> None:
         """Let an object go now, or mark it and wait for its finalizers, kubelet or dependents."""
-        manifest = self._shelf.find(ref)
+        manifest = self._tables.find(ref)
         if manifest is None:
             return
         uid = manifest["metadata"]["uid"]
         if propagation == "Orphan":
-            for dependent in self._shelf.dependents(uid):
+            for dependent in self._tables.dependents(uid):
                 self._disown(dependent, uid)
         waits = propagation == "Foreground" and self._is_blocked(uid)
         grace = _grace(ref.kind, manifest, grace_s)
         if grace or waits or manifest["metadata"].get("finalizers") or ref.kind == "Namespace":
             self._mark(ref, manifest, grace, waits=waits)
             if waits:
-                for dependent in self._shelf.dependents(uid):
+                for dependent in self._tables.dependents(uid):
                     self.delete(dependent, propagation="Foreground")
             if ref.kind == "Namespace":
                 self._empty(ref.name)
@@ -69,7 +69,7 @@ class Remover:
 
     def finish(self, ref: Ref) -> bool:
         """Take an object away if it was marked and nothing keeps it any more."""
-        manifest = self._shelf.find(ref)
+        manifest = self._tables.find(ref)
         if manifest is None or not manifest["metadata"].get("deletionTimestamp"):
             return False
         metadata = manifest["metadata"]
@@ -84,13 +84,13 @@ class Remover:
         self._remove(ref, manifest)
         return True
 
-    def suspect(self, ref: Ref, manifest: Manifest) -> None:
+    def enqueue(self, ref: Ref, manifest: Manifest) -> None:
         """Remember a new object if an owner it names is not there."""
-        shelf = self._shelf
+        tables = self._tables
         for owner in manifest["metadata"].get("ownerReferences") or ():
             group, slash, _ = owner["apiVersion"].partition("/")
             kind = f"{owner['kind']}.{group}" if slash else owner["kind"]
-            if shelf.owner(owner["uid"]) is None and shelf.kinds.get(kind) is not None:
+            if tables.owner(owner["uid"]) is None and tables.kinds.get(kind) is not None:
                 self._suspects[ref] = None
 
     def collect(self) -> int:
@@ -99,13 +99,13 @@ class Remover:
         return sum(self._orphaned(ref) for ref in suspects)
 
     def _remove(self, ref: Ref, manifest: Manifest) -> None:
-        shelf = self._shelf
+        tables = self._tables
         metadata = manifest["metadata"]
-        shelf.drop(shelf.table(ref.kind), manifest)
-        for dependent in shelf.dependents(metadata["uid"]):
+        tables.drop(tables.table(ref.kind), manifest)
+        for dependent in tables.dependents(metadata["uid"]):
             self._orphaned(dependent)
         for owner in metadata.get("ownerReferences") or ():
-            above = shelf.owner(owner["uid"])
+            above = tables.owner(owner["uid"])
             if above is not None:
                 self.finish(above)
         if ref.namespace:
@@ -113,11 +113,11 @@ class Remover:
 
     def _orphaned(self, ref: Ref) -> bool:
         """Let an object go if no owner is left, else cross out those that are gone."""
-        manifest = self._shelf.find(ref)
+        manifest = self._tables.find(ref)
         owners = manifest["metadata"].get("ownerReferences") if manifest else None
         if manifest is None or not owners:
             return False
-        left = [owner for owner in owners if self._shelf.owner(owner["uid"]) is not None]
+        left = [owner for owner in owners if self._tables.owner(owner["uid"]) is not None]
         if left:
             if len(left) < len(owners):
                 self._rewrite(ref, manifest, {"ownerReferences": left})
@@ -126,7 +126,7 @@ class Remover:
         return True
 
     def _disown(self, ref: Ref, uid: str) -> None:
-        manifest = self._shelf.find(ref)
+        manifest = self._tables.find(ref)
         if manifest is not None:
             owners = manifest["metadata"].get("ownerReferences") or ()
             left = [owner for owner in owners if owner["uid"] != uid]
@@ -157,15 +157,15 @@ class Remover:
         new = {**manifest, "metadata": metadata}
         if status is not None:
             new["status"] = {**(manifest.get("status") or {}), **status}
-        self._shelf.put(self._shelf.table(ref.kind), new, manifest)
+        self._tables.put(self._tables.table(ref.kind), new, manifest)
         return new
 
     def _is_blocked(self, uid: str) -> bool:
         """Say whether an owner waits for one of its dependents before it goes."""
         return any(
             owner["uid"] == uid and owner.get("blockOwnerDeletion")
-            for ref in self._shelf.dependents(uid)
-            for owner in (self._shelf.find(ref) or {"metadata": {}})["metadata"].get(
+            for ref in self._tables.dependents(uid)
+            for owner in (self._tables.find(ref) or {"metadata": {}})["metadata"].get(
                 "ownerReferences", ()
             )
         )
@@ -173,7 +173,7 @@ class Remover:
     def _content(self, namespace: str) -> list[Ref]:
         return [
             _ref(table.kind.name, manifest)
-            for table in self._shelf.tables()
+            for table in self._tables.tables()
             if namespace in table.spaces
             for manifest in table.all(namespace)
         ]

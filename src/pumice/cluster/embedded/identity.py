@@ -1,25 +1,13 @@
 """Names, uids and times that a server gives to new objects; the same for the same seed."""
 
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Final
 
 from pumice.api.kinds import Manifest
+from pumice.api.times import rfc3339
 
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIXES: Final = len(_LETTERS) ** 5
 _STRIDE: Final = 8_675_309  # coprime to 27**5, so that suffixes repeat only after all were used
-
-
-def timestamp(seconds: float) -> str:
-    """Write a time as Kubernetes does, in whole seconds."""
-    return _text(int(seconds))
-
-
-@lru_cache(maxsize=1024)
-def _text(second: int) -> str:
-    """Write a second; many things happen in the same one."""
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Identity:
@@ -35,7 +23,7 @@ class Identity:
         """Write uid, creationTimestamp and generation of a new object."""
         self._uids += 1
         metadata["uid"] = f"{self._prefix}{self._uids:012x}"
-        metadata["creationTimestamp"] = timestamp(now)
+        metadata["creationTimestamp"] = rfc3339(now)
         metadata["generation"] = 1
         for field in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
             metadata.pop(field, None)

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest
+from pumice.api.times import rfc3339
 from pumice.clock import Timer
 from pumice.cluster.base import Event
-from pumice.cluster.embedded.identity import timestamp
 from pumice.cluster.embedded.node_operations import lose_pods
 from pumice.cluster.embedded.pods import with_condition
 from pumice.cluster.embedded.store import EmbeddedCluster
@@ -35,7 +35,7 @@ def _for_ever(_: Manifest) -> float | None:
 
 
 @dataclass(slots=True)
-class _Life:
+class _PodRun:
     """What is due for one pod."""
 
     uid: str
@@ -61,7 +61,7 @@ class Kubelet:
         self._durations = durations
         self._grace_s = grace_s
         self._since = {"Pod": "", "Node": ""}
-        self._lives: dict[tuple[str, str], _Life] = {}
+        self._runs: dict[tuple[str, str], _PodRun] = {}
 
     def sync(self) -> int:
         """Look at pods that changed and nodes that went; gives how many there were."""
@@ -132,45 +132,45 @@ class Kubelet:
         metadata = pod["metadata"]
         place = metadata["namespace"], metadata["name"]
         phase = (pod.get("status") or {}).get("phase")
-        life = self._lives.get(place)
-        if life is None or life.uid != metadata["uid"]:
+        run = self._runs.get(place)
+        if run is None or run.uid != metadata["uid"]:
             if phase in _OVER and not metadata.get("deletionTimestamp"):
                 return
-            life = self._lives[place] = _Life(metadata["uid"])
+            run = self._runs[place] = _PodRun(metadata["uid"])
             if phase == "Running":  # it ran before this kubelet looked
-                self._let_run(pod, life)
+                self._let_run(pod, run)
             elif phase not in _OVER:
-                self._after(self._start_delay_s, life, self._start, place)
+                self._after(self._start_delay_s, run, self._start, place)
         if metadata.get("deletionTimestamp"):
-            self._let_leave(pod, life)
+            self._let_leave(pod, run)
         elif phase in _OVER:
             self._forget(place, metadata["uid"])
 
     def _after(
-        self, seconds: float, life: _Life, act: Callable[..., None], *arguments: Any
+        self, seconds: float, run: _PodRun, act: Callable[..., None], *arguments: Any
     ) -> None:
-        if life.timer is not None:
-            life.timer.cancel()
-        life.timer = None
+        if run.timer is not None:
+            run.timer.cancel()
+        run.timer = None
         clock = self._cluster.clock
         if seconds <= 0:
-            act(life, *arguments)
+            act(run, *arguments)
         else:
-            life.timer = clock.call_at(clock.now() + seconds, partial(act, life, *arguments))
+            run.timer = clock.call_at(clock.now() + seconds, partial(act, run, *arguments))
 
-    def _mine(self, life: _Life, place: tuple[str, str]) -> Manifest | None:
-        """Give the pod of a life, None if it is another one or gone."""
+    def _mine(self, run: _PodRun, place: tuple[str, str]) -> Manifest | None:
+        """Give the pod of a run, None if it is another one or gone."""
         pod = self._cluster.peek("Pod", *place)
-        return pod if pod is not None and pod["metadata"]["uid"] == life.uid else None
+        return pod if pod is not None and pod["metadata"]["uid"] == run.uid else None
 
-    def _start(self, life: _Life, place: tuple[str, str]) -> None:
-        pod = self._mine(life, place)
+    def _start(self, run: _PodRun, place: tuple[str, str]) -> None:
+        pod = self._mine(run, place)
         if pod is None or pod["metadata"].get("deletionTimestamp"):
             return
         if self._cluster.peek("Node", "", pod["spec"]["nodeName"]) is None:
-            self._confirm(life, place)
+            self._confirm(run, place)
             return
-        now = timestamp(self._cluster.now())
+        now = rfc3339(self._cluster.now())
         status = {
             "phase": "Running",
             "startTime": now,
@@ -178,9 +178,9 @@ class Kubelet:
             "containerStatuses": _containers(pod, {"running": {"startedAt": now}}, ready=True),
         }
         self._cluster.merge_status("Pod", *place, status)
-        self._let_run(pod, life)
+        self._let_run(pod, run)
 
-    def _let_run(self, pod: Manifest, life: _Life) -> None:
+    def _let_run(self, pod: Manifest, run: _PodRun) -> None:
         """Set the end of a pod that started."""
         metadata = pod["metadata"]
         marks = metadata.get("annotations") or {}
@@ -194,24 +194,26 @@ class Kubelet:
             lasts = self._durations(pod)
         if fails is not None and (lasts is None or fails <= lasts):
             code = int(_seconds(marks.get(EXIT_CODE)) or 1)
-            self._after(fails, life, self._end_now, place, code)
+            self._after(fails, run, self._end_now, place, code)
         elif lasts is not None:
-            self._after(lasts, life, self._end_now, place, 0)
+            self._after(lasts, run, self._end_now, place, 0)
 
-    def _end_now(self, life: _Life, place: tuple[str, str], exit_code: int) -> None:
+    def _end_now(self, run: _PodRun, place: tuple[str, str], exit_code: int) -> None:
         """Let the containers of a pod end; those that failed start again if its policy says so."""
-        pod = self._mine(life, place)
+        pod = self._mine(run, place)
         if pod is None or (pod.get("status") or {}).get("phase") != "Running":
             return
         policy = pod["spec"].get("restartPolicy", "Always")
         if exit_code and policy != "Never" and not pod["metadata"].get("deletionTimestamp"):
-            self._back_off(pod, life, place, exit_code)
+            self._back_off(pod, run, place, exit_code)
         else:
             self._end(pod, exit_code)
 
-    def _back_off(self, pod: Manifest, life: _Life, place: tuple[str, str], exit_code: int) -> None:
+    def _back_off(
+        self, pod: Manifest, run: _PodRun, place: tuple[str, str], exit_code: int
+    ) -> None:
         """Let the containers of a pod wait before they start again, longer each time."""
-        now = timestamp(self._cluster.now())
+        now = rfc3339(self._cluster.now())
         ended = {"exitCode": exit_code, "reason": "Error", **_span(pod, now)}
         wait_s = min(_BACK_OFF_S * 2.0 ** min(_restarts(pod), 10), _BACK_OFF_MOST_S)
         waiting = {
@@ -224,24 +226,24 @@ class Kubelet:
             "containerStatuses": [{**one, "lastState": {"terminated": ended}} for one in statuses],
         }
         self._cluster.merge_status("Pod", *place, status)
-        self._after(wait_s, life, self._start_again, place)
+        self._after(wait_s, run, self._start_again, place)
 
-    def _start_again(self, life: _Life, place: tuple[str, str]) -> None:
+    def _start_again(self, run: _PodRun, place: tuple[str, str]) -> None:
         """Start the containers of a pod that waited for it."""
-        pod = self._mine(life, place)
+        pod = self._mine(run, place)
         if pod is None or pod["metadata"].get("deletionTimestamp"):
             return
-        now = timestamp(self._cluster.now())
+        now = rfc3339(self._cluster.now())
         running = _containers(pod, {"running": {"startedAt": now}}, ready=True)
         again = [{**one, "restartCount": one["restartCount"] + 1} for one in running]
         status = {"conditions": _ready(pod, now, ready=True), "containerStatuses": again}
         self._cluster.merge_status("Pod", *place, status)
-        fresh = self._mine(life, place)
+        fresh = self._mine(run, place)
         if fresh is not None:
-            self._let_run(fresh, life)
+            self._let_run(fresh, run)
 
     def _end(self, pod: Manifest, exit_code: int, reason: str = "", message: str = "") -> None:
-        now = timestamp(self._cluster.now())
+        now = rfc3339(self._cluster.now())
         said = "Error" if exit_code else "Completed"
         ended = {"exitCode": exit_code, "reason": said, **_span(pod, now)}
         status: dict[str, Any] = {
@@ -254,35 +256,35 @@ class Kubelet:
         metadata = pod["metadata"]
         self._cluster.merge_status("Pod", metadata["namespace"], metadata["name"], status)
 
-    def _let_leave(self, pod: Manifest, life: _Life) -> None:
+    def _let_leave(self, pod: Manifest, run: _PodRun) -> None:
         """End a pod that is to go; told again, only if it is to go sooner."""
         metadata = pod["metadata"]
         grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
         if self._grace_s is not None:
             grace = min(grace, self._grace_s)
-        if life.leaves_in_s is not None and life.leaves_in_s <= grace:
+        if run.leaves_in_s is not None and run.leaves_in_s <= grace:
             return
-        life.leaves_in_s = grace
-        self._after(grace, life, self._confirm, (metadata["namespace"], metadata["name"]))
+        run.leaves_in_s = grace
+        self._after(grace, run, self._confirm, (metadata["namespace"], metadata["name"]))
 
-    def _confirm(self, life: _Life, place: tuple[str, str]) -> None:
+    def _confirm(self, run: _PodRun, place: tuple[str, str]) -> None:
         try:
-            self._cluster.delete("Pod", *place, grace_s=0, uid=life.uid)
+            self._cluster.delete("Pod", *place, grace_s=0, uid=run.uid)
         except NotFoundError:  # someone was faster
             return
 
     def _forget(self, place: tuple[str, str], uid: str) -> None:
-        life = self._lives.get(place)
-        if life is not None and life.uid == uid:
-            del self._lives[place]
-            if life.timer is not None:
-                life.timer.cancel()
+        run = self._runs.get(place)
+        if run is not None and run.uid == uid:
+            del self._runs[place]
+            if run.timer is not None:
+                run.timer.cancel()
 
     def _forget_missing(self, pods: Iterable[Manifest]) -> None:
         present = {pod["metadata"].get("uid") for pod in pods}
-        for place, life in [*self._lives.items()]:
-            if life.uid not in present:
-                self._forget(place, life.uid)
+        for place, run in [*self._runs.items()]:
+            if run.uid not in present:
+                self._forget(place, run.uid)
 
 
 def _seconds(text: str | None) -> float | None:

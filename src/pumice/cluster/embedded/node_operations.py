@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from pumice.api.kinds import Manifest
-from pumice.cluster.embedded.identity import timestamp
+from pumice.api.times import rfc3339
 from pumice.cluster.embedded.pods import with_condition
 from pumice.cluster.embedded.store import EmbeddedCluster
 
@@ -20,7 +20,7 @@ def add_node(
 ) -> Manifest:
     """Add a node that is ready and has these resources; pods default to 110."""
     amounts = {"pods": "110", **resources}
-    now = timestamp(cluster.now())
+    now = rfc3339(cluster.now())
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     node: Manifest = {
         "apiVersion": "v1",

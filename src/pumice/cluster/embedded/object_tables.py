@@ -1,7 +1,7 @@
 """Where the embedded cluster's objects lie: tables by kind, versions, owners, histories.
 
 Used by the store and its garbage collector, which know the rules; here an object is put down or
-taken away and that is remembered, nothing else.  An object on the shelf is never changed in
+taken away and that is remembered, nothing else.  An object in the tables is never changed in
 place: a change puts down a new one that may share parts with the old.
 """
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pumice.api.kinds import Kind, Kinds, Manifest
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.watch_history import History
-from pumice.errors import NotFoundError
+from pumice.errors import ConflictError, NotFoundError
 
 Listener = Callable[[str, Event], None]
 
@@ -137,3 +137,16 @@ class ObjectTables:
                 links.pop(ref, None)
                 if not links:
                     del self._dependents[uid]
+
+
+def check_versions(kind: Kind, old: Manifest, new: Manifest) -> None:
+    """Refuse a change of an object that has changed since it was read, or is another one.
+
+    Raises:
+        ConflictError: resourceVersion or uid are not those of the object.
+    """
+    known, asked = old["metadata"], new["metadata"]
+    for field in ("resourceVersion", "uid"):
+        if asked.get(field) and asked[field] != known[field]:
+            problem = f"wanted {field} {asked[field]}, found {known[field]} (read it again)"
+            raise ConflictError(kind.name, known.get("namespace", ""), known["name"], problem)

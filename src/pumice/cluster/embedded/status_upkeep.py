@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from pumice.api.kinds import Manifest
+from pumice.api.times import rfc3339
 from pumice.cluster.embedded.budgets import BUDGETS, budget_status
-from pumice.cluster.embedded.identity import timestamp
 from pumice.cluster.embedded.quotas import QUOTAS, Listing, quota_status
 from pumice.cluster.embedded.store import EmbeddedCluster
 
@@ -32,7 +32,7 @@ class StatusUpkeep:
 
     def _statuses(self) -> Iterator[tuple[str, Manifest, Manifest]]:
         """Give each budget and quota with the status that it should have."""
-        cluster, now = self._cluster, timestamp(self._cluster.now())
+        cluster, now = self._cluster, rfc3339(self._cluster.now())
         for budget in cluster.list(BUDGETS)[0]:
             pods = cluster.list("Pod", budget["metadata"]["namespace"])[0]
             yield BUDGETS, budget, budget_status(budget, pods, now)

@@ -8,14 +8,15 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from pumice.api.kinds import Kind, Kinds, Manifest
+from pumice.api.kinds import PRIORITY_CLASS, Kind, Kinds, Manifest
+from pumice.api.times import rfc3339
 from pumice.clock import Clock, VirtualClock
 from pumice.cluster.base import Event, PatchType, Propagation, clone
-from pumice.cluster.embedded.defaults import fill_in, with_address
-from pumice.cluster.embedded.events import EventBook
-from pumice.cluster.embedded.garbage import Remover, check_owners
-from pumice.cluster.embedded.identity import Identity, timestamp
-from pumice.cluster.embedded.object_tables import Listener, ObjectTables, Ref, Table
+from pumice.cluster.embedded.defaults import assign_cluster_ip, fill_in
+from pumice.cluster.embedded.events import EventRecorder
+from pumice.cluster.embedded.garbage import GarbageCollector, check_owners
+from pumice.cluster.embedded.identity import Identity
+from pumice.cluster.embedded.object_tables import Listener, ObjectTables, Ref, Table, check_versions
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.pods import bound, disrupted, prioritised
 from pumice.cluster.embedded.watch_history import told
@@ -59,29 +60,29 @@ class EmbeddedCluster:
         self.lock = threading.RLock()
         """Held during each call; hold it to make several calls one."""
         self.admission = admission
-        self._shelf = ObjectTables(history)
+        self._tables = ObjectTables(history)
         self._identity = Identity(seed)
         self._services = 0
         """Services made so far; each has another address."""
-        self._remover = Remover(self._shelf, lambda s: timestamp(self.now() + s))
-        self._events = EventBook(self) if record_events else None
+        self._garbage = GarbageCollector(self._tables, lambda s: rfc3339(self.now() + s))
+        self._events = EventRecorder(self) if record_events else None
         for namespace in ("default", "kube-system"):
             self._need_namespace(namespace)
 
     @property
     def kinds(self) -> Kinds:
         """The kinds served."""
-        return self._shelf.kinds
+        return self._tables.kinds
 
     @property
     def version(self) -> int:
         """The latest resourceVersion; the same as long as nothing changes."""
-        return self._shelf.version
+        return self._tables.version
 
     @property
     def listeners(self) -> list[Listener]:
         """Called with kind and event after each change, inside the call that makes it."""
-        return self._shelf.listeners
+        return self._tables.listeners
 
     def now(self) -> float:
         """Give the cluster's time in seconds since 1970."""
@@ -95,18 +96,18 @@ class EmbeddedCluster:
 
     def peek(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Give one object without copying it, None if there is none; it must not be changed."""
-        return self._shelf.table(kind).find(namespace, name)
+        return self._tables.table(kind).find(namespace, name)
 
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> tuple[list[Manifest], str]:
         """Give all objects of a kind and the resourceVersion from which to watch."""
         with self.lock:
-            items: Iterable[Manifest] = self._shelf.table(kind).all(namespace)
+            items: Iterable[Manifest] = self._tables.table(kind).all(namespace)
             if labels:
                 wanted = labels.items()
                 items = (m for m in items if wanted <= (m["metadata"].get("labels") or {}).items())
-            return list(items), str(self._shelf.version)
+            return list(items), str(self._tables.version)
 
     def watch(
         self, kind: str, namespace: str = "", since: str = "", *, bookmarks: bool = False
@@ -119,25 +120,25 @@ class EmbeddedCluster:
             GoneError: some of it is forgotten.
         """
         with self.lock:
-            table = self._shelf.table(kind)
+            table = self._tables.table(kind)
             if since in ("", "0"):
                 events = [Event("ADDED", m) for m in table.all(namespace)]
             else:
-                events = table.history.since(since, self._shelf.version)
+                events = table.history.since(since, self._tables.version)
             bookmark = self._bookmark(table.kind) if bookmarks else None
         return told(events, namespace, bookmark)
 
     def compact(self, version: int | None = None) -> None:
         """Forget what happened up to a version, or all of it; older watches get GoneError."""
         with self.lock:
-            for table in self._shelf.tables():
-                table.history.compact(self._shelf.version if version is None else version)
+            for table in self._tables.tables():
+                table.history.compact(self._tables.version if version is None else version)
 
     def create(self, manifest: Manifest) -> Manifest:
         """Add an object; gives it back as stored (uid, resourceVersion, defaults)."""
         with self.lock:
             kind = self.kinds.of(manifest)
-            table = self._shelf.table(kind.name)
+            table = self._tables.table(kind.name)
             new: Manifest = clone(manifest)
             metadata = self._name(kind, new)
             check_owners(kind.name, new)
@@ -145,17 +146,17 @@ class EmbeddedCluster:
                 raise AlreadyExistsError(kind.name, metadata.get("namespace", ""), metadata["name"])
             fill_in(kind.name, new, has_status=kind.has_status)
             if kind.name == "Pod":
-                prioritised(new, self._shelf.table("PriorityClass.scheduling.k8s.io").all())
+                prioritised(new, self._tables.table(PRIORITY_CLASS).all())
             elif kind.name == "Service":
                 self._services += 1
-                with_address(new, self._services)
+                assign_cluster_ip(new, self._services)
             if self.admission is not None:
                 new = self.admission("CREATE", new, None)
             self._identity.stamp(new["metadata"], self.now())
-            self._shelf.put(table, new, None)
+            self._tables.put(table, new, None)
             if metadata.get("ownerReferences"):
                 ref = Ref(kind.name, metadata.get("namespace", ""), metadata["name"])
-                self._remover.suspect(ref, new)
+                self._garbage.enqueue(ref, new)
             copied: Manifest = clone(new)
             return copied
 
@@ -164,7 +165,7 @@ class EmbeddedCluster:
         with self.lock:
             for manifest in manifests:
                 kind = self.kinds.of(manifest)
-                table = self._shelf.table(kind.name)
+                table = self._tables.table(kind.name)
                 new: Manifest = clone(manifest)
                 metadata = self._name(kind, new)
                 given = {key: metadata[key] for key in _KEPT if metadata.get(key)}
@@ -172,8 +173,8 @@ class EmbeddedCluster:
                 metadata.update(given)
                 old = table.find(metadata.get("namespace", ""), metadata["name"])
                 if old is not None:
-                    self._shelf.drop(table, old)
-                self._shelf.put(table, new, None)
+                    self._tables.drop(table, old)
+                self._tables.put(table, new, None)
 
     def update(self, manifest: Manifest) -> Manifest:
         """Replace an object, its status excepted where the kind has a status subresource."""
@@ -205,15 +206,15 @@ class EmbeddedCluster:
     ) -> Manifest:
         """Change parts of an object; an apply of one that is not there creates it."""
         with self.lock:
-            old = self._shelf.table(kind).find(namespace, name)
+            old = self._tables.table(kind).find(namespace, name)
             if old is None and patch_type == "apply" and not subresource:
                 return self.create(patch)
             old = self._need(Ref(kind, namespace, name))
-            known = self._shelf.table(kind).kind
+            known = self._tables.table(kind).kind
             new = apply_patch(clone(old), clone(patch), patch_type)
             if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
                 raise RejectedError(kind, namespace, name, "the patch leaves no object")
-            self._check_versions(known, old, new)
+            check_versions(known, old, new)
             if subresource == "status":
                 return self._replace_status(known, old, new.get("status"))
             if subresource:
@@ -232,7 +233,7 @@ class EmbeddedCluster:
                     del status[field]
             if status != old.get("status"):
                 new = {**old, "metadata": dict(old["metadata"]), "status": status}
-                self._put(self._shelf.table(kind), old, new)
+                self._put(self._tables.table(kind), old, new)
 
     def delete(
         self,
@@ -250,12 +251,12 @@ class EmbeddedCluster:
             old = self._need_same(ref, uid)
             if self.admission is not None:
                 self.admission("DELETE", old, old)
-            self._remover.delete(ref, grace_s=grace_s, propagation=propagation)
+            self._garbage.delete(ref, grace_s=grace_s, propagation=propagation)
 
     def collect_garbage(self) -> int:
         """Let objects go that were created for owners that are not there; give how many."""
         with self.lock:
-            return self._remover.collect()
+            return self._garbage.collect()
 
     def bind(
         self,
@@ -269,17 +270,17 @@ class EmbeddedCluster:
         """Give a pod its node; with ``uid`` only if it is that very pod."""
         with self.lock:
             old = self._need_same(Ref("Pod", namespace, pod), uid)
-            new = bound(old, node, annotations, timestamp(self.now()))
-            self._shelf.put(self._shelf.table("Pod"), new, old)
+            new = bound(old, node, annotations, rfc3339(self.now()))
+            self._tables.put(self._tables.table("Pod"), new, old)
 
     def evict(self, namespace: str, pod: str, reason: str, *, uid: str = "") -> None:
         """Mark a pod as disrupted and delete it with its own grace."""
         with self.lock:
             ref = Ref("Pod", namespace, pod)
             old = self._need_same(ref, uid)
-            new = disrupted(old, reason, timestamp(self.now()))
-            self._shelf.put(self._shelf.table("Pod"), new, old)
-            self._remover.delete(ref)
+            new = disrupted(old, reason, rfc3339(self.now()))
+            self._tables.put(self._tables.table("Pod"), new, old)
+            self._garbage.delete(ref)
 
     def record(
         self, about: Manifest, event_type: str, reason: str, message: str, source: str
@@ -290,7 +291,7 @@ class EmbeddedCluster:
                 self._events.record(about, event_type, reason, message, source)
 
     def _need(self, ref: Ref) -> Manifest:
-        manifest = self._shelf.find(ref)
+        manifest = self._tables.find(ref)
         if manifest is None:
             raise NotFoundError(*ref)
         return manifest
@@ -325,7 +326,7 @@ class EmbeddedCluster:
 
     def _need_namespace(self, name: str) -> Manifest:
         """Give a namespace; one that is not there is made."""
-        table = self._shelf.table("Namespace")
+        table = self._tables.table("Namespace")
         found = table.find("", name)
         if found is None:
             self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -336,19 +337,8 @@ class EmbeddedCluster:
         metadata = manifest["metadata"]
         namespace = (metadata.get("namespace") or "default") if kind.namespaced else ""
         old = self._need(Ref(kind.name, namespace, metadata["name"]))
-        self._check_versions(kind, old, manifest)
+        check_versions(kind, old, manifest)
         return old
-
-    def _check_versions(self, kind: Kind, old: Manifest, new: Manifest) -> None:
-        known, asked = old["metadata"], new["metadata"]
-        for field in ("resourceVersion", "uid"):
-            if asked.get(field) and asked[field] != known[field]:
-                raise ConflictError(
-                    kind.name,
-                    known.get("namespace", ""),
-                    known["name"],
-                    f"wanted {field} {asked[field]}, found {known[field]} (read it again)",
-                )
 
     def _replace(self, kind: Kind, old: Manifest, new: Manifest) -> Manifest:
         """Write all of an object but what only the server or the kubelet may."""
@@ -366,7 +356,7 @@ class EmbeddedCluster:
         check_owners(kind.name, new)
         if self.admission is not None:
             new = self.admission("UPDATE", new, old)
-        copied: Manifest = clone(self._write(self._shelf.table(kind.name), old, new))
+        copied: Manifest = clone(self._write(self._tables.table(kind.name), old, new))
         return copied
 
     def _replace_status(self, kind: Kind, old: Manifest, status: Any) -> Manifest:
@@ -377,7 +367,7 @@ class EmbeddedCluster:
         new = {**old, "metadata": dict(metadata), "status": status}
         if status is None:
             del new["status"]
-        copied: Manifest = clone(self._write(self._shelf.table(kind.name), old, new))
+        copied: Manifest = clone(self._write(self._tables.table(kind.name), old, new))
         return copied
 
     def _write(self, table: Table, old: Manifest, new: Manifest) -> Manifest:
@@ -392,13 +382,13 @@ class EmbeddedCluster:
         return new
 
     def _put(self, table: Table, old: Manifest, new: Manifest) -> None:
-        self._shelf.put(table, new, old)
+        self._tables.put(table, new, old)
         metadata = new["metadata"]
         if metadata.get("deletionTimestamp"):
             ref = Ref(table.kind.name, metadata.get("namespace", ""), metadata["name"])
-            self._remover.finish(ref)
+            self._garbage.finish(ref)
 
     def _bookmark(self, kind: Kind) -> Event:
-        metadata = {"resourceVersion": str(self._shelf.version)}
+        metadata = {"resourceVersion": str(self._tables.version)}
         head = {"apiVersion": kind.api_version, "kind": kind.kind}
         return Event("BOOKMARK", {**head, "metadata": metadata})

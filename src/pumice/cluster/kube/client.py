@@ -5,18 +5,19 @@ the fence is closed.  Keeps no objects.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import msgspec
 
 from pumice.api.kinds import Manifest
+from pumice.api.times import rfc3339
 from pumice.cluster.base import PatchType, Propagation
 from pumice.cluster.kube.connection import Connection
-from pumice.cluster.kube.event_correlator import Count, EventCorrelator, Story, story_of
+from pumice.cluster.kube.event_correlator import CountUpdate, EventCorrelator, EventKey, event_key
 from pumice.cluster.kube.paths import (
     PATCH_TYPES,
+    ObjectKey,
     binding,
     delete_options,
     identity_of,
@@ -25,7 +26,7 @@ from pumice.cluster.kube.paths import (
     selector_of,
 )
 from pumice.cluster.kube.rate_limit import Timing, TokenBucket
-from pumice.cluster.kube.retry import ATTEMPTS, Asker, Call, Place, in_doubt
+from pumice.cluster.kube.retry import ATTEMPTS, ApiRequest, RetryingSender, in_doubt
 from pumice.errors import (
     ClusterError,
     ConflictError,
@@ -50,7 +51,7 @@ _decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_page: Final = msgspec.json.Decoder(Page).decode
 
 
-class KubeClient(Asker):
+class KubeClient(RetryingSender):
     """One API server; ``fence`` is asked immediately before each write goes out.
 
     Leases are neither fenced, nor limited, nor asked for twice: by them it is decided who leads, in
@@ -65,26 +66,34 @@ class KubeClient(Asker):
         qps: float = 50.0,
         burst: int = 100,
         timeout_s: float = 30.0,
+        attempts: int = ATTEMPTS,
         fence: Callable[[], bool] = lambda: True,
         known: Callable[[str, str, str], Manifest | None] = lambda *_: None,
-        pace: Timing | None = None,
+        timing: Timing | None = None,
     ) -> None:
-        pace = pace or Timing()
-        bucket = TokenBucket(qps, burst, pace)
-        super().__init__(connection, bucket=bucket, timeout_s=timeout_s, fence=fence, pace=pace)
+        timing = timing or Timing()
+        bucket = TokenBucket(qps, burst, timing)
+        super().__init__(
+            connection,
+            bucket=bucket,
+            timeout_s=timeout_s,
+            attempts=attempts,
+            fence=fence,
+            timing=timing,
+        )
         self._known = known
-        self._events = EventCorrelator(self.pace.wall)
+        self._events = EventCorrelator(self.timing.wall)
 
     async def get(self, kind: str, namespace: str, name: str) -> Manifest:
         """Give one object."""
         return await self._object(
-            Call("GET", (kind, namespace, name), path_of(kind, namespace, name))
+            ApiRequest("GET", (kind, namespace, name), path_of(kind, namespace, name))
         )
 
-    async def look(self, kind: str, namespace: str, name: str, *, timeout_s: float) -> Manifest:
+    async def get_once(self, kind: str, namespace: str, name: str, *, timeout_s: float) -> Manifest:
         """Give one object by a single attempt of limited time, for who cannot wait."""
-        place = (kind, namespace, name)
-        return _object(await self.ask_once(Call("GET", place, path_of(*place)), timeout_s), place)
+        key = (kind, namespace, name)
+        return _object(await self.send_once(ApiRequest("GET", key, path_of(*key)), timeout_s), key)
 
     async def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
@@ -112,7 +121,7 @@ class KubeClient(Asker):
         while True:
             target = f"{path}?{urlencode(query)}" if query else path
             try:
-                page = await self._page(Call("GET", (kind, namespace, ""), target))
+                page = await self._page(ApiRequest("GET", (kind, namespace, ""), target))
             except GoneError:
                 if "continue" not in query:
                     raise
@@ -128,19 +137,23 @@ class KubeClient(Asker):
 
     async def create(self, manifest: Manifest) -> Manifest:
         """Add an object; gives it back as stored."""
-        place = identity_of(manifest)
-        target = path_of(place[0], place[1])
-        return await self._object(Call("POST", place, target, _encode(manifest), repeatable=False))
+        key = identity_of(manifest)
+        target = path_of(key[0], key[1])
+        return await self._object(
+            ApiRequest("POST", key, target, _encode(manifest), repeatable=False)
+        )
 
     async def update(self, manifest: Manifest) -> Manifest:
         """Replace an object."""
-        place = identity_of(manifest)
-        return await self._object(Call("PUT", place, path_of(*place), _encode(manifest)))
+        key = identity_of(manifest)
+        return await self._object(ApiRequest("PUT", key, path_of(*key), _encode(manifest)))
 
     async def update_status(self, manifest: Manifest) -> Manifest:
         """Replace the status of an object."""
-        place = identity_of(manifest)
-        return await self._object(Call("PUT", place, path_of(*place, "status"), _encode(manifest)))
+        key = identity_of(manifest)
+        return await self._object(
+            ApiRequest("PUT", key, path_of(*key, "status"), _encode(manifest))
+        )
 
     async def patch(
         self,
@@ -156,7 +169,7 @@ class KubeClient(Asker):
         target = path_of(kind, namespace, name, subresource)
         if patch_type == "apply":
             target += "?fieldManager=pumice&force=true"
-        call = Call(
+        request = ApiRequest(
             "PATCH",
             (kind, namespace, name),
             target,
@@ -164,7 +177,7 @@ class KubeClient(Asker):
             PATCH_TYPES[patch_type],
             repeatable=patch_type != "json",
         )
-        return await self._object(call)
+        return await self._object(request)
 
     async def delete(
         self,
@@ -178,8 +191,8 @@ class KubeClient(Asker):
     ) -> None:
         """Ask for an object to go."""
         body = _encode(delete_options(grace_s, propagation, uid))
-        place = (kind, namespace, name)
-        await self.ask(Call("DELETE", place, path_of(*place), body))
+        key = (kind, namespace, name)
+        await self.send(ApiRequest("DELETE", key, path_of(*key), body))
 
     async def bind(
         self,
@@ -191,14 +204,14 @@ class KubeClient(Asker):
         uid: str = "",
     ) -> None:
         """Give a pod its node; one that has this node already counts as done."""
-        place = ("Pod", namespace, pod)
-        uid = uid or self._uid(place)
+        key = ("Pod", namespace, pod)
+        uid = uid or self._uid(key)
         body = binding(namespace, pod, node, annotations, uid)
-        call = Call("POST", place, path_of(*place, "binding"), _encode(body), repeatable=False)
+        request = ApiRequest("POST", key, path_of(*key, "binding"), _encode(body), repeatable=False)
         backoff, doubt = self.backoff(), False
         while True:
             try:
-                await self.ask(call)
+                await self.send(request)
             except NotFoundError:
                 raise
             except ClusterError as error:
@@ -207,9 +220,9 @@ class KubeClient(Asker):
                 told = in_doubt(error) if doubt else error
                 if not lost and not isinstance(error, ConflictError):
                     raise told from None
-                if await self._is_bound(call.place, uid, node, told):
+                if await self._is_bound(request.key, uid, node, told):
                     return
-                if not lost or backoff.failures >= ATTEMPTS - 1:
+                if not lost or backoff.failures >= self.attempts - 1:
                     raise told from None
                 await backoff.wait()
             else:
@@ -217,7 +230,7 @@ class KubeClient(Asker):
 
     async def evict(self, namespace: str, pod: str, reason: str, *, uid: str = "") -> None:
         """Tell in conditions why a pod is ended, then delete it with its own grace."""
-        moment = datetime.fromtimestamp(int(self.pace.wall()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        moment = rfc3339(self.timing.wall())
         told = {"message": reason, "lastTransitionTime": moment}
         conditions = [
             {"type": "Ready", "status": "False", "reason": "Evict", **told},
@@ -240,29 +253,29 @@ class KubeClient(Asker):
     ) -> None:
         """Write an event about an object; the same one again is counted, and seldom sent."""
         about = self._completed(about)
-        story = story_of(about, event_type, reason, message, source)
-        step = self._events.again(story)
-        if isinstance(step, Count):
+        key = event_key(about, event_type, reason, message, source)
+        step = self._events.repeat(key)
+        if isinstance(step, CountUpdate):
             try:
                 await self.patch("Event", step.namespace, step.name, step.patch)
             except NotFoundError:  # servers keep events for an hour
-                self._events.forget(story)
+                self._events.forget(key)
                 step = False
         if not step:
-            await self._tell(about, story)
+            await self._create_event(about, key)
 
-    async def _tell(self, about: Manifest, story: Story) -> None:
-        event = self._events.new(about, story)
+    async def _create_event(self, about: Manifest, key: EventKey) -> None:
+        event = self._events.new(about, key)
         if event is None:
             return
         try:
             await self.create(event)
         except ClusterError:
-            self._events.forget(story)
+            self._events.forget(key)
             raise
 
-    def _uid(self, place: Place) -> str:
-        known = self._known(*place)
+    def _uid(self, key: ObjectKey) -> str:
+        known = self._known(*key)
         return "" if known is None else str(known["metadata"].get("uid") or "")
 
     def _completed(self, about: Manifest) -> Manifest:
@@ -275,7 +288,7 @@ class KubeClient(Asker):
         more = {key: known["metadata"][key] for key in fields if key in known["metadata"]}
         return {**about, "metadata": {**metadata, **more}}
 
-    async def _is_bound(self, place: Place, uid: str, node: str, error: ClusterError) -> bool:
+    async def _is_bound(self, key: ObjectKey, uid: str, node: str, error: ClusterError) -> bool:
         """Settle a doubt about a bind by looking at the pod; ``error`` is raised if that fails.
 
         Raises:
@@ -283,7 +296,7 @@ class KubeClient(Asker):
             ConflictError: it is on another node, or another pod.
         """
         try:
-            pod = await self.get(*place)
+            pod = await self.get(*key)
         except NotFoundError:
             raise
         except ClusterError:
@@ -296,22 +309,22 @@ class KubeClient(Asker):
             raise error
         if found or not same:
             problem = f"already on node {found}" if same else "another pod of the same name"
-            raise ConflictError(*place, problem=problem) from error
+            raise ConflictError(*key, problem=problem) from error
         return False
 
-    async def _object(self, call: Call) -> Manifest:
-        return _object(await self.ask(call), call.place)
+    async def _object(self, request: ApiRequest) -> Manifest:
+        return _object(await self.send(request), request.key)
 
-    async def _page(self, call: Call) -> Page:
-        content = await self.ask(call)
+    async def _page(self, request: ApiRequest) -> Page:
+        content = await self.send(request)
         try:
             return _decode_page(content)
         except msgspec.MsgspecError as error:
-            raise UnavailableError(*call.place, problem=f"no list came back: {error}") from error
+            raise UnavailableError(*request.key, problem=f"no list came back: {error}") from error
 
 
-def _object(content: bytes, place: Place) -> Manifest:
+def _object(content: bytes, key: ObjectKey) -> Manifest:
     try:
         return _decode_object(content)
     except msgspec.MsgspecError as error:
-        raise UnavailableError(*place, problem=f"no object came back: {error}") from error
+        raise UnavailableError(*key, problem=f"no object came back: {error}") from error

@@ -1,7 +1,7 @@
 """A real cluster behind the Cluster protocol, and a Writer that writes side by side.
 
-Used by the scheduler and the controllers.  All traffic runs on an event loop in a thread of its
-own; what is read of the kinds given is answered from memory.
+Used by the scheduler, the controllers and the commands.  All traffic runs on an event loop in a
+thread of its own; what is read of the kinds given is answered from memory.
 """
 
 import asyncio
@@ -12,16 +12,17 @@ from typing import Any, Final, Self
 
 from pumice.api.kinds import Manifest
 from pumice.cluster.base import Done, Event, Lane, PatchType, Propagation, Write, clone
+from pumice.cluster.http.loop_thread import LoopThread
 from pumice.cluster.kube.client import KubeClient
 from pumice.cluster.kube.connection import Connection
 from pumice.cluster.kube.gc_pause import FirstLoad
-from pumice.cluster.kube.loop_thread import LoopThread
 from pumice.cluster.kube.object_cache import ObjectCache
 from pumice.cluster.kube.paths import kind_named
 from pumice.cluster.kube.rate_limit import Timing
 from pumice.cluster.kube.reflector import Reflector
+from pumice.cluster.kube.retry import ATTEMPTS
 from pumice.cluster.kube.watch_stream import watch_steps
-from pumice.cluster.kube.write_lanes import Lanes
+from pumice.cluster.kube.write_lanes import WriteLanes
 from pumice.errors import NotFoundError, UnavailableError
 
 _Events = list[Event]
@@ -29,7 +30,7 @@ _Manifests = list[Manifest]
 _Names = list[str]
 
 _FIRST_LIST_S: Final = 60.0
-_GLANCE_S: Final = 1
+_SHORT_WATCH_S: Final = 1
 
 
 class KubeCluster:
@@ -50,27 +51,29 @@ class KubeCluster:
         burst: int = 100,
         workers: int = 64,
         timeout_s: float = 30.0,
-        pace: Timing | None = None,
+        attempts: int = ATTEMPTS,
+        timing: Timing | None = None,
     ) -> None:
         self.wake = threading.Event()
         """Set when an object came or changed; whoever waits clears it before it looks."""
         self._wakes = [self.wake]
-        self._pace = pace or Timing()
+        self._timing = timing or Timing()
         self._client = KubeClient(
             connection,
             qps=qps,
             burst=burst,
             timeout_s=timeout_s,
+            attempts=attempts,
             known=self.peek,
-            pace=self._pace,
+            timing=self._timing,
         )
         self._stores = {kind_named(kind).name: ObjectCache(kind) for kind in kinds}
         self._reflectors = {
             kind: Reflector(self._client, store, self._changed)
             for kind, store in self._stores.items()
         }
-        self._lanes = Lanes(
-            self._carry_out,
+        self._lanes = WriteLanes(
+            self._execute,
             bucket=self._client.bucket,
             workers=workers,
             is_open=lambda: self._client.fence(),  # noqa: PLW0108  # it may be another one later
@@ -134,7 +137,7 @@ class KubeCluster:
 
     def now(self) -> float:
         """Give the machine's time in seconds since 1970."""
-        return self._pace.wall()
+        return self._timing.wall()
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest:
         """Give one object, as a copy."""
@@ -149,7 +152,7 @@ class KubeCluster:
 
     def read(self, kind: str, namespace: str, name: str, *, timeout_s: float = 2.0) -> Manifest:
         """Give one object as the server has it now, whatever is in memory; by one attempt only."""
-        return self._thread.run(self._client.look(kind, namespace, name, timeout_s=timeout_s))
+        return self._thread.run(self._client.get_once(kind, namespace, name, timeout_s=timeout_s))
 
     def peek(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Give one object as far as it is in memory; never asks the server."""
@@ -169,7 +172,7 @@ class KubeCluster:
         """Give what happened after a resourceVersion; of a kind not followed, within a second."""
         store = self._stores.get(kind)
         if store is None:
-            return iter(self._thread.run(self._glance(kind, namespace, since)))
+            return self._short_watch(kind, namespace, since)
         return iter(store.since(since, namespace))
 
     def create(self, manifest: Manifest) -> Manifest:
@@ -248,7 +251,7 @@ class KubeCluster:
         """Wait until everything handed in is done; says whether it is."""
         return self._lanes.flush(timeout_s)
 
-    def _carry_out(self, write: Write) -> Coroutine[Any, Any, Any]:
+    def _execute(self, write: Write) -> Coroutine[Any, Any, Any]:
         carried: Coroutine[Any, Any, Any] = getattr(self._client, write.verb)(**write.arguments)
         return carried
 
@@ -264,9 +267,18 @@ class KubeCluster:
         await self._lanes.close()
         await self._client.close()
 
-    async def _glance(self, kind: str, namespace: str, since: str) -> _Events:
-        steps = watch_steps(self._client, kind, namespace, since, _GLANCE_S)
-        return [event async for events in steps for event in events]
+    def _short_watch(self, kind: str, namespace: str, since: str) -> Iterator[Event]:
+        """Give the events of one short watch, then raise what ended it if that was an error."""
+        found: _Events = []
+
+        async def watch() -> None:
+            async for events in watch_steps(self._client, kind, namespace, since, _SHORT_WATCH_S):
+                found.extend(events)
+
+        try:
+            self._thread.run(watch())
+        finally:
+            yield from found
 
     def _changed(self) -> None:
         """Tell all who wait; called on the event loop."""

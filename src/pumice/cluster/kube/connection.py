@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pumice.cluster.http import tls_context
+from pumice.cluster.http.client import tls_context
 from pumice.cluster.kube.credentials import (
     Credentials,
-    Fixed,
-    Login,
-    LoginProgram,
+    ExecCredentials,
+    ExecPlugin,
+    StaticCredentials,
     TokenFile,
 )
-from pumice.cluster.kube.kubeconfig import Chosen, Stanza, named_files, read_kubeconfig
+from pumice.cluster.kube.kubeconfig import ActiveContext, Section, named_files, read_kubeconfig
 from pumice.errors import InputError, ServiceError
 
 log = logging.getLogger(__name__)
@@ -49,11 +49,7 @@ class Connection:
     """Name the server's certificate must carry, if not the host of its address."""
     namespace: str = "default"
     """Namespace of the context, or of the pod this runs in."""
-    credentials: Credentials = field(default_factory=Fixed, repr=False)
-
-    def authorization(self) -> str:
-        """Give the value of the Authorization header, or nothing; may read a file or log in."""
-        return self.credentials.header()
+    credentials: Credentials = field(default_factory=StaticCredentials, repr=False)
 
 
 def load_connection(
@@ -104,7 +100,7 @@ def from_files(files: Sequence[Path], master: str = "", context: str = "") -> Co
         raise cluster.wrong("server", "the address of an API server")
     tls = _tls(server, cluster, user)
     credentials = _credentials(chosen, tls, server)
-    if tls is None and credentials != Fixed():
+    if tls is None and credentials != StaticCredentials():
         log.warning("%s: %s: a secret is sent over plain HTTP: use https://", user.file, server)
     return Connection(
         server,
@@ -165,11 +161,11 @@ def _in_pod(env: Mapping[str, str], account: Path, master: str) -> Connection:
     return Connection(server, tls, "", namespace or "default", credentials)
 
 
-def _credentials(chosen: Chosen, tls: ssl.SSLContext | None, server: str) -> Credentials:
+def _credentials(chosen: ActiveContext, tls: ssl.SSLContext | None, server: str) -> Credentials:
     """Choose what is said in the Authorization header, in kubectl's order."""
     user = chosen.user
     if user.text("token"):
-        return Fixed(f"Bearer {user.text('token')}")
+        return StaticCredentials(f"Bearer {user.text('token')}")
     if user.text("tokenFile"):
         found = TokenFile(user.folder / user.text("tokenFile"))
         try:
@@ -179,21 +175,21 @@ def _credentials(chosen: Chosen, tls: ssl.SSLContext | None, server: str) -> Cre
         return found
     if user.text("username"):
         pair = f"{user.text('username')}:{user.text('password')}".encode()
-        return Fixed(f"Basic {base64.b64encode(pair).decode('ascii')}")
+        return StaticCredentials(f"Basic {base64.b64encode(pair).decode('ascii')}")
     program = user.mapping("exec")
     if not program:
-        return Fixed()
+        return StaticCredentials()
     about = _cluster_info(chosen.cluster, server)
-    login = Login.from_kubeconfig(program, user.folder, user.file, about)
+    login = ExecPlugin.from_kubeconfig(program, user.folder, user.file, about)
 
     def take(pem: bytes) -> None:
         if tls is not None:
             _load_client(tls, pem)
 
-    return LoginProgram(login, take)
+    return ExecCredentials(login, take)
 
 
-def _cluster_info(cluster: Stanza, server: str) -> dict[str, Any]:
+def _cluster_info(cluster: Section, server: str) -> dict[str, Any]:
     """Tell a program that logs in about the cluster, in the words agreed on for that."""
     keys = ("tls-server-name", "insecure-skip-tls-verify")
     about = {key: cluster.content[key] for key in keys if cluster.content.get(key)}
@@ -206,7 +202,7 @@ def _cluster_info(cluster: Stanza, server: str) -> dict[str, Any]:
     return {**about, "server": server}
 
 
-def _tls(server: str, cluster: Stanza, user: Stanza) -> ssl.SSLContext | None:
+def _tls(server: str, cluster: Section, user: Section) -> ssl.SSLContext | None:
     """Make the rules for TLS; None for plain HTTP."""
     insecure = bool(cluster.content.get("insecure-skip-tls-verify"))
     if not server.startswith("https://"):
@@ -244,14 +240,14 @@ def _lenient(tls: ssl.SSLContext) -> ssl.SSLContext:
     return tls
 
 
-def _trusting(cluster: Stanza, authority: bytes) -> ssl.SSLContext:
+def _trusting(cluster: Section, authority: bytes) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cadata=authority.decode("ascii"))
     except (OSError, ValueError) as error:
         raise cluster.wrong("certificate-authority", "PEM certificates", str(error)) from None
 
 
-def _pem(part: Stanza, key: str) -> bytes:
+def _pem(part: Section, key: str) -> bytes:
     """Give what a field holds, or the file it names; the data counts if both are there."""
     data = part.text(f"{key}-data")
     if data:

@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from pumice.api.times import lenient_epoch
+from pumice.clock import wall_time
 from pumice.errors import InputError, ServiceError
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class Credentials(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class StaticCredentials:
     """The same words for ever; none at all for anonymous and for client certificates."""
 
     words: str = field(default="", repr=False)
@@ -104,7 +105,7 @@ class TokenFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class ExecPlugin:
     """A program that logs in, as a kubeconfig names it under ``users[].user.exec``."""
 
     command: str
@@ -118,7 +119,7 @@ class Login:
     @classmethod
     def from_kubeconfig(
         cls, content: Mapping[str, Any], folder: Path, file: str, cluster: Mapping[str, Any]
-    ) -> "Login":
+    ) -> "ExecPlugin":
         """Read the description of a program.
 
         Raises:
@@ -151,15 +152,15 @@ class Login:
         )
 
 
-class LoginProgram:
+class ExecCredentials:
     """Credentials from a program, kept until they expire or are refused."""
 
     def __init__(
         self,
-        login: Login,
+        login: ExecPlugin,
         take_certificate: Callable[[bytes], None],
         *,
-        wall: Callable[[], float] = lambda: datetime.now(UTC).timestamp(),
+        wall: Callable[[], float] = wall_time,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._login = login
@@ -248,8 +249,7 @@ class LoginProgram:
         if not text:
             return None
         try:
-            moment = datetime.fromisoformat(str(text))
+            return lenient_epoch(str(text))
         except ValueError:
             log.warning("%s: an expiry that is no time: %s", self._login.command, text)
             return None
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,4 +1,4 @@
-"""Which events are worth a request: the same again is counted, and told more and more seldom.
+"""Which events are worth a request: the same again is counted, and known more and more seldom.
 
 Used by the client.  Decides only; sends nothing.
 """
@@ -6,10 +6,10 @@ Used by the client.  Decides only; sends nothing.
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from pumice.api.kinds import Manifest
+from pumice.api.times import rfc3339
 
 _REMEMBERED: Final = 4096
 _FIRST_S: Final = 10.0
@@ -19,7 +19,7 @@ _REFILL_S: Final = 300.0
 _LONGEST_NAME: Final = 230
 
 
-class Story(NamedTuple):
+class EventKey(NamedTuple):
     """What makes two events the same."""
 
     about: str
@@ -30,7 +30,7 @@ class Story(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Told:
+class _Recorded:
     """An event that was written."""
 
     namespace: str
@@ -40,7 +40,7 @@ class _Told:
     interval_s: float
 
 
-class Count(NamedTuple):
+class CountUpdate(NamedTuple):
     """An event that is there already and has happened again."""
 
     namespace: str
@@ -53,45 +53,45 @@ class EventCorrelator:
 
     def __init__(self, wall: Callable[[], float]) -> None:
         self._wall = wall
-        self._told: OrderedDict[Story, _Told] = OrderedDict()
+        self._recorded: OrderedDict[EventKey, _Recorded] = OrderedDict()
         self._room: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
         self._last = 0
 
-    def again(self, story: Story) -> Count | bool:
-        """Give what is to be patched if an event was told before; True if nothing is to be sent.
+    def repeat(self, key: EventKey) -> CountUpdate | bool:
+        """Give what is to be patched if an event was known before; True if nothing is to be sent.
 
         False means that it is new.
         """
-        told = self._told.get(story)
-        if told is None:
+        known = self._recorded.get(key)
+        if known is None:
             return False
-        self._told.move_to_end(story)
-        told.count += 1
+        self._recorded.move_to_end(key)
+        known.count += 1
         now = self._wall()
-        if now < told.next_at:
+        if now < known.next_at:
             return True
-        told.interval_s = min(told.interval_s * 2.0, _LONGEST_S)
-        told.next_at = now + told.interval_s
-        patch = {"count": told.count, "lastTimestamp": _timestamp(now)}
-        return Count(told.namespace, told.name, patch)
+        known.interval_s = min(known.interval_s * 2.0, _LONGEST_S)
+        known.next_at = now + known.interval_s
+        patch = {"count": known.count, "lastTimestamp": rfc3339(now)}
+        return CountUpdate(known.namespace, known.name, patch)
 
-    def new(self, about: Manifest, story: Story) -> Manifest | None:
+    def new(self, about: Manifest, key: EventKey) -> Manifest | None:
         """Give an event to be written, None if there were too many about this object."""
         now = self._wall()
-        if not self._has_room((story.source, story.about), now):
+        if not self._has_room((key.source, key.about), now):
             return None
         metadata = about["metadata"]
         namespace = metadata.get("namespace") or "default"
         self._last = max(self._last + 1, int(now * 1e9))
         name = f"{metadata['name'][:_LONGEST_NAME]}.{self._last:x}"
-        self._told[story] = _Told(namespace, name, 1, now + _FIRST_S, _FIRST_S)
-        if len(self._told) > _REMEMBERED:
-            self._told.popitem(last=False)
-        return _event(about, story, (namespace, name), _timestamp(now))
+        self._recorded[key] = _Recorded(namespace, name, 1, now + _FIRST_S, _FIRST_S)
+        if len(self._recorded) > _REMEMBERED:
+            self._recorded.popitem(last=False)
+        return _event(about, key, (namespace, name), rfc3339(now))
 
-    def forget(self, story: Story) -> None:
+    def forget(self, key: EventKey) -> None:
         """Take an event for new the next time: it is gone, or was never written."""
-        self._told.pop(story, None)
+        self._recorded.pop(key, None)
 
     def _has_room(self, key: tuple[str, str], now: float) -> bool:
         room, last = self._room.pop(key, (_BURST, now))
@@ -102,14 +102,14 @@ class EventCorrelator:
         return room >= 1.0
 
 
-def story_of(about: Manifest, event_type: str, reason: str, message: str, source: str) -> Story:
+def event_key(about: Manifest, event_type: str, reason: str, message: str, source: str) -> EventKey:
     """Give what makes an event the same as another."""
     metadata = about["metadata"]
     place = f"{about['kind']}/{metadata.get('namespace') or ''}/{metadata['name']}"
-    return Story(metadata.get("uid") or place, event_type, reason, message, source)
+    return EventKey(metadata.get("uid") or place, event_type, reason, message, source)
 
 
-def _event(about: Manifest, story: Story, place: tuple[str, str], moment: str) -> Manifest:
+def _event(about: Manifest, key: EventKey, place: tuple[str, str], moment: str) -> Manifest:
     metadata = about["metadata"]
     fields = ("namespace", "name", "uid", "resourceVersion")
     involved = {key: metadata[key] for key in fields if metadata.get(key)}
@@ -122,16 +122,12 @@ def _event(about: Manifest, story: Story, place: tuple[str, str], moment: str) -
             "kind": about["kind"],
             **involved,
         },
-        "type": story.type,
-        "reason": story.reason,
-        "message": story.message[:1024],  # more is refused
-        "source": {"component": story.source},
-        "reportingComponent": story.source,
+        "type": key.type,
+        "reason": key.reason,
+        "message": key.message[:1024],  # more is refused
+        "source": {"component": key.source},
+        "reportingComponent": key.source,
         "firstTimestamp": moment,
         "lastTimestamp": moment,
         "count": 1,
     }
-
-
-def _timestamp(moment: float) -> str:
-    return datetime.fromtimestamp(int(moment), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

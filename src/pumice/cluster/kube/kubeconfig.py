@@ -13,7 +13,7 @@ from pumice.errors import ABSENT, InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Stanza:
+class Section:
     """A named part of a kubeconfig: the context, the cluster or the user."""
 
     place: str = ""
@@ -59,12 +59,12 @@ class Stanza:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ActiveContext:
     """The context that counts, with its cluster and its user."""
 
-    context: Stanza
-    cluster: Stanza
-    user: Stanza
+    context: Section
+    cluster: Section
+    user: Section
 
 
 def named_files(env: Mapping[str, str]) -> list[Path]:
@@ -72,27 +72,27 @@ def named_files(env: Mapping[str, str]) -> list[Path]:
     return [Path(name) for name in env.get("KUBECONFIG", "").split(os.pathsep) if name]
 
 
-def read_kubeconfig(files: Iterable[Path], context: str = "") -> Chosen:
+def read_kubeconfig(files: Iterable[Path], context: str = "") -> ActiveContext:
     """Read files as one: of two parts with the same name the first counts.
 
     Raises:
         InputError: a file that cannot be used, or no such context.
     """
-    parts: dict[str, dict[str, Stanza]] = {"contexts": {}, "clusters": {}, "users": {}}
+    parts: dict[str, dict[str, Section]] = {"contexts": {}, "clusters": {}, "users": {}}
     current, last = context, ""
     for file in files:
         content, last = _load(file), str(file)
         for plural, known in parts.items():
             for name, stanza in _named(content, plural, last).items():
                 known.setdefault(name, stanza)
-        current = current or Stanza("", last, content).text("current-context")
+        current = current or Section("", last, content).text("current-context")
     return _choose(parts, current, last, asked=bool(context))
 
 
 def _choose(
-    parts: Mapping[str, Mapping[str, Stanza]], current: str, file: str, *, asked: bool
-) -> Chosen:
-    where = Stanza("", file)
+    parts: Mapping[str, Mapping[str, Section]], current: str, file: str, *, asked: bool
+) -> ActiveContext:
+    where = Section("", file)
     if not current:
         raise where.wrong("current-context", "the name of a context")
     chosen = parts["contexts"].get(current)
@@ -105,7 +105,7 @@ def _choose(
     user = parts["users"].get(chosen.text("user"))
     if user is None and chosen.text("user"):
         raise chosen.wrong("user", "the name of a user", chosen.text("user"))
-    return Chosen(chosen, cluster, user or Stanza("", file))
+    return ActiveContext(chosen, cluster, user or Section("", file))
 
 
 def _load(file: Path) -> dict[str, Any]:
@@ -121,9 +121,9 @@ def _load(file: Path) -> dict[str, Any]:
     return content
 
 
-def _named(content: Mapping[str, Any], plural: str, file: str) -> dict[str, Stanza]:
+def _named(content: Mapping[str, Any], plural: str, file: str) -> dict[str, Section]:
     """Give the parts of one kind by their names."""
-    found: dict[str, Stanza] = {}
+    found: dict[str, Section] = {}
     singular = plural[:-1]
     items = content.get(plural) or ()
     if not isinstance(items, list | tuple):
@@ -132,6 +132,6 @@ def _named(content: Mapping[str, Any], plural: str, file: str) -> dict[str, Stan
         place = f"{plural}[{index}]"
         if not isinstance(item, dict) or not isinstance(item.get("name"), str):
             raise InputError(wanted="a name", found=ABSENT, field=f"{place}.name", file=file)
-        inner = Stanza(place, file, item).mapping(singular)
-        found.setdefault(item["name"], Stanza(f"{plural}[{item['name']}].{singular}", file, inner))
+        inner = Section(place, file, item).mapping(singular)
+        found.setdefault(item["name"], Section(f"{plural}[{item['name']}].{singular}", file, inner))
     return found

@@ -153,14 +153,16 @@ class ObjectCache:
         if event.type != "DELETED":
             uid = event.object["metadata"].get("uid")
             if old is not None and old.object["metadata"].get("uid") != uid:
-                self._bury(key, old._replace(changed=version))  # its deletion was not told
+                self._remember_deleted(
+                    key, old._replace(changed=version)
+                )  # its deletion was not told
                 old = None
             appeared = version if old is None else old.appeared
             self._entries[key] = _Entry(version, appeared, event.object)
         elif old is not None:
-            self._bury(key, _Entry(version, old.appeared, event.object))
+            self._remember_deleted(key, _Entry(version, old.appeared, event.object))
 
-    def _bury(self, key: Key, entry: _Entry) -> None:
+    def _remember_deleted(self, key: Key, entry: _Entry) -> None:
         uid = str(entry.object["metadata"].get("uid"))
         self._deleted[*key, uid] = entry
         if len(self._deleted) > self._remembered:

@@ -19,6 +19,9 @@ from pumice.errors import (
     UnavailableError,
 )
 
+ObjectKey = tuple[str, str, str]
+"""Kind, namespace and name of an object."""
+
 _KINDS: Final = {kind.name: kind for kind in BUILT_IN}
 _REASONS: Final[Mapping[str, type[ClusterError]]] = {
     "AlreadyExists": AlreadyExistsError,
@@ -68,7 +71,7 @@ def path_of(kind: str, namespace: str = "", name: str = "", subresource: str = "
     return f"{root}{inside}/{known.plural}{one}{part}"
 
 
-def identity_of(manifest: Manifest) -> tuple[str, str, str]:
+def identity_of(manifest: Manifest) -> ObjectKey:
     """Give kind, namespace and name of an object; a new one may have no name yet."""
     metadata = manifest["metadata"]
     return kind_of(manifest), metadata.get("namespace") or "", metadata.get("name") or ""
@@ -106,7 +109,7 @@ def delete_options(grace_s: int | None, propagation: Propagation, uid: str) -> M
     return options
 
 
-def refusal(status: Any, place: tuple[str, str, str], code: int = 0) -> ClusterError:
+def refusal(status: Any, key: ObjectKey, code: int = 0) -> ClusterError:
     """Make the error for a Status object; its message is the server's, word for word.
 
     ``code`` is that of the answer, for servers and proxies that send no Status.
@@ -117,4 +120,6 @@ def refusal(status: Any, place: tuple[str, str, str], code: int = 0) -> ClusterE
     if make is None:
         make = UnavailableError if code >= 500 else RejectedError
     problem = str(said.get("message") or f"the server answered with {code} and no message")
-    return make(*place, problem=problem)
+    error = make(*key, problem=problem)
+    error.verbatim = True
+    return error

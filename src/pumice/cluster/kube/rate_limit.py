@@ -9,15 +9,12 @@ import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from secrets import SystemRandom
 
-_PAID: ContextVar[bool] = ContextVar("paid", default=False)
+from pumice.clock import wall_time
+
+_RESERVED: ContextVar[bool] = ContextVar("reserved", default=False)
 """Whether the running task has waited for a turn it has not used yet."""
-
-
-def _wall() -> float:
-    return datetime.now(UTC).timestamp()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +23,7 @@ class Timing:
 
     clock: Callable[[], float] = time.monotonic
     """Seconds of a clock that never goes back."""
-    wall: Callable[[], float] = _wall
+    wall: Callable[[], float] = wall_time
     """Seconds since 1970."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     jitter: Callable[[], float] = SystemRandom().random
@@ -36,44 +33,44 @@ class Timing:
 class TokenBucket:
     """Lets ``rate`` requests a second through, ``burst`` at once after a rest; 0 is no limit."""
 
-    def __init__(self, rate: float, burst: int, pace: Timing) -> None:
+    def __init__(self, rate: float, burst: int, timing: Timing) -> None:
         self._rate = rate if rate > 0 else math.inf
         self._burst = float(max(burst, 1))
-        self._pace = pace
+        self._timing = timing
         self._tokens = self._burst
-        self._last = pace.clock()
+        self._last = timing.clock()
 
-    async def prepay(self) -> None:
-        """Wait for a turn now; the next ``take`` of the same task is free."""
-        await self.take()
-        _PAID.set(True)
+    async def reserve(self) -> None:
+        """Wait for a turn now; the next ``acquire`` of the same task is free."""
+        await self.acquire()
+        _RESERVED.set(True)
 
-    async def take(self) -> None:
+    async def acquire(self) -> None:
         """Wait for a turn; turns come in the order they were asked for."""
-        if _PAID.get():
-            _PAID.set(False)
+        if _RESERVED.get():
+            _RESERVED.set(False)
             return
         if self._rate == math.inf:
             return
-        now = self._pace.clock()
+        now = self._timing.clock()
         self._tokens = min(self._burst, self._tokens + (now - self._last) * self._rate) - 1.0
         self._last = now
         if self._tokens < 0.0:
-            await self._pace.sleep(-self._tokens / self._rate)
+            await self._timing.sleep(-self._tokens / self._rate)
 
-    def give_back(self) -> None:
-        """Return a turn that was paid for and not used."""
-        _PAID.set(False)
+    def release(self) -> None:
+        """Return a turn that was reserved and not used."""
+        _RESERVED.set(False)
         self._tokens = min(self._burst, self._tokens + 1.0)
 
 
 class Backoff:
     """Waits longer after each failure in a row, up to a limit, with half of it by chance."""
 
-    def __init__(self, first_s: float, longest_s: float, pace: Timing) -> None:
+    def __init__(self, first_s: float, longest_s: float, timing: Timing) -> None:
         self._first_s = first_s
         self._longest_s = longest_s
-        self._pace = pace
+        self._timing = timing
         self.failures = 0
 
     def reset(self) -> None:
@@ -84,8 +81,8 @@ class Backoff:
         """Wait after one more failure, not shorter than the other side asked for."""
         longest = min(self._first_s * 2.0 ** min(self.failures, 30), self._longest_s)
         self.failures += 1
-        chance = self._pace.jitter()
+        chance = self._timing.jitter()
         wait = longest * (0.5 + 0.5 * chance)
         if wait < at_least_s:
             wait = at_least_s * (1.0 + 0.1 * chance)
-        await self._pace.sleep(wait)
+        await self._timing.sleep(wait)

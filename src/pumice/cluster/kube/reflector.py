@@ -31,8 +31,8 @@ class Reflector:
         self._client = client
         self._store = store
         self._changed = changed
-        self._pace = client.pace
-        self._backoff = Backoff(_FIRST_S, _LONGEST_S, self._pace)
+        self._timing = client.timing
+        self._backoff = Backoff(_FIRST_S, _LONGEST_S, self._timing)
         self._listed = False
         self._started_over = False
         self.trouble = ""
@@ -83,8 +83,8 @@ class Reflector:
     async def watch_once(self) -> None:
         """Take in one watch from where the store is, until the server ends it."""
         low, high = _WATCH_S
-        timeout_s = low + int(self._pace.jitter() * (high - low))
-        begun, steps = self._pace.clock(), 0
+        timeout_s = low + int(self._timing.jitter() * (high - low))
+        begun, steps = self._timing.clock(), 0
         since = str(self._store.version)
         async for events in watch_steps(self._client, self._store.kind, "", since, timeout_s):
             self.trouble = ""
@@ -93,7 +93,7 @@ class Reflector:
                 self._progress()
             if self._store.apply(events):
                 self._changed()
-        if steps or self._pace.clock() - begun >= _SHORT_S:
+        if steps or self._timing.clock() - begun >= _SHORT_S:
             self._progress()
         else:
             await self._backoff.wait()  # a server that ends each watch at once
@@ -110,7 +110,7 @@ class Reflector:
         self._listed = False
         if self._store.replace((), "0"):
             self._changed()
-        await self._pace.sleep(_ABSENT_S * (0.9 + 0.2 * self._pace.jitter()))
+        await self._timing.sleep(_ABSENT_S * (0.9 + 0.2 * self._timing.jitter()))
 
     async def _failed(self, problem: str, at_least_s: float = 0.0) -> None:
         """Wait, then resume; after many failures in a row the version itself may be at fault."""

@@ -11,31 +11,28 @@ from typing import Any, Final
 
 import msgspec
 
+from pumice.api.kinds import LEASE
+from pumice.cluster.http.connection import Reply
 from pumice.cluster.kube.connection import Connection
-from pumice.cluster.kube.paths import refusal
+from pumice.cluster.kube.paths import ObjectKey, refusal
 from pumice.cluster.kube.rate_limit import Backoff, Timing, TokenBucket
 from pumice.cluster.kube.transport import Transport
-from pumice.cluster.kube.write_connection import Reply
 from pumice.errors import ClusterError, FencedError, RejectedError, UnavailableError
 
-Place = tuple[str, str, str]
-"""Kind, namespace and name."""
-
 ATTEMPTS: Final = 6
-"""How often a request is sent at most."""
+"""How often a request is sent at most, unless told otherwise."""
 
-_LEASE: Final = "Lease.coordination.k8s.io"
 _FIRST_S: Final = 0.1
 _LONGEST_S: Final = 10.0
 _LONGEST_ASKED_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ApiRequest:
     """One request; ``repeatable`` if sending it twice does no more than sending it once."""
 
     method: str
-    place: Place
+    key: ObjectKey
     target: str
     body: bytes = b""
     content_type: str = "application/json"
@@ -47,12 +44,12 @@ class Call:
         return self.method != "GET"
 
     @property
-    def is_free(self) -> bool:
+    def is_lease(self) -> bool:
         """Whether it is neither fenced, nor limited, nor repeated."""
-        return self.place[0] == _LEASE
+        return self.key[0] == LEASE
 
 
-class Asker:
+class RetryingSender:
     """Sends requests to one API server; ``fence`` is asked immediately before each write."""
 
     def __init__(
@@ -61,19 +58,21 @@ class Asker:
         *,
         bucket: TokenBucket,
         timeout_s: float,
+        attempts: int,
         fence: Callable[[], bool],
-        pace: Timing,
+        timing: Timing,
     ) -> None:
+        self.attempts = attempts
         self.fence = fence
-        self.pace = pace
+        self.timing = timing
         self.bucket = bucket
         self.transport = Transport(connection, timeout_s)
 
     async def close(self) -> None:
         """Give up all connections."""
-        await self.transport.close()
+        self.transport.close()
 
-    async def ask(self, call: Call) -> bytes:
+    async def send(self, request: ApiRequest) -> bytes:
         """Send a request until there is an answer, as long as sending it again does no harm.
 
         Raises:
@@ -86,10 +85,10 @@ class Asker:
         while True:
             wait_s = 0.0
             try:
-                reply = await self._send(call)
+                reply = await self._send(request)
             except ClusterError as lost:
                 error: ClusterError = lost
-                again = isinstance(lost, UnavailableError) and (call.repeatable or not lost.sent)
+                again = isinstance(lost, UnavailableError) and (request.repeatable or not lost.sent)
                 doubt = doubt or _may_have_arrived(lost)
             else:
                 if reply.status < 300:
@@ -98,16 +97,16 @@ class Asker:
                     refused = True
                     self.transport.refused()
                     continue
-                if reply.status == 404 and doubt and call.method == "DELETE":
+                if reply.status == 404 and doubt and request.method == "DELETE":
                     return b""  # our own doing
-                error = refusal(_status(reply.content), call.place, reply.status)
-                again, wait_s = _may_repeat(call, reply), reply.retry_after_s
+                error = refusal(_status(reply.content), request.key, reply.status)
+                again, wait_s = _may_repeat(request, reply), reply.retry_after_s
                 doubt = doubt or reply.status >= 500
-            if not again or call.is_free or backoff.failures >= ATTEMPTS - 1:
-                raise _told(error, call, doubt=doubt)
+            if not again or request.is_lease or backoff.failures >= self.attempts - 1:
+                raise _final_error(error, request, doubt=doubt)
             await backoff.wait(min(wait_s, _LONGEST_ASKED_S))
 
-    async def ask_once(self, call: Call, timeout_s: float) -> bytes:
+    async def send_once(self, request: ApiRequest, timeout_s: float) -> bytes:
         """Send what only reads a single time, and wait no longer than told, its turn included.
 
         Raises:
@@ -116,39 +115,39 @@ class Asker:
         """
         try:
             async with asyncio.timeout(timeout_s):
-                reply = await self._send(call)
+                reply = await self._send(request)
         except TimeoutError:
             problem = f"no answer within {timeout_s:g} s"
-            raise UnavailableError(*call.place, problem=problem) from None
+            raise UnavailableError(*request.key, problem=problem) from None
         except ClusterError as error:
-            raise _about(error, call.place) from None
+            raise _with_object(error, request.key) from None
         if reply.status == 401:
             self.transport.refused()
         if reply.status >= 300:
-            raise refusal(_status(reply.content), call.place, reply.status)
+            raise refusal(_status(reply.content), request.key, reply.status)
         return reply.content
 
     def backoff(self) -> Backoff:
         """Give the pauses between the attempts of one request."""
-        return Backoff(_FIRST_S, _LONGEST_S, self.pace)
+        return Backoff(_FIRST_S, _LONGEST_S, self.timing)
 
-    async def _send(self, call: Call) -> Reply:
+    async def _send(self, request: ApiRequest) -> Reply:
         """Send a request once, when it is its turn and if the fence is open."""
-        transport = self.transport
-        if not call.is_write:
-            if not call.is_free:
-                await self.bucket.take()
-            return await transport.read(call.target)
-        if call.is_free:
-            return await transport.write(call.method, call.target, call.body, call.content_type)
+        if not request.is_write:
+            if not request.is_lease:
+                await self.bucket.acquire()
+            return await self.transport.read(request.target)
 
         def guard() -> None:
-            if not self.fence():
-                raise FencedError(*call.place)
+            if not request.is_lease and not self.fence():
+                raise FencedError(*request.key)
 
-        guard()  # what is held back needs no turn; but the fence may close while it waits
-        await self.bucket.take()
-        return await transport.write(call.method, call.target, call.body, call.content_type, guard)
+        if not request.is_lease:
+            guard()  # what is held back needs no turn; but the fence may close while it waits
+            await self.bucket.acquire()
+        return await self.transport.write(
+            request.method, request.target, request.body, request.content_type, guard
+        )
 
 
 def in_doubt(error: ClusterError) -> UnavailableError:
@@ -165,25 +164,25 @@ def _may_have_arrived(error: ClusterError) -> bool:
     return error.sent if isinstance(error, UnavailableError) else isinstance(error, RejectedError)
 
 
-def _may_repeat(call: Call, reply: Reply) -> bool:
+def _may_repeat(request: ApiRequest, reply: Reply) -> bool:
     """Say whether a refusal is worth another try; with 429 a server has done nothing yet."""
-    return reply.status == 429 or (reply.status >= 500 and call.repeatable)
+    return reply.status == 429 or (reply.status >= 500 and request.repeatable)
 
 
-def _told(error: ClusterError, call: Call, *, doubt: bool) -> ClusterError:
+def _final_error(error: ClusterError, request: ApiRequest, *, doubt: bool) -> ClusterError:
     """Give what is raised in the end; a refusal is no word on an attempt that was lost before.
 
     What an answer says of the object itself (it is gone, it has changed) holds in any case.
     """
-    error = _about(error, call.place)
+    error = _with_object(error, request.key)
     vague = isinstance(error, UnavailableError | FencedError | RejectedError)
-    return in_doubt(error) if doubt and vague and call.is_write else error
+    return in_doubt(error) if doubt and vague and request.is_write else error
 
 
-def _about(error: ClusterError, place: Place) -> ClusterError:
+def _with_object(error: ClusterError, key: ObjectKey) -> ClusterError:
     """Name the object in an error that knows none."""
     if not error.kind:
-        error.kind, error.namespace, error.name = place
+        error.kind, error.namespace, error.name = key
     return error
 
 

@@ -10,12 +10,13 @@ from urllib.parse import urlencode
 import msgspec
 
 from pumice.cluster.base import Event
+from pumice.cluster.http.client import Stream
 from pumice.cluster.kube.client import KubeClient
-from pumice.cluster.kube.paths import path_of, refusal
-from pumice.cluster.kube.transport import retry_after_s
+from pumice.cluster.kube.paths import ObjectKey, path_of, refusal
 from pumice.errors import ClusterError, GoneError, UnavailableError
 
 _LONGEST_LINE: Final = 64 << 20
+_LONGEST_REASON: Final = 1 << 16
 _GRACE_S: Final = 30.0  # for a server that ends watches a little late
 _TYPES: Final = frozenset(("ADDED", "MODIFIED", "DELETED", "BOOKMARK"))
 
@@ -46,63 +47,65 @@ async def watch_steps(
     if since:
         query["resourceVersion"] = since
     target = f"{path_of(kind, namespace)}?{urlencode(query)}"
-    place = (kind, namespace, "")
+    key = (kind, namespace, "")
     async with client.transport.stream(target, timeout_s + _GRACE_S) as answer:
         if answer.status >= 300:
             if answer.status == 401:
                 client.transport.refused()
-            error = refusal(_said(await answer.content.read(65536)), place, answer.status)
+            error = refusal(await _said(answer), key, answer.status)
             if isinstance(error, UnavailableError):
-                error.retry_after_s = retry_after_s(answer)
+                error.retry_after_s = answer.retry_after_s
             raise error
         yield []  # it stands
         rest: list[bytes] = []
         size = 0
-        async for piece in answer.content.iter_any():
+        while piece := await answer.read():
             rest.append(piece)
             size += len(piece)
             if b"\n" in piece:
                 *lines, last = b"".join(rest).split(b"\n")
                 rest, size = [last], len(last)
-                events, broken = _read(lines, place)
+                events, broken = _read(lines, key)
                 yield events
                 if broken is not None:
                     raise broken
             elif size > _LONGEST_LINE:
                 problem = f"a line of a watch of more than {_LONGEST_LINE} bytes"
-                raise GoneError(*place, problem=problem)
+                raise GoneError(*key, problem=problem)
 
 
-def _read(
-    lines: Iterable[bytes], place: tuple[str, str, str]
-) -> tuple[list[Event], ClusterError | None]:
+def _read(lines: Iterable[bytes], key: ObjectKey) -> tuple[list[Event], ClusterError | None]:
     """Read lines up to the first that is an error; gives that as well."""
     events: list[Event] = []
     for line in lines:
         if line:
             try:
-                events.append(_event(line, place))
+                events.append(_event(line, key))
             except ClusterError as error:
                 return events, error
     return events, None
 
 
-def _event(line: bytes, place: tuple[str, str, str]) -> Event:
+def _event(line: bytes, key: ObjectKey) -> Event:
     try:
         step = _decode(line)
     except msgspec.MsgspecError as error:
         problem = f"a line of a watch that makes no sense: {error}"
-        raise GoneError(*place, problem=problem) from error
+        raise GoneError(*key, problem=problem) from error
     if step.type == "ERROR":
-        raise refusal(step.object, place)
+        raise refusal(step.object, key)
     metadata = step.object.get("metadata")
     if step.type not in _TYPES or not isinstance(metadata, dict):
-        raise GoneError(*place, problem=f"a step of a watch of type '{step.type}'")
+        raise GoneError(*key, problem=f"a step of a watch of type '{step.type}'")
     metadata.pop("managedFields", None)  # a third of most objects, and read by nobody here
     return Event(step.type, step.object)  # type: ignore[arg-type]  # checked above
 
 
-def _said(content: bytes) -> Any:
+async def _said(answer: Stream) -> Any:
+    """Read the reason of a refusal, as far as it is of a sensible length."""
+    content = b""
+    while len(content) < _LONGEST_REASON and (piece := await answer.read()):
+        content += piece
     try:
         return msgspec.json.decode(content)
     except msgspec.MsgspecError:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
 from pumice.cluster.base import Done, Lane, Write
-from pumice.cluster.kube.paths import identity_of
+from pumice.cluster.kube.paths import ObjectKey, identity_of
 from pumice.cluster.kube.rate_limit import TokenBucket
 from pumice.errors import ClusterError, UnavailableError
 
@@ -19,41 +19,38 @@ log = logging.getLogger(__name__)
 
 _MOST_EVENTS: Final = 50_000
 
-Target = tuple[str, str, str]
-"""Kind, namespace and name of the object a write is about."""
 
-
-class _Item(NamedTuple):
+class _QueuedWrite(NamedTuple):
     write: Write
     lane: Lane
     done: Done | None
-    target: Target
+    target: ObjectKey
 
     @property
-    def slot(self) -> tuple[Lane, Target, int]:
+    def slot(self) -> tuple[Lane, ObjectKey, int]:
         """Writes with the same are carried out one after another."""
         return self.lane, self.target, 0 if self.target[2] else id(self.write)
 
 
-class Lanes:
+class WriteLanes:
     """Carries writes out side by side, at most ``workers`` at a time, lower lanes first."""
 
     def __init__(
         self,
-        carry_out: Callable[[Write], Awaitable[Any]],
+        execute: Callable[[Write], Awaitable[Any]],
         *,
         bucket: TokenBucket,
         workers: int,
         is_open: Callable[[], bool],
     ) -> None:
-        self._carry_out = carry_out
+        self._execute = execute
         self._bucket = bucket
         self._workers = workers
         self._is_open = is_open
-        self._waiting: dict[Lane, deque[_Item]] = {lane: deque() for lane in Lane}
-        self._parked: dict[tuple[Lane, Target, int], deque[_Item]] = {}
+        self._waiting: dict[Lane, deque[_QueuedWrite]] = {lane: deque() for lane in Lane}
+        self._parked: dict[tuple[Lane, ObjectKey, int], deque[_QueuedWrite]] = {}
         self._running: set[asyncio.Task[None]] = set()
-        self._inbox: deque[_Item] = deque()
+        self._inbox: deque[_QueuedWrite] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._called = False
         self._left = 0
@@ -66,7 +63,7 @@ class Lanes:
 
     def submit(self, write: Write, lane: Lane, done: Done | None) -> None:
         """Take a write, from any thread."""
-        item = _Item(write, lane, done, target_of(write))
+        item = _QueuedWrite(write, lane, done, object_key_of(write))
         with self._state:
             loop = self._loop
             full = lane is Lane.EVENT and self._left >= _MOST_EVENTS
@@ -81,7 +78,7 @@ class Lanes:
             log.warning("too many writes wait: events are left out")
         self._dropped += full
         problem = "not sent: too many writes wait" if full else "not sent: not connected"
-        _tell(item, UnavailableError(*item.target, problem=problem, sent=False))
+        _notify(item, UnavailableError(*item.target, problem=problem, sent=False))
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until nothing is left; says whether that is so."""
@@ -124,16 +121,16 @@ class Lanes:
     async def _work(self) -> None:
         """Carry out one write after another until none waits."""
         while any(self._waiting.values()):
-            paid = self._is_open()  # else nothing is sent, and nothing needs a turn
-            if paid:
-                await self._bucket.prepay()  # before choosing: something more urgent may come
+            reserved = self._is_open()  # else nothing is sent, and nothing needs a turn
+            if reserved:
+                await self._bucket.reserve()  # before choosing: something more urgent may come
             item = self._next()
             if item is not None:
-                await self._carry(item)
-            elif paid:
-                self._bucket.give_back()
+                await self._perform(item)
+            elif reserved:
+                self._bucket.release()
 
-    def _next(self) -> _Item | None:
+    def _next(self) -> _QueuedWrite | None:
         """Give the most urgent write; those whose object is busy are parked behind it."""
         for waiting in self._waiting.values():
             while waiting:
@@ -145,10 +142,10 @@ class Lanes:
                 busy.append(item)
         return None
 
-    async def _carry(self, item: _Item) -> None:
+    async def _perform(self, item: _QueuedWrite) -> None:
         error: ClusterError | None = UnavailableError(*item.target, problem="broken off")
         try:
-            await self._carry_out(item.write)
+            await self._execute(item.write)
             error = None
         except ClusterError as found:
             error = found
@@ -160,15 +157,15 @@ class Lanes:
             self._waiting[item.lane].extendleft(reversed(parked))
             self._finish(item, error)
 
-    def _finish(self, item: _Item, error: ClusterError | None) -> None:
-        _tell(item, error)
+    def _finish(self, item: _QueuedWrite, error: ClusterError | None) -> None:
+        _notify(item, error)
         with self._state:
             self._left -= 1
             if self._left == 0:
                 self._state.notify_all()
 
 
-def target_of(write: Write) -> Target:
+def object_key_of(write: Write) -> ObjectKey:
     """Name the object a write is about."""
     arguments = write.arguments
     match write.verb:
@@ -182,7 +179,7 @@ def target_of(write: Write) -> Target:
             return arguments["kind"], arguments["namespace"], arguments["name"]
 
 
-def _tell(item: _Item, error: ClusterError | None) -> None:
+def _notify(item: _QueuedWrite, error: ClusterError | None) -> None:
     if item.done is not None:
         try:
             item.done(error)

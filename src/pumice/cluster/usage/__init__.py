@@ -4,13 +4,13 @@ from pumice.cluster.usage.conf import refresh_period, usage_source
 from pumice.cluster.usage.endpoint import Endpoint
 from pumice.cluster.usage.metrics_server import MetricsServerUsage
 from pumice.cluster.usage.prometheus import PrometheusUsage
-from pumice.cluster.usage.source import GivenUsage, Usage, UsageCache, UsageSource
+from pumice.cluster.usage.source import StaticUsage, Usage, UsageCache, UsageSource
 
 __all__ = [
     "Endpoint",
-    "GivenUsage",
     "MetricsServerUsage",
     "PrometheusUsage",
+    "StaticUsage",
     "Usage",
     "UsageCache",
     "UsageSource",

@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 
 from pumice.api.conf import nearest
 from pumice.api.duration import parse_duration
-from pumice.cluster.http import tls_context
+from pumice.cluster.http.client import tls_context
 from pumice.cluster.usage.endpoint import TIMEOUT, TOKEN, Endpoint
 from pumice.cluster.usage.metrics_server import MetricsServerUsage
 from pumice.cluster.usage.prometheus import PERIOD as AVERAGED
 from pumice.cluster.usage.prometheus import PrometheusUsage
-from pumice.cluster.usage.source import PERIOD, GivenUsage, UsageSource
+from pumice.cluster.usage.source import PERIOD, StaticUsage, UsageSource
 from pumice.errors import ABSENT, ConfError, InputError, Problem
 
 Key = Literal[
@@ -61,7 +61,7 @@ def usage_source(metrics: Mapping[str, str]) -> UsageSource:
     if section.problems:
         raise ConfError(section.problems)
     if endpoint is None:
-        return GivenUsage()
+        return StaticUsage()
     if kind == "metrics-server":
         return MetricsServerUsage(endpoint)
     return PrometheusUsage(endpoint, period_s=period_s)

@@ -3,12 +3,12 @@
 import re
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from pumice.cluster.http import MAX_ANSWER, Answer, HttpClient
+from pumice.cluster.http.blocking import MAX_ANSWER, Answer, BlockingClient
 from pumice.errors import HttpError
 
 TIMEOUT: Final = 30.0
@@ -33,10 +33,9 @@ class Endpoint:
         tls: ssl.SSLContext | None = None,
         timeout_s: float = TIMEOUT,
         max_answer: int = MAX_ANSWER,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.address = address
-        self._http = HttpClient(address, tls=tls, clock=clock)
+        self._http = BlockingClient(address, tls=tls)
         self._token = token
         self._token_file = token_file
         self._timeout_s = timeout_s
@@ -44,7 +43,7 @@ class Endpoint:
 
     def deadline(self) -> float:
         """Give the moment by which a reading that begins now must be done."""
-        return self._http.clock() + self._timeout_s
+        return time.monotonic() + self._timeout_s
 
     def get(
         self, path: str, query: Mapping[str, str] | None = None, *, deadline: float
@@ -54,7 +53,7 @@ class Endpoint:
         Raises:
             HttpError: there is no usable token, no answer in time, or not one that can be used.
         """
-        headers = {"Accept": "application/json", **self._authorization()}
+        headers = self._authorization()
         target = f"{path}?{urlencode(query)}" if query else path
         answer = self._http.request(
             "GET", target, headers=headers, deadline=deadline, cap=self._max_answer

@@ -4,11 +4,11 @@ import reprlib
 from collections.abc import Sequence
 from typing import Any, Final
 
-from pumice.api.meta import epoch
 from pumice.api.nodes import Node
 from pumice.api.quantity import parse_quantity
+from pumice.api.times import epoch
 from pumice.cluster.usage.endpoint import Endpoint
-from pumice.cluster.usage.source import Dropped, Usage, is_percent
+from pumice.cluster.usage.source import DroppedSamples, Usage, is_percent
 from pumice.errors import HttpError, InputError
 
 _PATH: Final = "/apis/metrics.k8s.io/v1beta1/nodes"
@@ -35,7 +35,7 @@ class MetricsServerUsage:
             url, shown = f"{self._endpoint.address}{_PATH}", reprlib.repr(answer)
             raise HttpError(url, f"wanted a list of node metrics, found {shown}")
         found: dict[str, Usage] = {}
-        dropped = Dropped()
+        dropped = DroppedSamples()
         for item in items:
             name = _name(item)
             if name is not None and name not in by_name:
@@ -45,7 +45,7 @@ class MetricsServerUsage:
                 dropped.add(name, item)
             else:
                 found[name] = usage
-        dropped.tell(self._endpoint.address)
+        dropped.log(self._endpoint.address)
         return found
 
 

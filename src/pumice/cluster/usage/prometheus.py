@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pumice.api.nodes import Node
 from pumice.cluster.usage.endpoint import Endpoint
-from pumice.cluster.usage.source import Dropped, Usage, is_percent
+from pumice.cluster.usage.source import DroppedSamples, Usage, is_percent
 from pumice.errors import HttpError
 
 log = logging.getLogger(__name__)
@@ -53,10 +53,10 @@ class PrometheusUsage:
         if not nodes:
             return {}
         names = {node.metadata.name for node in nodes}
-        deadline, dropped = self._endpoint.deadline(), Dropped()
+        deadline, dropped = self._endpoint.deadline(), DroppedSamples()
         cpu = self._ask(_CPU, now, deadline, names, dropped)
         memory = self._ask(_MEMORY, now, deadline, names, dropped)
-        dropped.tell(self._endpoint.address)
+        dropped.log(self._endpoint.address)
         return {
             name: {
                 "cpu": cpu[name][0],
@@ -68,7 +68,7 @@ class PrometheusUsage:
         }
 
     def _ask(
-        self, query: str, now: float, deadline: float, names: set[str], dropped: Dropped
+        self, query: str, now: float, deadline: float, names: set[str], dropped: DroppedSamples
     ) -> dict[str, _Sample]:
         """Ask one query; of several samples of a node the first that can be used counts."""
         asked = {"query": query % self._period_ms, "time": f"{now:.3f}"}

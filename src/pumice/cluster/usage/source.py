@@ -35,7 +35,7 @@ class UsageSource(Protocol):
         """
 
 
-class GivenUsage:
+class StaticUsage:
     """Usage that somebody wrote down, as in a scenario; without a time it is of now."""
 
     def __init__(self, values: Mapping[str, Mapping[str, float]] | None = None) -> None:
@@ -89,7 +89,7 @@ def is_percent(number: float) -> bool:
 
 
 @dataclass(slots=True)
-class Dropped:
+class DroppedSamples:
     """Samples that one reading could not use; told in one line of the log."""
 
     count: int = 0
@@ -101,7 +101,7 @@ class Dropped:
             self.first = f"{reprlib.repr(name)}: {reprlib.repr(found)}"
         self.count += 1
 
-    def tell(self, where: str) -> None:
+    def log(self, where: str) -> None:
         """Write the line, if there is something to tell."""
         if self.count:
             log.warning(

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import CRON_JOB, JOB, Manifest
 from pumice.controllers.base import Key, Plan, View
 from pumice.controllers.cronjob.sync import CronJobSync
-from pumice.controllers.kinds import CRONJOB, JOB
 from pumice.controllers.ownership import controller_of, key_of
 
 
@@ -13,21 +12,21 @@ class CronJobController:
     """Starts jobs by the clock."""
 
     name = "cronjob"
-    watches: tuple[str, ...] = (CRONJOB, JOB)
+    watches: tuple[str, ...] = (CRON_JOB, JOB)
 
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:  # noqa: ARG002
         """Look at the CronJob itself, or at the one that controls a job."""
         key = key_of(manifest)
-        if kind == CRONJOB:
+        if kind == CRON_JOB:
             return (key,)
         owner = controller_of(manifest)
         if owner is None or owner["kind"] != "CronJob":
             return ()
-        return (Key(CRONJOB, key.namespace, owner["name"]),)
+        return (Key(CRON_JOB, key.namespace, owner["name"]),)
 
     def reconcile(self, key: Key, view: View) -> Plan:
         """Tidy up, then start what is due and return when to reconcile again."""
-        cron = view.get(CRONJOB, key.namespace, key.name)
+        cron = view.get(CRON_JOB, key.namespace, key.name)
         if cron is None or cron["metadata"].get("deletionTimestamp"):
             return Plan()
         sync = CronJobSync(cron, view)

@@ -3,15 +3,13 @@
 from typing import Any, Final
 
 from pumice.api.cron_schedule import load_zone
-from pumice.api.kinds import Manifest
-from pumice.api.meta import epoch
+from pumice.api.kinds import JOB, Manifest
+from pumice.api.times import epoch, rfc3339
 from pumice.cluster.base import clone
 from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Record, View
 from pumice.controllers.cronjob.timing import due, read_schedule, wait_s
 from pumice.controllers.job.phases import FINISHED
-from pumice.controllers.kinds import JOB
 from pumice.controllers.ownership import SOURCE, controlled_by, controller_of, key_of, phase_of
-from pumice.controllers.timestamps import rfc3339
 
 SCHEDULED_AT: Final = "volcano.sh/cronjob-scheduled-timestamp"
 """Annotation of a job: the time it was scheduled for, in the zone of its CronJob."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from pumice.api.cron_schedule import Schedule, latest, load_zone, parse_schedule
 from pumice.api.kinds import Manifest
-from pumice.api.meta import epoch
+from pumice.api.times import epoch
 from pumice.errors import InputError
 
 _MANY: Final = 100

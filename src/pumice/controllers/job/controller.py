@@ -4,7 +4,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import (
+    CLAIM,
+    COMMAND,
+    JOB,
+    NETWORK_POLICY,
+    POD_GROUP,
+    PRIORITY_CLASS,
+    QUEUE,
+    Manifest,
+)
 from pumice.controllers.base import Delete, Effect, Key, Plan, Record, View
 from pumice.controllers.job.actions import CHANGING, SYNC, TARGETED, Execution
 from pumice.controllers.job.kill import Target
@@ -17,15 +26,6 @@ from pumice.controllers.job.state import JobState, deleting, pod_phase
 from pumice.controllers.job.status import Status, go_duration
 from pumice.controllers.job.sync import Outcome
 from pumice.controllers.job.tracking import JobTracker, TrackedJob, event_key
-from pumice.controllers.kinds import (
-    CLAIM,
-    COMMAND,
-    JOB,
-    NETWORK_POLICY,
-    PODGROUP,
-    PRIORITY_CLASS,
-    QUEUE,
-)
 from pumice.controllers.ownership import SOURCE, controller_of, key_of
 
 _GROUP: Final = "batch.volcano.sh/"
@@ -48,7 +48,7 @@ class JobController:
     watches = (
         JOB,
         "Pod",
-        PODGROUP,
+        POD_GROUP,
         COMMAND,
         QUEUE,
         CLAIM,
@@ -72,7 +72,7 @@ class JobController:
             return (key_of(manifest),)
         if kind == "Pod":
             return self._of_pod(manifest, view)
-        if kind == PODGROUP and view.get(*_place(manifest)) is not None:
+        if kind == POD_GROUP and view.get(*_place(manifest)) is not None:
             return _owner(manifest)
         # A PodGroup that somebody deleted comes back with the next news about its job.
         if kind == COMMAND:

@@ -7,7 +7,7 @@ The one place where that is worked out.  The job controller creates what is miss
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import QUEUE, Manifest
 from pumice.controllers.base import View
 from pumice.controllers.job.dependencies import may_start
 from pumice.controllers.job.names import FORWARDING, pod_name
@@ -16,7 +16,6 @@ from pumice.controllers.job.podgroup import new_podgroup
 from pumice.controllers.job.pods import new_pod
 from pumice.controllers.job.state import JobState, replicas_of
 from pumice.controllers.job.volumes import named_volumes, new_claims
-from pumice.controllers.kinds import QUEUE
 from pumice.errors import ManifestError
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import POD_GROUP, Manifest
 from pumice.controllers.base import Delete, Effect, Key, UpdateStatus
 from pumice.controllers.job.names import PARTITION_ID
 from pumice.controllers.job.phases import QUIET
@@ -11,7 +11,6 @@ from pumice.controllers.job.plugins import JobPlugin
 from pumice.controllers.job.pods import removal
 from pumice.controllers.job.state import ENDED, JobState, deleting, pod_phase
 from pumice.controllers.job.status import Counts, Status
-from pumice.controllers.kinds import PODGROUP
 
 Change = Callable[[Status], None]
 """Sets retry count and phase after the counts are known."""
@@ -70,7 +69,7 @@ def kill_job(
     effects += cleaning
     if state.podgroup is not None:
         name = str(state.podgroup["metadata"]["name"])
-        effects.append(Delete(Key(PODGROUP, state.namespace, name)))
+        effects.append(Delete(Key(POD_GROUP, state.namespace, name)))
     return effects
 
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import PRIORITY_CLASS, Manifest
 from pumice.controllers.base import View
 from pumice.controllers.job.state import replicas_of
-from pumice.controllers.kinds import PRIORITY_CLASS
 from pumice.controllers.quota_usage import pods_usage
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from pumice.api.annotations import TASK_SPEC
 from pumice.api.duration import parse_duration
 from pumice.api.kinds import Manifest
-from pumice.api.meta import epoch
+from pumice.api.times import epoch
 from pumice.controllers.job.names import PARTITION_ID
 from pumice.controllers.job.state import (
     JobState,

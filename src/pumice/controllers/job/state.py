@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pumice.api.annotations import TASK_SPEC
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import POD_GROUP, Manifest
 from pumice.controllers.base import View
 from pumice.controllers.job.names import JOB_VERSION, OUT_OF_SYNC, podgroup_name
-from pumice.controllers.kinds import PODGROUP
 from pumice.controllers.ownership import phase_of
 
 ENDED: Final = frozenset({"Succeeded", "Failed"})
@@ -34,9 +33,9 @@ class JobState:
             if task:
                 pods.setdefault(task, {})[str(pod["metadata"]["name"])] = pod
         namespace = str(job["metadata"]["namespace"])
-        group = view.get(PODGROUP, namespace, podgroup_name(job))
+        group = view.get(POD_GROUP, namespace, podgroup_name(job))
         if group is None:  # jobs of old releases have a PodGroup of their own name
-            group = view.get(PODGROUP, namespace, str(job["metadata"]["name"]))
+            group = view.get(POD_GROUP, namespace, str(job["metadata"]["name"]))
         return cls(job, view, group, pods)
 
     @property

@@ -6,10 +6,9 @@ from typing import Final
 
 from pumice.api.annotations import TASK_SPEC
 from pumice.api.kinds import Manifest
-from pumice.api.meta import epoch
+from pumice.api.times import epoch, rfc3339
 from pumice.cluster.base import clone
 from pumice.controllers.job.state import annotation, pod_phase
-from pumice.controllers.timestamps import rfc3339
 
 COUNTED: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 _PHASES: Final = {

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pumice.api.kinds import CLAIM, JOB, QUEUE
 from pumice.controllers.base import (
     Create,
     Effect,
@@ -21,7 +22,6 @@ from pumice.controllers.job.pods import plain_removal, removal
 from pumice.controllers.job.state import JobState, deleting, left_over, replicas_of
 from pumice.controllers.job.status import Counts, Status
 from pumice.controllers.job.volumes import claims
-from pumice.controllers.kinds import CLAIM, JOB, QUEUE
 from pumice.controllers.ownership import SOURCE
 
 

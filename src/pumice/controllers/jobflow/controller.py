@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import JOB, JOB_FLOW, JOB_TEMPLATE, Manifest
 from pumice.cluster.base import clone
 from pumice.controllers.base import Create, Delete, Effect, Key, Plan, Record, UpdateStatus, View
 from pumice.controllers.jobflow.status import flow_status
 from pumice.controllers.jobtemplate import BY_TEMPLATE
-from pumice.controllers.kinds import JOB, JOB_FLOW, JOB_TEMPLATE
 from pumice.controllers.ownership import SOURCE, controlled_by, controller_of, key_of, phase_of
 
 BY_FLOW: Final = "volcano.sh/createdByJobFlow"

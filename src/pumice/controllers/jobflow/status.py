@@ -5,9 +5,8 @@ from typing import Any, Final
 
 from pumice.api.duration import parse_duration
 from pumice.api.kinds import Manifest
-from pumice.api.meta import epoch
+from pumice.api.times import epoch, rfc3339
 from pumice.controllers.ownership import phase_of
-from pumice.controllers.timestamps import rfc3339
 
 _LISTS: Final = {
     "Pending": "pendingJobs",

@@ -5,10 +5,9 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from pumice.api.annotations import GROUP_NAME, PREEMPTABLE, REVOCABLE_ZONE
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import POD, POD_GROUP, Manifest
 from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Plan, View
 from pumice.controllers.job.names import COOLDOWN_TIME, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
-from pumice.controllers.kinds import POD, PODGROUP
 from pumice.controllers.ownership import controlled_by, controller_of, key_of
 from pumice.controllers.quota_usage import pods_usage
 
@@ -33,7 +32,7 @@ class PodGroupController:
     """Makes PodGroups for plain pods; those of one ReplicaSet, Job or the like share one."""
 
     name = "podgroup"
-    watches: tuple[str, ...] = (POD, PODGROUP, *_OWNERS.values())
+    watches: tuple[str, ...] = (POD, POD_GROUP, *_OWNERS.values())
 
     def __init__(
         self,
@@ -60,7 +59,7 @@ class PodGroupController:
             return Plan()
         name = group_name(manifest)
         effects: list[Effect] = []
-        if view.get(PODGROUP, key.namespace, name) is None:
+        if view.get(POD_GROUP, key.namespace, name) is None:
             inherited = owner_annotations(manifest, view) if self._inherits else {}
             effects.append(Create(new_podgroup(manifest, inherited)))
         effects.append(Patch(key, {"metadata": {"annotations": {GROUP_NAME: name}}}))
@@ -108,9 +107,9 @@ def _scaled(owner: Manifest, view: View) -> Plan:
     if owner["spec"].get("replicas", 1) != 0:
         return Plan()
     namespace, name = owner["metadata"]["namespace"], group_name(owner)
-    if view.get(PODGROUP, namespace, name) is None:
+    if view.get(POD_GROUP, namespace, name) is None:
         return Plan()
-    return Plan([Delete(Key(PODGROUP, namespace, name))])
+    return Plan([Delete(Key(POD_GROUP, namespace, name))])
 
 
 def _owners(pod: Manifest) -> list[dict[str, Any]]:

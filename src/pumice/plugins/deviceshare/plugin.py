@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pumice.api.meta import epoch
+from pumice.api.times import epoch
 from pumice.core.resources import Column
 from pumice.core.views import Nodes, Task
 from pumice.errors import InputError, PluginError

@@ -7,7 +7,8 @@ from typing import Final
 
 from pumice.api.decisions import Decisions
 from pumice.api.groups import PodGroup
-from pumice.api.meta import epoch
+from pumice.api.kinds import POD_GROUP
+from pumice.api.times import epoch
 from pumice.binder import WriteResult
 from pumice.cache.informer import Informer
 from pumice.framework.session import Session
@@ -15,7 +16,6 @@ from pumice.metrics import Metrics
 from pumice.scheduler import Observer
 from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler
 
-_GROUP: Final = "PodGroup.scheduling.volcano.sh"
 _PRUNED_EACH: Final = 64  # cycles
 
 
@@ -134,7 +134,7 @@ class CycleMetrics:
         if cycle.dropped:
             return
         for key, state in cycle.decisions.pod_groups.items():
-            group = informer.known(_GROUP, key)
+            group = informer.known(POD_GROUP, key)
             if state.phase != "Running" or key in self._jobs or not isinstance(group, PodGroup):
                 continue
             self._jobs[key] = group.spec.queue
@@ -149,7 +149,7 @@ class CycleMetrics:
             )
         self._cycles += 1
         if self._cycles % _PRUNED_EACH == 0:
-            for key in [key for key in self._jobs if informer.known(_GROUP, key) is None]:
+            for key in [key for key in self._jobs if informer.known(POD_GROUP, key) is None]:
                 namespace, _, name = key.partition("/")
                 metrics.forget_job(name, self._jobs.pop(key), namespace)
 

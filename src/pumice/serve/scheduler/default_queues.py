@@ -1,12 +1,8 @@
 """The queues that a scheduler makes sure of before it decides anything."""
 
-from typing import Final
-
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import QUEUE, Manifest
 from pumice.cluster.base import Cluster
 from pumice.errors import AlreadyExistsError, NotFoundError
-
-QUEUE: Final = "Queue.scheduling.volcano.sh"
 
 
 def _queue(name: str, **spec: object) -> Manifest:

@@ -15,7 +15,7 @@ from typing import Final
 from aiohttp import web
 
 from pumice import logs
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import QUEUE, Manifest
 from pumice.cluster.base import Cluster
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
@@ -29,7 +29,6 @@ from pumice.webhooks.registry import SERVICES, Service
 from pumice.webhooks.review import Options, ResourceGroup
 
 MAX_BODY: Final = 3 * 1024 * 1024
-_QUEUE: Final = "Queue.scheduling.volcano.sh"
 _REFRESH_S: Final = 5.0
 _REGISTER_S: Final = 300.0
 _THREADS: Final = 8
@@ -48,7 +47,7 @@ class ClusterView:
 
     def queues(self) -> Iterable[Manifest]:
         """Return all queues."""
-        return self._cluster.list(_QUEUE)[0]
+        return self._cluster.list(QUEUE)[0]
 
     def namespace(self, name: str) -> Manifest | None:
         """Return a namespace; one that cannot be read counts as none."""
@@ -146,7 +145,7 @@ def serve_webhooks(options: WebhookOptions, stop: threading.Event) -> None:
     certificate = watch_certificate(options.tls_cert_file, options.tls_private_key_file)
     connection = load_connection(options.kubeconfig or None, options.master)
     with KubeCluster(
-        connection, kinds=(_QUEUE,), qps=options.kube_api_qps, burst=options.kube_api_burst
+        connection, kinds=(QUEUE,), qps=options.kube_api_qps, burst=options.kube_api_burst
     ) as cluster:
         while cluster.wait_synced(_REFRESH_S):
             if stop.is_set():

@@ -5,9 +5,9 @@ Every GPU of a job is a pod of its own; all pods of a job start together.
 
 import math
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
+from pumice.api.times import lenient_epoch
 from pumice.errors import InputError
 from pumice.sim.readers.text import csv_rows, number, read_text
 from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, in_order
@@ -71,9 +71,8 @@ def _moment(row: Mapping[str, str], file: str, line: int) -> float:
         if math.isfinite(seconds):
             return seconds
     try:
-        moment = datetime.fromisoformat(text)
+        return lenient_epoch(text)
     except ValueError:
         raise InputError(
             wanted="seconds or a date and time", found=text, field=column, file=f"{file}:{line}"
         ) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from pumice.api.kinds import Manifest, kind_of
+from pumice.api.kinds import QUEUE, Manifest, kind_of
 from pumice.api.schema.build import schema_of
 from pumice.testing.recorded.admission_base import BASE
 from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
@@ -191,7 +191,7 @@ class _World:
 
     def queue(self, name: str) -> Manifest | None:
         """Give a queue."""
-        return self.find("Queue.scheduling.volcano.sh", "", name)
+        return self.find(QUEUE, "", name)
 
     def queues(self) -> Iterable[Manifest]:
         """Give all queues."""

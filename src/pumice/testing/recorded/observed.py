@@ -4,7 +4,17 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import (
+    COMMAND,
+    CRON_JOB,
+    JOB,
+    JOB_FLOW,
+    JOB_TEMPLATE,
+    NETWORK_POLICY,
+    POD_GROUP,
+    QUEUE,
+    Manifest,
+)
 
 _COUNTS: Final = (
     "minAvailable", "pending", "running", "succeeded", "failed", "terminating", "unknown",
@@ -185,18 +195,18 @@ def _cronjob(cron: Manifest) -> Manifest:
 
 
 KINDS: Final[dict[str, tuple[str, Callable[[Manifest], Manifest]]]] = {
-    "jobs": ("Job.batch.volcano.sh", _job),
-    "podgroups": ("PodGroup.scheduling.volcano.sh", _podgroup),
+    "jobs": (JOB, _job),
+    "podgroups": (POD_GROUP, _podgroup),
     "pods": ("Pod", _pod),
     "services": ("Service", _service),
     "configmaps": ("ConfigMap", _config_map),
     "secrets": ("Secret", _secret),
-    "networkpolicies": ("NetworkPolicy.networking.k8s.io", _network_policy),
+    "networkpolicies": (NETWORK_POLICY, _network_policy),
     "persistentvolumeclaims": ("PersistentVolumeClaim", _claim),
-    "commands": ("Command.bus.volcano.sh", _command),
-    "jobflows": ("JobFlow.flow.volcano.sh", _jobflow),
-    "jobtemplates": ("JobTemplate.flow.volcano.sh", _jobtemplate),
-    "cronjobs": ("CronJob.batch.volcano.sh", _cronjob),
-    "queues": ("Queue.scheduling.volcano.sh", _queue),
+    "commands": (COMMAND, _command),
+    "jobflows": (JOB_FLOW, _jobflow),
+    "jobtemplates": (JOB_TEMPLATE, _jobtemplate),
+    "cronjobs": (CRON_JOB, _cronjob),
+    "queues": (QUEUE, _queue),
 }
 """The kinds of a case, the kind of the cluster, and what is looked at."""

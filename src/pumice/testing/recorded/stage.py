@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import JOB, POD_GROUP, QUEUE, Manifest
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import all_controllers
@@ -17,8 +17,6 @@ from pumice.errors import ScenarioError
 from pumice.testing.recorded.placeholders import Placeholders
 
 NAMESPACE: Final = "ns"
-_JOB: Final = "Job.batch.volcano.sh"
-_PODGROUP: Final = "PodGroup.scheduling.volcano.sh"
 _UID: Final = re.compile(r"\$\{uid:([^}]*)/([^}/]*)\}")
 _START: Final = 1_767_268_810.0  # ten seconds past a full minute
 _QUIET_S: Final = 1.5  # the recording waited until nothing had changed for so long
@@ -41,7 +39,7 @@ class Stage:
             self._create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
         for name, spec in (("root", {}), ("default", {"parent": "root"})):
             self._create(_queue(name, {"weight": 1, "reclaimable": True, **spec}))
-            status = {**self.cluster.get("Queue.scheduling.volcano.sh", "", name)}
+            status = {**self.cluster.get(QUEUE, "", name)}
             self.cluster.update_status({**status, "status": {"state": "Open"}})
         self.loop = ControllerLoop(self.cluster, _controllers(flags), self.clock)
         self.settle()
@@ -143,7 +141,7 @@ class Stage:
         change = self._resolve(given)
         if "podgroupOf" in change:
             job = change["podgroupOf"]
-            self._set_podgroup(f"{job}-{self._uid(_JOB, job)}", change)
+            self._set_podgroup(f"{job}-{self._uid(JOB, job)}", change)
         elif "podgroup" in change:
             self._set_podgroup(change["podgroup"], change)
         elif change.get("gone"):
@@ -158,7 +156,7 @@ class Stage:
 
     def _set_podgroup(self, name: str, change: Mapping[str, Any]) -> None:
         """Write the status of a PodGroup."""
-        group = self.cluster.get(_PODGROUP, NAMESPACE, name)
+        group = self.cluster.get(POD_GROUP, NAMESPACE, name)
         status = {**(group.get("status") or {}), "phase": change.get("phase")}
         if change.get("conditions") is not None:
             status["conditions"] = change["conditions"]

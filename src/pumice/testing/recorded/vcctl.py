@@ -11,11 +11,12 @@ import importlib
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
 from pumice.api.kinds import BUILT_IN, Manifest, kind_of
+from pumice.api.times import epoch
 from pumice.cluster.base import Cluster, Event, PatchType, Propagation
 from pumice.errors import AlreadyExistsError, ClusterError, NotFoundError, RejectedError
 
@@ -52,8 +53,9 @@ def _run(case: Mapping[str, Any], later: int) -> list[str]:
     real = importlib.import_module("pumice.cli.connect").connect
     played = _PlayedCluster(case, later)
 
-    def connect(options: Any) -> Cluster:
-        return real(options, {}) if options.kubeconfig or options.master else played
+    def connect(options: Any) -> AbstractContextManager[Cluster]:
+        named = options.kubeconfig or options.master
+        return real(options, {}) if named else contextlib.nullcontext(played)
 
     out: list[str] = []
     err: list[str] = []
@@ -127,7 +129,7 @@ class _PlayedCluster:
     """The API server of one case: its objects, and its recorded answers to changes."""
 
     def __init__(self, case: Mapping[str, Any], later: int) -> None:
-        self._now = datetime.fromisoformat(case["now"]).timestamp() + later
+        self._now = epoch(case["now"]) + later
         self._objects = {_identity(item): item for item in case["objectsBefore"]}
         self._requests = [one for one in case["requests"] if one["method"] != "GET"]
         self._messages = iter(_FAILURE.findall(case["stdout"]))

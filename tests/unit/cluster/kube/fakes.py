@@ -195,7 +195,7 @@ class FakeTime:
     def __init__(self) -> None:
         self.now = 1_700_000_000.0
         self.slept: list[Any] = []
-        self.pace = Timing(
+        self.timing = Timing(
             clock=lambda: self.now, wall=lambda: self.now, sleep=self.sleep, jitter=lambda: 1.0
         )
 
@@ -211,7 +211,7 @@ async def client_of(answers: Any, **options: Any) -> AsyncIterator[Any]:
     async with serving(answers) as fake:
         time = FakeTime()
         options.setdefault("qps", 0)
-        client = KubeClient(Connection(fake.url), pace=time.pace, **options)
+        client = KubeClient(Connection(fake.url), timing=time.timing, **options)
         try:
             yield client, fake, time
         finally:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from pumice.cluster.base import Lane, Write
+from pumice.cluster.http.loop_thread import LoopThread
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import Connection
-from pumice.cluster.kube.loop_thread import LoopThread
 from pumice.errors import (
     ConflictError,
     FencedError,
@@ -73,7 +73,7 @@ def cluster_of(answers: Any, **options: Any) -> Iterator[Any]:
     options.setdefault("qps", 0)
     with (
         server(answers) as fake,
-        KubeCluster(Connection(fake.url), pace=FakeTime().pace, **options) as cluster,
+        KubeCluster(Connection(fake.url), timing=FakeTime().timing, **options) as cluster,
     ):
         yield cluster, fake
 
@@ -251,7 +251,7 @@ def test_a_closed_fence_fails_what_waits_at_once_whatever_the_rate() -> None:
         for n in range(100):
             cluster.submit(bind(f"p{n}"), lane=Lane.BIND, done=told.append)
         assert cluster.flush(10)
-        assert cluster._pace.clock() == FakeTime().now
+        assert cluster._timing.clock() == FakeTime().now
         assert {type(error) for error in told} == {FencedError}
         assert fake.asked == []
 

@@ -16,7 +16,7 @@ from aiohttp.test_utils import TestServer
 
 from pumice.cluster.kube.client import KubeClient
 from pumice.cluster.kube.connection import Connection, load_connection
-from pumice.cluster.kube.credentials import Login, LoginProgram, TokenFile
+from pumice.cluster.kube.credentials import ExecCredentials, ExecPlugin, TokenFile
 from pumice.errors import InputError, ServiceError, UnavailableError
 from tests.unit.cluster.kube.fakes import FakeTime, pod
 
@@ -97,7 +97,7 @@ def test_a_pod_uses_its_own_account(account: Any) -> None:
     found = load_connection(env=env, service_account=account)
     assert found.server == "https://[fd00::1]:443"
     assert found.namespace == "system"
-    assert found.authorization() == "Bearer from-pod"
+    assert found.credentials.header() == "Bearer from-pod"
     assert len(found.tls.get_ca_certs()) == 1
     (account / "ca.crt").unlink()
     with pytest.raises(InputError, match=r"ca\.crt"):
@@ -110,14 +110,14 @@ def test_a_pod_never_sends_its_token_over_plain_http(
 ) -> None:
     found = load_connection(None, master, env=POD_ENV, service_account=account)
     assert found.server == "http://10.0.0.9:8080"
-    assert found.authorization() == ""
+    assert found.credentials.header() == ""
     assert found.namespace == "system"
     assert "the token of this pod is not sent" in caplog.text
 
 
 def test_a_pod_sends_its_token_to_an_address_its_authority_vouches_for(account: Any) -> None:
     found = load_connection(None, "https://10.0.0.9", env=POD_ENV, service_account=account)
-    assert found.authorization() == "Bearer from-pod"
+    assert found.credentials.header() == "Bearer from-pod"
     assert found.tls.verify_mode == ssl.CERT_REQUIRED
 
 
@@ -129,15 +129,15 @@ def test_a_secret_over_plain_http_is_warned_of(
     assert caplog.text == ""
     found = load_connection(written(config("http://a:1", **TOKEN)), env={})
     assert "http://a:1: a secret is sent over plain HTTP" in caplog.text
-    assert found.authorization() == "Bearer t"
+    assert found.credentials.header() == "Bearer t"
 
 
 def test_an_address_replaces_only_the_address(written: Any) -> None:
     found = load_connection(written(config(**TOKEN)), "http://other:1/", env={})
     assert found.server == "http://other:1"
-    assert found.authorization() == "Bearer t"
+    assert found.credentials.header() == "Bearer t"
     alone = load_connection(None, "other:1", env={})
-    assert (alone.server, alone.authorization()) == ("http://other:1", "")
+    assert (alone.server, alone.credentials.header()) == ("http://other:1", "")
     assert load_connection(None, "https://other", env={}).tls.verify_mode == ssl.CERT_REQUIRED
 
 
@@ -160,7 +160,7 @@ def test_listed_files_are_read_as_one_and_the_first_word_counts(
     second = written(config(context={"namespace": "lab"}, **TOKEN), "two/config")
     env = {"KUBECONFIG": f"{first}:{tmp_path / 'absent'}:{second}"}
     found = load_connection(env=env)
-    assert found.authorization() == "Bearer near-token"
+    assert found.credentials.header() == "Bearer near-token"
     assert found.namespace == "lab"
 
 
@@ -198,7 +198,7 @@ def test_unverified_certificates_are_warned_of_loudly(
 
 def test_a_name_and_a_password_are_sent_as_such(written: Any) -> None:
     found = load_connection(written(config(username="me", password="p")), env={})  # noqa: S106
-    assert found.authorization() == f"Basic {base64.b64encode(b'me:p').decode()}"
+    assert found.credentials.header() == f"Basic {base64.b64encode(b'me:p').decode()}"
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_secrets_are_not_shown(written: Any) -> None:
 def test_a_token_file_is_read_again_after_a_while_and_when_refused(tmp_path: Path) -> None:
     file, time = tmp_path / "token", FakeTime()
     file.write_text("one")
-    tokens = TokenFile(file, time.pace.clock)
+    tokens = TokenFile(file, time.timing.clock)
     assert tokens.header() == "Bearer one"
     file.write_text("two")
     assert tokens.header() == "Bearer one"
@@ -295,9 +295,9 @@ def program(tmp_path: Path, text: Any = PROGRAM, **more: Any) -> Any:
 
 
 def login(tmp_path: Path, time: Any = None, text: Any = PROGRAM, take: Any = None) -> Any:
-    described = Login.from_kubeconfig(program(tmp_path, text), tmp_path, "f", {})
+    described = ExecPlugin.from_kubeconfig(program(tmp_path, text), tmp_path, "f", {})
     wall = {} if time is None else {"wall": lambda: time.now}
-    return LoginProgram(described, take or (lambda _: None), **wall)
+    return ExecCredentials(described, take or (lambda _: None), **wall)
 
 
 def test_a_program_logs_in_once_until_its_credential_expires(tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_a_program_is_told_about_the_cluster_if_it_wants_to_know(
     extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
     cluster = {"certificate-authority": str(CERT), "extensions": [extension]}
     content = config(cluster=cluster, exec=program(tmp_path, provideClusterInfo=True))
-    load_connection(written(content), env={}).authorization()
+    load_connection(written(content), env={}).credentials.header()
     told, who = json.loads((tmp_path / "count.told").read_text())
     assert who == "me"
     assert told["spec"] == {
@@ -368,16 +368,16 @@ def test_a_program_that_fails_is_told_with_its_own_words(
 
 
 def test_a_program_that_is_not_there_is_told_with_the_hint_of_the_kubeconfig() -> None:
-    described = Login("/nowhere/login", hint="install it")
+    described = ExecPlugin("/nowhere/login", hint="install it")
     with pytest.raises(ServiceError, match="install it"):
-        LoginProgram(described, lambda _: None).header()
+        ExecCredentials(described, lambda _: None).header()
 
 
 def test_a_login_that_fails_is_a_cluster_out_of_reach() -> None:
     async def main() -> None:
-        credentials = LoginProgram(Login("/nowhere/login"), lambda _: None)
+        credentials = ExecCredentials(ExecPlugin("/nowhere/login"), lambda _: None)
         connection = Connection("http://127.0.0.1:1", credentials=credentials)
-        client = KubeClient(connection, pace=FakeTime().pace)
+        client = KubeClient(connection, timing=FakeTime().timing)
         with pytest.raises(UnavailableError, match="cannot log in"):
             await client.get("Pod", "lab", "p")
         await client.close()
@@ -398,7 +398,7 @@ def test_the_server_must_carry_the_name_that_is_wanted(
         await server.start_server(ssl=serving)
         cluster = {"certificate-authority": str(CERT), "tls-server-name": name}
         file = written(config(str(server.make_url("")), cluster))
-        client = KubeClient(load_connection(file, env={}), pace=FakeTime().pace)
+        client = KubeClient(load_connection(file, env={}), timing=FakeTime().timing)
         try:
             if works:
                 assert await client.get("Pod", "lab", "p") == pod()

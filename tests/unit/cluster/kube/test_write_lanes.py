@@ -1,4 +1,4 @@
-"""Lanes: whatever is handed in is told exactly once what became of it, also in the end."""
+"""WriteLanes: whatever is handed in is told exactly once what became of it, also in the end."""
 
 import asyncio
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from pumice.cluster.base import Lane, Write
 from pumice.cluster.kube.rate_limit import TokenBucket
-from pumice.cluster.kube.write_lanes import Lanes
+from pumice.cluster.kube.write_lanes import WriteLanes
 from pumice.errors import UnavailableError
 from tests.unit.cluster.kube.fakes import FakeTime
 
@@ -25,14 +25,14 @@ def test_what_comes_just_before_the_end_is_told_once_and_never_sent(busy: int) -
     async def main() -> Any:
         began = asyncio.Event()
 
-        async def carry_out(write: Any) -> None:
+        async def execute(write: Any) -> None:
             carried.append(write.arguments["pod"])
             began.set()
             await asyncio.Event().wait()
 
-        lanes = Lanes(
-            carry_out,
-            bucket=TokenBucket(0, 1, FakeTime().pace),
+        lanes = WriteLanes(
+            execute,
+            bucket=TokenBucket(0, 1, FakeTime().timing),
             workers=2,
             is_open=lambda: True,
         )

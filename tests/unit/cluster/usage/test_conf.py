@@ -10,9 +10,9 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.api.objects import from_manifest
 from pumice.cluster.usage import (
-    GivenUsage,
     MetricsServerUsage,
     PrometheusUsage,
+    StaticUsage,
     refresh_period,
     usage_source,
 )
@@ -27,7 +27,7 @@ PROMETHEUS = {"type": "prometheus", "address": "http://prometheus:9090"}
 @pytest.mark.parametrize("metrics", [{}, {"interval": "30s"}, {"type": ""}])
 def test_without_a_type_nothing_is_measured(metrics: Any) -> None:
     source = usage_source(metrics)
-    assert isinstance(source, GivenUsage)
+    assert isinstance(source, StaticUsage)
     assert source.read([from_manifest(node("n1"))], 0.0) == {}
 
 
@@ -45,7 +45,7 @@ def test_a_section_as_volcano_has_it_is_read() -> None:
     source = usage_source(conf.metrics)
     assert isinstance(source, PrometheusUsage)
     assert source._endpoint.address == "https://192.168.0.10:9090"
-    assert source._endpoint._http._tls.verify_mode == ssl.CERT_REQUIRED
+    assert source._endpoint._http._client._given_tls.verify_mode == ssl.CERT_REQUIRED
     assert refresh_period(conf.metrics) == 90.0
 
 
@@ -148,7 +148,7 @@ def test_certificates_go_unverified_only_if_asked_and_then_loudly(
     usage_source(PROMETHEUS)
     assert caplog.text == ""
     source = usage_source({**PROMETHEUS, "tls.insecureSkipVerify": "true"})
-    assert source._endpoint._http._tls.verify_mode == ssl.CERT_NONE
+    assert source._endpoint._http._client._given_tls.verify_mode == ssl.CERT_NONE
     assert "certificates are NOT verified" in caplog.text
 
 

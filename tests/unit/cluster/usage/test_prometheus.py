@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from pumice.api.objects import from_manifest
-from pumice.cluster.http import tls_context
+from pumice.cluster.http.client import tls_context
 from pumice.cluster.usage import Endpoint, PrometheusUsage
 from pumice.errors import HttpError
 from pumice.testing import node
@@ -197,7 +197,7 @@ def test_garbage_is_an_error(content: Any) -> None:
 
 
 def test_nobody_there_is_an_error() -> None:
-    with pytest.raises(HttpError, match="ConnectionRefused"):
+    with pytest.raises(HttpError, match="connection refused"):
         ask(f"http://127.0.0.1:{unused_port()}")
 
 

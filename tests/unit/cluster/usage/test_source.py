@@ -1,4 +1,4 @@
-"""GivenUsage, and UsageCache: how often a source is asked and what remains when it fails."""
+"""StaticUsage, and UsageCache: how often a source is asked and what remains when it fails."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from pumice.api.conf import parse_conf
 from pumice.api.objects import from_manifest
-from pumice.cluster.usage import GivenUsage, UsageCache
+from pumice.cluster.usage import StaticUsage, UsageCache
 from pumice.cluster.usage.source import is_percent
 from pumice.errors import HttpError
 from pumice.scheduler import Scheduler
@@ -33,7 +33,7 @@ class EventRecorder:
 
 
 def test_given_usage_is_of_now_unless_it_says_otherwise() -> None:
-    source = GivenUsage({"n1": {"cpu": 5.0}, "n2": {"cpu": 6.0, "metricsTime": 7.0}, "n3": {}})
+    source = StaticUsage({"n1": {"cpu": 5.0}, "n2": {"cpu": 6.0, "metricsTime": 7.0}, "n3": {}})
     assert source.read([N1, N2], 100.0) == {
         "n1": {"cpu": 5.0, "metricsTime": 100.0},
         "n2": {"cpu": 6.0, "metricsTime": 7.0},
@@ -41,7 +41,7 @@ def test_given_usage_is_of_now_unless_it_says_otherwise() -> None:
 
 
 def test_without_values_nothing_is_known() -> None:
-    assert GivenUsage().read([N1], 100.0) == {}
+    assert StaticUsage().read([N1], 100.0) == {}
 
 
 class TestCache:
@@ -112,7 +112,7 @@ def test_the_usage_plugin_takes_what_a_cache_holds_and_judges_its_age(
 ) -> None:
     """A node that is too busy is closed; five minutes later nobody knows, and it is open."""
     now = 1_768_471_200.0
-    cache = UsageCache(GivenUsage({"n1": {"cpu": 95.0, "memory": 1.0}}), 30.0)
+    cache = UsageCache(StaticUsage({"n1": {"cpu": 95.0, "memory": 1.0}}), 30.0)
     cache.refresh(now - age, [N1])
     world = [node("n1"), queue("default"), pod_group("g"), pod("p", group="g", cpu=1)]
     decisions = Scheduler(parse_conf(CONF)).cycle(world, now, cache.latest())

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from pumice.api.times import rfc3339
 from pumice.controllers.cronjob import CronJobController
-from pumice.controllers.timestamps import rfc3339
 from tests.unit.controllers.fakes import NOON, FakeView
 
 JOB = "Job.batch.volcano.sh"

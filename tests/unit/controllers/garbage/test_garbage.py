@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from pumice.api.times import rfc3339
 from pumice.controllers.base import Delete
 from pumice.controllers.garbage import GarbageController
-from pumice.controllers.timestamps import rfc3339
 from tests.unit.controllers.fakes import NOON, FakeView, key
 
 

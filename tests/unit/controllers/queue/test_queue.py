@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from pumice.api.times import rfc3339
 from pumice.controllers.queue import CLOSED_BY_PARENT, QueueController
-from pumice.controllers.timestamps import rfc3339
 from tests.unit.controllers.fakes import NOON, FakeView
 
 QUEUE = "Queue.scheduling.volcano.sh"

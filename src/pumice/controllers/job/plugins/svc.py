@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import NETWORK_POLICY, Manifest
 from pumice.controllers.job.names import JOB_NAME, JOB_NAMESPACE, hosts
 from pumice.controllers.job.plugins.base import (
     JobPlugin,
@@ -12,7 +12,6 @@ from pumice.controllers.job.plugins.base import (
     made_for,
     mount,
 )
-from pumice.controllers.kinds import NETWORK_POLICY
 
 
 class Svc(JobPlugin):

@@ -1,20 +1,21 @@
-"""KubeHttpCluster: what it asks for, and how it takes an answer."""
+"""The cluster of the commands: what it asks for, and how it takes an answer."""
 
 import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
-from pumice.cluster.kube_http import KubeHttpCluster
+from pumice.cli.connect import ConnectOptions, connect
 from pumice.errors import (
     AlreadyExistsError,
     ConflictError,
     GoneError,
-    HttpError,
     NotFoundError,
     RejectedError,
     UnavailableError,
@@ -46,6 +47,20 @@ class Answering(BaseHTTPRequestHandler):
         pass
 
 
+def commands_cluster(server: Any, folder: Any) -> Any:
+    config = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "clusters": [
+            {"name": "k", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
+        ],
+        "users": [{"name": "u", "user": TOKEN}],
+    }
+    file = Path(folder) / "config"
+    file.write_text(json.dumps(config))
+    return connect(ConnectOptions(str(file)), {})
+
+
 @contextmanager
 def serving(*answers: Any) -> Iterator[Any]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
@@ -53,11 +68,10 @@ def serving(*answers: Any) -> Iterator[Any]:
         server.daemon_threads, server.block_on_close = True, False
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        cluster = KubeHttpCluster(f"http://127.0.0.1:{server.server_port}", **TOKEN)
         try:
-            yield cluster, server.asked
+            with TemporaryDirectory() as folder, commands_cluster(server, folder) as cluster:
+                yield cluster, server.asked
         finally:
-            cluster.close()
             server.shutdown()
             thread.join()
 
@@ -171,8 +185,10 @@ def test_a_watch_gives_steps_and_ends_in_an_error_if_the_server_says_so() -> Non
 
 
 def test_a_cluster_out_of_reach_is_told_as_by_other_clients() -> None:
-    cluster = KubeHttpCluster("http://127.0.0.1:1")
-    with pytest.raises(HttpError) as caught:
+    with (
+        connect(ConnectOptions(master="http://127.0.0.1:1"), {}) as cluster,
+        pytest.raises(UnavailableError) as caught,
+    ):
         cluster.get("Pod", "lab", "p")
     assert caught.value.problem == (
         'Get "http://127.0.0.1:1/api/v1/namespaces/lab/pods/p": '
@@ -181,5 +197,6 @@ def test_a_cluster_out_of_reach_is_told_as_by_other_clients() -> None:
 
 
 def test_a_kind_nobody_knows_is_refused() -> None:
-    with pytest.raises(RejectedError):
-        KubeHttpCluster("http://127.0.0.1:1").get("Strange.example.com", "", "s")
+    with serving() as (cluster, asked), pytest.raises(RejectedError):
+        cluster.get("Strange.example.com", "", "s")
+    assert asked == []

@@ -1,4 +1,4 @@
-"""Wires: whole answers come through, anything else ends the connection."""
+"""HTTP connections: whole answers come through, anything else ends the connection."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,10 +8,10 @@ from unittest.mock import Mock
 
 import pytest
 
+from pumice.cluster.http.connection import ConnectionPool, HttpConnection
 from pumice.cluster.kube.connection import Connection
-from pumice.cluster.kube.credentials import Fixed
+from pumice.cluster.kube.credentials import StaticCredentials
 from pumice.cluster.kube.transport import Transport
-from pumice.cluster.kube.write_connection import WriteConnection, WritePool
 from pumice.errors import RejectedError, UnavailableError
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -55,12 +55,14 @@ async def wired(
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    connection = Connection(f"http://127.0.0.1:{port}/base", credentials=credentials or Fixed())
+    connection = Connection(
+        f"http://127.0.0.1:{port}/base", credentials=credentials or StaticCredentials()
+    )
     transport = Transport(connection, timeout_s, cap)
     try:
         yield transport, connections, requests
     finally:
-        await transport.close()
+        transport.close()
         server.close()
         await server.wait_closed()
         for writer in connections:
@@ -151,7 +153,7 @@ def test_anything_else_is_no_answer_and_ends_the_connection(answer: Any) -> None
 
 
 def test_what_nobody_asked_for_ends_the_connection() -> None:
-    transport, wire = Mock(**{"is_closing.return_value": False}), WriteConnection(1000)
+    transport, wire = Mock(**{"is_closing.return_value": False}), HttpConnection()
     wire.connection_made(transport)
     assert wire.is_open
     wire.data_received(b"HTTP/1.1 500 no\r\n")
@@ -160,11 +162,11 @@ def test_what_nobody_asked_for_ends_the_connection() -> None:
 
 def test_a_connection_that_is_closed_sends_nothing() -> None:
     async def main() -> None:
-        wire = WriteConnection(1000)
+        wire = HttpConnection()
         wire.connection_made(Mock())
         wire.connection_lost(None)
         with pytest.raises(UnavailableError) as caught:
-            await wire.exchange(b"", 1.0)
+            await wire.exchange(b"", timeout_s=1.0, cap=1000)
         assert not caught.value.sent
 
     asyncio.run(main())
@@ -220,7 +222,11 @@ def test_how_long_a_server_wants_to_be_left_alone_is_told() -> None:
 
 def test_a_token_cannot_add_lines_of_its_own() -> None:
     async def main() -> None:
-        async with wired(credentials=Fixed("Bearer x\r\nEvil: 1")) as (transport, _, requests):
+        async with wired(credentials=StaticCredentials("Bearer x\r\nEvil: 1")) as (
+            transport,
+            _,
+            requests,
+        ):
             with pytest.raises(UnavailableError):
                 await post(transport)
             assert requests == []
@@ -235,7 +241,7 @@ def test_a_connection_that_waited_long_is_not_used_again() -> None:
         def close(self) -> None:
             self.closed = True
 
-    pool, wire = WritePool(30.0), Waiting()
+    pool, wire = ConnectionPool(30.0), Waiting()
     pool.give(wire)
     assert pool.take(120.0) is wire
     pool.give(wire)

@@ -4,29 +4,22 @@ Handed to the extender plugin by the scheduler.  Whatever goes wrong ends in an 
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
-from pumice.cluster.http import MAX_ANSWER, HttpClient
+from pumice.cluster.http.blocking import MAX_ANSWER, BlockingClient
 from pumice.errors import ExtenderError, HttpError
 
 _HEADERS: Final = {"Content-Type": "application/json"}
 
 
-class HttpExtender:
+class HttpExtenderClient:
     """One extender; keeps its connection between calls."""
 
-    def __init__(
-        self,
-        url_prefix: str,
-        timeout_s: float,
-        *,
-        max_answer: int = MAX_ANSWER,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._http = HttpClient(url_prefix, clock=clock)
+    def __init__(self, url_prefix: str, timeout_s: float, *, max_answer: int = MAX_ANSWER) -> None:
+        self._http = BlockingClient(url_prefix)
         self._timeout_s = timeout_s
         self._max_answer = max_answer
 
@@ -46,7 +39,7 @@ class HttpExtender:
         self._http.close()
 
     def _post(self, path: str, body: bytes, *, answer: bool) -> Mapping[str, Any]:
-        deadline = self._http.clock() + self._timeout_s
+        deadline = time.monotonic() + self._timeout_s
         found = self._http.request(
             "POST", path, body, _HEADERS, deadline=deadline, cap=self._max_answer
         )

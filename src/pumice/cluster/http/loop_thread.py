@@ -62,7 +62,8 @@ class LoopThread:
             return
         self.loop = None
         loop.call_soon_threadsafe(loop.stop)
-        thread.join()
+        if thread is not threading.current_thread():  # where a garbage collection may call this
+            thread.join()
         self._thread = None
 
     @staticmethod

@@ -1,0 +1,73 @@
+"""Times as manifests write them, and seconds since 1970 as programs count them."""
+
+import re
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
+from typing import Final
+
+from pumice.errors import InputError
+
+_RFC3339: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
+    r"(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+
+
+@lru_cache(maxsize=1 << 16)
+def epoch(text: str) -> float:
+    """Read an RFC 3339 time ("2026-01-15T10:00:19Z") as seconds since 1970.
+
+    Raises:
+        InputError: not such a time, or one without an offset.
+    """
+    wanted = 'an RFC 3339 time such as "2026-01-15T10:00:19Z"'
+    if _RFC3339.fullmatch(text) is None:  # fromisoformat alone takes much more than that
+        raise InputError(wanted=wanted, found=text)
+    try:
+        return datetime.fromisoformat(text.upper()).timestamp()
+    except ValueError:
+        raise InputError(wanted=wanted, found=text, hint="no such day or hour") from None
+
+
+def epoch_or_zero(text: str | None) -> float:
+    """Read an RFC 3339 time; none at all is the beginning of time."""
+    return epoch(text) if text else 0.0
+
+
+def lenient_epoch(text: str) -> float:
+    """Read a date and time in any form of ISO 8601, without an offset in UTC.
+
+    Raises:
+        ValueError: it is none.
+    """
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def check_time(text: str, field: str) -> None:
+    """Refuse a time that is present but not RFC 3339, naming ``field``."""
+    if not text:
+        return
+    try:
+        epoch(text)
+    except InputError as error:
+        raise InputError(wanted=error.wanted, found=text, field=field, hint=error.hint) from None
+
+
+def rfc3339(seconds: float, zone: tzinfo = UTC) -> str:
+    """Write seconds since 1970 as Kubernetes writes a Time: in whole seconds."""
+    return _rfc3339(int(seconds), zone)
+
+
+@lru_cache(maxsize=1024)  # many things happen in the same second
+def _rfc3339(second: int, zone: tzinfo) -> str:
+    return _with_z(datetime.fromtimestamp(second, zone).isoformat())
+
+
+def rfc3339_micro(seconds: float) -> str:
+    """Write seconds since 1970 as Kubernetes writes a MicroTime: in microseconds."""
+    return _with_z(datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds"))
+
+
+def _with_z(text: str) -> str:
+    return f"{text.removesuffix('+00:00')}Z" if text.endswith("+00:00") else text

@@ -1,0 +1,244 @@
+"""HTTP with bounds: requests to one server, each sent once, in limited time, with a limited answer.
+
+Used by everything that asks another program something.  Repeats nothing but what met a connection
+that had died meanwhile; who knows what a request does decides whether it may be repeated.
+"""
+
+import asyncio
+import logging
+import os
+import re
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, TypeVar
+from urllib.parse import urlsplit
+
+from pumice import __version__
+from pumice.cluster.http.connection import ConnectionPool, HttpConnection, Reply
+from pumice.cluster.http.response import ResponseHead
+from pumice.errors import UnavailableError
+
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+_CONNECT_S: Final = 10.0
+_IDLE_S: Final = 30.0  # servers close what is idle for longer
+_STREAM_CAP: Final = 1 << 27
+_PRINTABLE: Final = re.compile(r"[!-~]*")
+_ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
+_HEADERS: Final = (
+    "Accept: application/json\r\n"
+    "Accept-Encoding: identity\r\n"  # packing costs both sides more than it saves
+    f"User-Agent: pumice/{__version__}\r\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is sent; ``repeatable`` if sending it twice does no more than sending it once."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes | None = None
+    repeatable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    host: str
+    port: int
+    netloc: str
+    path: str
+
+
+class Stream:
+    """An answer that comes bit by bit; ``silence_s`` bounds the wait for more."""
+
+    def __init__(
+        self, connection: HttpConnection, head: ResponseHead, silence_s: float, until: float
+    ) -> None:
+        self._connection = connection
+        self._silence_s = silence_s
+        self._until = until
+        self.status = head.status
+        self.retry_after_s = head.retry_after_s
+
+    async def read(self) -> bytes:
+        """Return what has come, waiting for it if need be; nothing at the end.
+
+        Raises:
+            UnavailableError: the end was lost, or nothing came for too long.
+        """
+        left_s = self._until - asyncio.get_running_loop().time()
+        return await self._connection.read(min(self._silence_s, left_s))
+
+
+class HttpClient:
+    """Connections to one server; to be used on one event loop only.
+
+    Certificates are verified unless a ``tls`` context says otherwise; they must carry ``tls_name``,
+    without one the host of the address.  Redirects are not followed.
+    """
+
+    def __init__(self, url: str, *, tls: ssl.SSLContext | None = None, tls_name: str = "") -> None:
+        self.url = url.rstrip("/")
+        self._given_tls = tls
+        self._tls_name = tls_name
+        self._pool = ConnectionPool(_IDLE_S)
+
+    async def send(
+        self,
+        request: Request,
+        *,
+        timeout_s: float,
+        cap: int,
+        guard: Callable[[], None] | None = None,
+    ) -> Reply:
+        """Send a request and return the whole answer, whatever its status.
+
+        ``guard`` is called at the very last moment, and may raise to hold the request back.
+
+        Raises:
+            UnavailableError: no answer; says whether the request may have arrived.
+            RejectedError: an answer of more than ``cap`` bytes.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout_s
+        text = self._text(request)
+
+        async def exchange(connection: HttpConnection) -> Reply:
+            try:
+                if guard is not None:
+                    guard()
+                return await connection.exchange(text, timeout_s=until - loop.time(), cap=cap)
+            finally:
+                self._pool.give(connection)
+
+        return await self._connected(exchange, until, repeatable=request.repeatable)
+
+    @asynccontextmanager
+    async def stream(
+        self, request: Request, *, longest_s: float, silence_s: float
+    ) -> AsyncIterator[Stream]:
+        """Open an answer that comes bit by bit.
+
+        Raises:
+            UnavailableError: no answer, or its end was lost while it was read.
+        """
+        until = asyncio.get_running_loop().time() + longest_s
+        text = self._text(request)
+
+        async def begin(connection: HttpConnection) -> tuple[HttpConnection, ResponseHead]:
+            head = await connection.open_stream(text, timeout_s=silence_s, cap=_STREAM_CAP)
+            return connection, head
+
+        connection, head = await self._connected(begin, until, repeatable=request.repeatable)
+        try:
+            yield Stream(connection, head, silence_s, until)
+        finally:
+            if connection.is_idle:
+                self._pool.give(connection)
+            else:
+                connection.close()
+
+    def close(self) -> None:
+        """Give up all connections; the next request opens new ones."""
+        self._pool.close()
+
+    async def _connected(
+        self, use: Callable[[HttpConnection], Awaitable[_T]], until: float, *, repeatable: bool
+    ) -> _T:
+        """Use a connection that waits for work, a new one if there is none or it had died."""
+        loop = asyncio.get_running_loop()
+        kept = self._pool.take(loop.time())
+        if kept is not None:
+            try:
+                return await use(kept)
+            except UnavailableError:
+                if kept.answered or not repeatable or loop.time() >= until:
+                    raise
+        return await use(await self._dial(min(until - loop.time(), _CONNECT_S)))
+
+    async def _dial(self, timeout_s: float) -> HttpConnection:
+        """Open one more connection."""
+        address, tls = self._address, self._tls
+        if timeout_s <= 0:
+            raise UnavailableError(problem="no answer in time", sent=False)
+        try:
+            async with asyncio.timeout(timeout_s):
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    HttpConnection,
+                    address.host,
+                    address.port,
+                    ssl=tls,
+                    server_hostname=(self._tls_name or address.host) if tls else None,
+                )
+        except (OSError, ValueError) as error:  # an odd host name is a ValueError
+            raise UnavailableError(problem=_dial_problem(error, address), sent=False) from error
+        return connection
+
+    def _text(self, request: Request) -> bytes:
+        """Write a request as it goes out; nothing in it can end a line before its time."""
+        address = self._address
+        headers, body = request.headers, request.body
+        if not _PRINTABLE.fullmatch(request.target):
+            raise UnavailableError(problem="wanted a path in ASCII without blanks", sent=False)
+        if not all(value.isascii() and value.isprintable() for value in headers.values()):
+            raise UnavailableError(problem="wanted headers in ASCII", sent=False)
+        lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+        length = "" if body is None else f"Content-Length: {len(body)}\r\n"
+        head = (
+            f"{request.method} {address.path}{request.target} HTTP/1.1\r\n"
+            f"Host: {address.netloc}\r\n{_HEADERS}{lines}{length}\r\n"
+        )
+        return head.encode("ascii") + (body or b"")
+
+    @cached_property
+    def _address(self) -> _Address:
+        wanted = "wanted an address that begins with http:// or https://"
+        try:
+            parts = urlsplit(self.url)
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+        except ValueError as error:
+            raise UnavailableError(problem=f"{wanted}: {error}", sent=False) from error
+        known = parts.scheme in ("http", "https") and _PRINTABLE.fullmatch(self.url)
+        if not parts.hostname or not known:
+            raise UnavailableError(problem=wanted, sent=False)
+        return _Address(parts.hostname, port, parts.netloc.rpartition("@")[2], parts.path)
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext | None:
+        return self._given_tls or tls_context() if self.url.startswith("https:") else None
+
+
+def tls_context(ca_file: str | None = None, *, verify: bool = True) -> ssl.SSLContext:
+    """Make the rules for TLS: the system's authorities, or only those of a file.
+
+    Raises:
+        OSError: the file cannot be read, or holds no certificate.
+    """
+    context = ssl.create_default_context(cafile=ca_file)
+    if not verify:
+        log.warning("certificates are NOT verified: anybody on the way can read and change all")
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _dial_problem(error: Exception, address: _Address) -> str:
+    """Tell in the words of Go's client, which scripts know, why there is no connection."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, ssl.SSLError):
+        return f"tls: {error}"
+    if isinstance(error, socket.gaierror):
+        return f"dial tcp: lookup {address.host}: {(error.strerror or '').lower()}"
+    number = _ERRNO.search(str(error))
+    reason = os.strerror(int(number[1])).lower() if number else str(error)
+    return f"dial tcp {address.host}:{address.port}: connect: {reason}"

@@ -1,0 +1,219 @@
+"""One HTTP/1.1 connection on an event loop: one request at a time, whole answers or streams.
+
+Used by the client; costs less than half of what a full HTTP library does.  What comes back is not
+trusted: whatever is not a plain answer within its bounds ends the connection.
+"""
+
+import asyncio
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, cast
+
+from pumice.cluster.http.response import ResponseHead, ResponseParser
+from pumice.errors import ClusterError, RejectedError, UnavailableError
+
+_MUCH: Final = 1 << 20  # bytes of a stream that wait until no more are read
+_KEEP_ALIVE: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer of a server."""
+
+    status: int
+    content: bytes
+    retry_after_s: float = 0.0
+    """How long it asks to be left alone."""
+
+
+class HttpConnection(asyncio.Protocol):
+    """One connection to a server."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._parser: ResponseParser | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._error: ClusterError | None = None
+        self._cap = 0
+        self._streams = False
+        self.idle_since = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether another request can be sent."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no answer is under way."""
+        return self._parser is None
+
+    @property
+    def answered(self) -> bool:
+        """Whether anything came in answer to the latest request."""
+        return self._parser is not None and self._parser.started
+
+    async def exchange(self, request: bytes, *, timeout_s: float, cap: int) -> Reply:
+        """Send a request and return the whole answer, whatever its status.
+
+        Raises:
+            UnavailableError: the connection was lost, or the answer did not come in time or was
+                none; the request may have arrived.
+            RejectedError: an answer of more than ``cap`` bytes.
+        """
+        parser = self._send(request, cap, streams=False)
+        await self._news(timeout_s)
+        head = self._done(parser)
+        return Reply(head.status, parser.take(), head.retry_after_s)
+
+    async def open_stream(self, request: bytes, *, timeout_s: float, cap: int) -> ResponseHead:
+        """Send a request and return the head of its answer; ``read`` gives the content.
+
+        ``cap`` bounds what has come and was not read yet.
+
+        Raises:
+            UnavailableError: as for ``exchange``.
+        """
+        parser = self._send(request, cap, streams=True)
+        await self._news(timeout_s)
+        return cast("ResponseHead", parser.head)
+
+    async def read(self, timeout_s: float) -> bytes:
+        """Return what has come of a stream, waiting for it if need be; nothing at its end.
+
+        Raises:
+            UnavailableError: the end was lost, or nothing came in time.
+            RejectedError: more came at once than may.
+        """
+        parser = self._parser
+        while parser is not None and not parser.complete and not parser.ready:
+            await self._news(timeout_s)
+        if parser is None:
+            return b""
+        if self._transport is not None and not self._transport.is_reading():
+            self._transport.resume_reading()
+        content = parser.take()
+        if parser.complete:
+            self._done(parser)
+        return content
+
+    def close(self) -> None:
+        """End the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection over, and have the system notice a peer that is silently gone."""
+        self._transport = cast("asyncio.Transport", transport)
+        sock = transport.get_extra_info("socket")
+        with suppress(OSError, AttributeError):  # not every system has all of them
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, value in _KEEP_ALIVE:
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+    def data_received(self, data: bytes) -> None:
+        """Take in a part of an answer."""
+        parser = self._parser
+        if parser is None:  # nobody asked
+            self.close()
+            return
+        try:
+            parser.feed(data)
+        except ValueError as error:
+            self._fail(UnavailableError(problem=f"an answer that makes no sense: {error}"))
+            return
+        if parser.head is None:
+            return
+        announced = 0 if self._streams else parser.head.length or 0
+        if max(parser.held, announced) > self._cap:
+            self._fail(RejectedError(problem=f"answered with more than {self._cap} bytes"))
+        elif parser.complete or self._streams:
+            self._wake()
+            if self._streams and parser.ready > _MUCH and self._transport is not None:
+                self._transport.pause_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Note the end; an answer without a length ends with its connection."""
+        self._transport = None
+        parser = self._parser
+        if parser is None or parser.complete:
+            return
+        problem = parser.end() if exc is None else str(exc) or type(exc).__name__
+        if problem:
+            self._fail(UnavailableError(problem=problem))
+        else:
+            self._wake()
+
+    def _send(self, request: bytes, cap: int, *, streams: bool) -> ResponseParser:
+        if self._transport is None:
+            raise UnavailableError(problem="the connection is closed", sent=False)
+        self._parser, self._error = ResponseParser(), None
+        self._cap, self._streams = cap, streams
+        self._transport.write(request)
+        return self._parser
+
+    async def _news(self, timeout_s: float) -> None:
+        """Wait until there is something to take: all of an answer, or more of a stream."""
+        if self._error is not None:
+            raise self._error
+        loop = asyncio.get_running_loop()
+        self._waiter = loop.create_future()
+        timer = loop.call_later(timeout_s, self._time_out)
+        try:
+            await self._waiter
+        except BaseException:  # also broken off: what still comes is no answer to others
+            self.close()
+            raise
+        finally:
+            timer.cancel()
+            self._waiter = None
+
+    def _done(self, parser: ResponseParser) -> ResponseHead:
+        head = cast("ResponseHead", parser.head)
+        self._parser = None
+        if head.close or (head.length is None and not head.chunked):
+            self.close()
+        self.idle_since = asyncio.get_running_loop().time()
+        return head
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _time_out(self) -> None:
+        self._fail(UnavailableError(problem="no answer in time"))
+
+    def _fail(self, error: ClusterError) -> None:
+        self._error = self._error or error
+        self.close()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(error)
+
+
+class ConnectionPool:
+    """Connections to one server that wait for work, the latest used first."""
+
+    def __init__(self, longest_idle_s: float) -> None:
+        self._longest_idle_s = longest_idle_s
+        self._idle: list[HttpConnection] = []
+
+    def take(self, now: float) -> HttpConnection | None:
+        """Give a connection; one that waited long may be about to be closed."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_open and now - connection.idle_since < self._longest_idle_s:
+                return connection
+            connection.close()
+        return None
+
+    def give(self, connection: HttpConnection) -> None:
+        """Take a connection back."""
+        if connection.is_open:
+            self._idle.append(connection)
+
+    def close(self) -> None:
+        """End all that wait for work."""
+        for connection in self._idle:
+            connection.close()
+        self._idle.clear()

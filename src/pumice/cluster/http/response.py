@@ -1,0 +1,179 @@
+"""One HTTP/1.1 response, read from bytes that come in any pieces.
+
+Used by connections.  Does no input or output; what is not a plain response is a ValueError.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_LONGEST_HEAD: Final = 1 << 16
+_MOST_HEADERS: Final = 100
+_LONGEST_SIZE: Final = 256  # of the line before a chunk, extensions included
+_END: Final = b"\r\n\r\n"
+_CHUNK_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[^\r\n]*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseHead:
+    """Status line and headers; without a length the content ends with its connection."""
+
+    status: int
+    length: int | None
+    chunked: bool
+    close: bool
+    retry_after_s: float
+
+
+class ResponseParser:
+    """Takes in the bytes of one response and gives its content, decoded."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._pieces: list[bytes] = []
+        self._left: int | None = None
+        self._size = 0
+        self._taken = 0
+        self.head: ResponseHead | None = None
+        self.complete = False
+
+    @property
+    def started(self) -> bool:
+        """Whether anything has come at all."""
+        return self.head is not None or bool(self._buffer)
+
+    @property
+    def ready(self) -> int:
+        """Bytes of content that can be taken."""
+        return self._size - self._taken
+
+    @property
+    def held(self) -> int:
+        """Bytes of content that have come and were not taken, those of half a chunk included."""
+        return self.ready + max(len(self._buffer) - _LONGEST_SIZE, 0)
+
+    def feed(self, data: bytes) -> None:
+        """Take in the next bytes.
+
+        Raises:
+            ValueError: this cannot become a response.
+        """
+        self._buffer += data
+        if self.head is None and not self._read_head():
+            return
+        if self.head is not None and self.head.chunked and not self.complete:
+            self._read_chunks()
+        else:
+            self._read_plain()
+
+    def end(self) -> str:
+        """Note that the connection has ended; return what is missing, nothing if all is there."""
+        head = self.head
+        if head is None:
+            return "the connection was closed without an answer"
+        if head.length is not None and not self.complete:
+            return f"announced {head.length} bytes and sent {self._size}"
+        if head.chunked and not self.complete:
+            return "the connection was closed in the middle of an answer"
+        self.complete = True
+        return ""
+
+    def take(self) -> bytes:
+        """Return the content decoded since the last call."""
+        self._taken = self._size
+        if len(self._pieces) == 1:
+            return self._pieces.pop()
+        content = b"".join(self._pieces)
+        self._pieces.clear()
+        return content
+
+    def _read_head(self) -> bool:
+        """Read status line and headers; return whether they are complete."""
+        end = self._buffer.find(_END)
+        if end > _LONGEST_HEAD or (end < 0 and len(self._buffer) > _LONGEST_HEAD):
+            raise ValueError("its headers are too long")
+        if end < 0:
+            return False
+        self.head = read_head(bytes(self._buffer[:end]))
+        self._left = self.head.length
+        del self._buffer[: end + len(_END)]
+        return True
+
+    def _read_plain(self) -> None:
+        """Take everything as content, up to the length announced."""
+        if self._left is not None:
+            self._left -= len(self._buffer)
+            if self._left < 0:
+                raise ValueError("more came than was announced")
+            self.complete = self._left == 0
+        self._add(bytes(self._buffer))
+        self._buffer.clear()
+
+    def _read_chunks(self) -> None:
+        """Take those chunks that are whole."""
+        buffer, start = self._buffer, 0
+        while (end := buffer.find(b"\r\n", start, start + _LONGEST_SIZE)) >= 0:
+            found = _CHUNK_SIZE.fullmatch(buffer, start, end)
+            if found is None:
+                raise ValueError("a chunk without a length")
+            stop = end + 2 + int(found[1], 16)
+            if len(buffer) < stop + 2:
+                break
+            if buffer[stop : stop + 2] != b"\r\n":
+                raise ValueError("a chunk longer than announced")
+            self._add(bytes(buffer[end + 2 : stop]))
+            start = stop + 2
+            if stop == end + 2:  # the last one is empty
+                self.complete, self._left = True, 0
+                break
+        else:
+            if len(buffer) - start >= _LONGEST_SIZE:
+                raise ValueError("a chunk without a length")
+        del buffer[:start]
+        if self.complete and buffer:
+            raise ValueError("more came than was announced")
+
+    def _add(self, piece: bytes) -> None:
+        if piece:
+            self._pieces.append(piece)
+            self._size += len(piece)
+
+
+def read_head(text: bytes) -> ResponseHead:
+    """Read status line and headers.
+
+    Raises:
+        ValueError: they are not those of a final HTTP/1.x response.
+    """
+    first, *lines = text.split(b"\r\n")
+    if not first.startswith(b"HTTP/1.") or not first[9:12].isdigit():
+        raise ValueError("it is not HTTP")
+    if len(lines) > _MOST_HEADERS:
+        raise ValueError("it has too many headers")
+    status = int(first[9:12])
+    if status < 200:
+        raise ValueError("it is only the first of several")
+    headers = dict(map(_header, lines))
+    empty = status in (204, 304)
+    coding = headers.get(b"transfer-encoding")
+    if coding not in (None, b"chunked"):
+        raise ValueError("it is coded in an unknown way")
+    retry_after = headers.get(b"retry-after", b"")
+    return ResponseHead(
+        status=status,
+        length=0 if empty else None if coding else _length(headers.get(b"content-length")),
+        chunked=coding is not None and not empty,
+        close=headers.get(b"connection", b"").lower() == b"close" or first.startswith(b"HTTP/1.0"),
+        retry_after_s=float(retry_after) if retry_after.isdigit() else 0.0,
+    )
+
+
+def _length(text: bytes | None) -> int | None:
+    if text is not None and not text.isdigit():
+        raise ValueError("its length is no number")
+    return None if text is None else int(text)
+
+
+def _header(line: bytes) -> tuple[bytes, bytes]:
+    name, _, value = line.partition(b":")
+    return name.lower(), value.strip()

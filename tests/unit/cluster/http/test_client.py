@@ -1,0 +1,206 @@
+"""HttpClient: streams, what goes out, and the words for a connection that cannot be made."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from pumice.cluster.http import client as client_module
+from pumice.cluster.http import connection as connection_module
+from pumice.cluster.http.client import HttpClient, Request
+from pumice.errors import RejectedError, UnavailableError
+from tests.unit.cluster.servers import unused_port
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+GET = Request("GET", "/x", {})
+
+
+@asynccontextmanager
+async def talking(say: Any) -> AsyncIterator[Any]:
+    """Give a client and the connections of a server; ``say`` answers on a writer."""
+    connections = []
+
+    async def serve(reader: Any, writer: Any) -> None:
+        connections.append(writer)
+        try:
+            while await reader.readuntil(b"\r\n\r\n"):
+                await say(writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    client = HttpClient(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    try:
+        yield client, connections
+    finally:
+        client.close()
+        server.close()
+        await server.wait_closed()
+        for writer in connections:
+            writer.close()
+            await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+
+
+def chunk(data: Any) -> Any:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def saying(*pieces: Any) -> Any:
+    async def say(writer: Any) -> None:
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0)
+
+    return say
+
+
+async def read_all(
+    client: Any, silence_s: float = 5.0, longest_s: float = 5.0, request: Any = GET
+) -> Any:
+    async with client.stream(request, longest_s=longest_s, silence_s=silence_s) as answer:
+        pieces = []
+        while piece := await answer.read():
+            pieces.append(piece)
+        return b"".join(pieces)
+
+
+def test_a_stream_that_ends_leaves_its_connection_for_the_next() -> None:
+    async def main() -> None:
+        said = saying(CHUNKED, chunk(b"one"), chunk(b"two"), b"0\r\n\r\n")
+        async with talking(said) as (client, connections):
+            assert await read_all(client) == b"onetwo"
+            assert await read_all(client) == b"onetwo"
+            assert len(connections) == 1
+
+    asyncio.run(main())
+
+
+def test_a_stream_that_is_left_before_its_end_ends_its_connection() -> None:
+    async def main() -> None:
+        async with talking(saying(CHUNKED, chunk(b"one"))) as (client, connections):
+            for _ in range(2):
+                async with client.stream(GET, longest_s=5.0, silence_s=5.0) as answer:
+                    assert await answer.read() == b"one"
+            assert len(connections) == 2
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("silence_s", "longest_s"), [(0.05, 5.0), (5.0, 0.05)])
+def test_a_stream_that_falls_silent_or_lasts_too_long_is_given_up(
+    silence_s: Any, longest_s: Any
+) -> None:
+    async def main() -> None:
+        async with talking(saying(CHUNKED, chunk(b"one"))) as (client, _):
+            with pytest.raises(UnavailableError, match="no answer in time"):
+                await read_all(client, silence_s, longest_s)
+
+    asyncio.run(main())
+
+
+def test_a_stream_whose_end_is_lost_is_an_error_after_what_came() -> None:
+    async def cut(writer: Any) -> None:
+        await saying(CHUNKED, chunk(b"one"))(writer)
+        writer.close()
+
+    async def main() -> None:
+        async with (
+            talking(cut) as (client, _),
+            client.stream(GET, longest_s=5.0, silence_s=5.0) as answer,
+        ):
+            assert await answer.read() == b"one"
+            with pytest.raises(UnavailableError, match="in the middle"):
+                await answer.read()
+
+    asyncio.run(main())
+
+
+def test_a_stream_that_is_read_slowly_holds_its_server_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection_module, "_MUCH", 1000)
+    monkeypatch.setattr(client_module, "_STREAM_CAP", 1 << 20)
+    sent = []
+
+    async def flood(writer: Any) -> None:
+        writer.write(CHUNKED)
+        for _ in range(400):
+            writer.write(chunk(b"x" * 65536))
+            await writer.drain()
+            sent.append(65536)
+        writer.write(b"0\r\n\r\n")
+
+    async def main() -> None:
+        async with (
+            talking(flood) as (client, _),
+            client.stream(GET, longest_s=5.0, silence_s=5.0) as answer,
+        ):
+            await asyncio.sleep(0.1)
+            assert len(sent) < 400
+            size = 0
+            while piece := await answer.read():
+                size += len(piece)
+            assert size == 400 * 65536
+
+    asyncio.run(main())
+
+
+def test_a_chunk_without_end_is_not_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_STREAM_CAP", 1 << 16)
+
+    async def main() -> None:
+        said = saying(CHUNKED, b"fffffff\r\n", *[b"x" * 65536] * 4)
+        async with talking(said) as (client, _):
+            with pytest.raises(RejectedError, match="more than 65536 bytes"):
+                await read_all(client)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request("GET", "/a b", {}),
+        Request("GET", "/a\r\nEvil: 1", {}),
+        Request("GET", "/ä", {}),
+        Request("GET", "/", {"Authorization": "Bearer x\r\nEvil: 1"}),
+        Request("GET", "/", {"Authorization": "ä"}),
+    ],
+)
+def test_nothing_goes_out_that_could_be_read_as_something_else(request_: Any) -> None:
+    async def main() -> None:
+        async with talking(saying()) as (client, connections):
+            with pytest.raises(UnavailableError) as caught:
+                await client.send(request_, timeout_s=1.0, cap=10)
+            assert not caught.value.sent
+            assert connections == []
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        (f"http://127.0.0.1:{unused_port()}", r"^dial tcp .*: connect: connection refused$"),
+        (f"http://localhost:{unused_port()}", r"^dial tcp localhost:.*: connection refused$"),
+        ("http://nobody.invalid", r"^dial tcp: lookup nobody\.invalid: "),
+        ("http://a..b", "dial tcp"),
+    ],
+    ids=["nobody", "nobody at two addresses", "no name", "no host name"],
+)
+def test_a_connection_that_cannot_be_made_is_told_in_the_words_of_go(
+    url: Any, problem: Any
+) -> None:
+    async def main() -> Any:
+        with pytest.raises(UnavailableError) as caught:
+            await HttpClient(url).send(GET, timeout_s=5.0, cap=10)
+        assert not caught.value.sent
+        return caught.value.problem
+
+    assert re.search(problem, asyncio.run(main()))
