@@ -37,6 +37,9 @@ class Held:
         self.writes.append((lane, write))
         self.waiting.append((write, done))
 
+    def flush(self, timeout_s: float) -> bool:
+        return not self.waiting
+
     def go(self) -> None:
         waiting, self.waiting = self.waiting, []
         for write, done in waiting:
@@ -262,14 +265,17 @@ def test_a_status_that_failed_is_written_again(cluster: Any) -> None:
 
 
 def test_a_pod_that_changed_meanwhile_is_told_next_time(cluster: Any) -> None:
-    writer = Held()
+    class Stale(Held):
+        def answer(self, write: Any) -> Any:
+            return ConflictError() if write.verb == "patch" else None
+
+    writer = Stale()
     binder = Binder(cluster, writer=writer)
     binder.apply(Decisions(unschedulable={"default/g": "m"}), {"default/g": ["default/p"]})
     cluster.patch("Pod", "default", "p", {"metadata": {"labels": {"a": "b"}}})
     (patch, _), *_ = ((write, lane) for lane, write in writer.writes)
     with pytest.raises(ConflictError):
         cluster.patch(**patch.arguments)
-    writer.answer = lambda write: ConflictError() if write.verb == "patch" else None
     writer.go()
     binder.drain()
     binder.apply(Decisions())

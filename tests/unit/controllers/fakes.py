@@ -33,7 +33,7 @@ class FakeView:
         self.now = now
         self.objects: dict[Any, Any] = {}
         self.records: list[Any] = []
-        self.watched = None
+        self.watched: tuple[str, ...] | None = None
         for manifest in manifests:
             self.add(manifest)
 

@@ -273,7 +273,7 @@ def test_effects_after_a_failed_one_are_left_out(cluster: Any) -> None:
 
 def test_a_controller_that_cannot_say_what_concerns_it_is_reported(cluster: Any) -> None:
     class Confused(Scripted):
-        def concerns(self, kind: Any, manifest: Any, view: Any) -> None:
+        def concerns(self, kind: Any, manifest: Any, view: Any) -> Any:
             raise KeyError(kind)
 
     other = Sets()

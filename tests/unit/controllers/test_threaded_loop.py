@@ -1,7 +1,7 @@
 """The loop for a slow cluster: looks one by one, effects side by side, late news is no harm."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ import pytest
 from pumice.api.kinds import kind_of
 from pumice.clock import RealClock, VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.controllers.base import Create, Delete, Key, Patch, Plan, Record, UpdateStatus
+from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Plan, Record, UpdateStatus
 from pumice.controllers.effects import batches
 from pumice.controllers.lookups import Lookups
 from pumice.controllers.threaded_loop import ThreadedLoop
@@ -26,7 +26,7 @@ class Late:
         self._cluster = cluster
         self.telling = True
         self.forgets = ""
-        self.before = lambda verb: None
+        self.before: Callable[[str], object] = lambda verb: None
 
     def watch(self, kind: Any, namespace: str = "", since: str = "") -> Any:
         events = self._cluster.watch(kind, namespace, since) if self.telling else ()
@@ -64,7 +64,7 @@ class Owner:
         if owner is None:
             return Plan()
         here = view.list("Pod", "default", {"of": key.name})
-        effects = [Create(self.child(key.name)) for _ in range(3 - len(here))]
+        effects: list[Effect] = [Create(self.child(key.name)) for _ in range(3 - len(here))]
         if (owner.get("status") or {}).get("pending") != 3:
             effects.append(UpdateStatus({**owner, "status": {"pending": 3}}))
         return Plan(effects)
@@ -209,8 +209,8 @@ def test_a_conflict_is_tried_again_and_not_reported(cluster: Any, loop_of: Any) 
 
 
 def test_a_failure_is_reported_and_tried_later_while_others_go_on(loop_of: Any) -> None:
-    virtual = EmbeddedCluster(VirtualClock())
-    cluster = Late(virtual)
+    clock = VirtualClock()
+    cluster: Any = Late(EmbeddedCluster(clock))
     broken = threading.Event()
 
     class Picky(Owner):
@@ -228,7 +228,7 @@ def test_a_failure_is_reported_and_tried_later_while_others_go_on(loop_of: Any) 
         assert [failure.key.name for failure in loop.failures] == ["bad"]
         assert loop.next_at() is not None
         broken.set()
-        virtual.clock.advance(1)
+        clock.advance(1)
         loop.run_until_quiet()
         assert len(names(cluster)) == 6
     finally:
@@ -236,10 +236,11 @@ def test_a_failure_is_reported_and_tried_later_while_others_go_on(loop_of: Any) 
 
 
 def test_an_object_that_keeps_failing_is_told_why() -> None:
-    cluster = EmbeddedCluster(VirtualClock())
+    clock = VirtualClock()
+    cluster = EmbeddedCluster(clock)
 
     class Broken(Owner):
-        def reconcile(self, key: Any, view: Any) -> None:
+        def reconcile(self, key: Any, view: Any) -> Any:
             raise ClusterError("Secret", "default", "keys", "may not be created")
 
     cluster.create(queue("bad"))
@@ -247,7 +248,7 @@ def test_an_object_that_keeps_failing_is_told_why() -> None:
     try:
         for _ in range(12):
             loop.run_until_quiet()
-            cluster.clock.advance(20)
+            clock.advance(20)
     finally:
         loop.close()
     [event] = [e for e in cluster.list("Event")[0] if e["reason"] == "FailedSync"]
@@ -286,7 +287,7 @@ def test_run_ends_when_told_and_finishes_what_it_began(cluster: Any, loop_of: An
 def test_runs_of_like_effects_go_together_in_order() -> None:
     a, b = (Key("Pod", "default", name) for name in "ab")
     pods = [Create(pod(name)) for name in "xy"]
-    effects = [
+    effects: list[Effect] = [
         *pods,
         Create(queue("q")),
         Delete(a),
@@ -354,8 +355,8 @@ class TestExpecting:
         assert view.get("Pod", "default", "b") is not None
 
     def test_what_came_and_went_untold_is_looked_for_after_a_while(self) -> None:
-        virtual = EmbeddedCluster(VirtualClock())
-        cluster = Late(virtual)
+        clock = VirtualClock()
+        cluster: Any = Late(EmbeddedCluster(clock))
         view = ClusterView(cluster, ["Pod"])
         list(view.refresh())
         made = [cluster.create(pod(name)) for name in ("a", "b")]
@@ -364,7 +365,7 @@ class TestExpecting:
         cluster.delete("Pod", "default", "a", grace_s=0)
         cluster.telling = False
         assert list(view.refresh()) == []
-        virtual.clock.advance(5)
+        clock.advance(5)
         assert list(view.refresh()) == [("Pod", made[0], None)]
         assert view.get("Pod", "default", "b") is not None
 
@@ -391,8 +392,9 @@ class TestAsked:
         assert self.requests == 2
 
     def test_what_is_there_is_asked_for_once_a_minute(self, asked: Any) -> None:
-        virtual = EmbeddedCluster(VirtualClock())
-        cluster = Late(virtual)
+        clock = VirtualClock()
+        virtual = EmbeddedCluster(clock)
+        cluster: Any = Late(virtual)
         requests: list[Any] = []
         cluster.before = requests.append
         asked = Lookups(cluster, ["ConfigMap"])
@@ -400,7 +402,7 @@ class TestAsked:
         asked.put(virtual.create(made))
         assert asked.get("ConfigMap", "default", "a") is not None
         assert requests == []
-        virtual.clock.advance(61)
+        clock.advance(61)
         assert asked.get("ConfigMap", "default", "a") is not None
         assert asked.get("ConfigMap", "default", "a") is not None
         assert requests == ["get"]

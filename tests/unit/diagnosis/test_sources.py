@@ -306,6 +306,7 @@ class Fake:
 
 
 def test_anything_that_speaks_the_cluster_protocol_is_a_source() -> None:
-    world = load_world([Fake()])
+    cluster: Any = Fake()
+    world = load_world([cluster])
     assert sorted(keys(world)) == ["Node n1", "Pod j-0", "PodGroup j", "Queue default"]
     assert world.now == 1_768_471_200.0  # not before what its objects speak of

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.api.times import rfc3339
+from pumice.controllers.base import Record
 from pumice.controllers.cronjob import CronJobController
 from tests.unit.controllers.fakes import NOON, FakeView
 
@@ -216,7 +217,9 @@ def problem(view: Any, at: Any = 60) -> Any:
     controller = CronJobController()
     (key,) = controller.concerns(CRONJOB, view.get(CRONJOB, "ns", "c"), view)
     plan = controller.reconcile(key, view)
-    return [(effect.type, effect.reason, effect.message) for effect in plan.effects]
+    told = [effect for effect in plan.effects if isinstance(effect, Record)]
+    assert told == plan.effects
+    return [(record.type, record.reason, record.message) for record in told]
 
 
 def test_an_unknown_zone_is_told() -> None:

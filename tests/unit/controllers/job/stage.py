@@ -3,14 +3,15 @@
 from typing import Any
 
 from pumice.controllers.ownership import phase_of
-from pumice.testing.recorded.stage import NAMESPACE, Stage
+from pumice.testing.recorded import stage
+from pumice.testing.recorded.stage import NAMESPACE
 
 JOB = "Job.batch.volcano.sh"
 PODGROUP = "PodGroup.scheduling.volcano.sh"
 
 
 def task(name: str = "w", replicas: Any = 2, requests: Any = None, **fields: Any) -> Any:
-    container = {"name": "main", "image": "app:1"}
+    container: dict[str, Any] = {"name": "main", "image": "app:1"}
     if requests:
         container["resources"] = {"requests": requests}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
@@ -20,9 +21,9 @@ def task(name: str = "w", replicas: Any = 2, requests: Any = None, **fields: Any
 
 
 def job(*tasks: Any, name: str = "j", **spec: Any) -> Any:
-    tasks = list(tasks or [task()])
-    given = {"queue": "default", "schedulerName": "volcano", "maxRetry": 3, "tasks": tasks}
-    given["minAvailable"] = sum(one["minAvailable"] for one in tasks)
+    chosen = list(tasks or [task()])
+    given = {"queue": "default", "schedulerName": "volcano", "maxRetry": 3, "tasks": chosen}
+    given["minAvailable"] = sum(one["minAvailable"] for one in chosen)
     metadata = {"name": name}
     for field in ("labels", "annotations"):
         if field in spec:
@@ -35,7 +36,7 @@ def job(*tasks: Any, name: str = "j", **spec: Any) -> Any:
     }
 
 
-class Stage(Stage):
+class Stage(stage.Stage):
     """A world with one job in it."""
 
     def start(self, manifest: Any, *, running: bool = True) -> Any:

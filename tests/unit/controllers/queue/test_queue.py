@@ -12,7 +12,11 @@ QUEUE = "Queue.scheduling.volcano.sh"
 
 
 def queue(
-    name: Any, parent: str = "root", state: str = "Open", mark: Any = None, **metadata: Any
+    name: Any,
+    parent: str | None = "root",
+    state: str | None = "Open",
+    mark: Any = None,
+    **metadata: Any,
 ) -> Any:
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
