@@ -21,6 +21,7 @@ from pumice.cli.main import COMMANDS, main
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Plugin
 from pumice.testing.builders import node, pod, pod_group
+from tests.present import present
 
 OBJECTS = [node("n1"), pod_group("pg", namespace="ns"), pod("a", namespace="ns", group="pg")]
 
@@ -158,7 +159,7 @@ def test_junit_is_written(tmp_path: Path, pumice_command: Any) -> None:
     save(tmp_path / "1.json", expect={"bindsNum": 0})
     report = tmp_path / "report.xml"
     assert pumice_command("test", "--junit", report, tmp_path).exit_code == 1
-    failure = ET.parse(report).find(".//failure")  # noqa: S314  (our own text)
+    failure = present(ET.parse(report).find(".//failure"))  # noqa: S314  (our own text)
     assert failure.text == "1 bind, expected 0"
 
 

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from pumice.cli.main import main
+from tests.present import present
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples" / "sim"
@@ -147,7 +148,7 @@ def test_the_report_fetches_nothing_and_has_a_section_for_each_chart(once: Any) 
 
 def test_what_the_charts_draw_agrees_with_the_summary(once: Any) -> None:
     page = (once[0] / "report.html").read_text(encoding="utf-8")
-    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+    data = json.loads(present(re.search(r'id="data">(.*?)</script>', page, re.DOTALL))[1])
     (drawn,), (found,) = data["configurations"], summary_of(once[0])["configurations"]
     cpu = [each["name"] for each in data["resources"]].index("cpu")
     assert np.mean(drawn["utilisation"][cpu]) == pytest.approx(

@@ -14,6 +14,7 @@ import yaml
 from click.testing import CliRunner
 
 from pumice.cli.main import main
+from tests.present import present
 
 NODES = """
 apiVersion: v1
@@ -37,7 +38,7 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
         text=True,
     )
     try:
-        url = up.stdout.readline().split()[-1]
+        url = present(up.stdout).readline().split()[-1]
         assert yaml.safe_load(file.read_text())["clusters"][0]["cluster"]["server"] == url
         with urllib.request.urlopen(f"{url}/api/v1/nodes", timeout=20) as answer:  # noqa: S310
             items = json.load(answer)["items"]

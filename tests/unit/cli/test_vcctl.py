@@ -17,7 +17,8 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 def run(*words: Any) -> Any:
-    out, err = [], []
+    out: list[str] = []
+    err: list[str] = []
     code = run_vcctl(words, lambda _: nullcontext(EmbeddedCluster()), out.append, err.append)
     return code, "".join(out), "".join(err)
 

@@ -162,7 +162,6 @@ def broad_run() -> Any:
     stage = Stage()
     for number in range(2):
         add_node(stage.cluster, f"node-{number}", {"cpu": "4", "memory": "16Gi"})
-    stage.seen = []
     stage.cluster.listeners.append(lambda _, event: stage.seen.append(event.object))
     for act in (jobs, clocks_and_flows, queues, plain_pods, contention):
         act(stage)

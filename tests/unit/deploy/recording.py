@@ -115,6 +115,7 @@ class Stage:
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.cluster = EmbeddedCluster(self.clock)
+        self.seen: list[Any] = []
         self.kubelet = Kubelet(self.cluster)
         controllers = all_controllers()
         watched = {kind for one in controllers for kind in one.watches} - {*LOOKED_UP}

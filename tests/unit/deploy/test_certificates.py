@@ -40,8 +40,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def handle_any(self) -> Any:
         length = int(self.headers.get("Content-Length") or 0)
-        content = json.loads(self.rfile.read(length)) if length else None
+        content: Any = json.loads(self.rfile.read(length)) if length else None
         api = self.server
+        assert isinstance(api, Api)
         assert self.headers["Authorization"] == "Bearer secret-token"
         if self.command in api.denied:
             return self.answer(403, {"message": "no"})

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from deploy.workloads import IMAGE, NAMESPACE
+from tests.present import present
 from tests.unit.deploy.hardening import pods_in, served, weaknesses
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -74,7 +75,7 @@ def test_pods_are_hardened_by_default() -> None:
 
 def render(*settings: Any) -> Any:
     told = [word for one in settings for word in ("--set", one)]
-    head = [HELM, "template", "volcano", str(CHART), "--namespace", NAMESPACE]
+    head = [present(HELM), "template", "volcano", str(CHART), "--namespace", NAMESPACE]
     done = subprocess.run(  # noqa: S603
         [*head, "--kube-version", "1.30.0", *told], check=True, capture_output=True, text=True
     )

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from deploy import build
+from deploy.crds import RESOURCES
 
 OUTPUTS = build.outputs()
 
@@ -23,5 +24,5 @@ def test_no_file_is_left_over(folder: str) -> None:
 
 def test_the_manifest_can_be_applied_by_a_client() -> None:
     """kubectl apply keeps a copy of each object in an annotation, which has a limit."""
-    longest = max(len(build.to_yaml([one.manifest()])) for one in build.RESOURCES)
+    longest = max(len(build.to_yaml([one.manifest()])) for one in RESOURCES)
     assert longest < 200_000

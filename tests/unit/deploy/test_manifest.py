@@ -13,6 +13,7 @@ from pumice.api.kinds import BUILT_IN
 from pumice.scheduler import Scheduler
 from pumice.serve.options import read_options
 from pumice.webhooks.registry import SERVICES
+from tests.present import present
 from tests.unit.deploy.hardening import PORTS, pods_in, served, weaknesses
 
 MANIFEST = Path(__file__).resolve().parents[3] / "deploy" / "pumice.yaml"
@@ -101,9 +102,10 @@ def test_the_lease_that_is_asked_for_is_the_one_granted(process: str) -> None:
     told = read_options(
         process, deployment["spec"]["template"]["spec"]["containers"][0]["args"][2:]
     )
-    role = find("Role", deployment["metadata"]["name"], told.leader.leader_elect_resource_namespace)
+    leader = present(told.leader)
+    role = find("Role", deployment["metadata"]["name"], leader.leader_elect_resource_namespace)
     named = [rule for rule in role["rules"] if rule.get("resourceNames")]
-    assert [rule["resourceNames"] for rule in named] == [[told.leader.leader_elect_resource_name]]
+    assert [rule["resourceNames"] for rule in named] == [[leader.leader_elect_resource_name]]
     assert {"get", "update"} == {*named[0]["verbs"]}
 
 

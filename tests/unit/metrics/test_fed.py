@@ -37,8 +37,8 @@ tiers:
 class Cluster(EmbeddedCluster):
     """An embedded cluster with what a served scheduler asks of a real one; takes no events."""
 
-    def __init__(self) -> None:
-        super().__init__(VirtualClock(0.0))
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__(clock)
 
     def wait_synced(self, timeout_s: Any) -> Any:
         return []
@@ -120,7 +120,7 @@ class Broken:
     def concerns(self, kind: Any, manifest: Any, view: Any) -> Any:
         return [Key(kind, "", manifest["metadata"]["name"])]
 
-    def reconcile(self, key: Any, view: Any) -> None:
+    def reconcile(self, key: Any, view: Any) -> Any:
         raise RuntimeError("no")
 
 
@@ -129,7 +129,8 @@ class Plane:
 
     def __init__(self, folder: Any) -> None:
         self.metrics = Metrics()
-        self.cluster = cluster = Cluster()
+        self.clock = VirtualClock(0.0)
+        self.cluster = cluster = Cluster(self.clock)
         self.kubelet = Kubelet(cluster)
         path = folder / "conf.yaml"
         path.write_text(CONF)
@@ -149,7 +150,7 @@ class Plane:
             self.controllers.run_until_quiet()
             self.scheduler._turn()
             self.kubelet.sync()
-            self.cluster.clock.advance(1.0)
+            self.clock.advance(1.0)
         self.controllers.run_until_quiet()
 
 

@@ -196,7 +196,12 @@ def test_real_time_is_served_until_told_to_stop() -> None:
 
 def test_use_of_nodes_is_asked_for_each_cycle() -> None:
     asked = []
-    control = plane(usage=lambda now: asked.append(now) or {})
+
+    def usage(now: float) -> Any:
+        asked.append(now)
+        return {}
+
+    control = plane(usage=usage)
     control.step()
     assert asked == [0.0]
 

@@ -7,6 +7,7 @@ import pytest
 from pumice.errors import InputError
 from pumice.serve.flags import parse, split_address
 from pumice.serve.options import DEFAULT_ADMISSION, FEATURE_GATES, FLAGS, read_options
+from tests.present import present
 
 LOGGING = [
     ("v", "3", 0),
@@ -166,7 +167,7 @@ def test_values_reach_the_options() -> None:
         "--enable_metrics",
         "--feature-gates=CSIStorage=true",
     ]
-    options = read_options("scheduler", words).scheduler
+    options = present(read_options("scheduler", words).scheduler)
     assert options.schedule_period_s == 0.1
     assert options.v == 4
     assert options.scheduler_name == ("a", "b")
@@ -180,10 +181,12 @@ def test_values_reach_the_options() -> None:
 
 def test_all_in_one_gives_each_part_its_options() -> None:
     told = read_options("all", ["--kubeconfig=/k", "--worker-threads=9", "--listen-address=:1"])
-    assert {o.kubeconfig for o in (told.scheduler, told.controllers, told.webhooks)} == {"/k"}
-    assert told.controllers.worker_threads == 9
-    assert told.scheduler.listen_address == ":1"
-    assert told.webhooks.listen_address == ""
+    scheduler, controllers = present(told.scheduler), present(told.controllers)
+    webhooks = present(told.webhooks)
+    assert {o.kubeconfig for o in (scheduler, controllers, webhooks)} == {"/k"}
+    assert controllers.worker_threads == 9
+    assert scheduler.listen_address == ":1"
+    assert webhooks.listen_address == ""
 
 
 @pytest.mark.parametrize(
@@ -266,21 +269,22 @@ def test_a_flag_without_effect_is_told_once_and_only_if_it_would_have_had_one() 
 def test_an_unknown_feature_gate_is_told_and_passed_over() -> None:
     told = read_options("scheduler", ["--feature-gates=NodeSwap=true,QueueCommandSync=false"])
     assert told.warnings == ["feature gate NodeSwap is not known and ignored"]
-    assert told.scheduler.feature_gates == {**FEATURE_GATES, "QueueCommandSync": False}
+    assert present(told.scheduler).feature_gates == {**FEATURE_GATES, "QueueCommandSync": False}
 
 
 def test_feature_gates_given_twice_add_up() -> None:
     told = read_options(
         "scheduler", ["--feature-gates=CSIStorage=true", "--feature-gates=PriorityClass=false"]
     )
-    assert told.scheduler.gate("CSIStorage")
-    assert not told.scheduler.gate("PriorityClass")
+    options = present(told.scheduler)
+    assert options.gate("CSIStorage")
+    assert not options.gate("PriorityClass")
 
 
 def test_the_older_name_of_the_lock_namespace_wins_as_it_does_there() -> None:
     words = ["--lock-object-namespace=old", "--leader-elect-resource-namespace=new"]
     told = read_options("controllers", words)
-    assert told.controllers.leader_elect_resource_namespace == "old"
+    assert present(told.controllers).leader_elect_resource_namespace == "old"
 
 
 def test_bad_times_do_not_matter_without_an_election() -> None:
@@ -288,7 +292,7 @@ def test_bad_times_do_not_matter_without_an_election() -> None:
 
 
 def test_the_word_that_charts_leave_behind_is_passed_over() -> None:
-    assert read_options("scheduler", ["-v=3", "2>&1"]).scheduler.v == 3
+    assert present(read_options("scheduler", ["-v=3", "2>&1"]).scheduler).v == 3
 
 
 @pytest.mark.parametrize("word", ["--help", "-h", "-help"])

@@ -117,7 +117,11 @@ def test_an_election_that_breaks_ends_the_process(story: Any) -> None:
 
 def test_a_part_that_does_not_end_is_not_waited_for_for_ever() -> None:
     never = threading.Event()
-    made = process([Part("stuck", lambda stop: never.wait(60))])
+
+    def wait(stop: threading.Event) -> None:
+        never.wait(60)
+
+    made = process([Part("stuck", wait)])
     made.patience_s = 0.01
     made.stop.set()
     assert made.run() == 1

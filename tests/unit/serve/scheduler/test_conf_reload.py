@@ -42,7 +42,12 @@ def test_without_a_file_the_built_in_configuration_is_used_and_stays() -> None:
 def test_a_file_that_does_not_change_is_taken_once(path: Any) -> None:
     path.write_text(GOOD)
     built = []
-    file = follow(path, build=lambda conf: built.append(conf) or conf)
+
+    def build(conf: Any) -> Any:
+        built.append(conf)
+        return conf
+
+    file = follow(path, build=build)
     assert [file.poll() for _ in range(3)] == [False] * 3
     assert len(built) == 1
 

@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ class Cluster(EmbeddedCluster):
     def __init__(self) -> None:
         super().__init__(VirtualClock(0.0))
         self.missing: list[Any] = []
-        self.fence = lambda: True
+        self.fence: Callable[[], bool] = lambda: True
 
     def wait_synced(self, timeout_s: Any) -> Any:
         return self.missing.pop() if self.missing else []
@@ -353,7 +354,8 @@ def test_use_of_nodes_is_measured_as_the_configuration_says(
         def __init__(self, metrics: Any, clock: Any) -> None:
             if metrics.get("address") == "bad":
                 raise ConfError
-            self.metrics, self.state, self.nodes = metrics, "", []
+            self.metrics, self.state = metrics, ""
+            self.nodes: list[Any] = []
             made.append(self)
 
         def start(self) -> None:

@@ -33,9 +33,10 @@ from pumice.serve.webhooks.server import (
 )
 from pumice.serve.webhooks.watched_files import watch_certificate, watch_groups
 from pumice.webhooks.registry import SERVICES
+from tests.present import present
 
 TLS = Path(__file__).parents[3] / "data" / "tls"
-JOB = {
+JOB: dict[str, Any] = {
     "apiVersion": "batch.volcano.sh/v1alpha1",
     "kind": "Job",
     "metadata": {"name": "j", "namespace": "default"},
@@ -195,14 +196,14 @@ def test_groups_are_read_again_and_a_bad_file_leaves_the_last_good_one(tmp_path:
     file = tmp_path / "conf.yaml"
     file.write_text("resourceGroups: [{resourceGroup: a, labels: {x: y}}]")
     watched = watch_groups(str(file))
-    assert [one.name for one in watched.current] == ["a"]
+    assert [one.name for one in present(watched.current)] == ["a"]
     for text, names in (("resourceGroups: [{resourceGroup: bb}]", ["bb"]), ("a: [", ["bb"])):
         file.write_text(text)
         watched.refresh()
-        assert [one.name for one in watched.current] == names
+        assert [one.name for one in present(watched.current)] == names
     file.unlink()
     watched.refresh()
-    assert [one.name for one in watched.current] == ["bb"]
+    assert [one.name for one in present(watched.current)] == ["bb"]
 
 
 def test_without_a_certificate_nothing_is_served(tmp_path: Path) -> None:
@@ -220,7 +221,12 @@ def test_a_certificate_is_loaded_again_when_it_changes(tmp_path: Path) -> None:
         shutil.copy(TLS / name, tmp_path)
     watched = watch_certificate(str(tmp_path / "cert.pem"), str(tmp_path / "key.pem"))
     context, loaded = watched.current, []
-    watched._read = lambda: loaded.append(1) or context
+
+    def read() -> Any:
+        loaded.append(1)
+        return context
+
+    watched._read = read
     watched.refresh()
     assert loaded == []
     os.utime(tmp_path / "cert.pem", (1, 1))
@@ -236,7 +242,7 @@ def test_the_certificate_is_written_into_the_configuration_of_the_installation(
     cluster: Any,
 ) -> None:
     service = SERVICES["/jobs/validate"]
-    told = {"ca_bundle": b"CA", "service_name": "", "url": ""}
+    told: dict[str, Any] = {"ca_bundle": b"CA", "service_name": "", "url": ""}
     assert not register(cluster, service, **told)  # not there yet
     hook = {"name": service.name, "clientConfig": {"service": {"name": "s"}}}
     cluster.create({"apiVersion": "admissionregistration.k8s.io/v1",
@@ -253,7 +259,7 @@ def test_the_certificate_is_written_into_the_configuration_of_the_installation(
 
 
 def test_with_an_address_of_its_own_a_configuration_is_made(cluster: Any) -> None:
-    told = {"ca_bundle": b"CA", "service_name": "", "url": "https://127.0.0.1:1/"}
+    told: dict[str, Any] = {"ca_bundle": b"CA", "service_name": "", "url": "https://127.0.0.1:1/"}
     assert register(cluster, SERVICES["/jobs/validate"], **told)
     hook = cluster.get(KIND, "", NAME)["webhooks"][0]
     assert hook["clientConfig"]["url"] == "https://127.0.0.1:1/jobs/validate"
