@@ -13,6 +13,7 @@ import resource
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -109,7 +110,8 @@ class Bench:
     def _changes(self) -> list[Pod]:
         """Let one pod in a hundred start to leave, or take that back."""
         tasks = self.snapshot.tasks
-        pods: list[Pod] = [tasks.pods[row] for row in range(0, tasks.n, 100)]
+        held: list[Any] = tasks.pods
+        pods: list[Pod] = [held[row] for row in range(0, tasks.n, 100)]
         leaving = "" if pods[0].metadata.deletion_timestamp else "2026-01-15T12:00:00Z"
         return [
             replace(pod, metadata=replace(pod.metadata, deletion_timestamp=leaving)) for pod in pods

@@ -85,7 +85,7 @@ def test_a_run_that_fails_on_a_worker_is_a_row_and_stops_no_other(cluster: Any) 
 
 
 def test_a_worker_that_dies_costs_its_own_row_alone(cluster: Any) -> None:
-    def deadly(point: Any) -> None:
+    def deadly(point: Any) -> Any:
         if point.trace == "deadly":
             os._exit(3)
         raise ValueError("alive")

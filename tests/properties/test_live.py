@@ -88,7 +88,8 @@ class World:
         self.refuses = refuses
         self.mend: Callable[[], object] = lambda: None
         self.conf = parse_conf(conf)
-        self.cluster = EmbeddedCluster(VirtualClock(0.0))
+        self.clock = VirtualClock(0.0)
+        self.cluster = EmbeddedCluster(self.clock)
         self.kubelet = Kubelet(self.cluster, grace_s=2)
         self.late = LateCluster(self.cluster, self.random)
         self.books = Books(self.cluster)
@@ -97,7 +98,7 @@ class World:
         for number in range(NODES):
             add_node(self.cluster, f"n{number}", {"cpu": str(CPUS), "memory": "64Gi"})
         for number, gang in enumerate(gangs):
-            self.cluster.clock.call_at(gang[0], partial(self.arrive, f"g{number}", gang))
+            self.clock.call_at(gang[0], partial(self.arrive, f"g{number}", gang))
         self.start()
 
     def start(self) -> None:
@@ -134,7 +135,7 @@ class World:
         self.kubelet.sync()
         with suppress(TornError):
             self.live.cycle()
-        self.cluster.clock.advance(1.0)
+        self.clock.advance(1.0)
 
     def recreate(self, gangs: Any) -> None:
         """Let a pod that has not started go, and one of the same name come."""

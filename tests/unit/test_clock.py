@@ -1,13 +1,19 @@
 """Clocks: timers run in order, at their time, once."""
 
+from functools import partial
+
 from pumice.clock import RealClock, VirtualClock
 
 
 def test_timers_run_in_the_order_of_time_then_of_setting() -> None:
     clock = VirtualClock(0.0)
     ran = []
+
+    def run(name: str) -> None:
+        ran.append((clock.now(), name))
+
     for when, name in [(2, "c"), (1, "a"), (1, "b"), (5, "late")]:
-        clock.call_at(when, lambda name=name: ran.append((clock.now(), name)))
+        clock.call_at(when, partial(run, name))
     assert clock.advance_to(3) == 3
     assert ran == [(1, "a"), (1, "b"), (2, "c")]
     assert clock.now() == 3

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-import pumice.scheduler
+from pumice.actions import ACTIONS
 from pumice.api.conf import parse_conf
 from pumice.core.consistency import cells, changed
 from pumice.errors import ConfError
@@ -58,18 +58,18 @@ def test_a_cycle_that_fails_leaves_the_snapshot_as_it_was(monkeypatch: pytest.Mo
     snapshot = snapshot_of(sample_cluster(3))
     before = cells(snapshot)
     scheduler = Scheduler(parse_conf(CONF))
-    allocate = pumice.scheduler.ACTIONS["allocate"]
+    allocate = ACTIONS["allocate"]
 
     def fail(ssn: Any) -> None:
         allocate(ssn)
         assert changed(before, cells(snapshot))
         raise ZeroDivisionError
 
-    monkeypatch.setitem(pumice.scheduler.ACTIONS, "allocate", fail)
+    monkeypatch.setitem(ACTIONS, "allocate", fail)
     with pytest.raises(ZeroDivisionError):
         scheduler.decide(snapshot, 0.0)
     assert changed(before, cells(snapshot)) == []
-    monkeypatch.setitem(pumice.scheduler.ACTIONS, "allocate", allocate)
+    monkeypatch.setitem(ACTIONS, "allocate", allocate)
     assert scheduler.decide(snapshot, 0.0).binds
 
 
@@ -77,7 +77,7 @@ def test_a_plugin_that_fails_is_passed_over_and_told() -> None:
     class Broken(Plugin, name="broken"):
         """Knows no job."""
 
-        def order_jobs(self, jobs: Any) -> None:
+        def order_jobs(self, jobs: Any) -> Any:
             raise KeyError("job")
 
     text = CONF.replace("gang", "gang\n  - name: broken")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pumice.api.manifests import load_documents, load_manifests
+from pumice.api.objects import Pod
 from pumice.errors import ManifestError
 
 NODE = """\
@@ -98,6 +99,7 @@ spec:
   - {<<: *first, name: two}
 """
     (pod,) = load_manifests(text)
+    assert isinstance(pod, Pod)
     assert [(c.name, c.image) for c in pod.spec.containers] == [("one", "i"), ("two", "i")]
 
 

@@ -1,5 +1,6 @@
 """Following a cluster into a snapshot: the same as loading it anew, whatever happened."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -247,13 +248,14 @@ def test_a_pod_that_only_moves_keeps_the_tables_right(cluster: Any) -> None:
     """Each step of a pod's life, with the tables as loaded anew after each."""
     informer = follow(cluster)
     cluster.create(node("m"))
-    for change in (
+    changes: list[Callable[[], object]] = [
         lambda: cluster.merge_status("Pod", "default", "p", {"nominatedNodeName": "n"}),
         lambda: cluster.bind("default", "p", "n", {}),
         lambda: cluster.merge_status("Pod", "default", "p", {"phase": "Running"}),
         lambda: cluster.evict("default", "p", "room"),
         lambda: cluster.merge_status("Pod", "default", "p", {"phase": "Failed"}),
-    ):
+    ]
+    for change in changes:
         change()
         informer.sync()
         assert placed(informer.snapshot) == reloaded(cluster)

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from pumice.api.objects import from_manifest
+from pumice.api.objects import Pod, from_manifest
 from pumice.cache.partial_pod import is_partial, partial_pod
 from pumice.testing import pod
+from tests.present import present
 
 
 def test_place_marks_and_requests_are_read_and_the_rest_is_left_out() -> None:
@@ -14,7 +15,7 @@ def test_place_marks_and_requests_are_read_and_the_rest_is_left_out() -> None:
         "p", cpu=2, resources={"x.org/a": 1}, node="n", group="g", labels={"a": "b"}, priority=7
     )
     manifest["spec"]["tolerations"] = [{"operator": "Resembles"}]
-    found = partial_pod(manifest)
+    found = present(partial_pod(manifest))
     assert is_partial(found)
     assert (found.metadata.name, found.metadata.labels) == ("p", {"a": "b"})
     assert found.metadata.annotations == {"scheduling.k8s.io/group-name": "g"}
@@ -25,8 +26,10 @@ def test_place_marks_and_requests_are_read_and_the_rest_is_left_out() -> None:
 
 def test_a_pod_that_was_read_is_glimpsed_at_alike() -> None:
     manifest = pod("p", cpu=2, node="n", group="g")
-    assert partial_pod(from_manifest(manifest)) == partial_pod(manifest)
-    assert not is_partial(from_manifest(manifest))
+    read = from_manifest(manifest)
+    assert isinstance(read, Pod)
+    assert partial_pod(read) == partial_pod(manifest)
+    assert not is_partial(read)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +38,8 @@ def test_a_pod_that_was_read_is_glimpsed_at_alike() -> None:
 def test_amounts_that_cannot_be_read_do_not_count(requests: Any) -> None:
     container = {"resources": {"requests": requests}}
     spec = {"containers": [container, None, 3], "initContainers": "no", "overhead": {"cpu": 1}}
-    found = partial_pod({"metadata": {"name": "p", "labels": {"a": 1}}, "spec": spec, "status": 1})
+    metadata = {"name": "p", "labels": {"a": 1}}
+    found = present(partial_pod({"metadata": metadata, "spec": spec, "status": 1}))
     assert [each.resources.requests for each in found.spec.containers] == [{}, {}, {}]
     assert found.spec.overhead == {"cpu": 1}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pumice.api.objects import from_manifest
+from pumice.api.objects import Pod, from_manifest
 from pumice.cache.requests import (
     NONZERO_CPU,
     NONZERO_MEMORY,
@@ -28,7 +28,9 @@ def spec_of(containers: Any, init: Any = (), overhead: Any = None) -> Any:
     spec = {"containers": list(containers), "initContainers": list(init)}
     if overhead:
         spec["overhead"] = overhead
-    return from_manifest(pod("p", spec=spec)).spec
+    read = from_manifest(pod("p", spec=spec))
+    assert isinstance(read, Pod)
+    return read.spec
 
 
 def sidecar(cpu: Any) -> Any:

@@ -36,7 +36,7 @@ class Good(Plugin, name="good"):
         self._ssn.journal.save(self._tasks, node)
         self._tasks[node] -= 1
 
-    def filter_nodes(self, task: Any, nodes: Any) -> bool:
+    def filter_nodes(self, task: Any, nodes: Any) -> Any:
         return nodes.column("good_tasks") < 3
 
     def score_nodes(self, task: Any, nodes: Any) -> Any:
@@ -55,7 +55,7 @@ class Good(Plugin, name="good"):
 
 def broken(**members: Any) -> type[Plugin]:
     """Make a documented plugin with the given members."""
-    return type(Plugin)("Broken", (Plugin,), {"__doc__": "Broken.", **members}, name="broken")
+    return type("Broken", (Plugin,), {"__doc__": "Broken.", **members}, name="broken")
 
 
 def problem_of(cls: Any, **arguments: Any) -> Any:
@@ -206,7 +206,7 @@ def test_a_move_that_changes_other_rows_must_touch_them() -> None:
         self._ssn.journal.save(self._column, slice(None))
         self._column += 1.0
 
-    cls = type(Plugin)("F", (_Follower,), {"__doc__": "F.", "on_place": follow}, name="f")
+    cls = type("F", (_Follower,), {"__doc__": "F.", "on_place": follow}, name="f")
     assert "journal.touch" in str(problem_of(cls))
 
 
@@ -214,7 +214,7 @@ def test_a_write_that_bypasses_the_journal_survives_a_discard() -> None:
     def follow(self: Any, task: Any, node: Any) -> None:
         self._column[node] += 1.0
 
-    cls = type(Plugin)("F", (_Follower,), {"__doc__": "F.", "on_place": follow}, name="f")
+    cls = type("F", (_Follower,), {"__doc__": "F.", "on_place": follow}, name="f")
     assert "nodes.informer" in str(problem_of(cls))
 
 

@@ -5,6 +5,7 @@ from xml.etree import ElementTree as ET
 
 from pumice.testing.junit import junit_xml, write_junit
 from pumice.testing.runner import CaseResult
+from tests.present import present
 
 RESULTS = [
     CaseResult(Path("drf/001.json"), "passed", (), 0.25),
@@ -14,7 +15,8 @@ RESULTS = [
 
 
 def test_every_file_is_a_test_case_of_its_folder() -> None:
-    suite = ET.fromstring(junit_xml(RESULTS)).find("testsuite")  # noqa: S314  (our own text)
+    root = ET.fromstring(junit_xml(RESULTS))  # noqa: S314  (our own text)
+    suite = present(root.find("testsuite"))
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "time")} == {
         "tests": "3",
         "failures": "1",
@@ -32,10 +34,10 @@ def test_every_file_is_a_test_case_of_its_folder() -> None:
 def test_differences_are_the_text_of_the_failure() -> None:
     cases = ET.fromstring(junit_xml(RESULTS)).findall(".//testcase")  # noqa: S314
     assert list(cases[0]) == []
-    failure = cases[1].find("failure")
+    failure = present(cases[1].find("failure"))
     assert failure.get("message") == "ns/a: <bound>"
     assert failure.text == "ns/a: <bound>\nand & more"
-    assert cases[2].find("error").text == "KeyError: ''"
+    assert present(cases[2].find("error")).text == "KeyError: ''"
 
 
 def test_the_folder_of_the_report_is_made(tmp_path: Path) -> None:

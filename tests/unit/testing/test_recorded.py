@@ -44,7 +44,7 @@ def test_an_event_that_is_missing_and_one_that_is_too_much() -> None:
     wanted = [
         {"kind": "Job", "name": "a", "type": "Normal", "reason": "R", "message": "m", "source": "s"}
     ]
-    seen = {("Job", "a", "Normal", "R", "other", "s")}
+    seen: set[tuple[str, ...]] = {("Job", "a", "Normal", "R", "other", "s")}
     missing, surplus = event_differences(wanted, seen, others_allowed=False)
     assert missing == "events: missing Job | a | Normal | R | m | s"
     assert surplus == "events: not expected Job | a | Normal | R | other | s"

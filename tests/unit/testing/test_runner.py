@@ -23,7 +23,8 @@ class Fake:
     """Binds every pending pod to the first node, and remembers how it was called."""
 
     def __init__(self, conf: Any, seed: Any) -> None:
-        self.conf, self.seed, self.calls = conf, seed, []
+        self.conf, self.seed = conf, seed
+        self.calls: list[Any] = []
 
     def cycle(self, objects: Any, now: Any, node_usage: Any) -> Any:
         self.calls.append((objects, now, node_usage))
