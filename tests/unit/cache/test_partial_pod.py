@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from pumice.api.objects import Pod, from_manifest
+from pumice.api.objects import Pod
 from pumice.cache.partial_pod import is_partial, partial_pod
 from pumice.testing import pod
-from tests.present import present
+from tests.present import present, read_as
 
 
 def test_place_marks_and_requests_are_read_and_the_rest_is_left_out() -> None:
@@ -26,8 +26,7 @@ def test_place_marks_and_requests_are_read_and_the_rest_is_left_out() -> None:
 
 def test_a_pod_that_was_read_is_glimpsed_at_alike() -> None:
     manifest = pod("p", cpu=2, node="n", group="g")
-    read = from_manifest(manifest)
-    assert isinstance(read, Pod)
+    read = read_as(Pod, manifest)
     assert partial_pod(read) == partial_pod(manifest)
     assert not is_partial(read)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pumice.api.objects import Pod, from_manifest
+from pumice.api.objects import Pod
 from pumice.cache.requests import (
     NONZERO_CPU,
     NONZERO_MEMORY,
@@ -14,6 +14,7 @@ from pumice.cache.requests import (
 )
 from pumice.core.resources import CPU, MEMORY, PODS, Resources
 from pumice.testing import pod
+from tests.present import read_as
 
 GI = 1024**3
 MI = 1024**2
@@ -28,9 +29,7 @@ def spec_of(containers: Any, init: Any = (), overhead: Any = None) -> Any:
     spec = {"containers": list(containers), "initContainers": list(init)}
     if overhead:
         spec["overhead"] = overhead
-    read = from_manifest(pod("p", spec=spec))
-    assert isinstance(read, Pod)
-    return read.spec
+    return read_as(Pod, pod("p", spec=spec)).spec
 
 
 def sidecar(cpu: Any) -> Any:

@@ -12,6 +12,7 @@ from pumice.framework.placing import FUTURE, IDLE, NO_ROOM
 from pumice.framework.plugin import Plugin, Reason
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session
+from tests.present import present
 
 CLUSTER = [
     queue("default"),
@@ -38,8 +39,8 @@ class Codes(Plugin, name="codes"):
     """Refuses by table: facts first, then live."""
 
     reasons = (Reason("curable"), Reason("lasting", curable=False))
-    facts: tuple = ()
-    live: tuple = ()
+    facts: tuple[int, ...] = ()
+    live: tuple[int, ...] = ()
 
     def filter_shape(self, shape: Any, facts: Any) -> Any:
         return np.array(self.facts, dtype=np.int16)[facts.index]
@@ -56,7 +57,7 @@ def scoring(*scores: Any, hook: str = "score_nodes") -> Any:
     def answer(self: Any, task: Any, nodes: Any) -> Any:
         return np.array(scores, dtype=float)[nodes.index]
 
-    return type(Plugin)("Scoring", (Plugin,), {hook: answer}, name="scoring")()
+    return type("Scoring", (Plugin,), {hook: answer}, name="scoring")()
 
 
 def test_room_is_now_soon_or_none() -> None:
@@ -246,7 +247,7 @@ def test_equal_nodes_are_drawn_by_the_seed() -> None:
     def draws(seed: Any) -> Any:
         ssn = open_session(cluster, seed=seed)
         task = task_of(ssn)
-        return [ssn.placing.choose(task, ssn.placing.fit(task))[0] for _ in range(64)]
+        return [present(ssn.placing.choose(task, ssn.placing.fit(task)))[0] for _ in range(64)]
 
     assert draws(1) == draws(1)
     assert draws(1) != draws(2)
@@ -263,6 +264,6 @@ def test_draws_are_even(n: int) -> None:
 def test_a_task_that_was_placed_no_longer_waits() -> None:
     ssn = open_session(CLUSTER)
     task = task_of(ssn)
-    node_row, _ = ssn.placing.choose(task, ssn.placing.fit(task))
+    node_row, _ = present(ssn.placing.choose(task, ssn.placing.fit(task)))
     ssn.snapshot.place(task.row, node_row)
     assert (task.status, task.node) == (Status.ALLOCATED, node_row)

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.api.annotations import NUMA_POLICY
-from pumice.api.nodes import CpuPlace
-from pumice.api.objects import from_manifest
+from pumice.api.nodes import CpuPlace, Numatopology
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.plugins.numa_aware import NumaAware
@@ -17,7 +16,7 @@ from pumice.plugins.numa_aware.cpus import CpuLayout, parse_cpus, read_layout, r
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
 from pumice.testing.samples import snapshot_of
-from tests.present import present
+from tests.present import present, read_as
 
 FITS, EMPTY, NOT_STATIC, OTHER, NO_CPUS, REFUSED = range(6)
 
@@ -232,7 +231,7 @@ def test_pods_without_policy_are_not_scored() -> None:
 
 def layout(numas: Any = 2, per_numa: Any = 4, threads: Any = 1) -> Any:
     return read_layout(
-        from_manifest(topology("n", numas=numas, per_numa=per_numa, threads=threads))
+        read_as(Numatopology, topology("n", numas=numas, per_numa=per_numa, threads=threads))
     )
 
 
@@ -318,7 +317,7 @@ def test_a_list_of_cpus_names_numbers_and_ranges(text: Any, found: Any) -> None:
 def test_reserved_cpus_are_rounded_up_and_none_if_there_are_too_few(
     amount: str, number: int
 ) -> None:
-    machine = from_manifest(topology("n", reserved=amount))
+    machine = read_as(Numatopology, topology("n", reserved=amount))
     assert len(reserved_cpus(machine, read_layout(machine))) == number
 
 

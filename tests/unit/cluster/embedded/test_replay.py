@@ -1,5 +1,6 @@
 """Whatever is done to a store, replaying its watch gives its list."""
 
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given, settings
@@ -39,7 +40,7 @@ STEPS = st.lists(
 def act(cluster: Any, step: Any, space: Any, name: Any) -> None:
     """Do one thing, whether or not the cluster agrees."""
     owner = cluster.peek("Pod", space, "a")
-    actions = {
+    actions: dict[str, Callable[[], object]] = {
         "create": lambda: cluster.create(pod(name, namespace=space)),
         "adopt": lambda: cluster.create(child(name, space, owner)),
         "label": lambda: cluster.patch("Pod", space, name, {"metadata": {"labels": {"k": step}}}),
@@ -84,8 +85,11 @@ class Replica:
 
     def __init__(self, cluster: Any, kind: Any) -> None:
         self.cluster, self.kind = cluster, kind
-        self.objects, self.since = {}, str(cluster.version)
-        self.objects = {place(m): m for m in cluster.list(kind)[0]}
+        self.start()
+
+    def start(self) -> None:
+        self.since = str(self.cluster.version)
+        self.objects = {place(m): m for m in self.cluster.list(self.kind)[0]}
 
     def follow(self) -> None:
         last = int(self.since)
@@ -114,12 +118,12 @@ def test_watch_replay_equals_list(steps: Any, stride: Any) -> None:
                 try:
                     replica.follow()
                 except ClusterError:  # compacted: start over
-                    replica.__init__(cluster, replica.kind)
+                    replica.start()
     for replica in replicas:
         try:
             replica.follow()
         except ClusterError:
-            replica.__init__(cluster, replica.kind)
+            replica.start()
         assert replica.objects == {place(m): m for m in cluster.list(replica.kind)[0]}
 
 

@@ -14,6 +14,7 @@ from pumice.errors import (
     RejectedError,
 )
 from pumice.testing import pod, pod_group, priority_class, queue
+from tests.present import present
 
 GROUP = "PodGroup.scheduling.volcano.sh"
 QUEUE = "Queue.scheduling.volcano.sh"
@@ -226,7 +227,7 @@ def test_a_kind_nobody_heard_of_is_served_from_its_first_object() -> None:
     cluster = EmbeddedCluster()
     thing = {"apiVersion": "example.com/v1", "kind": "Policy", "metadata": {"name": "a"}}
     cluster.create({**thing, "metadata": {"name": "a", "namespace": "ns"}})
-    assert cluster.kinds.by_plural("example.com", "policies").namespaced
+    assert present(cluster.kinds.by_plural("example.com", "policies")).namespaced
     assert len(cluster.list("Policy.example.com")[0]) == 1
 
 

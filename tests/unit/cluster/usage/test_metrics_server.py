@@ -6,17 +6,18 @@ from typing import Any
 
 import pytest
 
-from pumice.api.objects import from_manifest
+from pumice.api.objects import Node
 from pumice.cluster.usage import Endpoint, MetricsServerUsage
 from pumice.errors import HttpError
 from pumice.testing import node
+from tests.present import read_as
 from tests.unit.cluster.servers import saying, serving
 
 NOW = 1_768_471_200.0  # 2026-01-15T10:00:00Z
-NODES = [from_manifest(node(name, cpu=4, memory="8Gi")) for name in ("n1", "n2", "n3")]
+NODES = [read_as(Node, node(name, cpu=4, memory="8Gi")) for name in ("n1", "n2", "n3")]
 
 
-def item(name: Any, cpu: str = "1", memory: str = "2Gi", when: str = "2026-01-15T09:59:30Z") -> Any:
+def item(name: Any, cpu: Any = "1", memory: str = "2Gi", when: Any = "2026-01-15T09:59:30Z") -> Any:
     usage = {"cpu": cpu, "memory": memory}
     return {"metadata": {"name": name}, "timestamp": when, "window": "20s", "usage": usage}
 
@@ -48,7 +49,7 @@ def test_usage_is_percent_of_the_capacity_and_as_old_as_it_says() -> None:
 def test_capacity_counts_not_what_pods_may_use() -> None:
     manifest = node("n1", cpu=4, memory="8Gi")
     manifest["status"]["allocatable"] = {"cpu": "1", "memory": "1Gi"}
-    assert read(item("n1"), nodes=[from_manifest(manifest)])["n1"]["cpu"] == 25.0
+    assert read(item("n1"), nodes=[read_as(Node, manifest)])["n1"]["cpu"] == 25.0
 
 
 def test_a_clock_that_is_ahead_does_not_keep_a_measurement_fresh() -> None:
@@ -84,7 +85,7 @@ def test_a_bad_item_hurts_only_its_node_and_is_told_in_one_line(
 def test_a_node_without_capacity_is_not_measured(capacity: Any) -> None:
     manifest = node("n1")
     manifest["status"]["capacity"] = capacity
-    assert list(read(item("n1"), item("n2"), nodes=[from_manifest(manifest), *NODES[1:]])) == ["n2"]
+    assert list(read(item("n1"), item("n2"), nodes=[read_as(Node, manifest), *NODES[1:]])) == ["n2"]
 
 
 @pytest.mark.parametrize("items", [None, {}, "x", 5])

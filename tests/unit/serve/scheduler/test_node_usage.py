@@ -5,16 +5,11 @@ from typing import Any
 
 import pytest
 
-from pumice.api.objects import Node, from_manifest
+from pumice.api.objects import Node
 from pumice.errors import ConfError
 from pumice.serve.scheduler.node_usage import BackgroundUsage
 from pumice.testing import node
-
-
-def the_node() -> Node:
-    read = from_manifest(node("n"))
-    assert isinstance(read, Node)
-    return read
+from tests.present import read_as
 
 
 def test_readings_come_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,7 +23,7 @@ def test_readings_come_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pumice.serve.scheduler.node_usage.usage_source", lambda metrics: Source())
     usage = BackgroundUsage({"type": "prometheus"}, lambda: 0.0)
     assert usage.latest() == {}
-    usage.set_nodes([the_node()])
+    usage.set_nodes([read_as(Node, node("n"))])
     usage.start()
     assert asked.wait(10)
     usage.stop()
@@ -52,7 +47,7 @@ def test_a_reading_that_breaks_is_not_the_last(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("pumice.serve.scheduler.node_usage.usage_source", lambda metrics: Source())
     monkeypatch.setattr("pumice.serve.scheduler.node_usage._LOOK_S", 0.001)
     usage = BackgroundUsage({"type": "prometheus"}, lambda: float(next(now)))
-    usage.set_nodes([the_node()])
+    usage.set_nodes([read_as(Node, node("n"))])
     usage.start()
     assert asked.wait(10)
     usage.stop()
