@@ -26,6 +26,15 @@ JOB = "Job.batch.volcano.sh"
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/lab/jobs"
 
 
+class Server(ThreadingHTTPServer):
+    daemon_threads, block_on_close = True, False
+
+    def __init__(self, answers: Any) -> None:
+        super().__init__(("127.0.0.1", 0), Answering)
+        self.asked: list[Any] = []
+        self.answers = list(answers)
+
+
 class Answering(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -33,8 +42,10 @@ class Answering(BaseHTTPRequestHandler):
     def answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         asked = (self.command, self.path, json.loads(body) if body else None)
-        self.server.asked.append((*asked, dict(self.headers)))
-        status, content = self.server.answers.pop(0)
+        server = self.server
+        assert isinstance(server, Server)
+        server.asked.append((*asked, dict(self.headers)))
+        status, content = server.answers.pop(0)
         content = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
@@ -63,9 +74,7 @@ def commands_cluster(server: Any, folder: Any) -> Any:
 
 @contextmanager
 def serving(*answers: Any) -> Iterator[Any]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
-        server.asked, server.answers = [], list(answers)
-        server.daemon_threads, server.block_on_close = True, False
+    with Server(answers) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:

@@ -38,7 +38,7 @@ def test_the_file_on_the_command_line_comes_before_the_environment(tmp_path: Pat
     (tmp_path / "a").write_text(kubeconfig("http://a", **TOKEN))
     (tmp_path / "b").write_text(kubeconfig("http://b"))
     env = {"KUBECONFIG": str(tmp_path / "b"), "HOME": str(tmp_path)}
-    found: Any = connect(ConnectOptions(str(tmp_path / "a")), env)
+    found = connect(ConnectOptions(str(tmp_path / "a")), env)
     assert base(found) == "http://a"
     assert authorization(found) == "Bearer t"
     assert base(connect(ConnectOptions(), env)) == "http://b"
@@ -46,7 +46,7 @@ def test_the_file_on_the_command_line_comes_before_the_environment(tmp_path: Pat
 
 def test_an_address_replaces_only_the_address(tmp_path: Path) -> None:
     (tmp_path / "a").write_text(kubeconfig(**TOKEN))
-    found: Any = connect(ConnectOptions(str(tmp_path / "a"), "127.0.0.1:7"), {})
+    found = connect(ConnectOptions(str(tmp_path / "a"), "127.0.0.1:7"), {})
     assert base(found) == "http://127.0.0.1:7"
     assert authorization(found) == "Bearer t"
 

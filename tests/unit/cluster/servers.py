@@ -15,6 +15,19 @@ CA_FILE = str(TLS / "cert.pem")
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
+class _Server(ThreadingHTTPServer):
+    """Notes who asked what; ``url`` is its address."""
+
+    daemon_threads, block_on_close = True, False
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__(("127.0.0.1", 0), _Answering)
+        self.asked: list[Any] = []
+        self.connections: set[Any] = set()
+        self.answer = answer
+        self.url = ""
+
+
 class _Answering(BaseHTTPRequestHandler):
     """Answers as its server is told to, and notes what it was asked."""
 
@@ -23,9 +36,11 @@ class _Answering(BaseHTTPRequestHandler):
 
     def answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.server.asked.append((self.path, dict(self.headers), body))
-        self.server.connections.add(self.client_address)
-        status, answer = self.server.answer(self.path, self.headers)
+        server = self.server
+        assert isinstance(server, _Server)
+        server.asked.append((self.path, dict(self.headers), body))
+        server.connections.add(self.client_address)
+        status, answer = server.answer(self.path, self.headers)
         self.send_response(status)
         self.send_header("Content-Length", str(len(answer)))
         if self.path == "/once":
@@ -42,9 +57,7 @@ class _Answering(BaseHTTPRequestHandler):
 @contextmanager
 def serving(answer: Any, *, tls: bool = False) -> Iterator[Any]:
     """Run a server; `answer` makes status and bytes from a path and headers."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Answering) as server:
-        server.asked, server.connections, server.answer = [], set(), answer
-        server.daemon_threads, server.block_on_close = True, False
+    with _Server(answer) as server:
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(CA_FILE, TLS / "key.pem")

@@ -1,6 +1,7 @@
 """One of several candidates leads, and never two at once."""
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ class Gate:
         self._cluster = cluster
         self.cut = False
         self.deaf = False
-        self.before_answer = lambda: None
+        self.before_answer: Callable[[], object] = lambda: None
 
     def __getattr__(self, name: Any) -> Any:
         method = getattr(self._cluster, name)

@@ -55,7 +55,7 @@ CLUSTER = [
 
 
 def bad_session(hook: Any, method: Any = None, *others: Any) -> Any:
-    cls = type(Plugin)("Bad", (Plugin,), {hook: method or raising(hook)}, name="bad")
+    cls = type("Bad", (Plugin,), {hook: method or raising(hook)}, name="bad")
     logging.disable(logging.CRITICAL)
     try:
         return open_session(CLUSTER, [cls()], list(others))

@@ -1,6 +1,7 @@
 """Wrong answers of a plugin are told and never stop a cycle."""
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def asked_about(hook: Any, args: Any) -> Any:
     return next((len(one) for one in reversed(args) if hasattr(one, "__len__")), 1)
 
 
-WRONG = {
+WRONG: dict[str, Callable[[int], object]] = {
     "nothing": lambda n: None,
     "a text": lambda n: "x",
     "an object": lambda n: object(),
@@ -66,7 +67,7 @@ def test_a_wrong_answer_stops_nothing(hook: Any, wrong: Any, quiet: Any) -> None
     def answer(_: Any, *args: Any) -> Any:
         return WRONG[wrong](asked_about(hook, args))
 
-    cls = type(Plugin)("Odd", (Plugin,), {"__doc__": "Odd.", hook: answer}, name="odd")
+    cls = type("Odd", (Plugin,), {"__doc__": "Odd.", hook: answer}, name="odd")
     decisions = Scheduler(parse_conf(CONF), plugins={"odd": cls}).cycle(sample_cluster(0), NOW)
     for line in decisions.failures:
         assert line.startswith(f"plugin odd failed in {hook}: ")

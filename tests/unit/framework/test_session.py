@@ -25,7 +25,7 @@ RUNNING = [1, 2, 3, 4]
 def saying(**answers: Any) -> Any:
     """Make a plugin whose hooks give fixed answers."""
     members = {hook: lambda self, *args, a=answer: a for hook, answer in answers.items()}
-    return type(Plugin)("Saying", (Plugin,), members, name="saying")()
+    return type("Saying", (Plugin,), members, name="saying")()
 
 
 def masks(hook: Any, *rows_of_tiers: Any) -> Any:

@@ -18,7 +18,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 WHOLE = OK + b"Content-Length: 2\r\n\r\nhi"
 
 
-class Requests(list):
+class Requests(list[bytes]):
     """What was asked for, and whether anything was."""
 
     def __init__(self) -> None:
@@ -241,9 +241,11 @@ def test_a_connection_that_waited_long_is_not_used_again() -> None:
         def close(self) -> None:
             self.closed = True
 
-    pool, wire = ConnectionPool(30.0), Waiting()
+    pool = ConnectionPool(30.0)
+    wire: Any = Waiting()
     pool.give(wire)
-    assert pool.take(120.0) is wire
+    taken: Any = pool.take(120.0)
+    assert taken is wire
     pool.give(wire)
     assert pool.take(131.0) is None
     assert wire.closed

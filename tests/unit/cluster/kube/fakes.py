@@ -14,6 +14,7 @@ from aiohttp.test_utils import TestServer
 from pumice.cluster.kube.client import KubeClient
 from pumice.cluster.kube.connection import Connection
 from pumice.cluster.kube.rate_limit import Timing
+from tests.present import present
 
 TestServer.__test__ = False
 CLOSING = web.AppKey("closing", asyncio.Event)
@@ -119,16 +120,17 @@ class Silence:
 class Asked:
     method: str
     path: str
-    query: dict
+    query: dict[str, str]
     body: Any
-    headers: dict
+    headers: dict[str, str]
 
 
 class FakeServer:
     """Answers by "METHOD path": a list is used up one by one, its last stays."""
 
     def __init__(self, answers: Any) -> None:
-        self.asked: list[Any] = []
+        self.url = ""
+        self.asked: list[Asked] = []
         self.answers = {
             key: list(value) if isinstance(value, list | tuple) else [value]
             for key, value in answers.items()
@@ -181,7 +183,7 @@ async def serving(answers: Any) -> AsyncIterator[Any]:
         yield fake
     finally:
         app[CLOSING].set()
-        handlers = server.runner.server
+        handlers = present(present(server.runner).server)
         await server.close()
         for _ in range(5):  # connections that were made meanwhile
             for handler in handlers.connections:

@@ -289,6 +289,9 @@ def test_a_fence_that_closes_while_we_log_in_holds_the_write_back() -> None:
                 is_open[0] = False
                 return ""
 
+            def refused(self) -> None:
+                raise AssertionError("nothing is sent")
+
         async with client_of({BIND: {}}, fence=lambda: is_open[0]) as (client, fake, _):
             client.transport = Transport(Connection(fake.url, credentials=Slow()), 5.0)
             with pytest.raises(FencedError):

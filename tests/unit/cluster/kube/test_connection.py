@@ -18,6 +18,7 @@ from pumice.cluster.kube.client import KubeClient
 from pumice.cluster.kube.connection import Connection, load_connection
 from pumice.cluster.kube.credentials import ExecCredentials, ExecPlugin, TokenFile
 from pumice.errors import InputError, ServiceError, UnavailableError
+from tests.present import present
 from tests.unit.cluster.kube.fakes import FakeTime, pod
 
 TLS = Path(__file__).parents[3] / "data" / "tls"
@@ -31,10 +32,10 @@ def packed(file: Any) -> Any:
 
 
 def config(
-    server: str = "https://127.0.0.1:6443",
+    server: Any = "https://127.0.0.1:6443",
     cluster: Any = None,
     context: Any = None,
-    name: str = "c",
+    name: Any = "c",
     **user: Any,
 ) -> Any:
     return {
@@ -98,7 +99,7 @@ def test_a_pod_uses_its_own_account(account: Any) -> None:
     assert found.server == "https://[fd00::1]:443"
     assert found.namespace == "system"
     assert found.credentials.header() == "Bearer from-pod"
-    assert len(found.tls.get_ca_certs()) == 1
+    assert len(present(found.tls).get_ca_certs()) == 1
     (account / "ca.crt").unlink()
     with pytest.raises(InputError, match=r"ca\.crt"):
         load_connection(env=env, service_account=account)
@@ -118,7 +119,7 @@ def test_a_pod_never_sends_its_token_over_plain_http(
 def test_a_pod_sends_its_token_to_an_address_its_authority_vouches_for(account: Any) -> None:
     found = load_connection(None, "https://10.0.0.9", env=POD_ENV, service_account=account)
     assert found.credentials.header() == "Bearer from-pod"
-    assert found.tls.verify_mode == ssl.CERT_REQUIRED
+    assert present(found.tls).verify_mode == ssl.CERT_REQUIRED
 
 
 def test_a_secret_over_plain_http_is_warned_of(
@@ -138,7 +139,8 @@ def test_an_address_replaces_only_the_address(written: Any) -> None:
     assert found.credentials.header() == "Bearer t"
     alone = load_connection(None, "other:1", env={})
     assert (alone.server, alone.credentials.header()) == ("http://other:1", "")
-    assert load_connection(None, "https://other", env={}).tls.verify_mode == ssl.CERT_REQUIRED
+    secure = load_connection(None, "https://other", env={})
+    assert present(secure.tls).verify_mode == ssl.CERT_REQUIRED
 
 
 def test_a_named_file_that_is_missing_never_leads_to_another_cluster(
@@ -182,8 +184,8 @@ def test_certificates_come_from_data_or_files_beside_the_kubeconfig(
     cluster = {"certificate-authority": "ca.pem", "tls-server-name": "localhost"}
     user = {"client-certificate-data": packed(CERT), "client-key-data": packed(KEY)}
     found = load_connection(written(config(cluster=cluster, **user)), env={})
-    assert len(found.tls.get_ca_certs()) == 1
-    assert found.tls.check_hostname
+    assert len(present(found.tls).get_ca_certs()) == 1
+    assert present(found.tls).check_hostname
     assert found.tls_name == "localhost"
 
 
@@ -192,7 +194,7 @@ def test_unverified_certificates_are_warned_of_loudly(
 ) -> None:
     with caplog.at_level(logging.WARNING):
         found = load_connection(written(config(cluster={"insecure-skip-tls-verify": True})), env={})
-    assert found.tls.verify_mode == ssl.CERT_NONE
+    assert present(found.tls).verify_mode == ssl.CERT_NONE
     assert "NOT verified" in caplog.text
 
 
@@ -296,7 +298,7 @@ def program(tmp_path: Path, text: Any = PROGRAM, **more: Any) -> Any:
 
 def login(tmp_path: Path, time: Any = None, text: Any = PROGRAM, take: Any = None) -> Any:
     described = ExecPlugin.from_kubeconfig(program(tmp_path, text), tmp_path, "f", {})
-    wall = {} if time is None else {"wall": lambda: time.now}
+    wall: dict[str, Any] = {} if time is None else {"wall": lambda: time.now}
     return ExecCredentials(described, take or (lambda _: None), **wall)
 
 

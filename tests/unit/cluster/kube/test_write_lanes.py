@@ -20,7 +20,8 @@ def bind(name: Any) -> Any:
 @pytest.mark.parametrize("busy", [0, 1])
 def test_what_comes_just_before_the_end_is_told_once_and_never_sent(busy: int) -> None:
     """A write handed in before the end, and sorted into its lane only after it began."""
-    carried, told = [], []
+    carried = []
+    told: list[Any] = []
 
     async def main() -> Any:
         began = asyncio.Event()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.api.objects import from_manifest
+from pumice.api.objects import Node
 from pumice.cluster.usage import (
     MetricsServerUsage,
     PrometheusUsage,
@@ -19,16 +19,23 @@ from pumice.cluster.usage import (
 from pumice.cluster.usage import conf as usage_conf
 from pumice.errors import ConfError
 from pumice.testing import node
+from tests.present import present, read_as
 from tests.unit.cluster.servers import CA_FILE, serving
 
 PROMETHEUS = {"type": "prometheus", "address": "http://prometheus:9090"}
+
+
+def endpoint_of(metrics: dict[str, Any]) -> Any:
+    source = usage_source(metrics)
+    assert isinstance(source, PrometheusUsage | MetricsServerUsage)
+    return source._endpoint
 
 
 @pytest.mark.parametrize("metrics", [{}, {"interval": "30s"}, {"type": ""}])
 def test_without_a_type_nothing_is_measured(metrics: Any) -> None:
     source = usage_source(metrics)
     assert isinstance(source, StaticUsage)
-    assert source.read([from_manifest(node("n1"))], 0.0) == {}
+    assert source.read([read_as(Node, node("n1"))], 0.0) == {}
 
 
 def test_a_section_as_volcano_has_it_is_read() -> None:
@@ -45,7 +52,7 @@ def test_a_section_as_volcano_has_it_is_read() -> None:
     source = usage_source(conf.metrics)
     assert isinstance(source, PrometheusUsage)
     assert source._endpoint.address == "https://192.168.0.10:9090"
-    assert source._endpoint._http._client._given_tls.verify_mode == ssl.CERT_REQUIRED
+    assert present(source._endpoint._http._client._given_tls).verify_mode == ssl.CERT_REQUIRED
     assert refresh_period(conf.metrics) == 90.0
 
 
@@ -147,8 +154,8 @@ def test_certificates_go_unverified_only_if_asked_and_then_loudly(
 ) -> None:
     usage_source(PROMETHEUS)
     assert caplog.text == ""
-    source = usage_source({**PROMETHEUS, "tls.insecureSkipVerify": "true"})
-    assert source._endpoint._http._client._given_tls.verify_mode == ssl.CERT_NONE
+    endpoint = endpoint_of({**PROMETHEUS, "tls.insecureSkipVerify": "true"})
+    assert endpoint._http._client._given_tls.verify_mode == ssl.CERT_NONE
     assert "certificates are NOT verified" in caplog.text
 
 
@@ -172,7 +179,7 @@ def test_all_settings_reach_the_connection(tmp_path: Path) -> None:
             }
         )
         assert isinstance(source, MetricsServerUsage)
-        assert list(source.read([from_manifest(node("n1", cpu=4))], 2e9)) == ["n1"]
+        assert list(source.read([read_as(Node, node("n1", cpu=4))], 2e9)) == ["n1"]
         source._endpoint.close()
     assert source._endpoint._timeout_s == 5.0
 
@@ -192,18 +199,18 @@ class TestInAPod:
         return tmp_path
 
     def test_the_api_server_is_found_by_itself(self, account: Any) -> None:
-        endpoint = usage_source({"type": "metrics-server"})._endpoint
+        endpoint = endpoint_of({"type": "metrics-server"})
         assert endpoint.address == "https://kubernetes.default.svc"
         assert endpoint._authorization() == {"Authorization": "Bearer from-pod"}
 
     def test_a_token_of_the_section_comes_first(self, account: Any) -> None:
-        endpoint = usage_source({"type": "metrics-server", "token": "mine"})._endpoint
+        endpoint = endpoint_of({"type": "metrics-server", "token": "mine"})
         assert endpoint._authorization() == {"Authorization": "Bearer mine"}
 
     def test_an_address_of_the_section_is_not_given_the_token_of_the_pod(
         self, account: Any
     ) -> None:
-        endpoint = usage_source({"type": "metrics-server", "address": "http://x"})._endpoint
+        endpoint = endpoint_of({"type": "metrics-server", "address": "http://x"})
         assert endpoint._authorization() == {}
 
     def test_outside_of_a_pod_an_address_is_asked_for(self, account: Any) -> None:

@@ -10,16 +10,17 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from pumice.api.objects import from_manifest
+from pumice.api.objects import Node
 from pumice.cluster.http.client import tls_context
 from pumice.cluster.usage import Endpoint, PrometheusUsage
 from pumice.errors import HttpError
 from pumice.testing import node
+from tests.present import read_as
 from tests.unit.cluster import servers
 from tests.unit.cluster.servers import CA_FILE, OK, saying, unused_port
 
 NOW = 1_768_471_200.0
-NODES = [from_manifest(node(name)) for name in ("n1", "n2", "n3")]
+NODES = [read_as(Node, node(name)) for name in ("n1", "n2", "n3")]
 
 
 def sample(name: Any, text: Any, when: Any = NOW) -> Any:

@@ -5,14 +5,15 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import parse_conf
-from pumice.api.objects import from_manifest
+from pumice.api.objects import Node
 from pumice.cluster.usage import StaticUsage, UsageCache
 from pumice.cluster.usage.source import is_percent
 from pumice.errors import HttpError
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
+from tests.present import read_as
 
-N1, N2 = (from_manifest(node(name)) for name in ("n1", "n2"))
+N1, N2 = (read_as(Node, node(name)) for name in ("n1", "n2"))
 
 
 def measured(cpu: Any, at: Any) -> Any:
