@@ -25,8 +25,8 @@ from pumice.api.pods import Pod
 from pumice.cache.ingest import Ingest
 from pumice.core.consistency import check
 from pumice.core.snapshot import Snapshot
+from pumice.scenarios.between_cycles import advance
 from pumice.scheduler import Scheduler
-from pumice.testing.between_cycles import advance
 from pumice.testing.reference import reference_decide
 
 NOW = 1768478400.0  # 2026-01-15T12:00:00Z

@@ -25,9 +25,9 @@ from pumice.framework.action_arguments import ACTION_ARGUMENTS, NoArguments
 from pumice.framework.arguments import describe_arguments
 from pumice.framework.plugin import HOOKS, implements
 from pumice.plugins import builtin_plugins
-from pumice.testing import scenario as scenario_files
-from pumice.testing.compare import CompareOptions
-from pumice.testing.runner import check, default_scheduler
+from pumice.scenarios import scenario as scenario_files
+from pumice.scenarios.compare import CompareOptions
+from pumice.scenarios.runner import check, default_scheduler
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -16,10 +16,10 @@ from pumice.core.views import NodeFacts, Nodes
 from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.plugin import HOOKS
 from pumice.framework.plugin_loading import load_plugins
-from pumice.testing.compare import CompareOptions
+from pumice.scenarios.compare import CompareOptions
+from pumice.scenarios.runner import check, default_scheduler
+from pumice.scenarios.scenario import load_scenario
 from pumice.testing.conformance import check_plugin
-from pumice.testing.runner import check, default_scheduler
-from pumice.testing.scenario import load_scenario
 from tests.present import present
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ from typing import Any
 GOLDEN = Path(__file__).parents[1] / "golden"
 DIGEST = """
 import hashlib, pathlib, sys
-from pumice.testing.runner import default_scheduler, play
-from pumice.testing.scenario import load_scenario
+from pumice.scenarios.runner import default_scheduler, play
+from pumice.scenarios.scenario import load_scenario
 for name in sys.argv[1:]:
     played = play(load_scenario(pathlib.Path(name)), default_scheduler)
     text = repr([cycle.decisions for cycle in played])

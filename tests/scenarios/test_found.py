@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from pumice.scenarios.runner import default_scheduler
 from pumice.testing import CompareOptions, check, find_scenarios, load_scenario
-from pumice.testing.runner import default_scheduler
 
 FOUND = [file.path for file in find_scenarios([Path(__file__).parent / "found"])]
 

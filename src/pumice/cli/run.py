@@ -9,10 +9,10 @@ from pumice.api.conf import parse_conf
 from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_decisions
 from pumice.errors import ConfError
-from pumice.testing.runner import default_scheduler, play
-from pumice.testing.scenario import Scenario, load_scenario
-from pumice.testing.suspicious import doubts
-from pumice.testing.writeback import expectations, loses_comments, write_expectations
+from pumice.scenarios.runner import default_scheduler, play
+from pumice.scenarios.scenario import Scenario, load_scenario
+from pumice.scenarios.suspicious_objects import doubts
+from pumice.scenarios.writeback import expectations, loses_comments, write_expectations
 
 
 @click.command()

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from pumice.api.decisions import Decisions, PodGroupState
-from pumice.testing.runner import CaseResult
+from pumice.scenarios.runner import CaseResult
 
 _PIPE_WIDTH = 1_000_000  # columns when the output is no terminal: lines stay whole
 

@@ -7,8 +7,8 @@ import click
 
 from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_summary
-from pumice.testing.compare import CompareOptions
-from pumice.testing.runner import CaseResult, default_scheduler, find_scenarios, run_files
+from pumice.scenarios.compare import CompareOptions
+from pumice.scenarios.runner import CaseResult, default_scheduler, find_scenarios, run_files
 
 _SHOWN_DIFFERENCES = 10
 
@@ -65,7 +65,7 @@ def test(
         results.append(result)
         _print_failure(result)
     if junit is not None:
-        from pumice.testing.junit import write_junit  # noqa: PLC0415  (rarely asked for)
+        from pumice.scenarios.junit import write_junit  # noqa: PLC0415  (rarely asked for)
 
         write_junit(results, junit)
     if not results:

@@ -1,8 +1,7 @@
 """Scenario files and builders for tests: public, for plugin authors and cluster owners alike."""
 
-from pumice.testing.builders import hyper_node, node, pdb, pod, pod_group, priority_class, queue
-from pumice.testing.compare import CompareOptions, compare
-from pumice.testing.runner import (
+from pumice.scenarios.compare import CompareOptions, compare
+from pumice.scenarios.runner import (
     CaseResult,
     CycleScheduler,
     ScenarioFile,
@@ -12,7 +11,8 @@ from pumice.testing.runner import (
     play,
     run_files,
 )
-from pumice.testing.scenario import Scenario, load_scenario
+from pumice.scenarios.scenario import Scenario, load_scenario
+from pumice.testing.builders import hyper_node, node, pdb, pod, pod_group, priority_class, queue
 
 __all__ = [
     "CaseResult",

@@ -12,9 +12,9 @@ from pumice.framework.close_session import close_session
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.plugins.gang import Gang
+from pumice.scenarios.between_cycles import advance
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
-from pumice.testing.between_cycles import advance
 
 DELETED = "2026-01-15T09:00:00Z"
 READY = "tasks in gang are ready to be scheduled"

@@ -9,9 +9,9 @@ from pumice.errors import PluginError
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.plugins.deviceshare import DeviceShare
+from pumice.scenarios.between_cycles import advance
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
-from pumice.testing.between_cycles import advance
 from pumice.testing.conformance import check_plugin
 from pumice.testing.samples import snapshot_of
 

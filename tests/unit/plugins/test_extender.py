@@ -19,13 +19,13 @@ from pumice.framework.argument_kinds import Duration
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.plugins.extender import Extender
+from pumice.scenarios.runner import default_scheduler
 from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.sim.engine import Engine
 from pumice.sim.workload import Workload
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
-from pumice.testing.runner import default_scheduler
 from pumice.testing.samples import snapshot_of
 
 GPU = "nvidia.com/gpu"

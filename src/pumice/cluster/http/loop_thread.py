@@ -3,8 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Coroutine
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from pumice.errors import InvariantError, UnavailableError
@@ -13,7 +11,7 @@ _T = TypeVar("_T")
 
 
 class LoopThread:
-    """Runs coroutines for other threads; uses uvloop where it is installed."""
+    """Runs coroutines for other threads."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -22,12 +20,7 @@ class LoopThread:
 
     def start(self) -> asyncio.AbstractEventLoop:
         """Start the loop."""
-        loop: asyncio.AbstractEventLoop
-        if find_spec("uvloop"):
-            loop = import_module("uvloop").new_event_loop()
-        else:
-            loop = asyncio.new_event_loop()
-        self.loop = loop
+        loop = self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._run, args=(loop,), name=self._name, daemon=True
         )

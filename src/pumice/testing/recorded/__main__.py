@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pumice.errors import InputError
-from pumice.testing.junit import write_junit
+from pumice.scenarios.junit import write_junit
+from pumice.scenarios.runner import CaseResult
 from pumice.testing.recorded.formats import find_cases, run_case
-from pumice.testing.runner import CaseResult
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from pumice.errors import InputError
+from pumice.scenarios.runner import CaseResult
 from pumice.testing.recorded.admission import is_admission_case, run_admission_case
 from pumice.testing.recorded.controllers import is_controller_case, run_controller_case
 from pumice.testing.recorded.vcctl import is_vcctl_case, run_vcctl_case
-from pumice.testing.runner import CaseResult
 
 Case = Mapping[str, Any]
 _SUFFIXES: Final = (".json", ".jsonl")

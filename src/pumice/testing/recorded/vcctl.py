@@ -7,7 +7,6 @@ server is played from the recording; everything else is the real `pumice vcctl`.
 import contextlib
 import copy
 import difflib
-import importlib
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,6 +16,8 @@ from typing import Any, Final
 
 from pumice.api.kinds import BUILT_IN, Manifest, kind_of
 from pumice.api.times import epoch
+from pumice.cli.connect import connect
+from pumice.cli.vcctl.command import run_vcctl
 from pumice.cluster.base import Cluster, Event, PatchType, Propagation
 from pumice.errors import AlreadyExistsError, ClusterError, NotFoundError, RejectedError
 
@@ -48,21 +49,18 @@ def run_vcctl_case(case: Mapping[str, Any]) -> list[str]:
 
 
 def _run(case: Mapping[str, Any], later: int) -> list[str]:
-    # The command line stands above this layer, so it is loaded by name.
-    command = importlib.import_module("pumice.cli.vcctl.command")
-    real = importlib.import_module("pumice.cli.connect").connect
     played = _PlayedCluster(case, later)
 
-    def connect(options: Any) -> AbstractContextManager[Cluster]:
+    def connect_to(options: Any) -> AbstractContextManager[Cluster]:
         named = options.kubeconfig or options.master
-        return real(options, {}) if named else contextlib.nullcontext(played)
+        return connect(options, {}) if named else contextlib.nullcontext(played)
 
     out: list[str] = []
     err: list[str] = []
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for name, text in (case.get("files") or {}).items():
             Path(name).write_text(text, encoding="utf-8")
-        code = command.run_vcctl(case["command"][1:], connect, out.append, err.append)
+        code = run_vcctl(case["command"][1:], connect_to, out.append, err.append)
     return [
         *_text_differences("stdout", _wanted(case), "".join(out), case),
         *_text_differences("stderr", [case["stderr"]], "".join(err), case),

@@ -3,8 +3,8 @@
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from pumice.testing.junit import junit_xml, write_junit
-from pumice.testing.runner import CaseResult
+from pumice.scenarios.junit import junit_xml, write_junit
+from pumice.scenarios.runner import CaseResult
 from tests.present import present
 
 RESULTS = [

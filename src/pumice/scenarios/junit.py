@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from pumice.testing.runner import CaseResult
+from pumice.scenarios.runner import CaseResult
 
 
 def junit_xml(results: Sequence[CaseResult]) -> str:

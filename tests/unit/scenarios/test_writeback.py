@@ -9,16 +9,16 @@ import yaml
 
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.errors import ScenarioError
-from pumice.testing.builders import pod
-from pumice.testing.runner import PlayedCycle
-from pumice.testing.scenario import scenario_from
-from pumice.testing.writeback import (
+from pumice.scenarios.runner import PlayedCycle
+from pumice.scenarios.scenario import scenario_from
+from pumice.scenarios.writeback import (
     expectations,
     json_with_expect,
     loses_comments,
     write_expectations,
     yaml_with_expect,
 )
+from pumice.testing.builders import pod
 
 PATH = Path("case")
 NEW = {"binds": {"ns/a": "n1"}}

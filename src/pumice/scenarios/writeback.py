@@ -13,9 +13,9 @@ import yaml
 
 from pumice.api.decisions import Decisions
 from pumice.errors import ScenarioError
-from pumice.testing.compare import counts
-from pumice.testing.runner import PlayedCycle
-from pumice.testing.scenario import Record, Scenario
+from pumice.scenarios.compare import counts
+from pumice.scenarios.runner import PlayedCycle
+from pumice.scenarios.scenario import Record, Scenario
 
 
 def expectations(scenario: Scenario, played: Sequence[PlayedCycle]) -> Record:

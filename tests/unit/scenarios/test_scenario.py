@@ -8,9 +8,9 @@ import pytest
 
 from pumice.api.conf import DEFAULT_CONF
 from pumice.errors import ManifestError, ScenarioError
+from pumice.scenarios.runner import default_scheduler, play
+from pumice.scenarios.scenario import is_scenario, load_scenario, scenario_from
 from pumice.testing.builders import node, pod
-from pumice.testing.runner import default_scheduler, play
-from pumice.testing.scenario import is_scenario, load_scenario, scenario_from
 
 OBJECTS = [node("n1"), pod("p1")]
 

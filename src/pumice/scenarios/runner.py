@@ -19,9 +19,9 @@ from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
 from pumice.cluster.services import SERVICES
 from pumice.errors import ManifestError, PumiceError, ScenarioError
-from pumice.testing.between_cycles import advance
-from pumice.testing.compare import CompareOptions, compare
-from pumice.testing.scenario import SUFFIXES, Scenario, is_scenario, read_document, scenario_from
+from pumice.scenarios.between_cycles import advance
+from pumice.scenarios.compare import CompareOptions, compare
+from pumice.scenarios.scenario import SUFFIXES, Scenario, is_scenario, read_document, scenario_from
 
 Outcome = Literal["passed", "failed", "error", "skipped"]
 

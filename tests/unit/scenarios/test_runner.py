@@ -10,10 +10,10 @@ import pytest
 
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.errors import ConfError, ScenarioError
+from pumice.scenarios.compare import CompareOptions
+from pumice.scenarios.runner import ScenarioFile, check, find_scenarios, play, run_files
+from pumice.scenarios.scenario import scenario_from
 from pumice.testing.builders import node, pod, pod_group
-from pumice.testing.compare import CompareOptions
-from pumice.testing.runner import ScenarioFile, check, find_scenarios, play, run_files
-from pumice.testing.scenario import scenario_from
 
 OBJECTS = [node("n1"), pod_group("pg", namespace="ns"), pod("a", namespace="ns", group="pg")]
 BINDS = {"ns/a": "n1"}

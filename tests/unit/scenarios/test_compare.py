@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from pumice.api.decisions import Condition, Decisions, PodGroupState
+from pumice.scenarios.compare import CompareOptions, compare, counts
 from pumice.testing.builders import pod
-from pumice.testing.compare import CompareOptions, compare, counts
 
 READY = Condition("Scheduled", "True", "ready")
 STUCK = Condition("Unschedulable", "True", "NotEnoughResources", "1/1 tasks")
