@@ -185,3 +185,15 @@ def test_queues_above_are_told_too_if_there_is_a_root() -> None:
         "dep": "1",
         "team": "1",
     }
+
+
+def test_queues_whose_parents_form_a_circle_count_once_and_for_nobody_else() -> None:
+    world = [node("n1"), queue("root"), queue("a", parent="b"), queue("b", parent="a")]
+    world += [pod_group("g", queue="a", phase="Running"), member("p", "running")]
+    snapshot = Ingest(Snapshot()).load(map(from_manifest, world))
+    queues = close_session(Session(snapshot, [])).queues
+    assert {name: held.get("cpu") for name, held in queues.items()} == {
+        "root": None,
+        "a": "1",
+        "b": None,
+    }
