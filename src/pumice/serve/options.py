@@ -55,7 +55,7 @@ class CommonOptions:
     enable_healthz: bool = flag(default=False, help="serve /healthz and /readyz")
     healthz_address: str = flag(":11251", "where to serve them", kind="address")
     scheduler_name: tuple[str, ...] = flag(
-        ("volcano",), "pods to care for, by schedulerName; again", kind="array"
+        ("volcano",), "schedulerName of the pods to schedule; repeatable", kind="array"
     )
     feature_gates: Mapping[str, bool] = flag(
         FEATURE_GATES, "features on or off: Name=true,…", kind="gates"
