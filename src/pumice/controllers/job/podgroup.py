@@ -4,7 +4,6 @@ from typing import Any
 
 from pumice.api.annotations import TASK_SPEC
 from pumice.api.kinds import Manifest
-from pumice.cluster.base import clone
 from pumice.controllers.base import Create, Effect, Record, Update
 from pumice.controllers.job.min_resources import min_resources
 from pumice.controllers.job.names import PARTITION_ID, podgroup_name
@@ -27,8 +26,8 @@ def podgroup_effects(state: JobState) -> list[Effect]:
     if state.podgroup is None:
         return [Create(group)]
     wanted = group["spec"]
-    spec = clone(state.podgroup.get("spec") or {})
-    for name in ("minMember", "minResources", "priorityClassName"):
+    spec = {**(state.podgroup.get("spec") or {}), "minResources": wanted["minResources"]}
+    for name in ("minMember", "priorityClassName"):
         _put(spec, name, wanted.get(name))
     spec["minTaskMember"] = {**(spec.get("minTaskMember") or {}), **wanted["minTaskMember"]}
     if wanted.get("subGroupPolicy") or spec.get("subGroupPolicy"):
@@ -54,7 +53,7 @@ def pending_event(state: JobState) -> list[Effect]:
 
 def _put(spec: Manifest, name: str, value: Any) -> None:
     """Set a field, or leave it out when there is nothing to say."""
-    if value in (None, "", [], {}):
+    if value in (None, "", 0, [], {}):
         spec.pop(name, None)
     else:
         spec[name] = value
@@ -80,13 +79,13 @@ def new_podgroup(state: JobState) -> Manifest:
 def _spec(state: JobState) -> Manifest:
     """Write what the scheduler must know about the gang."""
     spec: Manifest = {
-        "minMember": state.min_available,
         "minTaskMember": {
             str(task.get("name") or ""): min_task_member(task) for task in state.tasks
         },
         "queue": state.queue,
+        "minResources": min_resources(state.job, state.view),
     }
-    _put(spec, "minResources", min_resources(state.job, state.view))
+    _put(spec, "minMember", state.min_available)
     _put(spec, "priorityClassName", state.spec.get("priorityClassName"))
     _put(spec, "networkTopology", _topology(state.spec.get("networkTopology")))
     parts = [_sub_group(task) for task in state.tasks if task.get("partitionPolicy") is not None]

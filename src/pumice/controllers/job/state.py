@@ -157,6 +157,13 @@ def left_over(pod: Manifest, version: int) -> bool:
     return not deleting(pod) and (out_of_sync(pod) or (live and version_of(pod) < version))
 
 
+def restarts_of(pod: Manifest) -> int:
+    """Count the restarts of all containers of a pod."""
+    fields = ("initContainerStatuses", "containerStatuses")
+    listed = [one for name in fields for one in container_statuses(pod, name)]
+    return sum(int(one.get("restartCount") or 0) for one in listed)
+
+
 def container_statuses(pod: Manifest, field_name: str = "containerStatuses") -> list[Any]:
     """Give what the kubelet says about the containers of a pod."""
     return (pod.get("status") or {}).get(field_name) or []
