@@ -59,6 +59,11 @@ class Kind:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
+    def resource(self) -> str:
+        """Plural with group, as messages name it: ``pods``, ``jobs.batch.volcano.sh``."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
     def singular(self) -> str:
         """Name of one, as typed on a command line."""
         return self.kind.lower()

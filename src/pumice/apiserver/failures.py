@@ -71,11 +71,6 @@ def success(kind: Kind, name: str, uid: str = "") -> Manifest:
     return {**status(200, "", "", details)}
 
 
-def resource_of(kind: Kind) -> str:
-    """Name a kind as messages do: ``pods``, ``jobs.batch.volcano.sh``."""
-    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
-
-
 def _details(kind: Kind | None, name: str) -> Manifest:
     named = {"name": name} if name else {}
     if kind is None:
@@ -89,7 +84,7 @@ def _message(error: ClusterError, kind: Kind | None) -> str:
     if kind is None or isinstance(error, DeniedError):
         plain = isinstance(error, DeniedError) or not error.kind
         return error.problem if plain else str(error)
-    what = f'{resource_of(kind)} "{error.name}"'
+    what = f'{kind.resource} "{error.name}"'
     if isinstance(error, NotFoundError):
         return f"{what} not found" if error.name and error.problem == "not found" else str(error)
     if isinstance(error, AlreadyExistsError):

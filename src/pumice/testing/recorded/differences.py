@@ -61,7 +61,7 @@ def event_differences(
 
 
 def _both_empty(expected: Any, seen: Any) -> bool:
-    """Return whether a field is absent on one side and empty on the other; recordings leave it out."""
+    """Return whether a field says nothing on either side: recordings leave empty ones out."""
     return all(one is _ABSENT or one in (None, "", [], {}) for one in (expected, seen))
 
 
