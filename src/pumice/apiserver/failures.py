@@ -7,8 +7,8 @@ from pumice.errors import (
     AlreadyExistsError,
     ClusterError,
     ConflictError,
-    DeniedError,
     GoneError,
+    NamespaceTerminatingError,
     NotFoundError,
     PumiceError,
 )
@@ -62,6 +62,14 @@ def failure(error: PumiceError, kinds: Kinds) -> Manifest:
         return status(400, "BadRequest", str(error))
     kind = kinds.get(error.kind)
     details = _details(kind, error.name)
+    if isinstance(error, NamespaceTerminatingError):
+        message = f"namespace {error.namespace} is being terminated"
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": message,
+            "field": "metadata.namespace",
+        }
+        details["causes"] = [cause]
     return status(error.code, error.reason, _message(error, kind), details)
 
 
@@ -81,9 +89,8 @@ def _details(kind: Kind | None, name: str) -> Manifest:
 def _message(error: ClusterError, kind: Kind | None) -> str:
     if isinstance(error, GoneError):
         return f"too old resource version: {error.problem}"
-    if kind is None or isinstance(error, DeniedError):
-        plain = isinstance(error, DeniedError) or not error.kind
-        return error.problem if plain else str(error)
+    if kind is None or error.verbatim:
+        return error.problem if error.verbatim or not error.kind else str(error)
     what = f'{kind.resource} "{error.name}"'
     if isinstance(error, NotFoundError):
         return f"{what} not found" if error.name and error.problem == "not found" else str(error)

@@ -4,6 +4,7 @@ The only part of the controllers that writes.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import cast
 
 from pumice.api.kinds import Manifest, kind_of
@@ -17,7 +18,7 @@ from pumice.controllers.base import (
     Update,
     UpdateStatus,
 )
-from pumice.errors import NotFoundError
+from pumice.errors import NamespaceTerminatingError, NotFoundError
 
 
 def carry_out(cluster: Cluster, effect: Effect) -> Manifest | None:
@@ -36,7 +37,8 @@ def carry_out(cluster: Cluster, effect: Effect) -> Manifest | None:
         case Delete():
             _delete(cluster, effect)
         case Record(about, event_type, reason, message, source):
-            cluster.record(about, event_type, reason, message, source)
+            with suppress(NamespaceTerminatingError):  # there is nobody left to tell
+                cluster.record(about, event_type, reason, message, source)
     return None
 
 

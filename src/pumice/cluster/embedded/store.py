@@ -23,6 +23,7 @@ from pumice.cluster.embedded.watch_history import told
 from pumice.errors import (
     AlreadyExistsError,
     ConflictError,
+    NamespaceTerminatingError,
     NotFoundError,
     RejectedError,
 )
@@ -320,8 +321,10 @@ class EmbeddedCluster:
         metadata["namespace"] = namespace
         home = self._need_namespace(namespace)
         if home["metadata"].get("deletionTimestamp"):
-            problem = f"namespace {namespace} is being deleted"
-            raise RejectedError(kind.name, namespace, metadata["name"], problem)
+            why = f"in namespace {namespace} because it is being terminated"
+            what = f'{kind.resource} "{metadata["name"]}" is forbidden'
+            problem = f"{what}: unable to create new content {why}"
+            raise NamespaceTerminatingError(kind.name, namespace, metadata["name"], problem)
         return metadata
 
     def _need_namespace(self, name: str) -> Manifest:
