@@ -134,3 +134,30 @@ def test_the_architecture_page_lists_the_layers_in_their_order() -> None:
     assert all(max(upper) <= min(lower) for upper, lower in itertools.pairwise(order)), (
         "a lower layer is listed above a higher one"
     )
+
+
+def test_the_architecture_page_draws_the_framework_from_below() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    drawing = page.partition("## The framework from below")[2].partition("\n## ")[0]
+    row_of = {
+        name: int(line.split("|")[1])
+        for line in drawing.splitlines()
+        if re.match(r"\| \d", line)
+        for name in re.findall(r"`([a-z_/]+)`", line.split("|")[2])
+    }
+    folder = SOURCE / "framework"
+    files = {
+        str(path.relative_to(folder).with_suffix("")): path
+        for path in folder.rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    assert sorted(row_of) == sorted(files)
+    upward = [
+        (name, used)
+        for name, path in files.items()
+        for used in re.findall(
+            r"from pumice\.framework\.([a-z_.]+) import", path.read_text("utf-8")
+        )
+        if row_of[used.replace(".", "/")] >= row_of[name]
+    ]
+    assert upward == []
