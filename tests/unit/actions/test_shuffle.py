@@ -5,8 +5,16 @@ from typing import Any, ClassVar
 
 import pytest
 
+from pumice.actions.shuffle import shuffle
 from pumice.api.conf import parse_conf
+from pumice.api.intents import Evict
+from pumice.api.objects import from_manifest
+from pumice.cache.ingest import Ingest
+from pumice.core.consistency import check
+from pumice.core.snapshot import Snapshot
+from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 
@@ -51,6 +59,21 @@ def decide(*tiers: Any, actions: str = "shuffle", objects: Any = WORLD, switches
         lines += [f"  - name: {plugin.name}{switches}" for plugin in tier]
     known = {plugin.name: plugin for tier in tiers for plugin in tier}
     return Scheduler(parse_conf("\n".join(lines)), plugins=known).cycle(objects, 0.0)
+
+
+def test_a_task_whose_node_is_gone_is_evicted_and_counts_on_no_other() -> None:
+    lost = pod("lost", group="g", cpu=3, node="gone")
+    snapshot = Ingest(Snapshot()).load(map(from_manifest, [*WORLD, lost]))
+    ssn = Session(snapshot, [[Enabled(naming("one", "lost")(), {})]])
+    before = snapshot.nodes.books.copy()
+    shuffle(ssn)
+    check(snapshot)
+    assert [intent.pod for intent in ssn.intents.made if isinstance(intent, Evict)] == [
+        "default/lost"
+    ]
+    assert (snapshot.nodes.books == before).all()
+    snapshot.release_session()
+    check(snapshot)
 
 
 def test_what_a_policy_names_is_evicted_and_nothing_else() -> None:
