@@ -78,5 +78,5 @@ def _note_no_node(ssn: Session, task: Task, why: Fit | Reason) -> None:
     if isinstance(why, Reason):
         ssn.records.no_node(task, {why.text: ssn.snapshot.nodes.n})
     else:
-        nodes = ssn.placing.count_reasons(task, why, room=False)
-        ssn.records.no_node(task, nodes, ssn.placing.incurable(why))
+        placing = ssn.placing
+        ssn.records.no_node(task, placing.count_reasons(why.verdict), placing.barred(why.verdict))
