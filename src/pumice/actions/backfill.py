@@ -1,4 +1,4 @@
-"""backfill: give nodes to tasks that ask for nothing, as long as a filter lets them in."""
+"""backfill: give nodes to tasks that ask for nothing: filters, and a pod slot that is idle now."""
 
 from pumice.core.status import Status
 from pumice.core.views import Task
@@ -60,11 +60,11 @@ def _place(ssn: Session, job: int, row: int) -> None:
         _note_no_node(ssn, task, reason)
         return
     fit = ssn.placing.fit(task)
-    chosen = ssn.placing.choose(task, fit)
-    if chosen is None or not chosen[1]:
+    node = ssn.placing.choose_idle(task, fit)
+    if node is None:
         _note_no_node(ssn, task, fit)
         return
-    ssn.statement().place(row, chosen[0])
+    ssn.statement().place(row, node)
     if not ssn.policy.job_ready(job):
         return
     status = ssn.snapshot.tasks.status

@@ -195,6 +195,11 @@ class Placing:
         node = self._best(task, np.where(later, fit.score, -np.inf))
         return None if node is None else (node, False)
 
+    def choose_idle(self, task: Task, fit: Fit) -> int | None:
+        """Pick the best node that has room now, whatever it has promised to pipelined tasks."""
+        has_room = (task.need - self.snapshot.nodes.idle < STEP).all(axis=0)
+        return self._best(task, np.where(has_room & (fit.verdict == 0), fit.score, -np.inf))
+
     def choose_curable(self, task: Task, fit: Fit, allowed: Mask) -> tuple[int, bool] | None:
         """Pick the best of the allowed nodes by room and score alone, as ``choose`` does."""
         for room in (IDLE, FUTURE):
