@@ -68,9 +68,8 @@ def _place(ssn: Session, job: int, row: int) -> None:
     if not ssn.policy.job_ready(job):
         return
     status = ssn.snapshot.tasks.status
-    ssn.intents.bind(
-        [each for each in ssn.snapshot.jobs.tasks[job] if status[each] == Status.ALLOCATED]
-    )
+    placed = [each for each in ssn.snapshot.jobs.tasks[job] if status[each] == Status.ALLOCATED]
+    ssn.intents.bind(ssn.ordering.sort_tasks(placed))
     ssn.records.note(job, Stage.DONE, Why.SCHEDULED)
 
 

@@ -1,6 +1,7 @@
 """shuffle: policies name tasks, the action evicts them and does nothing else."""
 
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any, ClassVar
 
 import pytest
@@ -141,3 +142,16 @@ def test_a_later_action_counts_on_the_room_that_evicted_pods_leave() -> None:
     )
     assert decisions.pipelined == {"default/big-0": "n1"}
     assert decisions.binds == {}
+
+
+@pytest.mark.parametrize("turn", range(6))
+def test_tasks_are_handed_out_by_the_names_of_jobs_and_then_their_own(turn: int) -> None:
+    one = naming("one")
+    pods = [
+        pod("z", group="g", cpu=1, node="n1", created="2026-01-01T00:00:00Z"),
+        pod("a", group="h", cpu=1, node="n1", priority=9),
+        pod("m", group="g", cpu=1, node="n1"),
+    ]
+    groups = [pod_group("h", min_member=0), pod_group("g", min_member=0)]
+    decide([one], objects=[*WORLD[:2], *list(permutations(pods))[turn], *groups])
+    assert one.asked == [["default/m", "default/z", "default/a"]]
