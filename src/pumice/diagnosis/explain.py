@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pumice.api.conf import nearest
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import Manifest, queue_of
 from pumice.diagnosis.cluster_state import ClusterState, group_of
 from pumice.diagnosis.expected import is_expected
 from pumice.diagnosis.gates import FAILED, Gate, climb, count_nodes
@@ -280,8 +280,6 @@ def _not_offered(world: ClusterState, outcome: JobOutcome) -> str:
 
 
 def _unlisted(world: ClusterState, outcome: JobOutcome) -> str:
-    if not outcome.queue:
-        return "its pod group names no queue"
     near = nearest(outcome.queue, world.of_kind("Queue"))
     hint = f"; did you mean {near}?" if near else ""
     return f"not valid: queue {outcome.queue} does not exist{hint}"
@@ -317,7 +315,7 @@ def _victims(world: ClusterState, outcome: JobOutcome) -> list[Victim]:
 
 def _queue_of(world: ClusterState, pod: Manifest) -> str:
     group = world.groups.get(group_of(pod))
-    return str(group["spec"].get("queue", "")) if group else ""
+    return queue_of(group) if group else ""
 
 
 def _count(n: int, noun: str) -> str:

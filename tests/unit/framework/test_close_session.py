@@ -27,8 +27,12 @@ def member(name: Any, kind: Any) -> Any:
     if kind in ("Succeeded", "Failed"):
         return pod(name, group="g", cpu=1, node="n1", phase=kind)
     made = pod(name, group="g", cpu=1, node="n1", phase="Pending" if kind == "bound" else "Running")
-    if kind == "leaving":
+    if kind.startswith("leaving"):
         made["metadata"]["deletionTimestamp"] = DELETED
+    if kind == "leaving, node gone":
+        made["spec"]["nodeName"] = "gone"
+    elif kind == "leaving, never bound":
+        del made["spec"]["nodeName"]
     return made
 
 
@@ -55,6 +59,10 @@ def state(*kinds: Any, **options: Any) -> Any:
         (["running", "Succeeded"], "Running"),
         (["running", "leaving"], "Running"),
         (["leaving", "leaving"], "Running"),
+        (["running", "leaving, node gone"], "Running"),
+        (["leaving", "leaving, node gone"], "Running"),
+        (["running", "leaving, node gone", "pending"], "Unknown"),
+        (["running", "leaving, never bound"], "Unknown"),
         (["Succeeded", "Failed"], "Completed"),
         (["running", "pending"], "Unknown"),
         (["pending", "pending"], "Inqueue"),

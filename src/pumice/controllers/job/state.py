@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pumice.api.annotations import TASK_SPEC
-from pumice.api.kinds import POD_GROUP, Manifest
+from pumice.api.kinds import POD_GROUP, Manifest, queue_of
 from pumice.controllers.base import View
 from pumice.controllers.job.names import JOB_VERSION, OUT_OF_SYNC, podgroup_name
 from pumice.controllers.ownership import phase_of
@@ -61,7 +61,7 @@ class JobState:
     @property
     def queue(self) -> str:
         """The queue of the job."""
-        return str(self.spec.get("queue") or "default")
+        return queue_of(self.job)
 
     @property
     def tasks(self) -> list[Manifest]:

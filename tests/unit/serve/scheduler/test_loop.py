@@ -401,6 +401,17 @@ def test_figures_are_counted(cluster: Any) -> None:
         assert line in text
 
 
+def test_a_job_that_names_no_queue_is_counted_in_the_default_one(cluster: Any) -> None:
+    bare = pod_group("bare", queue=None, phase="Running")
+    pods = [pod(f"bare-{i}", group="bare", cpu=1, node="n") for i in range(2)]
+    cluster.restore([*cluster.list("Node")[0], bare, *pods])
+    metrics = Metrics()
+    loop, stop, _ = ended_after(cluster, 1, metrics=metrics)
+    loop.run(stop)
+    labels = '{job_name="bare",job_namespace="default",queue="default"}'
+    assert f"volcano_e2e_job_scheduling_duration{labels}" in metrics.text()
+
+
 def lines(caplog: pytest.LogCaptureFixture, message: Any) -> Any:
     return [record for record in caplog.records if record.message == message]
 
