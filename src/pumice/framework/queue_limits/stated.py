@@ -34,6 +34,14 @@ class StatedLimits(QueueLimits):
         some[PODS] = False
         return np.asarray(~some.any(axis=0))
 
+    def shares(self, held: Column) -> Column:
+        """Return how much of what it deserves each queue holds (Q,); 1 if it deserves nothing."""
+        return np.where(self.best_effort, 1.0, super().shares(held))
+
+    def overused(self, held: Column) -> Mask:
+        """Mark queues that hold more than they deserve (Q,)."""
+        return np.asarray(self.shares(held) > 1)
+
     @classmethod
     def of(cls, snapshot: Snapshot, total: Column, *, hierarchy: bool) -> "StatedLimits":
         """Set limits for queues in a tree, or else side by side."""
@@ -55,6 +63,7 @@ class StatedLimits(QueueLimits):
             guarantee=guarantee,
             deserved=deserved,
             real_capability=real,
+            capability=queues.capability,
             deserved_counts=_deserved_counts(snapshot, deserved),
         )
 
@@ -72,21 +81,21 @@ class StatedLimits(QueueLimits):
             guarantee=guarantee,
             deserved=deserved,
             real_capability=np.zeros_like(deserved),
+            capability=_stated_capability(snapshot),
             deserved_counts=_deserved_counts(snapshot, deserved),
         )
-        capability = _stated_capability(snapshot)
         if tree.root in tree.ancestors:
-            limits._set_root(total, capability)
+            limits._set_root(total)
         for parent in sorted(tree.children, key=lambda row: len(tree.ancestors[row])):
-            limits._share_out(parent, capability)
+            limits._share_out(parent)
         return limits
 
-    def _set_root(self, total: Column, capability: Column) -> None:
+    def _set_root(self, total: Column) -> None:
         """Let the root deserve and guarantee what its children do; unlimited if it states nothing.
 
         Volcano: cpu or memory left out of a capability that the root has is none at all.
         """
-        root, queues = self.tree.root, self.snapshot.queues
+        root, queues, capability = self.tree.root, self.snapshot.queues, self.capability
         children = self.tree.children.get(root, [])
         given = queues.capability_given[:, root]
         stated = np.where(given, queues.capability[:, root], 0.0)
@@ -101,8 +110,9 @@ class StatedLimits(QueueLimits):
         self.deserved[:, root] = self.deserved[:, children].sum(axis=1)
         self.deserved_counts[:, root] = self.deserved_counts[:, children].any(axis=1)
 
-    def _share_out(self, parent: int, capability: Column) -> None:
+    def _share_out(self, parent: int) -> None:
         children, real = self.tree.children[parent], self.real_capability
+        capability = self.capability
         own = capability[:, children]
         capability[:, children] = np.where(np.isnan(own), capability[:, [parent]], own)
         guarantee = self.guarantee[:, children]
