@@ -19,7 +19,7 @@ from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.reservations import QueueCommitments
 from pumice.framework.queue_limits.stated import StatedLimits
 from pumice.framework.queue_limits.tree import LEAF, MISPLACED
-from pumice.framework.refusals import over_quota
+from pumice.framework.refusals import within_quota
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.capacity.reclaim import Reclaim
 
@@ -164,16 +164,10 @@ class Capacity(Plugin, name="capacity"):
         over[PODS] = False
         if not over.any():
             return True
-        at = int(over.any(axis=0).argmax())
-        row = int(over[:, at].argmax())
-        return over_quota(
-            self._snapshot.resources.names[row],
-            held[row, at],
-            request[row],
-            limit[row, at],
-            queue=queue,
-            at=self._queues.names[chain.rows[at]],
-        )
+        first = int(over.any(axis=0).argmax())
+        names, at = self._snapshot.resources.names, self._queues.names[chain.rows[first]]
+        used, allowed = held[:, first], limit[:, first]
+        return within_quota(names, used, request, allowed, queue=queue, at=at)
 
     # Reclaim
 
