@@ -21,6 +21,7 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.process_memory import ProcessMemory
 from pumice.framework.registry import build_tiers, check_conf, known_plugins
 from pumice.framework.session import Session
+from pumice.framework.victim_guards import check_guards
 from pumice.plugins import builtin_plugins
 
 log = logging.getLogger(__name__)
@@ -78,6 +79,10 @@ class Scheduler:
         self.ignored: list[Problem] = problems
         for problem in problems:
             log.warning("configuration: %s", problem)
+
+    def passed_over(self) -> list[Problem]:
+        """List the plugins that protect pods and that this configuration can pass over."""
+        return check_guards(self.conf, self._plugins)
 
     def tiers(self) -> list[list[Enabled]]:
         """Make a fresh instance of every configured plugin, tier by tier."""
