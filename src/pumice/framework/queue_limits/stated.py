@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pumice.core.resources import CPU, MEMORY, PODS, STEP, Column, Mask, is_empty
+from pumice.api.quantity import amount_text
+from pumice.core.resources import CPU, MEMORY, PODS, STEP, Column, Mask, is_empty, sum_by
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import NodeFacts
 from pumice.framework.queue_limits.limits import (
@@ -118,6 +119,31 @@ class StatedLimits(QueueLimits):
         guarantee = self.guarantee[:, children]
         free = np.maximum(real[:, parent] - guarantee.sum(axis=1), 0.0)
         real[:, children] = np.minimum(free[:, None] + guarantee, capability[:, children])
+
+    def overdrawn(self) -> list[str]:
+        """Say where children may have, deserve or are guaranteed more than their parent."""
+        above = {row: over[-1] for row, over in self.tree.ancestors.items() if over}
+        if not above:
+            return []
+        rows, parents = np.array(list(above)), np.array(list(above.values()))
+        queues, n_queues = self.snapshot.queues, self.tree.n_rows
+        found = [
+            f"queue {queues.names[rows[i]]} may have {self._amount(r, self.capability, rows[i])}, "
+            f"its parent {queues.names[parents[i]]} {self._amount(r, self.capability, parents[i])}"
+            for r, i in np.argwhere(self.capability[:, rows] > self.capability[:, parents]).tolist()
+        ]
+        for words, amounts in (("deserve", self.deserved), ("are guaranteed", self.guarantee)):
+            sums = sum_by(amounts[:, rows], parents, n_queues)
+            found += [
+                f"the queues under {queues.names[row]} {words} {self._amount(r, sums, row)} "
+                f"together, the queue itself {self._amount(r, amounts, row)}"
+                for r, row in np.argwhere(sums - amounts >= STEP).tolist()
+            ]
+        return found
+
+    def _amount(self, resource: int, amounts: Column, queue: int) -> str:
+        name = self.snapshot.resources.names[resource]
+        return f"{amount_text(name, float(amounts[resource, queue]))} of {name}"
 
 
 def _stated_capability(snapshot: Snapshot) -> Column:
