@@ -18,8 +18,10 @@ from pumice.framework.close_session import close_session
 from pumice.framework.dispatch import Enabled
 from pumice.framework.placing import Placing
 from pumice.framework.plugin import Plugin
+from pumice.framework.process_memory import ProcessMemory
 from pumice.framework.registry import build_tiers, check_conf, known_plugins
 from pumice.framework.session import Session
+from pumice.framework.victim_guards import check_guards
 from pumice.plugins import builtin_plugins
 
 log = logging.getLogger(__name__)
@@ -68,7 +70,7 @@ class Scheduler:
         self.conf = conf
         self.seed = seed
         self._plugins = known_plugins(builtin_plugins(), plugins or {})
-        self._memory: dict[str, Any] = {}
+        self._process = ProcessMemory()
         self._services = dict(services or {})
         problems = check_conf(conf, self._plugins, ACTIONS)
         errors = [problem for problem in problems if problem.severity == "error"]
@@ -77,6 +79,10 @@ class Scheduler:
         self.ignored: list[Problem] = problems
         for problem in problems:
             log.warning("configuration: %s", problem)
+
+    def passed_over(self) -> list[Problem]:
+        """List the plugins that protect pods and that this configuration can pass over."""
+        return check_guards(self.conf, self._plugins)
 
     def tiers(self) -> list[list[Enabled]]:
         """Make a fresh instance of every configured plugin, tier by tier."""
@@ -100,12 +106,14 @@ class Scheduler:
         *,
         only_changes: bool = False,
         observer: Observer | None = None,
+        process: ProcessMemory | None = None,
     ) -> Decisions:
         """Decide one cycle on a snapshot and leave the snapshot as it was.
 
-        With ``only_changes`` pod groups whose status stays as it is are not reported.
+        With ``only_changes`` pod groups whose status stays as it is are not reported.  ``process``
+        is what earlier cycles left behind, also under other configurations.
         """
-        tiers = self.tiers()
+        tiers, process = self.tiers(), process or self._process
         try:
             with np.errstate(all="ignore"):
                 session = Session(
@@ -115,7 +123,8 @@ class Scheduler:
                     seed=self.seed,
                     actions=self.conf.actions,
                     action_arguments=dict(self.conf.configurations),
-                    memory=self._memory,
+                    memory=process.plugins,
+                    started_at=process.started_at,
                     node_usage=dict(node_usage or {}),
                     metrics=self.conf.metrics,
                     services=self._services,

@@ -50,7 +50,7 @@ def test_plugins_find_again_what_they_kept() -> None:
     )
     for _ in range(3):
         scheduler.cycle(WORLD, 0.0)
-    assert scheduler._memory["counting"] == 3
+    assert scheduler._process.plugins["counting"] == 3
 
 
 def test_a_cycle_that_fails_leaves_the_snapshot_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,11 @@ It describes results only: nothing here decides or talks to a cluster.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
+
+CLUSTER: Final = "cluster"
+RESOURCE_QUOTA: Final = "resource quota "
+"""What a limit is called that is not a queue's; a quota with its name behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,26 @@ class PodGroupState:
         if self.hyper_node:
             entry["hyperNode"] = self.hyper_node
         return entry
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """A resource of which there is too little: what is used, asked for and allowed."""
+
+    resource: str
+    used: float
+    request: float
+    limit: float
+
+
+def short_of(numbers: Mapping[str, Any]) -> list[Short]:
+    """Return the resources that were short, from the numbers of a refusal or a record."""
+    every = (numbers, *numbers.get("more", ()))
+    return [
+        Short(each["resource"], *(each.get(key, 0.0) for key in ("used", "request", "limit")))
+        for each in every
+        if "resource" in each
+    ]
 
 
 @dataclass(frozen=True, slots=True)

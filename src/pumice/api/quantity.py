@@ -47,6 +47,7 @@ _WRONG_NUMBER: Final = "unable to parse numeric part of quantity"
 _WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
 _WANTED: Final = 'a quantity such as "500m", "1.5", "2Gi" or "1e3"'
 _BYTES: Final = ("memory", "storage", "ephemeral-storage")
+_READABLE: Final = 7  # characters of an exact amount of bytes that still reads well
 
 
 class QuantityFormError(ValueError):
@@ -155,9 +156,29 @@ def format_quantity(resource: str, number: float) -> str:
     if name == "cpu":
         return _scaled(whole, 1000, _DECIMAL[2:])
     # Kubernetes: below 1024 bytes the decimal form is the canonical one
-    if (name in _BYTES or name.startswith("hugepages-")) and abs(whole) >= 1024:
+    if _is_bytes(name) and abs(whole) >= 1024:
         return _scaled(whole, 1024, _BINARY)
     return _scaled(whole, 1000, _DECIMAL[3:])
+
+
+def amount_text(resource: str, amount: float) -> str:
+    """Write an amount of a row for people: cpu in cores, bytes in the largest unit that reads well.
+
+    Scalars beyond cpu, memory and pods are kept in milli-units.
+    """
+    name = resource.removeprefix("requests.").removeprefix("limits.")
+    if name == "cpu":
+        return f"{amount / 1000:.12g}"
+    amount = amount if name in ("memory", "pods") else amount / 1000
+    exact = format_quantity(resource, amount)
+    if len(exact) <= _READABLE or not _is_bytes(name):
+        return exact
+    power = min(int(math.log(abs(amount), 1024)), len(_BINARY) - 1)
+    return f"{amount / 1024**power:.4g}{_BINARY[power]}"
+
+
+def _is_bytes(name: str) -> bool:
+    return name in _BYTES or name.startswith("hugepages-")
 
 
 def _spell(quantity: Quantity) -> str:

@@ -14,6 +14,7 @@ from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import all_controllers
 from pumice.errors import AlreadyExistsError
+from pumice.framework.process_memory import ProcessMemory
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.webhooks.embedded import EmbeddedAdmission
 
@@ -43,6 +44,7 @@ class ServedCluster:
             kubelet=Kubelet(self.cluster, grace_s=_GRACE_S),
             seed=seed,
             period_s=period_s,
+            process=ProcessMemory(started_at=self.cluster.now()),
         )
         self._conf = SchedulerConfigMap(self.cluster, plane, conf)
         plane.on_cycle.append(self._conf.follow)

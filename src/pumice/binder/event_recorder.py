@@ -5,12 +5,21 @@ again, and when too many are on their way the rest are left out.
 """
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, Final
 
-from pumice.api.decisions import JobRecord, PodGroupState
+from pumice.api.decisions import (
+    CLUSTER,
+    RESOURCE_QUOTA,
+    JobRecord,
+    PodGroupState,
+    Short,
+    short_of,
+)
 from pumice.api.groups import PodGroup
 from pumice.api.meta import KubeObject
 from pumice.api.pods import Pod
+from pumice.api.quantity import amount_text
 from pumice.binder.write_results import WriteResult
 from pumice.cluster.base import Lane
 
@@ -68,18 +77,10 @@ class EventRecorder:
             self._record(group, *said)
 
     def refused(self, group: PodGroup, record: JobRecord | None) -> None:
-        """Record which resource keeps a group out of its queue."""
+        """Record which resources keep a group out of its queue."""
         if record is None or (record.stage, record.reason) != _NOT_ADMITTED:
             return
-        resource, cluster = (
-            record.numbers.get("resource", ""),
-            record.numbers.get("at") == "cluster",
-        )
-        message = (
-            f"resource in cluster is overused: overused {resource}"
-            if cluster
-            else f"queue resource quota insufficient: insufficient {resource}"
-        )
+        message = _refusal(record.numbers)
         key = f"{_name(group)} refused"
         if self._last_messages.get(key) != message:
             self._last_messages[key] = message
@@ -113,6 +114,24 @@ class EventRecorder:
             "source": self._source,
         }
         self._submit("record", arguments, Lane.EVENT, _EVENT)
+
+
+def _refusal(numbers: Mapping[str, Any]) -> str:
+    """Name every resource that is short; of a resource quota also its name and the amounts."""
+    at, short = numbers.get("at", ""), short_of(numbers)
+    if at == CLUSTER:
+        return f"resource in cluster is overused: {_each('overused', short)}"
+    if not at.startswith(RESOURCE_QUOTA):
+        return f"queue resource quota insufficient: {_each('insufficient', short)}"
+    requested, used, limited = (
+        ",".join(f"{each.resource}={amount_text(each.resource, amount(each))}" for each in short)
+        for amount in (attrgetter("request"), attrgetter("used"), attrgetter("limit"))
+    )
+    return f"{at} insufficient, requested: {requested}, used: {used}, limited: {limited}"
+
+
+def _each(word: str, short: list[Short]) -> str:
+    return ", ".join(f"{word} {each.resource}" for each in short)
 
 
 def _name(thing: KubeObject) -> str:

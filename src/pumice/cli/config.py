@@ -26,6 +26,7 @@ def config() -> None:
 def check(ctx: click.Context, *, file: Path, plugins: PluginSources) -> None:
     """Tell what is wrong in FILE or, if nothing is, which plugins decide what."""
     from pumice.framework.registry import deciding_order  # noqa: PLC0415  (loads NumPy)
+    from pumice.framework.victim_guards import check_guards  # noqa: PLC0415
 
     try:
         conf = read_conf(file.read_text(encoding="utf-8"))
@@ -36,6 +37,8 @@ def check(ctx: click.Context, *, file: Path, plugins: PluginSources) -> None:
         click.echo(f"{file}: {problem}{_weight(problem)}")
     if problems:
         ctx.exit(1)
+    for problem in check_guards(conf, _known(plugins)):
+        click.echo(f"warning: {file}: {problem}", err=True)
     click.echo(f"{file}: no problems")
     click.echo(f"actions: {', '.join(conf.actions)}")
     rows = [

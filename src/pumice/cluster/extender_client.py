@@ -3,20 +3,21 @@
 Handed to the extender plugin by the scheduler.  Whatever goes wrong ends in an ExtenderError.
 """
 
+import math
 import time
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
-from pumice.cluster.http.blocking import MAX_ANSWER, BlockingClient
+from pumice.cluster.http.blocking import MAX_ANSWER, Answer, BlockingClient
 from pumice.errors import ExtenderError, HttpError
 
 _HEADERS: Final = {"Content-Type": "application/json"}
 
 
 class HttpExtenderClient:
-    """One extender; keeps its connection between calls."""
+    """One extender; keeps its connection between calls.  A limit of 0 is none, as in Go."""
 
     def __init__(self, url_prefix: str, timeout_s: float, *, max_answer: int = MAX_ANSWER) -> None:
         self._http = BlockingClient(url_prefix)
@@ -39,10 +40,22 @@ class HttpExtenderClient:
         self._http.close()
 
     def _post(self, path: str, body: bytes, *, answer: bool) -> Mapping[str, Any]:
-        deadline = time.monotonic() + self._timeout_s
+        limit_s = self._timeout_s if self._timeout_s > 0 else math.inf
+        deadline = time.monotonic() + limit_s
         found = self._http.request(
             "POST", path, body, _HEADERS, deadline=deadline, cap=self._max_answer
         )
         if found.status != 200:
             raise HttpError(found.url, f"answered with status {found.status}")
-        return found.json_object() if answer else {}
+        return _read(found) if answer else {}
+
+
+def _read(answer: Answer) -> Mapping[str, Any]:
+    """Read JSON as strictly as Go does; a null says nothing."""
+    try:
+        found = msgspec.json.decode(answer.content)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise HttpError(answer.url, "answered with something that is not JSON") from error
+    if not isinstance(found, dict | None):
+        raise HttpError(answer.url, f"wanted a JSON object, found {type(found).__name__}")
+    return found or {}

@@ -10,6 +10,7 @@ from typing import Any
 
 from pumice.api.conf import nearest
 from pumice.api.kinds import Manifest, queue_of
+from pumice.api.quantity import amount_text
 from pumice.diagnosis.cluster_state import ClusterState, group_of
 from pumice.diagnosis.expected import is_expected
 from pumice.diagnosis.gates import FAILED, Gate, climb, count_nodes
@@ -18,7 +19,6 @@ from pumice.diagnosis.remedy_search import Search
 from pumice.diagnosis.replay import Replay
 from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Why
-from pumice.framework.waiting_reason import amount_text
 
 _NAMED = 3
 _LATE = (Stage.QUEUE, Stage.QUOTA, Stage.NODES, Stage.GANG)

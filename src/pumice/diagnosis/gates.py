@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pumice.api.decisions import CLUSTER, Short, short_of
+from pumice.api.quantity import amount_text
 from pumice.diagnosis.job_outcome import STAGES, JobOutcome, Stop
 from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Why
-from pumice.framework.waiting_reason import amount_text
 
 PASSED, FAILED, NOT_REACHED = "passed", "failed", "not reached"
 _SHOWN = 4
@@ -201,17 +202,26 @@ def _places(outcome: JobOutcome) -> str:
 def _refusal(stop: Stop) -> str:
     numbers = stop.numbers
     if stop.why is Why.OVER_QUOTA and "resource" in numbers:
-        resource = numbers["resource"]
-        used, request, limit = (
-            amount_text(resource, numbers[key]) for key in ("used", "request", "limit")
-        )
-        over = amount_text(resource, numbers["used"] + numbers["request"] - numbers["limit"])
         at = numbers["at"]
-        at = at if at == "cluster" or " " in at else f"queue {at}"
-        return f"{at}: {resource} {used} + {request} asked for > {limit} allowed, {over} too much"
+        at = at if at == CLUSTER or " " in at else f"queue {at}"
+        return f"{at}: {'; '.join(map(_shortage, short_of(numbers)))}"
     if "problem" in numbers:
         return f"{stop.why.value}: {numbers['problem']}"
     return stop.why.value
+
+
+def _shortage(short: Short) -> str:
+    name = short.resource
+    used, request, limit, over = (
+        amount_text(name, amount)
+        for amount in (
+            short.used,
+            short.request,
+            short.limit,
+            short.used + short.request - short.limit,
+        )
+    )
+    return f"{name} {used} + {request} asked for > {limit} allowed, {over} too much"
 
 
 def _nth(n: int) -> str:

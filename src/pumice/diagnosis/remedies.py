@@ -13,8 +13,9 @@ from typing import Any
 import yaml
 
 from pumice.api.conf import nearest
+from pumice.api.decisions import RESOURCE_QUOTA
 from pumice.api.kinds import Manifest
-from pumice.api.quantity import format_quantity, parse_quantity
+from pumice.api.quantity import amount_text, format_quantity, parse_quantity
 from pumice.core.resources import Resources
 from pumice.diagnosis.changes import (
     Change,
@@ -31,7 +32,6 @@ from pumice.diagnosis.job_outcome import JobOutcome, Stop
 from pumice.diagnosis.pod_constraints import gates, own_terms
 from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Why
-from pumice.framework.waiting_reason import amount_text
 
 _KINDS_OF_NODES = 4
 _RUNNING_JOBS = 12
@@ -103,8 +103,8 @@ def _limits(world: ClusterState, outcome: JobOutcome) -> Iterator[Remedy]:
             parts = _PARTS if stop.stage is Stage.ENQUEUE else 1
             yield Remedy(_raised(world, stop, at, parts), _TIMES * max(parts, pods))
             shared = True
-        elif at.startswith("resource quota "):
-            name = at.removeprefix("resource quota ")
+        elif at.startswith(RESOURCE_QUOTA):
+            name = at.removeprefix(RESOURCE_QUOTA)
             yield Remedy(_wider(outcome, stop, name), _TIMES * _PARTS)
     if shared:
         yield Remedy(_heavier(world, outcome.queue), 99)

@@ -15,12 +15,12 @@ import yaml
 
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest, queue_of
+from pumice.api.quantity import amount_text
 from pumice.api.times import rfc3339
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.replay import Replay
-from pumice.framework.waiting_reason import amount_text
 
 _SECRETS: Final = ("env", "envFrom", "command", "args")
 _APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"

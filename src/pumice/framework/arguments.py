@@ -20,7 +20,7 @@ from dataclasses import MISSING, dataclass, field
 from functools import cache
 from typing import Any, Final, get_args, get_type_hints
 
-from pumice.api.conf import Problem, nearest
+from pumice.api.conf import Problem, Severity, nearest
 from pumice.api.conf_lines import summary
 from pumice.framework.argument_kinds import (
     KINDS,
@@ -96,6 +96,7 @@ class Fault:
     wanted: str
     found: object
     hint: str = ""
+    severity: Severity = "ignored"
 
 
 def arg(

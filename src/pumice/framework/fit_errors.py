@@ -12,8 +12,16 @@ from pumice.framework.session_state import SessionState
 
 def gang_message(state: SessionState, job: Job) -> str:
     """Say how many tasks a gang lacks, and why."""
-    lacking = job.min_member - job.ready - len(_schedulable(state, job))
+    lacking = lacking_tasks(state, job)
     return f"{lacking}/{len(job.tasks)} tasks in gang unschedulable: {fit_error(state, job)}"
+
+
+def lacking_tasks(state: SessionState, job: Job) -> int:
+    """Return the number of tasks that a gang lacks: none for which a node was found.
+
+    Below zero for a job that waits for a role although it has enough tasks.
+    """
+    return int(job.min_member - job.ready - len(_schedulable(state, job)))
 
 
 def fit_error(state: SessionState, job: Job) -> str:

@@ -67,6 +67,8 @@ class Plugin:
     """Why the plugin cannot be used at all; set by the registry for one that cannot be loaded."""
     by_row: ClassVar[bool] = True
     """Whether node hooks read nothing that placements change but the columns of their own rows."""
+    protects: ClassVar[str] = ""
+    """The pods that it keeps from being evicted, in words; empty if that is not its purpose."""
     simulator: ClassVar[SimulatorAssumptions] = UNDECLARED
     """What the simulator may take for granted; a subclass declares it anew."""
     hierarchy: bool = field(default=False, repr=False)

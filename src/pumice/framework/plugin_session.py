@@ -38,7 +38,14 @@ class PluginSession(Protocol):
 
     @property
     def memory(self) -> dict[str, Any]:
-        """What a plugin wants to find again in the next cycle, under its own name."""
+        """What a plugin wants to find again in the next cycle, under its own name.
+
+        It belongs to the process: a reload of the configuration leaves it as it is.
+        """
+
+    @property
+    def started_at(self) -> float | None:
+        """When the process took a live cluster up; None in scenarios and simulations."""
 
     @property
     def node_usage(self) -> Mapping[str, Any]:

@@ -1,12 +1,13 @@
 """How a plugin says no: a vote, a reason against nodes, a refusal with the numbers compared."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any, Final
 
 import numpy as np
 
+from pumice.api.decisions import Short
 from pumice.core.resources import PODS, Column
 
 PERMIT, ABSTAIN, REJECT = 1, 0, -1
@@ -82,12 +83,15 @@ Vote = int | Refusal
 """PERMIT, ABSTAIN or REJECT; a refusal is a reject that says why."""
 
 
-def over_quota(
-    resource: str, used: float, request: float, limit: float, *, queue: int, at: str
-) -> Refusal:
-    """Refuse a request for one resource; ``at`` names whose limit it is: a queue, the cluster."""
-    amounts = {"used": float(used), "request": float(request), "limit": float(limit)}
-    return Refusal(Why.OVER_QUOTA, {"queue": queue, "at": at, "resource": resource, **amounts})
+def over_quota(short: Sequence[Short], *, queue: int, at: str) -> Refusal:
+    """Refuse a request for the resources that are short; ``at`` names whose limit it is.
+
+    That is a queue, a resource quota or the cluster.  The first resource stands among the numbers
+    itself, others under ``more``.
+    """
+    first, *more = map(asdict, short)
+    numbers = {"queue": queue, "at": at, **first}
+    return Refusal(Why.OVER_QUOTA, {**numbers, "more": more} if more else numbers)
 
 
 def within_quota(
@@ -101,11 +105,14 @@ def within_quota(
 ) -> Verdict:
     """Let a request (R,) pass that fits beside what is used, in all it names but ``pods``.
 
-    Compared strictly as floats; refused for the first resource, by name, that there is too much of.
+    Compared strictly as floats; refused for every resource that there is too much of.
     """
     over = (used + request > limit) & (request > 0)
     over[PODS] = False
     if not over.any():
         return True
-    row = int(np.argmax(over))
-    return over_quota(names[row], used[row], request[row], limit[row], queue=queue, at=at)
+    short = [
+        Short(names[row], float(used[row]), float(request[row]), float(limit[row]))
+        for row in np.flatnonzero(over).tolist()
+    ]
+    return over_quota(short, queue=queue, at=at)

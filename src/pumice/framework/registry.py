@@ -107,7 +107,7 @@ def _check_arguments(entry: PluginConf, cls: type[Plugin]) -> Iterator[Problem]:
             wanted=fault.wanted,
             found=summary(fault.found),
             hint=fault.hint,
-            severity="ignored",
+            severity=fault.severity,
         )
 
 

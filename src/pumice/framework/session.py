@@ -30,6 +30,7 @@ class Session(SessionState):
         actions: tuple[str, ...] = (),
         action_arguments: Mapping[str, Any] | None = None,
         memory: dict[str, Any] | None = None,
+        started_at: float | None = None,
         node_usage: Mapping[str, Any] | None = None,
         metrics: Mapping[str, str] | None = None,
         services: Mapping[str, Any] | None = None,
@@ -46,6 +47,7 @@ class Session(SessionState):
         self.actions = actions
         self.action_arguments = action_arguments or {}
         self.memory = {} if memory is None else memory
+        self.started_at = started_at
         self.node_usage = node_usage or {}
         self.metrics = metrics or {}
         self.services = services or {}

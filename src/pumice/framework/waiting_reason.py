@@ -3,11 +3,11 @@
 Rendered from records; a job that no action looked at is told apart from one that was refused.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pumice.api.quantity import format_quantity
+from pumice.api.decisions import short_of
+from pumice.api.quantity import amount_text
 from pumice.core.status import Status
 from pumice.core.views import Job
 from pumice.framework.job_records import Stage
@@ -18,9 +18,6 @@ Numbers = Mapping[str, Any]
 _NAMED = 3
 """Victims that are told by name."""
 _FOR_WANT_OF_ROOM = (Why.NO_NODE_FITS, Why.NO_DOMAIN_FITS, Why.OVER_QUOTA)
-_LONG = 7
-"""Characters of an exact amount of bytes that still reads well."""
-_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 def waiting_reason(ssn: Session, job: Job) -> str:
@@ -49,37 +46,16 @@ def _not_reached(ssn: Session, job: Job) -> str:
     return "no configured action places its pods"
 
 
-def amount_text(resource: str, amount: float) -> str:
-    """Write an amount of a row for people: cpu in cores, bytes in the largest unit that reads well.
-
-    Scalars beyond cpu, memory and pods are kept in milli-units.
-    """
-    name = resource.removeprefix("requests.").removeprefix("limits.")
-    if name == "cpu":
-        return f"{amount / 1000:.12g}"
-    amount = amount if name in ("memory", "pods") else amount / 1000
-    exact = format_quantity(resource, amount)
-    if len(exact) <= _LONG or not _counts_bytes(name):
-        return exact
-    power = min(int(math.log(abs(amount), 1024)), len(_UNITS) - 1)
-    return f"{amount / 1024**power:.4g}{_UNITS[power]}"
-
-
-def _counts_bytes(name: str) -> bool:
-    return name in ("memory", "storage", "ephemeral-storage") or name.startswith("hugepages-")
-
-
 def _quota(ssn: Session, numbers: Numbers) -> str:
     if "resource" not in numbers:
         return f"queue {_queue(ssn, numbers)} takes no more"
-    resource = numbers["resource"]
-    used, request, limit = (
-        amount_text(resource, numbers[key]) for key in ("used", "request", "limit")
-    )
-    return (
-        f"over quota at {numbers['at']}: {resource} {used} in use + {request} asked for "
-        f"is more than {limit}"
-    )
+    compared = [
+        f"{name} {amount_text(name, each.used)} in use + {amount_text(name, each.request)} "
+        f"asked for is more than {amount_text(name, each.limit)}"
+        for each in short_of(numbers)
+        for name in (each.resource,)
+    ]
+    return f"over quota at {numbers['at']}: {', '.join(compared)}"
 
 
 def _nodes(ssn: Session, numbers: Numbers) -> str:

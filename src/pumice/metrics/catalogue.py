@@ -87,7 +87,11 @@ _SCHEDULER: Final = (
     _gauge("e2e_job_scheduling_start_time", "When a job was first seen, in Unix seconds", _JOB),
     _gauge("e2e_job_scheduling_last_time", "When a job last got a node, in Unix seconds", _JOB),
     _gauge("pod_preemption_victims", "Victims chosen by the last preemption"),
-    _gauge("unschedule_task_count", "Tasks of a job that found no place", ("job_id",)),
+    _gauge(
+        "unschedule_task_count",
+        "Tasks that a gang lacks, those with a place not counted",
+        ("job_id",),
+    ),
     _gauge("unschedule_job_count", "Jobs that found no place"),
     _gauge("job_share", "Dominant share of a job", ("job_ns", "job_id")),
     _gauge("namespace_share", "Dominant share of a namespace", ("namespace_name",)),
@@ -118,7 +122,7 @@ _QUEUES: Final = (
     ),
     _gauge("queue_share", "Dominant share of a queue", _QUEUE),
     _gauge("queue_weight", "Weight of a queue", _QUEUE),
-    _gauge("queue_overused", "1 while a queue must wait", _QUEUE),
+    _gauge("queue_overused", "1 while a queue holds more than its due", _QUEUE),
 )
 _CONTROLLERS: Final = (
     _latency(

@@ -1,4 +1,4 @@
-"""conformance: pods that the cluster itself rests on are never evicted."""
+"""conformance: pods that the cluster itself rests on are no victims."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,7 @@ _SYSTEM_NAMESPACE = "kube-system"
 class Conformance(Plugin, name="conformance"):
     """Protect pods of the critical priority classes and of the system namespace."""
 
+    protects = "critical pods"
     simulator = SimulatorAssumptions(bounded=True)
 
     def on_open(self, ssn: PluginSession) -> None:

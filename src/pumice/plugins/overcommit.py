@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from pumice.api.decisions import CLUSTER
 from pumice.core.resources import Column
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job
@@ -40,7 +41,7 @@ class Overcommit(Plugin, name="overcommit"):
         if request is None:
             return PERMIT
         return within_quota(
-            self._names, self._reserved, request, self._idle, queue=job.queue, at="cluster"
+            self._names, self._reserved, request, self._idle, queue=job.queue, at=CLUSTER
         )
 
     def on_enqueued(self, job: Job) -> None:

@@ -22,6 +22,7 @@ class Pdb(Plugin, name="pdb"):
     no pod.
     """
 
+    protects = "pods whose disruption budget is used up"
     simulator = SimulatorAssumptions(bounded=True)
 
     def on_open(self, ssn: PluginSession) -> None:

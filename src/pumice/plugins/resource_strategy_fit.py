@@ -77,7 +77,10 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
     )
 
     def faults(self) -> Iterator[Fault]:
-        """Tell of entries of ``resources`` that are passed over or read as something else."""
+        """Tell of entries of ``resources`` that are passed over, and of a part without a weight."""
+        if self.sra.enable and self.sra.weight <= 0:
+            hint = "sra is enabled and counts nothing"
+            yield Fault("sra", "a weight above 0", self.sra.weight, hint, severity="odd")
         for name, entry in self.resources.items():
             if not _is_pattern(name):
                 yield Fault("resources", "a star at the end of a name only", name, "left out")

@@ -7,11 +7,12 @@ quota on ``requests.cpu`` says nothing about ``cpu``.
 from collections import Counter
 from dataclasses import dataclass
 
+from pumice.api.decisions import RESOURCE_QUOTA, Short
 from pumice.api.groups import ResourceQuota
 from pumice.api.meta import ResourceList
 from pumice.api.quantity import parse_quantity
 from pumice.core.views import Job
-from pumice.framework.plugin import PERMIT, Plugin, Refusal, Vote
+from pumice.framework.plugin import PERMIT, Plugin, Vote
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.refusals import over_quota
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
@@ -40,10 +41,14 @@ class ResourceQuotas(Plugin, name="resourcequota"):
         admitted = self._admitted.get(namespace, Counter())
         for quota in self._quotas.get(namespace, ()):
             hard, used = _amounts(quota.status.hard), _amounts(quota.status.used)
-            for name in sorted(needs.keys() & hard.keys()):
-                taken = used[name] + admitted[name]
-                if taken + needs[name] > hard[name]:
-                    return _refusal(job, quota, name, taken)
+            short = [
+                _short(name, used[name] + admitted[name], needs[name], hard[name])
+                for name in sorted(needs.keys() & hard.keys())
+                if used[name] + admitted[name] + needs[name] > hard[name]
+            ]
+            if short:
+                at = f"{RESOURCE_QUOTA}{quota.metadata.name}"
+                return over_quota(short, queue=job.queue, at=at)
         return PERMIT
 
     def on_enqueued(self, job: Job) -> None:
@@ -53,16 +58,10 @@ class ResourceQuotas(Plugin, name="resourcequota"):
         admitted.update(_amounts(job.group.spec.min_resources))
 
 
-def _refusal(job: Job, quota: ResourceQuota, name: str, taken: int) -> Refusal:
+def _short(name: str, used: int, request: int, limit: int) -> Short:
+    """Write nano units in those of the tables."""
     per_unit = _NANO if _plain(name) in ("memory", "pods") else _NANO // 1000
-    return over_quota(
-        name,
-        used=taken / per_unit,
-        request=parse_quantity(job.group.spec.min_resources[name]) / per_unit,
-        limit=parse_quantity(quota.status.hard[name]) / per_unit,
-        queue=job.queue,
-        at=f"resource quota {quota.metadata.name}",
-    )
+    return Short(name, used / per_unit, request / per_unit, limit / per_unit)
 
 
 def _amounts(quantities: ResourceList | None) -> Counter[str]:

@@ -15,6 +15,7 @@ from pumice.cluster.services import SERVICES
 from pumice.controllers import all_controllers
 from pumice.controllers.base import Controller
 from pumice.controllers.loop import ControllerLoop
+from pumice.framework.process_memory import ProcessMemory
 from pumice.scheduler import Scheduler
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler, Usage
@@ -37,6 +38,7 @@ class EmbeddedControlPlane:
         idle_period_s: float | None = None,
         usage: Usage | None = None,
         write_conditions: bool = True,
+        process: ProcessMemory | None = None,
     ) -> None:
         """Make one, by default with all controllers.
 
@@ -56,6 +58,7 @@ class EmbeddedControlPlane:
             scheduler or Scheduler(conf or parse_conf(DEFAULT_CONF), seed=seed, services=SERVICES),
             usage=usage,
             write_conditions=write_conditions,
+            process=process,
         )
         self.period_s = period_s
         self.idle_period_s = idle_period_s

@@ -134,7 +134,7 @@ def _scheduler(cluster: KubeCluster, options: SchedulerOptions, process: Process
 
     def scheduler_with(conf: SchedulerConf) -> Scheduler:
         scheduler = Scheduler(conf, seed=options.seed, services=SERVICES)
-        for problem in scheduler.ignored:
+        for problem in (*scheduler.ignored, *scheduler.passed_over()):
             _log.warning("configuration warning", problem=problem)
         return scheduler
 

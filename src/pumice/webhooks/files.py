@@ -17,6 +17,7 @@ from pumice.webhooks.review import Finding, of_field, unreadable
 from pumice.webhooks.types.decoding import DecodeError, decode
 
 _BARE_QUEUE: Final = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
+_QUEUE: Final = "scheduling.Queue"
 _ALWAYS_THERE: Final = ("root", "default")
 _MUTATING: Final = tuple(path for path, service in SERVICES.items() if service.mutating)
 
@@ -45,10 +46,12 @@ class Files:
                 self._put(manifest)
 
     def _put(self, manifest: Manifest) -> None:
-        """Take a queue in as it will be once it is open."""
+        """Take a queue in as it will be once it is open, without a specification of no use."""
         queue = copy.deepcopy(manifest)
         queue["status"] = {"state": "Open"}
-        if not isinstance(queue.get("spec"), dict):
+        try:
+            queue["spec"] = decode({"spec": queue.get("spec") or {}}, _QUEUE)["spec"]
+        except DecodeError:
             queue["spec"] = {}
         self._queues[name_of(queue)] = queue
 

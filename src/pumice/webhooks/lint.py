@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any, Final
 
-from pumice.api.kinds import JOB, Manifest, kind_of
+from pumice.api.kinds import JOB, QUEUE, Manifest, kind_of
 from pumice.api.schema.build import Node, schema_of
 from pumice.controllers.job.expand import expand
 from pumice.controllers.job.state import replicas_of
@@ -18,6 +18,7 @@ from pumice.controllers.manifest_view import ManifestView
 from pumice.webhooks.admission_chain import Chain, Verdict
 from pumice.webhooks.fields import Key, Step, Words, path_text
 from pumice.webhooks.files import Files, is_checked, name_of
+from pumice.webhooks.queue_tree import check_children
 from pumice.webhooks.registry import SERVICES
 from pumice.webhooks.review import Finding, Options, Request, of_field
 
@@ -45,6 +46,9 @@ def lint_object(manifest: Manifest, files: Files, options: Options | None = None
         found += call.answer.findings
     if verdict.errors:
         found += _beyond_schema(verdict, files, settings)
+    queue = files.queue(name_of(manifest)) if kind_of(manifest) == QUEUE else None
+    if queue is not None:
+        found += check_children(queue, files)
     if not verdict.allowed and not found:
         found.append(Finding(verdict.message, (), None, verdict.message))
     if verdict.allowed and kind_of(manifest) == JOB:

@@ -1,6 +1,6 @@
 """Queues in a tree: where a queue may hang, and whether what it gets fits above and below."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest
@@ -146,12 +146,30 @@ def _highest(queue: Manifest, resource: str, existing: Existing, seen: frozenset
     return max(below, default=0.0)
 
 
-def _check_sums(children: Iterable[Manifest], above: Manifest, told: str) -> Finding | None:
+def check_children(queue: Manifest, existing: Existing) -> Iterator[Finding]:
+    """Find all that queues below ask for beyond a queue, also of the root.
+
+    Admission stops at the first finding and leaves the root out; a scheduler warns of them all.
+    """
+    name = _name(queue)
+    children = children_of(name, existing)
+    if name == "root":
+        orphans = (one for one in existing.queues() if not (one.get("spec") or {}).get("parent"))
+        children += [one for one in orphans if _name(one) != name]
+    found = [_check_below(queue, children, existing)] if children else []
+    if name != "root":  # it deserves and is guaranteed what its children are
+        found += [_check_sums(children, queue, f"queue {name}", (kind,)) for kind in _KINDS]
+    yield from filter(None, found)
+
+
+def _check_sums(
+    children: Iterable[Manifest], above: Manifest, told: str, kinds: tuple[str, ...] = _KINDS
+) -> Finding | None:
     """Add up what children get, until it is more than there is."""
-    limits = {kind: bundle(_READ[kind](above.get("spec") or {})) for kind in _KINDS}
-    totals: dict[str, Bundle] = {kind: {} for kind in _KINDS}
+    limits = {kind: bundle(_READ[kind](above.get("spec") or {})) for kind in kinds}
+    totals: dict[str, Bundle] = {kind: {} for kind in kinds}
     for child in children:
-        for kind in _KINDS:
+        for kind in kinds:
             own = bundle(_READ[kind](child.get("spec") or {}))
             totals[kind] = _sum(totals[kind], own)
             if _exceeds(totals[kind], limits[kind]):

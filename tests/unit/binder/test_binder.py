@@ -379,6 +379,37 @@ def test_a_group_kept_out_of_its_queue_hears_of_the_resource(
     assert told == [("Unschedulable", message, "Normal")]
 
 
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [
+        ("cluster", "resource in cluster is overused: overused cpu, overused memory"),
+        ("q", "queue resource quota insufficient: insufficient cpu, insufficient memory"),
+        (
+            "resource quota team",
+            (
+                "resource quota team insufficient, requested: cpu=1,memory=2Gi, "
+                "used: cpu=1.5,memory=0, limited: cpu=2,memory=1Gi"
+            ),
+        ),
+    ],
+)
+def test_a_group_kept_out_of_its_queue_hears_of_every_short_resource(
+    cluster: Any, at: str, message: str
+) -> None:
+    cpu = {"resource": "cpu", "used": 1500.0, "request": 1000.0, "limit": 2000.0}
+    memory = {
+        "resource": "memory",
+        "used": 0.0,
+        "request": 2.0 * (1 << 30),
+        "limit": 1.0 * (1 << 30),
+    }
+    record = JobRecord("enqueue", "over quota", {**cpu, "at": at, "more": [memory]})
+    binder = Binder(cluster)
+    state = PodGroupState("Pending")
+    binder.apply(Decisions(pod_groups={"default/g": state}, records={"default/g": record}))
+    assert [event["message"] for event in cluster.list("Event")[0]] == [message]
+
+
 def test_events_are_about_the_very_object(cluster: Any) -> None:
     Binder(cluster).apply(Decisions(binds={"default/p": "n"}))
     (event,) = cluster.list("Event")[0]

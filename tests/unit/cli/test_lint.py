@@ -144,3 +144,59 @@ def test_an_object_that_stands_there_twice_is_a_finding(lint: Any) -> None:
 def test_kinds_without_rules_are_passed_over(lint: Any) -> None:
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\njust: values\n"
     assert lint("-", given=text) == (0, ["no problems in 0 objects"])
+
+
+TREE = """\
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: top}
+spec: {capability: {cpu: 4}, deserved: {cpu: 4}, guarantee: {resource: {cpu: 2}}}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: a}
+spec: {parent: top, deserved: {cpu: 3}, guarantee: {resource: {cpu: 2}}}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: b}
+spec: {parent: top, capability: {cpu: 9}, deserved: {cpu: 3}, guarantee: {resource: {cpu: 1}}}
+"""
+ROOT = """\
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: root}
+spec: {capability: {cpu: 3}}
+"""
+
+
+def told(lint: Any, text: str, name: str) -> list[str]:
+    _, lines = lint("-", given=text)
+    return [line.partition(f"Queue {name}: ")[2] for line in lines if f"Queue {name}: " in line]
+
+
+def test_a_queue_hears_of_all_that_its_children_ask_for_beyond_it(lint: Any) -> None:
+    assert told(lint, TREE, "top") == [
+        "spec.capability.cpu: found 4, wanted at least 9, as the queues below",
+        (
+            "spec.guarantee: found cpu 3000.00, memory 0.00, "
+            "wanted sums within (cpu 2000.00, memory 0.00)"
+        ),
+        (
+            "spec.deserved: found cpu 6000.00, memory 0.00, "
+            "wanted sums within (cpu 4000.00, memory 0.00)"
+        ),
+    ]
+
+
+@pytest.mark.parametrize("amount", ["much", "[4]", "{}"])
+def test_a_child_that_cannot_be_read_is_told_and_does_not_count(lint: Any, amount: str) -> None:
+    text = TREE.replace("capability: {cpu: 9}", f"capability: {{cpu: {amount}}}")
+    assert not [line for line in told(lint, text, "top") if "capability" in line]
+    assert told(lint, text, "b")
+
+
+def test_the_capability_of_the_root_is_compared_with_the_queues_below(lint: Any) -> None:
+    assert told(lint, f"{ROOT}---\n{TREE}", "root") == [
+        "spec.capability.cpu: found 3, wanted at least 4, as the queues below"
+    ]

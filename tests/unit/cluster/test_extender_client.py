@@ -85,12 +85,24 @@ def test_after_an_error_the_next_call_works() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [b"", b"junk", b"[]", b"null", b"1", b"{} {}", b"\xff\xfe", b"[" * 200_000],
-    ids=["empty", "junk", "list", "null", "number", "two", "bytes", "deep"],
+    [b"", b"junk", b"[]", b"1", b"{} {}", b"\xff\xfe", b"[" * 200_000, b'{"code": NaN}'],
+    ids=["empty", "junk", "list", "number", "two", "bytes", "deep", "no number"],
 )
 def test_an_answer_that_is_no_json_object_is_an_error(answer: Any) -> None:
     with serving(x=answer) as (_, client), pytest.raises(ExtenderError, match="JSON"):
         client.post("x", {})
+
+
+def test_a_null_is_an_empty_answer() -> None:
+    with serving(x=b" null\n") as (_, client):
+        assert client.post("x", {}) == {}
+
+
+@pytest.mark.parametrize("limit_s", [0.0, -1.0])
+def test_a_limit_of_zero_is_none(limit_s: float) -> None:
+    late = [OK, b"Content-Length: 2\r\n\r\n{}"]
+    with saying(*late, pause_s=0.05, timeout_s=limit_s) as client:
+        assert client.post("x", {}) == {}
 
 
 def test_a_silent_server_costs_one_timeout() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pumice.api.conf import parse_conf
+from pumice.api.decisions import Short, short_of
 from pumice.framework.refusals import over_quota
 from pumice.plugin import (
     PERMIT,
@@ -66,8 +67,16 @@ def test_the_first_resource_that_there_is_too_much_of_is_named() -> None:
     names, two = ["cpu", "memory", "pods", "gpu"], np.array([2.0, 0.0, 2.0, 2.0])
     limit = np.array([9.0, 0.0, 0.0, 3.0])
     refusal = within_quota(names, two, two, limit, queue=5, at="team")
-    assert refusal == over_quota("gpu", 2.0, 2.0, 3.0, queue=5, at="team")
+    assert refusal == over_quota([Short("gpu", 2.0, 2.0, 3.0)], queue=5, at="team")
     assert within_quota(names, two, two, limit + 1, queue=5, at="team") is True
+
+
+def test_all_resources_that_there_is_too_much_of_are_told() -> None:
+    names, two = ["cpu", "memory", "pods", "gpu"], np.array([2.0, 2.0, 2.0, 2.0])
+    refusal = within_quota(names, two, two, np.array([3.0, 9.0, 0.0, 1.0]), queue=5, at="team")
+    assert isinstance(refusal, Refusal)
+    assert refusal.numbers["resource"] == "cpu"
+    assert short_of(refusal.numbers) == [Short("cpu", 2.0, 2.0, 3.0), Short("gpu", 2.0, 2.0, 1.0)]
 
 
 @pytest.mark.parametrize(

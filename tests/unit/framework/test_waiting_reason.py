@@ -140,6 +140,16 @@ def test_a_job_that_was_not_admitted_is_told_by_whom(state: str, sentence: str) 
     assert told(decisions) == sentence
 
 
+@pytest.mark.parametrize("policy", ["capacity", "overcommit"])
+def test_a_job_that_was_not_admitted_is_told_every_short_resource(policy: str) -> None:
+    objects = [queue("default"), node("n1", cpu=4, memory="1Gi")]
+    wanted = {"cpu": 9, "memory": "3Gi"}
+    decisions = decide([*objects, *job(cpu=9, min_resources=wanted)], "gang", policy)
+    sentence = told(decisions)
+    assert "cpu 0 in use + 9 asked for is more than 4" in sentence
+    assert ", memory 0 in use + 3Gi asked for is more than 1" in sentence
+
+
 def test_tasks_beyond_the_gang_are_told_why_they_wait() -> None:
     objects = [
         *WORLD,

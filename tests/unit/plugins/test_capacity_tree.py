@@ -74,11 +74,15 @@ def order(ssn: Any, *names: Any) -> Any:
     return [queues.names[row] for row in rows]
 
 
-def decide(objects: Any, actions: str = "allocate") -> Any:
+def scheduling(actions: str = "allocate") -> Scheduler:
     text = (
         f'actions: "{actions}"\ntiers:\n- plugins:\n  - name: capacity\n    enableHierarchy: true\n'
     )
-    return Scheduler(parse_conf(text)).cycle([CLUSTER, *objects], 0.0)
+    return Scheduler(parse_conf(text))
+
+
+def decide(objects: Any, actions: str = "allocate") -> Any:
+    return scheduling(actions).cycle([CLUSTER, *objects], 0.0)
 
 
 def bound(objects: Any) -> Any:
@@ -148,6 +152,33 @@ def test_deserved_is_raised_to_the_guarantee_but_not_cut_to_the_capability(tree:
     world = [queue("root"), queue("a", deserved={"cpu": 90}, capability={"cpu": 5})]
     world += [queue("b", deserved={"cpu": 1}, guarantee={"cpu": 4})]
     assert cpus(tree(*world), "deserved", "a", "b") == [90.0, 4.0]
+
+
+def test_children_that_ask_for_more_than_their_parent_has_are_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    over = [
+        queue("root"),
+        stated("team", "root", 60, 70, 20),
+        stated("a", "team", 40, 80, 15),
+        stated("b", "team", 30, 70, 10),
+    ]
+    scheduler = scheduling()
+    for _ in range(2):
+        scheduler.cycle([CLUSTER, *over], 0.0)
+    assert [record.message for record in caplog.records] == [
+        "capacity: queue a may have 80 of cpu, its parent team 70 of cpu",
+        "capacity: the queues under team deserve 70 of cpu together, the queue itself 60 of cpu",
+        (
+            "capacity: the queues under team are guaranteed 25 of cpu together, "
+            "the queue itself 20 of cpu"
+        ),
+    ]
+    caplog.clear()
+    scheduler.cycle([CLUSTER, *TREE], 0.0)
+    assert not caplog.records
+    scheduler.cycle([CLUSTER, *over], 0.0)
+    assert len(caplog.records) == 3
 
 
 def test_every_limit_on_the_way_up_holds() -> None:

@@ -14,7 +14,7 @@ from pumice.cluster.services import SERVICES
 from pumice.core.views import Job, Queue
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.replay import Replay
-from pumice.errors import ExtenderError
+from pumice.errors import ConfError, ExtenderError
 from pumice.framework.argument_kinds import Duration
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
@@ -187,6 +187,11 @@ def test_only_pods_that_name_a_managed_resource_concern_the_service() -> None:
         ({"status": "no", "code": 0}, 3, False),
         ({"status": "no", "code": 2}, 2, True),
         ({"status": "no", "code": 3}, 3, False),
+        ({"Status": "no", "CODE": 2}, 2, True),
+        ({"status": None, "code": None}, 0, True),
+        ({"status": "no", "code": "2"}, 1, False),
+        ({"status": 2}, 1, False),
+        ({"status": "", "other": 5}, 0, True),
     ],
 )
 def test_a_node_is_refused_by_a_message_and_the_code_says_how(
@@ -204,16 +209,17 @@ def test_a_failed_filter_refuses_unless_failures_are_ignored(ignorable: bool, co
     assert plugin.reasons[0].curable is False
 
 
-def test_scores_go_by_node_name_and_strange_ones_are_none() -> None:
-    answer = {"nodeScore": {"n1": 30, "elsewhere": 5, "n0": "many"}}
+def test_scores_go_by_node_name_and_nulls_count_nothing() -> None:
+    answer = {"nodeScore": {"n1": 30, "elsewhere": 5, "n0": None}}
     plugin, ssn = opened(Service(prioritize=answer), "prioritize")
     assert plugin.rank_nodes(task_of(ssn), ssn.nodes()).tolist() == [0, 30]
 
 
-@pytest.mark.parametrize("score", [float("nan"), float("inf"), 10**400, True, None, [1]])
-def test_a_score_that_is_no_finite_number_counts_nothing(score: Any) -> None:
-    plugin, ssn = opened(Service(prioritize={"nodeScore": {"n0": score}}), "prioritize")
-    assert plugin.rank_nodes(task_of(ssn), ssn.nodes()).tolist() == [0, 0]
+@pytest.mark.parametrize("score", [float("inf"), 10**400, True, "many", [1]])
+def test_a_score_that_is_no_finite_number_makes_the_answer_unusable(score: Any) -> None:
+    answer = {"nodeScore": {"n0": score, "n1": 30}}
+    plugin, ssn = opened(Service(prioritize=answer), "prioritize")
+    assert plugin.rank_nodes(task_of(ssn), ssn.nodes()) is None
 
 
 @pytest.mark.parametrize(
@@ -231,10 +237,16 @@ def test_without_usable_scores_the_service_has_no_opinion(answer: Any) -> None:
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        ({"status": 1, "victims": [{"UID": "default-old"}, {"UID": "unknown"}, 5]}, [True, False]),
+        ({"status": 1, "victims": [{"UID": "default-old"}, {"UID": "x"}, None]}, [True, False]),
         ({"status": 1}, [False, False]),
         ({"status": -1, "victims": None}, [False, False]),
         ({"status": 0, "victims": [{"UID": "default-old"}]}, None),
+        ({"Status": 1, "VICTIMS": [{"uid": "default-old", "Pod": None}]}, [True, False]),
+        ({"status": "reject", "victims": [{"UID": "default-old"}]}, [False, False]),
+        ({"status": 1, "victims": {"UID": "default-old"}}, [False, False]),
+        ({"status": 1, "victims": [{"UID": "default-old"}, 5]}, [False, False]),
+        ({"status": 1, "victims": [{"UID": "default-old", "Priority": "7"}]}, [False, False]),
+        ({"status": 1, "victims": [{"UID": "default-old", "Resreq": 1}]}, [False, False]),
         ({}, None),
         (DEAD, [False, False]),
     ],
@@ -252,7 +264,10 @@ def test_victims_are_those_the_answer_names_and_none_after_a_failure(
     ("answer", "ignorable", "expected"),
     [
         ({"overused": True}, False, True),
-        ({"overused": "yes"}, False, False),
+        ({"overused": "yes"}, False, True),
+        ({"overused": "yes"}, True, False),
+        ({"Overused": True}, False, True),
+        ({"overused": None}, False, False),
         ({}, False, False),
         (DEAD, False, True),
         (DEAD, True, False),
@@ -270,7 +285,14 @@ def test_a_queue_waits_if_the_service_says_so_or_is_needed_and_dead(
     [
         ({"status": 1}, False, 1),
         ({"status": -1}, False, -1),
-        ({"status": "x"}, False, 0),
+        ({"status": "reject"}, False, -1),
+        ({"status": "reject"}, True, 1),
+        ({"status": 1.0}, False, -1),
+        ({"status": True}, False, -1),
+        ({"status": 1 << 63}, False, -1),
+        ({"STATUS": -1}, False, -1),
+        ({"status": 1, "Status": -1}, False, -1),
+        ({"status": None}, False, 0),
         ({}, False, 0),
         (DEAD, False, -1),
         (DEAD, True, 1),
@@ -286,6 +308,8 @@ def test_a_job_enters_by_the_vote_of_the_service(answer: Any, ignorable: bool, v
     [
         ({"status": True}, False, True),
         ({"status": False}, False, False),
+        ({"status": "true"}, False, False),
+        ({"status": "true"}, True, True),
         ({}, False, False),
         (DEAD, False, False),
         (DEAD, True, True),
@@ -333,6 +357,18 @@ def test_an_error_message_to_a_placement_is_only_logged(caplog: pytest.LogCaptur
     _, ssn = opened(Service(allocate={"errorMessage": "no room"}), "allocate")
     ssn.statement().place(task_of(ssn).row, 0)
     assert "no room" in caplog.text
+
+
+def test_the_victims_it_was_sent_can_be_sent_back() -> None:
+    service = Service(preemptable=lambda asked: {"status": 1, "victims": asked["evictees"]})
+    plugin, ssn = opened(service, "preemptable")
+    assert plugin.preemptable(task_of(ssn), [task_of(ssn, "old").row]).tolist() == [True]
+
+
+def test_an_address_is_needed() -> None:
+    conf = CONF.format(url='""')
+    with pytest.raises(ConfError, match=r"extender\.urlPrefix.*the address of the service"):
+        Scheduler(parse_conf(conf))
 
 
 # Failing
@@ -451,7 +487,7 @@ def test_a_service_over_http_decides_where_pods_go(address: Any) -> None:
     objects = [*nodes, queue("default"), pod_group("g", min_member=1), pod("p", group="g", cpu=1)]
     scheduler = Scheduler(parse_conf(CONF.format(url=address)), services=SERVICES)
     decisions = scheduler.cycle(objects, 0.0)
-    scheduler._memory["extender"].popitem()[1].close()
+    scheduler._process.plugins["extender"].popitem()[1].close()
     assert decisions.binds == {"default/p": "n2"}
 
 

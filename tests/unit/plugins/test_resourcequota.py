@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import parse_conf
+from pumice.api.decisions import short_of
 from pumice.framework.refusals import Why
 from pumice.plugins.resourcequota import ResourceQuotas
 from pumice.scheduler import Scheduler
@@ -119,6 +120,13 @@ def test_a_refusal_says_which_quota_and_how_much(open_session: Any) -> None:
         "request": 2000.0,
         "limit": 8000.0,
     }
+
+
+def test_a_refusal_names_every_short_resource_of_the_quota(open_session: Any) -> None:
+    bound = quota("team", hard={"cpu": "1", "memory": "1Gi", "pods": "9"})
+    world = [queue("default"), node("n"), bound, wants("a", cpu=2, memory="2Gi", pods=1)]
+    refusal = open_session(world, ResourceQuotas()).policy.job_enqueueable(0)
+    assert [each.resource for each in short_of(refusal.numbers)] == ["cpu", "memory"]
 
 
 def test_resourcequota_keeps_its_promises() -> None:

@@ -5,7 +5,7 @@ from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
-from pumice.core.resources import CPU, MEMORY, Column
+from pumice.core.resources import CPU, MEMORY, Column, Mask, dominant_share, fits
 from pumice.core.snapshot import Snapshot
 from pumice.framework.queue_limits.reservations import QueueCommitments, Reservations
 from pumice.framework.queue_limits.tree import QueueTree
@@ -31,11 +31,8 @@ class QueueLimits:
     deserved: Column
     real_capability: Column
     """How far a queue may grow beside its siblings: what its jobs may reserve at most."""
-
-    @property
-    def capability(self) -> Column:
-        """What queues state as their maximum; infinite where nothing is stated."""
-        return self.snapshot.queues.capability
+    capability: Column
+    """What queues state as their maximum, or have from above; infinite or NaN if that is none."""
 
     @property
     def ceiling(self) -> Column:
@@ -50,6 +47,14 @@ class QueueLimits:
         """Return what a queue and those under it hold or were promised (R,)."""
         amounts = self.snapshot.queues.allocated_or_pipelined
         return np.asarray(amounts[:, self.tree.subtree[queue]].sum(axis=1))
+
+    def shares(self, held: Column) -> Column:
+        """Return how much of what it deserves each queue holds (Q,), of amounts (R, Q)."""
+        return dominant_share(held, self.deserved)
+
+    def overused(self, held: Column) -> Mask:
+        """Mark queues that hold all that they deserve (Q,), of amounts (R, Q)."""
+        return fits(self.deserved, held)
 
     def holdable(self) -> Column:
         """Return what each queue may still hold, at this moment (R, Q)."""

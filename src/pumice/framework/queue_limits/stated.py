@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pumice.core.resources import CPU, MEMORY, PODS, STEP, Column, Mask, is_empty
+from pumice.api.quantity import amount_text
+from pumice.core.resources import CPU, MEMORY, PODS, STEP, Column, Mask, is_empty, sum_by
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import NodeFacts
 from pumice.framework.queue_limits.limits import (
@@ -34,6 +35,14 @@ class StatedLimits(QueueLimits):
         some[PODS] = False
         return np.asarray(~some.any(axis=0))
 
+    def shares(self, held: Column) -> Column:
+        """Return how much of what it deserves each queue holds (Q,); 1 if it deserves nothing."""
+        return np.where(self.best_effort, 1.0, super().shares(held))
+
+    def overused(self, held: Column) -> Mask:
+        """Mark queues that hold more than they deserve (Q,)."""
+        return np.asarray(self.shares(held) > 1)
+
     @classmethod
     def of(cls, snapshot: Snapshot, total: Column, *, hierarchy: bool) -> "StatedLimits":
         """Set limits for queues in a tree, or else side by side."""
@@ -55,6 +64,7 @@ class StatedLimits(QueueLimits):
             guarantee=guarantee,
             deserved=deserved,
             real_capability=real,
+            capability=queues.capability,
             deserved_counts=_deserved_counts(snapshot, deserved),
         )
 
@@ -72,21 +82,21 @@ class StatedLimits(QueueLimits):
             guarantee=guarantee,
             deserved=deserved,
             real_capability=np.zeros_like(deserved),
+            capability=_stated_capability(snapshot),
             deserved_counts=_deserved_counts(snapshot, deserved),
         )
-        capability = _stated_capability(snapshot)
         if tree.root in tree.ancestors:
-            limits._set_root(total, capability)
+            limits._set_root(total)
         for parent in sorted(tree.children, key=lambda row: len(tree.ancestors[row])):
-            limits._share_out(parent, capability)
+            limits._share_out(parent)
         return limits
 
-    def _set_root(self, total: Column, capability: Column) -> None:
+    def _set_root(self, total: Column) -> None:
         """Let the root deserve and guarantee what its children do; unlimited if it states nothing.
 
         Volcano: cpu or memory left out of a capability that the root has is none at all.
         """
-        root, queues = self.tree.root, self.snapshot.queues
+        root, queues, capability = self.tree.root, self.snapshot.queues, self.capability
         children = self.tree.children.get(root, [])
         given = queues.capability_given[:, root]
         stated = np.where(given, queues.capability[:, root], 0.0)
@@ -101,13 +111,39 @@ class StatedLimits(QueueLimits):
         self.deserved[:, root] = self.deserved[:, children].sum(axis=1)
         self.deserved_counts[:, root] = self.deserved_counts[:, children].any(axis=1)
 
-    def _share_out(self, parent: int, capability: Column) -> None:
+    def _share_out(self, parent: int) -> None:
         children, real = self.tree.children[parent], self.real_capability
+        capability = self.capability
         own = capability[:, children]
         capability[:, children] = np.where(np.isnan(own), capability[:, [parent]], own)
         guarantee = self.guarantee[:, children]
         free = np.maximum(real[:, parent] - guarantee.sum(axis=1), 0.0)
         real[:, children] = np.minimum(free[:, None] + guarantee, capability[:, children])
+
+    def overdrawn(self) -> list[str]:
+        """Say where children may have, deserve or are guaranteed more than their parent."""
+        above = {row: over[-1] for row, over in self.tree.ancestors.items() if over}
+        if not above:
+            return []
+        rows, parents = np.array(list(above)), np.array(list(above.values()))
+        queues, n_queues = self.snapshot.queues, self.tree.n_rows
+        found = [
+            f"queue {queues.names[rows[i]]} may have {self._amount(r, self.capability, rows[i])}, "
+            f"its parent {queues.names[parents[i]]} {self._amount(r, self.capability, parents[i])}"
+            for r, i in np.argwhere(self.capability[:, rows] > self.capability[:, parents]).tolist()
+        ]
+        for words, amounts in (("deserve", self.deserved), ("are guaranteed", self.guarantee)):
+            sums = sum_by(amounts[:, rows], parents, n_queues)
+            found += [
+                f"the queues under {queues.names[row]} {words} {self._amount(r, sums, row)} "
+                f"together, the queue itself {self._amount(r, amounts, row)}"
+                for r, row in np.argwhere(sums - amounts >= STEP).tolist()
+            ]
+        return found
+
+    def _amount(self, resource: int, amounts: Column, queue: int) -> str:
+        name = self.snapshot.resources.names[resource]
+        return f"{amount_text(name, float(amounts[resource, queue]))} of {name}"
 
 
 def _stated_capability(snapshot: Snapshot) -> Column:

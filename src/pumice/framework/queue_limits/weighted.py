@@ -35,6 +35,7 @@ class WeightedLimits(QueueLimits):
             guarantee=guarantee,
             deserved=divide_by_weight(snapshot, total, real),
             real_capability=real,
+            capability=snapshot.queues.capability,
             total=total,
         )
 

@@ -1,5 +1,6 @@
 """capacity: what a queue deserves, is guaranteed and may have at most is stated, not worked out."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,9 +20,11 @@ from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.reservations import QueueCommitments
 from pumice.framework.queue_limits.stated import StatedLimits
 from pumice.framework.queue_limits.tree import LEAF, MISPLACED
-from pumice.framework.refusals import over_quota
+from pumice.framework.refusals import within_quota
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.capacity.reclaim import Reclaim
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(kw_only=True)
@@ -59,6 +62,16 @@ class Capacity(Plugin, name="capacity"):
         self._leaf_shares: tuple[int, dict[int, float]] = (0, {})
         self.problems: dict[str, str] = self._find_problems()
         """Queue names to what is wrong with their place."""
+        self._warn(ssn.memory.setdefault(self.name, set()))
+
+    def _warn(self, told: set[str]) -> None:
+        """Log where children ask for more than their parent has, each as long as it stands once."""
+        found = self._limits.overdrawn()
+        for text in found:
+            if text not in told:
+                log.warning("capacity: %s", text)
+        told.intersection_update(found)
+        told.update(found)
 
     def queue_limits(self, snapshot: Snapshot, total: Column) -> StatedLimits:
         """Return the limits that queues state."""
@@ -164,16 +177,10 @@ class Capacity(Plugin, name="capacity"):
         over[PODS] = False
         if not over.any():
             return True
-        at = int(over.any(axis=0).argmax())
-        row = int(over[:, at].argmax())
-        return over_quota(
-            self._snapshot.resources.names[row],
-            held[row, at],
-            request[row],
-            limit[row, at],
-            queue=queue,
-            at=self._queues.names[chain.rows[at]],
-        )
+        first = int(over.any(axis=0).argmax())
+        names, at = self._snapshot.resources.names, self._queues.names[chain.rows[first]]
+        used, allowed = held[:, first], limit[:, first]
+        return within_quota(names, used, request, allowed, queue=queue, at=at)
 
     # Reclaim
 

@@ -4,8 +4,7 @@ It speaks through a client that the session hands in under the service name "ext
 """
 
 import logging
-import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,11 +13,23 @@ import numpy as np
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes, Queue, Task
-from pumice.errors import ExtenderError
-from pumice.framework.arguments import Duration, arg
+from pumice.errors import ABSENT, ExtenderError, InputError
+from pumice.framework.arguments import Duration, Fault, arg
 from pumice.framework.plugin import ABSTAIN, PERMIT, REJECT, Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
+from pumice.plugins.extender.answers import (
+    A,
+    Fit,
+    Handled,
+    Overused,
+    Ready,
+    Scores,
+    Told,
+    Victims,
+    Vote,
+    read_answer,
+)
 from pumice.plugins.extender.payloads import (
     job_info,
     node_info,
@@ -41,7 +52,7 @@ class ExtenderClient(Protocol):
     """What the plugin needs of a connection."""
 
     def post(self, verb: str, payload: Any, *, answer: bool = True) -> Mapping[str, Any]:
-        """Send a payload, give the answer; raise ExtenderError if there is none."""
+        """Send a payload and return the answer; raise ExtenderError if there is none."""
         ...
 
 
@@ -61,7 +72,9 @@ class Extender(Plugin, name="extender"):
         Reason("refused by the extender for good", curable=False),
     )
     url_prefix: str = arg("extender.urlPrefix", default="", doc="address of the service")
-    timeout: Duration = arg("extender.httpTimeout", default=Duration(1.0), doc="limit of a call")
+    timeout: Duration = arg(
+        "extender.httpTimeout", default=Duration(1.0), doc="limit of a call; 0s for none"
+    )
     ignorable: bool = arg(
         "extender.ignorable", default=False, doc="go on as if it were absent when it fails"
     )
@@ -83,6 +96,12 @@ class Extender(Plugin, name="extender"):
     allocate_verb: str = _verb("allocateFunc", "when a task gets a node")
     deallocate_verb: str = _verb("deallocateFunc", "when a task loses its node")
 
+    def faults(self) -> Iterator[Fault]:
+        """Refuse to run without an address."""
+        if not self.url_prefix:
+            key, wanted = "extender.urlPrefix", "the address of the service"
+            yield Fault(key, wanted, ABSENT, severity="error")
+
     def on_open(self, ssn: PluginSession) -> None:
         """Connect and tell the service what the session starts from.
 
@@ -95,7 +114,7 @@ class Extender(Plugin, name="extender"):
         self._client = self._connect(ssn)
         if self.open_verb:
             payload = session_info(ssn.snapshot, ssn.jobs())
-            told = self._ask(self.open_verb, payload, answer=False)
+            told = self._ask(self.open_verb, payload, Told, answer=False)
             self._open = told is not None or self.ignorable
 
     def _connect(self, ssn: PluginSession) -> ExtenderClient | None:
@@ -107,15 +126,15 @@ class Extender(Plugin, name="extender"):
             known[key] = factory(*key)
         return known.get(key)
 
-    def _ask(self, verb: str, payload: Any, *, answer: bool = True) -> Mapping[str, Any] | None:
-        """Call the service; None if that failed."""
+    def _ask(self, verb: str, payload: Any, kind: type[A], *, answer: bool = True) -> A | None:
+        """Call the service and read its answer; None if that failed."""
         if self._client is None or self._failures >= _PATIENCE:
             return None
         try:
-            found = self._client.post(verb, payload, answer=answer)
-        except ExtenderError as error:
+            found = read_answer(self._client.post(verb, payload, answer=answer), kind)
+        except (ExtenderError, InputError) as error:
             self._failures += 1
-            log.warning("%s", error)
+            log.warning("verb %s: %s", verb, error)
             return None
         self._failures = 0
         return found
@@ -144,12 +163,12 @@ class Extender(Plugin, name="extender"):
 
     def _test(self, about: Mapping[str, Any], row: int) -> int:
         payload = {"task": about, "node": node_info(self._snapshot, row)}
-        found = self._ask(self.predicate_verb, payload)
+        found = self._ask(self.predicate_verb, payload, Fit)
         if found is None:
             return 0 if self.ignorable else _FAILED
-        if not found.get("status"):
+        if not found.status:
             return 0
-        return _CURABLE if found.get("code") == _UNSCHEDULABLE else _FINAL
+        return _CURABLE if found.code == _UNSCHEDULABLE else _FINAL
 
     def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Ask for the scores of all candidates at once; nodes that are not named get none."""
@@ -157,11 +176,10 @@ class Extender(Plugin, name="extender"):
             return None
         about = [node_info(self._snapshot, row) for row in nodes.index.tolist()]
         payload = {"task": task_info(self._snapshot, task.row), "nodes": about}
-        found = self._ask(self.prioritize_verb, payload) or {}
-        scores = found.get("nodeScore")
-        if found.get("errorMessage") or not isinstance(scores, dict):
+        found = self._ask(self.prioritize_verb, payload, Scores)
+        if found is None or found.errorMessage or found.nodeScore is None:
             return None
-        return np.array([_number(scores.get(name)) for name in nodes.names])
+        return np.array([found.nodeScore.get(name, 0.0) for name in nodes.names])
 
     def preemptable(self, preemptor: Task, candidates: list[int]) -> Mask | None:
         """Ask which tasks may go."""
@@ -175,44 +193,41 @@ class Extender(Plugin, name="extender"):
         """Mark the tasks that the answer names; none at all if there is no answer."""
         if not self._minds(verb, evictor):
             return None
-        found = self._ask(verb, _eviction(self._snapshot, evictor, candidates))
+        found = self._ask(verb, _eviction(self._snapshot, evictor, candidates), Victims)
         if found is None:
             return np.zeros(len(candidates), dtype=bool)
-        if found.get("status", ABSTAIN) == ABSTAIN:
+        if found.status == ABSTAIN:
             return None
-        victims = found.get("victims")
-        named = victims if isinstance(victims, list) else []
-        uids = {each.get("UID") for each in named if isinstance(each, dict)}
+        uids = {each.UID for each in found.victims}
         return np.array([self._snapshot.tasks.uids[row] in uids for row in candidates], dtype=bool)
 
     def overused(self, queue: Queue) -> bool:
         """Ask whether a queue must wait."""
         if not self._minds(self.overused_verb):
             return False
-        found = self._ask(self.overused_verb, {"queue": queue_info(queue)})
-        return not self.ignorable if found is None else found.get("overused") is True
+        found = self._ask(self.overused_verb, {"queue": queue_info(queue)}, Overused)
+        return not self.ignorable if found is None else found.overused
 
     def job_enqueueable(self, job: Job) -> int:
         """Ask for a vote."""
         if not self._minds(self.enqueueable_verb):
             return ABSTAIN
-        found = self._ask(self.enqueueable_verb, {"job": job_info(self._snapshot, job.row)})
+        found = self._ask(self.enqueueable_verb, {"job": job_info(self._snapshot, job.row)}, Vote)
         if found is None:
             return PERMIT if self.ignorable else REJECT
-        vote = found.get("status", ABSTAIN)
-        return vote if type(vote) is int else ABSTAIN
+        return found.status
 
     def on_enqueued(self, job: Job) -> None:
         """Tell that a job was admitted."""
         if self._minds(self.enqueued_verb):
-            self._ask(self.enqueued_verb, {"job": job_info(self._snapshot, job.row)})
+            self._ask(self.enqueued_verb, {"job": job_info(self._snapshot, job.row)}, Told)
 
     def job_ready(self, job: Job) -> bool:
         """Ask whether a job can start."""
         if not self._minds(self.ready_verb):
             return True
-        found = self._ask(self.ready_verb, {"job": job_info(self._snapshot, job.row)})
-        return self.ignorable if found is None else found.get("status") is True
+        found = self._ask(self.ready_verb, {"job": job_info(self._snapshot, job.row)}, Ready)
+        return self.ignorable if found is None else found.status
 
     def on_place(self, task: Task, node: int) -> None:
         """Tell of a placement, and of its end if it is taken back."""
@@ -226,14 +241,14 @@ class Extender(Plugin, name="extender"):
 
     def _tell(self, verb: str, task: Task) -> None:
         if self._minds(verb, task):
-            found = self._ask(verb, {"task": task_info(self._snapshot, task.row)}) or {}
-            if found.get("errorMessage"):
-                log.warning("extender on task %s: %s", task.key, found["errorMessage"])
+            found = self._ask(verb, {"task": task_info(self._snapshot, task.row)}, Handled)
+            if found is not None and found.errorMessage:
+                log.warning("extender on task %s: %s", task.key, found.errorMessage)
 
     def on_close(self, ssn: PluginSession) -> None:
         """Tell that the session is over; what is undone afterwards is nobody's business."""
         if self.close_verb:
-            self._ask(self.close_verb, {}, answer=False)
+            self._ask(self.close_verb, {}, Told, answer=False)
         self._open = False
 
 
@@ -242,9 +257,3 @@ def _eviction(snapshot: Snapshot, evictor: Task, candidates: list[int]) -> dict[
         "evictor": task_info(snapshot, evictor.row),
         "evictees": [task_info(snapshot, row) for row in candidates],
     }
-
-
-def _number(value: Any) -> float:
-    """Read a score; anything but a finite number is none."""
-    usable = type(value) in {int, float} and abs(value) < 1e18 and not math.isnan(value)
-    return float(value) if usable else 0.0

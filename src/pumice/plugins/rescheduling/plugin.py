@@ -32,7 +32,9 @@ class Rescheduling(Plugin, name="rescheduling"):
     """Strategies by the name the configuration uses."""
 
     interval: Duration = arg(
-        "interval", default=Duration(300.0), doc="shortest time between two runs"
+        "interval",
+        default=Duration(300.0),
+        doc="shortest time between two runs, and from the start of the process to the first",
     )
     metrics_period: Duration = arg(
         "metricsPeriod",
@@ -49,7 +51,7 @@ class Rescheduling(Plugin, name="rescheduling"):
         """Make the strategies if it is time to run."""
         self._ssn = ssn
         self._due: list[Strategy] = []
-        last = ssn.memory.get(self.name)
+        last = ssn.memory.get(self.name, ssn.started_at)
         if last is None or last + self.interval < ssn.now:
             ssn.memory[self.name] = ssn.now
             self._due = self._make()

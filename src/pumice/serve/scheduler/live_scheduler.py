@@ -18,6 +18,7 @@ from pumice.cache.ingest import Ingest
 from pumice.cluster.base import Cluster, Writer
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
+from pumice.framework.process_memory import ProcessMemory
 from pumice.scheduler import Observer, Scheduler
 from pumice.serve.scheduler.recovery import Read, Recovery
 
@@ -62,15 +63,18 @@ class LiveScheduler:
         read: Read | None = None,
         confirm_s: float = 30.0,
         look_s: float = 1.0,
+        process: ProcessMemory | None = None,
     ) -> None:
         """Make one.
 
         ``node_selector`` are labels ("name:value") of which a node must have one to count;
         ``may_write`` is asked once all is decided; ``clock`` measures how long answers take;
-        ``read`` gives objects as they are now, ``get`` unless told otherwise.
+        ``read`` gives objects as they are now, ``get`` unless told otherwise.  ``process`` outlives
+        every scheduler that is put in place of another one.
         """
         self._cluster = cluster
         self.scheduler = scheduler
+        self._process = process or ProcessMemory()
         self._names = names
         self._default_queue = default_queue
         self._wants_node = _selected(node_selector)
@@ -122,7 +126,12 @@ class LiveScheduler:
         if observer is not None:
             observer.synced()
         decisions = self.scheduler.decide(
-            self.informer.snapshot, now, usage, only_changes=True, observer=observer
+            self.informer.snapshot,
+            now,
+            usage,
+            only_changes=True,
+            observer=observer,
+            process=self._process,
         )
         dropped = not self._may_write()
         if not dropped:

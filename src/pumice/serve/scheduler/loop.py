@@ -13,6 +13,7 @@ from pumice import logs
 from pumice.api.kinds import Manifest
 from pumice.api.nodes import Node
 from pumice.errors import ConfError
+from pumice.framework.process_memory import ProcessMemory
 from pumice.metrics import Metrics
 from pumice.scheduler import Scheduler
 from pumice.serve.live_cluster import LiveCluster
@@ -60,6 +61,7 @@ class SchedulerLoop:
         self._clock = clock
         self._metrics = metrics
         self._cycle_metrics = CycleMetrics(metrics, clock, QueueMetrics(metrics))
+        self._process = ProcessMemory(started_at=cluster.now())
         self._log = LoopLog()
         self._live: LiveScheduler | None = None
         self._usage: BackgroundUsage | None = None
@@ -172,6 +174,7 @@ class SchedulerLoop:
             clock=self._clock,
             read=read,
             look_s=options.schedule_period_s,
+            process=self._process,
         )
 
     def _stand_down(self) -> None:

@@ -4,33 +4,16 @@ An observer of the scheduler for processes that serve metrics.  Nothing is decid
 out here; the sums are those of the plugins that divide the cluster.
 """
 
-from dataclasses import dataclass
-from typing import Final
-
 import numpy as np
 
 from pumice.api.decisions import Decisions
-from pumice.core.resources import CPU, MEMORY, PODS, Column, dominant_share, fits
-from pumice.core.status import ALLOCATED_CLASS, Status
+from pumice.core.resources import CPU, MEMORY, PODS, Column, dominant_share
+from pumice.framework.fit_errors import lacking_tasks
 from pumice.framework.queue_limits.limits import QueueLimits
 from pumice.framework.queue_limits.reservations import Reservations
 from pumice.framework.session import Session
 from pumice.metrics import Metrics
 from pumice.scheduler import Observer
-
-_READY: Final = [*sorted(ALLOCATED_CLASS), Status.SUCCEEDED]
-
-
-@dataclass
-class _QueueFigures:
-    """Amounts by queue (R, Q)."""
-
-    allocated: Column
-    request: Column
-    inqueue: Column
-    deserved: Column
-    capacity: Column
-    real_capacity: Column
 
 
 class QueueMetrics(Observer):
@@ -59,9 +42,8 @@ class QueueMetrics(Observer):
         jobs = ssn.snapshot.jobs
         waiting: dict[str, int] = {}
         for row in ssn.unschedulable:
-            missing = int(jobs.min_member[row] - jobs.counts[_READY, row].sum())
             name = jobs.keys[row].rpartition("/")[2]
-            waiting[name] = waiting.get(name, 0) + max(missing, 0)
+            waiting[name] = waiting.get(name, 0) + lacking_tasks(ssn, ssn.job(row))
         self._metrics.unschedulable(waiting)
 
     # Queues
@@ -71,22 +53,20 @@ class QueueMetrics(Observer):
         rows = np.flatnonzero(queues.listed).tolist()
         limits = _limits(ssn)
         if limits is not None:
-            self._tell_limited(ssn, _figures(limits), rows)
+            self._tell_limited(ssn, limits, rows)
         present = {queues.names[row] for row in rows}
         for name in self._queues - present:
             self._metrics.forget_queue(name)
         self._queues = present
 
-    def _tell_limited(self, ssn: Session, figures: _QueueFigures, rows: list[int]) -> None:
-        queues = ssn.snapshot.queues
-        shares = dominant_share(figures.allocated, figures.deserved)
-        overused = fits(figures.deserved, figures.allocated)
+    def _tell_limited(self, ssn: Session, limits: QueueLimits, rows: list[int]) -> None:
+        queues, amounts = ssn.snapshot.queues, _amounts(limits)
+        shares = limits.shares(amounts["allocated"])
+        overused = limits.overused(amounts["allocated"])
         for row in rows:
             name = queues.names[row]
-            for amount in ("allocated", "request", "inqueue", "deserved", "real_capacity"):
-                self._tell_amounts(ssn, name, amount, getattr(figures, amount)[:, row])
-            if np.isfinite(figures.capacity[:, row]).any():
-                self._tell_amounts(ssn, name, "capacity", figures.capacity[:, row])
+            for amount, columns in amounts.items():
+                self._tell_amounts(ssn, name, amount, columns[:, row])
             self._metrics.queue_state(
                 name,
                 share=float(shares[row]),
@@ -95,7 +75,9 @@ class QueueMetrics(Observer):
             )
 
     def _tell_amounts(self, ssn: Session, queue: str, amount: str, column: Column) -> None:
-        """Tell amounts; what has no limit is not told."""
+        """Tell amounts; a queue without any limit has none to tell of."""
+        if not np.isfinite(column).any():
+            return
         names = ssn.snapshot.resources.names
         values = np.where(np.isfinite(column), column, 0.0).tolist()
         scalars = {
@@ -150,14 +132,14 @@ def _limits(ssn: Session) -> QueueLimits | None:
     return min(known, key=lambda each: each.follows_demand, default=None)
 
 
-def _figures(limits: QueueLimits) -> _QueueFigures:
-    """Sum amounts up; a queue counts with all under it."""
+def _amounts(limits: QueueLimits) -> dict[str, Column]:
+    """Return amounts (R, Q) by the name of their figure; a queue counts with all under it."""
     queues, sum_up = limits.snapshot.queues, limits.tree.sum_up
-    return _QueueFigures(
-        allocated=sum_up(queues.allocated_or_pipelined),
-        request=sum_up(queues.allocated_or_pipelined + queues.pending),
-        inqueue=sum_up(Reservations(limits.snapshot).by_queue()),
-        deserved=limits.deserved,
-        capacity=limits.capability,
-        real_capacity=limits.real_capability,
-    )
+    return {
+        "allocated": sum_up(queues.allocated_or_pipelined),
+        "request": sum_up(queues.allocated_or_pipelined + queues.pending),
+        "inqueue": sum_up(Reservations(limits.snapshot).by_queue()),
+        "deserved": limits.deserved,
+        "capacity": limits.capability,
+        "real_capacity": limits.real_capability,
+    }

@@ -3,11 +3,14 @@
 import itertools
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
+from pumice.api.annotations import PREEMPTABLE, REVOCABLE_ZONE
 from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.clock import VirtualClock
 from pumice.cluster.base import DirectWriter
@@ -20,7 +23,9 @@ from pumice.errors import (
     RejectedError,
     UnavailableError,
 )
+from pumice.framework.plugin_session import PluginSession
 from pumice.metrics import Metrics
+from pumice.plugins.rescheduling import Rescheduling, Strategy
 from pumice.scheduler import Scheduler
 from pumice.serve.options import SchedulerOptions
 from pumice.serve.scheduler.conf_reload import ConfFile
@@ -319,6 +324,58 @@ def test_a_new_configuration_is_used_from_the_next_cycle(cluster: Any) -> None:
     assert used[0] is used[1]
     assert used[2] is not used[1]
     assert stop.is_set()
+
+
+@dataclass(kw_only=True)
+class Everybody(Strategy, name="everybody"):
+    """Finds that every task had better run elsewhere."""
+
+    def victims(self, ssn: PluginSession, running: list[int]) -> list[int]:
+        return running
+
+
+@dataclass(kw_only=True)
+class Restless(Rescheduling, name="rescheduling"):
+    registry = MappingProxyType({Everybody.name: Everybody})
+
+
+RESCHEDULING = """
+actions: "shuffle"
+tiers:
+- plugins:
+  - name: rescheduling
+    arguments: {interval: 10m, strategies: [{name: everybody}]}
+"""
+TDM = """
+actions: "shuffle"
+tiers:
+- plugins:
+  - name: tdm
+    arguments: {tdm.evict.period: 10m, tdm.revocable-zone.z: "10:00-11:00"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "evicted_at"), [(RESCHEDULING, [601.0]), (TDM, [0.0, 600.0])], ids=["wait", "begin"]
+)
+def test_a_reload_does_not_forget_when_a_plugin_last_ran(
+    cluster: Any, text: str, evicted_at: list[float]
+) -> None:
+    """Rescheduling also waits one interval from the start of the process, as Volcano does."""
+    cluster.patch("Node", "", "n", {"metadata": {"labels": {REVOCABLE_ZONE: "z"}}})
+    cluster.create(pod_group("g", min_member=0))
+    running = pod("g-0", group="g", cpu=1, node="n", annotations={PREEMPTABLE: "true"})
+
+    def reloaded() -> Scheduler:
+        return Scheduler(parse_conf(text), plugins={"rescheduling": Restless})
+
+    seen: list[Any] = []
+    loop = looping(cluster, latest_scheduler=reloaded, on_cycle=seen.append)
+    for at in (0.0, 3.0, 5.0, 600.0, 601.0, 605.0):
+        cluster.clock.advance_to(at)
+        cluster.restore([{**running, "metadata": {**running["metadata"], "uid": f"at {at}"}}])
+        loop._turn()
+    assert [cycle.at for cycle in seen if cycle.decisions.evictions] == evicted_at
 
 
 def test_a_refused_configuration_leaves_the_last_good_one(

@@ -89,11 +89,46 @@ def test_in_a_tree_a_queue_counts_with_all_under_it() -> None:
     assert series['volcano_queue_share{queue_name="q"}'] == "0.5"
 
 
+def test_under_capacity_a_queue_that_deserves_nothing_has_a_share_of_one() -> None:
+    series = World("capacity", queue("q"), queue("idle"), *gang("a", 2)).cycle()
+    for name in ("q", "idle"):
+        assert series[f'volcano_queue_share{{queue_name="{name}"}}'] == "1"
+        assert series[f'volcano_queue_overused{{queue_name="{name}"}}'] == "0"
+
+
+@pytest.mark.parametrize(("deserved", "overused"), [(1, "1"), (2, "0"), (3, "0")])
+def test_under_capacity_a_queue_is_overused_above_a_share_of_one(
+    deserved: int, overused: str
+) -> None:
+    series = World("capacity", queue("q", deserved={"cpu": deserved}), *gang("a", 2)).cycle()
+    assert series['volcano_queue_overused{queue_name="q"}'] == overused
+
+
+def capacities(series: Any, figure: str) -> dict[str, str]:
+    start = f'volcano_queue_{figure}_milli_cpu{{queue_name="'
+    found = {name: value for name, value in series.items() if name.startswith(start)}
+    return {name.removeprefix(start).removesuffix('"}'): value for name, value in found.items()}
+
+
+def test_a_child_shows_the_capability_it_has_from_above_and_an_unlimited_root_none() -> None:
+    series = World(
+        "capacity, enableHierarchy: true",
+        queue("root"),
+        queue("top", parent="root", capability={"cpu": 6}),
+        queue("q", parent="top"),
+        queue("free", parent="root"),
+        *gang("a", 2),
+    ).cycle()
+    assert capacities(series, "capacity") == {"top": "6000", "q": "6000"}
+    assert capacities(series, "real_capacity") == {"top": "6000", "q": "6000"}
+
+
 def test_jobs_that_found_no_place_are_told_with_what_they_miss() -> None:
     world = World("proportion", queue("q"), *gang("a", 2), *gang("b", 9))
     series = world.cycle()
     assert series["volcano_unschedule_job_count"] == "1"
-    assert series['volcano_unschedule_task_count{job_id="b"}'] == "9"
+    found = 6  # places for tasks of b: they were given up with the gang
+    assert series['volcano_unschedule_task_count{job_id="b"}'] == str(9 - found)
 
 
 def test_shares_of_jobs_are_told() -> None:

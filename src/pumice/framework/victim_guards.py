@@ -1,0 +1,71 @@
+"""Which plugins keep pods from being evicted, and where a configuration lets such pods go.
+
+Used by ``pumice config check`` and by a starting scheduler.  Victims are what all plugins of a tier
+allow.  A tier that allows nobody leaves the choice to the next one, and within a tier an
+intersection that runs empty is begun anew by the next plugin: a guard holds only what is judged
+together with it to the end.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from pumice.api.conf import Problem, SchedulerConf
+from pumice.api.conf_lines import Words
+from pumice.framework.dispatch import Enabled
+from pumice.framework.plugin import Plugin
+from pumice.framework.registry import build_tiers
+
+_HOOKS: Final = {
+    "preempt": "preemptable",
+    "reclaim": "reclaimable",
+    "gangpreempt": "gang_evictable",
+    "gangreclaim": "gang_evictable",
+}
+"""Actions that evict, and the hook by which they ask for victims."""
+
+
+def check_guards(conf: SchedulerConf, plugins: Mapping[str, type[Plugin]]) -> list[Problem]:
+    """List the plugins that protect pods and can be passed over, with who passes them over."""
+    tiers, _ = build_tiers(conf, plugins)
+    problems = []
+    for tier, entries in zip(conf.tiers, tiers, strict=True):
+        for entry, enabled in zip(tier.plugins, entries, strict=True):
+            passing = dict.fromkeys(_passing(conf, tiers, enabled))
+            if passing:
+                hint = f"if a tier leaves no victims, {enabled.plugin.protects} may go"
+                problems.append(
+                    Problem(
+                        line=entry.line,
+                        field=entry.path,
+                        wanted=f"{entry.name} last in every tier that names victims",
+                        found=Words(", ".join(passing)),
+                        hint=f"{hint}; see docs/plugins/{entry.name}.md",
+                        severity="odd",
+                    )
+                )
+    return problems
+
+
+def _passing(conf: SchedulerConf, tiers: list[list[Enabled]], guard: Enabled) -> Iterator[str]:
+    """List who can name victims that a guard was not asked about, or was overruled on."""
+    if not guard.plugin.protects:
+        return
+    for action in conf.actions:
+        hook = _HOOKS.get(action, "")
+        if not hook or not guard.offers(hook):
+            continue
+        for number, tier in enumerate(tiers, start=1):
+            asked = [each.plugin.name for each in tier if each.offers(hook)]
+            for name in _unguarded(asked, guard.plugin.name):
+                yield f"{name} in tier {number} ({action})"
+
+
+def _unguarded(asked: list[str], guard: str) -> list[str]:
+    """Return the plugins of a tier that can decide alone: all without the guard.
+
+    With it those behind it, from the third on: two plugins cannot begin an intersection anew.
+    """
+    if guard not in asked:
+        return asked
+    last = len(asked) - 1 - asked[::-1].index(guard)
+    return asked[max(last + 1, 2) :]

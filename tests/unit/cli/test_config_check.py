@@ -1,0 +1,30 @@
+"""`pumice config check` with the plugins that there are: what it warns of."""
+
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from pumice.cli.main import main
+
+
+def check(path: Path) -> Result:
+    return CliRunner().invoke(main, ["config", "check", str(path)])
+
+
+def test_config_check_warns_of_tiers_that_let_protected_pods_go(tmp_path: Path) -> None:
+    path = tmp_path / "my.conf"
+    tiers = "tiers:\n- plugins: [{name: conformance}]\n- plugins: [{name: drf}]\n"
+    path.write_text(f'actions: "allocate, preempt"\n{tiers}')
+    result = check(path)
+    assert result.exit_code == 0
+    assert "drf in tier 2 (preempt)" in result.stderr
+    assert "critical pods may go" in result.stderr
+
+
+def test_config_check_tells_of_a_part_that_is_enabled_without_a_weight(tmp_path: Path) -> None:
+    path = tmp_path / "my.conf"
+    plugin = "{name: resource-strategy-fit, arguments: {sra: {enable: true, resources: a/b}}}"
+    path.write_text(f'actions: "allocate"\ntiers:\n- plugins: [{plugin}]\n')
+    result = check(path)
+    assert "sra is enabled and counts nothing" in result.stdout
+    assert result.exit_code == 1

@@ -1,0 +1,74 @@
+"""Where a configuration lets protected pods go, and that a clean one does protect them."""
+
+from typing import Any
+
+import pytest
+
+from pumice.api.conf import parse_conf
+from pumice.framework.victim_guards import check_guards
+from pumice.plugins import builtin_plugins
+from pumice.scheduler import Scheduler
+from pumice.testing import node, pod, pod_group, queue
+
+
+def conf(actions: str, *tiers: str) -> Any:
+    lines = [f'actions: "{actions}"', "tiers:"]
+    for tier in tiers:
+        lines += ["- plugins:", *(f"  - {{name: {each.strip()}}}" for each in tier.split(";"))]
+    return parse_conf("\n".join(lines))
+
+
+FIRST = "priority; gang; conformance"
+PROTECTING = (
+    "priority; gang; proportion; drf, enablePreemptable: false; conformance",
+    "overcommit; predicates; nodeorder",
+)
+
+
+@pytest.mark.parametrize(
+    ("actions", "tiers", "passing"),
+    [
+        ("allocate, preempt", [FIRST], []),
+        ("allocate, preempt", [FIRST, "drf; predicates"], ["drf in tier 2 (preempt)"]),
+        ("allocate", [FIRST, "drf; predicates"], []),
+        ("allocate, preempt", [FIRST, "drf, enablePreemptable: false"], []),
+        ("allocate, reclaim", [FIRST, "drf; proportion"], ["proportion in tier 2 (reclaim)"]),
+        ("allocate, reclaim", [FIRST, "proportion; conformance"], []),
+        ("allocate, preempt", ["priority", "conformance"], ["priority in tier 1 (preempt)"]),
+        ("allocate, preempt", ["priority; conformance; gang"], ["gang in tier 1 (preempt)"]),
+        ("allocate, preempt", ["conformance; priority; gang"], ["gang in tier 1 (preempt)"]),
+        ("allocate, preempt", ["conformance; gang"], []),
+        ("allocate, preempt, reclaim", PROTECTING, []),
+        ("allocate, preempt", ["priority; gang; pdb", "drf"], ["drf in tier 2 (preempt)"]),
+        ("allocate, gangpreempt", [FIRST, "capacity"], ["capacity in tier 2 (gangpreempt)"]),
+    ],
+)
+def test_whoever_can_decide_without_a_guard_is_named(
+    actions: str, tiers: list[str], passing: list[str]
+) -> None:
+    problems = check_guards(conf(actions, *tiers), builtin_plugins())
+    assert [str(problem.found) for problem in problems] == [", ".join(passing)] * bool(passing)
+    assert all("may go" in problem.hint and problem.line for problem in problems)
+
+
+def world() -> list[dict[str, Any]]:
+    """A node full of critical pods, and a job that wants the place of one."""
+    critical: Any = {"group": "agent", "node": "n1", "priority_class": "system-node-critical"}
+    return [
+        node("n1", cpu=4),
+        queue("default"),
+        pod_group("agent", min_member=0, phase="Running"),
+        *(pod(f"agent-{i}", cpu=1, **critical) for i in range(4)),
+        pod_group("urgent", min_member=1, phase="Inqueue"),
+        pod("urgent", group="urgent", cpu=1),
+    ]
+
+
+@pytest.mark.parametrize(("tiers", "evicted"), [((FIRST, "drf"), True), (PROTECTING, False)])
+def test_a_critical_pod_goes_once_its_tier_is_emptied_unless_conformance_ends_every_tier(
+    tiers: tuple[str, ...], evicted: bool
+) -> None:
+    settings = conf("allocate, preempt", *tiers)
+    decisions = Scheduler(settings).cycle(world(), 0.0)
+    assert bool(decisions.evictions) is evicted
+    assert bool(check_guards(settings, builtin_plugins())) is evicted
