@@ -371,6 +371,12 @@ def test_an_address_is_needed() -> None:
         Scheduler(parse_conf(conf))
 
 
+def test_without_verbs_a_missing_address_is_only_told() -> None:
+    bare = 'actions: "allocate"\ntiers: [{plugins: [{name: extender}]}]\n'
+    [problem] = Scheduler(parse_conf(bare)).ignored
+    assert (problem.field, problem.severity) == ("extender.urlPrefix", "ignored")
+
+
 # Failing
 
 

@@ -14,7 +14,7 @@ from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes, Queue, Task
 from pumice.errors import ABSENT, ExtenderError, InputError
-from pumice.framework.arguments import Duration, Fault, arg
+from pumice.framework.arguments import Duration, Fault, arg, dump_arguments
 from pumice.framework.plugin import ABSTAIN, PERMIT, REJECT, Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
@@ -97,10 +97,14 @@ class Extender(Plugin, name="extender"):
     deallocate_verb: str = _verb("deallocateFunc", "when a task loses its node")
 
     def faults(self) -> Iterator[Fault]:
-        """Refuse to run without an address."""
+        """Refuse verbs without an address; without verbs the plugin does nothing at all."""
         if not self.url_prefix:
             key, wanted = "extender.urlPrefix", "the address of the service"
-            yield Fault(key, wanted, ABSENT, severity="error")
+            yield Fault(key, wanted, ABSENT, severity="error" if self._has_verbs else "ignored")
+
+    @property
+    def _has_verbs(self) -> bool:
+        return any(key.endswith("Verb") and value for key, value in dump_arguments(self).items())
 
     def on_open(self, ssn: PluginSession) -> None:
         """Connect and tell the service what the session starts from.
