@@ -18,7 +18,7 @@ from pumice.api.kinds import (
     QUEUE,
     Manifest,
 )
-from pumice.apiserver.ages import age
+from pumice.api.times import age
 
 Cell = Callable[[Manifest, float], Any]
 _ROLE: Final = "node-role.kubernetes.io/"

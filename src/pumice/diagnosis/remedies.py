@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
-from pumice.api.conf import nearest
 from pumice.api.kinds import Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
+from pumice.api.wording import nearest
 from pumice.core.resources import Resources
 from pumice.diagnosis.changes import (
     Change,

@@ -20,8 +20,9 @@ from dataclasses import MISSING, dataclass, field
 from functools import cache
 from typing import Any, Final, get_args, get_type_hints
 
-from pumice.api.conf import Problem, nearest
+from pumice.api.conf import Problem
 from pumice.api.conf_lines import summary
+from pumice.api.wording import nearest
 from pumice.framework.argument_kinds import (
     KINDS,
     MAPPING,

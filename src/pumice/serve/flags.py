@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final, Literal, TypeVar, get_type_hints
 
-from pumice.api.conf import nearest
 from pumice.api.duration import parse_duration
+from pumice.api.wording import nearest
 from pumice.errors import InputError
 
 Kind = Literal[

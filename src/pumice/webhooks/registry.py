@@ -79,11 +79,6 @@ SERVICES: Final[Mapping[str, Service]] = {
         ),
     )
 }  # fmt: skip
-DEFAULT_PATHS: Final = (
-    "/jobs/mutate", "/jobs/validate", "/podgroups/mutate", "/pods/validate", "/pods/mutate",
-    "/queues/mutate", "/queues/validate",
-)  # fmt: skip
-"""What Volcano's webhook manager enables unless told otherwise."""
 CHART_PATHS: Final = (
     "/jobs/mutate", "/jobs/validate", "/podgroups/validate", "/queues/mutate", "/queues/validate",
     "/hypernodes/validate", "/cronjobs/validate",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.api.kinds import Kinds
-from pumice.apiserver.ages import age
+from pumice.api.times import age
 from pumice.apiserver.tables import Form, many, wanted_form
 from tests.present import present
 

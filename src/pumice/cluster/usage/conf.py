@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 from urllib.parse import urlsplit
 
-from pumice.api.conf import nearest
 from pumice.api.duration import parse_duration
+from pumice.api.wording import nearest
 from pumice.cluster.http.client import tls_context
 from pumice.cluster.usage.endpoint import TIMEOUT, TOKEN, Endpoint
 from pumice.cluster.usage.metrics_server import MetricsServerUsage
