@@ -20,7 +20,7 @@ from pumice.api.objects import KINDS, from_manifest, in_namespace
 from pumice.api.times import epoch
 from pumice.cluster.base import Cluster
 from pumice.controllers.job.expand import expand
-from pumice.controllers.manifest_view import ManifestView
+from pumice.controllers.object_index import ManifestView
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.expected import adopt_pods, created, expand_jobs
 from pumice.diagnosis.running_cluster import CONF_SUFFIX, measured_use, read_cluster

@@ -14,8 +14,7 @@ from pumice.webhooks.review import (
     denied,
     wrap32,
 )
-from pumice.webhooks.types.decoding import decode
-from pumice.webhooks.types.equality import same
+from pumice.webhooks.types.decoding import decode, same
 
 KIND: Final = "batch.Job"
 _RETRIES: Final = 3

@@ -14,7 +14,7 @@ from pumice.api.schema.build import Node, schema_of
 from pumice.api.wording import nearest
 from pumice.controllers.job.expand import expand
 from pumice.controllers.job.state import replicas_of
-from pumice.controllers.manifest_view import ManifestView
+from pumice.controllers.object_index import ManifestView
 from pumice.webhooks.admission_chain import Chain, Verdict
 from pumice.webhooks.fields import Key, Step, Words, path_text
 from pumice.webhooks.files import Files, is_checked, name_of

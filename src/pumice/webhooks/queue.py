@@ -18,8 +18,7 @@ from pumice.webhooks.review import (
     denied,
     of_field,
 )
-from pumice.webhooks.types.decoding import decode
-from pumice.webhooks.types.equality import same
+from pumice.webhooks.types.decoding import decode, same
 from pumice.webhooks.types.go_numbers import GoNumberError, parse_float
 
 KIND: Final = "scheduling.Queue"

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.api.duration import duration_text
-from pumice.webhooks.types.decoding import DecodeError, decode
-from pumice.webhooks.types.equality import same
+from pumice.webhooks.types.decoding import DecodeError, decode, same
 from pumice.webhooks.types.go_numbers import GoNumberError, parse_float, parse_int
 from pumice.webhooks.types.scalars import RefusedError, read_duration
 

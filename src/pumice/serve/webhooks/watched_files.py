@@ -12,8 +12,7 @@ import yaml
 
 from pumice import logs
 from pumice.errors import InputError
-from pumice.webhooks.configuration import read_groups
-from pumice.webhooks.review import ResourceGroup
+from pumice.webhooks.review import ResourceGroup, read_groups
 
 _T = TypeVar("_T")
 _Look = tuple[tuple[int, int, int], ...]

@@ -27,7 +27,7 @@ from pumice.controllers.job.expand import Expansion, expand
 from pumice.controllers.job.names import TASK_INDEX
 from pumice.controllers.job.state import replicas_of
 from pumice.controllers.job.volumes import provisioned
-from pumice.controllers.manifest_view import ManifestView
+from pumice.controllers.object_index import ManifestView
 from pumice.controllers.podgroup import new_podgroup
 from pumice.errors import ManifestError
 from pumice.sim.workload import SCHEDULER_NAME, JobSpec, TaskSpec, Workload, in_order

@@ -13,13 +13,60 @@ import yaml
 
 from pumice.api.kinds import QUEUE, Manifest, kind_of
 from pumice.api.schema.build import schema_of
-from pumice.testing.recorded.admission_base import BASE
 from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
-from pumice.webhooks.configuration import read_groups
 from pumice.webhooks.json_patch import applied
-from pumice.webhooks.review import Options
+from pumice.webhooks.review import Options, read_groups
 from pumice.webhooks.schema.defaults import fill_in
 from pumice.webhooks.types.go_numbers import parse_int
+
+BASE: Final[dict[str, Any]] = {
+    "queues": [
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": {"name": name},
+            "spec": spec,
+            "status": {"state": "Open"},
+        }
+        for name, spec in (
+            ("root", {"weight": 1, "reclaimable": False}),
+            ("default", {"weight": 1, "parent": "root"}),
+        )
+    ],
+    "namespaces": ["default", "kube-system", "volcano-system", "mgmt", "nsq"],
+    "admissionConf": """
+resourceGroups:
+- resourceGroup: management
+  object:
+    key: namespace
+    value:
+    - mgmt
+  schedulerName: default-scheduler
+  tolerations:
+  - effect: NoSchedule
+    key: taint
+    operator: Exists
+  labels:
+    volcano.sh/nodetype: management
+- resourceGroup: cpu
+  object:
+    key: annotation
+    value:
+    - "volcano.sh/resource-group: cpu"
+    - "team: red"
+  schedulerName: volcano
+  labels:
+    volcano.sh/nodetype: cpu
+  affinity: >-
+    {"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":
+    {"nodeSelectorTerms":[{"matchExpressions":[{"key":"zone","operator":"In","values":["a"]}]}]}}}
+- resourceGroup: gpu
+  schedulerName: volcano
+  labels:
+    volcano.sh/nodetype: gpu
+""",
+}
+
 
 Case = Mapping[str, Any]
 _STORED: Final = "10"
