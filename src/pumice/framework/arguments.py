@@ -23,15 +23,7 @@ from typing import Any, Final, get_args, get_type_hints
 from pumice.api.conf import Problem
 from pumice.api.conf_lines import summary
 from pumice.api.wording import nearest
-from pumice.framework.argument_kinds import (
-    KINDS,
-    MAPPING,
-    Amount,
-    Duration,
-    Kind,
-    bare,
-    kind_of,
-)
+from pumice.framework.argument_kinds import KINDS, MAPPING, Amount, Duration, Kind, bare, kind_of
 
 __all__ = [
     "Amount",

@@ -4,14 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pumice.webhooks.fields import quoted
-from pumice.webhooks.review import (
-    Answer,
-    Existing,
-    Finding,
-    Options,
-    Request,
-    denied,
-)
+from pumice.webhooks.review import Answer, Existing, Finding, Options, Request, denied
 from pumice.webhooks.types.decoding import decode
 
 KIND: Final = "scheduling.PodGroup"

@@ -20,12 +20,7 @@ from pumice.cluster.embedded.object_tables import Listener, ObjectTables, Ref, T
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.pods import bound, disrupted, prioritised
 from pumice.cluster.embedded.watch_history import told
-from pumice.errors import (
-    AlreadyExistsError,
-    ConflictError,
-    NotFoundError,
-    RejectedError,
-)
+from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError, RejectedError
 
 Admission = Callable[[str, Manifest, Manifest | None], Manifest]
 """Asked before a write with "CREATE", "UPDATE" or "DELETE", the object and the one before; gives

@@ -27,13 +27,7 @@ from pumice.cluster.kube.paths import (
 )
 from pumice.cluster.kube.rate_limit import Timing, TokenBucket
 from pumice.cluster.kube.retry import ATTEMPTS, ApiRequest, RetryingSender, in_doubt
-from pumice.errors import (
-    ClusterError,
-    ConflictError,
-    GoneError,
-    NotFoundError,
-    UnavailableError,
-)
+from pumice.errors import ClusterError, ConflictError, GoneError, NotFoundError, UnavailableError
 
 _PAGE: Final = 500
 

@@ -2,13 +2,7 @@
 
 from collections.abc import Iterable
 
-from pumice.api.annotations import (
-    GROUP_NAME,
-    NUMA_POLICY,
-    PREEMPTABLE,
-    REVOCABLE_ZONE,
-    TASK_SPEC,
-)
+from pumice.api.annotations import GROUP_NAME, NUMA_POLICY, PREEMPTABLE, REVOCABLE_ZONE, TASK_SPEC
 from pumice.api.kinds import Manifest
 from pumice.cluster.base import clone
 from pumice.controllers.base import Delete, Effect, Key, Patch

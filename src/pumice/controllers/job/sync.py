@@ -4,15 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pumice.api.kinds import CLAIM, JOB, QUEUE
-from pumice.controllers.base import (
-    Create,
-    Effect,
-    Key,
-    Patch,
-    Record,
-    Update,
-    UpdateStatus,
-)
+from pumice.controllers.base import Create, Effect, Key, Patch, Record, Update, UpdateStatus
 from pumice.controllers.job.expand import Expansion, is_forwarded
 from pumice.controllers.job.names import FORWARDING, pod_name
 from pumice.controllers.job.phases import NextPhase

@@ -14,14 +14,7 @@ import msgspec
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
 from pumice.api.kinds import Manifest
 from pumice.api.manifests import Document, load_documents
-from pumice.api.objects import (
-    KubeObject,
-    Pod,
-    PodGroup,
-    from_manifest,
-    in_namespace,
-    to_manifest,
-)
+from pumice.api.objects import KubeObject, Pod, PodGroup, from_manifest, in_namespace, to_manifest
 from pumice.cluster.embedded.defaults import fill_in
 from pumice.controllers.job.expand import Expansion, expand
 from pumice.controllers.job.names import TASK_INDEX

@@ -13,13 +13,7 @@ from pumice.clock import VirtualClock
 from pumice.cluster.base import DirectWriter
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import (
-    ConfError,
-    ConflictError,
-    FencedError,
-    RejectedError,
-    UnavailableError,
-)
+from pumice.errors import ConfError, ConflictError, FencedError, RejectedError, UnavailableError
 from pumice.metrics import Metrics
 from pumice.scheduler import Scheduler
 from pumice.serve.options import SchedulerOptions

@@ -5,13 +5,7 @@ from typing import Any, ClassVar
 
 from pumice.api.kinds import NETWORK_POLICY, Manifest
 from pumice.controllers.job.names import JOB_NAME, JOB_NAMESPACE, hosts
-from pumice.controllers.job.plugins.base import (
-    JobPlugin,
-    Owned,
-    containers,
-    made_for,
-    mount,
-)
+from pumice.controllers.job.plugins.base import JobPlugin, Owned, containers, made_for, mount
 
 
 class Svc(JobPlugin):

@@ -1,4 +1,4 @@
-"""The hooks of network-topology-aware: which domains to try, how good they and their nodes are."""
+"""network-topology-aware: keep the tasks of a job close together in the network."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
