@@ -13,8 +13,9 @@ from typing import Any, Final, NoReturn
 
 import yaml
 
+from pumice.api.conf_lines import line_of
 from pumice.api.objects import KubeObject, from_manifest, in_namespace
-from pumice.api.yaml_text import Builder, child, compose_all, line_at, line_of
+from pumice.api.yaml_text import Builder, child, compose_all, line_at
 from pumice.errors import ManifestError
 
 _TEXT: Final = "<text>"

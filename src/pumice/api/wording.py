@@ -1,7 +1,9 @@
 """Parts of messages to people: the name probably meant, the first of many, a counted noun."""
 
 import difflib
+import traceback
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -28,3 +30,10 @@ def first_of(names: Sequence[str], most: int) -> str:
 def counted(n: int, noun: str) -> str:
     """Write a number with its noun: ``1 pod``, ``2 pods``."""
     return f"{n} {noun}{'s' * (n != 1)}"
+
+
+def crash_text(error: BaseException) -> str:
+    """Name an unexpected error and the line it came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"

@@ -157,7 +157,7 @@ class JobFlowController:
         if flow is None or flow["metadata"].get("deletionTimestamp"):
             return Plan()
         jobs = view.list(JOB, key.namespace, {BY_FLOW: f"{key.namespace}.{key.name}"})
-        phase = _phase(flow)
+        phase = phase_of(flow)
         if phase in {"Failed", "Terminating"}:
             return Plan()
         if phase == "Succeed":
@@ -246,7 +246,3 @@ def _steps(flow: Manifest) -> list[dict[str, Any]]:
 
 def _job_name(flow: Manifest, template: str) -> str:
     return f"{flow['metadata']['name']}-{template}"
-
-
-def _phase(flow: Manifest) -> str:
-    return str(((flow.get("status") or {}).get("state") or {}).get("phase") or "")
