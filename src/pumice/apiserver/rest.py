@@ -9,12 +9,11 @@ from urllib.parse import unquote
 
 from pumice.api.kinds import Manifest
 from pumice.apiserver import write_verbs
-from pumice.apiserver.discovery import AGGREGATED
-from pumice.apiserver.documents import document
+from pumice.apiserver.columns import many, one, wanted_form
+from pumice.apiserver.discovery import AGGREGATED, document
 from pumice.apiserver.failures import RequestError, failure, status, success
 from pumice.apiserver.http_messages import Answer, Request
 from pumice.apiserver.selectors import selector
-from pumice.apiserver.tables import many, one, wanted_form
 from pumice.apiserver.watches import Watch, WatchRequest
 from pumice.apiserver.write_verbs import ResourcePath
 from pumice.cluster.embedded.store import EmbeddedCluster

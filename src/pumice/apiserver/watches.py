@@ -8,9 +8,9 @@ from typing import Final
 import msgspec
 
 from pumice.api.kinds import Kind, Manifest
+from pumice.apiserver.columns import Form, many, one
 from pumice.apiserver.failures import failure
 from pumice.apiserver.selectors import Selector
-from pumice.apiserver.tables import Form, many, one
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import ClusterError

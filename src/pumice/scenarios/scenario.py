@@ -16,7 +16,7 @@ import yaml
 
 from pumice.api.conf import DEFAULT_CONF
 from pumice.api.kinds import Manifest
-from pumice.api.object_lines import ObjectLine, object_lines
+from pumice.api.manifests import ObjectLine, object_lines
 from pumice.api.objects import from_manifest, in_namespace
 from pumice.api.times import lenient_epoch
 from pumice.api.wording import nearest

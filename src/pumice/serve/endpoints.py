@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from pumice.cluster.base import LiveCluster
 from pumice.metrics import CONTENT_TYPE
 from pumice.serve.flags import split_address
 from pumice.serve.http_server import Site
-from pumice.serve.live_cluster import LiveCluster
 from pumice.serve.options import ProcessOptions, WebhookOptions
 from pumice.serve.process import Process
 

@@ -13,10 +13,9 @@ from pumice.api.objects import ObjectMeta, PodGroup, PodGroupSpec, PodGroupStatu
 from pumice.cache.ingest import Ingest
 from pumice.core.resources import Column
 from pumice.core.tables import PENDING
-from pumice.sim.bounds import UNBOUNDED, Bounds
+from pumice.sim.bounds import UNBOUNDED, Bounds, Shortcuts
 from pumice.sim.job_classes import JobClass, JobClasses
 from pumice.sim.job_run import JobRun
-from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sim_cluster import SimCluster
 
 SetAside = Callable[[JobRun, bool], None]

@@ -6,7 +6,7 @@ import pytest
 
 from pumice.api.kinds import Kinds
 from pumice.api.times import age
-from pumice.apiserver.tables import Form, many, wanted_form
+from pumice.apiserver.columns import Form, many, wanted_form
 from tests.present import present
 
 NOW = 1767225600.0  # 2026-01-01T00:00:00Z
