@@ -6,16 +6,7 @@ from typing import Any, Final
 from pumice.api.kinds import Kind, Kinds, Manifest
 from pumice.apiserver import openapi
 
-VERBS: Final = (
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-)
+VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 SCALED: Final = frozenset({"Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps"})
 """Kinds with a scale."""
 VERSION: Final = {
@@ -164,11 +155,7 @@ def _aggregated_resources(kinds: Kinds, group: str, version: str) -> list[Resour
             "subresources": [
                 {
                     "subresource": name,
-                    "responseKind": {
-                        "group": its_group,
-                        "version": its_version,
-                        "kind": its_kind,
-                    },
+                    "responseKind": {"group": its_group, "version": its_version, "kind": its_kind},
                     "verbs": list(verbs),
                 }
                 for name, its_group, its_version, its_kind, verbs in _subresources(kind)

@@ -222,7 +222,6 @@ def _number(query: Mapping[str, str], name: str) -> int:
 
 
 def _position(manifest: Manifest) -> tuple[str, str]:
-    """Return where an object stands in a list."""
     metadata = manifest["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
 

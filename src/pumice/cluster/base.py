@@ -93,13 +93,7 @@ class Cluster(Protocol):
         """Ask for an object to go; finalizers and running pods may keep it for a while."""
 
     def bind(
-        self,
-        namespace: str,
-        pod: str,
-        node: str,
-        annotations: Mapping[str, str],
-        *,
-        uid: str = "",
+        self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], *, uid: str = ""
     ) -> None:
         """Give a pod its node; with ``uid`` only if it is that very pod."""
 

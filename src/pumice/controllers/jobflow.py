@@ -7,9 +7,56 @@ from pumice.api.duration import parse_duration
 from pumice.api.kinds import JOB, JOB_FLOW, JOB_TEMPLATE, Manifest
 from pumice.api.times import epoch, rfc3339
 from pumice.cluster.base import clone
-from pumice.controllers.base import Create, Delete, Effect, Key, Plan, Record, UpdateStatus, View
-from pumice.controllers.jobtemplate import BY_TEMPLATE
+from pumice.controllers.base import (
+    Create,
+    Delete,
+    Effect,
+    Key,
+    Patch,
+    Plan,
+    Record,
+    UpdateStatus,
+    View,
+)
 from pumice.controllers.ownership import SOURCE, controlled_by, controller_of, key_of, phase_of
+
+BY_TEMPLATE: Final = "volcano.sh/createdByJobTemplate"
+"""Label and annotation of a job: ``NAMESPACE.NAME`` of its template."""
+
+
+class JobTemplateController:
+    """Writes ``status.jobDependsOnList``; a job that went stays listed until the next is made."""
+
+    name = "jobtemplate"
+    watches: tuple[str, ...] = (JOB_TEMPLATE, JOB)
+
+    def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
+        """Look at a new template, and at the template of a job it does not list yet."""
+        if kind == JOB_TEMPLATE:
+            return (key_of(manifest),)
+        made_from = (manifest["metadata"].get("labels") or {}).get(BY_TEMPLATE) or ""
+        namespace, dot, name = made_from.partition(".")
+        template = view.get(JOB_TEMPLATE, namespace, name) if dot else None
+        job = key_of(manifest)
+        if template is None or view.get(JOB, job.namespace, job.name) is None:
+            return ()
+        return () if job.name in _listed(template) else (key_of(template),)
+
+    def reconcile(self, key: Key, view: View) -> Plan:
+        """List the jobs there are, unless there are none."""
+        template = view.get(JOB_TEMPLATE, key.namespace, key.name)
+        if template is None:
+            return Plan()
+        label = {BY_TEMPLATE: f"{key.namespace}.{key.name}"}
+        names = sorted(job["metadata"]["name"] for job in view.list(JOB, key.namespace, label))
+        if not names or names == sorted(_listed(template)):
+            return Plan()
+        return Plan([Patch(key, {"status": {"jobDependsOnList": names}}, subresource="status")])
+
+
+def _listed(template: Manifest) -> list[str]:
+    return (template.get("status") or {}).get("jobDependsOnList") or []
+
 
 _LISTS: Final = {
     "Pending": "pendingJobs",
@@ -37,7 +84,6 @@ def flow_status(before: Manifest, jobs: Iterable[Manifest], n_steps: int, now: f
 
 
 def _by_phase(jobs: list[Manifest]) -> dict[str, list[str]]:
-    """Sort names of jobs into the lists of the status."""
     lists: dict[str, list[str]] = {name: [] for name in (*_LISTS.values(), "unKnowJobs")}
     for job in jobs:
         phase = phase_of(job)
@@ -203,7 +249,6 @@ def _deploy(flow: Manifest, view: View) -> tuple[list[Effect], bool]:
 
 
 def _is_due(flow: Manifest, step: dict[str, Any], view: View) -> bool:
-    """Check that every target of a step completed."""
     targets = (step.get("dependsOn") or {}).get("targets") or ()
     jobs = (
         view.get(JOB, flow["metadata"]["namespace"], _job_name(flow, target)) for target in targets

@@ -240,7 +240,6 @@ def _path(kind: str, text: str, whole: str) -> tuple[str, ...]:
 
 
 def _put(value: Any, path: tuple[str, ...], new: Any) -> Any:
-    """Give a copy of nested mappings with one value replaced."""
     if not path:
         return new
     inner = value if isinstance(value, Mapping) else {}

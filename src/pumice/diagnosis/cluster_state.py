@@ -183,7 +183,6 @@ class ClusterState:
 
 
 def _suggest(name: str, known: Iterable[str], ways: Mapping[str, set[str]]) -> str:
-    """Name what was probably meant."""
     choices = [*ways] or [*known]
     near = get_close_matches(name, choices, n=_SHOWN, cutoff=0.5)
     meant = dict.fromkeys(each for text in near for each in sorted(ways.get(text, {text})))

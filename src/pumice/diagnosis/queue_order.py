@@ -164,7 +164,6 @@ def _ranks(ssn: Session, rows: list[int], compare: Callable[..., float]) -> list
 
 
 def _keys_of(answer: Any) -> list[list[float]]:
-    """Give the keys of each row."""
     columns: list[list[float]] = np.atleast_2d(np.asarray(answer, dtype=float) + 0.0).tolist()
     return [list(keys) for keys in zip(*columns, strict=True)]
 
@@ -197,10 +196,7 @@ def _why(i: int, keys: Sequence[_Keys], ties: Sequence[tuple[float, str]]) -> st
 
 def _rules(ssn: Session) -> list[tuple[str, str, str]]:
     out = []
-    orders = {
-        "queues": (Plugin.order_queues, Plugin.compare_queues),
-        "jobs": (Plugin.order_jobs,),
-    }
+    orders = {"queues": (Plugin.order_queues, Plugin.compare_queues), "jobs": (Plugin.order_jobs,)}
     for kind, hooks in orders.items():
         for plugin, hook, _ in _hooks(ssn, *hooks):
             method = getattr(type(plugin), hook.__name__)

@@ -207,7 +207,6 @@ def _later(job: str, why: str, seen: Forecast, now: float) -> JobAnswer:
 
 
 def _names(jobs: Sequence[str]) -> str:
-    """Name jobs with their verb."""
     named = [job or "a pod of no job" for job in jobs]
     if len(named) > _NAMED:
         named = [*named[:_NAMED], f"{len(named) - _NAMED} more"]

@@ -91,13 +91,7 @@ def over_quota(
 
 
 def within_quota(
-    names: Sequence[str],
-    used: Column,
-    request: Column,
-    limit: Column,
-    *,
-    queue: int,
-    at: str,
+    names: Sequence[str], used: Column, request: Column, limit: Column, *, queue: int, at: str
 ) -> Verdict:
     """Let a request (R,) pass that fits beside what is used, in all it names but ``pods``.
 

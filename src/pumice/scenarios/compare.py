@@ -169,12 +169,7 @@ def _pod_groups(wanted: Mapping[str, Mapping[str, Any]], cycle: _Cycle) -> list[
 
 
 def _pod_group(
-    name: str,
-    wanted: Mapping[str, Any],
-    got: PodGroupState,
-    options: CompareOptions,
-    *,
-    full: bool,
+    name: str, wanted: Mapping[str, Any], got: PodGroupState, options: CompareOptions, *, full: bool
 ) -> list[str]:
     differences = []
     if "phase" in wanted and wanted["phase"] != got.phase:

@@ -78,7 +78,6 @@ class _ProcessState:
 
 
 def _answers(options: WebhookOptions) -> bool:
-    """Return whether the webhooks can be reached."""
     try:
         with socket.create_connection((options.listen_address or "127.0.0.1", options.port), 1.0):
             return True

@@ -198,7 +198,6 @@ class Engine:
         return True
 
     def _end_job(self, run: JobRun) -> None:
-        """Forget a job none of whose pods waits or runs."""
         self.waiting_jobs.leave(run)
         run.ended = self.now
         self.n_ended += 1

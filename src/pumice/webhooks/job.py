@@ -80,7 +80,6 @@ def _filled(task: dict[str, Any], index: int) -> dict[str, Any]:
 
 
 def _with_needed(plugins: dict[str, Any]) -> dict[str, Any]:
-    """Add the plugins that others need."""
     needed = dict(plugins)
     if _NEEDS_SERVICE & set(plugins):
         needed.setdefault("svc", [])

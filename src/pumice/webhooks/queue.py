@@ -19,7 +19,7 @@ from pumice.webhooks.review import (
     of_field,
 )
 from pumice.webhooks.types.decoding import decode, same
-from pumice.webhooks.types.go_numbers import GoNumberError, parse_float
+from pumice.webhooks.types.scalars import GoNumberError, parse_float
 
 KIND: Final = "scheduling.Queue"
 _PATH: Final = "volcano.sh/hierarchy"

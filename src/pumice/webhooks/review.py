@@ -110,7 +110,6 @@ def unreadable(error: DecodeError) -> Answer:
 
 
 def _plain_type(name: str) -> str:
-    """Say what a Go type is in a file."""
     if name.startswith("[]"):
         return "a list"
     if name.startswith("int"):

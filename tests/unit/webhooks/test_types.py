@@ -8,8 +8,13 @@ from hypothesis import strategies as st
 
 from pumice.api.duration import duration_text
 from pumice.webhooks.types.decoding import DecodeError, decode, same
-from pumice.webhooks.types.go_numbers import GoNumberError, parse_float, parse_int
-from pumice.webhooks.types.scalars import RefusedError, read_duration
+from pumice.webhooks.types.scalars import (
+    GoNumberError,
+    RefusedError,
+    parse_float,
+    parse_int,
+    read_duration,
+)
 
 
 def task(**fields: Any) -> Any:

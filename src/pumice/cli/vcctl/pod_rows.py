@@ -129,7 +129,6 @@ def _ending(pod: Manifest, status: Status) -> str:
 
 
 def _restarts(counted: Iterable[Status], now: float) -> str:
-    """Count the restarts and tell when the last one was."""
     total, last = 0, ""
     for one in counted:
         total += one.get("restartCount") or 0

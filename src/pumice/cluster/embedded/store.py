@@ -260,13 +260,7 @@ class EmbeddedCluster:
             return self._garbage.collect()
 
     def bind(
-        self,
-        namespace: str,
-        pod: str,
-        node: str,
-        annotations: Mapping[str, str],
-        *,
-        uid: str = "",
+        self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], *, uid: str = ""
     ) -> None:
         """Give a pod its node; with ``uid`` only if it is that very pod."""
         with self.lock:

@@ -189,13 +189,7 @@ class KubeClient(RetryingSender):
         await self.send(ApiRequest("DELETE", key, path_of(*key), body))
 
     async def bind(
-        self,
-        namespace: str,
-        pod: str,
-        node: str,
-        annotations: Mapping[str, str],
-        *,
-        uid: str = "",
+        self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], *, uid: str = ""
     ) -> None:
         """Give a pod its node; one that has this node already counts as done."""
         key = ("Pod", namespace, pod)

@@ -255,13 +255,7 @@ class KubeCluster:
         )
 
     def bind(
-        self,
-        namespace: str,
-        pod: str,
-        node: str,
-        annotations: Mapping[str, str],
-        *,
-        uid: str = "",
+        self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], *, uid: str = ""
     ) -> None:
         """Give a pod its node; with ``uid`` only if it is that very pod."""
         self._thread.run(self._client.bind(namespace, pod, node, annotations, uid=uid))

@@ -41,7 +41,6 @@ def _ready(state: JobState, name: str) -> bool:
 
 
 def _pod_ready(pod: Manifest) -> bool:
-    """Tell whether others may count on a pod."""
     phase = pod_phase(pod)
     if phase == "Running":
         return all(status.get("ready") for status in container_statuses(pod))

@@ -29,7 +29,6 @@ def min_resources(job: Manifest, view: View) -> dict[str, str]:
 
 
 def _pod_spec(task: Manifest) -> Manifest:
-    """Return the pod spec of a task."""
     return (task.get("template") or {}).get("spec") or {}
 
 

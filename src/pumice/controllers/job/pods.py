@@ -119,5 +119,4 @@ def _annotations(state: JobState, task: Manifest, index: int) -> dict[str, str]:
 
 
 def _copied(given: dict[str, str] | None, *keys: str) -> dict[str, str]:
-    """Pick keys that are there."""
     return {key: given[key] for key in keys if key in given} if given else {}

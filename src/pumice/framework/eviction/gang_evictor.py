@@ -34,12 +34,7 @@ class GangEvictor:
     """Makes room for starving jobs, each as a whole."""
 
     def __init__(
-        self,
-        state: SessionState,
-        action: str,
-        configured: Mapping[str, Any],
-        *,
-        reclaims: bool,
+        self, state: SessionState, action: str, configured: Mapping[str, Any], *, reclaims: bool
     ) -> None:
         self._state = state
         self._action = action

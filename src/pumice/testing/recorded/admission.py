@@ -17,7 +17,7 @@ from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
 from pumice.webhooks.json_patch import applied
 from pumice.webhooks.review import Options, read_groups
 from pumice.webhooks.schema.defaults import fill_in
-from pumice.webhooks.types.go_numbers import parse_int
+from pumice.webhooks.types.scalars import parse_int
 
 BASE: Final[dict[str, Any]] = {
     "queues": [

@@ -190,12 +190,10 @@ class Stage:
         self._create({**resolved, "metadata": metadata})
 
     def _namespace(self, kind: str) -> str:
-        """Say where objects of a kind live."""
         known = self.cluster.kinds.get(kind)
         return NAMESPACE if known is None or known.namespaced else ""
 
     def _resolve(self, value: Any) -> Any:
-        """Put uids in the place of their stand-ins."""
         if isinstance(value, str):
             text = self.stand_ins.read(value)
             return _UID.sub(lambda found: self._uid(found[1], found[2]), text)
@@ -206,7 +204,6 @@ class Stage:
         return value
 
     def _uid(self, kind: str, name: str) -> str:
-        """Give the uid of an object that exists."""
         return str(self.cluster.get(kind, self._namespace(kind), name)["metadata"]["uid"])
 
     def _set(self, given: Mapping[str, Any]) -> None:
@@ -228,7 +225,6 @@ class Stage:
             raise ScenarioError(wanted="a podgroup or a pod to set", found=dict(given))
 
     def _set_podgroup(self, name: str, change: Mapping[str, Any]) -> None:
-        """Write the status of a PodGroup."""
         group = self.cluster.get(POD_GROUP, NAMESPACE, name)
         status = {**(group.get("status") or {}), "phase": change.get("phase")}
         if change.get("conditions") is not None:
@@ -236,7 +232,6 @@ class Stage:
         self.cluster.update({**group, "status": status})
 
     def _set_pod(self, change: Mapping[str, Any]) -> None:
-        """Write the status of a pod and of its containers."""
         pod = self.cluster.get("Pod", NAMESPACE, change["pod"])
         phase = change["phase"]
         status = {**(pod.get("status") or {}), "phase": phase}
@@ -263,7 +258,6 @@ class Stage:
 
 
 def _queue(name: str, spec: Manifest) -> Manifest:
-    """Write a queue."""
     api_version = "scheduling.volcano.sh/v1beta1"
     return {"apiVersion": api_version, "kind": "Queue", "metadata": {"name": name}, "spec": spec}
 

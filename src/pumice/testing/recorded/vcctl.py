@@ -207,13 +207,7 @@ class _PlayedCluster:
         self._ask("DELETE", kind, namespace, name, None)
 
     def bind(
-        self,
-        namespace: str,
-        pod: str,
-        node: str,
-        annotations: Mapping[str, str],
-        *,
-        uid: str = "",
+        self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], *, uid: str = ""
     ) -> None:
         """Refuse: no recorded command binds."""
         del node, annotations, uid

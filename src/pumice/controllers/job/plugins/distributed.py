@@ -78,7 +78,6 @@ class Pytorch(JobPlugin):
         return 0 if task == self.flags["master"] else None
 
     def _world_size(self, job: Manifest) -> int:
-        """Count the pods that take part."""
         roles = (self.flags["master"], self.flags["worker"])
         tasks = job["spec"].get("tasks") or []
         return sum(replicas_of(task) for task in tasks if task.get("name") in roles)
@@ -120,7 +119,6 @@ class Tensorflow(JobPlugin):
             add_env(container, TF_CONFIG=text)
 
     def _hosts(self, job: Manifest, task: Manifest) -> list[str]:
-        """List the pods of a task with their port."""
         names = (host_name(job, task, index) for index in range(replicas_of(task)))
         return [f"{host}.{domain}:{self.flags['port']}" for host, domain in names]
 
@@ -189,7 +187,6 @@ class Ray(JobPlugin):
         return [Owned("Service", name, lambda: self._service(job, name))]
 
     def _head_command(self) -> str:
-        """Write how the head starts."""
         return (
             "ray start --head --block --dashboard-host=0.0.0.0"
             f" --port={self.flags['port']} --dashboard-port={self.flags['dashboardPort']}"

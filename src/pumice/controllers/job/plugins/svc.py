@@ -45,7 +45,6 @@ class Svc(JobPlugin):
         return owned
 
     def _service(self, job: Manifest) -> Manifest:
-        """Write the headless Service."""
         spec: Manifest = {"clusterIP": "None", "selector": _selector(job), "type": "ClusterIP"}
         if self.flags["publish-not-ready-addresses"]:
             spec["publishNotReadyAddresses"] = True
@@ -58,7 +57,6 @@ def _config_name(job: Manifest) -> str:
 
 
 def _selector(job: Manifest) -> dict[str, str]:
-    """Select the pods of a job."""
     metadata = job["metadata"]
     return {JOB_NAME: str(metadata["name"]), JOB_NAMESPACE: str(metadata["namespace"])}
 
