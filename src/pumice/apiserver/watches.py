@@ -125,7 +125,6 @@ class _SelectorFilter:
         self._known = known
 
     def apply(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Yield the events that the client sees."""
         selector = self._selector
         if selector is None:
             yield from events

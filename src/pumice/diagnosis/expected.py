@@ -142,7 +142,6 @@ def _served(claim: Manifest, view: ManifestView) -> list[Manifest]:
 
 
 def _as_old_as(owner: Manifest, manifest: Manifest) -> Manifest:
-    """Return an object that was created with what it belongs to."""
     if not owner.get("creationTimestamp"):
         return manifest
     stamped = {"creationTimestamp": owner["creationTimestamp"]}

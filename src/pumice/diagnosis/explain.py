@@ -184,7 +184,6 @@ def _part(pods: Collection[str], n: int) -> str:
 
 
 def _rest(outcome: JobOutcome) -> str:
-    """Say why further pods of a job that starts have to wait."""
     gates = [gate for gate in climb(outcome) if gate.mark == FAILED]
     return gates[-1].text if gates else "a later cycle will look at them"
 

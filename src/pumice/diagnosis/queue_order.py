@@ -115,7 +115,6 @@ class _Keys:
     is_rank: bool = False
 
     def words(self, i: int) -> str:
-        """Say the key of a row in words."""
         keys = self.rows[i]
         if self.is_rank:
             return f"rank {keys[0] + 1:g}"

@@ -307,7 +307,6 @@ class _Binding:
         return f"the default {_default(argument)} is kept"
 
     def note(self, key: str, wanted: str, found: object, hint: str) -> None:
-        """Write down one problem."""
         self.problems.append(
             Problem(
                 line=self.lines.get(key, 0),

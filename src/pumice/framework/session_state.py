@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pumice.api.intents import Annotate, Bind, Evict, Intent
+from pumice.api.decisions import Annotate, Bind, Evict, Intent
 from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PHASE_CODE, Status

@@ -40,7 +40,6 @@ class CycleScheduler(Protocol):
         node_usage: Mapping[str, Mapping[str, float]],
     ) -> Decisions:
         """Decide one cycle on the given world."""
-        ...
 
 
 SchedulerFactory = Callable[[SchedulerConf, int], CycleScheduler]
@@ -175,12 +174,8 @@ def run_files(
 ) -> Iterator[CaseResult]:
     """Run files and yield their results in the given order, non-scenarios left out.
 
-    Args:
-        files: What to run.
-        make_scheduler: Called once for each file, in the process that runs it.
-        options: What to compare.
-        jobs: Number of processes; None takes the number of CPUs.
-        stop_early: End after the first result that is not a pass.
+    ``make_scheduler`` is called once for each file, in the process that runs it; of ``jobs``
+    processes None takes the number of CPUs; ``stop_early`` ends after the first failure.
     """
     options = options or CompareOptions()
     workers = min(jobs or os.cpu_count() or 1, 1 + len(files) // _WORTH_A_WORKER)

@@ -47,7 +47,6 @@ class _ProcessState:
     webhooks: WebhookOptions | None
 
     def health_app(self) -> web.Application:
-        """Serve the health of the process."""
         return health_app(self.missing, self.process.health_problem, self.details)
 
     def missing(self) -> list[str]:
@@ -68,7 +67,6 @@ class _ProcessState:
         return [lines.get(kind, f"[+]{kind} ok") for kind in self.kinds]
 
     def metrics(self) -> str:
-        """Return all metrics, those of watches as they are now."""
         metrics = self.process.metrics
         if self.cluster is not None:
             troubles = self.cluster.troubles()

@@ -113,7 +113,6 @@ class Bounds:
         return min(int(n), self._pods(kind.pod_shape) // kind.to_start)
 
     def _within_queue(self, kind: JobClass) -> int:
-        """Return how many jobs of a class their queue may hold."""
         row = self._snapshot.queues.row_of.get(kind.queue)
         if self._evicts or self._limits is None or row is None:
             return UNBOUNDED

@@ -165,10 +165,8 @@ def sweep_local(
 ) -> Iterator[NumberedRow]:
     """Run a grid in processes of this machine and yield rows as they come.
 
-    Args:
-        points: What to run.
-        simulate: Called once for each point, in the process that runs it.
-        jobs: Number of processes; None takes the number of CPUs, one stays in this process.
+    ``simulate`` is called once for each point, in the process that runs it; of ``jobs`` processes
+    None takes the number of CPUs, one stays in this process.
     """
     workers = min(jobs or os.cpu_count() or 1, len(points))
     if workers < 2:
@@ -342,7 +340,6 @@ def write_summary(rows: Sequence[SweepRow], folder: Path) -> tuple[Path, Path]:
 
 
 def _flat(record: Mapping[str, Any], resources: Sequence[str]) -> dict[str, Any]:
-    """Lay the utilisation out in columns."""
     flat: dict[str, Any] = {}
     for name, value in record.items():
         if name == "utilisation":

@@ -100,7 +100,6 @@ class _Way:
     verdict: Verdict
 
     def go(self, operation: Operation, old: Manifest | None) -> None:
-        """Go as far as it gets."""
         kind = self._kind()
         self._decode(kind)
         if operation == "DELETE":

@@ -227,7 +227,6 @@ class StatusUpkeep:
         return written
 
     def _statuses(self) -> Iterator[tuple[str, Manifest, Manifest]]:
-        """Give each budget and quota with the status that it should have."""
         cluster, now = self._cluster, rfc3339(self._cluster.now())
         for budget in cluster.list(BUDGETS)[0]:
             pods = cluster.list("Pod", budget["metadata"]["namespace"])[0]

@@ -42,7 +42,6 @@ class ExtenderClient(Protocol):
 
     def post(self, verb: str, payload: Any, *, answer: bool = True) -> Mapping[str, Any]:
         """Send a payload, give the answer; raise ExtenderError if there is none."""
-        ...
 
 
 def _verb(name: str, doc: str) -> Any:

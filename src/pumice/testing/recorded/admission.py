@@ -229,21 +229,16 @@ class _World:
         return kind, metadata.get("namespace", "") if namespaced else "", metadata.get("name", "")
 
     def find_like(self, manifest: Manifest) -> Manifest | None:
-        """Give the object with the name of another one."""
         return self._objects.get(self._key(manifest))
 
     def find(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        """Give an object."""
         return self._objects.get((kind, namespace, name))
 
     def queue(self, name: str) -> Manifest | None:
-        """Give a queue."""
         return self.find(QUEUE, "", name)
 
     def queues(self) -> Iterable[Manifest]:
-        """Give all queues."""
         return [one for key, one in self._objects.items() if key[0].startswith("Queue.")]
 
     def namespace(self, name: str) -> Manifest | None:
-        """Give a namespace."""
         return self.find("Namespace", "", name)

@@ -102,7 +102,6 @@ class _Reading:
         return DecodeError(text, self.place.keys, found, wanted)
 
     def read(self, value: Any, expected: GoType) -> Any:
-        """Read one value."""
         if value is None:
             return None if expected.pointer else zero(expected)
         if len(self.place.keys) > _DEEPEST:
