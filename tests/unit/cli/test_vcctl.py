@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from pumice.cli.main import main
-from pumice.cli.vcctl.ages import duration
+from pumice.cli.vcctl.columns import duration
 from pumice.cli.vcctl.command import run_vcctl
 from pumice.cli.vcctl.verbs import VerbError, canonical
 from pumice.cluster.embedded.store import EmbeddedCluster

@@ -4,8 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pumice.api.kinds import Manifest
-from pumice.cli.vcctl.ages import age
-from pumice.cli.vcctl.columns import OUTPUTS, Column, as_json, as_yaml, show, without_managed_fields
+from pumice.cli.vcctl.columns import (
+    OUTPUTS,
+    Column,
+    age,
+    as_json,
+    as_yaml,
+    show,
+    without_managed_fields,
+)
 from pumice.cli.vcctl.documents import parse_manifest, read_text, shape, split_documents
 from pumice.cli.vcctl.verbs import (
     Call,

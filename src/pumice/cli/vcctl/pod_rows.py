@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from pumice.api.kinds import Manifest
 from pumice.api.times import epoch
-from pumice.cli.vcctl.ages import age
+from pumice.cli.vcctl.columns import age
 
 Status = Mapping[str, Any]
 

@@ -168,8 +168,7 @@ class _PlayedCluster:
     def update(self, manifest: Manifest) -> Manifest:
         raise RejectedError(*_identity(manifest), problem="not recorded")
 
-    def update_status(self, manifest: Manifest) -> Manifest:
-        raise RejectedError(*_identity(manifest), problem="not recorded")
+    update_status = update
 
     def patch(
         self,
