@@ -174,16 +174,9 @@ def bind_arguments(
 ) -> tuple[dict[str, Any], list[Problem]]:
     """Read the arguments of a configuration into the declared fields of ``cls``.
 
-    Args:
-        cls: a dataclass; fields made by ``arg`` and ``arg_pattern`` take part, others do not.
-            A class without fields need not be a dataclass.
-        arguments: key to value, typed by YAML.
-        lines: key to line, for the problems.
-        path: what the problems put before the key, such as the name of the plugin.
-
-    Returns:
-        The fields to construct ``cls`` with, absent where the default stays, and what was
-        wrong; every problem has the severity "ignored".
+    Return the fields to construct ``cls`` with, absent where the default stays, and what was
+    wrong: every problem has the severity "ignored", the line that ``lines`` gives for the key, and
+    ``path``, such as the name of the plugin, before it.
     """
     binding = _Binding(cls, lines or {}, f"{path}." if path else "")
     for key, value in arguments.items():

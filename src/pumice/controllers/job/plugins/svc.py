@@ -1,11 +1,19 @@
-"""svc: lets the pods of a job find each other by name, and keeps others out."""
+"""svc and env: how the pods of a job find each other, and which pod of its task each one is."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pumice.api.kinds import NETWORK_POLICY, Manifest
 from pumice.controllers.job.names import JOB_NAME, JOB_NAMESPACE, hosts
-from pumice.controllers.job.plugins.base import JobPlugin, Owned, containers, made_for, mount
+from pumice.controllers.job.plugins.base import (
+    JobPlugin,
+    Owned,
+    add_env,
+    containers,
+    index_of,
+    made_for,
+    mount,
+)
 
 
 class Svc(JobPlugin):
@@ -101,3 +109,15 @@ def _network_policy(job: Manifest) -> Manifest:
     }
     version = "networking.k8s.io/v1"
     return made_for(job, version, "NetworkPolicy", str(job["metadata"]["name"]), spec=spec)
+
+
+class Env(JobPlugin):
+    """The index of the pod as two environment variables."""
+
+    name: ClassVar[str] = "env"
+
+    def on_pod_create(self, pod: Manifest, job: Manifest) -> None:  # noqa: ARG002
+        """Add the index to every container."""
+        index = str(index_of(pod))
+        for container in containers(pod):
+            add_env(container, VK_TASK_INDEX=index, VC_TASK_INDEX=index)
