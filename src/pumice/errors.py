@@ -18,7 +18,8 @@
     │   ├── ConflictError                the object is not as it was when it was read
     │   ├── GoneError                    a watch from before what is still remembered
     │   ├── RejectedError                an object or a change that the cluster refuses
-    │   │   └── DeniedError              one that admission refuses, in its own words
+    │   │   ├── DeniedError              one that admission refuses, in its own words
+    │   │   └── NamespaceTerminatingError  an object for a namespace that is being deleted
     │   ├── UnavailableError             out of reach, overloaded or too slow; try again later
     │   └── FencedError                  a write held back: this process may not write now
     └── InvariantError                   Pumice itself is wrong; carries its story
@@ -286,6 +287,14 @@ class DeniedError(RejectedError):
 
     code = 400
     reason = ""
+    verbatim = True
+
+
+class NamespaceTerminatingError(RejectedError):
+    """A creation in a namespace that is being deleted; ``problem`` is the whole message."""
+
+    code = 403
+    reason = "Forbidden"
     verbatim = True
 
 

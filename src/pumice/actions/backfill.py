@@ -1,4 +1,4 @@
-"""backfill: give nodes to tasks that ask for nothing, as long as a filter lets them in."""
+"""backfill: give nodes to tasks that ask for nothing: filters, and a pod slot that is idle now."""
 
 from pumice.core.status import Status
 from pumice.core.views import Task
@@ -60,17 +60,16 @@ def _place(ssn: Session, job: int, row: int) -> None:
         _note_no_node(ssn, task, reason)
         return
     fit = ssn.placing.fit(task)
-    chosen = ssn.placing.choose(task, fit)
-    if chosen is None or not chosen[1]:
+    node = ssn.placing.choose_idle(task, fit)
+    if node is None:
         _note_no_node(ssn, task, fit)
         return
-    ssn.statement().place(row, chosen[0])
+    ssn.statement().place(row, node)
     if not ssn.policy.job_ready(job):
         return
     status = ssn.snapshot.tasks.status
-    ssn.intents.bind(
-        [each for each in ssn.snapshot.jobs.tasks[job] if status[each] == Status.ALLOCATED]
-    )
+    placed = [each for each in ssn.snapshot.jobs.tasks[job] if status[each] == Status.ALLOCATED]
+    ssn.intents.bind(ssn.ordering.sort_tasks(placed))
     ssn.records.note(job, Stage.DONE, Why.SCHEDULED)
 
 
@@ -78,5 +77,5 @@ def _note_no_node(ssn: Session, task: Task, why: Fit | Reason) -> None:
     if isinstance(why, Reason):
         ssn.records.no_node(task, {why.text: ssn.snapshot.nodes.n})
     else:
-        nodes = ssn.placing.count_reasons(task, why, room=False)
-        ssn.records.no_node(task, nodes, ssn.placing.incurable(why))
+        placing = ssn.placing
+        ssn.records.no_node(task, placing.count_reasons(why.verdict), placing.barred(why.verdict))

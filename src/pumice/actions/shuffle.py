@@ -12,13 +12,22 @@ from pumice.framework.session import Session
 
 def shuffle(ssn: Session) -> None:
     """Ask the plugins about all running tasks and evict what they name, each task once."""
-    tasks, jobs = ssn.snapshot.tasks, ssn.snapshot.jobs
-    rows = np.flatnonzero((tasks.status == Status.RUNNING) & (tasks.job != NOWHERE))
-    rows = rows[jobs.listed[tasks.job[rows]]]
-    running: list[int] = rows[np.argsort(tasks.job[rows], kind="stable")].tolist()  # job by job
+    running = _running(ssn)
     candidates = set(running)
     stmt = ssn.statement()
     for victim in ssn.policy.victims(running):
         if victim in candidates:
             stmt.evict(victim, "shuffle")
     stmt.commit()
+
+
+def _running(ssn: Session) -> list[int]:
+    """List running tasks by the names of their jobs, then by their own; Volcano: in no order."""
+    tasks, jobs = ssn.snapshot.tasks, ssn.snapshot.jobs
+    rows = np.flatnonzero((tasks.status == Status.RUNNING) & (tasks.job != NOWHERE))
+    rows = rows[jobs.listed[tasks.job[rows]]]
+    names = [
+        (jobs.keys[job], tasks.keys[row])
+        for row, job in zip(rows.tolist(), tasks.job[rows].tolist(), strict=True)
+    ]
+    return [row for _, row in sorted(zip(names, rows.tolist(), strict=True))]

@@ -28,11 +28,19 @@ QUEUE: Final = "Queue.scheduling.volcano.sh"
 STORAGE_CLASS: Final = "StorageClass.storage.k8s.io"
 """Names of kinds, as ``kind_of`` gives them, that more than one module speaks of."""
 
+DEFAULT_QUEUE: Final = "default"
+"""The queue of jobs and pod groups that name none."""
+
 
 def kind_of(manifest: Mapping[str, Any]) -> str:
     """Name the kind of an object with its API group: ``Pod``, ``Job.batch.volcano.sh``."""
     group, slash, _ = str(manifest["apiVersion"]).partition("/")
     return f"{manifest['kind']}.{group}" if slash else str(manifest["kind"])
+
+
+def queue_of(manifest: Mapping[str, Any]) -> str:
+    """Name the queue of a job or pod group."""
+    return str((manifest.get("spec") or {}).get("queue") or DEFAULT_QUEUE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,11 @@ class Kind:
     def api_version(self) -> str:
         """Group and version as manifests write them."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def resource(self) -> str:
+        """Plural with group, as messages name it: ``pods``, ``jobs.batch.volcano.sh``."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def singular(self) -> str:

@@ -7,8 +7,8 @@ from pumice.errors import (
     AlreadyExistsError,
     ClusterError,
     ConflictError,
-    DeniedError,
     GoneError,
+    NamespaceTerminatingError,
     NotFoundError,
     PumiceError,
 )
@@ -62,6 +62,14 @@ def failure(error: PumiceError, kinds: Kinds) -> Manifest:
         return status(400, "BadRequest", str(error))
     kind = kinds.get(error.kind)
     details = _details(kind, error.name)
+    if isinstance(error, NamespaceTerminatingError):
+        message = f"namespace {error.namespace} is being terminated"
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": message,
+            "field": "metadata.namespace",
+        }
+        details["causes"] = [cause]
     return status(error.code, error.reason, _message(error, kind), details)
 
 
@@ -69,11 +77,6 @@ def success(kind: Kind, name: str, uid: str = "") -> Manifest:
     """Make the Status object of a deletion that is done."""
     details = {**_details(kind, name), **({"uid": uid} if uid else {})}
     return {**status(200, "", "", details)}
-
-
-def resource_of(kind: Kind) -> str:
-    """Name a kind as messages do: ``pods``, ``jobs.batch.volcano.sh``."""
-    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
 
 
 def _details(kind: Kind | None, name: str) -> Manifest:
@@ -86,10 +89,9 @@ def _details(kind: Kind | None, name: str) -> Manifest:
 def _message(error: ClusterError, kind: Kind | None) -> str:
     if isinstance(error, GoneError):
         return f"too old resource version: {error.problem}"
-    if kind is None or isinstance(error, DeniedError):
-        plain = isinstance(error, DeniedError) or not error.kind
-        return error.problem if plain else str(error)
-    what = f'{resource_of(kind)} "{error.name}"'
+    if kind is None or error.verbatim:
+        return error.problem if error.verbatim or not error.kind else str(error)
+    what = f'{kind.resource} "{error.name}"'
     if isinstance(error, NotFoundError):
         return f"{what} not found" if error.name and error.problem == "not found" else str(error)
     if isinstance(error, AlreadyExistsError):

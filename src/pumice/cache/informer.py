@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace
 
 from pumice.api.groups import PodGroup, PodGroupStatus
 from pumice.api.kinds import POD_GROUP, Manifest, kind_of
@@ -59,21 +58,15 @@ class Informer:
         ingest: Ingest,
         kinds: Iterable[str] = FOLLOWED,
         *,
-        default_queue: str = "",
         wants_node: Callable[[Node], bool] = lambda _: True,
     ) -> None:
-        """Make one.
-
-        Groups that name no queue count for ``default_queue``; other nodes than those wanted are
-        taken not to be there.
-        """
+        """Make one; other nodes than those wanted are taken not to be there."""
         self._cluster = cluster
         self._ingest = ingest
         ingest.snapshot.resources.most_asked = _STRANGE_RESOURCES
         self._since = dict.fromkeys(kinds, "")
         self._known: dict[str, dict[str, KubeObject]] = {kind: {} for kind in self._since}
         self._assumed = Assumptions()
-        self._default_queue = default_queue
         self._wants_node = wants_node
         self.problems: deque[BadObject] = deque(maxlen=_REMEMBERED)
         """Objects skipped lately, oldest first."""
@@ -179,8 +172,6 @@ class Informer:
         if isinstance(thing, Pod):
             return self._assumed.show_pod(key, thing)
         if isinstance(thing, PodGroup):
-            if not thing.spec.queue and self._default_queue:
-                thing = replace(thing, spec=replace(thing.spec, queue=self._default_queue))
             return self._assumed.show_group(key, thing)
         return thing
 

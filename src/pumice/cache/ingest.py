@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from pumice.api.groups import PodGroup, PriorityClass, Queue
+from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.meta import KubeObject
 from pumice.api.nodes import Node
 from pumice.api.pods import Pod
@@ -77,10 +78,17 @@ def _namespaces(snapshot: Snapshot) -> None:
 class Ingest:
     """Keeps a snapshot's tables in step with the objects of a cluster."""
 
-    def __init__(self, snapshot: Snapshot, scheduler_names: Iterable[str] = ("volcano",)) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        scheduler_names: Iterable[str] = ("volcano",),
+        default_queue: str = DEFAULT_QUEUE,
+    ) -> None:
+        """Make one; groups that name no queue count for ``default_queue``."""
         self.snapshot = snapshot
         self._scheduler_names = tuple(scheduler_names)
-        self._jobs = JobRows(snapshot)
+        self._default_queue = default_queue
+        self._jobs = JobRows(snapshot, default_queue)
         self._tasks = TaskRows(snapshot, self._jobs, self._scheduler_names)
         self._nodes = NodeRows(snapshot, self._tasks)
         self.torn = False
@@ -105,7 +113,7 @@ class Ingest:
 
     def anew(self) -> "Ingest":
         """Return one like this with an empty snapshot."""
-        fresh = Ingest(Snapshot(), self._scheduler_names)
+        fresh = Ingest(Snapshot(), self._scheduler_names, self._default_queue)
         fresh.snapshot.resources.most_asked = self.snapshot.resources.most_asked
         return fresh
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import numpy as np
+from msgspec.structs import replace
 
 from pumice.api.groups import PodGroup, Queue
 from pumice.api.times import epoch_or_zero
@@ -20,8 +21,9 @@ _OF_PODS = ("sums", "counts", "n_tasks", "n_pending_best_effort", "namespace")
 class JobRows:
     """Keeps jobs and queues in step with pod groups, queues and priority classes."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, default_queue: str) -> None:
         self.snapshot = snapshot
+        self._default_queue = default_queue
         self.stale = False
         """Whether links between groups, queues and priority classes must all be made anew."""
         self._unlinked: set[int] = set()
@@ -55,8 +57,10 @@ class JobRows:
         learn(self.snapshot, group.spec.min_resources, asked=True)
 
     def write_group(self, group: PodGroup) -> None:
-        """Add a pod group or replace it, once it was read."""
+        """Add a pod group or replace it, once it was read; one without a queue gets the default."""
         jobs = self.snapshot.jobs
+        if not group.spec.queue:
+            group = replace(group, spec=replace(group.spec, queue=self._default_queue))
         row = self.row(key_of(group))
         jobs.groups[row] = group
         jobs.min_member[row] = group.spec.min_member or 0

@@ -22,6 +22,8 @@ class ConnectOptions:
 
     kubeconfig: str = ""
     master: str = ""
+    fallback: str = ""
+    """The address to talk to when no cluster is named anywhere; empty: there is none."""
 
 
 def endpoint_file(env: Mapping[str, str] = os.environ) -> Path:
@@ -38,7 +40,7 @@ def connect(
     """Return the cluster to talk to, to be used as a context manager; nothing is sent yet.
 
     The first that is named counts: --kubeconfig, KUBECONFIG, the endpoint of a running `pumice up`,
-    ~/.kube/config.  --master replaces the address only.
+    ~/.kube/config, the fallback.  --master replaces the address only.
 
     Raises:
         InputError: a kubeconfig that cannot be used.
@@ -48,9 +50,10 @@ def connect(
     from pumice.cluster.kube.connection import from_files, from_master  # noqa: PLC0415
 
     files = _kubeconfigs(options, env)
-    if not files and not options.master:
+    address = options.master or options.fallback
+    if not files and not address:
         raise ServiceError("", _NOTHING)
-    found = from_files(files, options.master) if files else from_master(options.master)
+    found = from_files(files, options.master) if files else from_master(address)
     found.credentials.header()  # a login that fails is told as such, not as a request that does
     return KubeCluster(found, qps=0, attempts=1)
 

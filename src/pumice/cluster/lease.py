@@ -94,7 +94,7 @@ class LeaseElector:
                 _log.v(4).info("another candidate was faster", lease=self._name)
                 self._forget_if_taken()
             except Exception as error:  # noqa: BLE001  # whatever it is, the next try may do better
-                _log.warning("cannot reach the lease", lease=self._name, error=error)
+                _log.warning("cannot read or renew the lease", lease=self._name, error=error)
         return self.is_leader()
 
     def release(self) -> None:
@@ -106,9 +106,9 @@ class LeaseElector:
         given = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
         try:
             self._lease = self._cluster.update({**lease, "spec": {**_spec(lease), **given}})
-            _log.info("gave the lease back", lease=self._name)
+            _log.info("released the lease", lease=self._name)
         except Exception as error:  # noqa: BLE001  # it runs out by itself
-            _log.warning("cannot give the lease back", lease=self._name, error=error)
+            _log.warning("cannot release the lease", lease=self._name, error=error)
 
     def _pause(self) -> float:
         if self.is_leader():
@@ -131,7 +131,7 @@ class LeaseElector:
         try:
             self._observe(self._cluster.get(LEASE, self._namespace, self._name))
         except Exception as error:  # noqa: BLE001  # the lead runs out by itself
-            _log.warning("cannot reach the lease", lease=self._name, error=error)
+            _log.warning("cannot read or renew the lease", lease=self._name, error=error)
 
     def _observe(self, lease: Manifest) -> None:
         """Take in the lease; the time of a change is when it is seen here."""
@@ -153,7 +153,9 @@ class LeaseElector:
         self._seen_at = self._clock()
         self._leads_until = asked + self._renew_s
         if self.is_leader() and not self.led.is_set():
-            _log.info("leads", lease=f"{self._namespace}/{self._name}", identity=self.identity)
+            _log.info(
+                "became leader", lease=f"{self._namespace}/{self._name}", identity=self.identity
+            )
             self.led.set()
 
     def _first(self) -> Manifest:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from pumice.api.kinds import JOB, JOB_FLOW, POD_GROUP, QUEUE, Manifest
+from pumice.api.kinds import JOB, JOB_FLOW, POD_GROUP, QUEUE, Manifest, queue_of
 from pumice.api.times import epoch
 from pumice.controllers.ownership import controller_of, phase_of
 from pumice.controllers.view import Change, ClusterView
@@ -41,7 +41,7 @@ class ControllerMetrics:
         if job is None:
             return
         name = f"{job['metadata']['namespace']}/{job['metadata']['name']}"
-        queue = str((job.get("spec") or {}).get("queue") or "")
+        queue = queue_of(job)
         if new is None:
             self._metrics.forget_ended_job(name, queue)
         elif old is not None and phase_of(new) != phase_of(old):
@@ -55,7 +55,7 @@ class ControllerMetrics:
         for group, sign in ((old, -1), (new, 1)):
             if group is None:
                 continue
-            queue = str((group.get("spec") or {}).get("queue") or "default")
+            queue = queue_of(group)
             phase = str((group.get("status") or {}).get("phase") or "Pending").lower()
             counts = self._groups.setdefault(queue, Counter())
             counts[phase] += sign

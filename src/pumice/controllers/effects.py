@@ -4,12 +4,13 @@ The only part of the controllers that writes.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import cast
 
 from pumice.api.kinds import Manifest, kind_of
 from pumice.cluster.base import Cluster, Propagation
 from pumice.controllers.base import Create, Delete, Effect, Patch, Record, Update, UpdateStatus
-from pumice.errors import NotFoundError
+from pumice.errors import NamespaceTerminatingError, NotFoundError
 
 
 def carry_out(cluster: Cluster, effect: Effect) -> Manifest | None:
@@ -28,7 +29,8 @@ def carry_out(cluster: Cluster, effect: Effect) -> Manifest | None:
         case Delete():
             _delete(cluster, effect)
         case Record(about, event_type, reason, message, source):
-            cluster.record(about, event_type, reason, message, source)
+            with suppress(NamespaceTerminatingError):  # there is nobody left to tell
+                cluster.record(about, event_type, reason, message, source)
     return None
 
 

@@ -14,10 +14,16 @@ from typing import Final
 from pumice.api.kinds import Manifest
 from pumice.clock import Clock
 from pumice.cluster.base import Cluster
-from pumice.controllers.base import Controller, Key
+from pumice.controllers.base import Controller, Key, Plan
 from pumice.controllers.effects import carry_out
+from pumice.controllers.namespace_holds import NamespaceHolds
 from pumice.controllers.view import Change, ClusterView
-from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError
+from pumice.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    NamespaceTerminatingError,
+    NotFoundError,
+)
 
 _FIRST_DELAY_S: Final = 0.005
 _LONGEST_DELAY_S: Final = 1000.0
@@ -70,6 +76,7 @@ class ControllerLoop:
         self._due: dict[Item, float] = {}
         self._attempts: dict[Item, int] = {}
         self._postponed = 0
+        self._holds = NamespaceHolds()
 
     @property
     def quiet(self) -> bool:
@@ -118,6 +125,7 @@ class ControllerLoop:
             self._enqueue(item)
 
     def _spread(self, change: Change) -> None:
+        self._holds.notice(change)
         for listener in self.on_change:
             listener(change)
         for index in self._interested[change[0]]:
@@ -147,6 +155,8 @@ class ControllerLoop:
         done = 0
         try:
             plan = self._controllers[index].reconcile(key, self.view)
+            if self._held_back(item, plan):
+                return False
             for effect in plan.effects:
                 done += 1
                 carry_out(self._cluster, effect)
@@ -158,8 +168,21 @@ class ControllerLoop:
             self._postpone(item, plan.again_in_s)
         return done > 0
 
+    def _held_back(self, item: Item, plan: Plan) -> bool:
+        """Postpone a plan that creates something in a namespace that is being deleted."""
+        wait_s = self._holds.wait_s(plan.effects, self._cluster.now())
+        if wait_s > 0:
+            self._postpone(item, wait_s)
+        return wait_s > 0
+
     def _failed(self, item: Item, error: Exception) -> None:
         """Look again: at once after a first stale read, else later and later."""
+        if isinstance(error, NamespaceTerminatingError):
+            now = self._cluster.now()
+            if self._holds.refused(error.namespace, now):
+                self._report(item, error, 1)
+            self._postpone(item, self._holds.left_s(error.namespace, now))
+            return
         attempts = self._attempts.get(item, 0) + 1
         self._attempts[item] = attempts
         stale = isinstance(error, ConflictError | NotFoundError | AlreadyExistsError)

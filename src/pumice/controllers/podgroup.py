@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from pumice.api.annotations import GROUP_NAME, PREEMPTABLE, REVOCABLE_ZONE
-from pumice.api.kinds import POD, POD_GROUP, Manifest
+from pumice.api.kinds import DEFAULT_QUEUE, POD, POD_GROUP, Manifest
 from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Plan, View
 from pumice.controllers.job.names import COOLDOWN_TIME, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
 from pumice.controllers.ownership import controlled_by, controller_of, key_of
@@ -74,7 +74,7 @@ def new_podgroup(pod: Manifest, inherited: Mapping[str, str]) -> Manifest:
     wanted: Manifest = {
         "minMember": min_member,
         "minResources": pods_usage([(spec, min_member)]),
-        "queue": marks.get(_QUEUE_NAME) or "default",
+        "queue": marks.get(_QUEUE_NAME) or DEFAULT_QUEUE,
         "priorityClassName": spec.get("priorityClassName"),
         "networkTopology": _network_topology(marks),
     }

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from pumice.api.kinds import COMMAND, POD_GROUP, QUEUE, Manifest
+from pumice.api.kinds import COMMAND, POD_GROUP, QUEUE, Manifest, queue_of
 from pumice.api.times import epoch_or_zero
 from pumice.controllers.base import Delete, Effect, Key, Patch, Plan, Record, View
 from pumice.controllers.ownership import SOURCE, key_of
@@ -38,7 +38,7 @@ class QueueController:
     def concerns(self, kind: str, manifest: Manifest, view: View) -> Iterable[Key]:
         """Look at the queue itself and its children, that of a PodGroup, that of a command."""
         if kind == POD_GROUP:
-            return (_key(manifest["spec"].get("queue") or "default"),)
+            return (_key(queue_of(manifest)),)
         if kind == COMMAND:
             return (_key(manifest["target"]["name"]),) if _is_for_queues(manifest) else ()
         name = manifest["metadata"]["name"]
@@ -159,7 +159,7 @@ class _Gate:
         """
         made = _made(self.manifest)
         return any(
-            (group["spec"].get("queue") or "default") == self.name and _made(group) >= made
+            queue_of(group) == self.name and _made(group) >= made
             for group in self.view.list(POD_GROUP)
         )
 

@@ -155,6 +155,8 @@ class ThreadedLoop(ControllerLoop):
         except Exception as error:  # noqa: BLE001  # hurts this object only
             self._take(_Done(item, Plan(), error=error))
             return
+        if self._held_back(item, plan):
+            return
         if not plan.effects:
             self._take(_Done(item, plan))
             return

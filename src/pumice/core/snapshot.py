@@ -107,7 +107,7 @@ class Snapshot:
         self._move("unpipeline", task, int(self.tasks.node[task]))
 
     def evict(self, task: int) -> None:
-        """Mark a task as leaving; its node keeps its amounts under ``releasing``."""
+        """Mark a task as leaving; its node, unless it is gone, keeps its amounts as releasing."""
         self._move("evict", task, int(self.tasks.node[task]))
 
     def _move(self, step: str, task: int, node: int) -> None:
@@ -115,6 +115,8 @@ class Snapshot:
         old, new = int(tasks.status[task]), _AFTER[step]
         self._apply(step, task, node, (old, new), 1)
         self.journal.on_rollback(self._apply, step, task, node, (new, old), -1)
+        if node == NOWHERE:
+            return
         self.journal.touch(node)
         if self.view_is_live:
             for watcher in self.view_watchers:
@@ -126,12 +128,13 @@ class Snapshot:
         tasks, nodes = self.tasks, self.nodes
         shape = self.shapes[tasks.shape[task]]
         books, sums = shape.step(step, sign, live=self.view_is_live)
-        nodes.books[:, :, node] += books
         tasks.status[task] = new
         enters = step in _ENTERS
         if step != "evict":
             tasks.node[task] = node if enters is (sign > 0) else NOWHERE
-        if self.view_is_live:
+        if node != NOWHERE:
+            nodes.books[:, :, node] += books
+        if node != NOWHERE and self.view_is_live:
             inward = sign if enters else -sign
             tasks.in_view[task] = inward > 0
             nodes.view_pods[node] += inward

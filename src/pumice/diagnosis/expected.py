@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from pumice.api.annotations import GROUP_NAME
-from pumice.api.kinds import PRIORITY_CLASS, STORAGE_CLASS, Manifest
+from pumice.api.kinds import DEFAULT_QUEUE, PRIORITY_CLASS, STORAGE_CLASS, Manifest, queue_of
 from pumice.api.times import rfc3339
 from pumice.cluster.embedded.defaults import fill_in
 from pumice.cluster.embedded.pods import prioritised
@@ -27,7 +27,7 @@ _NOT_BEGUN = ("", "Pending")
 _OPEN_QUEUE: Manifest = {
     "apiVersion": "scheduling.volcano.sh/v1beta1",
     "kind": "Queue",
-    "metadata": {"name": "default"},
+    "metadata": {"name": DEFAULT_QUEUE},
     "spec": {"weight": 1},
     "status": {"state": "Open"},
 }
@@ -50,8 +50,8 @@ def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[M
     for job in jobs:
         if phase_of(job) in _NOT_BEGUN:
             made += _missing(expand(job, view), groups, view)
-    wanted = {one["spec"].get("queue") for one in made if one["kind"] == "PodGroup"}
-    if "default" in wanted and not any(_is_default_queue(one) for one in objects):
+    wanted = {queue_of(one) for one in made if one["kind"] == "PodGroup"}
+    if DEFAULT_QUEUE in wanted and not any(_is_default_queue(one) for one in objects):
         made.insert(0, _OPEN_QUEUE)
     return made
 
@@ -149,4 +149,4 @@ def _as_old_as(owner: Manifest, manifest: Manifest) -> Manifest:
 
 
 def _is_default_queue(manifest: Manifest) -> bool:
-    return manifest["kind"] == "Queue" and manifest["metadata"]["name"] == "default"
+    return manifest["kind"] == "Queue" and manifest["metadata"]["name"] == DEFAULT_QUEUE

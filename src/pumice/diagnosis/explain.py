@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import Manifest, queue_of
 from pumice.api.wording import counted, first_of, nearest
 from pumice.diagnosis.cluster_state import ClusterState, group_of
 from pumice.diagnosis.expected import is_expected
@@ -273,8 +273,6 @@ def _not_offered(world: ClusterState, outcome: JobOutcome) -> str:
 
 
 def _unlisted(world: ClusterState, outcome: JobOutcome) -> str:
-    if not outcome.queue:
-        return "its pod group names no queue"
     near = nearest(outcome.queue, world.of_kind("Queue"))
     hint = f"; did you mean {near}?" if near else ""
     return f"not valid: queue {outcome.queue} does not exist{hint}"
@@ -310,4 +308,4 @@ def _victims(world: ClusterState, outcome: JobOutcome) -> list[Victim]:
 
 def _queue_of(world: ClusterState, pod: Manifest) -> str:
     group = world.groups.get(group_of(pod))
-    return str(group["spec"].get("queue", "")) if group else ""
+    return queue_of(group) if group else ""

@@ -14,7 +14,7 @@ import numpy as np
 import yaml
 
 from pumice.api.decisions import Decisions
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import Manifest, queue_of
 from pumice.api.times import rfc3339
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
@@ -178,7 +178,7 @@ def _queue_use(
     queues, names = snapshot.queues, snapshot.resources.names
     by_queue: dict[str, Counter[str]] = {}
     for key, group in world.groups.items():
-        by_queue.setdefault(str(group["spec"].get("queue", "")), Counter())[phases[key]] += 1
+        by_queue.setdefault(queue_of(group), Counter())[phases[key]] += 1
     for name, queue in world.of_kind("Queue").items():
         row, spec = queues.row_of[name], queue.get("spec") or {}
         amounts = (queues.allocated[:, row].tolist(), queues.pending[:, row].tolist())

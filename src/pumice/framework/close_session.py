@@ -16,6 +16,7 @@ from pumice.core.views import Job
 from pumice.framework.columns import all_jobs
 from pumice.framework.fit_errors import fit_error
 from pumice.framework.job_records import Record
+from pumice.framework.queue_limits.tree import ROOT, QueueTree
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
 from pumice.framework.waiting_reason import waiting_reason
@@ -166,39 +167,21 @@ def _conditions(ssn: Session, job: Job) -> list[Condition]:
 
 
 def _queue_amounts(ssn: Session) -> dict[str, dict[str, str]]:
+    """Write down what each queue holds; in a tree it counts for all queues above it, too."""
     queues, names = ssn.snapshot.queues, ssn.snapshot.resources.names
-    totals = {row: queues.allocated[:, row].copy() for row in _listed(ssn)}
-    root = queues.row_of.get("root")
-    if root is not None:
-        for row in _listed(ssn):
-            for ancestor in _ancestors(ssn, row, root):
-                totals[ancestor] += queues.allocated[:, row]
+    allocated = queues.allocated
+    if ROOT in queues.row_of:
+        allocated = QueueTree.of(ssn.snapshot).sum_up(allocated)
     return {
         queues.names[row]: {
             name: _format(i, name, amount)
-            for i, (name, amount) in enumerate(zip(names, total.tolist(), strict=True))
+            for i, (name, amount) in enumerate(zip(names, allocated[:, row].tolist(), strict=True))
             if amount >= STEP
         }
-        for row, total in totals.items()
+        for row in np.flatnonzero(queues.listed).tolist()
     }
 
 
 def _format(row: int, name: str, amount: float) -> str:
     """Write an amount; scalars beyond cpu, memory and pods are kept in milli-units."""
     return format_quantity(name, amount / 1000 if row > PODS else amount)
-
-
-def _listed(ssn: Session) -> list[int]:
-    queues = ssn.snapshot.queues
-    return [row for row in range(queues.n) if queues.listed[row]]
-
-
-def _ancestors(ssn: Session, row: int, root: int) -> list[int]:
-    """Walk up to the root; a queue without parent hangs under it."""
-    queues = ssn.snapshot.queues
-    out: list[int] = []
-    while row != root and len(out) <= queues.n:
-        parent = int(queues.parent[row])
-        row = root if parent == NOWHERE else parent
-        out.append(row)
-    return out

@@ -11,6 +11,7 @@ from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, PHASES, Status
 from pumice.core.tables import NOWHERE, Ints, JobTable, QueueTable, TaskTable
+from pumice.core.views import Task
 
 _SETTLED = [int(s) for s in (Status.BOUND, Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
 _READY = [int(s) for s in (*ALLOCATED_CLASS, Status.SUCCEEDED)]
@@ -50,12 +51,14 @@ class Jobs(HoldingRows, NamespacedRows):
 
     @property
     def leaving(self) -> Ints:
-        """Tasks that are leaving a node (n,)."""
+        """Tasks that are leaving a node, be it gone itself (n,)."""
         tasks = self.snapshot.tasks
         if not self._table.counts[Status.RELEASING].any():
             return np.zeros(len(self.rows), dtype=np.int32)
-        on_node = (tasks.status == Status.RELEASING) & (tasks.node != NOWHERE)
-        owner = tasks.job[on_node & (tasks.job != NOWHERE)]
+        rows = np.flatnonzero((tasks.status == Status.RELEASING) & (tasks.job != NOWHERE))
+        names_node = (bool(Task(self.snapshot, row).pod.spec.node_name) for row in rows.tolist())
+        on_node = (tasks.node[rows] != NOWHERE) | np.fromiter(names_node, np.bool_, len(rows))
+        owner = tasks.job[rows[on_node]]
         return np.bincount(owner, minlength=len(self._table.phase)).astype(np.int32)[self.rows]
 
     @property

@@ -15,7 +15,7 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Task
 from pumice.framework.equal_tasks import SHORTEST, equal_run, pick_run
 from pumice.framework.job_records import Stage
-from pumice.framework.placing import NO_ROOM, Fit
+from pumice.framework.placing import NO_ROOM, Codes, Fit
 from pumice.framework.refusals import Reason, Verdict, Why
 from pumice.framework.roles import READY, count_roles
 from pumice.framework.session_state import SessionState
@@ -52,7 +52,8 @@ class JobPlacement:
     """How many to place before ``is_done`` is asked, where counts of the job do not tell."""
     _one_by_one: set[int] = field(default_factory=set)
     """Shapes that cannot be placed as a run in this round."""
-    _refused: dict[int, Mask] = field(default_factory=dict)
+    _refused: dict[int, Codes] = field(default_factory=dict)
+    """Why nodes refused a task of a role first in this round, by role (n,)."""
 
     def run(self, stmt: Statement) -> None:
         """Place tasks until the job is done, no task is left, or the job cannot make it."""
@@ -144,8 +145,12 @@ class JobPlacement:
     def _choose(self, task: Task, role: int, fit: Fit) -> tuple[int, bool] | None:
         """Try the nominated node first, then all allowed ones."""
         placing, snapshot = self.state.placing, self.state.snapshot
-        nominee = int(snapshot.tasks.nominated[task.row])
-        if nominee != NOWHERE and (self.allowed is None or self.allowed[nominee]):
+        nominee, refused = int(snapshot.tasks.nominated[task.row]), self._refused.get(role)
+        if (
+            nominee != NOWHERE
+            and (self.allowed is None or self.allowed[nominee])
+            and (refused is None or refused[nominee] == 0)
+        ):
             only = np.zeros(snapshot.nodes.n, dtype=bool)
             only[nominee] = True
             chosen = placing.choose(task, fit, only)
@@ -154,11 +159,8 @@ class JobPlacement:
         allowed = self.allowed
         remembers = role != NOWHERE and self.remember_errors
         if remembers and (_may_reopen(task) or self._is_mixed(role)):
-            refused = self._refused.get(role)
-            if refused is not None:
-                allowed = ~refused if allowed is None else allowed & ~refused
-            failing = ~placing.feasible(fit)
-            self._refused[role] = failing if refused is None else refused | failing
+            refused = self._refused[role] = placing.refusals(task, fit, refused)
+            allowed = refused == 0 if allowed is None else allowed & (refused == 0)
         return placing.choose(task, fit, allowed)
 
     def _is_mixed(self, role: int) -> bool:
@@ -184,12 +186,14 @@ class JobPlacement:
             n = state.snapshot.nodes.n if allowed is None else int(allowed.sum())
             state.records.no_node(task, {why.text: n})
         else:
-            full = why.room == NO_ROOM
-            barred, short = state.placing.incurable(why) & ~full, full & (why.verdict == 0)
+            placing, refusals = state.placing, self._refused.get(role)
+            if refusals is None:
+                refusals = placing.refusals(task, why)
             if allowed is not None:
-                barred, short = barred & allowed, short & allowed
-            nodes = state.placing.count_reasons(task, why, allowed)
-            state.records.no_node(task, nodes, barred, short)
+                refusals = np.where(allowed, refusals, 0)
+            short = (why.room == NO_ROOM) & (why.verdict == 0) & (refusals != 0)
+            nodes = placing.count_reasons(refusals)
+            state.records.no_node(task, nodes, placing.barred(refusals), short)
         self._stop = True
         return False
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pumice.core.resources import Column
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Queue
 from pumice.framework.columns import Jobs, Queues, Tasks
@@ -62,10 +63,13 @@ class Ordering:
     def __init__(self, snapshot: Snapshot, hooks: Hooks) -> None:
         self._snapshot = snapshot
         self._job_policy = hooks.keys(Plugin.order_jobs)
-        self._task_policy = hooks.keys(Plugin.order_tasks)
+        self._task_orders = hooks.bound(Plugin.order_tasks)
+        self._has_silent_jobs = any(
+            plugin.ordered_jobs is not None for plugin, _ in self._task_orders
+        )
         self._queue_policy = hooks.keys(Plugin.order_queues)
         self.moving_jobs: frozenset[int] = frozenset().union(
-            *(plugin.moving_jobs for plugin, _ in hooks.bound(Plugin.order_tasks))
+            *(plugin.moving_jobs for plugin, _ in self._task_orders)
         )
         """Jobs whose tasks change places in the order while they are placed."""
         self._queues_by_pair = bool(hooks.tiers(Plugin.compare_queues))
@@ -98,12 +102,37 @@ class Ordering:
     def task_keys(self, rows: list[int]) -> list[Key]:
         """Order tasks: plugins, then the number in the pod name, then age, then uid."""
         tasks = self._snapshot.tasks
-        view = Tasks(self._snapshot, np.asarray(rows, dtype=np.intp))
-        policy = _by_row(self._task_policy(view), len(rows))
-        return [
-            (key, _TaskTie(int(tasks.index[row]), float(tasks.created[row]), tasks.uids[row]))
-            for key, row in zip(policy, rows, strict=True)
+        columns, between = self._task_columns(rows)
+        policy = _by_row([column.tolist() for column in columns], len(rows))
+        ties = [
+            _TaskTie(int(tasks.index[row]), float(tasks.created[row]), tasks.uids[row])
+            for row in rows
         ]
+        jobs = tasks.job[rows].tolist()
+        is_silent = any(np.isnan(column).any() for column in columns)
+        if not is_silent and (all(between) or len(set(jobs)) == 1):
+            return list(zip(policy, ties, strict=True))
+        return [_TaskKey(*each, between) for each in zip(jobs, policy, ties, strict=True)]
+
+    def _task_columns(self, rows: list[int]) -> tuple[list[Column], list[bool]]:
+        """List the plugins' keys of tasks, and which of them count between jobs.
+
+        Not a number: the plugin has no say about the task's job.
+        """
+        view = Tasks(self._snapshot, np.asarray(rows, dtype=np.intp))
+        columns: list[Column] = []
+        between: list[bool] = []
+        for plugin, ask in self._task_orders:
+            heard = [True]
+            if plugin.ordered_jobs is not None:
+                heard = [job in plugin.ordered_jobs for job in view.job.tolist()]
+            if not any(heard):
+                continue
+            keys = np.atleast_2d(np.asarray(ask(view)))
+            keys = keys if all(heard) else np.where(heard, keys, np.nan)
+            columns += list(keys)
+            between += [at == 0 for at in range(len(keys))]
+        return columns, between
 
     def queue_keys(self, rows: list[int]) -> list[Key]:
         """Order queues: plugins, then age, then name."""
@@ -141,7 +170,17 @@ class Ordering:
 
     def sort_tasks(self, rows: Iterable[int]) -> list[int]:
         """Order tasks once."""
-        return _sorted(list(rows), self.task_keys)
+        return _sorted(self._settled(list(rows)), self.task_keys)
+
+    def _settled(self, tasks: list[int]) -> list[int]:
+        """Take tasks in an order of their own where their keys may run in a circle.
+
+        What the circle becomes must not depend on who arrived first.
+        """
+        numbered = self._snapshot.tasks.index[tasks] >= 0
+        if self._has_silent_jobs or (numbered.any() and not numbered.all()):
+            return sorted(tasks, key=self._snapshot.tasks.uids.__getitem__)
+        return tasks
 
     def first_task(self, rows: Iterable[int]) -> int:
         """Give the task that goes first at this moment."""
@@ -157,7 +196,7 @@ class Ordering:
         if len(victims) < 2:
             return list(victims)
         compare = self.victim_order(victims, preemptor_queue)
-        return sorted(victims, key=functools.cmp_to_key(compare))
+        return sorted(self._settled(victims), key=functools.cmp_to_key(compare))
 
     def victim_order(self, victims: list[int], preemptor_queue: int) -> Callable[[int, int], int]:
         """Give the comparison of victims as things stand: negative if the left one goes first."""
@@ -248,6 +287,33 @@ class _TaskTie:
         if self.index >= 0 and other.index >= 0 and self.index != other.index:
             return self.index < other.index
         return (self.created, self.uid) < (other.created, other.uid)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@functools.total_ordering
+class _TaskKey:
+    """The keys of a task, of which some may have no say beside another task."""
+
+    __slots__ = ("_between", "_job", "_keys", "tie")
+
+    def __init__(
+        self, job: int, keys: tuple[float, ...], tie: _TaskTie, between: list[bool]
+    ) -> None:
+        self._job = job
+        self._keys = keys
+        self._between = between
+        self.tie = tie
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _TaskKey) and self.tie == other.tie
+
+    def __lt__(self, other: "_TaskKey") -> bool:
+        same_job = self._job == other._job
+        for mine, yours, between in zip(self._keys, other._keys, self._between, strict=True):
+            if (between or same_job) and (mine < yours or mine > yours):
+                return mine < yours
+        return self.tie < other.tie
 
     __hash__ = None  # type: ignore[assignment]
 

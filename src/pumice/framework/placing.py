@@ -195,6 +195,11 @@ class Placing:
         node = self._best(task, np.where(later, fit.score, -np.inf))
         return None if node is None else (node, False)
 
+    def choose_idle(self, task: Task, fit: Fit) -> int | None:
+        """Pick the best node that has room now, whatever it has promised to pipelined tasks."""
+        has_room = (task.need - self.snapshot.nodes.idle < STEP).all(axis=0)
+        return self._best(task, np.where(has_room & (fit.verdict == 0), fit.score, -np.inf))
+
     def choose_curable(self, task: Task, fit: Fit, allowed: Mask) -> tuple[int, bool] | None:
         """Pick the best of the allowed nodes by room and score alone, as ``choose`` does."""
         for room in (IDLE, FUTURE):
@@ -248,27 +253,38 @@ class Placing:
 
     def incurable(self, fit: Fit) -> Mask:
         """Mark nodes that no eviction could open for the task (n,)."""
-        return np.asarray(~self.curable[fit.verdict])
+        return self.barred(fit.verdict)
 
-    def count_reasons(
-        self, task: Task, fit: Fit, allowed: Mask | None = None, *, room: bool = True
-    ) -> dict[str, int]:
-        """Count (allowed) nodes by the reason they cannot take a task.
+    def refusals(self, task: Task, fit: Fit, known: Codes | None = None) -> Codes:
+        """Number why each node refuses a task (n,); where a refusal is known it stands.
 
-        A node short of several resources counts for the first; without ``room`` filters alone
-        are told.
+        0: it does not; above 0: the reason of a filter; below 0: it lacks that resource, the
+        first of several.
         """
+        short = fit.room == NO_ROOM
+        if known is not None:
+            short &= known == 0
+        rows = np.flatnonzero(short)
+        missing = task.need - Nodes(self.snapshot, rows).future_idle >= STEP
+        codes = fit.verdict.copy()
+        codes[rows] = -1 - np.argmax(missing, axis=0)
+        return codes if known is None else np.where(known == 0, codes, known)
+
+    def barred(self, refusals: Codes) -> Mask:
+        """Mark nodes that refuse for a reason which no eviction could cure (n,)."""
+        return np.asarray(~self.curable[np.maximum(refusals, 0)])
+
+    def count_reasons(self, refusals: Codes) -> dict[str, int]:
+        """Count nodes by the reason for which they refuse a task."""
         counts: dict[str, int] = {}
-        short = fit.room == NO_ROOM if room else np.zeros(len(fit.room), dtype=bool)
-        asked = np.ones_like(short) if allowed is None else allowed
-        missing = task.need - self.snapshot.nodes.future_idle >= STEP
-        lacking = np.argmax(missing, axis=0)[short & asked]
-        for row, n in enumerate(np.bincount(lacking).tolist()):
-            if n:
-                counts[f"Insufficient {self.snapshot.resources.names[row]}"] = n
-        for code, n in enumerate(np.bincount(fit.verdict[~short & asked]).tolist()):
-            if code and n:
-                counts[self.reasons[code].text] = counts.get(self.reasons[code].text, 0) + n
+        codes, numbers = np.unique(refusals[refusals != 0], return_counts=True)
+        pairs = zip(codes.tolist(), numbers.tolist(), strict=True)
+        for code, n in sorted(pairs, key=lambda pair: (pair[0] > 0, abs(pair[0]))):
+            if code > 0:
+                text = self.reasons[code].text
+            else:
+                text = f"Insufficient {self.snapshot.resources.names[-1 - code]}"
+            counts[text] = counts.get(text, 0) + n
         return counts
 
 

@@ -75,6 +75,8 @@ class Plugin:
     """Where it stands in the configuration, counted over all tiers."""
     moving_jobs: frozenset[int] = field(default=frozenset(), init=False, repr=False, compare=False)
     """Jobs (rows) whose ``order_tasks`` keys change while their tasks are placed; set at open."""
+    ordered_jobs: frozenset[int] | None = field(default=None, init=False, repr=False, compare=False)
+    """Jobs (rows) whose tasks ``order_tasks`` has a say about, None for all; set at open."""
 
     def __init_subclass__(cls, name: str = "", **rest: Any) -> None:
         """Refuse public methods that are no hook: a misspelt hook would never be called."""
@@ -173,7 +175,10 @@ class Plugin:
 
     @_hooks.add(rule.KEYS, answer.KEYS, volcano="TaskOrder", switch="enableTaskOrder")
     def order_tasks(self, tasks: Tasks) -> Column:
-        """Return a key for each task; lower goes first."""
+        """Return a key for each task; lower goes first.
+
+        Of several keys (k, n) the first alone counts between tasks of two jobs.
+        """
         raise NotImplementedError
 
     @_hooks.add(

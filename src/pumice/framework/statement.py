@@ -9,6 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from pumice.api.decisions import Evict
+from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.session_state import SessionState
 
@@ -62,7 +63,8 @@ class Statement:
         self._snapshot.evict(task)
         self._moves.append(("evict", task))
         self._evictions[task] = Evict(self._snapshot.tasks.keys[task], action, beneficiary)
-        self._policy.on_evict(Task(self._snapshot, task), node)
+        if node != NOWHERE:
+            self._policy.on_evict(Task(self._snapshot, task), node)
 
     def checkpoint(self) -> tuple[int, int]:
         """Name this moment of the statement."""

@@ -149,10 +149,10 @@ class JobTopology:
             bucket.load += _load(request)
 
     def key(self, task: int) -> float:
-        """Rank a task inside its job: bigger buckets first, those outside last."""
+        """Rank a task in its job: bigger buckets first; those outside all buckets are equal."""
         bucket = self.bucket_of.get(task)
         if bucket is None:
-            return np.inf
+            return 0.0
         n_grades = len(self._grades)
         per_size = n_grades * len(self.buckets)
         return bucket.index * n_grades + self._grades[task] - len(bucket.waiting) * float(per_size)
@@ -188,15 +188,15 @@ class TaskTopology(Plugin, name="task-topology"):
             wishes = _read_wishes(job) if job.counts[Status.PENDING] else None
             if wishes is not None:
                 self._jobs[row] = JobTopology(job, wishes)
-        self.moving_jobs = frozenset(self._jobs)
+        self.moving_jobs = self.ordered_jobs = frozenset(self._jobs)
 
     def order_tasks(self, tasks: Tasks) -> Column:
-        """Let tasks of big buckets go first; jobs without wishes are left alone."""
-        keys = np.zeros(len(tasks))
+        """Let tasks in buckets go first, and inside a job those of big buckets."""
+        keys = np.zeros((2, len(tasks)))
         for i, (row, job) in enumerate(zip(tasks.rows.tolist(), tasks.job.tolist(), strict=True)):
             topology = self._jobs.get(job)
             if topology is not None:
-                keys[i] = topology.key(row)
+                keys[:, i] = row not in topology.bucket_of, topology.key(row)
         return keys
 
     def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:

@@ -89,7 +89,7 @@ def write_dump(
     for old in sorted(Path(folder).glob(f"{mine}*.json"))[:-_KEPT]:
         with suppress(OSError):
             old.unlink()
-    _log.info("wrote what is known", file=path, left_out=left_out)
+    _log.info("wrote the cache dump", file=path, left_out=left_out)
     return path
 
 

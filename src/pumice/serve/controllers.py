@@ -81,7 +81,7 @@ def run_controllers(
     that a watchdog can tell a loop that hangs.
     """
     for name in unknown_controllers(options.controllers):
-        _log.warning("there is no such controller", controller=name)
+        _log.warning("unknown controller", controller=name)
     if not _wait_synced(cluster, stop):
         return
     metrics.ready(is_ready=True)
@@ -96,7 +96,7 @@ def run_controllers(
     )
     loop.on_change.append(ControllerMetrics(metrics, loop.view).notice)
     names = ",".join(controller.name for controller in controllers)
-    _log.info("controllers run", controllers=names)
+    _log.info("controllers started", controllers=names)
     loop.run(stop)
     cluster.flush(_FLUSH_S)  # events may still be on their way
     _log.info("controllers stopped")

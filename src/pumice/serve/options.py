@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
+from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.errors import InputError
 from pumice.serve.flags import Flag, flag, flags_of, ignored, parse
 
@@ -55,7 +56,7 @@ class CommonOptions:
     enable_healthz: bool = flag(default=False, help="serve /healthz and /readyz")
     healthz_address: str = flag(":11251", "where to serve them", kind="address")
     scheduler_name: tuple[str, ...] = flag(
-        ("volcano",), "pods to care for, by schedulerName; again", kind="array"
+        ("volcano",), "schedulerName of the pods to schedule; repeatable", kind="array"
     )
     feature_gates: Mapping[str, bool] = flag(
         FEATURE_GATES, "features on or off: Name=true,…", kind="gates"
@@ -116,7 +117,7 @@ class SchedulerOptions(LeaderOptions):
     kube_api_burst: int = 2000
     scheduler_conf: str = flag("", "configuration file; read again when it changes")
     schedule_period_s: float = flag(1.0, "time between cycles", least=0.001)
-    default_queue: str = flag("default", "queue of jobs that name none")
+    default_queue: str = flag(DEFAULT_QUEUE, "queue of jobs that name none")
     node_selector: tuple[str, ...] = flag((), "nodes to use, key:value; one must match")
     resource_sync_timeout_s: float = flag(
         60.0, "after this time the log names the kinds still waited for; 0: it does not", least=0

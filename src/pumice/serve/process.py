@@ -151,7 +151,7 @@ class Process:
         del frame
         if self.stop.is_set():
             os._exit(1)
-        _log.info("told to stop", signal=signal.Signals(number).name)
+        _log.info("stopping", signal=signal.Signals(number).name)
         self.stop.set()
 
     def _watch_lead(self, elector: LeaseElector) -> None:
@@ -177,8 +177,8 @@ class Process:
             if part.thread is not None:
                 part.thread.join(self.patience_s)
                 if part.thread.is_alive():
-                    _log.warning("does not end", part=part.name)
-                    self.problem = self.problem or f"{part.name} does not end"
+                    _log.warning("part did not stop in time", part=part.name)
+                    self.problem = self.problem or f"{part.name} did not stop in time"
 
     def _write_dump(self) -> None:
         if self.dump is None:
@@ -186,4 +186,4 @@ class Process:
         try:
             self.dump()
         except Exception as error:  # noqa: BLE001  # a dump is no reason to end
-            _log.error("cannot write down what is known", error=error)
+            _log.error("cannot write the cache dump", error=error)

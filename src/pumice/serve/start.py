@@ -134,7 +134,7 @@ def _scheduler(cluster: KubeCluster, options: SchedulerOptions, process: Process
     def scheduler_with(conf: SchedulerConf) -> Scheduler:
         scheduler = Scheduler(conf, seed=options.seed, services=SERVICES)
         for problem in scheduler.ignored:
-            _log.warning("in the configuration", problem=problem)
+            _log.warning("configuration warning", problem=problem)
         return scheduler
 
     conf_file = ConfFile(

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from pumice.api.decisions import Decisions
+from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.objects import KubeObject, ObjectMeta, Pod, Queue, QueueSpec, QueueStatus
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
@@ -36,7 +37,9 @@ class SimCluster:
         """Take a cluster in; queues that nobody describes get a share like any other."""
         things = [thing for thing in cluster if not isinstance(thing, Pod)]
         known = {thing.metadata.name for thing in things if isinstance(thing, Queue)}
-        missing = dict.fromkeys(name for name in (_ROOT, "default", *queues) if name not in known)
+        missing = dict.fromkeys(
+            name for name in (_ROOT, DEFAULT_QUEUE, *queues) if name not in known
+        )
         things += [open_queue(name) for name in missing]
         self.ingest.load([_opened(thing) for thing in things])
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.meta import KubeObject
 from pumice.api.objects import Container, PodGroupSpec, PodSpec, ResourceRequirements
 
@@ -35,7 +36,7 @@ class JobSpec:
     arrival: float
     tasks: tuple[TaskSpec, ...]
     min_member: int
-    queue: str = "default"
+    queue: str = DEFAULT_QUEUE
     namespace: str = "default"
     priority_class: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)

@@ -131,7 +131,7 @@ class _Way:
             self._ask(service, "CREATE", namespace, None)
         name = metadata["name"]
         if self.world.find(kind.name, namespace, name) is not None:
-            text = f"{_resource(kind)} {quoted(name)} already exists"
+            text = f"{kind.resource} {quoted(name)} already exists"
             self._refuse(text, 409, "AlreadyExists", "builtin")
 
     def _update(self, kind: Kind, old: Manifest | None) -> None:
@@ -140,7 +140,7 @@ class _Way:
         given = self.verdict.object
         metadata = given["metadata"]
         namespace = metadata.get("namespace", "") if kind.namespaced else ""
-        named = f"{_resource(kind)} {quoted(metadata.get('name', ''))}"
+        named = f"{kind.resource} {quoted(metadata.get('name', ''))}"
         if old is None:
             self._refuse(f"{named} not found", 404, "NotFound", "builtin")
             return
@@ -168,7 +168,7 @@ class _Way:
         name = metadata.get("name", "")
         old = self.world.find(kind.name, namespace, name)
         if old is None:
-            text = f"{_resource(kind)} {quoted(name)} not found"
+            text = f"{kind.resource} {quoted(name)} not found"
             self._refuse(text, 404, "NotFound", "builtin")
         for service in self._asked(kind, "DELETE", namespace, mutating=False):
             self._ask(service, "DELETE", namespace, old)
@@ -186,12 +186,25 @@ class _Way:
             self._refuse(text, 404, "NotFound", "builtin")
             raise _RefusedError
         if known.api_version != version:
+            self._warn_of_all_fields(known)
             text = (
                 f"the API version in the data ({version}) "
                 f"does not match the expected API version ({known.api_version})"
             )
             self._refuse(text, 400, "BadRequest", "builtin")
         return known
+
+    def _warn_of_all_fields(self, kind: Kind) -> None:
+        """Warn as an API server does, which has no schema for a version it does not serve."""
+        if schema_of(kind.name) is not None:  # a custom resource
+            self._warn_of_metadata()
+            fields = sorted(set(self.verdict.object) - {"apiVersion", "kind", "metadata"})
+            self.verdict.warnings += [f'unknown field "{name}"' for name in fields]
+
+    def _warn_of_metadata(self) -> None:
+        given = self.verdict.object["metadata"]
+        unknown = sorted(set(given) - set(fields_of("meta.ObjectMeta")))
+        self.verdict.warnings += [f'unknown field "metadata.{name}"' for name in unknown]
 
     def _decode(self, kind: Kind) -> None:
         """Decode what the API server itself decodes."""
@@ -204,8 +217,7 @@ class _Way:
         except DecodeError as error:
             self._refuse(f"{start}{error}", 400, "BadRequest", "builtin")
             return
-        unknown = sorted(set(given["metadata"]) - set(fields_of("meta.ObjectMeta")))
-        self.verdict.warnings += [f'unknown field "metadata.{name}"' for name in unknown]
+        self._warn_of_metadata()
         given["metadata"] = metadata
 
     def _read(self, kind: Kind, node: Node | None) -> None:
@@ -305,10 +317,6 @@ class _Way:
         verdict.message, verdict.code, verdict.reason = message, code, reason
         verdict.source = source
         raise _RefusedError
-
-
-def _resource(kind: Kind) -> str:
-    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
 
 
 def _tolerates(toleration: Mapping[str, Any], key: str) -> bool:

@@ -3,6 +3,7 @@
 import copy
 from typing import Any, Final
 
+from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.webhooks.job_checks import check_new_job, check_partition, check_topology
 from pumice.webhooks.review import (
     Answer,
@@ -40,7 +41,7 @@ def mutate_job(request: Request, existing: Existing, options: Options) -> Answer
 def _patch(spec: dict[str, Any], plugins: dict[str, Any] | None, options: Options) -> Patch:
     patch: Patch = []
     if not spec.get("queue"):
-        patch.append(_add("/spec/queue", "default"))
+        patch.append(_add("/spec/queue", DEFAULT_QUEUE))
     if not spec.get("schedulerName"):
         names = options.scheduler_names
         patch.append(_add("/spec/schedulerName", names[0] if names else "volcano"))

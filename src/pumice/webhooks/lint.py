@@ -38,7 +38,9 @@ def lint_object(manifest: Manifest, files: Files, options: Options | None = None
         found.append(misread)
     else:
         return found
-    found += [*_unknown(manifest, verdict), *(of_field(error) for error in verdict.errors)]
+    if (verdict.source, verdict.code) != ("builtin", 400):  # else no field was looked at
+        found += _unknown(manifest, verdict)
+    found += [of_field(error) for error in verdict.errors]
     for call in verdict.calls:
         found += call.answer.findings
     if verdict.errors:

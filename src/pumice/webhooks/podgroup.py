@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.webhooks.fields import quoted
 from pumice.webhooks.review import Answer, Existing, Finding, Options, Request, denied
 from pumice.webhooks.types.decoding import decode
 
 KIND: Final = "scheduling.PodGroup"
-_DEFAULT: Final = "default"
 _QUEUE_OF_NAMESPACE: Final = "scheduling.volcano.sh/queue-name"
 _TOPOLOGY: Final = (
     "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously."
@@ -22,7 +22,7 @@ def mutate_podgroup(request: Request, existing: Existing, options: Options) -> A
     if request.operation != "CREATE":
         text = f"invalid operation `{request.operation}`, expect operation to be `CREATE`"
         return denied([Finding(text)])
-    if group["spec"].get("queue", "") != _DEFAULT:
+    if group["spec"].get("queue", "") != DEFAULT_QUEUE:
         return Answer()
     namespace = existing.namespace(group["metadata"].get("namespace", "")) or {}
     annotations = (namespace.get("metadata") or {}).get("annotations") or {}

@@ -190,3 +190,45 @@ def test_what_one_action_promised_blocks_the_next(decide: Any) -> None:
     decisions = decide(world, "gang", actions="preempt, allocate")
     assert decisions.pipelined == {"default/a-w-0": "n1"}
     assert decisions.binds == {}
+
+
+CACHE_OFF = {"allocate": {"predicateErrorCacheEnable": "false"}}
+
+
+@pytest.mark.parametrize(
+    ("roles", "nominee", "arguments", "wanted"),
+    [
+        (("w", "w"), "n1", None, "n2"),
+        (("w", "w"), "n2", None, "n2"),
+        (("w", "v"), "n1", None, "n1"),
+        ((None, None), "n1", None, "n1"),
+        (("w", "w"), "n1", CACHE_OFF, "n1"),
+    ],
+    ids=["refused before", "never refused", "another role", "no role", "nothing remembered"],
+)
+def test_a_nominated_node_that_refused_the_role_in_this_round_is_not_asked(
+    decide: Any, roles: Any, nominee: Any, arguments: Any, wanted: Any
+) -> None:
+    world = [
+        QUEUE,
+        *(node(name, cpu=cpu) for name, cpu in (("n1", 1), ("n2", 3), ("n3", 1))),
+        pod_group("a", min_member=2, phase="Inqueue"),
+        pod("a-1", group="a", role=roles[0], cpu="250m", nominated_node=nominee),
+        pod("a-2", group="a", role=roles[1], cpu="2500m", priority=50),
+    ]
+    decisions = decide(world, "priority gang", actions="allocate", arguments=arguments)
+    assert decisions.binds["default/a-1"] == wanted
+
+
+def test_refusals_of_a_role_last_one_round(decide: Any) -> None:
+    """The second round of a job that is ready asks nodes anew."""
+    world = [
+        QUEUE,
+        node("n1", cpu=1),
+        node("n2", cpu=2),
+        pod_group("a", min_member=1, phase="Inqueue"),
+        pod("a-1", group="a", role="w", cpu=2, priority=50),
+        pod("a-2", group="a", role="w", cpu=1),
+    ]
+    decisions = decide(world, "priority gang", actions="allocate")
+    assert decisions.binds == {"default/a-1": "n2", "default/a-2": "n1"}

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from pumice.testing import node, pod, pod_group, queue
 
 QUEUE = queue("default")
@@ -86,3 +88,45 @@ def test_a_closed_queue_does_not_hold_them_back(decide: Any) -> None:
     world.append(pod("a", group="g"))
     decisions = decide(world, "gang", "proportion", actions="backfill")
     assert decisions.binds == {"default/a": "n1"}
+
+
+def promised(slots: int, n: int) -> Any:
+    """A node whose cpu a leaving pod gives back to a gang of n; two pods ask for nothing."""
+    leaving = pod("old-1", group="old", cpu=2, node="n1")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-15T09:59:00Z"
+    return [
+        node("n1", cpu=3, pods=slots),
+        QUEUE,
+        pod_group("old", min_member=0, phase="Running"),
+        pod("old-0", group="old", cpu=1, node="n1"),
+        leaving,
+        pod_group("gang", min_member=n, phase="Inqueue"),
+        *(pod(f"gang-{i}", group="gang", cpu="500m") for i in range(n)),
+        pod_group("g", min_member=0, phase="Inqueue"),
+        *(pod(f"free-{i}", group="g") for i in range(2)),
+    ]
+
+
+@pytest.mark.parametrize(("slots", "n", "bound"), [(3, 2, 1), (4, 3, 2), (4, 2, 2), (2, 1, 0)])
+def test_an_idle_slot_counts_although_it_is_promised(
+    decide: Any, slots: int, n: int, bound: int
+) -> None:
+    decisions = decide(promised(slots, n), actions="allocate, backfill")
+    assert len(decisions.pipelined) == n
+    assert len(decisions.binds) == bound
+
+
+def test_the_filter_of_predicates_counts_promised_slots(decide: Any) -> None:
+    world = promised(3, 1)
+    decisions = decide(world, "gang predicates", actions="allocate, backfill")
+    assert len(decisions.pipelined) == 1
+    assert decisions.binds == {}
+
+
+def test_the_best_scored_of_the_nodes_with_a_slot_is_taken(decide: Any) -> None:
+    world = [node("n1", cpu=4, pods=1), node("n2", cpu=2), node("n3", cpu=1), QUEUE]
+    world += [pod("full", cpu=1, node="n1"), pod("some", cpu=1, node="n3")]
+    world += [pod_group("g", phase="Inqueue"), pod("a", group="g")]
+    decisions = decide(world, "gang binpack nodeorder", actions="backfill")
+    assert decisions.binds.keys() == {"default/a"}
+    assert decisions.binds["default/a"] != "n1"

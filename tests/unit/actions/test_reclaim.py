@@ -120,3 +120,62 @@ def test_what_was_made_free_is_not_given_to_others_in_the_same_cycle(decide: Any
     decisions = decide(world, TIER, actions="reclaim, allocate")
     assert decisions.binds == {}
     assert decisions.pipelined == {"default/new-0": "n1"}
+
+
+def with_roles(first: str | None, second: str | None, **rule: Any) -> Any:
+    """A gang of two, one of which n2 refuses for good; n3 has room for one only by eviction."""
+    return [
+        *QUEUES,
+        node("n1", cpu=2, labels={"disk": "ssd", "zone": "a"}),
+        node("n2", cpu=4),
+        node("n3", cpu="2500m", labels={"disk": "ssd", "zone": "a"}),
+        *greedy(2, on="n3"),
+        *greedy(on="n2", name="one"),
+        pod_group("new", min_member=2, phase="Inqueue", queue="starved"),
+        pod("new-0", group="new", role=first, cpu="1500m", spec=rule),
+        pod("new-1", group="new", role=second, cpu="1500m"),
+    ]
+
+
+SPREAD = {
+    "topologySpreadConstraints": [
+        {
+            "maxSkew": 1,
+            "topologyKey": "zone",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "x"}},
+        }
+    ]
+}
+
+
+@pytest.mark.parametrize("rule", [{"nodeSelector": {"disk": "ssd"}}, SPREAD])
+def test_a_node_that_refused_the_role_for_good_is_left_out_for_its_other_tasks(
+    decide: Any, rule: Any
+) -> None:
+    decisions = decide(with_roles("w", "w", **rule), "gang predicates", actions="allocate, reclaim")
+    assert decisions.evictions == []
+    assert decisions.pipelined == {}
+
+
+@pytest.mark.parametrize("roles", [("w", "v"), (None, None)])
+def test_what_another_role_was_refused_for_counts_for_nobody_else(decide: Any, roles: Any) -> None:
+    world = with_roles(*roles, nodeSelector={"disk": "ssd"})
+    decisions = decide(world, "gang predicates", actions="allocate, reclaim")
+    assert decisions.binds == {"default/new-0": "n1", "default/new-1": "n2"}
+
+
+def test_a_refusal_that_evictions_cure_bars_no_other_task_of_the_role(decide: Any) -> None:
+    """Both nodes are too full for the first task; the second may still evict there."""
+    world = [
+        *QUEUES,
+        node("n0", cpu=2),
+        *greedy(on="n0", cpu=2, name="big"),
+        node("n2", cpu=2),
+        *greedy(on="n2", cpu=1),
+        pod_group("new", min_member=2, phase="Inqueue", queue="starved"),
+        pod("new-0", group="new", role="w", cpu=2),
+        pod("new-1", group="new", role="w", cpu="1500m"),
+    ]
+    decisions = decide(world, TIER, actions="allocate, reclaim")
+    assert set(decisions.evictions) == {"default/big-0", "default/old-0"}

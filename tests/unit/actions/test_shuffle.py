@@ -1,12 +1,21 @@
 """shuffle: policies name tasks, the action evicts them and does nothing else."""
 
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any, ClassVar
 
 import pytest
 
+from pumice.actions.shuffle import shuffle
 from pumice.api.conf import parse_conf
+from pumice.api.decisions import Evict
+from pumice.api.objects import from_manifest
+from pumice.cache.ingest import Ingest
+from pumice.core.consistency import check
+from pumice.core.snapshot import Snapshot
+from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 
@@ -51,6 +60,21 @@ def decide(*tiers: Any, actions: str = "shuffle", objects: Any = WORLD, switches
         lines += [f"  - name: {plugin.name}{switches}" for plugin in tier]
     known = {plugin.name: plugin for tier in tiers for plugin in tier}
     return Scheduler(parse_conf("\n".join(lines)), plugins=known).cycle(objects, 0.0)
+
+
+def test_a_task_whose_node_is_gone_is_evicted_and_counts_on_no_other() -> None:
+    lost = pod("lost", group="g", cpu=3, node="gone")
+    snapshot = Ingest(Snapshot()).load(map(from_manifest, [*WORLD, lost]))
+    ssn = Session(snapshot, [[Enabled(naming("one", "lost")(), {})]])
+    before = snapshot.nodes.books.copy()
+    shuffle(ssn)
+    check(snapshot)
+    assert [intent.pod for intent in ssn.intents.made if isinstance(intent, Evict)] == [
+        "default/lost"
+    ]
+    assert (snapshot.nodes.books == before).all()
+    snapshot.release_session()
+    check(snapshot)
 
 
 def test_what_a_policy_names_is_evicted_and_nothing_else() -> None:
@@ -118,3 +142,16 @@ def test_a_later_action_counts_on_the_room_that_evicted_pods_leave() -> None:
     )
     assert decisions.pipelined == {"default/big-0": "n1"}
     assert decisions.binds == {}
+
+
+@pytest.mark.parametrize("turn", range(6))
+def test_tasks_are_handed_out_by_the_names_of_jobs_and_then_their_own(turn: int) -> None:
+    one = naming("one")
+    pods = [
+        pod("z", group="g", cpu=1, node="n1", created="2026-01-01T00:00:00Z"),
+        pod("a", group="h", cpu=1, node="n1", priority=9),
+        pod("m", group="g", cpu=1, node="n1"),
+    ]
+    groups = [pod_group("h", min_member=0), pod_group("g", min_member=0)]
+    decide([one], objects=[*WORLD[:2], *list(permutations(pods))[turn], *groups])
+    assert one.asked == [["default/m", "default/z", "default/a"]]

@@ -222,7 +222,9 @@ def test_a_group_without_a_queue_counts_for_the_default_one(cluster: Any) -> Non
     bare = pod_group("bare")
     bare["spec"].pop("queue", None)
     cluster.restore([bare])  # an API server would write the default itself
-    snapshot = follow(cluster, default_queue="spare").snapshot
+    informer = Informer(cluster, Ingest(Snapshot(), default_queue="spare"))
+    informer.sync()
+    snapshot = informer.snapshot
     jobs = snapshot.jobs
     assert snapshot.queues.names[jobs.queue[jobs.row_of["default/bare"]]] == "spare"
 

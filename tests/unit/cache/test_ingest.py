@@ -381,3 +381,28 @@ def test_what_is_kept_of_objects_gone_by_is_counted(make: Any) -> None:
         world.remove(make(i))
     assert world.ingest.litter >= 30
     assert world.ingest.anew().litter == 0
+
+
+@pytest.mark.parametrize("named", [None, "", "default"])
+def test_a_group_that_names_no_queue_counts_in_the_default_one(named: str | None) -> None:
+    group = pod_group("g", queue=named)
+    world = World(queue("default"), group, pod("p", group="g", cpu=2, node="n0"), node("n0"))
+    jobs, queues = world.snapshot.jobs, world.snapshot.queues
+    row = jobs.row_of["default/g"]
+    assert (jobs.listed[row], jobs.groups[row].spec.queue) == (True, "default")
+    assert queues.allocated[CPU, jobs.queue[row]] == 2000
+
+
+def test_the_default_queue_can_be_another_one_also_after_a_start_anew() -> None:
+    ingest = Ingest(Snapshot(), default_queue="spare").anew()
+    ingest.load(map(from_manifest, [queue("spare"), queue("default"), pod_group("g", queue=None)]))
+    jobs = ingest.snapshot.jobs
+    assert ingest.snapshot.queues.names[jobs.queue[jobs.row_of["default/g"]]] == "spare"
+
+
+def test_a_group_without_a_queue_waits_for_the_default_one() -> None:
+    world = World(queue("other"), pod_group("g", queue=None))
+    row = world.snapshot.jobs.row_of["default/g"]
+    assert not world.snapshot.jobs.listed[row]
+    world.add(queue("default"))
+    assert world.snapshot.jobs.listed[row]

@@ -62,6 +62,16 @@ def test_without_a_name_the_running_cluster_is_meant(tmp_path: Path) -> None:
     assert endpoint_file({"XDG_STATE_HOME": "/x"}) == Path("/x/pumice/kubeconfig")
 
 
+def test_the_fallback_counts_only_where_nothing_is_named(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path)}
+    options = ConnectOptions(fallback="http://localhost:8080")
+    assert base(connect(options, env)) == "http://localhost:8080"
+    named = ConnectOptions(master="http://m", fallback="http://localhost:8080")
+    assert base(connect(named, env)) == "http://m"
+    (tmp_path / "a").write_text(kubeconfig("http://a"))
+    assert base(connect(options, {**env, "KUBECONFIG": str(tmp_path / "a")})) == "http://a"
+
+
 def test_a_named_file_that_is_missing_never_leads_to_another_cluster(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path), "KUBECONFIG": str(tmp_path / "absent")}
     endpoint_file(env).parent.mkdir(parents=True)

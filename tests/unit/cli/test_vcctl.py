@@ -1,11 +1,14 @@
 """`pumice vcctl`: syntax, help and messages beyond the recorded ones."""
 
+import socket
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from pumice.cli.connect import connect
 from pumice.cli.main import main
 from pumice.cli.vcctl.columns import duration
 from pumice.cli.vcctl.command import run_vcctl
@@ -139,3 +142,37 @@ def test_amounts_are_written_in_their_canonical_form(given: Any, wanted: str) ->
 def test_what_is_no_amount_is_refused(given: str, problem: str) -> None:
     with pytest.raises(VerbError, match=problem):
         canonical(given)
+
+
+@pytest.mark.parametrize("named", ["", "http://10.0.0.9:1"])
+def test_without_any_kubeconfig_the_usual_address_is_asked(
+    named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def pretended(options: Any) -> Any:
+        asked.append(options.fallback)
+        return nullcontext(EmbeddedCluster())
+
+    monkeypatch.setenv("KUBERNETES_MASTER", named)
+    assert run_vcctl(["job", "list"], pretended, asked.append, asked.append) == 0
+    assert asked == [named or "http://localhost:8080", "No resources found\n"]
+    asked.clear()
+    CliRunner().invoke(main, ["job", "list"], obj=pretended)
+    assert asked == [""]
+
+
+def test_when_nothing_answers_the_address_is_told_as_by_the_original(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("KUBERNETES_MASTER", f"http://{address}")
+    told: list[str] = []
+    assert run_vcctl(["job", "list"], connect, told.append, told.append) == 255
+    path = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+    problem = f"dial tcp {address}: connect: connection refused"
+    assert told == [f'Failed to list job: Get "http://{address}{path}": {problem}\n']

@@ -85,3 +85,12 @@ def test_flows_count_by_namespace(told: Any) -> None:
     series = told((FLOW, flow, job("Succeed")), (FLOW, flow, job("Failed")))
     assert series['volcano_jobflow_succeed_phase_count{jobflow_namespace="ns"}'] == "1"
     assert series['volcano_jobflow_failed_phase_count{jobflow_namespace="ns"}'] == "1"
+
+
+def test_what_names_no_queue_counts_for_the_default_one(told: Any) -> None:
+    before, after, waiting = job("Running"), job("Failed"), group("Inqueue", queue="")
+    for one in (before, after, waiting):
+        del one["spec"]["queue"]
+    series = told((JOB, before, after), (GROUP, None, waiting))
+    assert series['volcano_job_failed_phase_count{job_name="ns/j",queue_name="default"}'] == "1"
+    assert series['volcano_queue_pod_group_inqueue_count{queue_name="default"}'] == "1"

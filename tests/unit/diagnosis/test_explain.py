@@ -418,3 +418,12 @@ def test_all_sentences_count_the_gang_alike(world: Any, job: Any) -> None:
     assert "the gang of 4 is short by 3" in found.sentence
     assert "the gang of 4 is short by 3" in explain_waiting(here)["default/j"]
     assert text_of(found, "gang").startswith("short by 3:")
+
+
+def test_a_job_that_names_no_queue_is_told_in_the_default_one(world: Any, job: Any) -> None:
+    group, *pods = job("j", cpu=2)
+    del group["spec"]["queue"]
+    found = explain_job(world([*WORLD, group, *pods]), "j")
+    assert (found.queue, found.state) == ("default", "starts")
+    found = explain_job(world([queue("other"), node("n1", cpu=4), group, *pods]), "j")
+    assert found.sentence == "not valid: queue default does not exist"

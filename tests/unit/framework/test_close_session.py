@@ -27,8 +27,12 @@ def member(name: Any, kind: Any) -> Any:
     if kind in ("Succeeded", "Failed"):
         return pod(name, group="g", cpu=1, node="n1", phase=kind)
     made = pod(name, group="g", cpu=1, node="n1", phase="Pending" if kind == "bound" else "Running")
-    if kind == "leaving":
+    if kind.startswith("leaving"):
         made["metadata"]["deletionTimestamp"] = DELETED
+    if kind == "leaving, node gone":
+        made["spec"]["nodeName"] = "gone"
+    elif kind == "leaving, never bound":
+        del made["spec"]["nodeName"]
     return made
 
 
@@ -55,6 +59,10 @@ def state(*kinds: Any, **options: Any) -> Any:
         (["running", "Succeeded"], "Running"),
         (["running", "leaving"], "Running"),
         (["leaving", "leaving"], "Running"),
+        (["running", "leaving, node gone"], "Running"),
+        (["leaving", "leaving, node gone"], "Running"),
+        (["running", "leaving, node gone", "pending"], "Unknown"),
+        (["running", "leaving, never bound"], "Unknown"),
         (["Succeeded", "Failed"], "Completed"),
         (["running", "pending"], "Unknown"),
         (["pending", "pending"], "Inqueue"),
@@ -184,4 +192,16 @@ def test_queues_above_are_told_too_if_there_is_a_root() -> None:
         "root": "1",
         "dep": "1",
         "team": "1",
+    }
+
+
+def test_queues_whose_parents_form_a_circle_count_once_and_for_nobody_else() -> None:
+    world = [node("n1"), queue("root"), queue("a", parent="b"), queue("b", parent="a")]
+    world += [pod_group("g", queue="a", phase="Running"), member("p", "running")]
+    snapshot = Ingest(Snapshot()).load(map(from_manifest, world))
+    queues = close_session(Session(snapshot, [])).queues
+    assert {name: held.get("cpu") for name, held in queues.items()} == {
+        "root": None,
+        "a": "1",
+        "b": None,
     }

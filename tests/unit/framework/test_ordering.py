@@ -1,5 +1,6 @@
 """Who goes first: keys of plugins tier by tier, the fixed tie-breaks, heaps, victims."""
 
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -222,3 +223,20 @@ def test_victims_in_turn_follow_the_order_while_nothing_moves() -> None:
     mine = ssn.snapshot.queues.row_of["mine"]
     ordered = ssn.ordering.sort_victims(all_tasks(ssn), mine)
     assert list(ssn.ordering.victims_in_turn(ordered, mine)) == ordered
+
+
+@pytest.mark.parametrize("turn", range(6))
+def test_names_with_and_without_numbers_may_make_a_circle_that_does_not_depend_on_arrival(
+    turn: int,
+) -> None:
+    """By number j-w-0 goes before j-w-1, by age j-w-1 before lone, and lone before j-w-0."""
+    pods = [
+        pod("j-w-0", created=at(9)),
+        pod("j-w-1", created=at(1)),
+        pod("lone", created=at(5)),
+    ]
+    found = []
+    for arrived in (pods, list(permutations(pods))[turn]):
+        ssn = open_session(arrived)
+        found.append(names(ssn, ssn.ordering.sort_tasks(all_tasks(ssn))))
+    assert found[0] == found[1]

@@ -267,3 +267,29 @@ def test_a_task_that_was_placed_no_longer_waits() -> None:
     node_row, _ = present(ssn.placing.choose(task, ssn.placing.fit(task)))
     ssn.snapshot.place(task.row, node_row)
     assert (task.status, task.node) == (Status.ALLOCATED, node_row)
+
+
+def test_why_nodes_refuse_a_task_is_numbered_and_counted() -> None:
+    codes = Codes()
+    codes.facts, codes.live = (2, 0, 2, 0), (0, 0, 0, 0)
+    ssn = open_session(CLUSTER, [codes])
+    task = task_of(ssn)
+    refusals = ssn.placing.refusals(task, ssn.placing.fit(task))
+    assert refusals.tolist() == [-1, -1, 2, 0]
+    assert ssn.placing.barred(refusals).tolist() == [False, False, True, False]
+    assert ssn.placing.count_reasons(refusals) == {"Insufficient cpu": 2, "lasting": 1}
+
+
+def test_a_refusal_that_is_known_stands() -> None:
+    codes = Codes()
+    codes.facts, codes.live = (0, 0, 0, 1), (0, 0, 0, 0)
+    ssn = open_session(CLUSTER, [codes])
+    task = task_of(ssn)
+    known = np.array([2, 0, 0, -3], dtype=np.int16)
+    refusals = ssn.placing.refusals(task, ssn.placing.fit(task), known)
+    assert refusals.tolist() == [2, -1, 0, -3]
+    assert ssn.placing.count_reasons(refusals) == {
+        "Insufficient cpu": 1,
+        "Insufficient pods": 1,
+        "lasting": 1,
+    }

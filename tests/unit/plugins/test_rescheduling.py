@@ -281,3 +281,14 @@ def test_the_registry_names_what_is_built_in() -> None:
 
 def test_it_keeps_a_plugins_promises() -> None:
     check_plugin(Rescheduling)
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_of_equally_busy_nodes_the_first_by_name_is_drained_first(first: str) -> None:
+    """There is room for one pod: it is the same one whichever node arrived first."""
+    hot = [node(name, cpu=10) for name in sorted("ab", reverse=first == "b")]
+    pods = [*busy_pods(9, "a", memory="64Mi"), *busy_pods(9, "b", memory="64Mi")]
+    world = [*hot, node("cold", cpu=10), *group(*pods)]
+    usage = percents(a=(90, 50), b=(90, 50), cold=(70, 5))
+    low = conf("cpu: 75, memory: 75", "cpu: 80, memory: 85")
+    assert gone(world, usage, low)[:1] == ["a-0"]

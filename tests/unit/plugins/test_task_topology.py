@@ -1,5 +1,6 @@
 """task-topology: buckets of tasks that belong together, their order and their nodes."""
 
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -225,3 +226,69 @@ def test_a_gang_is_kept_together_on_the_node_that_can_take_it() -> None:
 def test_only_jobs_with_wishes_are_reordered_while_they_are_placed() -> None:
     plugin, ssn = opened(PAIR, marks("ps"))
     assert plugin.moving_jobs == ssn.ordering.moving_jobs == {Job(ssn.snapshot, 0).row}
+
+
+OLD, NEW = "2026-01-15T08:00:00Z", "2026-01-15T09:00:00Z"
+
+
+def member(name: Any, of: Any, role: Any, created: Any) -> Any:
+    return pod(name, group=of, role=role, cpu=1, node="n0", created=created)
+
+
+def victims(*pods: Any, **wishes: Any) -> Any:
+    """Order running pods of jobs by who goes first; each group with wishes waits for a pod too."""
+    waiting = [pod(f"{name}-wait", group=name, role="worker", cpu=1) for name in wishes]
+    groups = [pod_group(name, min_member=0, annotations=wishes.get(name)) for name in "ab"]
+    ssn = Session(
+        snapshot_of([queue("default"), node("n0", cpu=9), *groups, *pods, *waiting]),
+        [[Enabled(TaskTopology(), {})]],
+    )
+    tasks = ssn.snapshot.tasks
+    rows = [tasks.row_of[f"default/{each['metadata']['name']}"] for each in pods]
+    ordered = ssn.ordering.sort_victims(rows, ssn.snapshot.queues.row_of["default"])
+    return [tasks.keys[row].removeprefix("default/") for row in ordered]
+
+
+WISHES = marks("worker", order="ps,worker")
+
+
+def test_between_jobs_of_which_one_has_no_wishes_age_decides() -> None:
+    """Task-topology would put the older pod outside its buckets behind all others."""
+    pods = member("a-ps", "a", "ps", OLD), member("b-w", "b", None, NEW)
+    assert victims(*pods, a=WISHES) == ["b-w", "a-ps"]
+    pods = member("a-ps", "a", "ps", NEW), member("b-w", "b", None, OLD)
+    assert victims(*pods, a=WISHES) == ["a-ps", "b-w"]
+
+
+def test_between_jobs_with_wishes_the_pod_outside_buckets_goes_first() -> None:
+    pods = [
+        member("a-ps", "a", "ps", OLD),
+        member("b-worker", "b", "worker", NEW),
+        pod("b-ps", group="b", role="ps", cpu=1),
+    ]
+    ordered = victims(*pods, a=WISHES, b=WISHES)
+    assert [name for name in ordered if name != "b-ps"] == ["a-ps", "b-worker"]
+
+
+def test_the_size_of_buckets_counts_inside_a_job_only() -> None:
+    """Both are in a bucket: that of a has more members waiting, yet age decides."""
+    pods = [
+        member("a-worker", "a", "worker", NEW),
+        member("b-worker", "b", "worker", OLD),
+        pod("a-more", group="a", role="worker", cpu=1),
+    ]
+    alone = marks("worker")
+    ordered = victims(*pods, a=alone, b=alone)
+    assert [name for name in ordered if name != "a-more"] == ["a-worker", "b-worker"]
+
+
+@pytest.mark.parametrize("turn", range(6))
+def test_a_circle_of_preferences_is_cut_at_the_same_place_whoever_arrived_first(turn: int) -> None:
+    """The plugin puts a-ps behind a-worker; age puts a-worker behind b-w, and b-w behind a-ps."""
+    pods = [
+        member("a-ps", "a", "ps", "2026-01-15T07:00:00Z"),
+        member("b-w", "b", None, OLD),
+        member("a-worker", "a", "worker", NEW),
+    ]
+    arrived = list(permutations(pods))[turn]
+    assert victims(*arrived, a=WISHES) == victims(*pods, a=WISHES)

@@ -125,7 +125,7 @@ def test_a_part_that_does_not_end_is_not_waited_for_for_ever() -> None:
     made.patience_s = 0.01
     made.stop.set()
     assert made.run() == 1
-    assert made.problem == "stuck does not end"
+    assert made.problem == "stuck did not stop in time"
     never.set()
 
 

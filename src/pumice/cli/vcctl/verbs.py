@@ -4,6 +4,7 @@ One declaration serves twice: `pumice job list` (click, with outputs of ours) an
 `pumice vcctl job list` (the original's syntax, byte for byte).
 """
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -28,9 +29,9 @@ FAILED: Final = 255
 """Exit code of a verb that could not do what was asked."""
 
 Connect = Callable[[ConnectOptions], AbstractContextManager[Cluster]]
-_PLURALS: Final = {
-    kind.name: f"{kind.plural}.{kind.group}" if kind.group else kind.plural for kind in BUILT_IN
-}
+_USUAL: Final = "http://localhost:8080"
+"""Where the original looks for a cluster when none is named."""
+_PLURALS: Final = {kind.name: kind.resource for kind in BUILT_IN}
 
 
 class VerbError(click.ClickException):
@@ -134,8 +135,10 @@ def perform(group: VerbGroup, verb: Verb, connect: Connect, **call: Any) -> int:
         ClickException: no cluster answers, and not the original's ways are asked for.
     """
     options = call["options"]
+    fallback = (os.environ.get("KUBERNETES_MASTER") or _USUAL) if call.get("exact") else ""
+    named = ConnectOptions(options["kubeconfig"], options["master"], fallback)
     try:
-        with connect(ConnectOptions(options["kubeconfig"], options["master"])) as cluster:
+        with connect(named) as cluster:
             verb.run(Call(cluster=cluster, **call))
     except (VerbError, PumiceError) as error:
         if is_out_of_reach(error) and not call.get("exact"):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from pumice.api.kinds import CRON_JOB, JOB, POD_GROUP, QUEUE, Manifest
+from pumice.api.kinds import CRON_JOB, DEFAULT_QUEUE, JOB, POD_GROUP, QUEUE, Manifest
 
 _POD: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -42,7 +42,7 @@ def _pod(pod: Manifest) -> None:
 
 def _job(job: Manifest) -> None:
     spec = job.setdefault("spec", {})
-    _fill(spec, {"queue": "default", "maxRetry": 3})
+    _fill(spec, {"queue": DEFAULT_QUEUE, "maxRetry": 3})
     for part in (spec, *(spec.get("tasks") or ())):
         if part.get("networkTopology") is not None:
             part["networkTopology"].setdefault("mode", "hard")
@@ -61,7 +61,7 @@ def _cron_job(cron: Manifest) -> None:
 
 def _pod_group(group: Manifest) -> None:
     spec = group.setdefault("spec", {})
-    spec.setdefault("queue", "default")
+    spec.setdefault("queue", DEFAULT_QUEUE)
     for policy in spec.get("subGroupPolicy") or ():
         _fill(policy, {"minSubGroups": 0, "subGroupSize": 1})
 

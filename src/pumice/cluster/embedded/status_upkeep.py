@@ -146,15 +146,19 @@ def _counts(pod: Manifest) -> bool:
 
 
 def _pod_amount(pod: Manifest, side: str, resource: str) -> int:
-    """Give what a pod asks for in nano units: its containers, or the largest that comes first."""
+    """Return what a pod asks for in nano units.
+
+    Containers and sidecars run together; an init container runs beside the sidecars before it.
+    """
     spec = pod.get("spec") or {}
-    main = sum(_amount(one, side, resource) for one in spec.get("containers") or ())
-    before = spec.get("initContainers") or ()
-    always = [one for one in before if one.get("restartPolicy") == "Always"]
-    once = [one for one in before if one.get("restartPolicy") != "Always"]
-    main += sum(_amount(one, side, resource) for one in always)
-    largest = max((_amount(one, side, resource) for one in once), default=0)
-    return max(main, largest) + _read((spec.get("overhead") or {}).get(resource, 0))
+    sidecars = starting = 0
+    for one in spec.get("initContainers") or ():
+        own = sidecars + _amount(one, side, resource)
+        if one.get("restartPolicy") == "Always":
+            sidecars = own
+        starting = max(starting, own)
+    running = sidecars + sum(_amount(one, side, resource) for one in spec.get("containers") or ())
+    return max(running, starting) + _read((spec.get("overhead") or {}).get(resource, 0))
 
 
 def _amount(container: Mapping[str, Any], side: str, resource: str) -> int:

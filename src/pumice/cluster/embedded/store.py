@@ -26,7 +26,13 @@ from pumice.cluster.embedded.object_tables import (
 )
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.pods import bound, disrupted, prioritised
-from pumice.errors import AlreadyExistsError, ConflictError, NotFoundError, RejectedError
+from pumice.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    NamespaceTerminatingError,
+    NotFoundError,
+    RejectedError,
+)
 
 Admission = Callable[[str, Manifest, Manifest | None], Manifest]
 """Asked before a write with "CREATE", "UPDATE" or "DELETE", the object and the one before; gives
@@ -315,8 +321,10 @@ class EmbeddedCluster:
         metadata["namespace"] = namespace
         home = self._need_namespace(namespace)
         if home["metadata"].get("deletionTimestamp"):
-            problem = f"namespace {namespace} is being deleted"
-            raise RejectedError(kind.name, namespace, metadata["name"], problem)
+            why = f"in namespace {namespace} because it is being terminated"
+            what = f'{kind.resource} "{metadata["name"]}" is forbidden'
+            problem = f"{what}: unable to create new content {why}"
+            raise NamespaceTerminatingError(kind.name, namespace, metadata["name"], problem)
         return metadata
 
     def _need_namespace(self, name: str) -> Manifest:

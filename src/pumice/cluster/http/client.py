@@ -31,6 +31,7 @@ _IDLE_S: Final = 30.0  # servers close what is idle for longer
 _STREAM_CAP: Final = 1 << 27
 _PRINTABLE: Final = re.compile(r"[!-~]*")
 _ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
+_TRIED: Final = re.compile(r"Connect call failed \('([^']+)'")
 _HEADERS: Final = (
     "Accept: application/json\r\n"
     "Accept-Encoding: identity\r\n"  # packing costs both sides more than it saves
@@ -241,4 +242,7 @@ def _dial_problem(error: Exception, address: _Address) -> str:
         return f"dial tcp: lookup {address.host}: {(error.strerror or '').lower()}"
     number = _ERRNO.search(str(error))
     reason = os.strerror(int(number[1])).lower() if number else str(error)
-    return f"dial tcp {address.host}:{address.port}: connect: {reason}"
+    tried = _TRIED.search(str(error))  # the first of several
+    host = tried[1] if tried else address.host
+    shown = f"[{host}]" if ":" in host else host
+    return f"dial tcp {shown}:{address.port}: connect: {reason}"

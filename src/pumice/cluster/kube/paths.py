@@ -14,6 +14,7 @@ from pumice.errors import (
     ClusterError,
     ConflictError,
     GoneError,
+    NamespaceTerminatingError,
     NotFoundError,
     RejectedError,
     UnavailableError,
@@ -109,6 +110,13 @@ def delete_options(grace_s: int | None, propagation: Propagation, uid: str) -> M
     return options
 
 
+def _causes(status: Manifest) -> list[Any]:
+    """List the reasons that a Status object names beside its own."""
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    return [one.get("reason") for one in causes or () if isinstance(one, dict)]
+
+
 def refusal(status: Any, key: ObjectKey, code: int = 0) -> ClusterError:
     """Make the error for a Status object; its message is the server's, word for word.
 
@@ -117,6 +125,8 @@ def refusal(status: Any, key: ObjectKey, code: int = 0) -> ClusterError:
     said = status if isinstance(status, dict) else {}
     code = code or said.get("code") or 0
     make = _REASONS.get(str(said.get("reason"))) or _CODES.get(code)
+    if "NamespaceTerminating" in _causes(said):
+        make = NamespaceTerminatingError
     if make is None:
         make = UnavailableError if code >= 500 else RejectedError
     problem = str(said.get("message") or f"the server answered with {code} and no message")

@@ -59,7 +59,7 @@ class Reflector:
                 asked = error.retry_after_s if isinstance(error, UnavailableError) else 0.0
                 await self._failed(error.problem, asked)
             except Exception as error:  # whatever it is, the other kinds go on
-                log.exception("%s: cannot be followed", self._store.kind)
+                log.exception("%s: watch failed", self._store.kind)
                 self._listed = False
                 await self._failed(repr(error))
 

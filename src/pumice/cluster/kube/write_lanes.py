@@ -75,7 +75,7 @@ class WriteLanes:
                     loop.call_soon_threadsafe(self._collect)
                 return
         if full and not self._dropped:
-            log.warning("too many writes wait: events are left out")
+            log.warning("write queue is full: dropping events")
         self._dropped += full
         problem = "not sent: too many writes wait" if full else "not sent: not connected"
         _notify(item, UnavailableError(*item.target, problem=problem, sent=False))

@@ -16,7 +16,10 @@ SCHEDULED_AT: Final = "volcano.sh/cronjob-scheduled-timestamp"
 
 
 class CronJobSync:
-    """Gathers effects; the status is written once, at the end, and only if it changed."""
+    """Gathers effects; the status is written once, at the end, and only if it changed.
+
+    A job is listed as active, and its time as served, by one write: when it is seen to be there.
+    """
 
     def __init__(self, cron: Manifest, view: View) -> None:
         self._cron, self._view = cron, view
@@ -53,9 +56,12 @@ class CronJobSync:
             return None
         now = self._view.now
         found = due(self._cron, schedule, now)
+        if found.at is not None and self._is_listed(self._name_at(found.at)):
+            self._status["lastScheduleTime"] = rfc3339(found.at)
+            return wait_s(self._cron, schedule, now)
         if found.warning is not None:
             self._record("Warning", found.warning.reason, found.warning.message)
-        if found.at is not None and self._may_start(self._name_at(found.at)):
+        if found.at is not None and self._may_start():
             self._start_at(found.at)
         return wait_s(self._cron, schedule, now)
 
@@ -125,10 +131,11 @@ class CronJobSync:
             if not job["metadata"].get("deletionTimestamp"):
                 self._delete(job["metadata"]["name"], job["metadata"]["uid"])
 
-    def _may_start(self, name: str) -> bool:
+    def _is_listed(self, name: str) -> bool:
+        return any(reference["name"] == name for reference in self._active)
+
+    def _may_start(self) -> bool:
         """Check that nothing stands against a new job; active ones may have to make room."""
-        if any(reference["name"] == name for reference in self._active):
-            return False
         policy = self._spec.get("concurrencyPolicy")
         if policy == "Forbid" and self._active:
             said = "Skipping job creation because another job is already running"
@@ -150,13 +157,13 @@ class CronJobSync:
             whose = f"{self._namespace}/{self._cron['metadata']['name']}"
             said = f"Created job {name} for CronJob {whose}"
             self._record("Normal", "SuccessfulCreate", said)
-        else:
-            owner = controller_of(existing)
-            if owner is None or owner.get("uid") != self._cron["metadata"]["uid"]:
-                whose = "none" if owner is None else owner["name"]
-                said = f"Job {name} exists but is not owned by this CronJob"
-                self._record("Warning", "ForeignJob", f"{said} (current owner: {whose})")
-                return
+            return
+        owner = controller_of(existing)
+        if owner is None or owner.get("uid") != self._cron["metadata"]["uid"]:
+            whose = "none" if owner is None else owner["name"]
+            said = f"Job {name} exists but is not owned by this CronJob"
+            self._record("Warning", "ForeignJob", f"{said} (current owner: {whose})")
+            return
         self._status["lastScheduleTime"] = rfc3339(at)
 
     def _name_at(self, at: float) -> str:

@@ -107,13 +107,17 @@ class JobController:
         job = view.get(JOB, keys[0].namespace, keys[0].name)
         present = view.get(*_place(pod))
         gone = present is None or present["metadata"]["uid"] != pod["metadata"]["uid"]
-        if gone and job is not None and job["metadata"]["uid"] == owner["uid"]:
-            self._tracker.of(keys[0], str(owner["uid"])).notice_gone(pod, view.now)
+        if job is not None and job["metadata"]["uid"] == owner["uid"]:
+            tracked = self._tracker.of(keys[0], str(owner["uid"]))
+            if gone:
+                tracked.notice_gone(pod, view.now)
+            else:
+                tracked.notice_restarts(pod)
         return keys
 
     def _react(self, state: JobState, tracked: TrackedJob) -> Plan:
         """Follow the policies of a job, or just bring it in step."""
-        found = [] if state.phase in QUIET else [*reactions(state, tracked.gone.values())]
+        found = [] if state.phase in QUIET else [*reactions(state, tracked)]
         tracked.keep_only({event_key(one.event) for one in found})
         open_ones = [
             one

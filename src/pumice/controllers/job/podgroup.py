@@ -5,7 +5,6 @@ from typing import Any
 
 from pumice.api.annotations import TASK_SPEC
 from pumice.api.kinds import PRIORITY_CLASS, Manifest
-from pumice.cluster.base import clone
 from pumice.controllers.base import Create, Effect, Record, Update, View
 from pumice.controllers.job.names import PARTITION_ID, podgroup_name
 from pumice.controllers.job.state import JobState, replicas_of
@@ -67,8 +66,8 @@ def podgroup_effects(state: JobState) -> list[Effect]:
     if state.podgroup is None:
         return [Create(group)]
     wanted = group["spec"]
-    spec = clone(state.podgroup.get("spec") or {})
-    for name in ("minMember", "minResources", "priorityClassName"):
+    spec = {**(state.podgroup.get("spec") or {}), "minResources": wanted["minResources"]}
+    for name in ("minMember", "priorityClassName"):
         _put(spec, name, wanted.get(name))
     spec["minTaskMember"] = {**(spec.get("minTaskMember") or {}), **wanted["minTaskMember"]}
     if wanted.get("subGroupPolicy") or spec.get("subGroupPolicy"):
@@ -94,7 +93,7 @@ def pending_event(state: JobState) -> list[Effect]:
 
 def _put(spec: Manifest, name: str, value: Any) -> None:
     """Set a field, or leave it out when there is nothing to say."""
-    if value in (None, "", [], {}):
+    if value in (None, "", 0, [], {}):
         spec.pop(name, None)
     else:
         spec[name] = value
@@ -120,13 +119,13 @@ def new_podgroup(state: JobState) -> Manifest:
 def _spec(state: JobState) -> Manifest:
     """Write what the scheduler must know about the gang."""
     spec: Manifest = {
-        "minMember": state.min_available,
         "minTaskMember": {
             str(task.get("name") or ""): min_task_member(task) for task in state.tasks
         },
         "queue": state.queue,
+        "minResources": min_resources(state.job, state.view),
     }
-    _put(spec, "minResources", min_resources(state.job, state.view))
+    _put(spec, "minMember", state.min_available)
     _put(spec, "priorityClassName", state.spec.get("priorityClassName"))
     _put(spec, "networkTopology", _topology(state.spec.get("networkTopology")))
     parts = [_sub_group(task) for task in state.tasks if task.get("partitionPolicy") is not None]

@@ -1,11 +1,11 @@
 """Lifecycle policies: what happened to a job, and what its spec wants done about it.
 
-Events are read off the present state; only pods that are gone must be remembered.
+Events are read off the present state; what that no longer shows must be remembered.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from pumice.api.annotations import TASK_SPEC
 from pumice.api.duration import parse_duration
@@ -20,6 +20,7 @@ from pumice.controllers.job.state import (
     out_of_sync,
     pod_phase,
     replicas_of,
+    restarts_of,
     version_of,
 )
 
@@ -43,6 +44,18 @@ class LifecycleEvent:
     """When it happened, as far as the object tells."""
 
 
+class PastEvents(Protocol):
+    """What happened to a job and its objects no longer tell."""
+
+    @property
+    def gone(self) -> Mapping[str, tuple[Manifest, float]]:
+        """Pods that somebody else removed, by uid, with the time it was noticed."""
+
+    @property
+    def restarts(self) -> Mapping[str, int]:
+        """The most container restarts that a pod has told of, by uid."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reaction:
     """What a policy wants done about something that happened."""
@@ -52,14 +65,14 @@ class Reaction:
     delay_s: float = 0.0
 
 
-def reactions(state: JobState, gone: Iterable[tuple[Manifest, float]]) -> Iterator[Reaction]:
+def reactions(state: JobState, past: PastEvents) -> Iterator[Reaction]:
     """Match what happened with the policies of the task and then of the job, first match wins.
 
     Pods of an older version of the job speak for nobody: what they belonged to is dead.
     """
     if not any(one.get("policies") for one in (state.spec, *state.tasks)):
         return
-    for event in _events(state, gone):
+    for event in _events(state, past):
         task = state.task(event.task) if event.task else None
         policies = [*((task or {}).get("policies") or []), *(state.spec.get("policies") or [])]
         for policy in policies:
@@ -78,14 +91,14 @@ def _matches(policy: Manifest, event: LifecycleEvent) -> bool:
     return code is not None and int(code) != 0 and int(code) == event.exit_code
 
 
-def _events(state: JobState, gone: Iterable[tuple[Manifest, float]]) -> Iterator[LifecycleEvent]:
+def _events(state: JobState, past: PastEvents) -> Iterator[LifecycleEvent]:
     """List what happened to the job."""
     for pod in state.all_pods():
         if not deleting(pod) and not out_of_sync(pod) and version_of(pod) >= state.version:
             yield from _pod_events(pod)
     for task in state.tasks:
-        yield from _task_events(state, task)
-    for pod, at in gone:
+        yield from _task_events(state, task, past.restarts)
+    for pod, at in past.gone.values():
         if version_of(pod) >= state.version:
             yield _about("PodEvicted", pod, since=at)
     group = state.podgroup
@@ -123,8 +136,10 @@ def _pod_events(pod: Manifest) -> Iterator[LifecycleEvent]:
         yield _about("PodPending", pod, since=epoch(created) if created else None)
 
 
-def _task_events(state: JobState, task: Manifest) -> Iterator[LifecycleEvent]:
-    """Say what the pods of a task tell together."""
+def _task_events(
+    state: JobState, task: Manifest, seen: Mapping[str, int]
+) -> Iterator[LifecycleEvent]:
+    """List what the pods of a task tell together."""
     wanted = replicas_of(task)
     pods = state.pods.get(str(task.get("name") or ""), {})
     live = [
@@ -141,13 +156,10 @@ def _task_events(state: JobState, task: Manifest) -> Iterator[LifecycleEvent]:
     limit = int(task.get("maxRetry") or _DEFAULT_RESTARTS)
     active = [pod for pod in live if pod_phase(pod) in ("Pending", "Running")]
     suspects = (pod for pod in active if version_of(pod) >= state.version)
-    worst = max(suspects, key=_restarts, default=None)
-    if worst is not None and 0 < limit <= sum(map(_restarts, active)):
+
+    def restarts(pod: Manifest) -> int:
+        return max(restarts_of(pod), seen.get(str(pod["metadata"]["uid"]), 0))
+
+    worst = max(suspects, key=restarts, default=None)
+    if worst is not None and 0 < limit <= sum(map(restarts, active)):
         yield _about("TaskFailed", worst)
-
-
-def _restarts(pod: Manifest) -> int:
-    """Count the restarts of all containers of a pod."""
-    fields = ("initContainerStatuses", "containerStatuses")
-    listed = [one for name in fields for one in container_statuses(pod, name)]
-    return sum(int(one.get("restartCount") or 0) for one in listed)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pumice.api.annotations import TASK_SPEC
-from pumice.api.kinds import POD_GROUP, Manifest
+from pumice.api.kinds import POD_GROUP, Manifest, queue_of
 from pumice.controllers.base import View
 from pumice.controllers.job.names import JOB_VERSION, OUT_OF_SYNC, podgroup_name
 from pumice.controllers.ownership import phase_of
@@ -61,7 +61,7 @@ class JobState:
     @property
     def queue(self) -> str:
         """The queue of the job."""
-        return str(self.spec.get("queue") or "default")
+        return queue_of(self.job)
 
     @property
     def tasks(self) -> list[Manifest]:
@@ -155,6 +155,13 @@ def left_over(pod: Manifest, version: int) -> bool:
     """Tell whether a kill pass should have removed a pod and was cut short."""
     live = pod_phase(pod) not in ENDED
     return not deleting(pod) and (out_of_sync(pod) or (live and version_of(pod) < version))
+
+
+def restarts_of(pod: Manifest) -> int:
+    """Count the restarts of all containers of a pod."""
+    fields = ("initContainerStatuses", "containerStatuses")
+    listed = [one for name in fields for one in container_statuses(pod, name)]
+    return sum(int(one.get("restartCount") or 0) for one in listed)
 
 
 def container_statuses(pod: Manifest, field_name: str = "containerStatuses") -> list[Any]:

@@ -1,7 +1,8 @@
 """What the job controller tracks between reconciliations; losing it loses no job.
 
 Objects tell nearly everything by themselves.  What they cannot tell is kept here: pods that are
-gone, timers that were announced, and how often a reconciliation has failed in a row.
+gone, container restarts that were taken back, timers that were announced, and how often a
+reconciliation has failed in a row.
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Final
 from pumice.api.kinds import Manifest
 from pumice.controllers.base import Key
 from pumice.controllers.job.policies import LifecycleEvent
-from pumice.controllers.job.state import out_of_sync
+from pumice.controllers.job.state import out_of_sync, restarts_of
 
 _FIRST_DELAY_S: Final = 0.005
 _DOUBLINGS: Final = 20
@@ -23,6 +24,9 @@ class TrackedJob:
 
     gone: dict[str, tuple[Manifest, float]] = field(default_factory=dict)
     """Pods that somebody else removed, by uid, with the time it was noticed."""
+
+    restarts: dict[str, int] = field(default_factory=dict)
+    """The most container restarts that a pod told of, by uid; the next report may tell of fewer."""
 
     excused: set[str] = field(default_factory=set)
     """Pods that the controller removed itself."""
@@ -42,9 +46,16 @@ class TrackedJob:
     retry_at: float = 0.0
     """When to reconcile again after a failure."""
 
+    def notice_restarts(self, pod: Manifest) -> None:
+        """Remember how often the containers of a pod were restarted, whatever it tells later."""
+        if count := restarts_of(pod):
+            uid = str(pod["metadata"]["uid"])
+            self.restarts[uid] = max(count, self.restarts.get(uid, 0))
+
     def notice_gone(self, pod: Manifest, now: float) -> None:
         """Remember a pod that is no more, unless the controller removed it."""
         uid = str(pod["metadata"]["uid"])
+        self.restarts.pop(uid, None)
         if out_of_sync(pod):
             self.excused.add(uid)
         if uid in self.excused:

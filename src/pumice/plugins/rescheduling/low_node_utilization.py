@@ -42,7 +42,7 @@ class LowNodeUtilization(Strategy, name="lowNodeUtilization"):
     target_thresholds: Percents = arg("targetThresholds", default_factory=Percents)
 
     def victims(self, ssn: PluginSession, running: list[int]) -> list[int]:
-        """Take tasks off busy nodes, the busiest first."""
+        """Take tasks off busy nodes, the busiest first, of equals by name."""
         nodes, load = ssn.snapshot.nodes, node_load(ssn)
         target = self.target_thresholds.column
         below = (load.percent < self.thresholds.column).all(axis=0)
@@ -55,7 +55,10 @@ class LowNodeUtilization(Strategy, name="lowNodeUtilization"):
         for row in running:
             on_node.setdefault(int(ssn.snapshot.tasks.node[row]), []).append(row)
         chosen: list[int] = []
-        for node in sorted(np.flatnonzero(busy).tolist(), key=lambda i: -load.percent[:, i].sum()):
+        busiest_first = sorted(
+            np.flatnonzero(busy).tolist(), key=lambda i: (-load.percent[:, i].sum(), nodes.names[i])
+        )
+        for node in busiest_first:
             rows = on_node.get(node, [])
             chosen += self._drain(ssn.snapshot, node, rows, load.percent[:, node].copy(), room)
         return chosen

@@ -133,9 +133,12 @@ class CycleMetrics:
         """Record gangs that can start, and forget those that are gone."""
         if cycle.dropped:
             return
+        jobs = informer.snapshot.jobs
         for key, state in cycle.decisions.pod_groups.items():
-            group = informer.known(POD_GROUP, key)
-            if state.phase != "Running" or key in self._jobs or not isinstance(group, PodGroup):
+            if state.phase != "Running" or key in self._jobs:
+                continue
+            group = jobs.groups[jobs.row_of[key]] if key in jobs.row_of else None
+            if not isinstance(group, PodGroup):
                 continue
             self._jobs[key] = group.spec.queue
             namespace, _, name = key.partition("/")

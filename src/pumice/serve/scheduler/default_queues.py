@@ -1,6 +1,6 @@
 """The queues that a scheduler makes sure of before it decides anything."""
 
-from pumice.api.kinds import QUEUE, Manifest
+from pumice.api.kinds import DEFAULT_QUEUE, QUEUE, Manifest
 from pumice.cluster.base import Cluster
 from pumice.errors import AlreadyExistsError, NotFoundError
 
@@ -14,7 +14,7 @@ def _queue(name: str, **spec: object) -> Manifest:
     }
 
 
-def make_queues(cluster: Cluster, default_queue: str = "default") -> None:
+def make_queues(cluster: Cluster, default_queue: str = DEFAULT_QUEUE) -> None:
     """Create the queue ``root`` and the default one unless they are there.
 
     What is there is not created again: admission may be away, and scheduling goes on without it.

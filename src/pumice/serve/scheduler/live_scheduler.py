@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from pumice.api.decisions import Decisions
+from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.nodes import Node
 from pumice.binder import Binder, WriteResults
 from pumice.cache.informer import Informer
@@ -54,7 +55,7 @@ class LiveScheduler:
         write_conditions: bool = True,
         assume: bool = False,
         writer: Writer | None = None,
-        default_queue: str = "",
+        default_queue: str = DEFAULT_QUEUE,
         node_selector: Sequence[str] = (),
         may_write: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] | None = None,
@@ -90,8 +91,7 @@ class LiveScheduler:
     def _new_informer(self) -> Informer:
         return Informer(
             self._cluster,
-            Ingest(Snapshot(), self._names),
-            default_queue=self._default_queue,
+            Ingest(Snapshot(), self._names, self._default_queue),
             wants_node=self._wants_node,
         )
 

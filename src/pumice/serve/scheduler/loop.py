@@ -83,7 +83,7 @@ class SchedulerLoop:
                 return True
             is_late = self._clock() - started > self._options.resource_sync_timeout_s > 0
             if is_late and not is_reported:
-                _log.error("caches are not complete, still waiting", kinds=", ".join(missing))
+                _log.error("caches not synced, still waiting", kinds=", ".join(missing))
                 is_reported = True
         return False
 
@@ -137,7 +137,7 @@ class SchedulerLoop:
         troubles = self._cluster.troubles()
         self._cycle_metrics.record(cycle, live, troubles)
         if cycle.dropped:
-            _log.warning("lost the lease while deciding, dropped what was decided")
+            _log.warning("lost the lease during a cycle, dropped its decisions")
             self._stand_down()
         self._log.cycle(cycle)
         self._log.skipped(live.informer.problems)
@@ -150,7 +150,7 @@ class SchedulerLoop:
         live = self._live or self._new_live(scheduler)
         self._leads = True
         self._metrics.leading(leads=True)
-        _log.info("leads", names=",".join(self._options.scheduler_name))
+        _log.info("became leader", scheduler_names=",".join(self._options.scheduler_name))
         return live
 
     def _new_live(self, scheduler: Scheduler) -> LiveScheduler:
@@ -177,7 +177,7 @@ class SchedulerLoop:
     def _stand_down(self) -> None:
         """Leave the cluster to others: who leads again starts from what it has then."""
         if self._leads and self._live is not None:
-            _log.info("leads no more")
+            _log.info("lost leadership")
             self._leads = False
             self._live.stale = True
             self._metrics.leading(leads=False)
@@ -197,7 +197,7 @@ class SchedulerLoop:
         try:
             self._usage = BackgroundUsage(conf, self._cluster.now)
         except ConfError as error:
-            _log.error("use of nodes is not read", error=error)
+            _log.error("cannot read node usage", error=error)
         else:
             self._usage.start()
 

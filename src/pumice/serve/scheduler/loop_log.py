@@ -47,9 +47,9 @@ class LoopLog:
         if decided.failures != self._failing:
             for line in decided.failures:
                 if line not in self._failing:
-                    _log.warning("plugin passed over", problem=line)
+                    _log.warning("plugin failed and was skipped", problem=line)
             if not decided.failures:
-                _log.info("all plugins answer again")
+                _log.info("all plugins work again")
             self._failing = decided.failures
         for result in results:
             if result.error is not None:
@@ -92,7 +92,7 @@ class LoopLog:
     def troubles(self, troubles: dict[str, str]) -> None:
         """Tell of kinds that cannot be followed, when that begins and when it ends."""
         for kind in troubles.keys() - self._troubles.keys():
-            _log.warning("not followed just now", kind=kind, why=troubles[kind])
+            _log.warning("watch interrupted", kind=kind, why=troubles[kind])
         for kind in self._troubles.keys() - troubles.keys():
-            _log.info("followed again", kind=kind)
+            _log.info("watch resumed", kind=kind)
         self._troubles = troubles

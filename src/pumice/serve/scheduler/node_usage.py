@@ -54,5 +54,5 @@ class BackgroundUsage:
                 try:
                     self._cache.refresh(self._clock(), nodes)
                 except Exception as error:  # noqa: BLE001  # the next reading may do better
-                    _log.error("use of nodes is not read", error=f"{type(error).__name__}: {error}")
+                    _log.error("cannot read node usage", error=f"{type(error).__name__}: {error}")
             self._stop.wait(_LOOK_S)

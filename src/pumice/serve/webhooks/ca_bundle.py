@@ -38,7 +38,7 @@ def register(
             return False
         return _make(cluster, kind, name, _webhook(service, url, bundle))
     except ClusterError as error:
-        _log.warning("cannot see a webhook configuration", name=name, error=error)
+        _log.warning("cannot read webhook configuration", name=name, error=error)
         return True
     hooks = found.get("webhooks") or []
     trusted = [
@@ -49,7 +49,7 @@ def register(
         try:
             cluster.patch(f"{kind}.{GROUP}", "", name, {"webhooks": trusted})
         except ClusterError as error:
-            _log.warning("cannot write a webhook configuration", name=name, error=error)
+            _log.warning("cannot update webhook configuration", name=name, error=error)
     return True
 
 
@@ -63,7 +63,7 @@ def _make(cluster: Cluster, kind: str, name: str, hook: dict[str, Any]) -> bool:
     try:
         cluster.create(manifest)
     except ClusterError as error:
-        _log.warning("cannot make a webhook configuration", name=name, error=error)
+        _log.warning("cannot create webhook configuration", name=name, error=error)
     return True
 
 

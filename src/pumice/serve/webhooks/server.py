@@ -219,7 +219,7 @@ def serve_webhooks(options: WebhookOptions, stop: threading.Event) -> None:
         while cluster.wait_synced(_REFRESH_S):
             if stop.is_set():
                 return
-            _log.info("waits for queues", trouble=str(cluster.troubles()))
+            _log.info("waiting for queues to sync", trouble=str(cluster.troubles()))
         registrar = threading.Thread(
             target=_register, args=(cluster, services, options, stop), daemon=True
         )
@@ -228,7 +228,7 @@ def serve_webhooks(options: WebhookOptions, stop: threading.Event) -> None:
         app = webhook_app(reviewer, services)
         site = Site(app, options.listen_address, options.port, certificate.current)
         with HttpServer([site], grace_s=options.graceful_shutdown_time_s) as http:
-            _log.info("serves webhooks", port=options.port)
+            _log.info("serving webhooks", port=options.port)
             while not stop.wait(_REFRESH_S):
                 http.call_soon(certificate.refresh)
                 reviewer.groups.refresh()

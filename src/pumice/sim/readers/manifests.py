@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import DEFAULT_QUEUE, Manifest
 from pumice.api.manifests import Document, load_documents
 from pumice.api.objects import KubeObject, Pod, PodGroup, from_manifest, in_namespace, to_manifest
 from pumice.cluster.embedded.defaults import fill_in
@@ -121,7 +121,7 @@ def _gang(
 ) -> JobSpec:
     namespace, _, name = key.partition("/")
     marks = group.metadata.annotations
-    spec = msgspec.structs.replace(group.spec, queue=group.spec.queue or "default")
+    spec = msgspec.structs.replace(group.spec, queue=group.spec.queue or DEFAULT_QUEUE)
     arrivals = [_seconds(pod.metadata.annotations, ARRIVAL, at) for pod, at in pods]
     arrival = _seconds(marks, ARRIVAL, source)
     if arrival is None:

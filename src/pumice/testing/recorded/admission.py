@@ -86,15 +86,11 @@ def run_admission_case(case: Case) -> list[str]:
     world = _World(case.get("given") or ())
     options = _options(case.get("webhookFlags") or ())
     sent = copy.deepcopy(case["object"])
-    old = None
     if case.get("oldObject") is not None:
-        old = world.put(case["oldObject"])
-        if "without-resource-version" not in case["name"]:
-            sent["metadata"].setdefault("resourceVersion", _STORED)
-    elif case["operation"] == "UPDATE":
-        old = world.find_like(sent)
-        if old is not None:
-            sent["metadata"].setdefault("resourceVersion", _STORED)
+        world.put(case["oldObject"])
+    old = world.find_like(sent) if case["operation"] == "UPDATE" else None
+    if old is not None and "without-resource-version" not in case["name"]:
+        sent["metadata"].setdefault("resourceVersion", _STORED)
     verdict = Chain(world, options).judge(case["operation"], sent, old)
     return [*_compare_result(case["result"], verdict), *_compare_rest(case, verdict)]
 

@@ -6,7 +6,7 @@ import pytest
 
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import NotFoundError, RejectedError
+from pumice.errors import NamespaceTerminatingError, NotFoundError, RejectedError
 from pumice.testing import pod
 
 
@@ -174,8 +174,12 @@ def test_a_namespace_goes_with_and_after_everything_in_it(cluster: Any) -> None:
     cluster.delete("Namespace", "", "ns")
     assert cluster.get("Namespace", "", "ns")["status"]["phase"] == "Terminating"
     assert names(cluster, "Pod") == ["q"]
-    with pytest.raises(RejectedError, match="being deleted"):
+    with pytest.raises(NamespaceTerminatingError) as caught:
         cluster.create(pod("r", namespace="ns"))
+    assert caught.value.problem == (
+        'pods "r" is forbidden: unable to create new content in namespace ns '
+        "because it is being terminated"
+    )
     cluster.delete("Pod", "ns", "q", grace_s=0)
     with pytest.raises(NotFoundError):
         cluster.get("Namespace", "", "ns")

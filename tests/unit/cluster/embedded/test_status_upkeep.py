@@ -166,6 +166,17 @@ def test_a_quota_counts_what_pods_ask_for(cluster: Any) -> None:
     }
 
 
+def test_an_init_container_counts_beside_the_sidecars_before_it(cluster: Any) -> None:
+    def asking(name: str, cpu: str, **more: Any) -> Any:
+        return {"name": name, "resources": {"requests": {"cpu": cpu}}, **more}
+
+    before = [asking("s", "1", restartPolicy="Always"), asking("i", "5")]
+    cluster.create(quota(hard={"requests.cpu": "10"}))
+    cluster.create(pod("p", spec={"containers": [asking("c", "1")], "initContainers": before}))
+    StatusUpkeep(cluster).sync()
+    assert status(cluster, "ResourceQuota", "q")["used"] == {"requests.cpu": "6"}
+
+
 def test_pods_that_are_over_do_not_count(cluster: Any) -> None:
     cluster.create(quota(hard={"pods": "10"}))
     run(cluster, 2, annotations={"pumice.dev/run-seconds": "1"})

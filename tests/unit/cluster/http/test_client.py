@@ -184,11 +184,14 @@ def test_nothing_goes_out_that_could_be_read_as_something_else(request_: Any) ->
     asyncio.run(main())
 
 
+_REFUSED = r"^dial tcp (127\.0\.0\.1|\[::1\]):\d+: connect: connection refused$"
+
+
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
         (f"http://127.0.0.1:{unused_port()}", r"^dial tcp .*: connect: connection refused$"),
-        (f"http://localhost:{unused_port()}", r"^dial tcp localhost:.*: connection refused$"),
+        (f"http://localhost:{unused_port()}", _REFUSED),
         ("http://nobody.invalid", r"^dial tcp: lookup nobody\.invalid: "),
         ("http://a..b", "dial tcp"),
     ],

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.api.times import rfc3339
-from pumice.controllers.base import Record
+from pumice.controllers.base import Create, Patch, Record
 from pumice.controllers.cronjob import CronJobController
 from tests.unit.controllers.fakes import NOON, FakeView
 
@@ -82,6 +82,37 @@ def test_a_job_starts_when_its_time_comes() -> None:
         f"Created job c-{TICK + 1} for CronJob ns/c"
     ]
     assert plan.again_in_s == 58.0
+
+
+def test_the_active_job_and_its_time_are_written_together() -> None:
+    view = begun()
+    controller = CronJobController()
+    view.now = NOON + 60 * 101 + 1
+    (key,) = controller.concerns(CRONJOB, view.get(CRONJOB, "ns", "c"), view)
+    first = controller.reconcile(key, view)
+    assert [type(effect) for effect in first.effects] == [Record, Create, Record]
+    view.apply(first)
+    second = controller.reconcile(key, view)
+    (write,) = second.effects
+    view.apply(second)
+    assert isinstance(write, Patch)
+    assert set(write.changes["status"]) == {"active", "lastScheduleTime"}
+    assert active(view) == [f"c-{TICK + 101}"]
+    assert status(view)["lastScheduleTime"] == rfc3339(NOON + 60 * 101)
+    assert view.events == ["TooManyMissedTimes", "SuccessfulCreate"]
+    assert controller.reconcile(key, view).effects == []
+
+
+def test_a_job_that_ended_before_it_was_listed_is_not_started_again() -> None:
+    view = begun()
+    controller = CronJobController()
+    view.now = NOON + 60
+    (key,) = controller.concerns(CRONJOB, view.get(CRONJOB, "ns", "c"), view)
+    view.apply(controller.reconcile(key, view))
+    end(view, TICK + 1)
+    assert (names(view), view.events) == ([f"c-{TICK + 1}"], ["SuccessfulCreate"])
+    assert status(view)["lastScheduleTime"] == rfc3339(NOON + 60)
+    assert not active(view)
 
 
 def test_without_a_zone_times_are_in_utc() -> None:

@@ -36,6 +36,28 @@ def test_scaling_to_nothing_keeps_the_phase() -> None:
     assert stage.pods() == {}
 
 
+def test_the_podgroup_of_a_job_scaled_to_nothing_has_no_least_number_and_empty_resources() -> None:
+    stage = Stage().start(job(task(requests={"cpu": "100m"})))
+    for path in ("minAvailable", "tasks/0/minAvailable", "tasks/0/replicas"):
+        stage.patch_spec(path, 0)
+    spec = stage.podgroup["spec"]
+    assert "minMember" not in spec
+    assert (spec["minResources"], spec["minTaskMember"]) == ({}, {"w": 0})
+    stage.gone("j-w-0", "j-w-1")
+    assert stage.podgroup["spec"] == spec
+    for path in ("tasks/0/replicas", "tasks/0/minAvailable", "minAvailable"):
+        stage.patch_spec(path, 1)
+    assert stage.podgroup["spec"]["minMember"] == 1
+    assert stage.podgroup["spec"]["minResources"]["cpu"] == "100m"
+
+
+def test_a_job_without_pods_begins_with_empty_resources() -> None:
+    stage = Stage().start(job(task("w", 0)), running=False)
+    assert stage.podgroup["spec"] == {
+        "minResources": {}, "minTaskMember": {"w": 0}, "queue": "default",
+    }  # fmt: skip
+
+
 def test_scaling_up_makes_the_missing_indices_and_tells_the_podgroup() -> None:
     stage = Stage().start(job(task(requests={"cpu": "100m"})))
     stage.patch_spec("minAvailable", 3)

@@ -64,6 +64,25 @@ def test_container_restarts_of_a_task_add_up_to_task_failed() -> None:
     assert stage.phase == "Aborting"
 
 
+def test_container_restarts_count_although_the_next_report_takes_them_back() -> None:
+    given = job(task("w", 2, maxRetry=3), policies=[policy("TaskFailed", "TerminateJob")])
+    stage = Stage().start(given)
+    reports = [{"pod": "j-w-0", "phase": "Running", "restartCount": n} for n in (4, 0)]
+    stage.play({"set": reports})
+    assert stage.phase == "Terminating"
+    assert "Start to execute action TerminateJob " in stage.messages()
+
+
+def test_restarts_of_a_pod_that_was_replaced_do_not_count_for_its_successor() -> None:
+    given = job(task("w", 1, maxRetry=3), policies=[policy("TaskFailed", "AbortJob")])
+    stage = Stage().start(given)
+    stage.put("j-w-0", "Running", restartCount=2)
+    stage.gone("j-w-0")
+    stage.run("j-w-0")
+    stage.put("j-w-0", "Running", restartCount=1)
+    assert stage.phase == "Running"
+
+
 def test_a_task_with_max_retry_minus_one_never_fails() -> None:
     given = job(task("w", 1, maxRetry=-1), policies=[policy("TaskFailed", "AbortJob")])
     stage = Stage().start(given)

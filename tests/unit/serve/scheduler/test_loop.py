@@ -129,7 +129,7 @@ def test_late_caches_are_told_once_and_waited_for(
     times = itertools.count(0, 50)
     loop, stop, _ = ended_after(cluster, 1, clock=lambda: next(times))
     loop.run(stop)
-    assert sum("caches are not complete" in r.message for r in caplog.records) == 1
+    assert sum("caches not synced" in r.message for r in caplog.records) == 1
 
 
 def test_only_the_leader_decides(cluster: Any) -> None:
@@ -395,6 +395,17 @@ def test_figures_are_counted(cluster: Any) -> None:
         assert line in text
 
 
+def test_a_job_that_names_no_queue_is_counted_in_the_default_one(cluster: Any) -> None:
+    bare = pod_group("bare", queue=None, phase="Running")
+    pods = [pod(f"bare-{i}", group="bare", cpu=1, node="n") for i in range(2)]
+    cluster.restore([*cluster.list("Node")[0], bare, *pods])
+    metrics = Metrics()
+    loop, stop, _ = ended_after(cluster, 1, metrics=metrics)
+    loop.run(stop)
+    labels = '{job_name="bare",job_namespace="default",queue="default"}'
+    assert f"volcano_e2e_job_scheduling_duration{labels}" in metrics.text()
+
+
 def lines(caplog: pytest.LogCaptureFixture, message: Any) -> Any:
     return [record for record in caplog.records if record.message == message]
 
@@ -443,9 +454,9 @@ def test_a_plugin_that_is_passed_over_is_told_when_that_begins(
         patched.setattr("pumice.plugins.gang.Gang.on_close", fails)
         for _ in range(3):
             loop._turn()
-    assert len(lines(talkative, "plugin passed over")) == 1
+    assert len(lines(talkative, "plugin failed and was skipped")) == 1
     loop._turn()
-    assert len(lines(talkative, "all plugins answer again")) == 1
+    assert len(lines(talkative, "all plugins work again")) == 1
 
 
 def test_a_bad_object_is_told_once_by_name(cluster: Any, talkative: Any) -> None:
@@ -467,11 +478,11 @@ def test_a_kind_that_is_not_followed_is_told_and_counted(cluster: Any, talkative
     loop = looping(cluster, metrics=metrics)
     for _ in range(2):
         loop._turn()
-    assert len(lines(talkative, "not followed just now")) == 1
+    assert len(lines(talkative, "watch interrupted")) == 1
     assert 'pumice_watch_ok{kind="Pod"} 0' in metrics.text()
     troubles.clear()
     loop._turn()
-    assert len(lines(talkative, "followed again")) == 1
+    assert len(lines(talkative, "watch resumed")) == 1
     assert 'pumice_watch_ok{kind="Pod"} 1' in metrics.text()
 
 

@@ -1,0 +1,67 @@
+"""Namespaces that are being deleted: nothing can be created there, so nobody tries for a while.
+
+Used by the controllers' loop.  Namespaces are not watched: a refusal tells that one is being
+deleted, and a new object in it that there is another one of that name.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from pumice.controllers.base import Create, Effect
+from pumice.controllers.view import Change
+
+_FIRST_S: Final = 1.0
+_LONGEST_S: Final = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Hold:
+    """Until when nobody tries, and for how long that was."""
+
+    until: float
+    length_s: float
+
+
+class NamespaceHolds:
+    """Which namespaces refuse creations, and until when to leave them alone."""
+
+    def __init__(self) -> None:
+        self._holds: dict[str, _Hold] = {}
+
+    def refused(self, namespace: str, now: float) -> bool:
+        """Note a refusal, each time for twice as long; return whether it is news."""
+        known = self._holds.get(namespace)
+        if known is None or now >= known.until:
+            length_s = _FIRST_S if known is None else min(known.length_s * 2, _LONGEST_S)
+            self._forget_old(now)
+            self._holds[namespace] = _Hold(now + length_s, length_s)
+        return known is None
+
+    def left_s(self, namespace: str, now: float) -> float:
+        """Return how long to leave a namespace alone, 0 if it need not be."""
+        hold = self._holds.get(namespace)
+        return 0.0 if hold is None else max(hold.until - now, 0.0)
+
+    def wait_s(self, effects: Iterable[Effect], now: float) -> float:
+        """Return how long effects have to wait that create something, 0 if they need not."""
+        if not self._holds:
+            return 0.0
+        made = [effect.manifest["metadata"] for effect in effects if isinstance(effect, Create)]
+        namespaces = {str(metadata.get("namespace") or "") for metadata in made}
+        return max((self.left_s(name, now) for name in namespaces), default=0.0)
+
+    def notice(self, change: Change) -> None:
+        """Release a namespace in which something new is seen: it is another one."""
+        _, old, new = change
+        if new is None or not self._holds:
+            return
+        metadata = new["metadata"]
+        if old is None or old["metadata"].get("uid") != metadata.get("uid"):
+            self._holds.pop(str(metadata.get("namespace") or ""), None)
+
+    def _forget_old(self, now: float) -> None:
+        """Drop namespaces that nobody has tried for long: they are gone."""
+        self._holds = {
+            name: hold for name, hold in self._holds.items() if now < hold.until + _LONGEST_S
+        }
