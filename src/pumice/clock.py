@@ -56,7 +56,6 @@ class _Timers:
         self._set = 0
 
     def now(self) -> float:
-        """Give the time in seconds since 1970."""
         raise NotImplementedError
 
     def call_at(self, when: float, action: Callable[[], object]) -> Timer:
@@ -67,7 +66,6 @@ class _Timers:
         return timer
 
     def next_at(self) -> float | None:
-        """Give the time of the next timer."""
         heap = self._heap
         while heap and heap[0][2].action is None:
             heapq.heappop(heap)

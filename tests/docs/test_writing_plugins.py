@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.core.object_rows import NamespacedRows, ObjectRows
+from pumice.core.object_rows import HoldingRows, NamespacedRows, ObjectRows
 from pumice.core.views import NodeFacts, Nodes
 from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.plugin import HOOKS
@@ -62,8 +62,9 @@ def test_the_table_of_columns_names_what_the_classes_have(cls: Any) -> None:
     shared = columns_of(ObjectRows) | {"names", "snapshot"}
     assert table["all"] == shared
     own = columns_of(cls) - shared
-    if issubclass(cls, NamespacedRows):
-        own |= columns_of(NamespacedRows) - shared
+    for base in (NamespacedRows, HoldingRows):
+        if issubclass(cls, base):
+            own |= columns_of(base) - shared
     assert table[cls.__name__] - {"NodeFacts"} == own
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pumice.api.conf import parse_conf
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
-from pumice.cluster.embedded.node_operations import add_node, cordon, lose
+from pumice.cluster.embedded.node_operations import add_node, lose
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.testing import pod, pod_group
@@ -124,7 +124,10 @@ def test_mishaps_never_overcommit_a_node_nor_leave_a_pod_on_a_lost_one(
         if what == "fail" and running:
             control.kubelet.fail("default", running[0]["metadata"]["name"])
         elif what != "fail" and cluster.peek("Node", "", name) is not None:
-            (lose if what == "lose" else cordon)(cluster, name)
+            if what == "lose":
+                lose(cluster, name)
+            else:
+                cluster.patch("Node", "", name, {"spec": {"unschedulable": True}})
 
     for when, what, number in mishaps:
         cluster.clock.call_at(when + 0.5, lambda w=what, n=number: mishap(w, n))

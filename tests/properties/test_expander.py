@@ -11,7 +11,7 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import all_controllers
 from pumice.controllers.job.expand import expand
 from pumice.controllers.loop import ControllerLoop
-from pumice.controllers.manifest_view import ManifestView
+from pumice.controllers.object_index import ManifestView
 from pumice.testing import priority_class, queue
 from pumice.webhooks.embedded import EmbeddedAdmission
 from pumice.webhooks.files import stored_job

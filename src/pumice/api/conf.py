@@ -5,14 +5,14 @@ Volcano's, but a mistake is told, all of them at once, instead of passed over in
 no action and no plugin: ``api.conf_checks`` is handed their names.
 """
 
-import difflib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import yaml
 
 from pumice.api.conf_lines import Entry, Problem, Severity, YamlReader, line_of
+from pumice.api.wording import name_hint
 from pumice.errors import ConfError
 
 __all__ = [
@@ -24,8 +24,6 @@ __all__ = [
     "Severity",
     "Switch",
     "Tier",
-    "name_hint",
-    "nearest",
     "parse_conf",
     "read_conf",
 ]
@@ -143,21 +141,6 @@ def parse_conf(text: str, *, source: str = "<conf>") -> SchedulerConf:
 def read_conf(text: str) -> SchedulerConf:
     """Read what can be read and list every problem, sorted by line; never raises."""
     return _ConfReader().read(text)
-
-
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the name probably meant, or None when nothing comes close."""
-    by_lower = {known.lower(): known for known in sorted(names, reverse=True)}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1)
-    return by_lower[close[0]] if close else None
-
-
-def name_hint(name: str, names: Collection[str]) -> str:
-    """Suggest the nearest name, else list all there are when they are few."""
-    close = nearest(name, names)
-    if close is not None:
-        return f"did you mean '{close}'?"
-    return f"there are {', '.join(sorted(names))}" if 0 < len(names) <= 12 else ""
 
 
 class _ConfReader(YamlReader):

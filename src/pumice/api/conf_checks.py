@@ -6,8 +6,9 @@ Used by whatever checks a configuration; is handed the names that there are.
 from collections import Counter
 from collections.abc import Collection
 
-from pumice.api.conf import PluginConf, SchedulerConf, name_hint
+from pumice.api.conf import PluginConf, SchedulerConf
 from pumice.api.conf_lines import Problem, Severity
+from pumice.api.wording import name_hint
 
 
 def check_names(

@@ -276,7 +276,6 @@ class Words(str):
 
 
 def _children(node: yaml.Node) -> Iterator[yaml.Node]:
-    """Yield the nodes directly beneath a list or mapping."""
     for child in () if isinstance(node, yaml.ScalarNode) else node.value:
         if isinstance(child, tuple):
             yield from child

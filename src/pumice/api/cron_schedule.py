@@ -208,12 +208,10 @@ def _number(text: str, low: int, high: int, names: tuple[str, ...] = ()) -> int:
 
 
 def _next_midnight(wall: datetime) -> int:
-    """Give the time at which the next day of a zone begins."""
     day = wall.date() + timedelta(days=1)
     return int(datetime(day.year, day.month, day.day, tzinfo=wall.tzinfo).timestamp())
 
 
 def _first_of_next_month(wall: datetime) -> int:
-    """Give the time at which the next month of a zone begins."""
     year, month = (wall.year + 1, 1) if wall.month == 12 else (wall.year, wall.month + 1)
     return int(datetime(year, month, 1, tzinfo=wall.tzinfo).timestamp())

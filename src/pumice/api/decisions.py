@@ -14,6 +14,34 @@ RESOURCE_QUOTA: Final = "resource quota "
 
 
 @dataclass(frozen=True, slots=True)
+class Bind:
+    """Run a pod on a node."""
+
+    pod: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """End a pod so that its room can be used otherwise."""
+
+    pod: str
+    action: str
+    beneficiary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotate:
+    """Write annotations on a pod together with its Bind, which comes right after."""
+
+    pod: str
+    annotations: Mapping[str, str]
+
+
+Intent = Bind | Evict | Annotate
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
     """One condition of a pod group."""
 

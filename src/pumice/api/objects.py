@@ -4,7 +4,6 @@ The one module to import objects from. Used by the cluster edge, the loaders and
 """
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -95,6 +94,7 @@ from pumice.api.storage import (
     StorageClass,
 )
 from pumice.api.times import epoch
+from pumice.api.wording import nearest
 from pumice.errors import ABSENT, ManifestError
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -185,9 +185,9 @@ def _type_of(mapping: Mapping[str, Any], source: str) -> type[KubeObject]:
 
 def _nearest(kind: str) -> str:
     """Suggest the kind that was probably meant, or list them all."""
-    names = {cls.__name__.lower(): cls.__name__ for cls in _TYPES}
-    near = get_close_matches(kind.lower(), names, n=1)
-    return f"did you mean {names[near[0]]}?" if near else f"known: {', '.join(names.values())}"
+    names = [cls.__name__ for cls in _TYPES]
+    near = nearest(kind, names)
+    return f"did you mean {near}?" if near else f"known: {', '.join(names)}"
 
 
 def _subject(mapping: Mapping[str, Any]) -> str:

@@ -137,10 +137,7 @@ def check_amounts(amounts: Mapping[str, Quantity] | None, field: str) -> None:
             parse_quantity(quantity)
         except QuantityError as error:
             raise QuantityError(
-                wanted=error.wanted,
-                found=error.found,
-                field=f"{field}.{resource}",
-                hint=error.hint,
+                wanted=error.wanted, found=error.found, field=f"{field}.{resource}", hint=error.hint
             ) from None
 
 

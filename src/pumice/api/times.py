@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from pumice.errors import InputError
 
@@ -11,6 +11,15 @@ _RFC3339: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
     r"(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
+_MINUTE, _HOUR, DAY = 60, 3600, 86400
+_SPANS: Final = (
+    (10 * _MINUTE, _MINUTE, 1, "ms"),
+    (3 * _HOUR, _MINUTE, 0, "m"),
+    (8 * _HOUR, _HOUR, _MINUTE, "hm"),
+    (2 * DAY, _HOUR, 0, "h"),
+    (8 * DAY, DAY, _HOUR, "dh"),
+)
+"""Up to how many seconds, in which unit and which part of it a span is written."""
 
 
 @lru_cache(maxsize=1 << 16)
@@ -71,3 +80,19 @@ def rfc3339_micro(seconds: float) -> str:
 
 def _with_z(text: str) -> str:
     return f"{text.removesuffix('+00:00')}Z" if text.endswith("+00:00") else text
+
+
+def human_duration(seconds: int) -> str:
+    """Write a span as kubectl does: in one or two units, of which days are the largest."""
+    if seconds < 2 * _MINUTE:
+        return f"{seconds}s"
+    for limit, unit, part, names in _SPANS:
+        if seconds < limit:
+            rest = seconds % unit // part if part else 0
+            return f"{seconds // unit}{names[0]}" + (f"{rest}{names[1]}" if rest else "")
+    return f"{seconds // DAY}d"
+
+
+def age(moment: Any, now: float) -> str:
+    """Write the time since a timestamp of a manifest."""
+    return human_duration(max(0, int(now - epoch(moment)))) if moment else "<unknown>"

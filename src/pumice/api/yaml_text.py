@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from pumice.api.conf_lines import plain_value
+from pumice.api.conf_lines import line_of, plain_value
 from pumice.errors import ManifestError
 
 _PLAIN: Final = "!plain"  # a scalar without quotes and without a tag: its text decides
@@ -53,11 +53,6 @@ def compose_all(text: str, file: str) -> Iterator[yaml.Node]:
         raise ManifestError(
             wanted="printable characters", found=fault.reason, file=f"{file}:{line}"
         ) from None
-
-
-def line_of(node: yaml.Node) -> int:
-    """Return the line on which a node starts, counted from 1."""
-    return int(node.start_mark.line) + 1
 
 
 def child(node: yaml.Node, step: str | int) -> yaml.Node | None:

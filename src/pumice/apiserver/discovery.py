@@ -1,20 +1,12 @@
 """What a server says it serves: groups, versions, resources; in both forms of discovery."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from pumice.api.kinds import Kind, Kinds
+from pumice.api.kinds import Kind, Kinds, Manifest
+from pumice.apiserver import openapi
 
-VERBS: Final = (
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-)
+VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 SCALED: Final = frozenset({"Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps"})
 """Kinds with a scale."""
 VERSION: Final = {
@@ -29,6 +21,8 @@ VERSION: Final = {
     "platform": "linux/amd64",
 }
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+_PATHS: Final = ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
 
 Resource = dict[str, Any]
 _Sub = tuple[str, str, str, str, tuple[str, ...]]
@@ -161,11 +155,7 @@ def _aggregated_resources(kinds: Kinds, group: str, version: str) -> list[Resour
             "subresources": [
                 {
                     "subresource": name,
-                    "responseKind": {
-                        "group": its_group,
-                        "version": its_version,
-                        "kind": its_kind,
-                    },
+                    "responseKind": {"group": its_group, "version": its_version, "kind": its_kind},
                     "verbs": list(verbs),
                 }
                 for name, its_group, its_version, its_kind, verbs in _subresources(kind)
@@ -174,3 +164,38 @@ def _aggregated_resources(kinds: Kinds, group: str, version: str) -> list[Resour
         for kind in kinds
         if (kind.group, kind.version) == (group, version)
     ]
+
+
+def document(kinds: Kinds, parts: Sequence[str], accept: str) -> Manifest | None:
+    """Return the document at an address, None if there is none."""
+    match [*parts]:
+        case []:
+            return {"paths": _PATHS}
+        case ["version"]:
+            return dict(VERSION)
+        case ["api" | "apis" as root] if _all_at_once(accept):
+            return aggregated(kinds, core=root == "api")
+        case ["api" | "apis" as root, *rest]:
+            return _core(kinds, rest) if root == "api" else _named(kinds, rest)
+        case ["openapi", "v3", *rest]:
+            return openapi.document(kinds, "/".join(rest)) if rest else openapi.index(kinds)
+    return None
+
+
+def _all_at_once(accept: str) -> bool:
+    choices = [choice.replace(" ", "").split(";") for choice in accept.split(",")]
+    return any({"as=APIGroupDiscoveryList", "v=v2"} <= {*choice} for choice in choices)
+
+
+def _core(kinds: Kinds, rest: Sequence[str]) -> Manifest | None:
+    if not rest:
+        return api_versions()
+    return api_resources(kinds, "", rest[0]) if len(rest) == 1 else None
+
+
+def _named(kinds: Kinds, rest: Sequence[str]) -> Manifest | None:
+    if not rest:
+        return api_groups(kinds)
+    if len(rest) == 1:
+        return api_group(kinds, rest[0])
+    return api_resources(kinds, rest[0], rest[1]) if len(rest) == 2 else None

@@ -1,22 +1,148 @@
 """A whole embedded cluster that is served: store, control plane, kubelet, API; for `pumice up`."""
 
+import threading
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.api.kinds import JOB, Manifest, kind_of
-from pumice.apiserver.background import FastClock, RunningPlane
-from pumice.apiserver.conf_map import SchedulerConfigMap
 from pumice.apiserver.rest import RestApi
 from pumice.apiserver.server import ApiServer
+from pumice.clock import RealClock, wall_time
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.cluster.services import SERVICES
 from pumice.controllers import all_controllers
-from pumice.errors import AlreadyExistsError
+from pumice.errors import AlreadyExistsError, PumiceError
 from pumice.framework.process_memory import ProcessMemory
+from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.webhooks.embedded import EmbeddedAdmission
+
+NAMESPACE: Final = "volcano-system"
+NAME: Final = "volcano-scheduler-configmap"
+KEY: Final = "volcano-scheduler.conf"
+_SOURCE: Final = "pumice"
+
+
+class SchedulerConfigMap:
+    """Keeps the scheduler of a control plane at what the ConfigMap says."""
+
+    def __init__(self, cluster: EmbeddedCluster, plane: EmbeddedControlPlane, text: str) -> None:
+        self._cluster = cluster
+        self._plane = plane
+        self._seen = text
+
+    def publish(self) -> None:
+        """Write the ConfigMap, unless there is one, which then counts."""
+        metadata = {"name": NAME, "namespace": NAMESPACE}
+        data = {KEY: self._seen}
+        try:
+            self._cluster.create(
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+            )
+        except AlreadyExistsError:
+            self.follow()
+
+    def follow(self, _cycle: object = None) -> None:
+        """Take over what was edited; for ``on_cycle`` of the control plane."""
+        found = self._cluster.peek("ConfigMap", NAMESPACE, NAME)
+        text = (found or {}).get("data", {}).get(KEY)
+        if found is None or text is None or text == self._seen:
+            return
+        self._seen = text
+        live = self._plane.scheduler
+        try:
+            conf = parse_conf(text, source=NAME)
+            live.scheduler = Scheduler(conf, seed=live.scheduler.seed, services=SERVICES)
+        except PumiceError as error:
+            self._tell(found, "Warning", "InvalidConfiguration", f"{error}; the last one is kept")
+        else:
+            self._tell(
+                found, "Normal", "Reloaded", f"actions: {', '.join(live.scheduler.conf.actions)}"
+            )
+
+    def _tell(self, about: Manifest, event_type: str, reason: str, message: str) -> None:
+        self._cluster.record(about, event_type, reason, message, _SOURCE)
+
+
+_BREATH_S: Final = 0.02
+"""The least time between two cycles, in which clients are served."""
+
+
+class FastClock(RealClock):
+    """The machine's time, sped up from the moment it is made."""
+
+    def __init__(self, speed: float = 1.0, timer: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self.speed = speed
+        self._timer = timer
+        self._start = wall_time()
+        self._started = timer()
+
+    def now(self) -> float:
+        """Return the time in seconds since 1970."""
+        return self._start + (self._timer() - self._started) * self.speed
+
+
+class RunningPlane:
+    """Runs a control plane in a thread until it is stopped."""
+
+    def __init__(self, plane: EmbeddedControlPlane, clock: FastClock) -> None:
+        self.plane = plane
+        self.cycles = 0
+        self.failure: Exception | None = None
+        """What ended the thread before it was told to stop."""
+        self._clock = clock
+        self._stop = threading.Event()
+        self._woken = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pumice-plane", daemon=True)
+
+    def start(self) -> None:
+        """Begin to run."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Look at once at what changed."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Finish the cycle and end."""
+        self._stop.set()
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            in_a_row = 0
+            while not self._stop.is_set():
+                self._woken.clear()
+                with self.plane.cluster.lock:
+                    self._clock.run_due()
+                changed = self.plane.step()
+                self.cycles += 1
+                in_a_row = in_a_row + 1 if changed else 0
+                self._wait(in_a_row)
+        except Exception as error:  # noqa: BLE001  # told by the command, which waits elsewhere
+            self.failure = error
+
+    def _wait(self, in_a_row: int) -> None:
+        """Wait for a client, a timer or the next cycle; what changes for ever slows down."""
+        period = self.plane.period_s
+        due_s = period
+        if in_a_row:
+            due_s = min(period, _BREATH_S * 2 ** min(in_a_row - 1, 10))
+        with self.plane.cluster.lock:
+            timer = self._clock.next_at()
+        if timer is not None:
+            due_s = min(due_s, (timer - self._clock.now()) / self._clock.speed)
+        self._stop.wait(_BREATH_S)
+        self._woken.wait(max(0.0, due_s - _BREATH_S))
+
 
 _GRACE_S = 1.0
 """How long simulated pods take to end."""

@@ -14,8 +14,7 @@ import msgspec
 from aiohttp import web
 
 from pumice.apiserver.failures import RequestError, failure, status
-from pumice.apiserver.http_messages import JSON, Answer, Request
-from pumice.apiserver.rest import RestApi
+from pumice.apiserver.rest import JSON, Answer, Request, RestApi
 from pumice.apiserver.watches import Watch
 from pumice.serve.http_server import HttpServer, Site, read_body
 

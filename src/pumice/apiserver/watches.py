@@ -8,9 +8,9 @@ from typing import Final
 import msgspec
 
 from pumice.api.kinds import Kind, Manifest
+from pumice.apiserver.columns import Form, many, one
 from pumice.apiserver.failures import failure
 from pumice.apiserver.selectors import Selector
-from pumice.apiserver.tables import Form, many, one
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import ClusterError
@@ -125,7 +125,6 @@ class _SelectorFilter:
         self._known = known
 
     def apply(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Yield the events that the client sees."""
         selector = self._selector
         if selector is None:
             yield from events

@@ -9,8 +9,8 @@ from pumice.api.kinds import PRIORITY_CLASS, Kind, Manifest
 from pumice.apiserver.discovery import SCALED
 from pumice.apiserver.failures import RequestError
 from pumice.cluster.base import PatchType, Propagation
-from pumice.cluster.embedded.budgets import BUDGETS, refusal
 from pumice.cluster.embedded.patches import apply_patch
+from pumice.cluster.embedded.status_upkeep import BUDGETS, refusal
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import ConflictError, NotFoundError
 

@@ -19,14 +19,14 @@ from pumice.api.objects import from_manifest
 from pumice.api.pods import Pod
 from pumice.api.times import rfc3339
 from pumice.binder.event_recorder import EventRecorder
-from pumice.binder.patches import (
+from pumice.binder.status_writes import (
+    StatusWrites,
     group_annotations,
     group_patch,
     group_status,
     queue_patch,
     waiting_patch,
 )
-from pumice.binder.status_writes import StatusWrites
 from pumice.binder.write_results import WriteResult, WriteResults
 from pumice.cluster.base import Cluster, DirectWriter, Done, Lane, Write, Writer
 from pumice.errors import (
@@ -313,7 +313,6 @@ class Binder:
             self._deferred[result.key] = status  # it changed meanwhile: once more, if it waits
 
     def _prune(self) -> None:
-        """Forget objects that are gone."""
         self._statuses.prune(lambda what, key: self._known(_STATUS_OF[what], key))
         self._events.prune(lambda group: self._known(POD_GROUP, group) is not None)
 

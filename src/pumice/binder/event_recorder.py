@@ -8,14 +8,7 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, Final
 
-from pumice.api.decisions import (
-    CLUSTER,
-    RESOURCE_QUOTA,
-    JobRecord,
-    PodGroupState,
-    Short,
-    short_of,
-)
+from pumice.api.decisions import CLUSTER, RESOURCE_QUOTA, JobRecord, PodGroupState, Short, short_of
 from pumice.api.groups import PodGroup
 from pumice.api.meta import KubeObject
 from pumice.api.pods import Pod

@@ -35,17 +35,13 @@ class WriteResults:
     @property
     def failed(self) -> dict[str, ClusterError]:
         """Name the pods whose bind failed."""
-        return self._errors("bind")
+        failed = (each for each in self.results if each.what == "bind")
+        return {each.key: each.error for each in failed if each.error is not None}
 
     @property
     def evicted(self) -> list[str]:
         """Name the pods that were evicted."""
         return [each.key for each in self.results if each.what == "evict" and each.error is None]
-
-    @property
-    def not_evicted(self) -> dict[str, ClusterError]:
-        """Name the pods whose eviction failed."""
-        return self._errors("evict")
 
     @property
     def errors(self) -> list[ClusterError]:
@@ -57,10 +53,3 @@ class WriteResults:
             and each.error is not None
             and not isinstance(each.error, NotFoundError)
         ]
-
-    def _errors(self, what: str) -> dict[str, ClusterError]:
-        return {
-            each.key: each.error
-            for each in self.results
-            if each.what == what and each.error is not None
-        }

@@ -11,14 +11,7 @@ import msgspec
 
 from pumice.api.annotations import GROUP_NAME, PREEMPTABLE
 from pumice.api.meta import ObjectMeta, ResourceList
-from pumice.api.pods import (
-    Container,
-    Pod,
-    PodSpec,
-    PodStatus,
-    ResourceRequirements,
-    SchedulingGate,
-)
+from pumice.api.pods import Container, Pod, PodSpec, PodStatus, ResourceRequirements, SchedulingGate
 from pumice.api.quantity import parse_quantity
 from pumice.core.resources import is_schedulable_name
 

@@ -27,13 +27,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 
 TASK_PRIORITY = "volcano.sh/task-priority"
-_SHAPE_ANNOTATIONS = (
-    NUMA_POLICY,
-    STRATEGY_TYPE,
-    STRATEGY_WEIGHT,
-    REVOCABLE_ZONE,
-    PREEMPTABLE,
-)
+_SHAPE_ANNOTATIONS = (NUMA_POLICY, STRATEGY_TYPE, STRATEGY_WEIGHT, REVOCABLE_ZONE, PREEMPTABLE)
 """Pod annotations that node hooks look at; pods that differ in them differ in shape."""
 
 

@@ -39,11 +39,7 @@ _settled = attrgetter(
 )
 """Parts of a pod's specification that must be as before for its row to stay as it is."""
 
-_PHASE_STATUS = {
-    "Succeeded": Status.SUCCEEDED,
-    "Failed": Status.FAILED,
-    "Unknown": Status.UNKNOWN,
-}
+_PHASE_STATUS = {"Succeeded": Status.SUCCEEDED, "Failed": Status.FAILED, "Unknown": Status.UNKNOWN}
 _ON_NODE = frozenset(
     int(s) for s in (Status.BOUND, Status.RUNNING, Status.RELEASING, Status.UNKNOWN)
 )

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from pumice.api.conf import Problem, SchedulerConf, nearest, read_conf
+from pumice.api.conf import Problem, SchedulerConf, read_conf
+from pumice.api.wording import nearest
 from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_rows
 from pumice.errors import InputError

@@ -4,13 +4,10 @@ from typing import Final
 
 from pumice.api import kinds
 from pumice.api.kinds import Manifest
-from pumice.cli.vcctl.ages import age
-from pumice.cli.vcctl.bus_commands import order
 from pumice.cli.vcctl.click_verbs import click_group
-from pumice.cli.vcctl.columns import OUTPUTS, Column, print_objects, show
+from pumice.cli.vcctl.columns import OUTPUTS, Column, age, print_objects, show
 from pumice.cli.vcctl.documents import parse_manifest, read_text, shape
 from pumice.cli.vcctl.job_view import job_view
-from pumice.cli.vcctl.quantities import parse_resources
 from pumice.cli.vcctl.verbs import (
     Call,
     Flag,
@@ -18,6 +15,8 @@ from pumice.cli.vcctl.verbs import (
     VerbGroup,
     name_flag,
     namespace_flag,
+    order,
+    parse_resources,
     verb,
 )
 

@@ -48,7 +48,7 @@ COMMANDS = {
     "whatif": LazyCommand("pumice.cli.whatif:whatif", "Try a job or a change on a copy."),
     "job": LazyCommand("pumice.cli.job:job", "Run, list, view, suspend, resume, delete jobs."),
     "jobflow": LazyCommand("pumice.cli.jobflow:jobflow", "Flows of jobs that wait for each other."),
-    "jobtemplate": LazyCommand("pumice.cli.jobtemplate:jobtemplate", "Templates of job flows."),
+    "jobtemplate": LazyCommand("pumice.cli.jobflow:jobtemplate", "Templates of job flows."),
     "pod": LazyCommand("pumice.cli.pod:pod", "List the pods of jobs and queues."),
     "queue": LazyCommand("pumice.cli.queue:queue", "List, make, open, close, delete queues."),
     "vcctl": LazyCommand("pumice.cli.vcctl.command:vcctl", "The verbs in Volcano's syntax."),

@@ -6,10 +6,9 @@ from typing import Final
 from pumice.api import kinds
 from pumice.api.kinds import POD_GROUP, Manifest
 from pumice.cli.queue_order import order as order_command
-from pumice.cli.vcctl.bus_commands import order
 from pumice.cli.vcctl.click_verbs import click_group
 from pumice.cli.vcctl.columns import OUTPUTS, Column, show
-from pumice.cli.vcctl.verbs import Call, Flag, VerbError, VerbGroup, name_flag, verb
+from pumice.cli.vcctl.verbs import Call, Flag, VerbError, VerbGroup, name_flag, order, verb
 
 _PHASES: Final = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
 _ACTIONS: Final = {"open": "OpenQueue", "close": "CloseQueue"}

@@ -191,7 +191,6 @@ def _tell_failures() -> None:
 
 
 def _tell_how(url: str, file: Path) -> None:
-    """Print where the cluster is and what to type."""
     option = "" if file == endpoint_file() else f" --kubeconfig {file}"
     click.echo(f"cluster at {url}\nkubeconfig {file}\n")
     click.echo(f"  kubectl --kubeconfig {file} get nodes")

@@ -7,6 +7,7 @@ import click
 
 from pumice.api.conf import parse_conf
 from pumice.api.duration import parse_duration
+from pumice.api.wording import first_of
 from pumice.cli.cluster_options import (
     conf_option,
     output_option,
@@ -166,18 +167,13 @@ def _print_job(job: JobAnswer, say: Callable[[str], str]) -> None:
     if job.at:
         print_text(f"That is at {job.at}.", indent="  ")
     if job.after:
-        print_text(f"Jobs that end before: {say(_some(job.after))}", indent="  ")
+        print_text(f"Jobs that end before: {say(first_of(job.after, 5))}", indent="  ")
     if job.victims:
-        print_text(f"Evicted on the way: {_some(job.victims)}", indent="  ")
+        print_text(f"Evicted on the way: {first_of(job.victims, 5)}", indent="  ")
     for pod, node in list(job.places.items())[:_SHOWN]:
         click.echo(f"  {pod} on {node}")
     if len(job.places) > _SHOWN:
         click.echo(f"  … and {len(job.places) - _SHOWN} more")
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(names[:5]) + more
 
 
 def _rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

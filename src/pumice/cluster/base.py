@@ -4,6 +4,7 @@ Objects are plain manifests.  The scheduler's binder, the controllers and the co
 this protocol only; which cluster stands behind it they cannot tell.
 """
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -92,13 +93,7 @@ class Cluster(Protocol):
         """Ask for an object to go; finalizers and running pods may keep it for a while."""
 
     def bind(
-        self,
-        namespace: str,
-        pod: str,
-        node: str,
-        annotations: Mapping[str, str],
-        *,
-        uid: str = "",
+        self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], *, uid: str = ""
     ) -> None:
         """Give a pod its node; with ``uid`` only if it is that very pod."""
 
@@ -161,3 +156,22 @@ class DirectWriter:
     def flush(self, timeout_s: float) -> bool:  # noqa: ARG002
         """Nothing is ever left to do."""
         return True
+
+
+class LiveCluster(Cluster, Writer, Protocol):
+    """A cluster that is followed: reads come from caches that watches keep, writes go in lanes."""
+
+    def wait_synced(self, timeout_s: float) -> list[str]:
+        """Wait until caches are complete; return the kinds whose caches are not."""
+
+    def read(self, kind: str, namespace: str, name: str, *, timeout_s: float) -> Manifest:
+        """Return one object as it is now, whatever the cache has; one attempt, in time or not."""
+
+    def troubles(self) -> dict[str, str]:
+        """Return by kind why it is not followed just now; empty when all is well."""
+
+    def absent(self) -> list[str]:
+        """Return the kinds that the server does not have."""
+
+    def new_wake(self) -> threading.Event:
+        """Return an event that is set whenever something changed, for one loop."""

@@ -143,7 +143,6 @@ class LeaseElector:
             self._leads_until = None
 
     def _free(self) -> bool:
-        """Say whether the lease may be taken."""
         if self.holder in ("", self.identity):
             return True
         lasts = float(_spec(self._lease).get("leaseDurationSeconds") or self._lease_s)
@@ -193,6 +192,5 @@ def _spec(lease: Manifest | None) -> dict[str, Any]:
 
 
 def _record(lease: Manifest) -> tuple[object, ...]:
-    """Give what a holder changes when it renews."""
     spec = _spec(lease)
     return tuple(spec.get(name) for name in ("holderIdentity", "renewTime", "leaseTransitions"))

@@ -8,8 +8,7 @@ from pumice.controllers.garbage import GarbageController
 from pumice.controllers.job import JobController
 from pumice.controllers.job.plugins.base import KeyMaker
 from pumice.controllers.job.plugins.ssh import new_key_pair
-from pumice.controllers.jobflow import JobFlowController
-from pumice.controllers.jobtemplate import JobTemplateController
+from pumice.controllers.jobflow import JobFlowController, JobTemplateController
 from pumice.controllers.podgroup import PodGroupController
 from pumice.controllers.queue import QueueController
 

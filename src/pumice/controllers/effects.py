@@ -9,15 +9,7 @@ from typing import cast
 
 from pumice.api.kinds import Manifest, kind_of
 from pumice.cluster.base import Cluster, Propagation
-from pumice.controllers.base import (
-    Create,
-    Delete,
-    Effect,
-    Patch,
-    Record,
-    Update,
-    UpdateStatus,
-)
+from pumice.controllers.base import Create, Delete, Effect, Patch, Record, Update, UpdateStatus
 from pumice.errors import NamespaceTerminatingError, NotFoundError
 
 

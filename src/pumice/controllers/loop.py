@@ -116,7 +116,6 @@ class ControllerLoop:
         return count
 
     def _notice(self) -> None:
-        """Queue what changed and what is due."""
         for change in [*self.view.refresh()]:  # all of it first: they ask the view
             self._spread(change)
         now = self._cluster.now()
@@ -126,7 +125,6 @@ class ControllerLoop:
             self._enqueue(item)
 
     def _spread(self, change: Change) -> None:
-        """Tell a change to whom it may concern."""
         self._holds.notice(change)
         for listener in self.on_change:
             listener(change)

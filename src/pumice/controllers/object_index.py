@@ -1,8 +1,9 @@
-"""Objects of one kind, found by namespace and name and by the owner that controls them."""
+"""Objects by kind, found by namespace and name and by the owner that controls them."""
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import Manifest, kind_of
 from pumice.controllers.ownership import controller_of
 
 Place = tuple[str, str]
@@ -72,3 +73,27 @@ class ObjectIndex:
         """Return the objects that an object controls, in the order of their names."""
         owned = self._owned.get(str(owner["metadata"].get("uid") or ""), {})
         return [owned[place] for place in sorted(owned)]
+
+
+class ManifestView:
+    """What a controller would see if these were the objects of its cluster."""
+
+    def __init__(self, manifests: Iterable[Manifest] = (), now: float = 0.0) -> None:
+        self.now = now
+        self._kinds: defaultdict[str, ObjectIndex] = defaultdict(ObjectIndex)
+        for manifest in manifests:
+            self._kinds[kind_of(manifest)].put(manifest)
+
+    def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
+        """Return one object, None if there is none."""
+        return self._kinds[kind].get(namespace, name)
+
+    def owned_by(self, kind: str, owner: Manifest) -> "list[Manifest]":
+        """Return the objects of a kind that an object controls."""
+        return self._kinds[kind].owned_by(owner)
+
+    def list(
+        self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
+    ) -> list[Manifest]:
+        """Return the objects of a kind, of one namespace or of all, with these labels."""
+        return self._kinds[kind].labelled(namespace, labels)

@@ -132,7 +132,6 @@ class _Gate:
             self.state = "Closed"
 
     def effects(self) -> list[Effect]:
-        """Say what to write."""
         key = _key(self.name)
         effects: list[Effect] = []
         if self.name != _ROOT and not _parent(self.manifest):

@@ -33,7 +33,7 @@ def _pod_usage(spec: Mapping[str, Any]) -> Amounts:
     one: Amounts = {"pods": (_NANO, False), "count/pods": (_NANO, False)}
     overhead = _amounts(spec.get("overhead"))
     for resource, amount in _plus(_pod(spec, "requests"), overhead).items():
-        if resource in _COMPUTE or resource.startswith("hugepages-") or not _is_native(resource):
+        if resource in _COMPUTE or resource.startswith("hugepages-") or not is_native(resource):
             one[resource] = one[f"requests.{resource}"] = amount
     limits = _pod(spec, "limits")
     for resource, amount in _plus(limits, overhead).items():
@@ -81,7 +81,7 @@ def _merged(left: Amounts, right: Amounts, join: Callable[[Iterable[int]], int])
     return merged
 
 
-def _is_native(resource: str) -> bool:
+def is_native(resource: str) -> bool:
     """Check for a resource of Kubernetes itself, as opposed to an extended one."""
     return "/" not in resource or "kubernetes.io/" in resource
 

@@ -197,7 +197,6 @@ class _Check:
             )
 
     def compare_nodes(self, name: str, wanted: _Numbers, found: _Numbers) -> None:
-        """Compare (R, N) amounts of nodes."""
         wrong = ~np.isclose(wanted, found, rtol=1e-9, atol=1e-6)
         if wrong.any():
             row, node = np.argwhere(wrong)[0].tolist()
@@ -211,7 +210,6 @@ class _Check:
     # Jobs, queues, namespaces
 
     def check_jobs(self) -> None:
-        """Count the tasks of every job."""
         snapshot = self.snapshot
         jobs, tasks = snapshot.jobs, snapshot.tasks
         in_job = self.job != NOWHERE
@@ -278,11 +276,9 @@ class _Check:
     # Helpers
 
     def having(self, statuses: Iterable[int]) -> NDArray[np.bool_]:
-        """Mark the tasks with one of some statuses."""
         return np.isin(self.status, list(statuses))
 
     def per_node(self, counted: NDArray[np.bool_]) -> _Numbers:
-        """Add requests up by node (R, N)."""
         where = counted & (self.node != NOWHERE)
         return _add_up(self.request, where, self.node, self.snapshot.nodes.n)
 

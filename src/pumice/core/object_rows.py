@@ -35,6 +35,9 @@ class ObjectRows:
     rows: slice | NDArray[np.intp]
     _table: ObjectTable
 
+    def __len__(self) -> int:
+        return len(self.index)
+
     @property
     def index(self) -> NDArray[np.intp]:
         """Row numbers in the whole table (n,)."""
@@ -100,6 +103,28 @@ class NamespacedRows(ObjectRows):
         return texts([key.partition("/")[0] for key in self._pick(self._table.keys)])
 
 
+class HoldingRows(ObjectRows):
+    """Some jobs or queues, with what their tasks hold and ask for."""
+
+    __slots__ = ()
+    _table: JobTable | QueueTable
+
+    @property
+    def allocated(self) -> Column:
+        """What their tasks hold (R, n)."""
+        return self._table.allocated[:, self.rows]
+
+    @property
+    def allocated_or_pipelined(self) -> Column:
+        """What their tasks hold or were promised (R, n)."""
+        return self._table.allocated_or_pipelined[:, self.rows]
+
+    @property
+    def pending(self) -> Column:
+        """What their pending tasks ask for (R, n)."""
+        return self._table.pending[:, self.rows]
+
+
 class ObjectRow:
     """One row of a table."""
 
@@ -150,3 +175,25 @@ class NamespacedRow(ObjectRow):
     def namespace(self) -> str:
         """Its namespace."""
         return self.key.partition("/")[0]
+
+
+class HoldingRow(ObjectRow):
+    """One job or queue, with what its tasks hold and ask for."""
+
+    __slots__ = ()
+    _table: JobTable | QueueTable
+
+    @property
+    def allocated(self) -> Column:
+        """What its tasks hold (R,)."""
+        return self._table.allocated[:, self.row]
+
+    @property
+    def allocated_or_pipelined(self) -> Column:
+        """What its tasks hold or were promised (R,)."""
+        return self._table.allocated_or_pipelined[:, self.row]
+
+    @property
+    def pending(self) -> Column:
+        """What its pending tasks ask for (R,)."""
+        return self._table.pending[:, self.row]

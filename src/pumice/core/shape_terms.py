@@ -293,8 +293,7 @@ def _quoting(
     if selector is None or not extra:
         return selector
     return LabelSelector(
-        match_labels=selector.match_labels,
-        match_expressions=(*selector.match_expressions, *extra),
+        match_labels=selector.match_labels, match_expressions=(*selector.match_expressions, *extra)
     )
 
 

@@ -10,16 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.core.resources import PODS, Column, is_coarse, is_empty
-from pumice.core.tables import (
-    ALLOCATED,
-    BOOKED,
-    IDLE,
-    PENDING,
-    PIPELINED,
-    RELEASING,
-    USED,
-    VIEW,
-)
+from pumice.core.tables import ALLOCATED, BOOKED, IDLE, PENDING, PIPELINED, RELEASING, USED, VIEW
 
 Delta = NDArray[np.float64]
 

@@ -14,14 +14,7 @@ from pumice.core.journal import Journal
 from pumice.core.resources import Column, Resources
 from pumice.core.shapes import Shape
 from pumice.core.status import Status
-from pumice.core.tables import (
-    NOWHERE,
-    JobTable,
-    NamespaceTable,
-    NodeTable,
-    QueueTable,
-    TaskTable,
-)
+from pumice.core.tables import NOWHERE, JobTable, NamespaceTable, NodeTable, QueueTable, TaskTable
 
 ViewWatcher = Callable[[int, int, int], None]
 """Told of a task (row), its node (row) and +1 or -1 when the Kubernetes view changes."""

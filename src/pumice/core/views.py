@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.object_rows import NamespacedRow, ObjectRow, ObjectRows, Texts, texts
+from pumice.core.object_rows import HoldingRow, NamespacedRow, ObjectRow, ObjectRows, Texts, texts
 from pumice.core.resources import Column, Mask
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
@@ -221,7 +221,7 @@ class Task(NamespacedRow):
         return self._table.pods[self.row]
 
 
-class Job(NamespacedRow):
+class Job(HoldingRow, NamespacedRow):
     """One job (pod group) with the counts its tasks add up to at this moment."""
 
     __slots__ = ("snapshot",)
@@ -285,21 +285,6 @@ class Job(NamespacedRow):
         return int(self._table.n_pending_best_effort[self.row])
 
     @property
-    def allocated_or_pipelined(self) -> Column:
-        """What its tasks hold or were promised (R,)."""
-        return self._table.allocated_or_pipelined[:, self.row]
-
-    @property
-    def allocated(self) -> Column:
-        """What its tasks hold (R,)."""
-        return self._table.allocated[:, self.row]
-
-    @property
-    def pending(self) -> Column:
-        """What its pending tasks ask for (R,)."""
-        return self._table.pending[:, self.row]
-
-    @property
     def min_resources(self) -> Column | None:
         """What it says it needs to start (R,), or None if it says nothing."""
         if not self._table.has_min_resources[self.row]:
@@ -307,7 +292,7 @@ class Job(NamespacedRow):
         return self._table.min_resources[:, self.row]
 
 
-class Queue(ObjectRow):
+class Queue(HoldingRow):
     """One queue."""
 
     __slots__ = ()
@@ -321,11 +306,6 @@ class Queue(ObjectRow):
     def name(self) -> str:
         """The queue's name."""
         return self._table.names[self.row]
-
-    @property
-    def allocated_or_pipelined(self) -> Column:
-        """What its jobs hold or were promised (R,)."""
-        return self._table.allocated_or_pipelined[:, self.row]
 
     @property
     def is_open(self) -> bool:
@@ -361,13 +341,3 @@ class Queue(ObjectRow):
     def guarantee(self) -> Column:
         """What is kept free for it (R,); 0 where nothing is said."""
         return self._table.guarantee[:, self.row]
-
-    @property
-    def allocated(self) -> Column:
-        """What its jobs hold (R,)."""
-        return self._table.allocated[:, self.row]
-
-    @property
-    def pending(self) -> Column:
-        """What the pending tasks of its jobs ask for (R,)."""
-        return self._table.pending[:, self.row]

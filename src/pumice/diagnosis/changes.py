@@ -7,7 +7,6 @@ world and leaves the first as it was.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +15,7 @@ import yaml
 from pumice.api.kinds import Manifest
 from pumice.api.objects import KINDS, from_manifest
 from pumice.api.quantity import milli_value
+from pumice.api.wording import nearest
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.errors import InputError
 
@@ -211,8 +211,8 @@ def setting_from_text(world: ClusterState, text: str) -> Change:
     names = [name for name in known if rest.startswith(f"{name}.")]
     if not names:
         name = rest.partition(".")[0]
-        near = get_close_matches(name, known, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(known)[:5])}"
+        near = nearest(name, known)
+        hint = f"did you mean '{near}'?" if near else f"there are {', '.join(sorted(known)[:5])}"
         raise InputError(wanted=f"a {word} of this cluster", found=name, hint=hint)
     key = max(names, key=len)
     path = _path(kind, rest[len(key) + 1 :], text)
@@ -233,14 +233,13 @@ def _path(kind: str, text: str, whole: str) -> tuple[str, ...]:
     spec = next(each.type for each in msgspec.structs.fields(cls) if each.name == "spec")
     fields = [each.encode_name for each in msgspec.structs.fields(spec)]
     if first not in fields:
-        near = get_close_matches(first, [*fields, *_AMOUNTS], n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(fields)}"
+        near = nearest(first, [*fields, *_AMOUNTS])
+        hint = f"did you mean '{near}'?" if near else f"known: {', '.join(fields)}"
         raise InputError(wanted=f"a field of a {kind}", found=first, field=whole, hint=hint)
     return ("spec", first, *rest.split(".")) if rest else ("spec", first)
 
 
 def _put(value: Any, path: tuple[str, ...], new: Any) -> Any:
-    """Give a copy of nested mappings with one value replaced."""
     if not path:
         return new
     inner = value if isinstance(value, Mapping) else {}

@@ -15,6 +15,7 @@ from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.kinds import Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
+from pumice.api.wording import first_of
 from pumice.errors import InputError
 from pumice.framework.plugin import Plugin
 
@@ -182,14 +183,10 @@ class ClusterState:
 
 
 def _suggest(name: str, known: Iterable[str], ways: Mapping[str, set[str]]) -> str:
-    """Name what was probably meant."""
     choices = [*ways] or [*known]
     near = get_close_matches(name, choices, n=_SHOWN, cutoff=0.5)
     meant = dict.fromkeys(each for text in near for each in sorted(ways.get(text, {text})))
     if meant:
         return f"did you mean {' or '.join(repr(each) for each in list(meant)[:_SHOWN])}?"
     listed = sorted(known)
-    if not listed:
-        return "there is none at all"
-    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
-    return f"there are {', '.join(listed[:_SHOWN])}{more}"
+    return f"there are {first_of(listed, _SHOWN)}" if listed else "there is none at all"

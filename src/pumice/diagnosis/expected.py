@@ -14,7 +14,7 @@ from pumice.cluster.embedded.defaults import fill_in
 from pumice.cluster.embedded.pods import prioritised
 from pumice.controllers.job.expand import Expansion, expand
 from pumice.controllers.job.volumes import provisioned
-from pumice.controllers.manifest_view import ManifestView
+from pumice.controllers.object_index import ManifestView
 from pumice.controllers.ownership import phase_of
 from pumice.controllers.podgroup import new_podgroup, owner_annotations
 from pumice.diagnosis.cluster_state import group_of
@@ -142,7 +142,6 @@ def _served(claim: Manifest, view: ManifestView) -> list[Manifest]:
 
 
 def _as_old_as(owner: Manifest, manifest: Manifest) -> Manifest:
-    """Return an object that was created with what it belongs to."""
     if not owner.get("creationTimestamp"):
         return manifest
     stamped = {"creationTimestamp": owner["creationTimestamp"]}

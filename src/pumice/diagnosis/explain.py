@@ -4,13 +4,13 @@ All of it comes from the records of the code that decided, and from running that
 copies of the cluster.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from pumice.api.conf import nearest
 from pumice.api.kinds import Manifest, queue_of
 from pumice.api.quantity import amount_text
+from pumice.api.wording import counted, first_of, nearest
 from pumice.diagnosis.cluster_state import ClusterState, group_of
 from pumice.diagnosis.expected import is_expected
 from pumice.diagnosis.gates import FAILED, Gate, climb, count_nodes
@@ -156,11 +156,11 @@ def _settled(outcome: JobOutcome, state: str) -> str:
         when = "now" if outcome.cycle == 1 else f"in cycle {outcome.cycle}"
         more = f"; {outcome.pending} more {'waits' if outcome.pending == 1 else 'wait'}"
         more = f"{more}: {_rest(outcome)}" if outcome.pending else ""
-        return f"it starts {when}: {_count(n, 'pod')} on {_count(nodes, 'node')}{more}"
+        return f"it starts {when}: {counted(n, 'pod')} on {counted(nodes, 'node')}{more}"
     if state == "evicted":
         return _going(outcome)
     if state == "runs":
-        return f"it runs: {_count(outcome.ready, 'pod')} of at least {outcome.min_member}"
+        return f"it runs: {counted(outcome.ready, 'pod')} of at least {outcome.min_member}"
     return "all its pods have ended"
 
 
@@ -170,13 +170,12 @@ def _going(outcome: JobOutcome) -> str:
     n = sum(outcome.counts.values())
     if outcome.evicted:
         whom = sorted({each for each in outcome.evicted.values() if each})
-        for_whom = f" for {_some(whom)}" if whom else ""
+        for_whom = f" for {first_of(whom, _NAMED)}" if whom else ""
         by = f" by {' and '.join(outcome.evicted_by)}" if outcome.evicted_by else ""
-        told.append(
-            f"{_part(outcome.evicted, n)} evicted{for_whom}{by}: {_some(list(outcome.evicted))}"
-        )
+        pods = first_of(list(outcome.evicted), _NAMED)
+        told.append(f"{_part(outcome.evicted, n)} evicted{for_whom}{by}: {pods}")
     if outcome.leaving:
-        told.append(f"{_part(outcome.leaving, n)} leaving: {_some(outcome.leaving)}")
+        told.append(f"{_part(outcome.leaving, n)} leaving: {first_of(outcome.leaving, _NAMED)}")
     return "; ".join(told)
 
 
@@ -184,13 +183,7 @@ def _part(pods: Collection[str], n: int) -> str:
     return f"{len(pods)} of its {n} pods {'is' if len(pods) == 1 else 'are'}"
 
 
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
-
-
 def _rest(outcome: JobOutcome) -> str:
-    """Say why further pods of a job that starts have to wait."""
     gates = [gate for gate in climb(outcome) if gate.mark == FAILED]
     return gates[-1].text if gates else "a later cycle will look at them"
 
@@ -216,7 +209,7 @@ def _reason(world: ClusterState, outcome: JobOutcome, *, is_behind: bool) -> _Re
     why = outcome.last.why if late else Why.NOT_ENQUEUED
     said = _no_node(outcome) or _not_offered(world, outcome) or outcome.sentence
     if outcome.makes_room and not outcome.victims and outcome.makes_way:
-        said = f"{said}: {_some(outcome.makes_way)}"
+        said = f"{said}: {first_of(outcome.makes_way, _NAMED)}"
     going = _going(outcome)
     return _Reason(why.value, f"{said}; {going}" if going else said)
 
@@ -245,8 +238,8 @@ def _who_is_before(outcome: JobOutcome) -> str:
     names = outcome.place.before
     go, take = ("goes", "takes") if len(names) == 1 else ("go", "take")
     return (
-        f"{_count(len(names), 'job')} {go} before it and {take} the room it would start in: "
-        f"{_some(names)}"
+        f"{counted(len(names), 'job')} {go} before it and {take} the room it would start in: "
+        f"{first_of(names, _NAMED)}"
     )
 
 
@@ -290,12 +283,12 @@ def _result(outcome: JobOutcome) -> str:
     if outcome.started:
         later = f" in cycle {outcome.cycle}" if outcome.cycle > 1 else ""
         n = len(outcome.binds)
-        return f"{_count(n, 'pod')} {'starts' if n == 1 else 'start'}{later}"
+        return f"{counted(n, 'pod')} {'starts' if n == 1 else 'start'}{later}"
     if outcome.is_admitted:
         return "it is admitted to its queue, and its pods are made"
     if not outcome.victims:
         return "it keeps its place until pods that leave are gone"
-    return f"it starts once evicted pods are gone: {_some(list(outcome.victims))}"
+    return f"it starts once evicted pods are gone: {first_of(list(outcome.victims), _NAMED)}"
 
 
 def _victims(world: ClusterState, outcome: JobOutcome) -> list[Victim]:
@@ -316,7 +309,3 @@ def _victims(world: ClusterState, outcome: JobOutcome) -> list[Victim]:
 def _queue_of(world: ClusterState, pod: Manifest) -> str:
     group = world.groups.get(group_of(pod))
     return queue_of(group) if group else ""
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'s' * (n != 1)}"

@@ -9,6 +9,7 @@ from typing import Any
 
 from pumice.api.decisions import CLUSTER, Short, short_of
 from pumice.api.quantity import amount_text
+from pumice.api.wording import first_of
 from pumice.diagnosis.job_outcome import STAGES, JobOutcome, Stop
 from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Why
@@ -96,9 +97,8 @@ def _position(outcome: JobOutcome, *, behind: bool) -> tuple[str, str]:
         return (PASSED, where) if outcome.started or calm else (NOT_REACHED, where)
     turn = f"taken {_nth(place.turn + 1)} in this cycle"
     if behind:
-        shown = ", ".join(place.before[:_SHOWN])
-        more = f" and {len(place.before) - _SHOWN} more" if len(place.before) > _SHOWN else ""
-        return FAILED, f"{where}; {turn}, after {shown}{more}, who leave too little"
+        shown = first_of(place.before, _SHOWN)
+        return FAILED, f"{where}; {turn}, after {shown}, who leave too little"
     return PASSED, f"{where}; {turn}"
 
 
@@ -171,8 +171,7 @@ def _gang(outcome: JobOutcome) -> tuple[str, str]:
 def _eviction(outcome: JobOutcome) -> tuple[str, str]:
     if outcome.makes_room:
         names = list(outcome.victims) or list(outcome.makes_way)
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        named = f": {', '.join(names[:_SHOWN])}{more}" if names else ""
+        named = f": {first_of(names, _SHOWN)}" if names else ""
         return FAILED, f"waits for evicted pods to leave{named}"
     if outcome.started or not (outcome.pending or outcome.waiting):
         own = outcome.evicted or outcome.leaving
@@ -195,8 +194,7 @@ def _got_to(outcome: JobOutcome, stage: Stage) -> bool:
 
 def _places(outcome: JobOutcome) -> str:
     nodes = sorted(set(outcome.binds.values()) or set(outcome.promised.values()))
-    more = f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else ""
-    return f"on {', '.join(nodes[:_SHOWN])}{more}" if nodes else "each pod found a node"
+    return f"on {first_of(nodes, _SHOWN)}" if nodes else "each pod found a node"
 
 
 def _refusal(stop: Stop) -> str:

@@ -260,7 +260,6 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _leaving(ssn: Session, rows: Iterable[int]) -> tuple[str, ...]:
-    """Name those of some tasks that are on their way out."""
     tasks = ssn.snapshot.tasks
     return tuple(tasks.keys[row] for row in rows if tasks.status[row] == Status.RELEASING)
 

@@ -115,7 +115,6 @@ class _Keys:
     is_rank: bool = False
 
     def words(self, i: int) -> str:
-        """Say the key of a row in words."""
         keys = self.rows[i]
         if self.is_rank:
             return f"rank {keys[0] + 1:g}"
@@ -164,7 +163,6 @@ def _ranks(ssn: Session, rows: list[int], compare: Callable[..., float]) -> list
 
 
 def _keys_of(answer: Any) -> list[list[float]]:
-    """Give the keys of each row."""
     columns: list[list[float]] = np.atleast_2d(np.asarray(answer, dtype=float) + 0.0).tolist()
     return [list(keys) for keys in zip(*columns, strict=True)]
 
@@ -197,10 +195,7 @@ def _why(i: int, keys: Sequence[_Keys], ties: Sequence[tuple[float, str]]) -> st
 
 def _rules(ssn: Session) -> list[tuple[str, str, str]]:
     out = []
-    orders = {
-        "queues": (Plugin.order_queues, Plugin.compare_queues),
-        "jobs": (Plugin.order_jobs,),
-    }
+    orders = {"queues": (Plugin.order_queues, Plugin.compare_queues), "jobs": (Plugin.order_jobs,)}
     for kind, hooks in orders.items():
         for plugin, hook, _ in _hooks(ssn, *hooks):
             method = getattr(type(plugin), hook.__name__)

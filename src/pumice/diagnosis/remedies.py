@@ -12,10 +12,10 @@ from typing import Any
 
 import yaml
 
-from pumice.api.conf import nearest
 from pumice.api.decisions import RESOURCE_QUOTA
 from pumice.api.kinds import Manifest
 from pumice.api.quantity import amount_text, format_quantity, parse_quantity
+from pumice.api.wording import nearest
 from pumice.core.resources import Resources
 from pumice.diagnosis.changes import (
     Change,

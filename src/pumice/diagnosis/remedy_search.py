@@ -101,11 +101,7 @@ class Search:
         return self._shrink(remedy, way, prefix, _works)
 
     def _shrink(
-        self,
-        remedy: Remedy,
-        best: Way,
-        prefix: list[Change],
-        good: Callable[[JobOutcome], bool],
+        self, remedy: Remedy, best: Way, prefix: list[Change], good: Callable[[JobOutcome], bool]
     ) -> Way:
         """Halve the size of a remedy while what comes of it stays good."""
         low, high = 1, remedy.largest

@@ -134,7 +134,6 @@ def _bound(pod: Manifest, node: str, marks: Mapping[str, str] | None, now: float
 
 
 def _made_again(pod: Manifest) -> Manifest:
-    """Make the pod that a controller puts in the place of an evicted one."""
     spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
     dropped = ("deletionTimestamp", "deletionGracePeriodSeconds")
     meta = {key: value for key, value in pod["metadata"].items() if key not in dropped}

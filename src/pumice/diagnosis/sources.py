@@ -5,27 +5,122 @@ scheduling does not look at are counted and left out.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
-from pumice.api.conf import DEFAULT_CONF
-from pumice.api.kinds import Manifest
-from pumice.api.manifests import Document, load_documents
-from pumice.api.object_lines import object_lines
+from pumice.api.conf import DEFAULT_CONF, SchedulerConf
+from pumice.api.kinds import JOB, Manifest
+from pumice.api.manifests import Document, load_documents, object_lines
+from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest, in_namespace
 from pumice.api.times import epoch
 from pumice.cluster.base import Cluster
+from pumice.cluster.usage import usage_source
 from pumice.controllers.job.expand import expand
-from pumice.controllers.manifest_view import ManifestView
+from pumice.controllers.object_index import ManifestView
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.expected import adopt_pods, created, expand_jobs
-from pumice.diagnosis.running_cluster import CONF_SUFFIX, measured_use, read_cluster
-from pumice.errors import InputError, ManifestError
+from pumice.errors import ClusterError, InputError, ManifestError, NotFoundError, PumiceError
 from pumice.webhooks.files import stored_job
+
+CONF_NAMESPACE: Final = "volcano-system"
+CONF_NAME: Final = "volcano-scheduler-configmap"
+CONF_SUFFIX: Final = "scheduler.conf"
+"""How the key of a ConfigMap ends whose text is a scheduler configuration."""
+_NEEDED: Final = frozenset({"Node", "Pod"})
+"""Kinds without which nothing can be said; any other may be missing or hidden."""
+_MEASURING: Final = frozenset({"usage", "rescheduling"})
+"""Plugins that look at the measured use of nodes."""
+
+
+@dataclass
+class Reading:
+    """What a cluster said."""
+
+    now: float
+    objects: list[Manifest] = field(default_factory=list)
+    jobs: list[Manifest] = field(default_factory=list)
+    conf: tuple[str, str] | None = None
+    """Text of the scheduler configuration and where it stands."""
+    notes: list[str] = field(default_factory=list)
+    """What could not be read."""
+
+
+def read_cluster(cluster: Cluster) -> Reading:
+    """Read everything that scheduling looks at.
+
+    Raises:
+        PumiceError: the cluster cannot be reached, or does not show its nodes and pods.
+    """
+    reading = Reading(now=cluster.now())
+    for version, kind in KINDS:
+        group, slash, _ = version.partition("/")
+        name = f"{kind}.{group}" if slash else kind
+        reading.objects += _listed(cluster, name, reading.notes)
+    reading.jobs = _listed(cluster, JOB, reading.notes)
+    reading.conf = _configuration(cluster)
+    return reading
+
+
+def _listed(cluster: Cluster, kind: str, notes: list[str]) -> list[Manifest]:
+    """List a kind; one that is not served has no objects, one that is hidden is noted."""
+    try:
+        return cluster.list(kind)[0]
+    except NotFoundError:
+        return []
+    except ClusterError as error:
+        if kind in _NEEDED:
+            raise
+        notes.append(f"{kind} left out: {error.problem}")
+        return []
+
+
+def _configuration(cluster: Cluster) -> tuple[str, str] | None:
+    """Find the scheduler's ConfigMap: by its usual name, else by the key of its text."""
+    try:
+        found = _conf_texts([cluster.get("ConfigMap", CONF_NAMESPACE, CONF_NAME)])
+    except ClusterError:
+        try:
+            found = _conf_texts(cluster.list("ConfigMap")[0])
+        except ClusterError:
+            found = []
+    return found[0] if found else None
+
+
+def _conf_texts(maps: Iterable[Manifest]) -> list[tuple[str, str]]:
+    """Give text and place of each configuration, the one with the usual name first."""
+    found = [
+        (one["metadata"]["name"] != CONF_NAME, one["metadata"].get("namespace", ""), one, text)
+        for one in maps
+        for key, text in (one.get("data") or {}).items()
+        if str(key).endswith(CONF_SUFFIX)
+    ]
+    found.sort(key=lambda entry: (*entry[:2], entry[2]["metadata"]["name"]))
+    return [
+        (str(text), f"ConfigMap {namespace}/{one['metadata']['name']}")
+        for _, namespace, one, text in found
+    ]
+
+
+def measured_use(
+    conf: SchedulerConf, objects: Iterable[Manifest], now: float, notes: list[str]
+) -> dict[str, dict[str, float]]:
+    """Ask the source of measurements that a configuration names, if a plugin looks at them."""
+    names = {plugin.name for tier in conf.tiers for plugin in tier.plugins}
+    if not conf.metrics or not names & _MEASURING:
+        return {}
+    nodes = [from_manifest(one) for one in objects if one["kind"] == "Node"]
+    try:
+        source = usage_source(conf.metrics)
+        return source.read([node for node in nodes if isinstance(node, Node)], now)
+    except PumiceError as error:
+        notes.append(f"node usage left out: {error}")
+        return {}
+
 
 Source = Path | str | Cluster
 """A file, a folder of files, a text, or anything that speaks the cluster protocol."""

@@ -10,6 +10,7 @@ from typing import Any
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
 from pumice.api.times import rfc3339
+from pumice.api.wording import counted
 from pumice.diagnosis.changes import Change, chain
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.diagnosis.forecast import RUN_SECONDS, Forecast, forecast
@@ -165,8 +166,8 @@ def _job_answer(played: Played, job: str, question: Question, now: float) -> Job
     victims = [p for p, whom in played.evicted().items() if whom in own or whom == job]
     if places:
         n, nodes = len(places), len(set(places.values()))
-        cost = f" after {_count(len(victims), 'eviction')}" if victims else ""
-        sentence = f"{job} starts now{cost}: {_count(n, 'pod')} on {_count(nodes, 'node')}"
+        cost = f" after {counted(len(victims), 'eviction')}" if victims else ""
+        sentence = f"{job} starts now{cost}: {counted(n, 'pod')} on {counted(nodes, 'node')}"
         waits = sum((pod.get("status") or {}).get("phase") == "Pending" for pod in pods)
         if waits:
             sentence += f"; {waits} more {'waits' if waits == 1 else 'wait'}"
@@ -188,7 +189,7 @@ def _later(job: str, why: str, seen: Forecast, now: float) -> JobAnswer:
         hint = ""
         if seen.endless:
             hint = (
-                f"; {_count(seen.endless, 'running pod')} with no known end "
+                f"; {counted(seen.endless, 'running pod')} with no known end "
                 f"(annotation {RUN_SECONDS}, or --default-runtime)"
             )
         return JobAnswer(job=job, state="never", sentence=f"{job} does not start: {why}{hint}")
@@ -206,7 +207,6 @@ def _later(job: str, why: str, seen: Forecast, now: float) -> JobAnswer:
 
 
 def _names(jobs: Sequence[str]) -> str:
-    """Name jobs with their verb."""
     named = [job or "a pod of no job" for job in jobs]
     if len(named) > _NAMED:
         named = [*named[:_NAMED], f"{len(named) - _NAMED} more"]
@@ -253,7 +253,3 @@ def _queue_changes(before: Decisions, after: Decisions) -> dict[str, dict[str, t
         if found:
             out[queue] = found
     return out
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'s' * (n != 1)}"

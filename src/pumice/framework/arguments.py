@@ -20,17 +20,10 @@ from dataclasses import MISSING, dataclass, field
 from functools import cache
 from typing import Any, Final, get_args, get_type_hints
 
-from pumice.api.conf import Problem, Severity, nearest
+from pumice.api.conf import Problem, Severity
 from pumice.api.conf_lines import summary
-from pumice.framework.argument_kinds import (
-    KINDS,
-    MAPPING,
-    Amount,
-    Duration,
-    Kind,
-    bare,
-    kind_of,
-)
+from pumice.api.wording import nearest
+from pumice.framework.argument_kinds import KINDS, MAPPING, Amount, Duration, Kind, bare, kind_of
 
 __all__ = [
     "Amount",
@@ -182,16 +175,9 @@ def bind_arguments(
 ) -> tuple[dict[str, Any], list[Problem]]:
     """Read the arguments of a configuration into the declared fields of ``cls``.
 
-    Args:
-        cls: a dataclass; fields made by ``arg`` and ``arg_pattern`` take part, others do not.
-            A class without fields need not be a dataclass.
-        arguments: key to value, typed by YAML.
-        lines: key to line, for the problems.
-        path: what the problems put before the key, such as the name of the plugin.
-
-    Returns:
-        The fields to construct ``cls`` with, absent where the default stays, and what was
-        wrong; every problem has the severity "ignored".
+    Return the fields to construct ``cls`` with, absent where the default stays, and what was
+    wrong: every problem has the severity "ignored", the line that ``lines`` gives for the key, and
+    ``path``, such as the name of the plugin, before it.
     """
     binding = _Binding(cls, lines or {}, f"{path}." if path else "")
     for key, value in arguments.items():
@@ -315,7 +301,6 @@ class _Binding:
         return f"the default {_default(argument)} is kept"
 
     def note(self, key: str, wanted: str, found: object, hint: str) -> None:
-        """Write down one problem."""
         self.problems.append(
             Problem(
                 line=self.lines.get(key, 0),

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.annotations import ALLOCATED_HYPER_NODE
-from pumice.api.decisions import Condition, Decisions, JobRecord, PodGroupState
-from pumice.api.intents import Bind, Evict
+from pumice.api.decisions import Bind, Condition, Decisions, Evict, JobRecord, PodGroupState
 from pumice.api.quantity import format_quantity
 from pumice.core.resources import PODS, STEP, Mask
 from pumice.core.status import PHASE_CODE, PHASES, Status

@@ -6,7 +6,7 @@ Names, labels, annotations and creation times come from ``core.object_rows``.
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.object_rows import NamespacedRows, ObjectRows, Texts, texts
+from pumice.core.object_rows import HoldingRows, NamespacedRows, Texts, texts
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, PHASES, Status
@@ -17,7 +17,7 @@ _SETTLED = [int(s) for s in (Status.BOUND, Status.RUNNING, Status.SUCCEEDED, Sta
 _READY = [int(s) for s in (*ALLOCATED_CLASS, Status.SUCCEEDED)]
 
 
-class Jobs(NamespacedRows):
+class Jobs(HoldingRows, NamespacedRows):
     """Some jobs."""
 
     __slots__ = ()
@@ -28,9 +28,6 @@ class Jobs(NamespacedRows):
         self.snapshot = snapshot
         self._table = snapshot.jobs
         self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     @property
     def priority(self) -> NDArray[np.int64]:
@@ -70,21 +67,6 @@ class Jobs(NamespacedRows):
         return self._table.n_pending_best_effort[self.rows]
 
     @property
-    def allocated_or_pipelined(self) -> Column:
-        """What their tasks hold or were promised (R, n)."""
-        return self._table.allocated_or_pipelined[:, self.rows]
-
-    @property
-    def allocated(self) -> Column:
-        """What their tasks hold (R, n)."""
-        return self._table.allocated[:, self.rows]
-
-    @property
-    def pending(self) -> Column:
-        """What their pending tasks ask for (R, n)."""
-        return self._table.pending[:, self.rows]
-
-    @property
     def phase(self) -> Texts:
         """Their phases at this moment, such as "Inqueue" (n,)."""
         return texts([PHASES[code] for code in self._table.phase[self.rows].tolist()])
@@ -105,7 +87,7 @@ def all_jobs(snapshot: Snapshot) -> Jobs:
     return Jobs(snapshot, np.arange(len(snapshot.jobs.phase)))
 
 
-class Queues(ObjectRows):
+class Queues(HoldingRows):
     """Some queues."""
 
     __slots__ = ()
@@ -116,9 +98,6 @@ class Queues(ObjectRows):
         self.snapshot = snapshot
         self._table = snapshot.queues
         self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     @property
     def priority(self) -> NDArray[np.int64]:
@@ -160,21 +139,6 @@ class Queues(ObjectRows):
         """What is kept free for them (R, n); 0 where nothing is said."""
         return self._table.guarantee[:, self.rows]
 
-    @property
-    def allocated(self) -> Column:
-        """What their jobs hold (R, n)."""
-        return self._table.allocated[:, self.rows]
-
-    @property
-    def allocated_or_pipelined(self) -> Column:
-        """What their jobs hold or were promised (R, n)."""
-        return self._table.allocated_or_pipelined[:, self.rows]
-
-    @property
-    def pending(self) -> Column:
-        """What the pending tasks of their jobs ask for (R, n)."""
-        return self._table.pending[:, self.rows]
-
 
 class Tasks(NamespacedRows):
     """Some tasks."""
@@ -187,9 +151,6 @@ class Tasks(NamespacedRows):
         self.snapshot = snapshot
         self._table = snapshot.tasks
         self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     @property
     def priority(self) -> NDArray[np.int64]:

@@ -4,7 +4,6 @@ Inherit, override some, declare arguments as dataclass fields.  A fresh instance
 session, so state cannot leak from one to the next.
 """
 
-import difflib
 import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.wording import nearest
 from pumice.core.resources import Column, Mask
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
@@ -89,8 +89,7 @@ class Plugin:
         for attribute, value in vars(cls).items():
             public = not attribute.startswith("_") and callable(value)
             if public and attribute not in _hooks.rows and attribute not in _ASIDE:
-                near = difflib.get_close_matches(attribute, _hooks.rows, n=1)
-                raise UnknownHookError(cls.name, attribute, near[0] if near else "")
+                raise UnknownHookError(cls.name, attribute, nearest(attribute, _hooks.rows) or "")
 
     def faults(self) -> Iterable[Fault]:
         """Return which arguments have the right type and are yet of no use; for checks only."""

@@ -95,13 +95,7 @@ def over_quota(short: Sequence[Short], *, queue: int, at: str) -> Refusal:
 
 
 def within_quota(
-    names: Sequence[str],
-    used: Column,
-    request: Column,
-    limit: Column,
-    *,
-    queue: int,
-    at: str,
+    names: Sequence[str], used: Column, request: Column, limit: Column, *, queue: int, at: str
 ) -> Verdict:
     """Let a request (R,) pass that fits beside what is used, in all it names but ``pods``.
 

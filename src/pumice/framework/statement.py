@@ -8,7 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
-from pumice.api.intents import Evict
+from pumice.api.decisions import Evict
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.session_state import SessionState

@@ -8,6 +8,7 @@ from typing import Any
 
 from pumice.api.decisions import short_of
 from pumice.api.quantity import amount_text
+from pumice.api.wording import first_of
 from pumice.core.status import Status
 from pumice.core.views import Job
 from pumice.framework.job_records import Stage
@@ -73,8 +74,7 @@ def _nodes(ssn: Session, numbers: Numbers) -> str:
 
 def _leaving(_: Session, numbers: Numbers) -> str:
     victims = numbers["victims"]
-    more = f" and {len(victims) - _NAMED} more" if len(victims) > _NAMED else ""
-    named = f": {', '.join(victims[:_NAMED])}{more}" if victims else ""
+    named = f": {first_of(victims, _NAMED)}" if victims else ""
     return f"waiting for pods that leave to make room{named}"
 
 

@@ -4,8 +4,7 @@ Any layer from the cluster up may fill them; nothing decides by them.
 """
 
 from pumice.metrics.catalogue import CATALOGUE, Group, MetricFamily, exponential_buckets
-from pumice.metrics.exposition import CONTENT_TYPE, expose
-from pumice.metrics.recorder import Metrics
+from pumice.metrics.recorder import CONTENT_TYPE, Metrics, expose
 
 __all__ = [
     "CATALOGUE",

@@ -187,7 +187,6 @@ class Usage(Plugin, name="usage"):
 
 
 def _interval(ssn: PluginSession) -> float:
-    """Give the seconds between two measurements."""
     try:
         seconds = parse_duration(ssn.metrics.get("interval", ""))
     except InputError:

@@ -46,12 +46,6 @@ def compare(
     """Return one sentence for each difference; an empty list means agreement.
 
     A plugin that failed on the way is a difference, whatever came out.
-
-    Args:
-        objects: The world the cycle started with.
-        record: The expectations for this cycle.
-        decisions: What the cycle decided.
-        options: What to compare beyond the facts that always count.
     """
     cycle = _Cycle(
         objects=objects, record=record, got=decisions, options=options or CompareOptions()
@@ -169,12 +163,7 @@ def _pod_groups(wanted: Mapping[str, Mapping[str, Any]], cycle: _Cycle) -> list[
 
 
 def _pod_group(
-    name: str,
-    wanted: Mapping[str, Any],
-    got: PodGroupState,
-    options: CompareOptions,
-    *,
-    full: bool,
+    name: str, wanted: Mapping[str, Any], got: PodGroupState, options: CompareOptions, *, full: bool
 ) -> list[str]:
     differences = []
     if "phase" in wanted and wanted["phase"] != got.phase:

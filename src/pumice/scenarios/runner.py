@@ -5,7 +5,6 @@ the same `cycle` method can be put to the test.
 """
 
 import os
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -17,6 +16,7 @@ from typing import Any, Literal, Protocol
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
+from pumice.api.wording import crash_text
 from pumice.cluster.services import SERVICES
 from pumice.errors import ManifestError, PumiceError, ScenarioError
 from pumice.scenarios.between_cycles import advance
@@ -40,7 +40,6 @@ class CycleScheduler(Protocol):
         node_usage: Mapping[str, Mapping[str, float]],
     ) -> Decisions:
         """Decide one cycle on the given world."""
-        ...
 
 
 SchedulerFactory = Callable[[SchedulerConf, int], CycleScheduler]
@@ -161,7 +160,7 @@ def run_file(
     except PumiceError as error:
         outcome, differences = "error", [str(error)]
     except Exception as error:  # noqa: BLE001  (a crash is the result of this file, not of the run)
-        outcome, differences = "error", [_crash(error)]
+        outcome, differences = "error", [crash_text(error)]
     return CaseResult(file.path, outcome, tuple(differences), perf_counter() - start)
 
 
@@ -175,12 +174,8 @@ def run_files(
 ) -> Iterator[CaseResult]:
     """Run files and yield their results in the given order, non-scenarios left out.
 
-    Args:
-        files: What to run.
-        make_scheduler: Called once for each file, in the process that runs it.
-        options: What to compare.
-        jobs: Number of processes; None takes the number of CPUs.
-        stop_early: End after the first result that is not a pass.
+    ``make_scheduler`` is called once for each file, in the process that runs it; of ``jobs``
+    processes None takes the number of CPUs; ``stop_early`` ends after the first failure.
     """
     options = options or CompareOptions()
     workers = min(jobs or os.cpu_count() or 1, 1 + len(files) // _WORTH_A_WORKER)
@@ -247,10 +242,3 @@ def _run_alone(
             return pool.submit(run_file, file, make_scheduler, options).result()
         except BrokenProcessPool:
             return CaseResult(file.path, "error", ("the process died while running this file",))
-
-
-def _crash(error: Exception) -> str:
-    """Name an unexpected error and the line it came from."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{place}"

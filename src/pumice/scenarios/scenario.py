@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -17,9 +16,10 @@ import yaml
 
 from pumice.api.conf import DEFAULT_CONF
 from pumice.api.kinds import Manifest
-from pumice.api.object_lines import ObjectLine, object_lines
+from pumice.api.manifests import ObjectLine, object_lines
 from pumice.api.objects import from_manifest, in_namespace
 from pumice.api.times import lenient_epoch
+from pumice.api.wording import nearest
 from pumice.errors import ABSENT, ManifestError, ScenarioError
 
 Record = dict[str, Any]
@@ -294,13 +294,13 @@ def _refuse_unknown(
 ) -> None:
     for key in given:
         if key not in known:
-            near = get_close_matches(str(key), known, n=1)
+            near = nearest(str(key), known)
             raise _problem(
                 path,
                 where,
                 key,
                 f"one of the keys {', '.join(known)}",
-                hint=f"did you mean '{near[0]}'?" if near else "",
+                hint=f"did you mean '{near}'?" if near else "",
             )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pumice.api.annotations import GROUP_NAME
-from pumice.api.conf import nearest
+from pumice.api.wording import nearest
 
 
 def doubts(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:

@@ -58,10 +58,7 @@ def json_with_expect(text: str, expect: Record, path: Path) -> str:
     found = re.search(r"\{\s*?\n([ \t]+)", text)
     unit = found[1] if found else None
     written = json.dumps(
-        expect,
-        indent=unit,
-        ensure_ascii=False,
-        separators=(",", ": ") if unit else (", ", ": "),
+        expect, indent=unit, ensure_ascii=False, separators=(",", ": ") if unit else (", ", ": ")
     ).replace("\n", f"\n{unit or ''}")
     if "expect" in members:
         start, end = members["expect"]

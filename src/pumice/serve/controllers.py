@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from pumice import logs
+from pumice.cluster.base import LiveCluster
 from pumice.controllers import all_controllers
 from pumice.controllers.base import Controller
 from pumice.controllers.controller_metrics import ControllerMetrics
 from pumice.controllers.lookups import LOOKED_UP
 from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.metrics import Metrics
-from pumice.serve.live_cluster import LiveCluster
 from pumice.serve.options import ControllerOptions
 
 NAMES: Final[Mapping[str, str]] = {

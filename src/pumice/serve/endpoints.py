@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from pumice.cluster.base import LiveCluster
 from pumice.metrics import CONTENT_TYPE
 from pumice.serve.flags import split_address
 from pumice.serve.http_server import Site
-from pumice.serve.live_cluster import LiveCluster
 from pumice.serve.options import ProcessOptions, WebhookOptions
 from pumice.serve.process import Process
 
@@ -47,7 +47,6 @@ class _ProcessState:
     webhooks: WebhookOptions | None
 
     def health_app(self) -> web.Application:
-        """Serve the health of the process."""
         return health_app(self.missing, self.process.health_problem, self.details)
 
     def missing(self) -> list[str]:
@@ -68,7 +67,6 @@ class _ProcessState:
         return [lines.get(kind, f"[+]{kind} ok") for kind in self.kinds]
 
     def metrics(self) -> str:
-        """Return all metrics, those of watches as they are now."""
         metrics = self.process.metrics
         if self.cluster is not None:
             troubles = self.cluster.troubles()
@@ -78,7 +76,6 @@ class _ProcessState:
 
 
 def _answers(options: WebhookOptions) -> bool:
-    """Return whether the webhooks can be reached."""
     try:
         with socket.create_connection((options.listen_address or "127.0.0.1", options.port), 1.0):
             return True

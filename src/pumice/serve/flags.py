@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final, Literal, TypeVar, get_type_hints
 
-from pumice.api.conf import nearest
 from pumice.api.duration import parse_duration
+from pumice.api.wording import nearest
 from pumice.errors import InputError
 
 Kind = Literal[
@@ -90,10 +90,7 @@ def _flag(field_name: str, annotation: Any, default: Any, declared: Mapping[str,
     name = field_name.removesuffix("_s") if is_duration else field_name
     kind = "duration" if is_duration else _KINDS.get(annotation, "slice")
     return Flag(
-        **{"kind": kind, **declared},
-        name=name.replace("_", "-"),
-        field=field_name,
-        default=default,
+        **{"kind": kind, **declared}, name=name.replace("_", "-"), field=field_name, default=default
     )
 
 
@@ -144,7 +141,6 @@ def _split(word: str) -> tuple[str, str | None]:
 
 
 def _value_of(flag: Flag, rest: list[str]) -> str:
-    """Return the value of a flag from the words that follow it."""
     if flag.kind == "bool":
         return "true"
     if not rest:
@@ -178,7 +174,6 @@ def _take(flag: Flag, text: str, parsed: Parsed) -> None:
 
 
 def _check(flag: Flag, value: Any, text: str) -> None:
-    """Refuse values out of bounds."""
     outside = (flag.least is not None and value < flag.least) or (
         flag.most is not None and value > flag.most
     )
@@ -191,7 +186,6 @@ def _bad(flag: Flag, text: str, hint: str = "") -> InputError:
 
 
 def _wanted(flag: Flag) -> str:
-    """Return what a flag takes."""
     if flag.choices:
         return " or ".join(f'"{choice}"' for choice in flag.choices)
     bounds = ""

@@ -120,9 +120,7 @@ class SchedulerOptions(LeaderOptions):
     default_queue: str = flag(DEFAULT_QUEUE, "queue of jobs that name none")
     node_selector: tuple[str, ...] = flag((), "nodes to use, key:value; one must match")
     resource_sync_timeout_s: float = flag(
-        60.0,
-        "after this time the log names the kinds still waited for; 0: it does not",
-        least=0,
+        60.0, "after this time the log names the kinds still waited for; 0: it does not", least=0
     )
     disable_default_scheduler_config: bool = flag(
         default=False,

@@ -66,7 +66,6 @@ def set_up_logs(options: CommonOptions) -> None:
 
 
 def _metric_groups(options: ProcessOptions) -> list[Group]:
-    """Return the groups of metrics that the process serves."""
     groups: list[Group] = ["scheduler"] if options.scheduler is not None else []
     return [*groups, "controllers"] if options.controllers is not None else groups
 

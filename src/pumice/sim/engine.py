@@ -17,9 +17,9 @@ from pumice.api.objects import KubeObject
 from pumice.cluster.services import SERVICES
 from pumice.core.snapshot import Snapshot
 from pumice.scheduler import Scheduler
+from pumice.sim.bounds import Shortcuts
 from pumice.sim.event_log import NONE, EventKind, EventLog
 from pumice.sim.job_run import EPOCH, JobRun, State
-from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.waiting_jobs import WaitingJobs
 from pumice.sim.workload import Workload
@@ -198,7 +198,6 @@ class Engine:
         return True
 
     def _end_job(self, run: JobRun) -> None:
-        """Forget a job none of whose pods waits or runs."""
         self.waiting_jobs.leave(run)
         run.ended = self.now
         self.n_ended += 1

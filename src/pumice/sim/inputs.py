@@ -198,7 +198,6 @@ def make_nodes(workload: Workload) -> list[Node]:
 
 
 def _told(made: Sequence[Node], workload: Workload) -> str:
-    """Return where nodes come from that no file lists."""
     hint = workload.node_hint
     stated = {} if hint is None else hint.allocatable
     amounts = ", ".join(f"{amount} {name}" for name, amount in stated.items())

@@ -8,7 +8,6 @@ import csv
 import json
 import math
 import os
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -22,6 +21,7 @@ import numpy as np
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.meta import KubeObject
+from pumice.api.wording import crash_text
 from pumice.cluster.services import SERVICES
 from pumice.errors import InputError, PumiceError, ServiceError
 from pumice.framework.plugin_loading import load_plugins
@@ -150,7 +150,7 @@ def run_point(point: GridPoint, simulate: Simulate) -> SweepRow:
     except PumiceError as problem:
         error = str(problem)
     except Exception as problem:  # noqa: BLE001  (a crash is the result of this run alone)
-        error = _crash(problem)
+        error = crash_text(problem)
     return SweepRow(
         point=point,
         figures=figures,
@@ -160,22 +160,13 @@ def run_point(point: GridPoint, simulate: Simulate) -> SweepRow:
     )
 
 
-def _crash(error: BaseException) -> str:
-    """Name an unexpected error and the line it came from."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{place}"
-
-
 def sweep_local(
     points: Sequence[GridPoint], simulate: Simulate, *, jobs: int | None = None
 ) -> Iterator[NumberedRow]:
     """Run a grid in processes of this machine and yield rows as they come.
 
-    Args:
-        points: What to run.
-        simulate: Called once for each point, in the process that runs it.
-        jobs: Number of processes; None takes the number of CPUs, one stays in this process.
+    ``simulate`` is called once for each point, in the process that runs it; of ``jobs`` processes
+    None takes the number of CPUs, one stays in this process.
     """
     workers = min(jobs or os.cpu_count() or 1, len(points))
     if workers < 2:
@@ -255,7 +246,9 @@ def _dask_row(point: GridPoint, future: Any) -> SweepRow:
         row = future.result()
         return row if isinstance(row, SweepRow) else SweepRow(point=point, error=f"no row: {row!r}")
     error = future.exception() if future.status == "error" else None
-    return SweepRow(point=point, error=_crash(error) if error else f"the run was {future.status}")
+    return SweepRow(
+        point=point, error=crash_text(error) if error else f"the run was {future.status}"
+    )
 
 
 def gather(
@@ -347,7 +340,6 @@ def write_summary(rows: Sequence[SweepRow], folder: Path) -> tuple[Path, Path]:
 
 
 def _flat(record: Mapping[str, Any], resources: Sequence[str]) -> dict[str, Any]:
-    """Lay the utilisation out in columns."""
     flat: dict[str, Any] = {}
     for name, value in record.items():
         if name == "utilisation":

@@ -4,18 +4,88 @@ A job that cannot get anything, whatever is decided, is set aside; what it asks 
 reserved still counts for its queue, so the cycle decides as if it were there.
 """
 
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
+
 import numpy as np
 
 from pumice.api.objects import ObjectMeta, PodGroup, PodGroupSpec, PodGroupStatus
 from pumice.cache.ingest import Ingest
 from pumice.core.resources import Column
 from pumice.core.tables import PENDING
-from pumice.sim.bounds import UNBOUNDED, Bounds
+from pumice.sim.bounds import UNBOUNDED, Bounds, Shortcuts
 from pumice.sim.job_classes import JobClass, JobClasses
 from pumice.sim.job_run import JobRun
-from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.sim_cluster import SimCluster
-from pumice.sim.waiting_lines import Line, WaitingClass
+
+SetAside = Callable[[JobRun, bool], None]
+"""Sets a job aside (True), or calls it back (False)."""
+
+
+class Line:
+    """Jobs of one class in the same phase, oldest first; only the first ``shown`` take part."""
+
+    def __init__(self, set_aside: SetAside) -> None:
+        self.runs: list[JobRun] = []
+        self.shown = 0
+        self._set_aside = set_aside
+
+    def add(self, run: JobRun) -> None:
+        """Take a job in at its place."""
+        at = bisect_left(self.runs, run)
+        self.runs.insert(at, run)
+        if at < self.shown:
+            self.shown += 1
+        else:
+            self._set_aside(run, True)  # noqa: FBT003
+
+    def remove(self, run: JobRun) -> None:
+        """Let a job go; it takes part from now on."""
+        at = bisect_left(self.runs, run)
+        del self.runs[at]
+        if at < self.shown:
+            self.shown -= 1
+        else:
+            self._set_aside(run, False)  # noqa: FBT003
+
+    def shows(self, run: JobRun) -> bool:
+        """Return whether one of its jobs takes part."""
+        return bisect_left(self.runs, run) < self.shown
+
+    def show(self, n: int) -> None:
+        """Let the first n take part and no others."""
+        n = min(n, len(self.runs))
+        for run in self.runs[self.shown : n]:
+            self._set_aside(run, False)  # noqa: FBT003
+        for run in self.runs[n : self.shown]:
+            self._set_aside(run, True)  # noqa: FBT003
+        self.shown = n
+
+
+class WaitingClass:
+    """The jobs of one class that wait, by how far they are."""
+
+    def __init__(self, kind: JobClass, set_aside: SetAside) -> None:
+        self.kind = kind
+        self.fresh: list[JobRun] = []
+        """Not known to the scheduler yet, newest first."""
+        self.entered = Line(set_aside)
+        """Waiting to be admitted, and known to the scheduler."""
+        self.admitted = Line(set_aside)
+        """Admitted, and waiting for nodes."""
+
+    def __len__(self) -> int:
+        return len(self.fresh) + len(self.entered.runs) + len(self.admitted.runs)
+
+    def __iter__(self) -> Iterator[JobRun]:
+        yield from self.fresh
+        yield from self.entered.runs
+        yield from self.admitted.runs
+
+    def hide(self, run: JobRun) -> None:
+        """Let a job wait unseen."""
+        insort(self.fresh, run, key=lambda each: -each.number)
+
 
 NAMESPACE = "pumice-sim"
 

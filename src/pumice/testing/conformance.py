@@ -138,7 +138,6 @@ class _Examination:
         self.moving = shuffled[_N_TASKS:]
 
     def run(self) -> None:
-        """Ask, move, ask again, take back, ask again."""
         with self.leaves_tables_alone("a question"):
             answers = self.questions.answers()
             self.same("answers differently when asked twice", answers, self.questions.answers())
@@ -289,12 +288,10 @@ class _Examination:
             raise PluginError(self.name, "", f"{what} changes {name}")
 
     def equal(self, hook: Method, problem: str, wanted: Answer, found: Answer) -> None:
-        """Compare two answers exactly."""
         if not np.array_equal(wanted, found):
             raise PluginError(self.name, hook.__name__, f"{problem}: {wanted} against {found}")
 
     def same(self, problem: str, first: Answers, second: Answers) -> None:
-        """Compare two rounds of all questions."""
         for key, answer in first.items():
             if key not in second or not _is_same(answer, second[key]):
                 raise PluginError(self.name, key[0].__name__, f"{problem}: {answer}")

@@ -15,11 +15,7 @@ from pumice.api.schema.build import Node, schema_of
 from pumice.api.schema.grammar import fields_of
 from pumice.webhooks.fields import FieldError, aggregate, quoted
 from pumice.webhooks.json_patch import PatchError, applied
-from pumice.webhooks.metadata import (
-    check_metadata,
-    check_metadata_update,
-    finalizer_warnings,
-)
+from pumice.webhooks.metadata import check_metadata, check_metadata_update, finalizer_warnings
 from pumice.webhooks.pods.defaults import filled_pod
 from pumice.webhooks.pods.template import check_pod
 from pumice.webhooks.registry import SERVICES, SKIPPED_NAMESPACES, Service
@@ -104,7 +100,6 @@ class _Way:
     verdict: Verdict
 
     def go(self, operation: Operation, old: Manifest | None) -> None:
-        """Go as far as it gets."""
         kind = self._kind()
         self._decode(kind)
         if operation == "DELETE":

@@ -8,14 +8,7 @@ from pumice.api.cron_schedule import load_zone, parse_schedule
 from pumice.errors import InputError
 from pumice.webhooks.fields import quoted
 from pumice.webhooks.names import qualified_name
-from pumice.webhooks.review import (
-    Answer,
-    Existing,
-    Finding,
-    Options,
-    Request,
-    denied,
-)
+from pumice.webhooks.review import Answer, Existing, Finding, Options, Request, denied
 from pumice.webhooks.types.decoding import decode
 
 KIND: Final = "batch.CronJob"

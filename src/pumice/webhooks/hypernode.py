@@ -5,14 +5,7 @@ from typing import Any, Final
 
 from pumice.api.patterns import PatternError, check_pattern
 from pumice.webhooks.fields import FieldError, aggregate
-from pumice.webhooks.review import (
-    Answer,
-    Existing,
-    Options,
-    Request,
-    denied,
-    of_field,
-)
+from pumice.webhooks.review import Answer, Existing, Options, Request, denied, of_field
 from pumice.webhooks.types.decoding import decode
 
 KIND: Final = "topology.HyperNode"

@@ -15,8 +15,7 @@ from pumice.webhooks.review import (
     denied,
     wrap32,
 )
-from pumice.webhooks.types.decoding import decode
-from pumice.webhooks.types.equality import same
+from pumice.webhooks.types.decoding import decode, same
 
 KIND: Final = "batch.Job"
 _RETRIES: Final = 3
@@ -82,7 +81,6 @@ def _filled(task: dict[str, Any], index: int) -> dict[str, Any]:
 
 
 def _with_needed(plugins: dict[str, Any]) -> dict[str, Any]:
-    """Add the plugins that others need."""
     needed = dict(plugins)
     if _NEEDS_SERVICE & set(plugins):
         needed.setdefault("svc", [])

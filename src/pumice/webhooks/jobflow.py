@@ -2,14 +2,7 @@
 
 from typing import Final
 
-from pumice.webhooks.review import (
-    Answer,
-    Existing,
-    Finding,
-    Options,
-    Request,
-    denied,
-)
+from pumice.webhooks.review import Answer, Existing, Finding, Options, Request, denied
 from pumice.webhooks.types.decoding import decode
 
 KIND: Final = "flow.JobFlow"

@@ -7,14 +7,14 @@ takes such a job and refuses its pods.  Used by `pumice lint`.
 
 import copy
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from typing import Any, Final
 
 from pumice.api.kinds import JOB, QUEUE, Manifest, kind_of
 from pumice.api.schema.build import Node, schema_of
+from pumice.api.wording import nearest
 from pumice.controllers.job.expand import expand
 from pumice.controllers.job.state import replicas_of
-from pumice.controllers.manifest_view import ManifestView
+from pumice.controllers.object_index import ManifestView
 from pumice.webhooks.admission_chain import Chain, Verdict
 from pumice.webhooks.fields import Key, Step, Words, path_text
 from pumice.webhooks.files import Files, is_checked, name_of
@@ -151,4 +151,4 @@ def _nearest(path: tuple[Step, ...], node: Node | None) -> str:
             node = (node.properties or {}).get(step) or node.values
     if node is None or not node.properties:
         return ""
-    return next(iter(get_close_matches(str(path[-1]), node.properties, 1)), "")
+    return nearest(str(path[-1]), node.properties) or ""

@@ -16,7 +16,7 @@ from pumice.webhooks.review import (
     denied,
 )
 from pumice.webhooks.types.decoding import DecodeError, decode
-from pumice.webhooks.types.go_numbers import GoNumberError, parse_int
+from pumice.webhooks.types.scalars import GoNumberError, parse_int
 
 KIND: Final = "v1.Pod"
 _GATE: Final = "scheduling.volcano.sh/queue-allocation-gate"
@@ -126,7 +126,6 @@ def validate_pod(request: Request, existing: Existing, options: Options) -> Answ
 
 
 def _budget_problem(key: str, value: str) -> str:
-    """Say what is wrong with a number or percentage."""
     try:
         number = parse_int(value, bits=32)
     except GoNumberError:

@@ -5,14 +5,7 @@ from typing import Any, Final
 
 from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.webhooks.fields import quoted
-from pumice.webhooks.review import (
-    Answer,
-    Existing,
-    Finding,
-    Options,
-    Request,
-    denied,
-)
+from pumice.webhooks.review import Answer, Existing, Finding, Options, Request, denied
 from pumice.webhooks.types.decoding import decode
 
 KIND: Final = "scheduling.PodGroup"

@@ -18,9 +18,8 @@ from pumice.webhooks.review import (
     denied,
     of_field,
 )
-from pumice.webhooks.types.decoding import decode
-from pumice.webhooks.types.equality import same
-from pumice.webhooks.types.go_numbers import GoNumberError, parse_float
+from pumice.webhooks.types.decoding import decode, same
+from pumice.webhooks.types.scalars import GoNumberError, parse_float
 
 KIND: Final = "scheduling.Queue"
 _PATH: Final = "volcano.sh/hierarchy"

@@ -12,15 +12,7 @@ from pumice.webhooks.jobflow import validate_jobflow
 from pumice.webhooks.pod import mutate_pod, validate_pod
 from pumice.webhooks.podgroup import mutate_podgroup, validate_podgroup
 from pumice.webhooks.queue import mutate_queue, validate_queue
-from pumice.webhooks.review import (
-    Answer,
-    Existing,
-    Operation,
-    Options,
-    Request,
-    Rule,
-    unreadable,
-)
+from pumice.webhooks.review import Answer, Existing, Operation, Options, Request, Rule, unreadable
 from pumice.webhooks.types.decoding import DecodeError
 
 _ALL: Final[tuple[Operation, ...]] = ("CREATE", "UPDATE", "DELETE")
@@ -79,11 +71,6 @@ SERVICES: Final[Mapping[str, Service]] = {
         ),
     )
 }  # fmt: skip
-DEFAULT_PATHS: Final = (
-    "/jobs/mutate", "/jobs/validate", "/podgroups/mutate", "/pods/validate", "/pods/mutate",
-    "/queues/mutate", "/queues/validate",
-)  # fmt: skip
-"""What Volcano's webhook manager enables unless told otherwise."""
 CHART_PATHS: Final = (
     "/jobs/mutate", "/jobs/validate", "/podgroups/validate", "/queues/mutate", "/queues/validate",
     "/hypernodes/validate", "/cronjobs/validate",

@@ -8,7 +8,7 @@ import pytest
 
 from pumice.actions.shuffle import shuffle
 from pumice.api.conf import parse_conf
-from pumice.api.intents import Evict
+from pumice.api.decisions import Evict
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
 from pumice.core.consistency import check

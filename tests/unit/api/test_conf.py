@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from pumice.api.conf import DEFAULT_CONF, SWITCHES, nearest, parse_conf, read_conf
+from pumice.api.conf import DEFAULT_CONF, SWITCHES, parse_conf, read_conf
 from pumice.api.conf_checks import check_names
+from pumice.api.wording import nearest
 from pumice.errors import ConfError
 
 REPRESENTATIVE = {

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pumice.api.object_lines import object_lines
+from pumice.api.manifests import object_lines
 
 LIST = """\
 name: s

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import DEFAULT_CONF, parse_conf
-from pumice.apiserver.conf_map import KEY, NAME, NAMESPACE, SchedulerConfigMap
+from pumice.apiserver.served_cluster import KEY, NAME, NAMESPACE, SchedulerConfigMap
 from pumice.serve.embedded import EmbeddedControlPlane
 
 OTHER = 'actions: "allocate"\ntiers: []\n'

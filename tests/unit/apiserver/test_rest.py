@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver.http_messages import Request
-from pumice.apiserver.rest import RestApi
+from pumice.apiserver.rest import Request, RestApi
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster

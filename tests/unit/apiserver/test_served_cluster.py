@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver.background import FastClock, RunningPlane
-from pumice.apiserver.served_cluster import ServedCluster
+from pumice.apiserver.served_cluster import FastClock, RunningPlane, ServedCluster
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.serve.embedded import EmbeddedControlPlane
 

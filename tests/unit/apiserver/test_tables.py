@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from pumice.api.kinds import Kinds
-from pumice.apiserver.ages import age
-from pumice.apiserver.tables import Form, many, wanted_form
+from pumice.api.times import age
+from pumice.apiserver.columns import Form, many, wanted_form
 from tests.present import present
 
 NOW = 1767225600.0  # 2026-01-01T00:00:00Z

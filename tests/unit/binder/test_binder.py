@@ -112,7 +112,7 @@ def test_an_eviction_that_fails_is_reported(cluster: Any) -> None:
     binder.apply(Decisions(evictions=["default/q"]))
     writer.go()
     applied = binder.drain()
-    assert list(applied.not_evicted) == ["default/q"]
+    assert [each.key for each in applied.results if each.error] == ["default/q"]
     assert len(applied.errors) == 1
     assert applied.evicted == []
 

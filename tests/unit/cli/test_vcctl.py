@@ -10,10 +10,9 @@ from click.testing import CliRunner
 
 from pumice.cli.connect import connect
 from pumice.cli.main import main
-from pumice.cli.vcctl.ages import duration
+from pumice.cli.vcctl.columns import duration
 from pumice.cli.vcctl.command import run_vcctl
-from pumice.cli.vcctl.quantities import canonical
-from pumice.cli.vcctl.verbs import VerbError
+from pumice.cli.vcctl.verbs import VerbError, canonical
 from pumice.cluster.embedded.store import EmbeddedCluster
 
 MINUTE, HOUR, DAY = 60, 3600, 86400

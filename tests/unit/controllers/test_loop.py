@@ -7,16 +7,7 @@ import pytest
 
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.controllers.base import (
-    Create,
-    Delete,
-    Key,
-    Patch,
-    Plan,
-    Record,
-    Update,
-    UpdateStatus,
-)
+from pumice.controllers.base import Create, Delete, Key, Patch, Plan, Record, Update, UpdateStatus
 from pumice.controllers.loop import ControllerLoop
 from pumice.errors import ConflictError
 from pumice.testing import pod, queue

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pumice.api.intents import Bind, Evict
+from pumice.api.decisions import Bind, Evict
 from pumice.api.objects import from_manifest
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot

@@ -16,11 +16,10 @@ from pumice.framework.simulator_assumptions import UNDECLARED, SimulatorAssumpti
 from pumice.plugins import BUILTIN
 from pumice.plugins.gang import Gang
 from pumice.scheduler import Scheduler
-from pumice.sim.bounds import UNBOUNDED, Bounds
+from pumice.sim.bounds import UNBOUNDED, Bounds, Shortcuts
 from pumice.sim.engine import Engine
 from pumice.sim.event_log import EventKind
 from pumice.sim.job_classes import JobClasses
-from pumice.sim.shortcuts import Shortcuts
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 from pumice.testing import node, queue
 from pumice.testing.samples import snapshot_of

@@ -9,8 +9,8 @@ import pytest
 from pumice.errors import InputError
 from pumice.testing.recorded import find_cases, is_controller_case, run_controller_case
 from pumice.testing.recorded.__main__ import main
+from pumice.testing.recorded.controllers import amended
 from pumice.testing.recorded.differences import differences, event_differences
-from pumice.testing.recorded.known_defects import amended
 
 CASE = Path(__file__).parents[2] / "recorded" / "controllers" / "job-single-task.json"
 

@@ -6,10 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.webhooks.types.decoding import DecodeError, decode
-from pumice.webhooks.types.equality import same
-from pumice.webhooks.types.go_numbers import GoNumberError, parse_float, parse_int
-from pumice.webhooks.types.scalars import RefusedError, duration_text, read_duration
+from pumice.api.duration import duration_text
+from pumice.webhooks.types.decoding import DecodeError, decode, same
+from pumice.webhooks.types.scalars import (
+    GoNumberError,
+    RefusedError,
+    parse_float,
+    parse_int,
+    read_duration,
+)
 
 
 def task(**fields: Any) -> Any:

@@ -27,9 +27,8 @@ from functools import cache
 from typing import Any, Final, Literal
 
 from pumice.api.schema.jobs import JOBS
-from pumice.api.schema.pods import PODS
+from pumice.api.schema.pods import PODS, VOLUMES
 from pumice.api.schema.scheduling import SCHEDULING
-from pumice.api.schema.volumes import VOLUMES
 
 Written = Literal["filled", "always", "nonzero"]
 _MARKS: Final[Mapping[str, Written]] = {"!": "always", "-": "nonzero"}

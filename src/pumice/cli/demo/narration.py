@@ -58,11 +58,9 @@ class _ChapterRecord:
         return [each for each in binds if each.at == binds[0].at]
 
     def evictions(self) -> list[PodEvent]:
-        """Return the evictions for the job of the chapter."""
         return self.played.of("evict", whom=self.job["name"])
 
     def held(self, at: float) -> dict[str, float]:
-        """Return what queues held just before a moment."""
         return [held for when, held in self.played.held if when < at][-1]
 
 

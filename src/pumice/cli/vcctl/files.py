@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pumice.api.kinds import Manifest
-from pumice.cli.vcctl.ages import age
 from pumice.cli.vcctl.columns import (
     OUTPUTS,
     Column,
+    age,
     as_json,
     as_yaml,
     show,

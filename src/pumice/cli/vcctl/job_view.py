@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest
-from pumice.cli.vcctl.ages import age, go_time
-from pumice.cli.vcctl.columns import escape
-from pumice.cli.vcctl.quantities import canonical
+from pumice.cli.vcctl.columns import age, escape, go_time
+from pumice.cli.vcctl.verbs import canonical
 
 _ANNOTATIONS: Final = (
     ("Cri . Cci . Io / Container - Type:          ", "cri.cci.io/container-type"),

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from pumice.api.kinds import Manifest
 from pumice.api.times import epoch
-from pumice.cli.vcctl.ages import age
+from pumice.cli.vcctl.columns import age
 
 Status = Mapping[str, Any]
 
@@ -129,7 +129,6 @@ def _ending(pod: Manifest, status: Status) -> str:
 
 
 def _restarts(counted: Iterable[Status], now: float) -> str:
-    """Count the restarts and tell when the last one was."""
     total, last = 0, ""
     for one in counted:
         total += one.get("restartCount") or 0

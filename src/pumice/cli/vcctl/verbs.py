@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 
 from pumice.api.kinds import BUILT_IN, Manifest
+from pumice.api.quantity import QuantityFormError, amount
 from pumice.cli.connect import ConnectOptions, is_out_of_reach, trouble
 from pumice.cluster.base import Cluster
 from pumice.errors import (
@@ -175,3 +176,56 @@ def _has_labels(item: Manifest, wanted: Mapping[str, str]) -> bool:
 def _key(item: Manifest) -> str:
     metadata = item["metadata"]
     return f"{metadata.get('namespace', '')}/{metadata['name']}"
+
+
+def canonical(written: Any) -> str:
+    """Write an amount as Kubernetes does: `1000m` is `1`, `0.5Gi` is `512Mi`.
+
+    Raises:
+        VerbError: not a quantity.
+    """
+    try:
+        return str(amount(str(written)))
+    except QuantityFormError as error:
+        raise VerbError(str(error)) from None
+
+
+def parse_resources(text: str) -> dict[str, str]:
+    """Read `cpu=1,memory=1Gi`.
+
+    Raises:
+        VerbError: not in that syntax, or not a quantity.
+    """
+    amounts = {}
+    for statement in text.split(",") if text else ():
+        name, *values = statement.split("=")
+        if len(values) != 1:
+            raise VerbError(f"invalid argument syntax {statement}, expected <resource>=<value>")
+        amounts[name] = canonical(values[0])
+    return amounts
+
+
+def order(call: Call, about: Manifest, action: str, namespace: str) -> None:
+    """Post a Command; the controller that carries it out deletes it."""
+    name = about["metadata"]["name"]
+    target = {
+        "apiVersion": about["apiVersion"],
+        "kind": about["kind"],
+        "name": name,
+        "uid": about["metadata"].get("uid", ""),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    call.cluster.create(
+        {
+            "apiVersion": "bus.volcano.sh/v1alpha1",
+            "kind": "Command",
+            "metadata": {
+                "generateName": f"{name}-{action.lower()}-",
+                "namespace": namespace,
+                "ownerReferences": [dict(target)],
+            },
+            "action": action,
+            "target": target,
+        }
+    )

@@ -329,6 +329,5 @@ def _span(pod: Manifest, now: str) -> Manifest:
 
 
 def _restarts(pod: Manifest) -> int:
-    """Count how often the containers of a pod have started again."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     return max((status.get("restartCount", 0) for status in statuses), default=0)

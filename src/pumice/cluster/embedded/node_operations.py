@@ -1,4 +1,4 @@
-"""What operators do to nodes: add, cordon, drain, lose; on the embedded store."""
+"""What operators do to nodes: add and lose; on the embedded store."""
 
 from collections.abc import Mapping, Sequence
 
@@ -34,29 +34,6 @@ def add_node(
         },
     }
     return cluster.create(node)
-
-
-def cordon(cluster: EmbeddedCluster, name: str) -> None:
-    """Let no new pods on a node."""
-    cluster.patch("Node", "", name, {"spec": {"unschedulable": True}})
-
-
-def uncordon(cluster: EmbeddedCluster, name: str) -> None:
-    """Let pods on a node again."""
-    cluster.patch("Node", "", name, {"spec": {"unschedulable": None}})
-
-
-def drain(cluster: EmbeddedCluster, name: str) -> list[str]:
-    """Cordon a node and evict its pods but those of daemon sets; gives each "namespace/name"."""
-    cordon(cluster, name)
-    evicted = []
-    for pod in pods_on(cluster, name):
-        owners = pod["metadata"].get("ownerReferences") or ()
-        if not any(owner.get("kind") == "DaemonSet" for owner in owners):
-            namespace, pod_name = pod["metadata"]["namespace"], pod["metadata"]["name"]
-            cluster.evict(namespace, pod_name, f"node {name} is drained")
-            evicted.append(f"{namespace}/{pod_name}")
-    return evicted
 
 
 def lose(cluster: EmbeddedCluster, name: str) -> list[str]:

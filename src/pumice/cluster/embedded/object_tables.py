@@ -5,13 +5,104 @@ taken away and that is remembered, nothing else.  An object in the tables is nev
 place: a change puts down a new one that may share parts with the old.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pumice.api.kinds import Kind, Kinds, Manifest
+from pumice.api.times import rfc3339
 from pumice.cluster.base import Event
-from pumice.cluster.embedded.watch_history import History
-from pumice.errors import ConflictError, NotFoundError
+from pumice.errors import ConflictError, GoneError, NotFoundError, RejectedError
+
+
+class History:
+    """Events in the order of their versions; the oldest are forgotten beyond ``limit``."""
+
+    def __init__(self, kind: str, limit: int) -> None:
+        self._kind = kind
+        self._limit = limit
+        self._versions: list[int] = []
+        self._events: list[Event] = []
+        self.forgotten = 0
+        """The latest version that is not remembered."""
+
+    def add(self, version: int, event: Event) -> None:
+        """Remember an event."""
+        self._versions.append(version)
+        self._events.append(event)
+        # A quarter more than the limit is kept, so that forgetting is rare and cheap on average.
+        if len(self._versions) > self._limit + self._limit // 4 + 1:
+            self.compact(self._versions[-self._limit - 1])
+
+    def compact(self, version: int) -> None:
+        """Forget everything up to a version."""
+        cut = bisect_right(self._versions, version)
+        del self._versions[:cut]
+        del self._events[:cut]
+        self.forgotten = max(self.forgotten, version)
+
+    def since(self, text: str, latest: int) -> list[Event]:
+        """Give events after a version.
+
+        Raises:
+            GoneError: some of them are forgotten, or the version is still to come.
+            RejectedError: no version at all.
+        """
+        if not text.isdecimal():
+            problem = f"wanted a resourceVersion of this cluster, found '{text}'"
+            raise RejectedError(self._kind, problem=problem)
+        version = int(text)
+        if not self.forgotten <= version <= latest:
+            raise GoneError(
+                self._kind,
+                problem=f"wanted changes after resourceVersion {version}, found those after "
+                f"{self.forgotten} up to {latest} (list again)",
+            )
+        return self._events[bisect_right(self._versions, version) :]
+
+
+def told(events: Iterable[Event], namespace: str, bookmark: Event | None) -> Iterator[Event]:
+    """Give events of one namespace or of all, and a bookmark after them."""
+    for event in events:
+        if not namespace or event.object["metadata"].get("namespace") == namespace:
+            yield event
+    if bookmark is not None:
+        yield bookmark
+
+
+_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIXES: Final = len(_LETTERS) ** 5
+_STRIDE: Final = 8_675_309  # coprime to 27**5, so that suffixes repeat only after all were used
+
+
+class Identity:
+    """Gives each new object what tells it from all others."""
+
+    def __init__(self, seed: int) -> None:
+        self._prefix = f"{seed & 0xFFFFFFFF:08x}-0000-4000-8000-"
+        self._seed = seed
+        self._uids = 0
+        self._names = 0
+
+    def stamp(self, metadata: Manifest, now: float) -> None:
+        """Write uid, creationTimestamp and generation of a new object."""
+        self._uids += 1
+        metadata["uid"] = f"{self._prefix}{self._uids:012x}"
+        metadata["creationTimestamp"] = rfc3339(now)
+        metadata["generation"] = 1
+        for field in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
+            metadata.pop(field, None)
+
+    def name(self, prefix: str) -> str:
+        """Make a name of a prefix and five letters."""
+        self._names += 1
+        number = (self._names + self._seed) * _STRIDE % _SUFFIXES
+        suffix = ""
+        for _ in range(5):
+            number, letter = divmod(number, len(_LETTERS))
+            suffix += _LETTERS[letter]
+        return prefix + suffix
+
 
 Listener = Callable[[str, Event], None]
 

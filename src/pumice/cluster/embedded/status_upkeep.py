@@ -1,12 +1,212 @@
 """Keeps the status of disruption budgets and resource quotas true, as controllers do."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from pumice.api.kinds import Manifest
+from pumice.api.quantity import format_quantity, parse_quantity
 from pumice.api.times import rfc3339
-from pumice.cluster.embedded.budgets import BUDGETS, budget_status
-from pumice.cluster.embedded.quotas import QUOTAS, Listing, quota_status
+from pumice.cluster.embedded.pods import with_condition
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import QuantityError
+
+BUDGETS = "PodDisruptionBudget.policy"
+
+
+def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
+    """Say whether a label selector selects; none selects nothing, an empty one everything."""
+    if selector is None:
+        return False
+    wanted = selector.get("matchLabels") or {}
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    return all(_fits(term, labels) for term in selector.get("matchExpressions") or ())
+
+
+def _fits(term: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    key, values = term.get("key", ""), term.get("values") or ()
+    operator = term.get("operator")
+    if operator == "In":
+        return labels.get(key) in values
+    if operator == "NotIn":
+        return labels.get(key) not in values
+    return (key in labels) == (operator == "Exists")
+
+
+def covers(budget: Manifest, pod: Manifest) -> bool:
+    """Say whether a budget speaks of a pod."""
+    meta = pod["metadata"]
+    if meta.get("namespace") != budget["metadata"].get("namespace"):
+        return False
+    return selects((budget.get("spec") or {}).get("selector"), meta.get("labels") or {})
+
+
+def budget_status(budget: Manifest, pods: Iterable[Manifest], now: str) -> Manifest:
+    """Work out the status of a budget from the pods of its namespace."""
+    mine = [pod for pod in pods if covers(budget, pod)]
+    expected, healthy = len(mine), sum(map(_is_healthy, mine))
+    spec, old = budget.get("spec") or {}, budget.get("status") or {}
+    if spec.get("maxUnavailable") is not None:
+        desired = max(0, expected - _scaled(spec["maxUnavailable"], expected))
+    else:
+        desired = _scaled(spec.get("minAvailable", 0), expected)
+    allowed = max(0, healthy - desired) if expected else 0
+    condition = {
+        "type": "DisruptionAllowed",
+        "status": "True" if allowed else "False",
+        "reason": "SufficientPods" if allowed else "InsufficientPods",
+        "observedGeneration": budget["metadata"].get("generation", 1),
+    }
+    return {
+        "observedGeneration": budget["metadata"].get("generation", 1),
+        "disruptionsAllowed": allowed,
+        "currentHealthy": healthy,
+        "desiredHealthy": desired,
+        "expectedPods": expected,
+        "conditions": list(with_condition(old.get("conditions"), condition, now)),
+    }
+
+
+def _is_healthy(pod: Manifest) -> bool:
+    if pod["metadata"].get("deletionTimestamp"):
+        return False
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one.get("status") == "True" for one in conditions)
+
+
+def _scaled(bound: Any, expected: int) -> int:
+    """Read a number, or a percentage of the expected pods, rounded up."""
+    text = str(bound)
+    if text.endswith("%") and text[:-1].isdecimal():
+        return -(-expected * int(text[:-1]) // 100)
+    return int(text) if text.isdecimal() else 0
+
+
+def refusal(pod: Manifest, budgets: Iterable[Manifest]) -> str:
+    """Say why a pod may not be evicted now, in an API server's words; empty if it may.
+
+    A pod that does not run takes nothing from a budget.
+    """
+    if (pod.get("status") or {}).get("phase") != "Running":
+        return ""
+    mine = [budget for budget in budgets if covers(budget, pod)]
+    if len(mine) > 1:
+        return (
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does "
+            "not support."
+        )
+    if mine and (mine[0].get("status") or {}).get("disruptionsAllowed", 0) <= 0:
+        return "Cannot evict pod as it would violate the pod's disruption budget."
+    return ""
+
+
+QUOTAS: Final = "ResourceQuota"
+_OVER: Final = frozenset({"Succeeded", "Failed"})
+_COUNTED: Final = {
+    "pods": "Pod",
+    "services": "Service",
+    "configmaps": "ConfigMap",
+    "secrets": "Secret",
+    "persistentvolumeclaims": "PersistentVolumeClaim",
+    "resourcequotas": "ResourceQuota",
+}
+_WHOLE: Final = 10**9
+_PLAIN: Final = ("cpu", "memory", "ephemeral-storage")
+"""Resources that a quota may name without saying that requests are meant."""
+
+Listing = Callable[[str], Iterable[Manifest]]
+"""Gives the objects of a kind in the quota's namespace."""
+
+
+def quota_status(quota: Manifest, listed: Listing) -> Manifest:
+    """Work out the status of a quota."""
+    hard = dict((quota.get("spec") or {}).get("hard") or {})
+    pods = [pod for pod in listed("Pod") if _counts(pod) and _in_scope(quota, pod)]
+    return {"hard": hard, "used": {name: _used(name, pods, listed) for name in hard}}
+
+
+def _used(name: str, pods: list[Manifest], listed: Listing) -> str:
+    if name in ("pods", "count/pods"):
+        return str(len(pods))
+    plural = name.removeprefix("count/")
+    if plural in _COUNTED:
+        return str(len(list(listed(_COUNTED[plural]))))
+    side = "limits" if name.startswith("limits.") else "requests"
+    resource = name.removeprefix("limits.").removeprefix("requests.")
+    if resource == name and name not in _PLAIN:
+        return "0"
+    nano = sum(_pod_amount(pod, side, resource) for pod in pods)
+    if resource == "cpu":
+        return format_quantity(resource, -(-nano // (_WHOLE // 1000)))
+    return format_quantity(resource, -(-nano // _WHOLE))
+
+
+def _counts(pod: Manifest) -> bool:
+    return (pod.get("status") or {}).get("phase") not in _OVER
+
+
+def _pod_amount(pod: Manifest, side: str, resource: str) -> int:
+    """Return what a pod asks for in nano units.
+
+    Containers and sidecars run together; an init container runs beside the sidecars before it.
+    """
+    spec = pod.get("spec") or {}
+    sidecars = starting = 0
+    for one in spec.get("initContainers") or ():
+        own = sidecars + _amount(one, side, resource)
+        if one.get("restartPolicy") == "Always":
+            sidecars = own
+        starting = max(starting, own)
+    running = sidecars + sum(_amount(one, side, resource) for one in spec.get("containers") or ())
+    return max(running, starting) + _read((spec.get("overhead") or {}).get(resource, 0))
+
+
+def _amount(container: Mapping[str, Any], side: str, resource: str) -> int:
+    amounts = (container.get("resources") or {}).get(side) or {}
+    return _read(amounts.get(resource, 0))
+
+
+def _read(quantity: Any) -> int:
+    try:
+        return parse_quantity(quantity)
+    except QuantityError:  # stored as it came; it counts for nothing
+        return 0
+
+
+# Scopes
+
+
+def _in_scope(quota: Manifest, pod: Manifest) -> bool:
+    spec = quota.get("spec") or {}
+    terms = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()]
+    terms += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    return all(_matches(term, pod) for term in terms)
+
+
+def _matches(term: Mapping[str, Any], pod: Manifest) -> bool:
+    spec, name = pod.get("spec") or {}, term.get("scopeName")
+    if name == "PriorityClass":
+        values, found = term.get("values") or (), spec.get("priorityClassName") or ""
+        fits = {
+            "In": found in values,
+            "NotIn": found not in values,
+            "Exists": bool(found),
+            "DoesNotExist": not found,
+        }
+        return fits.get(str(term.get("operator")), False)
+    ends = spec.get("activeDeadlineSeconds") is not None
+    asks = any(
+        (one.get("resources") or {}).get(side)
+        for one in spec.get("containers") or ()
+        for side in ("requests", "limits")
+    )
+    scopes = {
+        "Terminating": ends,
+        "NotTerminating": not ends,
+        "BestEffort": not asks,
+        "NotBestEffort": asks,
+    }
+    return bool(scopes.get(str(name), True))
 
 
 class StatusUpkeep:
@@ -31,7 +231,6 @@ class StatusUpkeep:
         return written
 
     def _statuses(self) -> Iterator[tuple[str, Manifest, Manifest]]:
-        """Give each budget and quota with the status that it should have."""
         cluster, now = self._cluster, rfc3339(self._cluster.now())
         for budget in cluster.list(BUDGETS)[0]:
             pods = cluster.list("Pod", budget["metadata"]["namespace"])[0]

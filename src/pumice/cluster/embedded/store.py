@@ -15,11 +15,17 @@ from pumice.cluster.base import Event, PatchType, Propagation, clone
 from pumice.cluster.embedded.defaults import assign_cluster_ip, fill_in
 from pumice.cluster.embedded.events import EventRecorder
 from pumice.cluster.embedded.garbage import GarbageCollector, check_owners
-from pumice.cluster.embedded.identity import Identity
-from pumice.cluster.embedded.object_tables import Listener, ObjectTables, Ref, Table, check_versions
+from pumice.cluster.embedded.object_tables import (
+    Identity,
+    Listener,
+    ObjectTables,
+    Ref,
+    Table,
+    check_versions,
+    told,
+)
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.pods import bound, disrupted, prioritised
-from pumice.cluster.embedded.watch_history import told
 from pumice.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -260,13 +266,7 @@ class EmbeddedCluster:
             return self._garbage.collect()
 
     def bind(
-        self,
-        namespace: str,
-        pod: str,
-        node: str,
-        annotations: Mapping[str, str],
-        *,
-        uid: str = "",
+        self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], *, uid: str = ""
     ) -> None:
         """Give a pod its node; with ``uid`` only if it is that very pod."""
         with self.lock:

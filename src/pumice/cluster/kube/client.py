@@ -27,13 +27,7 @@ from pumice.cluster.kube.paths import (
 )
 from pumice.cluster.kube.rate_limit import Timing, TokenBucket
 from pumice.cluster.kube.retry import ATTEMPTS, ApiRequest, RetryingSender, in_doubt
-from pumice.errors import (
-    ClusterError,
-    ConflictError,
-    GoneError,
-    NotFoundError,
-    UnavailableError,
-)
+from pumice.errors import ClusterError, ConflictError, GoneError, NotFoundError, UnavailableError
 
 _PAGE: Final = 500
 
@@ -195,13 +189,7 @@ class KubeClient(RetryingSender):
         await self.send(ApiRequest("DELETE", key, path_of(*key), body))
 
     async def bind(
-        self,
-        namespace: str,
-        pod: str,
-        node: str,
-        annotations: Mapping[str, str],
-        *,
-        uid: str = "",
+        self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], *, uid: str = ""
     ) -> None:
         """Give a pod its node; one that has this node already counts as done."""
         key = ("Pod", namespace, pod)

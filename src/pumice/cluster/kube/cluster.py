@@ -5,6 +5,7 @@ thread of its own; what is read of the kinds given is answered from memory.
 """
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -15,7 +16,6 @@ from pumice.cluster.base import Done, Event, Lane, PatchType, Propagation, Write
 from pumice.cluster.http.loop_thread import LoopThread
 from pumice.cluster.kube.client import KubeClient
 from pumice.cluster.kube.connection import Connection
-from pumice.cluster.kube.gc_pause import FirstLoad
 from pumice.cluster.kube.object_cache import ObjectCache
 from pumice.cluster.kube.paths import kind_named
 from pumice.cluster.kube.rate_limit import Timing
@@ -24,6 +24,39 @@ from pumice.cluster.kube.retry import ATTEMPTS
 from pumice.cluster.kube.watch_stream import watch_steps
 from pumice.cluster.kube.write_lanes import WriteLanes
 from pumice.errors import NotFoundError, UnavailableError
+
+_THRESHOLDS: Final = (50_000, 20, 100)
+
+
+class FirstLoad:
+    """Switches collection off from ``begin`` to ``end``; what came between is never looked at."""
+
+    def __init__(self) -> None:
+        self._before: tuple[int, int, int] | None = None
+        self.ended = False
+
+    def begin(self) -> None:
+        """Stop collecting, if anybody does."""
+        if gc.isenabled():
+            self._before = gc.get_threshold()
+            gc.disable()
+
+    def end(self) -> None:
+        """Collect again, less often, and without what is there by now."""
+        if self._before is not None and not self.ended:
+            gc.freeze()
+            gc.set_threshold(*_THRESHOLDS)
+            gc.enable()
+        self.ended = True
+
+    def undo(self) -> None:
+        """Make all as it was."""
+        self.end()
+        if self._before is not None:
+            gc.unfreeze()
+            gc.set_threshold(*self._before)
+            self._before = None
+
 
 _Events = list[Event]
 _Manifests = list[Manifest]
@@ -222,13 +255,7 @@ class KubeCluster:
         )
 
     def bind(
-        self,
-        namespace: str,
-        pod: str,
-        node: str,
-        annotations: Mapping[str, str],
-        *,
-        uid: str = "",
+        self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], *, uid: str = ""
     ) -> None:
         """Give a pod its node; with ``uid`` only if it is that very pod."""
         self._thread.run(self._client.bind(namespace, pod, node, annotations, uid=uid))

@@ -198,11 +198,7 @@ class ExecCredentials:
         if login.cluster is not None:
             spec["cluster"] = login.cluster
         told = {"apiVersion": login.api_version, "kind": "ExecCredential", "spec": spec}
-        environment = {
-            **self._environment,
-            **login.env,
-            "KUBERNETES_EXEC_INFO": json.dumps(told),
-        }
+        environment = {**self._environment, **login.env, "KUBERNETES_EXEC_INFO": json.dumps(told)}
         try:
             done = subprocess.run(  # noqa: S603  # the kubeconfig's owner chose the program
                 [login.command, *login.args],

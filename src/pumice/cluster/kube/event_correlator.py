@@ -117,11 +117,7 @@ def _event(about: Manifest, key: EventKey, place: tuple[str, str], moment: str) 
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": place[1], "namespace": place[0]},
-        "involvedObject": {
-            "apiVersion": about["apiVersion"],
-            "kind": about["kind"],
-            **involved,
-        },
+        "involvedObject": {"apiVersion": about["apiVersion"], "kind": about["kind"], **involved},
         "type": key.type,
         "reason": key.reason,
         "message": key.message[:1024],  # more is refused

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 from urllib.parse import urlsplit
 
-from pumice.api.conf import nearest
 from pumice.api.duration import parse_duration
+from pumice.api.wording import nearest
 from pumice.cluster.http.client import tls_context
 from pumice.cluster.usage.endpoint import TIMEOUT, TOKEN, Endpoint
 from pumice.cluster.usage.metrics_server import MetricsServerUsage
@@ -92,7 +92,6 @@ class _Section:
         self.problems.append(Problem(wanted=wanted, found=found, field=f"metrics.{key}", hint=hint))
 
     def text(self, key: Key) -> str:
-        """Give a value, "" if it is not set."""
         return str(self.metrics.get(key) or self.defaults.get(key) or "")
 
     def check_keys(self) -> None:
@@ -107,7 +106,6 @@ class _Section:
                 )
 
     def kind(self) -> str:
-        """Give the type of source, "" for none."""
         kind = self.text("type")
         one_of = " or ".join(_TYPES)
         if kind and kind not in _TYPES:
@@ -119,7 +117,6 @@ class _Section:
         return kind
 
     def seconds(self, key: Key, default: float, least: float = 0.001) -> float:
-        """Read a duration."""
         text = self.text(key)
         if not text:
             return default
@@ -189,7 +186,6 @@ class _Section:
 
 
 def _address_hint(text: str) -> str:
-    """Guess what is wrong with an address."""
     if text and "://" not in text:
         return "begin it with http:// or https://"
     return ""

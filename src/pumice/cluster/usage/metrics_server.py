@@ -50,7 +50,6 @@ class MetricsServerUsage:
 
 
 def _name(item: Any) -> str | None:
-    """Give the node of an item."""
     metadata = item.get("metadata") if isinstance(item, dict) else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return name if isinstance(name, str) else None

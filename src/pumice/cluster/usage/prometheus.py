@@ -103,7 +103,6 @@ class PrometheusUsage:
 
 
 def _name(each: Any) -> str | None:
-    """Give the node of a sample."""
     metric = each.get("metric") if isinstance(each, dict) else None
     name = metric.get(_LABEL) if isinstance(metric, dict) else None
     return name if isinstance(name, str) else None

@@ -79,12 +79,10 @@ class Execution:
         status.set_phase(phase, self.state.view.now)
 
     def _restart(self, status: Status) -> None:
-        """Count a restart and begin it."""
         status.set_count("retryCount", self.state.retries + 1)
         self._enter(status, "Restarting")
 
     def _next(self, status: Status) -> None:
-        """Go on to the next phase when the counts allow it."""
         phase = NEXT[self.state.phase](self.state, status)
         if phase is not None:
             self._enter(status, phase)

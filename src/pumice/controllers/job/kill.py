@@ -38,10 +38,7 @@ class Target:
 
 
 def kill_job(
-    state: JobState,
-    plugins: Iterable[JobPlugin],
-    keep: frozenset[str],
-    change: Change,
+    state: JobState, plugins: Iterable[JobPlugin], keep: frozenset[str], change: Change
 ) -> list[Effect]:
     """Remove all pods but those in a phase to keep, the PodGroup, and what plugins made.
 

@@ -2,13 +2,7 @@
 
 from collections.abc import Iterable
 
-from pumice.api.annotations import (
-    GROUP_NAME,
-    NUMA_POLICY,
-    PREEMPTABLE,
-    REVOCABLE_ZONE,
-    TASK_SPEC,
-)
+from pumice.api.annotations import GROUP_NAME, NUMA_POLICY, PREEMPTABLE, REVOCABLE_ZONE, TASK_SPEC
 from pumice.api.kinds import Manifest
 from pumice.cluster.base import clone
 from pumice.controllers.base import Delete, Effect, Key, Patch
@@ -125,5 +119,4 @@ def _annotations(state: JobState, task: Manifest, index: int) -> dict[str, str]:
 
 
 def _copied(given: dict[str, str] | None, *keys: str) -> dict[str, str]:
-    """Pick keys that are there."""
     return {key: given[key] for key in keys if key in given} if given else {}

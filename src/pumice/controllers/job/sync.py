@@ -4,15 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pumice.api.kinds import CLAIM, JOB, QUEUE
-from pumice.controllers.base import (
-    Create,
-    Effect,
-    Key,
-    Patch,
-    Record,
-    Update,
-    UpdateStatus,
-)
+from pumice.controllers.base import Create, Effect, Key, Patch, Record, Update, UpdateStatus
 from pumice.controllers.job.expand import Expansion, is_forwarded
 from pumice.controllers.job.names import FORWARDING, pod_name
 from pumice.controllers.job.phases import NextPhase
@@ -87,7 +79,6 @@ def _leftovers(state: JobState) -> list[Effect]:
 
 
 def _first_status(state: JobState) -> Effect:
-    """Say that the job was seen."""
     status = Status.of(state.job)
     status.set_count("minAvailable", state.min_available)
     status.set_phase("Pending", state.view.now)
@@ -95,7 +86,6 @@ def _first_status(state: JobState) -> Effect:
 
 
 def _missing_claim(state: JobState, name: str) -> Effect:
-    """Tell which claim the job waits for."""
     message = (
         f"Failed to create PVC, err: pvc {name} is not found,"
         " the job will be in the Pending state until the PVC is created"

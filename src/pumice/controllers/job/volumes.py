@@ -79,12 +79,10 @@ def provisioned(claim: Manifest) -> list[Manifest]:
 
 
 def _is_missing(state: JobState, claim: str) -> bool:
-    """Tell whether there is no such claim."""
     return state.view.get(CLAIM, state.namespace, claim) is None
 
 
 def _claim_name(state: JobState, index: int) -> str:
-    """Name the claim of a volume that names none."""
     return f"{state.name}-pvc-{stable_suffix(state.uid, 'claim', index)}"
 
 

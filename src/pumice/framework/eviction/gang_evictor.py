@@ -13,11 +13,7 @@ import numpy as np
 from pumice.core.resources import Column, Mask, fits
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.framework.action_arguments import (
-    AllocateArguments,
-    GangEvictionArguments,
-    arguments_of,
-)
+from pumice.framework.action_arguments import AllocateArguments, GangEvictionArguments, arguments_of
 from pumice.framework.eviction.bundles import (
     Bundle,
     candidates,
@@ -38,12 +34,7 @@ class GangEvictor:
     """Makes room for starving jobs, each as a whole."""
 
     def __init__(
-        self,
-        state: SessionState,
-        action: str,
-        configured: Mapping[str, Any],
-        *,
-        reclaims: bool,
+        self, state: SessionState, action: str, configured: Mapping[str, Any], *, reclaims: bool
     ) -> None:
         self._state = state
         self._action = action

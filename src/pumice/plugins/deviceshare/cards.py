@@ -51,29 +51,22 @@ class Sharing(Protocol[CardsT, WishT]):
     @property
     def refusal(self) -> int:
         """Give the number of the reason for a node that has not enough."""
-        ...
 
     @property
     def lock(self) -> str:
         """Name the annotation by which a node is locked while its device plugin works."""
-        ...
 
     def read_node(self, node: Node) -> CardsT | None:
         """Read the cards of a node, None if it has none."""
-        ...
 
     def read_wish(self, pod: Pod) -> WishT | None:
         """Read what a pod asks for, None if it asks for no card."""
-        ...
 
     def read_grants(self, cards: CardsT, pod: Pod, key: str) -> Held:
         """Read what a pod on the node holds, from its annotations."""
-        ...
 
     def choose(self, cards: CardsT, wish: WishT, held: Held, pod: str) -> Choice | None:
         """Pick cards for a pod, None if there are not enough."""
-        ...
 
     def annotations(self, choice: Choice, cards: CardsT, node: str, now: float) -> dict[str, str]:
         """Write the choice down for the device plugin of the node."""
-        ...

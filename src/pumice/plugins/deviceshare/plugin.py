@@ -123,7 +123,6 @@ class DeviceShare(Plugin, name="deviceshare"):
         return self._wishes[row]
 
     def _choice(self, task: Task, row: int) -> Choice | None:
-        """Say which cards a node would give a task now."""
         wish, held, sharing = self._wish(task), self._held[row], self._sharing
         known = self._answers.get((row, wish))
         if known is None or known[0] is not held:

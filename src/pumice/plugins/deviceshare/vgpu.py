@@ -91,7 +91,6 @@ class _Use:
         self.grants: list[Grant] = []
 
     def add(self, grant: Grant) -> None:
-        """Count what one pod holds."""
         self.number += 1
         self.memory += grant.memory
         self.cores += grant.cores

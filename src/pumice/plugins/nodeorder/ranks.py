@@ -22,7 +22,6 @@ class Rank(Protocol):
 
     def of(self, rows: Any) -> Column | None:
         """Score candidate nodes from 0 to 100 in whole numbers, times the weight."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,6 @@ class Demand:
             refuse(codes, found == code, code)
 
     def _near(self, rows: Any) -> Mask:
-        """Mark nodes that lie near pods the required affinity looks for."""
         alone = self.is_own_neighbour and not any(counter.total for counter in self.required)
         near: Mask | None = None
         for counter in self.required:
@@ -122,7 +121,6 @@ class Demands:
         return self._made[whole]
 
     def _means(self, label_class: int, terms: ShapeTerms) -> bool:
-        """Say whether a pod is what its own required affinity looks for."""
         known = self._snapshot.label_classes[label_class]
         return bool(terms.required) and all(
             each.matcher.means(self._terms.book, *known) for each in terms.required

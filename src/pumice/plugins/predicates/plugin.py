@@ -63,11 +63,7 @@ class Predicates(Plugin, name="predicates"):
         terms = pod_terms(snapshot)
         self._is_quiet = not terms.speaking
         self._demands = Demands(
-            snapshot,
-            terms,
-            ports=self.node_ports,
-            affinity=self.pod_affinity,
-            spread=self.spread,
+            snapshot, terms, ports=self.node_ports, affinity=self.pod_affinity, spread=self.spread
         )
         self._volumes = self._open_volumes(snapshot)
 

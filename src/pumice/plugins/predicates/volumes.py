@@ -172,7 +172,6 @@ class AttachedVolumes:
         return limits
 
     def _holding(self) -> list[int]:
-        """List the pods on nodes that have volumes."""
         tasks, shapes = self._snapshot.tasks, self._snapshot.shapes
         rows = np.flatnonzero(tasks.in_view[: tasks.n])
         claiming = [i for i in np.unique(tasks.shape[rows]).tolist() if shapes[i].spec.volumes]

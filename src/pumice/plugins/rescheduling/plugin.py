@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from pumice.api.conf import nearest
+from pumice.api.wording import nearest
 from pumice.framework.arguments import Duration, Fault, arg, bind_arguments
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession

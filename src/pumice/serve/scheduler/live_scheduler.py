@@ -86,12 +86,7 @@ class LiveScheduler:
         self.binder = self._new_binder(writer, write_conditions=write_conditions)
         read = read or (lambda kind, namespace, name, _: cluster.get(kind, namespace, name))
         self.recovery = Recovery(
-            self.informer,
-            self.binder,
-            read,
-            clock=self._clock,
-            confirm_s=confirm_s,
-            look_s=look_s,
+            self.informer, self.binder, read, clock=self._clock, confirm_s=confirm_s, look_s=look_s
         )
         self.stale = False
         """Whether the tables are to be made anew before the next cycle: the last one broke off, or

@@ -12,11 +12,11 @@ from typing import Any, Final
 from pumice import logs
 from pumice.api.kinds import Manifest
 from pumice.api.nodes import Node
+from pumice.cluster.base import LiveCluster
 from pumice.errors import ConfError
 from pumice.framework.process_memory import ProcessMemory
 from pumice.metrics import Metrics
 from pumice.scheduler import Scheduler
-from pumice.serve.live_cluster import LiveCluster
 from pumice.serve.options import SchedulerOptions
 from pumice.serve.scheduler.cycle_metrics import CycleMetrics
 from pumice.serve.scheduler.default_queues import make_queues

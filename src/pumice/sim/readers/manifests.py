@@ -14,20 +14,13 @@ import msgspec
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
 from pumice.api.kinds import DEFAULT_QUEUE, Manifest
 from pumice.api.manifests import Document, load_documents
-from pumice.api.objects import (
-    KubeObject,
-    Pod,
-    PodGroup,
-    from_manifest,
-    in_namespace,
-    to_manifest,
-)
+from pumice.api.objects import KubeObject, Pod, PodGroup, from_manifest, in_namespace, to_manifest
 from pumice.cluster.embedded.defaults import fill_in
 from pumice.controllers.job.expand import Expansion, expand
 from pumice.controllers.job.names import TASK_INDEX
 from pumice.controllers.job.state import replicas_of
 from pumice.controllers.job.volumes import provisioned
-from pumice.controllers.manifest_view import ManifestView
+from pumice.controllers.object_index import ManifestView
 from pumice.controllers.podgroup import new_podgroup
 from pumice.errors import ManifestError
 from pumice.sim.workload import SCHEDULER_NAME, JobSpec, TaskSpec, Workload, in_order

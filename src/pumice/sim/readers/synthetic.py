@@ -13,13 +13,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from pumice.api.meta import KubeObject
-from pumice.api.objects import (
-    ObjectMeta,
-    PriorityClass,
-    Queue,
-    QueueSpec,
-    QueueStatus,
-)
+from pumice.api.objects import ObjectMeta, PriorityClass, Queue, QueueSpec, QueueStatus
 from pumice.errors import InputError
 from pumice.sim.readers.text import read_text
 from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, in_order

@@ -23,11 +23,7 @@ def render(
 ) -> str:
     """Make the page.
 
-    Args:
-        summary: The figures in all.
-        measured: The figures over time of each configuration.
-        files: Named as its sources; they lie beside it.
-        opening: HTML that stands before all charts and tables.
+    ``files`` lie beside it and are named as its sources; ``opening`` is HTML that stands first.
     """
     data = chart_data(measured)
     title = f"Simulation of {summary['trace']['name']}"

@@ -13,13 +13,60 @@ import yaml
 
 from pumice.api.kinds import QUEUE, Manifest, kind_of
 from pumice.api.schema.build import schema_of
-from pumice.testing.recorded.admission_base import BASE
 from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
-from pumice.webhooks.configuration import read_groups
 from pumice.webhooks.json_patch import applied
-from pumice.webhooks.review import Options
+from pumice.webhooks.review import Options, read_groups
 from pumice.webhooks.schema.defaults import fill_in
-from pumice.webhooks.types.go_numbers import parse_int
+from pumice.webhooks.types.scalars import parse_int
+
+BASE: Final[dict[str, Any]] = {
+    "queues": [
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": {"name": name},
+            "spec": spec,
+            "status": {"state": "Open"},
+        }
+        for name, spec in (
+            ("root", {"weight": 1, "reclaimable": False}),
+            ("default", {"weight": 1, "parent": "root"}),
+        )
+    ],
+    "namespaces": ["default", "kube-system", "volcano-system", "mgmt", "nsq"],
+    "admissionConf": """
+resourceGroups:
+- resourceGroup: management
+  object:
+    key: namespace
+    value:
+    - mgmt
+  schedulerName: default-scheduler
+  tolerations:
+  - effect: NoSchedule
+    key: taint
+    operator: Exists
+  labels:
+    volcano.sh/nodetype: management
+- resourceGroup: cpu
+  object:
+    key: annotation
+    value:
+    - "volcano.sh/resource-group: cpu"
+    - "team: red"
+  schedulerName: volcano
+  labels:
+    volcano.sh/nodetype: cpu
+  affinity: >-
+    {"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":
+    {"nodeSelectorTerms":[{"matchExpressions":[{"key":"zone","operator":"In","values":["a"]}]}]}}}
+- resourceGroup: gpu
+  schedulerName: volcano
+  labels:
+    volcano.sh/nodetype: gpu
+""",
+}
+
 
 Case = Mapping[str, Any]
 _STORED: Final = "10"
@@ -178,21 +225,16 @@ class _World:
         return kind, metadata.get("namespace", "") if namespaced else "", metadata.get("name", "")
 
     def find_like(self, manifest: Manifest) -> Manifest | None:
-        """Give the object with the name of another one."""
         return self._objects.get(self._key(manifest))
 
     def find(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        """Give an object."""
         return self._objects.get((kind, namespace, name))
 
     def queue(self, name: str) -> Manifest | None:
-        """Give a queue."""
         return self.find(QUEUE, "", name)
 
     def queues(self) -> Iterable[Manifest]:
-        """Give all queues."""
         return [one for key, one in self._objects.items() if key[0].startswith("Queue.")]
 
     def namespace(self, name: str) -> Manifest | None:
-        """Give a namespace."""
         return self.find("Namespace", "", name)

@@ -134,11 +134,9 @@ class _PlayedCluster:
         self.writes: list[Write] = []
 
     def now(self) -> float:
-        """Give the time of the case."""
         return self._now
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest:
-        """Give one object of the case."""
         item = self._objects.get((kind, namespace, name))
         if item is None:
             raise NotFoundError(kind, namespace, name)
@@ -147,7 +145,6 @@ class _PlayedCluster:
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> tuple[list[Manifest], str]:
-        """Give all objects of a kind."""
         chosen = [
             copy.deepcopy(item)
             for (one, place, _), item in self._objects.items()
@@ -159,7 +156,6 @@ class _PlayedCluster:
         ], "1"
 
     def watch(self, kind: str, namespace: str = "", since: str = "") -> Iterator[Event]:
-        """Tell nothing: no recorded command watches."""
         del kind, namespace, since
         return iter(())
 
@@ -170,12 +166,9 @@ class _PlayedCluster:
         return manifest
 
     def update(self, manifest: Manifest) -> Manifest:
-        """Refuse: no recorded command replaces anything."""
         raise RejectedError(*_identity(manifest), problem="not recorded")
 
-    def update_status(self, manifest: Manifest) -> Manifest:
-        """Refuse: no recorded command replaces anything."""
-        raise RejectedError(*_identity(manifest), problem="not recorded")
+    update_status = update
 
     def patch(
         self,
@@ -207,32 +200,22 @@ class _PlayedCluster:
         self._ask("DELETE", kind, namespace, name, None)
 
     def bind(
-        self,
-        namespace: str,
-        pod: str,
-        node: str,
-        annotations: Mapping[str, str],
-        *,
-        uid: str = "",
+        self, namespace: str, pod: str, node: str, annotations: Mapping[str, str], *, uid: str = ""
     ) -> None:
-        """Refuse: no recorded command binds."""
         del node, annotations, uid
         raise RejectedError("Pod", namespace, pod, "not recorded")
 
     def evict(self, namespace: str, pod: str, reason: str, *, uid: str = "") -> None:
-        """Refuse: no recorded command evicts."""
         del uid
         raise RejectedError("Pod", namespace, pod, f"not recorded: {reason}")
 
     def record(
         self, about: Manifest, event_type: str, reason: str, message: str, source: str
     ) -> None:
-        """Refuse: no recorded command writes events."""
         del event_type, reason, message, source
         raise RejectedError(*_identity(about), problem="not recorded")
 
     def _ask(self, method: str, kind: str, namespace: str, name: str, body: Any) -> None:
-        """Answer the next change as recorded."""
         path = _path(kind, namespace, "" if method == "POST" else name)
         recorded = self._requests.pop(0) if self._requests else {"status": 500}
         if recorded["status"] < 400:

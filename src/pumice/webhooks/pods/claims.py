@@ -23,7 +23,6 @@ from pumice.webhooks.pods.resources import check_amount
 
 _MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES: Final = ("Block", "Filesystem")
-_OWN_META: Final = frozenset({"annotations", "labels"})
 _META_ORDER: Final = ("name", "generateName", "namespace", "finalizers")
 
 

@@ -188,9 +188,7 @@ def _common(container: Mapping[str, Any], path: Path, around: Around) -> Iterato
     resizing = container.get("resizePolicy") or []
     yield from _resizing(resizing, (*path, "resizePolicy"), around.restart_policy)
     yield from check_container_context(
-        container.get("securityContext"),
-        (*path, "securityContext"),
-        host_users=around.host_users,
+        container.get("securityContext"), (*path, "securityContext"), host_users=around.host_users
     )
 
 

@@ -103,7 +103,7 @@ def _fill_http(handler: dict[str, Any]) -> None:
 
 
 def _round_amounts(resources: dict[str, Any]) -> None:
-    """JobPlacement amounts up to thousandths."""
+    """Round amounts up to thousandths."""
     for name in ("limits", "requests"):
         for key, text in (resources.get(name) or {}).items():
             given = amount(text)

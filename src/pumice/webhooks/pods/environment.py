@@ -8,6 +8,7 @@ from pumice.webhooks.fields import FieldError, Path, invalid, required, unsuppor
 from pumice.webhooks.names import (
     config_key,
     dns_label,
+    dns_prefix,
     dns_subdomain,
     each,
     env_name,
@@ -190,14 +191,9 @@ def check_env_from(
             number += 1
             if reference.get("name"):
                 named = reference["name"]
-                yield from each(_prefix_of_name(named), (*place, name, "name"), named)
+                yield from each(dns_prefix(named), (*place, name, "name"), named)
             else:
                 yield required((*place, name, "name"))
         if number != 1:
             one = "must specify one of: `configMapRef` or `secretRef`"
             yield invalid(path, "", _SEVERAL if number else one)
-
-
-def _prefix_of_name(name: str) -> list[str]:
-    masked = f"{name[:-2]}a" if len(name) > 1 and name.endswith("-") else name
-    return dns_subdomain(masked)

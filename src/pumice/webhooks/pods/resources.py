@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from pumice.api.quantity import Amount, QuantityFormError, amount, amounts
+from pumice.controllers.quota_usage import is_native
 from pumice.webhooks.fields import (
     FieldError,
     Key,
@@ -34,11 +35,6 @@ _STANDARD: Final = frozenset(
     }
 )  # fmt: skip
 _OF_PODS: Final = ("cpu", "hugepages-", "memory")
-
-
-def is_native(name: str) -> bool:
-    """Say whether a resource is Kubernetes' own."""
-    return "/" not in name or "kubernetes.io/" in name
 
 
 def is_extended(name: str) -> bool:

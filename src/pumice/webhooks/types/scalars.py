@@ -6,14 +6,55 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from pumice.api.duration import DurationFormError, duration_text, nanoseconds
 from pumice.api.quantity import QuantityFormError, amount
+from pumice.webhooks.fields import quoted
 
-_UNITS: Final = {
-    "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6,
-    "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
-}  # fmt: skip
-_PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
-_DIGITS: Final = 19  # more are never needed: a duration has 63 bits
+_DIGITS: Final = "[0-9](?:_?[0-9])*"  # Go lets underscores separate digits
+_FLOAT: Final = re.compile(
+    rf"[+-]?(?:(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:e[+-]?{_DIGITS})?"
+    "|inf(?:inity)?|nan)",
+    re.IGNORECASE,
+)
+_HEX: Final = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+
+
+class GoNumberError(ValueError):
+    """A text that is no number; the message is Go's."""
+
+
+def parse_float(text: str) -> float:
+    """Read a floating point number.
+
+    Raises:
+        GoNumberError: not a number, or too large.
+    """
+    if _HEX.fullmatch(text):
+        number = float.fromhex(text)
+    elif _FLOAT.fullmatch(text) and not re.match(r"[+-]nan", text, re.IGNORECASE):
+        number = float(text)
+    else:
+        raise GoNumberError(f"strconv.ParseFloat: parsing {quoted(text)}: invalid syntax")
+    if math.isinf(number) and "n" not in text.lower():
+        raise GoNumberError(f"strconv.ParseFloat: parsing {quoted(text)}: value out of range")
+    return number
+
+
+def parse_int(text: str, *, bits: int = 64) -> int:
+    """Read a whole number.
+
+    Raises:
+        GoNumberError: not a number, or too large.
+    """
+    if _INTEGER.fullmatch(text) is None:
+        raise GoNumberError(f"strconv.Atoi: parsing {quoted(text)}: invalid syntax")
+    number = int(text) if len(text) < 100 else 2**64
+    if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+        raise GoNumberError(f"strconv.Atoi: parsing {quoted(text)}: value out of range")
+    return number
+
+
 _TIME: Final = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:\d{2})")
 _RANGE: Final = {"int32": 31, "int64": 63, "int": 63}
 
@@ -119,62 +160,10 @@ def read_duration(value: Any) -> str:
     """Take a duration such as ``1h30m``; gives its canonical spelling."""
     if not isinstance(value, str):
         raise RefusedError(found=json_name(value), wanted="string")
-    return duration_text(_nanoseconds(value))
-
-
-def _nanoseconds(text: str) -> int:
-    quoted = json.dumps(text, ensure_ascii=False)
-    rest = text[1:] if text[:1] in ("+", "-") else text
-    if rest == "0":
-        return 0
-    total = 0
-    position = 0
-    if not rest:
-        raise RefusedError(f"time: invalid duration {quoted}")
-    while position < len(rest):
-        match = _PART.match(rest, position)
-        if match is None or not (match[1] or match[2]):
-            raise RefusedError(f"time: invalid duration {quoted}")
-        whole, part, unit = match[1].lstrip("0") or "0", (match[2] or "")[:_DIGITS], match[3]
-        if not unit:
-            raise RefusedError(f"time: missing unit in duration {quoted}")
-        if unit not in _UNITS:
-            raise RefusedError(f"time: unknown unit {json.dumps(unit)} in duration {quoted}")
-        if len(whole) <= _DIGITS:
-            total += int(whole + part) * _UNITS[unit] // 10 ** len(part)
-        if len(whole) > _DIGITS or total > 1 << 63:
-            raise RefusedError(f"time: invalid duration {quoted}")
-        position = match.end()
-    total = -total if text.startswith("-") else total
-    if total >= 1 << 63:
-        raise RefusedError(f"time: invalid duration {quoted}")
-    return total
-
-
-def duration_text(nanoseconds: int) -> str:
-    """Write a duration as Go does: ``90s`` is ``1m30s``."""
-    size = abs(nanoseconds)
-    sign = "-" if nanoseconds < 0 else ""
-    if size == 0:
-        return "0s"
-    if size < 10**9:
-        for unit, scale in (("ns", 1), ("µs", 10**3), ("ms", 10**6)):
-            if size < scale * 1000:
-                return f"{sign}{_trimmed(size, scale)}{unit}"
-    minutes, rest = divmod(size, 60 * 10**9)
-    seconds = f"{_trimmed(rest, 10**9)}s"
-    if not minutes:
-        return f"{sign}{seconds}"
-    hours, minutes = divmod(minutes, 60)
-    return f"{sign}{f'{hours}h' if hours else ''}{minutes}m{seconds}"
-
-
-def _trimmed(size: int, scale: int) -> str:
-    whole, part = divmod(size, scale)
-    if not part:
-        return str(whole)
-    digits = str(part).zfill(len(str(scale)) - 1).rstrip("0")
-    return f"{whole}.{digits}"
+    try:
+        return duration_text(nanoseconds(value))
+    except DurationFormError as error:
+        raise RefusedError(str(error)) from None
 
 
 def read_time(value: Any) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
-from pumice.cluster.embedded.node_operations import add_node, cordon, drain, lose, uncordon
+from pumice.cluster.embedded.node_operations import add_node, lose
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import RejectedError
 from pumice.testing import pod
@@ -246,25 +246,6 @@ def test_a_pod_bound_to_a_node_that_is_not_there_is_taken_away(cluster: Any) -> 
     cluster.bind("default", "p", "nowhere", {})
     Kubelet(cluster).sync()
     assert phase(cluster) is None
-
-
-def test_a_cordoned_node_is_marked_until_it_is_not(cluster: Any) -> None:
-    cordon(cluster, "n")
-    assert cluster.get("Node", "", "n")["spec"]["unschedulable"]
-    uncordon(cluster, "n")
-    assert "unschedulable" not in cluster.get("Node", "", "n")["spec"]
-
-
-def test_a_drained_node_evicts_all_but_daemons(cluster: Any) -> None:
-    bind(cluster, "p")
-    daemon = pod("d")
-    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "s", "uid": "u"}
-    daemon["metadata"]["ownerReferences"] = [owner]
-    cluster.create(daemon)
-    cluster.bind("default", "d", "n", {})
-    assert drain(cluster, "n") == ["default/p"]
-    assert cluster.get("Pod", "default", "p")["metadata"]["deletionTimestamp"]
-    assert cluster.get("Node", "", "n")["spec"]["unschedulable"]
 
 
 def test_a_pod_told_to_go_sooner_goes_sooner(cluster: Any) -> None:

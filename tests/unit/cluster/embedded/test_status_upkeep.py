@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from pumice.clock import VirtualClock
-from pumice.cluster.embedded.budgets import refusal, selects
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node
-from pumice.cluster.embedded.status_upkeep import StatusUpkeep
+from pumice.cluster.embedded.status_upkeep import StatusUpkeep, refusal, selects
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.testing import pod
 

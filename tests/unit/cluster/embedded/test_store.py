@@ -6,13 +6,7 @@ import pytest
 
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import (
-    AlreadyExistsError,
-    ConflictError,
-    GoneError,
-    NotFoundError,
-    RejectedError,
-)
+from pumice.errors import AlreadyExistsError, ConflictError, GoneError, NotFoundError, RejectedError
 from pumice.testing import pod, pod_group, priority_class, queue
 from tests.present import present
 

@@ -11,7 +11,7 @@ import pytest
 from pumice.cluster.http.connection import ConnectionPool, HttpConnection
 from pumice.cluster.kube.connection import Connection
 from pumice.cluster.kube.credentials import StaticCredentials
-from pumice.cluster.kube.transport import Transport
+from pumice.cluster.kube.retry import Transport
 from pumice.errors import RejectedError, UnavailableError
 
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from pumice.cluster.kube.connection import Connection
-from pumice.cluster.kube.transport import Transport
+from pumice.cluster.kube.retry import Transport
 from pumice.errors import (
     AlreadyExistsError,
     ConflictError,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pumice.cluster.kube.connection import Connection
-from pumice.cluster.kube.transport import Transport
+from pumice.cluster.kube.retry import Transport
 from pumice.errors import ConflictError, NotFoundError, RejectedError, UnavailableError
 from tests.unit.cluster.kube.fakes import LAB, Lost, Refuse, Silence, client_of, pod
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pumice.controllers.job.min_resources import min_resources
 from pumice.controllers.job.names import stable_suffix
+from pumice.controllers.job.podgroup import min_resources
 from pumice.controllers.job.status import go_duration
 from pumice.controllers.quota_usage import pods_usage
 from tests.unit.controllers.fakes import FakeView

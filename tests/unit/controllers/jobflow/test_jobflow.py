@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.api.times import rfc3339
-from pumice.controllers.jobflow import JobFlowController
-from pumice.controllers.jobtemplate import JobTemplateController
+from pumice.controllers.jobflow import JobFlowController, JobTemplateController
 from tests.unit.controllers.fakes import NOON, FakeView
 
 JOB = "Job.batch.volcano.sh"

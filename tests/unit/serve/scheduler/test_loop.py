@@ -16,13 +16,7 @@ from pumice.clock import VirtualClock
 from pumice.cluster.base import DirectWriter
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import (
-    ConfError,
-    ConflictError,
-    FencedError,
-    RejectedError,
-    UnavailableError,
-)
+from pumice.errors import ConfError, ConflictError, FencedError, RejectedError, UnavailableError
 from pumice.framework.plugin_session import PluginSession
 from pumice.metrics import Metrics
 from pumice.plugins.rescheduling import Rescheduling, Strategy

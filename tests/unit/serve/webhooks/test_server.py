@@ -29,9 +29,10 @@ from pumice.serve.webhooks.server import (
     Reviewer,
     enabled_services,
     serve_webhooks,
+    watch_certificate,
+    watch_groups,
     webhook_app,
 )
-from pumice.serve.webhooks.watched_files import watch_certificate, watch_groups
 from pumice.webhooks.registry import SERVICES
 from tests.present import present
 

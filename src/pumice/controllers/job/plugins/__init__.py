@@ -4,14 +4,9 @@ from typing import Final
 
 from pumice.api.kinds import Manifest
 from pumice.controllers.job.plugins.base import JobPlugin, KeyMaker, Owned
-from pumice.controllers.job.plugins.env import Env
-from pumice.controllers.job.plugins.hcclrank import Hcclrank
-from pumice.controllers.job.plugins.mpi import Mpi
-from pumice.controllers.job.plugins.pytorch import Pytorch
-from pumice.controllers.job.plugins.ray import Ray
+from pumice.controllers.job.plugins.distributed import Hcclrank, Mpi, Pytorch, Ray, Tensorflow
 from pumice.controllers.job.plugins.ssh import Ssh
-from pumice.controllers.job.plugins.svc import Svc
-from pumice.controllers.job.plugins.tensorflow import Tensorflow
+from pumice.controllers.job.plugins.svc import Env, Svc
 
 JOB_PLUGINS: Final[dict[str, type[JobPlugin]]] = {
     plugin.name: plugin for plugin in (Env, Svc, Ssh, Pytorch, Tensorflow, Mpi, Ray, Hcclrank)

@@ -1,4 +1,4 @@
-"""svc: lets the pods of a job find each other by name, and keeps others out."""
+"""svc and env: how the pods of a job find each other, and which pod of its task each one is."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -8,7 +8,9 @@ from pumice.controllers.job.names import JOB_NAME, JOB_NAMESPACE, hosts
 from pumice.controllers.job.plugins.base import (
     JobPlugin,
     Owned,
+    add_env,
     containers,
+    index_of,
     made_for,
     mount,
 )
@@ -51,7 +53,6 @@ class Svc(JobPlugin):
         return owned
 
     def _service(self, job: Manifest) -> Manifest:
-        """Write the headless Service."""
         spec: Manifest = {"clusterIP": "None", "selector": _selector(job), "type": "ClusterIP"}
         if self.flags["publish-not-ready-addresses"]:
             spec["publishNotReadyAddresses"] = True
@@ -64,7 +65,6 @@ def _config_name(job: Manifest) -> str:
 
 
 def _selector(job: Manifest) -> dict[str, str]:
-    """Select the pods of a job."""
     metadata = job["metadata"]
     return {JOB_NAME: str(metadata["name"]), JOB_NAMESPACE: str(metadata["namespace"])}
 
@@ -109,3 +109,15 @@ def _network_policy(job: Manifest) -> Manifest:
     }
     version = "networking.k8s.io/v1"
     return made_for(job, version, "NetworkPolicy", str(job["metadata"]["name"]), spec=spec)
+
+
+class Env(JobPlugin):
+    """The index of the pod as two environment variables."""
+
+    name: ClassVar[str] = "env"
+
+    def on_pod_create(self, pod: Manifest, job: Manifest) -> None:  # noqa: ARG002
+        """Add the index to every container."""
+        index = str(index_of(pod))
+        for container in containers(pod):
+            add_env(container, VK_TASK_INDEX=index, VC_TASK_INDEX=index)

@@ -1,4 +1,4 @@
-"""The PodGroup controller: a PodGroup for every pod of our scheduler that has none."""
+"""PodGroup for plain pods: pods that no job made are scheduled in groups too."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping

@@ -1,0 +1,39 @@
+"""Parts of messages to people: the name probably meant, the first of many, a counted noun."""
+
+import difflib
+import traceback
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name probably meant, or None when nothing comes close."""
+    by_lower = {known.lower(): known for known in sorted(names, reverse=True)}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return by_lower[close[0]] if close else None
+
+
+def name_hint(name: str, names: Collection[str]) -> str:
+    """Suggest the nearest name, else list all there are when they are few."""
+    close = nearest(name, names)
+    if close is not None:
+        return f"did you mean '{close}'?"
+    return f"there are {', '.join(sorted(names))}" if 0 < len(names) <= 12 else ""
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """Write the first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
+def counted(n: int, noun: str) -> str:
+    """Write a number with its noun: ``1 pod``, ``2 pods``."""
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
+def crash_text(error: BaseException) -> str:
+    """Name an unexpected error and the line it came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"
