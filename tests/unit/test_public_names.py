@@ -52,7 +52,6 @@ PLUGIN_AUTHORS = {
         "weighted_sum",
     ],
     "pumice.core.views": ["Job", "NodeFacts", "NodeRow", "Nodes", "Queue", "Task"],
-    "pumice.core.amounts": ["INFINITY", "ZERO", "Amounts"],
     "pumice.core.status": ["Status"],
     "pumice.framework.arguments": ["Amount", "Duration", "arg", "arg_pattern", "dump_arguments"],
     "pumice.framework.columns": ["Jobs", "Queues", "Tasks"],
