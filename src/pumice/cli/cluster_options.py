@@ -125,6 +125,14 @@ def read_world(
     return world
 
 
+def end_if_plugins_failed(world: "ClusterState") -> None:
+    """Report plugins that failed while the answer was worked out, and exit with 1."""
+    for line in world.failures:
+        click.echo(f"error: {line}", err=True)
+    if world.failures:
+        click.get_current_context().exit(1)
+
+
 def _ask_cluster(
     kubeconfig: str, master: str, read: "Callable[[Cluster], ClusterState]"
 ) -> "ClusterState":

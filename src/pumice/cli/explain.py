@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from pumice.cli.cluster_options import (
+    end_if_plugins_failed,
     output_option,
     print_data,
     print_heading,
@@ -52,12 +53,14 @@ def explain(
     world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master, plugins=plugins)
     if job is None:
         _print_all(explain_waiting(world), output, world.plain)
+        end_if_plugins_failed(world)
         return
     found = explain_job(world, job, cycles=cycles, unblock=not no_unblock)
     if output == "table":
         _print(found, world.plain)
     else:
         print_data(found.to_dict(), output)
+    end_if_plugins_failed(world)
 
 
 def _print_all(reasons: dict[str, str], output: str, say: Callable[[str], str]) -> None:

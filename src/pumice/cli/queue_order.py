@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from pumice.cli.cluster_options import (
+    end_if_plugins_failed,
     output_option,
     print_data,
     print_heading,
@@ -41,6 +42,7 @@ def order(
         _print(found, world.plain)
     else:
         print_data(found, output)
+    end_if_plugins_failed(world)
 
 
 def _print(found: Mapping[str, Any], say: Callable[[str], str]) -> None:

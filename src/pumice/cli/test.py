@@ -73,7 +73,7 @@ def test(
     print_summary(results)
     skipped = len(files) - len(results)
     if skipped and not stop_early:
-        click.echo(f"{skipped} other files in these folders are no scenarios", err=True)
+        click.echo(f"{skipped} other files in these folders are not scenarios", err=True)
     passed = sum(result.outcome == "passed" for result in results)
     click.echo(f"{passed} passed, {len(results) - passed} failed")
     ctx.exit(0 if passed == len(results) else 1)

@@ -10,6 +10,7 @@ from pumice.api.duration import parse_duration
 from pumice.api.wording import first_of
 from pumice.cli.cluster_options import (
     conf_option,
+    end_if_plugins_failed,
     output_option,
     print_data,
     print_heading,
@@ -113,6 +114,7 @@ def whatif(
         _print(answer, world.plain)
     else:
         print_data(answer.to_dict(), output)
+    end_if_plugins_failed(world)
 
 
 def _conf(path: Path) -> Change:

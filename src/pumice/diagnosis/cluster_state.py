@@ -56,6 +56,8 @@ class ClusterState:
     """What a cluster did not show."""
     plugins: Mapping[str, type[Plugin]] = field(default_factory=dict)
     """Plugins that the configuration may name beside the built-in and installed ones."""
+    failures: dict[str, None] = field(default_factory=dict, repr=False, compare=False)
+    """Plugins that failed while an answer was worked out, a line each; shared as ``_typed`` is."""
     _typed: dict[int, tuple[Manifest, KubeObject]] = field(
         default_factory=dict, repr=False, compare=False
     )

@@ -29,6 +29,7 @@ class Replay:
 
     def __init__(self, world: ClusterState) -> None:
         self.now = world.now
+        self._failures = world.failures
         self._usage = world.node_usage
         self._scheduler = _scheduler(world)
         self._ingest = Ingest(Snapshot())
@@ -47,6 +48,7 @@ class Replay:
             if self.objects.get(name) is not one:
                 self._ingest.upsert(world.typed_one(one))
         self.objects, self.now, self._usage = new, world.now, world.node_usage
+        self._failures = world.failures
         self._scheduler = _scheduler(world)
         self._snapshot = self._ingest.settle()
 
@@ -57,7 +59,9 @@ class Replay:
     def decide(self, observer: Observer | None = None) -> Decisions:
         """Decide one cycle and leave the world as it is."""
         usage = {name: {**one, "metricsTime": self.now} for name, one in self._usage.items()}
-        return self._scheduler.decide(self._snapshot, self.now, usage, observer=observer)
+        decisions = self._scheduler.decide(self._snapshot, self.now, usage, observer=observer)
+        self._failures.update(dict.fromkeys(decisions.failures))
+        return decisions
 
     def apply(self, decisions: Decisions) -> None:
         """Let happen what was decided, and a cycle pass."""

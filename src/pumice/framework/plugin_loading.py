@@ -7,6 +7,7 @@
 The texts are what is passed along, also to other processes; each process loads them once.
 """
 
+import dataclasses
 import importlib
 import sys
 import traceback
@@ -69,7 +70,7 @@ def _parse(source: str) -> _Source:
     place, colon, name = source.rpartition(":")
     return (
         _Source(source, place, name)
-        if colon and name.isidentifier()
+        if colon and (name.isidentifier() or place.endswith(".py"))
         else _Source(source, source, "")
     )
 
@@ -84,8 +85,8 @@ def _classes(text: str) -> tuple[type[Plugin], ...]:
     if not plugins:
         others = ", ".join(cls.__name__ for cls in _own_classes(module))
         raise source.error(f"a class that inherits from {_BASE}", others or "no class at all")
-    named = tuple(cls for cls in plugins if cls.name)
-    return named or (_with_name(source, plugins[0]),)
+    named = [cls for cls in plugins if cls.name] or plugins[:1]
+    return tuple(_with_name(source, cls) for cls in named)
 
 
 def _named(source: _Source, module: ModuleType) -> type[Plugin]:
@@ -103,7 +104,20 @@ def _with_name(source: _Source, cls: type[Plugin]) -> type[Plugin]:
     if not cls.name:
         line = f'class {cls.__name__}(Plugin, name="…")'
         raise source.error("a plugin with a name", cls.__name__, f"write {line}")
+    _check_usable(source, cls)
     return cls
+
+
+def _check_usable(source: _Source, cls: type[Plugin]) -> None:
+    """Refuse a class that no session could make an instance of."""
+    if any(isinstance(each, dataclasses.Field) for each in vars(cls).values()):
+        hint = f"write @dataclass(kw_only=True) above class {cls.__name__}"
+        raise source.error("a dataclass, since it declares arguments", cls.__name__, hint)
+    try:
+        cls()
+    except Exception as error:
+        wanted = "a plugin that can be made without arguments"
+        raise source.error(wanted, cls.__name__, str(error), _line_of(error)) from error
 
 
 def _own_classes(module: ModuleType) -> Iterator[type]:
@@ -155,7 +169,8 @@ def _line_of(error: BaseException) -> str:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename != __file__ and not frame.filename.startswith("<frozen importlib")
+        if frame.filename not in (__file__, importlib.__file__)
+        and not frame.filename.startswith("<frozen importlib")
     ]
     lines = [frame.lineno for frame in frames if frame.filename == frames[0].filename]
     return f"line {lines[-1]}" if lines else ""

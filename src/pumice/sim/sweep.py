@@ -103,13 +103,17 @@ class Simulation:
 
         Raises:
             InputError: the configuration or the trace cannot be read or used.
+            PumiceError: a plugin failed.
         """
         conf = parse_conf(_text(point.conf), source=point.conf) if point.conf else _built_in()
         workload, cluster = self.load(point)
         scheduler = Scheduler(
             conf, seed=point.seed, plugins=load_plugins(self.plugins), services=SERVICES
         )
-        return measure(Engine(workload, cluster, conf, scheduler=scheduler).run())
+        outcome = Engine(workload, cluster, conf, scheduler=scheduler).run()
+        if outcome.failures:
+            raise PumiceError("; ".join(outcome.failures))
+        return measure(outcome)
 
 
 def _built_in() -> SchedulerConf:
