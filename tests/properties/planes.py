@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
+from pumice.api.annotations import RUN_SECONDS
 from pumice.api.objects import from_manifest, in_namespace
 from pumice.clock import VirtualClock
-from pumice.cluster.embedded.kubelet import RUN_SECONDS, Kubelet
+from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import AlreadyExistsError
 from pumice.framework.placing import Placing

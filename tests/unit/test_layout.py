@@ -161,3 +161,16 @@ def test_the_architecture_page_draws_the_framework_from_below() -> None:
         if row_of[used.replace(".", "/")] >= row_of[name]
     ]
     assert upward == []
+
+
+def test_names_of_annotations_and_labels_are_written_once() -> None:
+    """One that several modules know is a constant of ``pumice.api.annotations``."""
+    written: dict[str, set[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(parse(path)):
+            text = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and re.fullmatch(
+                r"[a-z0-9.-]+\.(sh|io|dev)/(?!v\d)[\w.-]+", text
+            ):
+                written.setdefault(text, set()).add(relative(path))
+    assert {name: paths for name, paths in written.items() if len(paths) > 1} == {}

@@ -1,6 +1,6 @@
-"""Annotations and labels of Volcano that more than one part of Pumice reads or writes.
+"""Annotations, labels and gates that more than one part of Pumice reads or writes.
 
-A mark that one plugin alone knows stands in that plugin.
+One that a single plugin knows is declared in that plugin.
 """
 
 from typing import Final
@@ -15,3 +15,15 @@ STRATEGY_WEIGHT: Final = "volcano.sh/resource-strategy-weight"
 HIERARCHY: Final = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
 ALLOCATED_HYPER_NODE: Final = "volcano.sh/job-allocated-hypernode"
+HOSTNAME: Final = "kubernetes.io/hostname"
+NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+RUN_SECONDS: Final = "pumice.dev/run-seconds"
+QUEUE_GATE: Final = "scheduling.volcano.sh/queue-allocation-gate"
+GROUP_QUEUE: Final = "scheduling.volcano.sh/queue-name"
+ZONE: Final = "topology.kubernetes.io/zone"
+COOLDOWN_TIME: Final = "volcano.sh/cooldown-time"
+JDB_MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
+JDB_MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
+JOB_NAME: Final = "volcano.sh/job-name"
+NODE_GROUP: Final = "volcano.sh/nodegroup-name"
+QUEUE_NAME: Final = "volcano.sh/queue-name"

@@ -3,15 +3,13 @@
 import re
 from typing import Final
 
+from pumice.api.annotations import GROUP_QUEUE, JOB_NAME, QUEUE_NAME
 from pumice.api.kinds import Manifest
 from pumice.cli.vcctl.click_verbs import click_group
 from pumice.cli.vcctl.columns import OUTPUTS, Column, show
 from pumice.cli.vcctl.pod_rows import PodRow, pod_row
 from pumice.cli.vcctl.verbs import Call, Flag, VerbError, VerbGroup, namespace_flag, verb
 
-_JOB: Final = "volcano.sh/job-name"
-_QUEUE: Final = "volcano.sh/queue-name"
-_QUEUE_ANNOTATION: Final = "scheduling.volcano.sh/queue-name"
 _LABEL: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _LONGEST: Final = 63
 _BAD_LABEL: Final = (
@@ -42,8 +40,8 @@ def _chosen(call: Call) -> list[Manifest]:
     job, queue = call.text("job"), call.text("queue")
     if job:
         _check_label(job)
-        pods = call.listed("Pod", {_JOB: job})
-        if queue and any(_labels(pod).get(_QUEUE, queue) != queue for pod in pods):
+        pods = call.listed("Pod", {JOB_NAME: job})
+        if queue and any(_labels(pod).get(QUEUE_NAME, queue) != queue for pod in pods):
             raise VerbError(f"the input vcjob {job} does not match the queue {queue}")
         return pods
     pods = call.listed("Pod")
@@ -51,10 +49,10 @@ def _chosen(call: Call) -> list[Manifest]:
         return [
             pod
             for pod in pods
-            if _labels(pod).get(_QUEUE) == queue
-            or (pod["metadata"].get("annotations") or {}).get(_QUEUE_ANNOTATION) == queue
+            if _labels(pod).get(QUEUE_NAME) == queue
+            or (pod["metadata"].get("annotations") or {}).get(GROUP_QUEUE) == queue
         ]
-    return [pod for pod in pods if _JOB in _labels(pod)]
+    return [pod for pod in pods if JOB_NAME in _labels(pod)]
 
 
 def _check_label(value: str) -> None:
@@ -64,7 +62,7 @@ def _check_label(value: str) -> None:
     if not _LABEL.fullmatch(value):
         faults.append(_BAD_LABEL)
     if faults:
-        raise VerbError(f'values[0][{_JOB}]: Invalid value: "{value}": {"; ".join(faults)}')
+        raise VerbError(f'values[0][{JOB_NAME}]: Invalid value: "{value}": {"; ".join(faults)}')
 
 
 def _labels(pod: Manifest) -> dict[str, str]:

@@ -4,10 +4,17 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from pumice.api.annotations import GROUP_NAME, PREEMPTABLE, REVOCABLE_ZONE
+from pumice.api.annotations import (
+    COOLDOWN_TIME,
+    GROUP_NAME,
+    GROUP_QUEUE,
+    JDB_MAX_UNAVAILABLE,
+    JDB_MIN_AVAILABLE,
+    PREEMPTABLE,
+    REVOCABLE_ZONE,
+)
 from pumice.api.kinds import DEFAULT_QUEUE, POD, POD_GROUP, Manifest
 from pumice.controllers.base import Create, Delete, Effect, Key, Patch, Plan, View
-from pumice.controllers.job.names import COOLDOWN_TIME, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
 from pumice.controllers.ownership import controlled_by, controller_of, key_of
 from pumice.controllers.quota_usage import pods_usage
 
@@ -20,7 +27,6 @@ _OWNERS: Final = {
 }
 """Kinds of owners whose annotations count."""
 
-_QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
 _MIN_MEMBER: Final = "scheduling.volcano.sh/group-min-member"
 _TOPOLOGY_MODE: Final = "volcano.sh/network-topology-mode"
 _TOPOLOGY_TIER: Final = "volcano.sh/network-topology-highest-tier"
@@ -74,7 +80,7 @@ def new_podgroup(pod: Manifest, inherited: Mapping[str, str]) -> Manifest:
     wanted: Manifest = {
         "minMember": min_member,
         "minResources": pods_usage([(spec, min_member)]),
-        "queue": marks.get(_QUEUE_NAME) or DEFAULT_QUEUE,
+        "queue": marks.get(GROUP_QUEUE) or DEFAULT_QUEUE,
         "priorityClassName": spec.get("priorityClassName"),
         "networkTopology": _network_topology(marks),
     }

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from pumice.api.annotations import HOSTNAME
 from pumice.api.kinds import Manifest
 from pumice.api.objects import KINDS, from_manifest
 from pumice.api.quantity import milli_value
@@ -28,7 +29,6 @@ _AMOUNTS: Final = {
 }
 """Fields that hold amounts: what stands behind them is the name of a resource, dots and all."""
 _SETTABLE: Final = {"queue": "Queue", "podgroup": "PodGroup", "node": "Node", "pod": "Pod"}
-_HOSTNAME: Final = "kubernetes.io/hostname"
 _NODES: Final = re.compile(r"(?P<n>[0-9]+)(?:=(?:like )?(?P<like>.+))?")
 
 
@@ -125,8 +125,8 @@ def _node_like(
     like: Manifest, name: str, extra: Mapping[str, str], more: Mapping[str, str]
 ) -> Manifest:
     labels = {**(like["metadata"].get("labels") or {}), **more}
-    if _HOSTNAME in labels:
-        labels[_HOSTNAME] = name
+    if HOSTNAME in labels:
+        labels[HOSTNAME] = name
     kept = {key: like["metadata"][key] for key in ("annotations",) if key in like["metadata"]}
     status = dict(like.get("status") or {})
     for field in ("allocatable", "capacity"):

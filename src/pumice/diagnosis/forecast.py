@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pumice.api.annotations import RUN_SECONDS
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
 from pumice.api.times import epoch
@@ -16,7 +17,6 @@ from pumice.diagnosis.cluster_state import group_of, key_of
 from pumice.diagnosis.replay import Replay
 from pumice.errors import InputError
 
-RUN_SECONDS: Final = "pumice.dev/run-seconds"
 MOST_EVENTS: Final = 5000
 """Instants at which pods end before a forecast gives up."""
 

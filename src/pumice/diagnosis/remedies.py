@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from pumice.api.annotations import HOSTNAME
 from pumice.api.decisions import RESOURCE_QUOTA
 from pumice.api.kinds import Manifest
 from pumice.api.quantity import amount_text, format_quantity, parse_quantity
@@ -239,7 +240,7 @@ def _nodes(world: ClusterState, outcome: JobOutcome) -> Iterator[Remedy]:
         offered = (node.get("status") or {}).get("allocatable")
         taints = (node.get("spec") or {}).get("taints")
         labels = dict(node["metadata"].get("labels") or {})
-        labels.pop("kubernetes.io/hostname", None)
+        labels.pop(HOSTNAME, None)
         kinds.setdefault(repr((offered, taints, labels)), node)
     pods = outcome.pending + outcome.waiting or outcome.min_member  # some may still be to be made
     largest = _TIMES * max(1, pods)

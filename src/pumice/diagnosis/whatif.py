@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pumice.api.annotations import RUN_SECONDS
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
 from pumice.api.times import rfc3339
 from pumice.api.wording import counted
 from pumice.diagnosis.changes import Change, chain
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
-from pumice.diagnosis.forecast import RUN_SECONDS, Forecast, forecast
+from pumice.diagnosis.forecast import Forecast, forecast
 from pumice.diagnosis.replay import Replay
 
 _DAY = 86400.0

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.annotations import COOLDOWN_TIME
 from pumice.api.duration import parse_duration
 from pumice.api.times import epoch
 from pumice.core.resources import Mask
@@ -15,8 +16,6 @@ from pumice.framework.eviction.verdict_cache import Verdicts
 from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
-
-COOLDOWN_TIME = "volcano.sh/cooldown-time"
 
 
 @dataclass(kw_only=True)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pumice.api.annotations import NODE_GROUP
 from pumice.api.groups import NodeGroupAffinity, QueueAffinity
 from pumice.core.resources import STEP, Column
 from pumice.core.snapshot import Snapshot
@@ -18,7 +19,6 @@ from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
-GROUP_LABEL = "volcano.sh/nodegroup-name"
 LIMITS = "volcano.sh/nodegroup-resource-limits"
 
 _BAD_LIMITS, _NO_LABEL, _NO_AFFINITY, _UNSUITED, _OVER_LIMIT = range(1, 6)
@@ -63,7 +63,7 @@ class NodeGroup(Plugin, name="nodegroup"):
         """Draw up each queue's word on each group."""
         snapshot = ssn.snapshot
         self._snapshot, self._journal = snapshot, ssn.journal
-        labels = [each.get(GROUP_LABEL) for each in snapshot.nodes.labels]
+        labels = [each.get(NODE_GROUP) for each in snapshot.nodes.labels]
         self._groups = sorted({label for label in labels if label is not None})
         place = {group: i for i, group in enumerate(self._groups)}
         self._group_of = np.array(

@@ -8,7 +8,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.api.annotations import PREEMPTABLE, REVOCABLE_ZONE
+from pumice.api.annotations import (
+    JDB_MAX_UNAVAILABLE,
+    JDB_MIN_AVAILABLE,
+    PREEMPTABLE,
+    REVOCABLE_ZONE,
+)
 from pumice.api.meta import is_true
 from pumice.core.resources import Column, Mask
 from pumice.core.shapes import Shape
@@ -20,9 +25,6 @@ from pumice.framework.columns import Jobs
 from pumice.framework.plugin import PERMIT, REJECT, Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
-
-MIN_AVAILABLE = "volcano.sh/jdb-min-available"
-MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
 
 _CLOSED, _NOT_REVOCABLE = 1, 2
 _DAY = 86400
@@ -170,10 +172,10 @@ def _budget(job: Job) -> int:
     """Say how many running tasks of a job may go at once: what its budget leaves, or one."""
     marks, counts = job.group.metadata.annotations, job.counts
     running, total = counts[Status.RUNNING], len(job.tasks)
-    if MIN_AVAILABLE in marks:
-        least = _read_number(marks[MIN_AVAILABLE], total)
+    if JDB_MIN_AVAILABLE in marks:
+        least = _read_number(marks[JDB_MIN_AVAILABLE], total)
         return running - least if least is not None and running >= least else 1
-    most = _read_number(marks.get(MAX_UNAVAILABLE, ""), total)
+    most = _read_number(marks.get(JDB_MAX_UNAVAILABLE, ""), total)
     if most is None:
         return 1
     finished = sum(counts[status] for status in FINISHED)

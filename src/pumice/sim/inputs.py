@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from pumice.api.annotations import HOSTNAME
 from pumice.api.conf import SchedulerConf
 from pumice.api.manifests import load_manifests
 from pumice.api.meta import KubeObject
@@ -189,7 +190,7 @@ def make_nodes(workload: Workload) -> list[Node]:
         Node(
             metadata=ObjectMeta(
                 name=f"node-{i:0{digits}d}",
-                labels={"kubernetes.io/hostname": f"node-{i:0{digits}d}"},
+                labels={HOSTNAME: f"node-{i:0{digits}d}"},
             ),
             status=NodeStatus(allocatable=amounts, capacity=amounts),
         )

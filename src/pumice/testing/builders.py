@@ -6,7 +6,7 @@ Every builder writes only what it is told, so a test states only what matters.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pumice.api.annotations import GROUP_NAME, PREEMPTABLE, TASK_SPEC
+from pumice.api.annotations import GROUP_NAME, HOSTNAME, PREEMPTABLE, TASK_SPEC
 from pumice.api.kinds import Manifest
 
 Quantity = str | int | float
@@ -33,7 +33,7 @@ def node(
     status = {"allocatable": allocatable, "capacity": dict(allocatable)}
     metadata = _metadata(
         name,
-        labels={"kubernetes.io/hostname": name, **(labels or {})},
+        labels={HOSTNAME: name, **(labels or {})},
         annotations=annotations,
         created=created,
     )

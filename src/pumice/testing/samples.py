@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pumice.api.annotations import NODE_GROUP, ZONE
 from pumice.api.kinds import Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
@@ -73,9 +74,9 @@ def _node(rng: np.random.Generator, i: int) -> Manifest:
         memory=f"{int(rng.choice([8, 16, 32]))}Gi",
         pods=int(rng.choice([5, 20, 110])),
         labels={
-            "topology.kubernetes.io/zone": f"z{i % 3}",
+            ZONE: f"z{i % 3}",
             "disk": "ssd" if rng.random() < 0.5 else "hdd",
-            "volcano.sh/nodegroup-name": "left" if i % 2 else "right",
+            NODE_GROUP: "left" if i % 2 else "right",
         },
         taints=taints,
         unschedulable=i % 11 == 10,
@@ -143,7 +144,7 @@ def _pod_fields(rng: np.random.Generator, cpu: int) -> dict[str, Any]:
 
 def _spread(rng: np.random.Generator) -> dict[str, Any]:
     """Choose how a pod keeps near to, or away from, others."""
-    zone = "topology.kubernetes.io/zone"
+    zone = ZONE
     others = {"matchLabels": {"app": str(rng.choice(["web", "db"]))}}
     term = {"labelSelector": others, "topologyKey": str(rng.choice([zone, "disk"]))}
     near = {"weight": int(rng.integers(1, 101)), "podAffinityTerm": term}

@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any, Final
 
+from pumice.api.annotations import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, QUEUE_GATE
 from pumice.webhooks.fields import quoted
 from pumice.webhooks.review import (
     Answer,
@@ -19,9 +20,8 @@ from pumice.webhooks.types.decoding import DecodeError, decode
 from pumice.webhooks.types.scalars import GoNumberError, parse_int
 
 KIND: Final = "v1.Pod"
-_GATE: Final = "scheduling.volcano.sh/queue-allocation-gate"
 _GROUP: Final = "volcano.sh/resource-group"
-_BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
+_BUDGETS: Final = (JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE)
 _PAIR: Final = re.compile(r"\s*([^:#]+?)\s*:\s+(.*?)\s*", re.DOTALL)
 
 
@@ -44,9 +44,9 @@ def mutate_pod(request: Request, existing: Existing, options: Options) -> Answer
 def _gate(pod: dict[str, Any]) -> Patch:
     annotations = pod["metadata"].get("annotations") or {}
     gates = pod["spec"].get("schedulingGates") or []
-    if annotations.get(_GATE) != "true" or any(one["name"] == _GATE for one in gates):
+    if annotations.get(QUEUE_GATE) != "true" or any(one["name"] == QUEUE_GATE for one in gates):
         return []
-    gate = {"name": _GATE}
+    gate = {"name": QUEUE_GATE}
     if not gates:
         return [{"op": "add", "path": "/spec/schedulingGates", "value": [gate]}]
     return [{"op": "add", "path": "/spec/schedulingGates/-", "value": gate}]

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from pumice.api.annotations import GROUP_QUEUE
 from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.webhooks.fields import quoted
 from pumice.webhooks.review import Answer, Existing, Finding, Options, Request, denied
 from pumice.webhooks.types.decoding import decode
 
 KIND: Final = "scheduling.PodGroup"
-_QUEUE_OF_NAMESPACE: Final = "scheduling.volcano.sh/queue-name"
 _TOPOLOGY: Final = (
     "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously."
 )
@@ -26,9 +26,9 @@ def mutate_podgroup(request: Request, existing: Existing, options: Options) -> A
         return Answer()
     namespace = existing.namespace(group["metadata"].get("namespace", "")) or {}
     annotations = (namespace.get("metadata") or {}).get("annotations") or {}
-    if _QUEUE_OF_NAMESPACE not in annotations:
+    if GROUP_QUEUE not in annotations:
         return Answer()
-    queue = annotations[_QUEUE_OF_NAMESPACE]
+    queue = annotations[GROUP_QUEUE]
     return Answer(patch=[{"op": "add", "path": "/spec/queue", "value": queue}])
 
 

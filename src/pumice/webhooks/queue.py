@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS
 from pumice.api.kinds import Manifest
 from pumice.api.quantity import amounts
 from pumice.webhooks.fields import FieldError, aggregate, invalid, quoted
@@ -22,8 +23,6 @@ from pumice.webhooks.types.decoding import decode, same
 from pumice.webhooks.types.scalars import GoNumberError, parse_float
 
 KIND: Final = "scheduling.Queue"
-_PATH: Final = "volcano.sh/hierarchy"
-_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
 _STATES: Final = ("Open", "Closed")
 _SPEC: Final = ("requestBody", "spec")
 _ANNOTATIONS: Final = ("requestBody", "metadata", "annotations")
@@ -39,9 +38,9 @@ def mutate_queue(request: Request, existing: Existing, options: Options) -> Answ
         return denied([Finding(text)])
     patch: Patch = []
     annotations = queue["metadata"].get("annotations") or {}
-    path, weights = annotations.get(_PATH, ""), annotations.get(_WEIGHTS, "")
+    path, weights = annotations.get(HIERARCHY, ""), annotations.get(HIERARCHY_WEIGHTS, "")
     if path and weights and not path.startswith("root"):
-        for key, value in ((_PATH, f"root/{path}"), (_WEIGHTS, f"1/{weights}")):
+        for key, value in ((HIERARCHY, f"root/{path}"), (HIERARCHY_WEIGHTS, f"1/{weights}")):
             place = f"/metadata/annotations/{key.replace('/', '~1')}"
             patch.append({"op": "add", "path": place, "value": value})
     if queue["spec"].get("reclaimable") is None:
@@ -116,11 +115,11 @@ def _amounts(spec: Mapping[str, Any]) -> Iterator[FieldError]:
 def _hierarchy(queue: Manifest, existing: Existing) -> Iterator[FieldError]:
     """Check the annotations that place a queue in a tree; the first fault is told."""
     annotations = queue["metadata"].get("annotations") or {}
-    path, weights = annotations.get(_PATH, ""), annotations.get(_WEIGHTS, "")
+    path, weights = annotations.get(HIERARCHY, ""), annotations.get(HIERARCHY_WEIGHTS, "")
     if not (path or weights):
         return
     if path.count("/") != weights.count("/"):
-        text = f"{_PATH} must have the same length with {_WEIGHTS}"
+        text = f"{HIERARCHY} must have the same length with {HIERARCHY_WEIGHTS}"
         yield invalid(_ANNOTATIONS, path, text)
         return
     for weight in weights.split("/"):
@@ -130,7 +129,7 @@ def _hierarchy(queue: Manifest, existing: Existing) -> Iterator[FieldError]:
             return
     name = queue["metadata"].get("name", "")
     for other in existing.queues():
-        its = (other["metadata"].get("annotations") or {}).get(_PATH, "")
+        its = (other["metadata"].get("annotations") or {}).get(HIERARCHY, "")
         if its.startswith(f"{path}/") and other["metadata"]["name"] != name:
             owner = other["metadata"]["name"]
             text = f"{path} is not allowed to be in the sub path of {its} of queue {owner}"

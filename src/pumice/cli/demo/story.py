@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
+from pumice.api.annotations import HOSTNAME, RUN_SECONDS
 from pumice.api.kinds import Manifest
-from pumice.cluster.embedded.kubelet import RUN_SECONDS
 
 NAMESPACE = "default"
 USES = "pumice.dev/demo-uses-cpu"
@@ -75,7 +75,7 @@ def _nodes(facts: Mapping[str, Any]) -> list[Manifest]:
         {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "metadata": {"name": name, "labels": {HOSTNAME: name}},
             "spec": {},
             "status": {"allocatable": amounts, "capacity": amounts},
         }

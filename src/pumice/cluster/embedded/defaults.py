@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.kinds import CRON_JOB, DEFAULT_QUEUE, JOB, POD_GROUP, QUEUE, Manifest
 
 _POD: Final[Mapping[str, Any]] = MappingProxyType(
@@ -72,7 +73,7 @@ def _queue(queue: Manifest) -> None:
 
 def _namespace(namespace: Manifest) -> None:
     labels = namespace["metadata"].setdefault("labels", {})
-    labels.setdefault("kubernetes.io/metadata.name", namespace["metadata"]["name"])
+    labels.setdefault(NAMESPACE_NAME, namespace["metadata"]["name"])
     namespace.setdefault("status", {}).setdefault("phase", "Active")
 
 

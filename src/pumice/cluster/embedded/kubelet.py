@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from pumice.api.annotations import RUN_SECONDS
 from pumice.api.kinds import Manifest
 from pumice.api.times import rfc3339
 from pumice.clock import Timer
@@ -17,7 +18,6 @@ from pumice.cluster.embedded.pods import with_condition
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import GoneError, NotFoundError, RejectedError
 
-RUN_SECONDS: Final = "pumice.dev/run-seconds"
 FAIL_AFTER_SECONDS: Final = "pumice.dev/fail-after-seconds"
 FAIL_TIMES: Final = "pumice.dev/fail-times"
 EXIT_CODE: Final = "pumice.dev/exit-code"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from pumice.api.annotations import HOSTNAME
 from pumice.api.kinds import Manifest
 from pumice.api.times import rfc3339
 from pumice.cluster.embedded.pods import with_condition
@@ -25,7 +26,7 @@ def add_node(
     node: Manifest = {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
+        "metadata": {"name": name, "labels": {HOSTNAME: name, **(labels or {})}},
         "spec": {"taints": list(taints)} if taints else {},
         "status": {
             "capacity": dict(amounts),

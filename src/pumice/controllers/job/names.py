@@ -6,9 +6,7 @@ from typing import Final
 from pumice.api.kinds import Manifest
 
 TASK_INDEX: Final = "volcano.sh/task-index"
-JOB_NAME: Final = "volcano.sh/job-name"
 JOB_NAMESPACE: Final = "volcano.sh/job-namespace"
-QUEUE_NAME: Final = "volcano.sh/queue-name"
 JOB_VERSION: Final = "volcano.sh/job-version"
 RETRY_COUNT: Final = "volcano.sh/job-retry-count"
 TEMPLATE_UID: Final = "volcano.sh/template-uid"
@@ -17,9 +15,6 @@ FORWARDING: Final = "volcano.sh/job-forwarding"
 OUT_OF_SYNC: Final = "volcano.sh/controller-out-of-sync"
 """Marks a pod that the controller itself is about to remove, so that it is no eviction."""
 
-COOLDOWN_TIME: Final = "volcano.sh/cooldown-time"
-JDB_MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
-JDB_MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
 
 DEFAULT_TASK: Final = "default"
 _ALPHABET: Final = "0123456789abcdefghijklmnopqrstuvwxyz"

@@ -2,22 +2,28 @@
 
 from collections.abc import Iterable
 
-from pumice.api.annotations import GROUP_NAME, NUMA_POLICY, PREEMPTABLE, REVOCABLE_ZONE, TASK_SPEC
+from pumice.api.annotations import (
+    COOLDOWN_TIME,
+    GROUP_NAME,
+    JDB_MAX_UNAVAILABLE,
+    JDB_MIN_AVAILABLE,
+    JOB_NAME,
+    NUMA_POLICY,
+    PREEMPTABLE,
+    QUEUE_NAME,
+    REVOCABLE_ZONE,
+    TASK_SPEC,
+)
 from pumice.api.kinds import Manifest
 from pumice.cluster.base import clone
 from pumice.controllers.base import Delete, Effect, Key, Patch
 from pumice.controllers.job.names import (
-    COOLDOWN_TIME,
     DEFAULT_TASK,
     FORWARDING,
-    JDB_MAX_UNAVAILABLE,
-    JDB_MIN_AVAILABLE,
-    JOB_NAME,
     JOB_NAMESPACE,
     JOB_VERSION,
     OUT_OF_SYNC,
     PARTITION_ID,
-    QUEUE_NAME,
     RETRY_COUNT,
     TASK_INDEX,
     TEMPLATE_UID,

@@ -7,6 +7,7 @@ looked at one by one.
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.annotations import QUEUE_GATE
 from pumice.core.resources import Column, is_empty, sum_by
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, PHASE_CODE, Status
@@ -14,8 +15,6 @@ from pumice.core.tables import JobTable
 from pumice.core.views import Job, Task
 
 _ALLOCATED = sorted(ALLOCATED_CLASS)
-_QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
-"""The one scheduling gate that does not give a job's reservation back."""
 
 
 class Reservations:
@@ -121,7 +120,7 @@ def _gated_requests(snapshot: Snapshot) -> dict[int, Column]:
     out: dict[int, Column] = {}
     for row in np.flatnonzero(held).tolist():
         gates = [gate.name for gate in Task(snapshot, row).pod.spec.scheduling_gates]
-        if gates == [_QUEUE_GATE]:
+        if gates == [QUEUE_GATE]:
             continue
         job = int(tasks.job[row])
         request = snapshot.request(row)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from pumice.api.annotations import HOSTNAME
 from pumice.core.images import node_images
 from pumice.core.labels import node_labels, untolerated
 from pumice.core.pod_terms import pod_terms
@@ -18,7 +19,6 @@ from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.nodeorder.amounts import AmountScores
 from pumice.plugins.nodeorder.ranks import (
-    HOSTNAME,
     ByNeighbours,
     ByNodeAffinity,
     BySpread,

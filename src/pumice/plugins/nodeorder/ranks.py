@@ -14,8 +14,6 @@ from pumice.core.pod_terms import Counter
 from pumice.core.resources import Column
 from pumice.core.tables import Ints
 
-HOSTNAME = "kubernetes.io/hostname"
-
 
 class Rank(Protocol):
     """One score over candidates."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.annotations import ZONE
 from pumice.core.labels import node_labels
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
@@ -14,7 +15,7 @@ from pumice.plugins.predicates.claims import Claims, Promise
 from pumice.plugins.predicates.neighbours import refuse
 from pumice.plugins.predicates.reasons import Code
 
-_ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+_ZONE, _REGION = ZONE, "topology.kubernetes.io/region"
 _OLD_ZONE, _OLD_REGION = (
     "failure-domain.beta.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region",

@@ -8,6 +8,7 @@ import base64
 from typing import Any, Final
 
 from pumice import logs
+from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.kinds import Manifest
 from pumice.cluster.base import Cluster
 from pumice.errors import ClusterError, NotFoundError
@@ -87,7 +88,7 @@ def _webhook(service: Service, url: str, bundle: str) -> dict[str, Any]:
     }
     if kind.namespaced:
         names = {
-            "key": "kubernetes.io/metadata.name",
+            "key": NAMESPACE_NAME,
             "operator": "NotIn",
             "values": list(SKIPPED_NAMESPACES),
         }

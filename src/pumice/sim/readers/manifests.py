@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from pumice.api.annotations import GROUP_NAME, TASK_SPEC
+from pumice.api.annotations import GROUP_NAME, RUN_SECONDS, TASK_SPEC
 from pumice.api.kinds import DEFAULT_QUEUE, Manifest
 from pumice.api.manifests import Document, load_documents
 from pumice.api.objects import KubeObject, Pod, PodGroup, from_manifest, in_namespace, to_manifest
@@ -27,7 +27,6 @@ from pumice.sim.workload import SCHEDULER_NAME, JobSpec, TaskSpec, Workload, in_
 from pumice.webhooks.files import stored_job
 
 ARRIVAL: Final = "pumice.dev/arrival-seconds"
-RUN: Final = "pumice.dev/run-seconds"
 DEFAULT_SECONDS = 60.0
 
 
@@ -134,7 +133,7 @@ def _gang(
         min_member=spec.min_member or 0,
         queue=spec.queue,
         priority_class=spec.priority_class_name,
-        annotations={k: v for k, v in marks.items() if k not in (ARRIVAL, RUN)},
+        annotations={k: v for k, v in marks.items() if k not in (ARRIVAL, RUN_SECONDS)},
         group=spec,
     )
 
@@ -143,8 +142,8 @@ def _task(
     pod: Pod, at: str, group: Mapping[str, str], source: str, found: _Found, *, count: int = 1
 ) -> TaskSpec:
     meta = pod.metadata
-    run = _seconds(meta.annotations, RUN, at)
-    run = _seconds(group, RUN, source) if run is None else run
+    run = _seconds(meta.annotations, RUN_SECONDS, at)
+    run = _seconds(group, RUN_SECONDS, source) if run is None else run
     if run is None:
         found.untimed += count
     spec = msgspec.structs.replace(
@@ -158,7 +157,7 @@ def _task(
         pod_name=meta.name,
         labels=meta.labels,
         annotations={
-            k: v for k, v in meta.annotations.items() if k not in (ARRIVAL, RUN, GROUP_NAME)
+            k: v for k, v in meta.annotations.items() if k not in (ARRIVAL, RUN_SECONDS, GROUP_NAME)
         },
     )
 
@@ -188,7 +187,7 @@ def _volcano_job(expansion: Expansion, source: str, found: _Found) -> JobSpec:
         min_member=group.spec.min_member or 0,
         queue=group.spec.queue,
         priority_class=group.spec.priority_class_name,
-        annotations={k: v for k, v in marks.items() if k not in (ARRIVAL, RUN)},
+        annotations={k: v for k, v in marks.items() if k not in (ARRIVAL, RUN_SECONDS)},
         group=group.spec,
         late_pods=True,
     )

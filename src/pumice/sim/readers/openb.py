@@ -7,6 +7,7 @@ of a node it shares is not looked at.
 from collections.abc import Iterator
 from pathlib import Path
 
+from pumice.api.annotations import HOSTNAME
 from pumice.api.objects import (
     Affinity,
     Node,
@@ -42,7 +43,7 @@ def read_nodes(path: Path) -> list[Node]:
         if gpus:
             amounts[GPU] = str(gpus)
         model = row.get("model", "")
-        labels = {"kubernetes.io/hostname": row["sn"], **({MODEL: model} if model else {})}
+        labels = {HOSTNAME: row["sn"], **({MODEL: model} if model else {})}
         status = NodeStatus(allocatable=amounts, capacity=amounts)
         nodes.append(Node(metadata=ObjectMeta(name=row["sn"], labels=labels), status=status))
     return nodes

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Final
 
+from pumice.api.annotations import JOB_NAME, TASK_SPEC
 from pumice.api.kinds import Manifest
 from pumice.testing.recorded.differences import Path, differences, event_differences, skipped_paths
 from pumice.testing.recorded.observed import KINDS
@@ -45,10 +46,10 @@ def _kept(job: str, expect: Mapping[str, Any]) -> dict[str, Counter[str]]:
     for pod in (expect.get("pods") or {}).values():
         annotations = pod.get("annotations") or {}
         owned = any(one.get("kind") == "Job" for one in pod.get("ownerReferences") or [])
-        if not owned or annotations.get("volcano.sh/job-name") != job or pod.get("deleting"):
+        if not owned or annotations.get(JOB_NAME) != job or pod.get("deleting"):
             continue
         if pod.get("phase") in _ENDED:
-            task = str(annotations.get("volcano.sh/task-spec"))
+            task = str(annotations.get(TASK_SPEC))
             found.setdefault(task, Counter())[pod["phase"]] += 1
     return found
 

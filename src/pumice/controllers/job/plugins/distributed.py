@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from pumice.api.annotations import TASK_SPEC
+from pumice.api.annotations import JOB_NAME, TASK_SPEC
 from pumice.api.kinds import Manifest
-from pumice.controllers.job.names import JOB_NAME, JOB_NAMESPACE, host_name, hosts
+from pumice.controllers.job.names import JOB_NAMESPACE, host_name, hosts
 from pumice.controllers.job.plugins.base import (
     JobPlugin,
     Owned,

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pumice.api.annotations import JOB_NAME
 from pumice.api.kinds import NETWORK_POLICY, Manifest
-from pumice.controllers.job.names import JOB_NAME, JOB_NAMESPACE, hosts
+from pumice.controllers.job.names import JOB_NAMESPACE, hosts
 from pumice.controllers.job.plugins.base import (
     JobPlugin,
     Owned,
