@@ -3,10 +3,12 @@
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 import yaml
@@ -73,6 +75,9 @@ def up(
         parse_quantity(amount)
     if count is None:
         count = 0 if nodes_file else 3
+    file = kubeconfig or endpoint_file()
+    if kubeconfig is None:
+        _refuse_second_cluster(file)
     manifests = _read_manifests(nodes_file) if nodes_file else []
     text = DEFAULT_CONF if conf is None else _read_conf(conf)
     try:
@@ -83,7 +88,6 @@ def up(
         ) from None
     cluster.add_nodes(count, resources)
     cluster.load(manifests)
-    file = kubeconfig or endpoint_file()
     _write_kubeconfig(file, cluster.url)
     try:
         _serve(cluster, file)
@@ -124,6 +128,20 @@ def _read_conf(file: Path) -> str:
     for problem in problems:
         click.echo(f"warning: {file}: {problem}", err=True)
     return text
+
+
+def _refuse_second_cluster(file: Path) -> None:
+    """Leave the kubeconfig of a cluster that still runs to that cluster."""
+    try:
+        config = yaml.safe_load(file.read_text(encoding="utf-8"))
+        url = str(config["clusters"][0]["cluster"]["server"])
+        place = urlsplit(url)
+        socket.create_connection((place.hostname or "", place.port or 0), timeout=1).close()
+    except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError):
+        return  # none, or left behind by one that did not end well
+    raise click.ClickException(
+        f"a cluster already runs at {url}; name another place with --kubeconfig"
+    )
 
 
 def _write_kubeconfig(file: Path, url: str) -> None:

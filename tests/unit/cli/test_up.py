@@ -56,6 +56,22 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return lambda *arguments: CliRunner().invoke(main, ["up", *map(str, arguments)])
 
 
+def test_a_second_cluster_leaves_the_kubeconfig_of_the_first_alone(
+    invoke: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "state" / "pumice" / "kubeconfig"
+    file.parent.mkdir(parents=True)
+    with socket.create_server(("127.0.0.1", 0)) as first:
+        url = f"http://127.0.0.1:{first.getsockname()[1]}"
+        file.write_text(f"clusters: [{{name: pumice, cluster: {{server: '{url}'}}}}]")
+        done = invoke("--nodes", 1)
+    assert done.exit_code == 1
+    assert done.stderr == (
+        f"Error: a cluster already runs at {url}; name another place with --kubeconfig\n"
+    )
+    assert url in file.read_text()
+
+
 def test_a_port_that_is_taken_is_said(invoke: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         result = invoke("--port", taken.getsockname()[1])
