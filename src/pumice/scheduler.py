@@ -1,4 +1,4 @@
-"""The loop: snapshot, session, actions, outcome.  The only place that sees both sides."""
+"""One scheduling cycle: open a session over a snapshot, run the actions, return the decisions."""
 
 import logging
 from collections.abc import Mapping, Sequence

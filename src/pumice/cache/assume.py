@@ -1,4 +1,4 @@
-"""What is thought of objects before the cluster tells so: pods bound, evicted or held back.
+"""What is assumed of objects before the cluster confirms it: pods bound, evicted or held back.
 
 Used by the informer, which shows pods and groups to the scheduler as they are thought to be.  The
 cluster's own word ends an assumption, and so does another object of the same name.
@@ -68,7 +68,7 @@ class Assumptions:
         self._groups[key] = _AssumedGroup(group.metadata.uid, status, annotations)
 
     def forget(self, key: str, what: str = "") -> bool:
-        """Think no more of a pod that it is "bound", "evicted" or "held", or none of it."""
+        """Drop an assumption about a pod: "bound", "evicted", "held", or all of them."""
         thought = self._pods.get(key)
         if thought is None:
             return False

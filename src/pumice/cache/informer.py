@@ -1,8 +1,8 @@
 """Keeps a snapshot in step with a cluster: list, watch, convert, take in.
 
-Used by the scheduler's loop.  A bad object is told and skipped; it never stops the others.  Skipped
-means: a pod counts on its node as far as it can be read, and without a node it is not there; of
-anything else the last good version stays until it can be read again or goes.
+Used by the scheduler's loop.  A bad object is reported and skipped; it never stops the others.  A
+skipped pod still counts on its node as far as it can be read; of any other object the last good
+version stays until it can be read again or is deleted.
 """
 
 from collections import Counter, deque
@@ -33,7 +33,7 @@ FOLLOWED: Final = tuple(_TYPES)
 """Every kind the scheduler reads."""
 _REMEMBERED: Final = 1000
 _LITTER: Final = 20_000
-"""How much may be kept of pods gone by, and three times as much as of those that are there."""
+"""How many entries of deleted pods may be kept, or three for each pod if that is more."""
 _STRANGE_RESOURCES: Final = 256
 """How many resources that nobody has may be asked for; each is a row in every table."""
 _PATIENCE: Final = 600

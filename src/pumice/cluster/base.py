@@ -98,7 +98,7 @@ class Cluster(Protocol):
         """Give a pod its node; with ``uid`` only if it is that very pod."""
 
     def evict(self, namespace: str, pod: str, reason: str, *, uid: str = "") -> None:
-        """End a pod by the eviction of its choice, with a condition that says why."""
+        """Evict a pod, with a condition that says why."""
 
     def record(
         self, about: Manifest, event_type: str, reason: str, message: str, source: str

@@ -98,7 +98,7 @@ def _position(outcome: JobOutcome, *, behind: bool) -> tuple[str, str]:
     turn = f"taken {_nth(place.turn + 1)} in this cycle"
     if behind:
         shown = first_of(place.before, _SHOWN)
-        return FAILED, f"{where}; {turn}, after {shown}, who leave too little"
+        return FAILED, f"{where}; {turn}, after {shown}, which leave too little"
     return PASSED, f"{where}; {turn}"
 
 

@@ -76,7 +76,7 @@ class Policy:
     # Parts of a job
 
     def subgroup_ready(self, part: SubGroup) -> Verdict:
-        """Return whether a part of a job has enough to start; a part that is all of it is it."""
+        """Return whether a part of a job has enough to start; without parts, ask for the job."""
         if not self._topology.has_policy(part.job):
             return self.job_ready(part.job)
         return self._subgroup_ready(part)

@@ -1,4 +1,4 @@
-"""What everything that decides in a session works on: the snapshot, and what it says of it.
+"""What everything that decides in a session works on: the snapshot and the answers about it.
 
 Drawn from below: hooks and topology, then policy, ordering and placing, then this; statements,
 placements, evictions and the search over domains take it, and the session is made of it.

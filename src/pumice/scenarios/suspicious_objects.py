@@ -1,4 +1,4 @@
-"""What is probably not meant in the objects of a scenario: names of nothing, objects told twice.
+"""Objects of a scenario that are probably a mistake: references to nothing, objects listed twice.
 
 None of it stops a run: a policy test may well be about a queue that does not exist.
 """

@@ -24,7 +24,7 @@ _PATIENCE_S: Final = 25.0
 _STUCK_S: Final = 120.0
 """A cycle of 100,000 pods takes seconds; one that takes this long is stuck."""
 _BLIND_S: Final = 600.0
-"""A look asks for a few objects, and each time waits minutes for a server that does not answer."""
+"""A reconciliation makes a few requests, each of which may wait minutes for a dead server."""
 
 _log = logs.get("serve")
 

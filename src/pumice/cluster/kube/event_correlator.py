@@ -1,4 +1,4 @@
-"""Which events are worth a request: the same again is counted, and known more and more seldom.
+"""Which events are worth a request: repeated ones are counted and sent less and less often.
 
 Used by the client.  Decides only; sends nothing.
 """
