@@ -50,6 +50,8 @@ class WriteLanes:
         self._waiting: dict[Lane, deque[_QueuedWrite]] = {lane: deque() for lane in Lane}
         self._parked: dict[tuple[Lane, ObjectKey, int], deque[_QueuedWrite]] = {}
         self._running: set[asyncio.Task[None]] = set()
+        self._active = 0
+        """Workers that will look for a write again; a task that has ended may still be running."""
         self._inbox: deque[_QueuedWrite] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._called = False
@@ -113,22 +115,26 @@ class WriteLanes:
             self._waiting[item.lane].append(item)
         waiting = sum(map(len, self._waiting.values()))
         loop = asyncio.get_running_loop()
-        for _ in range(min(self._workers - len(self._running), waiting)):
+        for _ in range(min(self._workers - self._active, waiting)):
+            self._active += 1
             task = loop.create_task(self._work())
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
     async def _work(self) -> None:
         """Carry out one write after another until none waits."""
-        while any(self._waiting.values()):
-            reserved = self._is_open()  # else nothing is sent, and nothing needs a turn
-            if reserved:
-                await self._bucket.reserve()  # before choosing: something more urgent may come
-            item = self._next()
-            if item is not None:
-                await self._perform(item)
-            elif reserved:
-                self._bucket.release()
+        try:
+            while any(self._waiting.values()):
+                reserved = self._is_open()  # else nothing is sent, and nothing needs a turn
+                if reserved:
+                    await self._bucket.reserve()  # before choosing: something more urgent may come
+                item = self._next()
+                if item is not None:
+                    await self._perform(item)
+                elif reserved:
+                    self._bucket.release()
+        finally:
+            self._active -= 1  # at once: writes that arrive before the task is done need a worker
 
     def _next(self) -> _QueuedWrite | None:
         """Give the most urgent write; those whose object is busy are parked behind it."""

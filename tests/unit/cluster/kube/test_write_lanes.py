@@ -54,3 +54,32 @@ def test_what_comes_just_before_the_end_is_told_once_and_never_sent(busy: int) -
     assert "late" not in carried
     assert [type(error) for error in told] == [UnavailableError] * (busy + 1)
     assert [error.sent for error in told] == [True] * busy + [False]
+
+
+def test_a_write_handed_in_while_the_last_worker_ends_is_carried_out() -> None:
+    """The worker has found nothing more to do, but its task is not over yet."""
+    told: list[Any] = []
+
+    async def execute(_: Any) -> None:
+        return None
+
+    async def main() -> None:
+        lanes = WriteLanes(
+            execute,
+            bucket=TokenBucket(0, 1, FakeTime().timing),
+            workers=1,
+            is_open=lambda: True,
+        )
+
+        def then_another(error: Any) -> None:
+            told.append(error)
+            lanes.submit(bind("second"), Lane.BIND, told.append)
+
+        lanes.open(asyncio.get_running_loop())
+        lanes.submit(bind("first"), Lane.BIND, then_another)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        await lanes.close()
+
+    asyncio.run(main())
+    assert told == [None, None]
