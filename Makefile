@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check coverage e2e bench
+.PHONY: help setup demo test check e2e bench
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,8 +15,16 @@ setup: $(STAMP) ## make the virtual environment
 demo: $(STAMP) ## play a story on an embedded cluster and write a report
 	$(BIN)/pumice demo --report build/demo.html
 
-test: $(STAMP) ## run all tests
+test: $(STAMP) ## run all tests; with COVERAGE=1, hold the lines they reach to a threshold
+ifdef COVERAGE
+	rm -rf build/coverage && mkdir -p build/coverage
+	$(BIN)/coverage run -m pytest -q -n 2 --ignore tests/performance
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+	$(BIN)/pytest -q tests/performance  # these compare times: measuring lines would distort them
+else
 	$(BIN)/pytest -q -n 2
+endif
 
 # A real API server on a shared machine may stall for seconds: what failed is tried once more, alone.
 e2e: $(STAMP) ## run the tests on a real control plane, built on the first run
@@ -24,21 +32,13 @@ e2e: $(STAMP) ## run the tests on a real control plane, built on the first run
 	$(BIN)/pytest -q -p no:randomly tests/e2e_kube || \
 		$(BIN)/pytest -q -p no:randomly --last-failed --last-failed-no-failures none tests/e2e_kube
 
-check: $(STAMP) ## format, lint, types, layers, import cycles, spelling, coverage
+check: $(STAMP) ## format, lint, types, layers, import cycles, spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.import_cycles
 	$(BIN)/codespell
-	$(MAKE) coverage
-
-# Runs the tests once more, slowly, but for those that compare times; the threshold is in pyproject.toml.
-coverage: $(STAMP) ## run all tests and hold the lines they reach to a threshold
-	rm -rf build/coverage && mkdir -p build/coverage
-	$(BIN)/coverage run -m pytest -q -n 2 --ignore tests/performance
-	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report
 
 bench: $(STAMP) ## measure speed
 	$(BIN)/python -m bench.run
