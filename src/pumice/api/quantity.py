@@ -158,6 +158,13 @@ def format_quantity(resource: str, number: float) -> str:
     return _scaled(whole, 1000, _DECIMAL[3:])
 
 
+def base_units(resource: str, amount: float) -> float:
+    """Turn an amount of a row into cores, bytes or pieces; a whole number where it is one."""
+    name = resource.removeprefix("requests.").removeprefix("limits.")
+    plain = amount if name in ("memory", "pods") else amount / 1000
+    return int(plain) if math.isfinite(plain) and plain == int(plain) else plain
+
+
 def amount_text(resource: str, amount: float) -> str:
     """Write an amount of a row for people: cpu in cores, bytes in the largest unit that reads well.
 

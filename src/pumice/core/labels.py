@@ -164,16 +164,26 @@ class NodeLabels:
 
     def demanded(self, spec: PodSpec) -> Mask | None:
         """Mark nodes that a pod's nodeSelector and required node affinity allow; None: all."""
+        kept, here = self.selected_by_labels(spec), self.selected_by_affinity(spec)
+        if kept is None or here is None:
+            return here if kept is None else kept
+        return kept & here
+
+    def selected_by_labels(self, spec: PodSpec) -> Mask | None:
+        """Mark nodes that a pod's nodeSelector allows; None: all."""
         kept: Mask | None = None
         for key, value in spec.node_selector.items():
             column = self.column(key)
             here = column.codes == column.code_of.get(value, -2)
             kept = here if kept is None else kept & here
-        affinity = spec.affinity.node_affinity if spec.affinity else None
-        if affinity is not None and affinity.required is not None:
-            here = self.selected(affinity.required)
-            kept = here if kept is None else kept & here
         return kept
+
+    def selected_by_affinity(self, spec: PodSpec) -> Mask | None:
+        """Mark nodes that a pod's required node affinity allows; None: all."""
+        affinity = spec.affinity.node_affinity if spec.affinity else None
+        if affinity is None or affinity.required is None:
+            return None
+        return self.selected(affinity.required)
 
 
 def node_labels(snapshot: Snapshot) -> NodeLabels:

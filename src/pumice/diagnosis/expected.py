@@ -22,7 +22,7 @@ from pumice.errors import RejectedError
 
 EXPECTED = "pumice.dev/expected"
 """Annotation of pods that a controller has still to make."""
-_NOT_BEGUN = ("", "Pending")
+NOT_BEGUN = ("", "Pending")
 """Phases of a job whose pods may still have to be made."""
 _OPEN_QUEUE: Manifest = {
     "apiVersion": "scheduling.volcano.sh/v1beta1",
@@ -48,7 +48,7 @@ def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[M
     groups = _groups_of_jobs(objects)
     made: list[Manifest] = []
     for job in jobs:
-        if phase_of(job) in _NOT_BEGUN:
+        if phase_of(job) in NOT_BEGUN:
             made += _missing(expand(job, view), groups, view)
     wanted = {queue_of(one) for one in made if one["kind"] == "PodGroup"}
     if DEFAULT_QUEUE in wanted and not any(_is_default_queue(one) for one in objects):

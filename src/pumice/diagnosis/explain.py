@@ -1,35 +1,43 @@
-"""Why a job waits: a ladder of gates, one sentence with numbers, and what would get it started.
+"""Why a job waits, as data: causes, nodes, evictions, position, and what would get it started.
 
-All of it comes from the records of the code that decided, and from running that code again on
-copies of the cluster.
+All of it comes from asking the code that decides, in the session that decides, and from running
+that code again on copies of the cluster.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from pumice.api.codes import Cause
 from pumice.api.kinds import Manifest, queue_of
-from pumice.api.quantity import amount_text
-from pumice.api.wording import counted, first_of, nearest
+from pumice.api.times import epoch
+from pumice.api.wording import counted, first_of
+from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.cluster_state import ClusterState, group_of
+from pumice.diagnosis.examine.examiner import Examiner
+from pumice.diagnosis.examine.manifest_causes import manifest_findings
+from pumice.diagnosis.examine.node_causes import funnel_rows
 from pumice.diagnosis.expected import is_expected
-from pumice.diagnosis.gates import FAILED, Gate, climb, count_nodes
-from pumice.diagnosis.job_outcome import JobOutcome, look
-from pumice.diagnosis.remedy_search import Search
+from pumice.diagnosis.findings import Finding, FunnelRow, ObjectRef, Position, SparedPods
+from pumice.diagnosis.job_outcome import JobOutcome
+from pumice.diagnosis.remedy_search import Search, Way
 from pumice.diagnosis.replay import Replay
-from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Why
 
 _NAMED = 3
-_LATE = (Stage.QUEUE, Stage.QUOTA, Stage.NODES, Stage.GANG)
-"""Stages at which a job may have stopped only because others came first."""
+_BARRING = (Cause.SUSPENDED, Cause.PRIORITY_CLASS_MISSING, Cause.INVALID)
+"""Causes for which a job waits even though its pods, once made, would find their nodes."""
+_OVER = ("Completed", "Failed", "Terminated")
+_GRACE_S = 30.0
+"""How long a pod takes to leave that says nothing else."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unblock:
+class Remedy:
     """A change that was tried out and works."""
 
-    change: str
+    text: str
+    changes: list[dict[str, Any]]
     result: str
 
 
@@ -46,16 +54,15 @@ class Victim:
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """One job in one cycle; ``state`` is starts, waits, evicted, runs or finished."""
+    """One job in one cycle; ``state`` is waits, starts, evicted, runs or finished."""
 
     job: str
     """Its pod group."""
     name: str
     """The Volcano job that the pod group was made for, else the pod group."""
     state: str
-    reason: str
-    """From the closed list of reasons; empty if it waits for nothing."""
-    sentence: str
+    text: str
+    """The answer in one sentence: the decisive cause, or what becomes of the job."""
     queue: str = ""
     phase: str = ""
     min_member: int = 0
@@ -63,20 +70,44 @@ class Explanation:
     """Number of pods by status."""
     expected: int = 0
     """How many of them are not there yet: a controller makes them once the job is admitted."""
-    numbers: Mapping[str, Any] = field(default_factory=dict)
-    """What the decision compared, in the units of the tables."""
-    gates: list[Gate] = field(default_factory=list)
-    unblock: list[Unblock] = field(default_factory=list)
+    causes: list[Finding] = field(default_factory=list)
+    not_evicted: list[SparedPods] = field(default_factory=list)
+    funnel: list[FunnelRow] = field(default_factory=list)
+    position: Position | None = None
+    forecast: Mapping[str, Any] | None = None
+    remedies: list[Remedy] = field(default_factory=list)
     victims: list[Victim] = field(default_factory=list)
     places: Mapping[str, str] = field(default_factory=dict)
     """Pod to node, for pods that start or were promised a place."""
     tried: int = 0
-    """How many cycles were run to find what would unblock it."""
+    """How many changes were tried to find remedies."""
     cycle: int = 1
+    notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Write all down as plain data."""
-        return asdict(self)
+        """Write all down as plain data; ``explain --schema`` describes it."""
+        return {
+            "job": self.job,
+            "name": self.name,
+            "state": self.state,
+            "text": self.text,
+            "queue": self.queue,
+            "phase": self.phase,
+            "minMember": self.min_member,
+            "pods": dict(self.pods),
+            "expected": self.expected,
+            "causes": [each.to_data() for each in self.causes],
+            "notEvicted": [each.to_data() for each in self.not_evicted],
+            "funnel": [each.to_data() for each in self.funnel],
+            "position": self.position.to_data() if self.position else None,
+            "forecast": dict(self.forecast) if self.forecast else None,
+            "remedies": [vars(each) for each in self.remedies],
+            "victims": [vars(each) for each in self.victims],
+            "places": dict(self.places),
+            "tried": self.tried,
+            "cycle": self.cycle,
+            "notes": list(self.notes),
+        }
 
 
 def explain_job(
@@ -89,19 +120,51 @@ def explain_job(
     """
     job = world.find_job(name)
     replay = Replay(world)
-    outcome = look(world, job, cycles, replay)
-    state = _state(outcome)
-    if state != "waits":
-        return _explanation(world, outcome, state, _Reason("", _settled(outcome, state)))
-    search = Search(world, job, replay, cycles)
-    reason = _reason(world, outcome, is_behind=_is_behind(search, outcome))
-    settled = outcome.makes_room or outcome.is_admitted
-    ways = search.ways(outcome) if unblock and not settled else []
-    return replace(
-        _explanation(world, outcome, state, reason),
-        unblock=[Unblock(change=way.text, result=_result(way.outcome)) for way in ways],
-        tried=len(search.tried),
+    examiner = _examine(replay, job, cycles)
+    outcome = examiner.outcome
+    state = _state(world, outcome)
+    causes = causes_of(world, examiner) if state == "waits" else []
+    remedies: list[Remedy] = []
+    tried = 0
+    if state == "waits" and unblock and not (outcome.makes_room or outcome.is_admitted):
+        search = Search(world, job, replay, cycles)
+        remedies = [_remedy(way) for way in search.ways(outcome)]
+        tried = len(search.tried)
+    examination = examiner.examination
+    funnel = examination.funnel if examination is not None else None
+    return Explanation(
+        job=job,
+        name=world.title(job),
+        state=state,
+        text=causes[0].text if causes else _settled(outcome, state),
+        queue=outcome.queue,
+        phase=outcome.phase,
+        min_member=outcome.min_member,
+        pods=outcome.counts,
+        expected=sum(map(is_expected, world.pods_by_group.get(job, ()))),
+        causes=causes,
+        not_evicted=examiner.spared if state == "waits" else [],
+        funnel=funnel_rows(funnel) if funnel is not None and state == "waits" else [],
+        position=examiner.position,
+        remedies=remedies,
+        victims=_victims(world, outcome),
+        places={**outcome.binds, **outcome.promised},
+        tried=tried,
+        cycle=outcome.cycle,
+        notes=list(world.notes),
     )
+
+
+def _examine(replay: Replay, job: str, cycles: int) -> Examiner:
+    """Play cycles, and look at the last one, or the first one that starts the job."""
+    cycle = 1
+    while True:
+        examiner = Examiner(job, cycle)
+        decisions = replay.decide(examiner)
+        if examiner.outcome.started or cycle >= cycles:
+            return examiner
+        replay.apply(decisions)
+        cycle += 1
 
 
 def explain_waiting(world: ClusterState) -> dict[str, str]:
@@ -109,15 +172,96 @@ def explain_waiting(world: ClusterState) -> dict[str, str]:
     return dict(sorted(Replay(world).decide().explanations.items()))
 
 
-@dataclass(frozen=True)
-class _Reason:
-    """A reason of the closed list, and the sentence that says it."""
-
-    value: str
-    sentence: str
+# Causes
 
 
-def _state(outcome: JobOutcome) -> str:
+def causes_of(world: ClusterState, examiner: Examiner) -> list[Finding]:
+    """List what keeps a job waiting, the decisive cause first."""
+    outcome, examination = examiner.outcome, examiner.examination
+    if outcome.makes_room:
+        return [_waits_for_evicted(world, outcome)]
+    early = manifest_findings(world, outcome.job)
+    later = examination.findings() if examination is not None else []
+    if early:  # what keeps pods from being made, or from being ours, is told once
+        later = [each for each in later if each.code not in (Cause.TOO_FEW_PODS, Cause.NO_PODS)]
+    found = [*early, *later]
+    found += _no_pods(outcome, found)
+    if found:
+        return found
+    if examiner.ahead is not None:
+        return [examiner.ahead]
+    return [_as_recorded(outcome)]
+
+
+def _no_pods(outcome: JobOutcome, found: list[Finding]) -> list[Finding]:
+    """Tell of a pod group without pods, if nothing else says why it has none."""
+    if outcome.counts or found or outcome.awaits_entry:
+        return []
+    about = ObjectRef.of_key("PodGroup", outcome.job)
+    when = "it is admitted to its queue now; " if outcome.is_admitted else ""
+    return [Finding(Cause.NO_PODS, f"{when}its pod group has no pods", about, {"pods": 0})]
+
+
+_CODES = {
+    Why.NOT_VALID: Cause.INVALID,
+    Why.NOT_ENQUEUED: Cause.NOT_ADMITTED,
+    Why.NOT_TAKEN: Cause.ACTION_MISSING,
+    Why.QUEUE_OVERUSED: Cause.QUEUE_OVER_DESERVED,
+    Why.QUEUE_CLOSED: Cause.QUEUE_CLOSED,
+    Why.QUEUE_MISPLACED: Cause.QUEUE_MISPLACED,
+    Why.QUEUE_POSITION: Cause.JOB_AHEAD,
+    Why.OVER_QUOTA: Cause.QUEUE_OVER_CAPABILITY,
+    Why.NO_NODE_FITS: Cause.INSUFFICIENT_RESOURCE,
+    Why.NO_DOMAIN_FITS: Cause.NETWORK_DOMAIN,
+    Why.GANG_SHORT: Cause.GANG_SHORT,
+    Why.SCHEDULED: Cause.GANG_SHORT,
+    Why.WAITING_FOR_EVICTION: Cause.WAITING_FOR_EVICTED,
+}
+
+
+def _as_recorded(outcome: JobOutcome) -> Finding:
+    """Tell the record of the cycle, where asking every gate found nothing."""
+    why = outcome.last.why if outcome.last is not None else Why.NOT_TAKEN
+    return Finding(_CODES[why], outcome.sentence or why.value)
+
+
+def _waits_for_evicted(world: ClusterState, outcome: JobOutcome) -> Finding:
+    pods = list(outcome.victims) or list(outcome.makes_way)
+    known = world.of_kind("Pod")
+    seconds = max((_leaves_in(world, known.get(pod)) for pod in pods), default=0.0)
+    told = f": {first_of(pods, _NAMED)}" if pods else ""
+    text = f"its place is promised; {counted(len(pods), 'pod')} must leave first{told}"
+    about = ObjectRef.of_key("Pod", pods[0]) if pods else None
+    numbers = {"pods": pods, "seconds": seconds}
+    return Finding(Cause.WAITING_FOR_EVICTED, f"{text} (within {seconds:g} s)", about, numbers)
+
+
+def _leaves_in(world: ClusterState, pod: Manifest | None) -> float:
+    """Return the seconds until a pod is gone that leaves, or is told to."""
+    if pod is None:
+        return 0.0
+    stamp = pod["metadata"].get("deletionTimestamp")
+    if stamp:
+        return max(epoch(stamp) - world.now, 0.0)
+    grace = (pod.get("spec") or {}).get("terminationGracePeriodSeconds")
+    return _GRACE_S if grace is None else float(grace)
+
+
+# Other states
+
+
+def _state(world: ClusterState, outcome: JobOutcome) -> str:
+    job = world.job_of(outcome.job)
+    if job is not None and phase_of(job) in _OVER and not outcome.counts:
+        return "finished"
+    state = _session_state(outcome)
+    if state != "starts":
+        return state
+    barring = [each for each in manifest_findings(world, outcome.job) if each.code in _BARRING]
+    return "waits" if barring else state
+
+
+def _session_state(outcome: JobOutcome) -> str:
     if outcome.started:
         return "starts"
     if outcome.pending or outcome.waiting or not outcome.listed or not outcome.counts:
@@ -127,35 +271,12 @@ def _state(outcome: JobOutcome) -> str:
     return "runs" if outcome.ready > outcome.counts.get("Succeeded", 0) else "finished"
 
 
-def _explanation(
-    world: ClusterState, outcome: JobOutcome, state: str, reason: _Reason
-) -> Explanation:
-    stop = outcome.last
-    return Explanation(
-        job=outcome.job,
-        name=world.title(outcome.job),
-        state=state,
-        reason=reason.value,
-        sentence=reason.sentence,
-        queue=outcome.queue,
-        phase=outcome.phase,
-        min_member=outcome.min_member,
-        pods=outcome.counts,
-        expected=sum(map(is_expected, world.pods_by_group.get(outcome.job, ()))),
-        numbers=dict(stop.numbers) if stop is not None and state == "waits" else {},
-        gates=climb(outcome, behind=reason.value == Why.QUEUE_POSITION.value),
-        victims=_victims(world, outcome),
-        places={**outcome.binds, **outcome.promised},
-        cycle=outcome.cycle,
-    )
-
-
 def _settled(outcome: JobOutcome, state: str) -> str:
     if state == "starts":
         n, nodes = len(outcome.binds), len(set(outcome.binds.values()))
         when = "now" if outcome.cycle == 1 else f"in cycle {outcome.cycle}"
         more = f"; {outcome.pending} more {'waits' if outcome.pending == 1 else 'wait'}"
-        more = f"{more}: {_rest(outcome)}" if outcome.pending else ""
+        more = more if outcome.pending else ""
         return f"it starts {when}: {counted(n, 'pod')} on {counted(nodes, 'node')}{more}"
     if state == "evicted":
         return _going(outcome)
@@ -165,7 +286,7 @@ def _settled(outcome: JobOutcome, state: str) -> str:
 
 
 def _going(outcome: JobOutcome) -> str:
-    """Say which of its pods leave, for whom and by which action; empty if none does."""
+    """Say which of its pods leave, for whom and by which action."""
     told = []
     n = sum(outcome.counts.values())
     if outcome.evicted:
@@ -173,109 +294,20 @@ def _going(outcome: JobOutcome) -> str:
         for_whom = f" for {first_of(whom, _NAMED)}" if whom else ""
         by = f" by {' and '.join(outcome.evicted_by)}" if outcome.evicted_by else ""
         pods = first_of(list(outcome.evicted), _NAMED)
-        told.append(f"{_part(outcome.evicted, n)} evicted{for_whom}{by}: {pods}")
+        told.append(f"{_part(len(outcome.evicted), n)} evicted{for_whom}{by}: {pods}")
     if outcome.leaving:
-        told.append(f"{_part(outcome.leaving, n)} leaving: {first_of(outcome.leaving, _NAMED)}")
+        told.append(
+            f"{_part(len(outcome.leaving), n)} leaving: {first_of(outcome.leaving, _NAMED)}"
+        )
     return "; ".join(told)
 
 
-def _part(pods: Collection[str], n: int) -> str:
-    return f"{len(pods)} of its {n} pods {'is' if len(pods) == 1 else 'are'}"
+def _part(pods: int, n: int) -> str:
+    return f"{pods} of its {n} pods {'is' if pods == 1 else 'are'}"
 
 
-def _rest(outcome: JobOutcome) -> str:
-    gates = [gate for gate in climb(outcome) if gate.mark == FAILED]
-    return gates[-1].text if gates else "a later cycle will look at them"
-
-
-def _is_behind(search: Search, outcome: JobOutcome) -> bool:
-    """Say whether a job would start if nobody had been taken before it."""
-    if outcome.last is None or outcome.last.stage not in _LATE or not outcome.place.before:
-        return False
-    return search.starts_without(outcome.place.before)
-
-
-def _reason(world: ClusterState, outcome: JobOutcome, *, is_behind: bool) -> _Reason:
-    """Choose the first reason of the list that holds, and say it."""
-    early = _before_any_node(world, outcome)
-    if early is not None:
-        return early
-    if is_behind:
-        return _Reason(Why.QUEUE_POSITION.value, _who_is_before(outcome))
-    if outcome.last is None:
-        why = Why.NOT_ENQUEUED if outcome.phase == "Pending" else Why.NOT_TAKEN
-        return _Reason((Why.NOT_VALID if outcome.gated else why).value, outcome.sentence)
-    late = outcome.last.stage is not Stage.ENQUEUE
-    why = outcome.last.why if late else Why.NOT_ENQUEUED
-    said = _no_node(outcome) or _not_offered(world, outcome) or outcome.sentence
-    if outcome.makes_room and not outcome.victims and outcome.makes_way:
-        said = f"{said}: {first_of(outcome.makes_way, _NAMED)}"
-    going = _going(outcome)
-    return _Reason(why.value, f"{said}; {going}" if going else said)
-
-
-def _before_any_node(world: ClusterState, outcome: JobOutcome) -> _Reason | None:
-    """Say why nodes are not even looked at: no queue, not admitted, no pods, not valid."""
-    if not outcome.listed:
-        return _Reason(Why.NOT_VALID.value, _unlisted(world, outcome))
-    if outcome.awaits_entry:
-        told = _not_offered(world, outcome) or outcome.sentence
-        return _Reason(Why.NOT_ENQUEUED.value, f"{told}; its pods are made once it is admitted")
-    if not outcome.counts:
-        return _Reason(Why.NOT_VALID.value, _no_pods(outcome))
-    if outcome.invalid:
-        return _Reason(Why.NOT_VALID.value, f"not valid: {outcome.invalid}")
-    return None
-
-
-def _no_pods(outcome: JobOutcome) -> str:
-    if outcome.phase_before in ("Pending", ""):
-        return "it is admitted to its queue now; its pods are not made yet"
-    return "it has no pods"
-
-
-def _who_is_before(outcome: JobOutcome) -> str:
-    names = outcome.place.before
-    go, take = ("goes", "takes") if len(names) == 1 else ("go", "take")
-    return (
-        f"{counted(len(names), 'job')} {go} before it and {take} the room it would start in: "
-        f"{first_of(names, _NAMED)}"
-    )
-
-
-def _no_node(outcome: JobOutcome) -> str:
-    """Say what a pod asks for, what nodes said and how far the gang is, if that is the reason."""
-    stop = outcome.last
-    if stop is None or stop.why is not Why.NO_NODE_FITS:
-        return ""
-    numbers = stop.numbers
-    asked = ", ".join(f"{name} {amount_text(name, x)}" for name, x in numbers["need"].items())
-    pod = str(numbers["task"]).partition("/")[2]
-    text = f"no node fits {pod} ({asked or 'asks for nothing'}): of {outcome.n_nodes} "
-    text += f"nodes, {count_nodes(numbers)}"
-    found = outcome.ready + outcome.found_node + outcome.waiting
-    if 1 < outcome.min_member > found:
-        text += f"; the gang of {outcome.min_member} is short by {outcome.min_member - found}"
-    return text
-
-
-def _not_offered(world: ClusterState, outcome: JobOutcome) -> str:
-    """Tell a limit of zero that comes from a resource that no node has."""
-    numbers = outcome.last.numbers if outcome.last is not None else {}
-    resource = numbers.get("resource", "")
-    if not resource or numbers.get("limit"):
-        return ""
-    nodes = world.of_kind("Node").values()
-    if any(resource in ((node.get("status") or {}).get("allocatable") or {}) for node in nodes):
-        return ""
-    asked = amount_text(resource, numbers["request"])
-    return f"no node offers {resource}, of which it asks for {asked}, so {outcome.sentence}"
-
-
-def _unlisted(world: ClusterState, outcome: JobOutcome) -> str:
-    near = nearest(outcome.queue, world.of_kind("Queue"))
-    hint = f"; did you mean {near}?" if near else ""
-    return f"not valid: queue {outcome.queue} does not exist{hint}"
+def _remedy(way: Way) -> Remedy:
+    return Remedy(text=way.text, changes=[], result=_result(way.outcome))
 
 
 def _result(outcome: JobOutcome) -> str:

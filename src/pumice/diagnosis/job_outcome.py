@@ -121,7 +121,7 @@ class JobOutcome:
         return STAGES.index(self.last.stage) if self.last is not None else 0
 
 
-class _Watcher(Observer):
+class Watcher(Observer):
     """Looks at one job in one session."""
 
     def __init__(self, key: str, cycle: int) -> None:
@@ -130,6 +130,7 @@ class _Watcher(Observer):
         self._queues: tuple[str, ...] = ()
         self._jobs: tuple[str, ...] = ()
         self.outcome = JobOutcome(job=key, cycle=cycle)
+        self.decisions = Decisions()
 
     def opened(self, ssn: Session) -> None:
         """See who stands in line, and ask for more to be noted of the job."""
@@ -145,7 +146,7 @@ class _Watcher(Observer):
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         """Copy what was noted of the job."""
-        snapshot = ssn.snapshot
+        snapshot, self.decisions = ssn.snapshot, decisions
         row = snapshot.jobs.row_of.get(self._key)
         if row is None or snapshot.jobs.groups[row] is None:
             return
@@ -172,7 +173,7 @@ class _Watcher(Observer):
             stops={each: _stop(ssn, one) for each, one in records.stops.get(row, {}).items()},
             last=None if last is None else _stop(ssn, last),
             sentence=waiting_reason(ssn, job) if listed else "",
-            place=self._place(ssn, row),
+            place=self._line(ssn, row),
             found_node=len(records.given_up.intersection(job.tasks)),
             n_nodes=snapshot.nodes.n,
             held=_held(ssn, job) if listed else {},
@@ -189,7 +190,7 @@ class _Watcher(Observer):
             cycle=self._cycle,
         )
 
-    def _place(self, ssn: Session, row: int) -> Place:
+    def _line(self, ssn: Session, row: int) -> Place:
         turns, keys = ssn.records.turns, ssn.snapshot.jobs.keys
         turn = turns.get(row)
         before = [keys[each] for each, at in turns.items() if turn is not None and at < turn]
@@ -209,7 +210,7 @@ def look(
     else:
         replay.become(world)
     while True:
-        watcher = _Watcher(job, cycle)
+        watcher = Watcher(job, cycle)
         decisions = replay.decide(watcher)
         if watcher.outcome.started or cycle >= cycles:
             return watcher.outcome

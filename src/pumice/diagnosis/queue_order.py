@@ -129,18 +129,28 @@ def _hooks(ssn: Session, *hooks: Method) -> list[tuple[Plugin, Method, Ask]]:
     return sorted(found, key=lambda entry: entry[0].position)
 
 
-def _job_lines(ssn: Session, rows: list[int]) -> list[Line]:
+_KeysAndTies = tuple[list[_Keys], list[tuple[float, str]]]
+
+
+def _job_keys(ssn: Session, rows: list[int]) -> _KeysAndTies:
     jobs = ssn.snapshot.jobs
     view = Jobs(ssn.snapshot, np.asarray(rows, dtype=np.intp))
     keys = [
         _Keys(plugin.name, _keys_of(ask(view))) for plugin, _, ask in _hooks(ssn, Plugin.order_jobs)
     ]
-    ties = [(float(jobs.created[row]), jobs.keys[row]) for row in rows]
-    return _lines([jobs.keys[row] for row in rows], keys, ties)
+    return keys, [(float(jobs.created[row]), jobs.keys[row]) for row in rows]
+
+
+def _job_lines(ssn: Session, rows: list[int]) -> list[Line]:
+    return _lines([ssn.snapshot.jobs.keys[row] for row in rows], *_job_keys(ssn, rows))
 
 
 def _queue_lines(ssn: Session, rows: list[int]) -> list[Line]:
-    """Give keys where plugins give any; one that compares pairs gives ranks."""
+    return _lines([ssn.snapshot.queues.names[row] for row in rows], *_queue_keys(ssn, rows))
+
+
+def _queue_keys(ssn: Session, rows: list[int]) -> _KeysAndTies:
+    """Return keys where plugins give any; one that compares pairs gives ranks."""
     queues = ssn.snapshot.queues
     view = Queues(ssn.snapshot, np.asarray(rows, dtype=np.intp))
     keys = [
@@ -149,8 +159,7 @@ def _queue_lines(ssn: Session, rows: list[int]) -> list[Line]:
         else _Keys(plugin.name, _ranks(ssn, rows, ask), is_rank=True)
         for plugin, hook, ask in _hooks(ssn, Plugin.order_queues, Plugin.compare_queues)
     ]
-    ties = [(float(queues.created[row]), queues.names[row]) for row in rows]
-    return _lines([queues.names[row] for row in rows], keys, ties)
+    return keys, [(float(queues.created[row]), queues.names[row]) for row in rows]
 
 
 def _ranks(ssn: Session, rows: list[int], compare: Callable[..., float]) -> list[list[float]]:
@@ -183,14 +192,48 @@ def _lines(
 
 def _why(i: int, keys: Sequence[_Keys], ties: Sequence[tuple[float, str]]) -> str:
     """Name the first difference to the one before."""
-    if i == 0:
-        return ""
+    return _difference(i - 1, i, keys, ties) if i else ""
+
+
+def _difference(
+    first: int, second: int, keys: Sequence[_Keys], ties: Sequence[tuple[float, str]]
+) -> str:
+    """Name what puts one before another."""
     for each in keys:
-        if each.rows[i - 1] != each.rows[i]:
-            return f"{each.plugin}: {each.words(i - 1)} before {each.words(i)}"
-    if ties[i - 1][0] != ties[i][0]:
-        return f"younger by {_span(ties[i][0] - ties[i - 1][0])}"
+        if each.rows[first] != each.rows[second]:
+            return f"{each.plugin}: {each.words(first)} before {each.words(second)}"
+    if ties[first][0] != ties[second][0]:
+        return f"younger by {_span(ties[second][0] - ties[first][0])}"
     return "same age; by name"
+
+
+class OrderBook:
+    """The keys by which queues and jobs stand in line at one moment of a session."""
+
+    def __init__(self, ssn: Session) -> None:
+        lines = waiting_lines(ssn)
+        self._queue_of = {row: queue for queue, rows in lines.items() for row in rows}
+        self.queues = ssn.ordering.sort_queues(lines)
+        self.jobs = {queue: ssn.ordering.sort_jobs(rows) for queue, rows in lines.items()}
+        rows = list(self._queue_of)
+        self._job_at = {row: i for i, row in enumerate(rows)}
+        self._queue_at = {row: i for i, row in enumerate(self.queues)}
+        self._job_keys, self._job_ties = _job_keys(ssn, rows)
+        self._queue_keys, self._queue_ties = _queue_keys(ssn, self.queues)
+        self._names = ssn.snapshot.queues.names
+
+    def why(self, first: int, second: int) -> str:
+        """Name the key that puts a waiting job (row) before another; empty if that is not known."""
+        queues = [self._queue_of.get(row) for row in (first, second)]
+        if None in queues:
+            return ""
+        if queues[0] == queues[1]:
+            i, j = self._job_at[first], self._job_at[second]
+            return _difference(i, j, self._job_keys, self._job_ties)
+        i, j = (self._queue_at[queue] for queue in queues if queue is not None)
+        if i > j:
+            return "queues take turns"
+        return f"queues: {_difference(i, j, self._queue_keys, self._queue_ties)}"
 
 
 def _rules(ssn: Session) -> list[tuple[str, str, str]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pumice.api.codes import Cause
 from pumice.core.resources import PODS, STEP, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
@@ -35,6 +36,8 @@ class Record:
     stage: Stage
     why: Why
     numbers: dict[str, Any] = field(default_factory=dict)
+    code: Cause | None = None
+    """The cause that a plugin gave; None where the stage and the reason tell it."""
 
 
 class Records:
@@ -107,6 +110,8 @@ class Records:
         if isinstance(no, Refusal):
             why, numbers = no.why, {**numbers, **no.numbers}
         self.note(job, stage, why, **numbers)
+        if isinstance(no, Refusal):
+            self.by_job[job].code = no.code
 
     def note_eviction(self, job: int, victims: list[str]) -> None:
         """Write down that a job waits for pods to leave, and which of them go for its sake."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.codes import Cause
 from pumice.core.resources import STEP, Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import ALL, NodeFacts, Nodes, Rows, Task
@@ -24,7 +25,7 @@ NO_ROOM, FUTURE, IDLE = 0, 1, 2
 """What a node can offer a request: nothing, room that is being freed, room now."""
 
 _MAX_FITS = 256
-_PLUGIN_FAILED = Reason("a plugin failed", curable=False)
+_PLUGIN_FAILED = Reason("a plugin failed", curable=False, code=Cause.PLUGIN_FAILED)
 
 
 @dataclass(slots=True)
@@ -45,18 +46,19 @@ class Fit:
 class _Filter:
     """The filters of one plugin, which are asked together; its reasons follow ``offset`` others."""
 
-    __slots__ = ("_at", "_by_nodes", "_curable", "_offset", "by_shape")
+    __slots__ = ("_at", "_by_nodes", "_curable", "_offset", "by_shape", "position")
 
     def __init__(
         self,
         at: int,
         offset: int,
         reasons: tuple[Reason, ...],
-        by_shape: Ask | None,
-        by_nodes: Ask | None,
+        asks: tuple[Ask | None, Ask | None],
+        *,
+        position: int,
     ) -> None:
-        self.by_shape = by_shape
-        self._by_nodes = by_nodes
+        self.position = position
+        self.by_shape, self._by_nodes = asks
         self._at = at
         self._offset = offset
         self._curable = np.array([True, *(reason.curable for reason in reasons)])
@@ -106,7 +108,7 @@ class Placing:
                 reasons = (*plugin.reasons, _PLUGIN_FAILED)
                 offset = len(self.reasons) - 1
                 asks = by_shape.get(at), by_nodes.get(at)
-                filters.append(_Filter(len(filters), offset, reasons, *asks))
+                filters.append(_Filter(len(filters), offset, reasons, asks, position=at))
                 self.reasons += reasons
         return filters
 
@@ -250,6 +252,14 @@ class Placing:
         return (self.state >> 33) % n
 
     # Explaining
+
+    def plugin_codes(self, task: Task, position: int) -> Codes | None:
+        """Number what one plugin says to a task, whatever others say (n,); None: all fit."""
+        fit, nodes = self.fit(task), Nodes(self.snapshot)
+        for each in self._filters:
+            if each.position == position:
+                return each.ask(fit, task, nodes, ALL)
+        return None
 
     def incurable(self, fit: Fit) -> Mask:
         """Mark nodes that no eviction could open for the task (n,)."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.codes import Cause, Spared
 from pumice.api.wording import nearest
 from pumice.core.resources import Column, Mask
 from pumice.core.shapes import Shape
@@ -51,7 +52,17 @@ Codes = NDArray[np.int16] | Mask
 """Answer of a filter: booleans (True = fits), or 0 = fits and k = the plugin's k-th reason."""
 
 _hooks = HookTable()
-_ASIDE = frozenset({"vary_by", "bound_victims", "faults", "queue_limits", "admission_limit"})
+_ASIDE = frozenset(
+    {
+        "vary_by",
+        "bound_victims",
+        "faults",
+        "queue_limits",
+        "admission_limit",
+        "node_tests",
+        "why_spared",
+    }
+)
 """Methods that serve hooks or checks without being a hook: they change no answer."""
 
 
@@ -67,6 +78,8 @@ class Plugin:
     """Why the plugin cannot be used at all; set by the registry for one that cannot be loaded."""
     by_row: ClassVar[bool] = True
     """Whether node hooks read nothing that placements change but the columns of their own rows."""
+    spares: ClassVar[Spared] = Spared.PLUGIN_REFUSED
+    """Why a candidate that it does not offer stays."""
     protects: ClassVar[str] = ""
     """The pods that it keeps from being evicted, in words; empty if that is not its purpose."""
     simulator: ClassVar[SimulatorAssumptions] = UNDECLARED
@@ -117,6 +130,17 @@ class Plugin:
         that nodes without victims need not be asked one by one; None: cannot tell.
         """
         return None
+
+    def node_tests(self, task: Task, nodes: Nodes) -> Mapping[Cause, Mask] | None:
+        """Return which nodes each test of the filters refuses by itself (n,); None: ask filters.
+
+        For answers to people: the filters tell the first reason only.
+        """
+        return None
+
+    def why_spared(self, hook: str, asker: Task, candidate: Task) -> tuple[Spared, dict[str, Any]]:
+        """Return why ``hook`` does not offer a candidate, with the numbers compared."""
+        return self.spares, {}
 
     @_hooks.add(rule.NO_REASON, answer.REASON, volcano="PrePredicate", switch="enablePredicate")
     def filter_task(self, task: Task) -> Reason | None:

@@ -1,5 +1,8 @@
 """What the plugins of a session say together, asked by row."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
 from pumice.core.resources import Column
@@ -104,6 +107,15 @@ class Policy:
     def allocatable(self, queue: int, task: Task) -> Verdict:
         """Return whether a queue may take one more task."""
         return self._allocatable(Queue(self._snapshot, queue), task)
+
+    @contextmanager
+    def queue_limits_lifted(self) -> Iterator[None]:
+        """Let every queue take every task meanwhile, for those who ask about nodes alone."""
+        asked, self._allocatable = self._allocatable, lambda *_: True
+        try:
+            yield
+        finally:
+            self._allocatable = asked
 
     def preemptive(self, queue: int, request: Column) -> Verdict:
         """Return whether a queue may reclaim for a request (R,)."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from pumice.api.codes import Cause
 from pumice.api.decisions import Short
 from pumice.core.resources import PODS, Column
 
@@ -20,6 +21,8 @@ class Reason:
 
     text: str
     curable: bool = True
+    code: Cause = Cause.PLUGIN_REFUSED
+    """The cause that it is, where a job waits for it."""
 
 
 class Why(Enum):
@@ -61,6 +64,8 @@ class Refusal:
 
     why: Why
     numbers: Mapping[str, Any] = field(default_factory=dict)
+    code: Cause = Cause.PLUGIN_REFUSED
+    """The cause that it is, where a job waits for it."""
 
     def __post_init__(self) -> None:
         """Refuse what could not be told to anyone.
@@ -83,7 +88,14 @@ Vote = int | Refusal
 """PERMIT, ABSTAIN or REJECT; a refusal is a reject that says why."""
 
 
-def over_quota(short: Sequence[Short], *, queue: int, at: str) -> Refusal:
+def queue_closed(queue: int) -> Refusal:
+    """Refuse whatever a queue (row) is asked for: it is not open."""
+    return Refusal(Why.QUEUE_CLOSED, {"queue": queue}, Cause.QUEUE_CLOSED)
+
+
+def over_quota(
+    short: Sequence[Short], *, queue: int, at: str, code: Cause = Cause.PLUGIN_REFUSED
+) -> Refusal:
     """Refuse a request for the resources that are short; ``at`` names whose limit it is.
 
     That is a queue, a resource quota or the cluster.  The first resource stands among the numbers
@@ -91,11 +103,18 @@ def over_quota(short: Sequence[Short], *, queue: int, at: str) -> Refusal:
     """
     first, *more = map(asdict, short)
     numbers = {"queue": queue, "at": at, **first}
-    return Refusal(Why.OVER_QUOTA, {**numbers, "more": more} if more else numbers)
+    return Refusal(Why.OVER_QUOTA, {**numbers, "more": more} if more else numbers, code)
 
 
 def within_quota(
-    names: Sequence[str], used: Column, request: Column, limit: Column, *, queue: int, at: str
+    names: Sequence[str],
+    used: Column,
+    request: Column,
+    limit: Column,
+    *,
+    queue: int,
+    at: str,
+    code: Cause = Cause.PLUGIN_REFUSED,
 ) -> Verdict:
     """Let a request (R,) pass that fits beside what is used, in all it names but ``pods``.
 
@@ -109,4 +128,4 @@ def within_quota(
         Short(names[row], float(used[row]), float(request[row]), float(limit[row]))
         for row in np.flatnonzero(over).tolist()
     ]
-    return over_quota(short, queue=queue, at=at)
+    return over_quota(short, queue=queue, at=at, code=code)

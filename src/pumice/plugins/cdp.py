@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.annotations import COOLDOWN_TIME
+from pumice.api.codes import Spared
 from pumice.api.duration import parse_duration
-from pumice.api.times import epoch
+from pumice.api.times import epoch, rfc3339
 from pumice.core.resources import Mask
 from pumice.core.views import Task
 from pumice.errors import InputError
@@ -26,6 +27,7 @@ class Cdp(Plugin, name="cdp"):
     """
 
     simulator = SimulatorAssumptions(bounded=True, timed=True)
+    spares = Spared.COOLDOWN
 
     def on_open(self, ssn: PluginSession) -> None:
         """Keep the time and prepare to look at each pod once."""
@@ -45,18 +47,24 @@ class Cdp(Plugin, name="cdp"):
         """Answer as ever: each pod is judged by itself."""
         return self._offered.of(candidates)
 
-    def _may_go(self, row: int) -> bool:
-        return not self._is_cooling(self._pods[row])
+    def why_spared(self, hook: str, asker: Task, candidate: Task) -> tuple[Spared, dict[str, Any]]:
+        """Say until when the pod is protected."""
+        return self.spares, {"until": rfc3339(_protected_until(candidate.pod))}
 
-    def _is_cooling(self, pod: Any) -> bool:
-        seconds = _cooldown_s(pod)
-        if seconds is None or pod.status.phase != "Running":
-            return False
-        for condition in pod.status.conditions:
-            if condition.type == "PodScheduled" and condition.status == "True":
-                since = condition.last_transition_time
-                return bool(since) and epoch(since) + seconds > self._now
-        return False
+    def _may_go(self, row: int) -> bool:
+        return _protected_until(self._pods[row]) <= self._now
+
+
+def _protected_until(pod: Any) -> float:
+    """Return the end of a pod's protected time; 0 if it has none."""
+    seconds = _cooldown_s(pod)
+    if seconds is None or pod.status.phase != "Running":
+        return 0.0
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "True":
+            since = condition.last_transition_time
+            return epoch(since) + seconds if since else 0.0
+    return 0.0
 
 
 def _cooldown_s(pod: Any) -> float | None:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.codes import Spared
 from pumice.core.resources import Mask
 from pumice.core.views import Task
 from pumice.framework.eviction.verdict_cache import Verdicts
@@ -23,6 +24,7 @@ class Conformance(Plugin, name="conformance"):
 
     protects = "critical pods"
     simulator = SimulatorAssumptions(bounded=True)
+    spares = Spared.CRITICAL
 
     def on_open(self, ssn: PluginSession) -> None:
         """Prepare to look at each pod once."""

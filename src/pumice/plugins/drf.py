@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS
+from pumice.api.codes import Spared
 from pumice.core.resources import STEP, Column, Mask, dominant_share, sum_by
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
@@ -163,6 +164,7 @@ class Drf(Plugin, name="drf"):
     """
 
     simulator = SimulatorAssumptions(bounded=True)
+    spares = Spared.FAIR_SHARE
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {"compare_queues": True, "reclaimable": True}
 
     def on_open(self, ssn: PluginSession) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.codes import Spared
 from pumice.core.resources import Column, Mask
 from pumice.core.status import ALLOCATED_CLASS, Status
 from pumice.core.views import Job, Task
@@ -28,6 +29,7 @@ class Gang(Plugin, name="gang"):
     """
 
     simulator = SimulatorAssumptions(bounded=True)
+    spares = Spared.VICTIM_GANG
 
     def on_open(self, ssn: PluginSession) -> None:
         """Keep the snapshot for questions about other jobs."""

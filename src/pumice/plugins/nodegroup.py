@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pumice.api.annotations import NODE_GROUP
+from pumice.api.codes import Cause
 from pumice.api.groups import NodeGroupAffinity, QueueAffinity
 from pumice.core.resources import STEP, Column
 from pumice.core.snapshot import Snapshot
@@ -48,11 +49,13 @@ class NodeGroup(Plugin, name="nodegroup"):
 
     simulator = SimulatorAssumptions(bounded=True)
     reasons: ClassVar[tuple[Reason, ...]] = (
-        Reason("queue's node group limits cannot be read", curable=False),
-        Reason("node belongs to no node group", curable=False),
-        Reason("queue names no node groups", curable=False),
-        Reason("queue does not want the node's group", curable=False),
-        Reason("queue's limit in the node's group is reached", curable=False),
+        Reason("queue's node group limits cannot be read", curable=False, code=Cause.NODE_GROUP),
+        Reason("node belongs to no node group", curable=False, code=Cause.NODE_GROUP),
+        Reason("queue names no node groups", curable=False, code=Cause.NODE_GROUP),
+        Reason("queue does not want the node's group", curable=False, code=Cause.NODE_GROUP),
+        Reason(
+            "queue's limit in the node's group is reached", curable=False, code=Cause.NODE_GROUP
+        ),
     )
     strict: bool = arg("strict", default=True, doc="close unlabelled nodes to every queue")
     preferred_order: bool = arg(

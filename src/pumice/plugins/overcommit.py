@@ -1,17 +1,18 @@
 """overcommit: admit a little more than the cluster holds, so that waiting jobs are at hand."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pumice.api.decisions import CLUSTER
+from pumice.api.codes import Cause
+from pumice.api.decisions import CLUSTER, Short, short_of
 from pumice.core.resources import Column
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job
 from pumice.framework.arguments import arg
-from pumice.framework.plugin import PERMIT, Plugin, Vote
+from pumice.framework.plugin import PERMIT, Plugin, Refusal, Vote
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import ClusterLimit
 from pumice.framework.queue_limits.reservations import Reservations
-from pumice.framework.refusals import within_quota
+from pumice.framework.refusals import over_quota, within_quota
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 
@@ -28,7 +29,8 @@ class Overcommit(Plugin, name="overcommit"):
         """Work out what is idle in the enlarged cluster and what is reserved of it."""
         self._names = ssn.snapshot.resources.names
         self._reservations = Reservations(ssn.snapshot)
-        self._idle = self.admission_limit(ssn.snapshot, ssn.total).idle()
+        limit = self.admission_limit(ssn.snapshot, ssn.total)
+        self._enlarged, self._idle = limit.total, limit.idle()
         self._reserved = self._reservations.total()
 
     def admission_limit(self, snapshot: Snapshot, total: Column) -> ClusterLimit:
@@ -40,9 +42,31 @@ class Overcommit(Plugin, name="overcommit"):
         request = job.min_resources
         if request is None:
             return PERMIT
-        return within_quota(
-            self._names, self._reserved, request, self._idle, queue=job.queue, at=CLUSTER
+        verdict = within_quota(
+            self._names,
+            self._reserved,
+            request,
+            self._idle,
+            queue=job.queue,
+            at=CLUSTER,
+            code=Cause.NOT_ADMITTED,
         )
+        return verdict if isinstance(verdict, bool) else self._with_sums(verdict)
+
+    def _with_sums(self, refusal: Refusal) -> Refusal:
+        """Tell what is in use and reserved together, against the whole enlarged cluster."""
+        in_use = self._enlarged - self._idle
+        short = [
+            Short(each.resource, float(in_use[row]) + each.used, each.request, float(limit))
+            for each in short_of(refusal.numbers)
+            for row in (self._names.index(each.resource),)
+            for limit in (self._enlarged[row],)
+        ]
+        told = over_quota(
+            short, queue=refusal.numbers["queue"], at=CLUSTER, code=Cause.NOT_ADMITTED
+        )
+        numbers = {each.resource: each.used for each in short_of(refusal.numbers)}
+        return replace(told, numbers={**told.numbers, "factor": self.factor, "reserved": numbers})
 
     def on_enqueued(self, job: Job) -> None:
         """Reserve what the job needs, whoever admitted it."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.codes import Spared
 from pumice.core.labels import selects
 from pumice.core.resources import Mask
 from pumice.core.views import Task
@@ -24,6 +25,7 @@ class Pdb(Plugin, name="pdb"):
 
     protects = "pods whose disruption budget is used up"
     simulator = SimulatorAssumptions(bounded=True)
+    spares = Spared.BUDGET
 
     def on_open(self, ssn: PluginSession) -> None:
         """Collect the budgets."""

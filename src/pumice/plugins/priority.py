@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.codes import Spared
 from pumice.core.resources import Column, Mask
 from pumice.core.views import Job, Task
 from pumice.framework.columns import Jobs, Tasks
@@ -24,6 +25,7 @@ class Priority(Plugin, name="priority"):
     """
 
     simulator = SimulatorAssumptions(bounded=True)
+    spares = Spared.NO_LOWER_PRIORITY
 
     def on_open(self, ssn: PluginSession) -> None:
         """Keep the snapshot for questions about victims."""

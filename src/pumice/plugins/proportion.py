@@ -5,16 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.codes import Cause, Spared
 from pumice.core.resources import Column, Mask, dominant_share, fits
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job, Queue, Task
 from pumice.framework.columns import Queues
-from pumice.framework.plugin import PERMIT, Plugin, Refusal, Verdict, Vote, Why
+from pumice.framework.plugin import PERMIT, Plugin, Verdict, Vote
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.reservations import QueueCommitments
 from pumice.framework.queue_limits.weighted import WeightedLimits
-from pumice.framework.refusals import within_quota
+from pumice.framework.refusals import queue_closed, within_quota
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
 
@@ -27,6 +28,7 @@ class Proportion(Plugin, name="proportion"):
     """
 
     simulator = SimulatorAssumptions(bounded=True)
+    spares = Spared.QUEUE_WITHIN_DESERVED
 
     def on_open(self, ssn: PluginSession) -> None:
         """Divide the cluster, and sum up what is reserved in each queue."""
@@ -59,13 +61,16 @@ class Proportion(Plugin, name="proportion"):
 
     def _within_part(self, queue: Queue, request: Column) -> Verdict:
         if not queue.is_open:
-            return Refusal(Why.QUEUE_CLOSED, {"queue": queue.row})
+            return queue_closed(queue.row)
         part = self._deserved[:, queue.row]
-        return self._fits(queue.row, queue.allocated_or_pipelined, request, part)
+        used, code = queue.allocated_or_pipelined, Cause.QUEUE_OVER_DESERVED
+        return self._fits(queue.row, used, request, part, code)
 
-    def _fits(self, queue: int, used: Column, request: Column, limit: Column) -> Verdict:
+    def _fits(
+        self, queue: int, used: Column, request: Column, limit: Column, code: Cause
+    ) -> Verdict:
         names, at = self._snapshot.resources.names, self._queues.names[queue]
-        return within_quota(names, used, request, limit, queue=queue, at=at)
+        return within_quota(names, used, request, limit, queue=queue, at=at, code=code)
 
     def reclaimable(self, reclaimer: Task, candidates: list[int]) -> Mask:
         """Offer tasks while their queue has more than its part of some resource."""
@@ -93,11 +98,12 @@ class Proportion(Plugin, name="proportion"):
         """Permit a job that fits beside what its queue holds and has reserved."""
         queue, request = job.queue, job.min_resources
         if not self._queues.open[queue]:
-            return Refusal(Why.QUEUE_CLOSED, {"queue": queue})
+            return queue_closed(queue)
         if request is None:
             return PERMIT
         used = self._commitments.of_queue(queue)
-        return self._fits(queue, used, request, self._limit[:, queue])
+        limit, code = self._limit[:, queue], Cause.QUEUE_OVER_CAPABILITY
+        return self._fits(queue, used, request, limit, code)
 
     def on_enqueued(self, job: Job) -> None:
         """Reserve what the job needs, whoever admitted it."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pumice.api.annotations import STRATEGY_TYPE, STRATEGY_WEIGHT
+from pumice.api.codes import Cause
 from pumice.core.resources import CPU, MEMORY, STEP, Column, Mask
 from pumice.core.shapes import Shape
 from pumice.core.views import NodeFacts, Nodes, Task
@@ -115,7 +116,12 @@ class ResourceStrategyFit(Plugin, name="resource-strategy-fit"):
             self._kept.append((row, cpu, memory * 1e6, has))
             names.append(name)
         self.reasons = tuple(  # type: ignore[misc]  # told apart by the names in the configuration
-            Reason(f"proportional of resource {name} check failed", curable=False) for name in names
+            Reason(
+                f"proportional of resource {name} check failed",
+                curable=False,
+                code=Cause.INSUFFICIENT_RESOURCE,
+            )
+            for name in names
         )
 
     def filter_nodes(self, task: Task, nodes: Nodes) -> Codes | None:

@@ -7,6 +7,7 @@ quota on ``requests.cpu`` says nothing about ``cpu``.
 from collections import Counter
 from dataclasses import dataclass
 
+from pumice.api.codes import Cause
 from pumice.api.decisions import RESOURCE_QUOTA, Short
 from pumice.api.groups import ResourceQuota
 from pumice.api.meta import ResourceList
@@ -48,7 +49,7 @@ class ResourceQuotas(Plugin, name="resourcequota"):
             ]
             if short:
                 at = f"{RESOURCE_QUOTA}{quota.metadata.name}"
-                return over_quota(short, queue=job.queue, at=at)
+                return over_quota(short, queue=job.queue, at=at, code=Cause.NOT_ADMITTED)
         return PERMIT
 
     def on_enqueued(self, job: Job) -> None:

@@ -14,6 +14,7 @@ from pumice.api.annotations import (
     PREEMPTABLE,
     REVOCABLE_ZONE,
 )
+from pumice.api.codes import Cause
 from pumice.api.meta import is_true
 from pumice.core.resources import Column, Mask
 from pumice.core.shapes import Shape
@@ -41,8 +42,16 @@ class Tdm(Plugin, name="tdm"):
 
     simulator = SimulatorAssumptions(timed=True, evicts=True)
     reasons: ClassVar[tuple[Reason, ...]] = (
-        Reason("outside the hours of the node's revocable zone", curable=False),
-        Reason("revocable node, but the pod may not be revoked", curable=False),
+        Reason(
+            "outside the hours of the node's revocable zone",
+            curable=False,
+            code=Cause.WINDOW_CLOSED,
+        ),
+        Reason(
+            "revocable node, but the pod may not be revoked",
+            curable=False,
+            code=Cause.WINDOW_CLOSED,
+        ),
     )
     windows: dict[str, str] = arg_pattern(
         "tdm.revocable-zone.*", doc="hours of a zone in UTC, such as 10:00-21:00"

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.codes import Cause
 from pumice.api.duration import parse_duration
 from pumice.api.pods import PodSpec
 from pumice.api.quantity import milli_value, value
@@ -71,8 +72,8 @@ class Usage(Plugin, name="usage"):
 
     simulator = SimulatorAssumptions(bounded=True, timed=True)
     reasons: ClassVar[tuple[Reason, ...]] = (
-        Reason("measured cpu load above the threshold", curable=False),
-        Reason("measured memory load above the threshold", curable=False),
+        Reason("measured cpu load above the threshold", curable=False, code=Cause.NODE_USAGE),
+        Reason("measured memory load above the threshold", curable=False, code=Cause.NODE_USAGE),
     )
     weight: int = arg("usage.weight", default=5, minimum=0, doc="weight of this plugin's score")
     cpu: int = arg("cpu.weight", default=1, minimum=0, doc="weight of cpu")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
+from pumice.api.annotations import NOT_READY_TAINTS
 from pumice.api.kinds import BUILT_IN, Kind, Manifest
 from pumice.api.schema.build import Node, schema_of
 from pumice.api.schema.grammar import fields_of
@@ -26,7 +27,6 @@ from pumice.webhooks.types.decoding import DecodeError, decode
 
 Source = Literal["", "builtin", "crd-schema", "webhook"]
 KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in BUILT_IN}
-_WAITED_FOR: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _SUFFIX: Final = "x" * 5
 
 
@@ -235,7 +235,7 @@ class _Way:
         pod = filled_pod(decode(self.verdict.object, "v1.Pod"))
         spec = pod["spec"]
         tolerations = list(spec.get("tolerations") or ())
-        for key in _WAITED_FOR:
+        for key in NOT_READY_TAINTS:
             if not any(_tolerates(one, key) for one in tolerations):
                 added = {
                     "key": key, "operator": "Exists", "effect": "NoExecute",

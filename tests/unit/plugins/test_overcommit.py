@@ -130,6 +130,8 @@ def test_a_refusal_is_recorded_with_its_numbers(open_session: Any) -> None:
         "used": 0.0,
         "request": 13000.0,
         "limit": 12000.0,
+        "factor": 1.2,
+        "reserved": {"cpu": 0.0},
     }
 
 

@@ -3,11 +3,12 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.codes import Cause, Spared
 from pumice.core.resources import PODS, STEP, Column, Mask, dominant_share, within_requested
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
@@ -20,7 +21,7 @@ from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.reservations import QueueCommitments
 from pumice.framework.queue_limits.stated import StatedLimits
 from pumice.framework.queue_limits.tree import LEAF, MISPLACED
-from pumice.framework.refusals import within_quota
+from pumice.framework.refusals import queue_closed, within_quota
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.capacity.reclaim import Reclaim
 
@@ -36,6 +37,7 @@ class Capacity(Plugin, name="capacity"):
     """
 
     simulator = SimulatorAssumptions(bounded=True)
+    spares = Spared.QUEUE_WITHIN_DESERVED
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {
         "order_queues": False,
         "compare_queues": True,
@@ -163,11 +165,12 @@ class Capacity(Plugin, name="capacity"):
     def _may_take(self, queue: int) -> Verdict:
         """Return whether a queue takes new work at all."""
         if not self._queues.open[queue]:
-            return Refusal(Why.QUEUE_CLOSED, {"queue": queue})
+            return queue_closed(queue)
         problem = self.problems.get(self._queues.names[queue])
         if problem is None:
             return True
-        return Refusal(Why.QUEUE_MISPLACED, {"queue": queue, "problem": problem})
+        numbers = {"queue": queue, "problem": problem}
+        return Refusal(Why.QUEUE_MISPLACED, numbers, Cause.QUEUE_MISPLACED)
 
     def _leaves_room(self, queue: int, request: Column, used: Column) -> Verdict:
         """Test a request in a queue and all above it; ``used`` is what each queue uses (R, Q)."""
@@ -180,7 +183,8 @@ class Capacity(Plugin, name="capacity"):
         first = int(over.any(axis=0).argmax())
         names, at = self._snapshot.resources.names, self._queues.names[chain.rows[first]]
         used, allowed = held[:, first], limit[:, first]
-        return within_quota(names, used, request, allowed, queue=queue, at=at)
+        code = Cause.QUEUE_OVER_CAPABILITY
+        return within_quota(names, used, request, allowed, queue=queue, at=at, code=code)
 
     # Reclaim
 
@@ -236,6 +240,13 @@ class Capacity(Plugin, name="capacity"):
         walk = self._walk()
         tasks = [Task(self._snapshot, row) for row in candidates]
         return np.asarray([walk.take(task) for task in tasks], dtype=bool)
+
+    def why_spared(self, hook: str, asker: Task, candidate: Task) -> tuple[Spared, dict[str, Any]]:
+        """Say whether the queue itself or one above it keeps the pod."""
+        above = self._walk().keeps_above(asker, candidate)
+        if above is None:
+            return self.spares, {}
+        return Spared.ANCESTOR_LEVEL, {"queue": self._queues.names[above]}
 
     def _walk(self) -> Reclaim:
         level = self.ancestor_reclaim_level if self.hierarchy else 0

@@ -52,6 +52,16 @@ class Reclaim:
         self._subtract([queue, *ancestors], request)
         return True
 
+    def keeps_above(self, reclaimer: Task, task: Task) -> int | None:
+        """Return the queue above a task's that keeps it, where its own would give it."""
+        queue, request = task.queue, task.request[:, 0]
+        if not self._may_ask(reclaimer, task) or not self._spares(queue, request):
+            return None
+        if not self._gives(queue, request):
+            return None
+        ancestors = self._unshared(reclaimer.queue, queue)
+        return next((each for each in ancestors if not self._gives(each, request)), None)
+
     def _may_ask(self, reclaimer: Task, task: Task) -> bool:
         """Rule out queues without a place, tasks of no use, and cousins without any claim."""
         queues, placed = (reclaimer.queue, task.queue), self.limits.tree.ancestors

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pumice.api.codes import Cause
 from pumice.api.times import epoch
 from pumice.core.resources import Column
 from pumice.core.views import Nodes, Task
@@ -28,10 +29,10 @@ class DeviceShare(Plugin, name="deviceshare"):
 
     simulator = SimulatorAssumptions(bounded=True)
     reasons = (
-        Reason("GpuShare no enough gpu memory"),
-        Reason("GpuNumber no enough gpu number"),
-        Reason("hami-vgpuDeviceSharing error"),
-        Reason("node is locked while devices are handed out", curable=False),
+        Reason("GpuShare no enough gpu memory", code=Cause.DEVICE),
+        Reason("GpuNumber no enough gpu number", code=Cause.DEVICE),
+        Reason("hami-vgpuDeviceSharing error", code=Cause.DEVICE),
+        Reason("node is locked while devices are handed out", curable=False, code=Cause.DEVICE),
     )
     gpu_sharing: bool = arg(
         "deviceshare.GPUSharingEnable", default=False, doc="share cards by gpu-memory"

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pumice.api.codes import Cause
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes, Queue, Task
@@ -67,9 +68,9 @@ class Extender(Plugin, name="extender"):
     simulator = SimulatorAssumptions()
     by_row = False
     reasons = (
-        Reason("the extender failed", curable=False),
-        Reason("refused by the extender"),
-        Reason("refused by the extender for good", curable=False),
+        Reason("the extender failed", curable=False, code=Cause.EXTENDER_REFUSED),
+        Reason("refused by the extender", code=Cause.EXTENDER_REFUSED),
+        Reason("refused by the extender for good", curable=False, code=Cause.EXTENDER_REFUSED),
     )
     url_prefix: str = arg("extender.urlPrefix", default="", doc="address of the service")
     timeout: Duration = arg(

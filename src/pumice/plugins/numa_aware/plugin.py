@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pumice.api.annotations import NUMA_POLICY
+from pumice.api.codes import Cause
 from pumice.api.nodes import Numatopology
 from pumice.api.pods import Container
 from pumice.api.quantity import milli_value
@@ -60,11 +61,13 @@ class NumaAware(Plugin, name="numa-aware"):
     # cpus given away count until the cycle ends; from then on only what the kubelet reports does
     simulator = SimulatorAssumptions(bounded=True, forgets=True)
     reasons = (
-        Reason("numa info is empty", curable=False),
-        Reason("cpu manager policy isn't static", curable=False),
-        Reason("task topology policy is different with node", curable=False),
-        Reason("cpu allocatable map is empty", curable=False),
-        Reason("container cannot be assigned by numa", curable=False),
+        Reason("numa info is empty", curable=False, code=Cause.NUMA_POLICY),
+        Reason("cpu manager policy isn't static", curable=False, code=Cause.NUMA_POLICY),
+        Reason(
+            "task topology policy is different with node", curable=False, code=Cause.NUMA_POLICY
+        ),
+        Reason("cpu allocatable map is empty", curable=False, code=Cause.NUMA_POLICY),
+        Reason("container cannot be assigned by numa", curable=False, code=Cause.NUMA_POLICY),
     )
     weight: int = arg("weight", default=1, doc="weight of this plugin's score")
 

@@ -3,7 +3,7 @@
 A ``Demand`` holds the counts one kind of pod looks at; pods with equal demands share it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,14 +36,19 @@ class Demand:
 
     def settle(self, codes: Codes, rows: Any) -> None:
         """Write reasons into the codes of some nodes."""
+        for code, failed in self.tests(rows):
+            refuse(codes, failed, code)
+
+    def tests(self, rows: Any) -> Iterator[tuple[Code, Mask]]:
+        """Mark the nodes that each count refuses, but for spread."""
         for counter in self.ports:
-            refuse(codes, counter.at(rows) > 0, Code.PORTS)
+            yield Code.PORTS, counter.at(rows) > 0
         if self.required:
-            refuse(codes, ~self._near(rows), Code.AFFINITY)
+            yield Code.AFFINITY, ~self._near(rows)
         for counter in self.anti:
-            refuse(codes, counter.at(rows) > 0, Code.ANTI_AFFINITY)
+            yield Code.ANTI_AFFINITY, counter.at(rows) > 0
         for counter in self.existing:
-            refuse(codes, counter.at(rows) > 0, Code.EXISTING_ANTI_AFFINITY)
+            yield Code.EXISTING_ANTI_AFFINITY, counter.at(rows) > 0
 
     def settle_spread(self, codes: Codes, rows: Any) -> None:
         """Write reasons of hard spread; only the first constraint that fails is told."""

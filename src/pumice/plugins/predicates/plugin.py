@@ -1,13 +1,14 @@
 """predicates: Kubernetes' own filters, each with its switch."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from pumice.api.codes import Cause
 from pumice.core.labels import UNSCHEDULABLE_TAINT, node_labels, tolerates, untolerated
 from pumice.core.pod_terms import pod_terms
-from pumice.core.resources import PODS
+from pumice.core.resources import PODS, Mask
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import NodeFacts, Nodes, Task
@@ -17,6 +18,7 @@ from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.predicates.claims import names_its_pod
 from pumice.plugins.predicates.neighbours import Demand, Demands
+from pumice.plugins.predicates.node_tests import cordon_test, label_tests, taint_tests
 from pumice.plugins.predicates.reasons import REASONS, Code
 from pumice.plugins.predicates.volumes import Volumes
 
@@ -59,7 +61,7 @@ class Predicates(Plugin, name="predicates"):
         """Keep the Kubernetes view up to date from now on."""
         snapshot = ssn.snapshot
         snapshot.view_is_live = True
-        self._nodes, self._tasks = snapshot.nodes, snapshot.tasks
+        self._snapshot, self._nodes, self._tasks = snapshot, snapshot.nodes, snapshot.tasks
         terms = pod_terms(snapshot)
         self._is_quiet = not terms.speaking
         self._demands = Demands(
@@ -93,7 +95,7 @@ class Predicates(Plugin, name="predicates"):
         if self._volumes is None or not task.shape.spec.volumes:
             return None
         problem = self._volumes.problem(task)
-        return Reason(problem, curable=False) if problem else None
+        return Reason(problem, curable=False, code=Cause.VOLUME) if problem else None
 
     def filter_shape(self, shape: Shape, facts: NodeFacts) -> Codes:
         """Test cordon, node affinity and taints, in this order."""
@@ -110,6 +112,36 @@ class Predicates(Plugin, name="predicates"):
         if not tolerates(spec.tolerations, UNSCHEDULABLE_TAINT):
             codes[facts.unschedulable] = Code.CORDON
         return codes
+
+    def node_tests(self, task: Task, nodes: Nodes) -> dict[Cause, Mask]:
+        """Make each test by itself."""
+        snapshot, spec = self._snapshot, task.shape.spec
+        tests = [cordon_test(spec, nodes)]
+        if self.node_affinity:
+            tests += label_tests(snapshot, spec, nodes)
+        if self.taints:
+            tests += taint_tests(snapshot, spec, nodes)
+        tests += self._live_tests(task, nodes)
+        found: dict[Cause, Mask] = {}
+        for cause, failed in tests:
+            found[cause] = found[cause] | failed if cause in found else failed
+        return found
+
+    def _live_tests(self, task: Task, nodes: Nodes) -> Iterator[tuple[Cause, Mask]]:
+        rows = nodes.rows
+        yield Cause.POD_LIMIT, nodes.view_pods >= self._nodes.allocatable[PODS, rows]
+        demand = self._demand(task)
+        if demand is not None:
+            for code, failed in demand.tests(rows):
+                yield REASONS[code - 1].code, failed
+            spread = np.zeros(len(nodes), dtype=np.int16)
+            demand.settle_spread(spread, rows)
+            yield Cause.TOPOLOGY_SPREAD, spread > 0
+        if self._volumes is not None and task.shape.spec.volumes:
+            volumes = np.zeros(len(nodes), dtype=np.int16)
+            self._volumes.settle(volumes, task, rows)
+            self._volumes.settle_binding(volumes, task, rows)
+            yield Cause.VOLUME, volumes > 0
 
     def filter_nodes(self, task: Task, nodes: Nodes) -> Codes | None:
         """Test pod number, host ports, pod affinity, volumes and spread."""

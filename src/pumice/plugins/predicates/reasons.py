@@ -2,6 +2,7 @@
 
 from enum import IntEnum
 
+from pumice.api.codes import Cause
 from pumice.framework.plugin import Reason
 
 
@@ -26,22 +27,29 @@ class Code(IntEnum):
 
 
 REASONS = (
-    Reason("node(s) pod number exceeded"),
-    Reason("node(s) were unschedulable", curable=False),
-    Reason("node(s) didn't match Pod's node affinity/selector", curable=False),
-    Reason("node(s) had untolerated taint(s)", curable=False),
-    Reason("node(s) didn't have free ports for the requested pod ports"),
-    Reason("node(s) didn't match pod affinity rules", curable=False),
-    Reason("node(s) didn't match pod anti-affinity rules"),
-    Reason("node(s) didn't satisfy existing pods anti-affinity rules"),
-    Reason("node(s) exceed max volume count"),
-    Reason("node(s) had no available volume zone", curable=False),
+    Reason("node(s) pod number exceeded", code=Cause.POD_LIMIT),
+    Reason("node(s) were unschedulable", curable=False, code=Cause.NODE_UNSCHEDULABLE),
+    Reason(
+        "node(s) didn't match Pod's node affinity/selector", curable=False, code=Cause.NODE_AFFINITY
+    ),
+    Reason("node(s) had untolerated taint(s)", curable=False, code=Cause.TAINT),
+    Reason("node(s) didn't have free ports for the requested pod ports", code=Cause.HOST_PORT),
+    Reason("node(s) didn't match pod affinity rules", curable=False, code=Cause.POD_AFFINITY),
+    Reason("node(s) didn't match pod anti-affinity rules", code=Cause.POD_ANTI_AFFINITY),
+    Reason(
+        "node(s) didn't satisfy existing pods anti-affinity rules", code=Cause.POD_ANTI_AFFINITY
+    ),
+    Reason("node(s) exceed max volume count", code=Cause.VOLUME),
+    Reason("node(s) had no available volume zone", curable=False, code=Cause.VOLUME),
     Reason(
         "node(s) didn't match pod topology spread constraints (missing required label)",
         curable=False,
+        code=Cause.TOPOLOGY_SPREAD,
     ),
-    Reason("node(s) didn't match pod topology spread constraints"),
-    Reason("node(s) had volume node affinity conflict", curable=False),
-    Reason("node(s) didn't find available persistent volumes to bind", curable=False),
+    Reason("node(s) didn't match pod topology spread constraints", code=Cause.TOPOLOGY_SPREAD),
+    Reason("node(s) had volume node affinity conflict", curable=False, code=Cause.VOLUME),
+    Reason(
+        "node(s) didn't find available persistent volumes to bind", curable=False, code=Cause.VOLUME
+    ),
 )
 """The reason of code k stands at k - 1."""

@@ -1,0 +1,145 @@
+"""The closed lists of codes: why a job waits, and why a pod was not evicted for it.
+
+Every answer about a waiting job names its causes by these codes: `explain`, conditions of pod
+groups, metrics, pages.  `docs/codes.md` has a section for each.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+
+class Cause(StrEnum):
+    """Why a job waits."""
+
+    QUEUE_MISSING = "QueueMissing"
+    SUSPENDED = "Suspended"
+    INVALID = "Invalid"
+    OTHER_SCHEDULER = "OtherScheduler"
+    PRIORITY_CLASS_MISSING = "PriorityClassMissing"
+    DEPENDS_ON = "DependsOn"
+    NO_PODS = "NoPods"
+    TOO_FEW_PODS = "TooFewPods"
+    GATED = "Gated"
+    ACTION_MISSING = "ActionMissing"
+    PLUGIN_FAILED = "PluginFailed"
+    PLUGIN_REFUSED = "PluginRefused"
+    EXTENDER_REFUSED = "ExtenderRefused"
+    QUEUE_CLOSED = "QueueClosed"
+    QUEUE_MISPLACED = "QueueMisplaced"
+    NOT_ADMITTED = "NotAdmitted"
+    QUEUE_OVER_CAPABILITY = "QueueOverCapability"
+    QUEUE_OVER_DESERVED = "QueueOverDeserved"
+    JOB_AHEAD = "JobAhead"
+    GANG_SHORT = "GangShort"
+    ROLE_SHORT = "RoleShort"
+    NETWORK_DOMAIN = "NetworkDomain"
+    INSUFFICIENT_RESOURCE = "InsufficientResource"
+    NODE_UNSCHEDULABLE = "NodeUnschedulable"
+    NODE_NOT_READY = "NodeNotReady"
+    NODE_SELECTOR = "NodeSelector"
+    NODE_AFFINITY = "NodeAffinity"
+    TAINT = "Taint"
+    NODE_GROUP = "NodeGroup"
+    WINDOW_CLOSED = "WindowClosed"
+    VOLUME = "Volume"
+    DEVICE = "Device"
+    NUMA_POLICY = "NumaPolicy"
+    POD_LIMIT = "PodLimit"
+    HOST_PORT = "HostPort"
+    POD_AFFINITY = "PodAffinity"
+    POD_ANTI_AFFINITY = "PodAntiAffinity"
+    TOPOLOGY_SPREAD = "TopologySpread"
+    NODE_USAGE = "NodeUsage"
+    WAITING_FOR_EVICTED = "WaitingForEvicted"
+
+
+class Spared(StrEnum):
+    """Why a pod was not evicted for a waiting job."""
+
+    ACTION_MISSING = "ActionMissing"
+    NOT_ADMITTED = "NotAdmitted"
+    NOT_STARVING = "NotStarving"
+    PREEMPTION_NEVER = "PreemptionNever"
+    OTHER_QUEUE = "OtherQueue"
+    QUEUE_NOT_RECLAIMABLE = "QueueNotReclaimable"
+    RECLAIMER_OVER_DESERVED = "ReclaimerOverDeserved"
+    NOT_PREEMPTABLE = "NotPreemptable"
+    NODE_EXCLUDED = "NodeExcluded"
+    NO_LOWER_PRIORITY = "NoLowerPriority"
+    VICTIM_GANG = "VictimGang"
+    CRITICAL = "Critical"
+    BUDGET = "Budget"
+    COOLDOWN = "Cooldown"
+    QUEUE_WITHIN_DESERVED = "QueueWithinDeserved"
+    ANCESTOR_LEVEL = "AncestorLevel"
+    FAIR_SHARE = "FairShare"
+    PLUGIN_REFUSED = "PluginRefused"
+    VICTIMS_TOO_SMALL = "VictimsTooSmall"
+
+
+MEANINGS: Final[dict[Cause, str]] = {
+    Cause.QUEUE_MISSING: "The queue that the job names does not exist.",
+    Cause.SUSPENDED: "The Volcano Job is suspended or aborted; it must be resumed.",
+    Cause.INVALID: "The admission rules refuse the job, or a plugin calls it invalid.",
+    Cause.OTHER_SCHEDULER: "The pods name another scheduler.",
+    Cause.PRIORITY_CLASS_MISSING: "The pods cannot be made: their priority class does not exist.",
+    Cause.DEPENDS_ON: "Pods are not made yet: their task depends on one that has not come so far.",
+    Cause.NO_PODS: "The pod group has no pods.",
+    Cause.TOO_FEW_PODS: "The pod group has fewer pods than its gang needs.",
+    Cause.GATED: "Scheduling gates hold back pods that the gang needs.",
+    Cause.ACTION_MISSING: "The configuration has no action that would admit or place the pods.",
+    Cause.PLUGIN_FAILED: "A plugin failed; its safe answer keeps the job waiting.",
+    Cause.PLUGIN_REFUSED: "A plugin that is not built in refuses the job or its nodes.",
+    Cause.EXTENDER_REFUSED: "The extender refuses the job or its nodes.",
+    Cause.QUEUE_CLOSED: "The queue is not open.",
+    Cause.QUEUE_MISPLACED: "The queue has no valid place in the tree, or has queues under it.",
+    Cause.NOT_ADMITTED: "The action enqueue does not admit the job: it would reserve too much.",
+    Cause.QUEUE_OVER_CAPABILITY: "The job would take its queue, or one above, over its capability.",
+    Cause.QUEUE_OVER_DESERVED: "The queue has what it deserves, so allocate passes it over.",
+    Cause.JOB_AHEAD: "Jobs that were taken before it in this cycle hold what it needs.",
+    Cause.GANG_SHORT: "Some pods of the gang would find a node, but too few.",
+    Cause.ROLE_SHORT: "A role has fewer pods, or finds fewer nodes, than the job asks of it.",
+    Cause.NETWORK_DOMAIN: "No network domain within the job's limit takes it.",
+    Cause.INSUFFICIENT_RESOURCE: "No node has enough of a resource.",
+    Cause.NODE_UNSCHEDULABLE: "Nodes are cordoned.",
+    Cause.NODE_NOT_READY: "Nodes are tainted as not ready or unreachable.",
+    Cause.NODE_SELECTOR: "Nodes lack a label of the node selector.",
+    Cause.NODE_AFFINITY: "Nodes do not meet the required node affinity.",
+    Cause.TAINT: "Nodes have a taint that the pods do not tolerate.",
+    Cause.NODE_GROUP: "Nodes belong to a group that the queue may not use, or not further.",
+    Cause.WINDOW_CLOSED: "A revocable zone is closed now, or closed to pods that must stay.",
+    Cause.VOLUME: "A volume claim is missing, unbound, out of reach or finds no volume.",
+    Cause.DEVICE: "Nodes lack a free device of the kind asked for.",
+    Cause.NUMA_POLICY: "Nodes cannot meet the NUMA policy of the pods.",
+    Cause.POD_LIMIT: "Nodes have as many pods as they take.",
+    Cause.HOST_PORT: "A host port is taken.",
+    Cause.POD_AFFINITY: "Nodes lack the neighbours that the pod affinity requires.",
+    Cause.POD_ANTI_AFFINITY: "Nodes have neighbours that a pod anti-affinity forbids.",
+    Cause.TOPOLOGY_SPREAD: "The pods would be spread too unevenly.",
+    Cause.NODE_USAGE: "The measured use of nodes is above the threshold.",
+    Cause.WAITING_FOR_EVICTED: "Its place is promised; pods that leave are not gone yet.",
+}
+"""Each cause in one sentence."""
+
+SPARED_MEANINGS: Final[dict[Spared, str]] = {
+    Spared.ACTION_MISSING: "No configured action could evict the pod for the job.",
+    Spared.NOT_ADMITTED: "The job is not admitted to its queue yet, so it may not evict.",
+    Spared.NOT_STARVING: "The job has what its gang needs, so it may not evict.",
+    Spared.PREEMPTION_NEVER: "The job's own pods have the preemption policy Never.",
+    Spared.OTHER_QUEUE: "The pod is in another queue, and reclaim is not configured.",
+    Spared.QUEUE_NOT_RECLAIMABLE: "The pod's queue is not reclaimable.",
+    Spared.RECLAIMER_OVER_DESERVED: "The job's queue may not reclaim: it has its share or limit.",
+    Spared.NOT_PREEMPTABLE: "The pod or its job says that it is not preemptable.",
+    Spared.NODE_EXCLUDED: "The pod's node refuses the job for a reason that no eviction changes.",
+    Spared.NO_LOWER_PRIORITY: "The pod's job does not have a lower priority.",
+    Spared.VICTIM_GANG: "Without the pod its own gang would be broken.",
+    Spared.CRITICAL: "The pod is critical for the cluster.",
+    Spared.BUDGET: "A disruption budget allows no further eviction.",
+    Spared.COOLDOWN: "The pod is protected for some time after its start.",
+    Spared.QUEUE_WITHIN_DESERVED: "The pod's queue has no more than it deserves.",
+    Spared.ANCESTOR_LEVEL: "A queue above the pod's has no more than it deserves.",
+    Spared.FAIR_SHARE: "The pod's job would be left with a smaller share than the waiting job.",
+    Spared.PLUGIN_REFUSED: "A plugin spares the pod.",
+    Spared.VICTIMS_TOO_SMALL: "All pods that may go on a node do not make enough room there.",
+}
+"""Each in one sentence."""
