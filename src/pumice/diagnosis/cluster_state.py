@@ -45,6 +45,8 @@ class ClusterState:
     objects: tuple[Manifest, ...]
     now: float
     """Epoch seconds."""
+    jobs: Mapping[str, Manifest] = field(default_factory=dict)
+    """Volcano jobs by key, as a cluster stores them."""
     conf: str = DEFAULT_CONF
     """Text of the scheduler configuration."""
     conf_source: str = "the built-in configuration"
@@ -84,12 +86,27 @@ class ClusterState:
         """
         return parse_conf(self.conf, source=self.conf_source)
 
-    def of_kind(self, kind: str) -> dict[str, Manifest]:
-        """Give all objects of a kind by key."""
-        return {key_of(one): one for one in self.objects if one["kind"] == kind}
+    @cached_property
+    def _by_kind(self) -> dict[str, dict[str, Manifest]]:
+        found: dict[str, dict[str, Manifest]] = {}
+        for one in self.objects:
+            found.setdefault(str(one["kind"]), {})[key_of(one)] = one
+        return found
+
+    def of_kind(self, kind: str) -> Mapping[str, Manifest]:
+        """Give all objects of a kind by key; a Job is one of Volcano."""
+        return self.jobs if kind == "Job" else self._by_kind.get(kind, {})
+
+    def get(self, kind: str, key: str) -> Manifest | None:
+        """Give an object, None if there is none."""
+        return self.of_kind(kind).get(key)
+
+    def job_of(self, group: str) -> Manifest | None:
+        """Give the Volcano job that a pod group was made for, None if that is not known."""
+        return self.jobs.get(self.title(group))
 
     @cached_property
-    def groups(self) -> dict[str, Manifest]:
+    def groups(self) -> Mapping[str, Manifest]:
         """Pod groups by key."""
         return self.of_kind("PodGroup")
 
@@ -163,6 +180,10 @@ class ClusterState:
         raise InputError(
             wanted=f"a {kind.lower()} of this cluster", found=name, hint=_suggest(name, known, {})
         )
+
+    def suggestion(self, kind: str, name: str) -> str:
+        """Suggest names for one of a kind that is not known."""
+        return _suggest(name, self.of_kind(kind), {})
 
     def _meanings(self) -> dict[str, set[str]]:
         """Map every way to write a job to the keys it may stand for; exact names win."""

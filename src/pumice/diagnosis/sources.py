@@ -22,7 +22,7 @@ from pumice.cluster.base import Cluster
 from pumice.cluster.usage import usage_source
 from pumice.controllers.job.expand import expand
 from pumice.controllers.object_index import ManifestView
-from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.expected import adopt_pods, created, expand_jobs
 from pumice.errors import ClusterError, InputError, ManifestError, NotFoundError, PumiceError
 from pumice.webhooks.files import stored_job
@@ -176,6 +176,7 @@ def load_world(
     text, name = pile.conf or (DEFAULT_CONF, ClusterState.conf_source)
     world = ClusterState(
         objects=tuple(objects),
+        jobs={key_of(job): created(job, now) for job in pile.jobs},
         now=now,
         conf=text,
         conf_source=name,
