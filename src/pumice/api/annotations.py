@@ -18,6 +18,7 @@ ALLOCATED_HYPER_NODE: Final = "volcano.sh/job-allocated-hypernode"
 NOT_READY_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 """Taints of nodes that do not answer."""
 HOSTNAME: Final = "kubernetes.io/hostname"
+MIRROR: Final = "kubernetes.io/config.mirror"
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 RUN_SECONDS: Final = "pumice.dev/run-seconds"
 QUEUE_GATE: Final = "scheduling.volcano.sh/queue-allocation-gate"

@@ -1,12 +1,16 @@
 """`pumice whatif`: would a job start, when, at whose cost, and what does a change change."""
 
+import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
 from pumice.api.conf import parse_conf
 from pumice.api.duration import parse_duration
+from pumice.api.manifests import load_documents
 from pumice.api.wording import first_of
 from pumice.cli.cluster_options import (
     conf_option,
@@ -22,8 +26,9 @@ from pumice.cli.cluster_options import (
 from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_rows
 from pumice.diagnosis import Answer, ClusterState, Question, what_if
-from pumice.diagnosis.changes import (
-    Change,
+from pumice.diagnosis.changes import Change
+from pumice.diagnosis.settings import (
+    drain_node,
     nodes_from_text,
     remove_node,
     setting_from_text,
@@ -69,6 +74,22 @@ _SHOWN = 20
     "--remove-node", "removed", metavar="NAME", multiple=True, help="What if a node were gone."
 )
 @click.option(
+    "--drain",
+    "drained",
+    metavar="NAME",
+    multiple=True,
+    help="What if a node were closed and its pods taken off.",
+)
+@click.option(
+    "--changes",
+    "lists",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    help="What if all changes of a list were made, JSON or YAML, as explain -o json gives them; "
+    "- reads the input.",
+)
+@click.option(
     "--default-runtime",
     metavar="DURATION",
     help="How long pods run that do not say so, such as 90m.  [default: for ever]",
@@ -87,6 +108,8 @@ def whatif(
     settings: tuple[str, ...],
     add_nodes: tuple[str, ...],
     removed: tuple[str, ...],
+    drained: tuple[str, ...],
+    lists: tuple[Path, ...],
     default_runtime: str | None,
     plugins: PluginSources,
     output: str,
@@ -97,16 +120,20 @@ def whatif(
     groups.
     """
     world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master, plugins=plugins)
-    changes = [
-        *([] if new_conf is None else [_conf(new_conf)]),
-        *(setting_from_text(world, text) for text in settings),
-        *(nodes_from_text(world, text) for text in add_nodes),
-        *(remove_node(name) for name in removed),
+    makers: list[Callable[[ClusterState], Change]] = [
+        *(partial(_listed, path=path) for path in lists),
+        *([] if new_conf is None else [partial(_conf, path=new_conf)]),
+        *(partial(setting_from_text, text=text) for text in settings),
+        *(partial(nodes_from_text, text=text) for text in add_nodes),
+        *(partial(_removed, name=name) for name in removed),
+        *(partial(drain_node, name=name) for name in drained),
     ]
-    if not job and not changes:
+    if not job and not makers:
         raise click.UsageError(
-            "nothing is asked; give --job, --set, --add-nodes, --remove-node or --conf"
+            "nothing is asked; give --job, --set, --add-nodes, --remove-node, --drain, --changes "
+            "or --conf"
         )
+    changes = _in_turn(world, makers)
     if new_conf is not None and world.conf_source == ClusterState.conf_source:
         click.echo("note: no configuration was found; the built-in one is compared", err=True)
     answer = what_if(world, _question(job, changes, default_runtime, world.now))
@@ -117,7 +144,38 @@ def whatif(
     end_if_plugins_failed(world)
 
 
-def _conf(path: Path) -> Change:
+def _in_turn(
+    world: ClusterState, makers: Sequence[Callable[[ClusterState], Change]]
+) -> list[Change]:
+    """Make changes, each for the world that those before it leave."""
+    changes: list[Change] = []
+    for make in makers:
+        changes.append(make(world))
+        world = changes[-1](world)
+    return changes
+
+
+def _listed(world: ClusterState, path: Path) -> Change:
+    """Read a list of changes."""
+    del world
+    is_input = str(path) == "-"
+    documents = load_documents(f"{sys.stdin.read()}\n" if is_input else path)
+    found: list[Any] = []
+    for document in documents:
+        content = document.content
+        if isinstance(content, dict) and "changes" in content:
+            content = content["changes"]  # a remedy with its text and result
+        found += content if isinstance(content, list) else [content]
+    return Change.from_data(found, source="<stdin>" if is_input else str(path))
+
+
+def _removed(world: ClusterState, name: str) -> Change:
+    world.find("Node", name)
+    return remove_node(name)
+
+
+def _conf(world: ClusterState, path: Path) -> Change:
+    del world
     text = path.read_text(encoding="utf-8")
     parse_conf(text, source=str(path))
     return use_conf(text, str(path))

@@ -1,35 +1,163 @@
-"""Changes to a world, each with a sentence that says what it does.
+"""Changes to a world as data: what explain offers and whatif tries, in one form.
 
-Used by whatif (what a user asks for) and by explain (what would help).  A change makes another
-world and leaves the first as it was.
+A change is an order in words with the operations that carry it out.  It makes another world and
+leaves the first as it was; what the rules of admission refuse is refused here too.
 """
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Final
 
-import msgspec
-import yaml
-
-from pumice.api.annotations import HOSTNAME
+from pumice.api.conf import parse_conf
 from pumice.api.kinds import Manifest
-from pumice.api.objects import KINDS, from_manifest
-from pumice.api.quantity import milli_value
-from pumice.api.wording import nearest
-from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
-from pumice.errors import InputError
+from pumice.api.objects import in_namespace
+from pumice.cluster.base import clone
+from pumice.cluster.embedded.patches import json_patch
+from pumice.diagnosis.admission import admitted, check_removal
+from pumice.diagnosis.cluster_state import ClusterState, key_of
+from pumice.diagnosis.written import Written, is_controlled, stored_alone
+from pumice.errors import InputError, RejectedError
 
-_AMOUNTS: Final = {
-    "capability": ("spec", "capability"),
-    "deserved": ("spec", "deserved"),
-    "guarantee": ("spec", "guarantee", "resource"),
-    "minResources": ("spec", "minResources"),
-    "allocatable": ("status", "allocatable"),
+
+@dataclass(frozen=True, kw_only=True)
+class Patch:
+    """Some fields of an object have other values."""
+
+    kind: str
+    namespace: str = ""
+    """Empty for kinds without namespaces."""
+    name: str
+    patch: Sequence[Mapping[str, Any]]
+    """Steps of RFC 6902."""
+
+    def to_data(self) -> dict[str, Any]:
+        """Write it down as plain data."""
+        place = {"kind": self.kind, "namespace": self.namespace, "name": self.name}
+        return {"op": "patch", **place, "patch": [dict(step) for step in self.patch]}
+
+    def apply(self, world: ClusterState, change: str) -> ClusterState:
+        """Patch the object as an API server would."""
+        old = _found(world, self, change)
+        try:
+            new = json_patch(clone(old), clone([dict(step) for step in self.patch]))
+        except RejectedError as error:
+            raise InputError(
+                wanted="a patch that can be applied",
+                found=error.problem,
+                field=_where(change, self),
+            ) from None
+        if not isinstance(new, dict) or key_of(new) != key_of(old) or new["kind"] != old["kind"]:
+            wanted = "a patch that leaves kind and name"
+            raise InputError(wanted=wanted, found=list(self.patch), field=_where(change, self))
+        return Written(world).update(old, admitted(world, change, new, old))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Add:
+    """A new object."""
+
+    object: Manifest
+
+    def to_data(self) -> dict[str, Any]:
+        """Write it down as plain data."""
+        return {"op": "add", "object": self.object}
+
+    def apply(self, world: ClusterState, change: str) -> ClusterState:
+        """Create the object as an API server would."""
+        return Written(world).create(self.checked(world, change))
+
+    def checked(self, world: ClusterState, change: str) -> Manifest:
+        """Return the object as it would be stored."""
+        new = dict(in_namespace(self.object))
+        if world.get(str(new.get("kind")), key_of(new)) is not None:
+            wanted = "an object that is not there yet"
+            raise InputError(wanted=wanted, found=f"{new['kind']} {key_of(new)}", field=change)
+        return admitted(world, change, new)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remove:
+    """An object is gone."""
+
+    kind: str
+    namespace: str = ""
+    name: str
+
+    def to_data(self) -> dict[str, Any]:
+        """Write it down as plain data."""
+        return {
+            "op": "remove",
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+        }
+
+    def apply(self, world: ClusterState, change: str) -> ClusterState:
+        """Delete the object, and with it what goes with it."""
+        old = _found(world, self, change)
+        check_removal(world, change, old)
+        return Written(world).delete(old)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conf:
+    """Another configuration, the whole of it."""
+
+    text: str
+    source: str = "the changed configuration"
+
+    def to_data(self) -> dict[str, Any]:
+        """Write it down as plain data."""
+        return {"op": "conf", "text": self.text}
+
+    def apply(self, world: ClusterState, change: str) -> ClusterState:
+        """Use the configuration."""
+        parse_conf(self.text, source=f"{change}: {self.source}")
+        return replace(world, conf=self.text, conf_source=self.source)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wait:
+    """Some pods are gone."""
+
+    pods: Sequence[str]
+    """Keys, "namespace/name"."""
+
+    def to_data(self) -> dict[str, Any]:
+        """Write it down as plain data."""
+        return {"op": "wait", "pods": list(self.pods)}
+
+    def apply(self, world: ClusterState, change: str) -> ClusterState:
+        """Let the pods end.
+
+        Pods of a Volcano job end well and stay, as they do in a cluster: they hold nothing, and
+        were they deleted their controller would make them again.  All others are gone.
+        """
+        for key in self.pods:
+            if world.get("Pod", key) is None:
+                raise InputError(wanted="pods of this cluster", found=key, field=change)
+        return Written(world).end(self.pods)
+
+
+Operation = Patch | Add | Remove | Conf | Wait
+_FIELDS: Final[Mapping[str, tuple[type[Operation], tuple[str, ...]]]] = {
+    "patch": (Patch, ("kind", "name", "patch")),
+    "add": (Add, ("object",)),
+    "remove": (Remove, ("kind", "name")),
+    "conf": (Conf, ("text",)),
+    "wait": (Wait, ("pods",)),
 }
-"""Fields that hold amounts: what stands behind them is the name of a resource, dots and all."""
-_SETTABLE: Final = {"queue": "Queue", "podgroup": "PodGroup", "node": "Node", "pod": "Pod"}
-_NODES: Final = re.compile(r"(?P<n>[0-9]+)(?:=(?:like )?(?P<like>.+))?")
+"""Name of an operation to its type and the fields it must have."""
+_TYPES: Final[Mapping[str, tuple[type, str]]] = {
+    "kind": (str, "a text"),
+    "namespace": (str, "a text"),
+    "name": (str, "a text"),
+    "text": (str, "a text"),
+    "patch": (list, "a list of steps of RFC 6902"),
+    "object": (dict, "an object"),
+    "pods": (list, "a list of pods"),
+}
 
 
 @dataclass(frozen=True)
@@ -37,218 +165,139 @@ class Change:
     """One change; ``text`` is an order, such as "add 2 nodes like node-a"."""
 
     text: str
-    edit: Callable[[ClusterState], ClusterState]
+    ops: tuple[Operation, ...] = ()
 
     def __call__(self, world: ClusterState) -> ClusterState:
-        """Make the changed world."""
-        return self.edit(world)
+        """Make the changed world.
+
+        Raises:
+            InputError: it names what is not there, or the rules of admission refuse it.
+        """
+        for alone, ops in groupby(self.ops, _is_alone):
+            if alone:
+                world = _with_all(world, [op for op in ops if isinstance(op, Add)], self.text)
+            else:
+                for op in ops:
+                    world = op.apply(world, self.text)
+        return world
+
+    def to_data(self) -> list[dict[str, Any]]:
+        """Write the operations down as plain data."""
+        return [op.to_data() for op in self.ops]
+
+    @classmethod
+    def from_data(cls, data: Any, text: str = "", source: str = "changes") -> "Change":
+        """Read a list of operations; without a text they are named one by one.
+
+        Raises:
+            InputError: not such a list; ``source`` is named.
+        """
+        if not isinstance(data, list):
+            raise InputError(wanted="a list of changes", found=data, file=source)
+        ops = tuple(_read(one, f"{source}[{i}]") for i, one in enumerate(data))
+        return cls(text or " and ".join(map(text_of, ops)), ops)
 
 
 def chain(changes: Iterable[Change]) -> Change:
     """Make one change of several."""
     steps = list(changes)
-
-    def edit(world: ClusterState) -> ClusterState:
-        for step in steps:
-            world = step(world)
-        return world
-
-    return Change(" and ".join(step.text for step in steps), edit)
-
-
-@dataclass(frozen=True)
-class Remedy:
-    """A family of changes from small (1) to large; most have one size."""
-
-    make: Callable[[int], Change]
-    largest: int = 1
-    group: str = ""
-    """Of remedies with the same group the first that works is enough."""
-
-
-def fixed(text: str, edit: Callable[[ClusterState], ClusterState], group: str = "") -> Remedy:
-    """Make a remedy of one size."""
-    return Remedy(lambda _: Change(text, edit), group=group)
-
-
-def replaced(
-    kind: str, key: str, make: Callable[[Manifest], Manifest | None]
-) -> Callable[[ClusterState], ClusterState]:
-    """Make an edit of one object."""
-    return lambda world: world.edited(
-        lambda one: make(one) if one["kind"] == kind and key_of(one) == key else one
-    )
-
-
-def of_pods(
-    job: str, make: Callable[[Manifest], Manifest | None]
-) -> Callable[[ClusterState], ClusterState]:
-    """Make an edit of all pods of a job."""
-    return lambda world: world.edited(
-        lambda one: make(one) if one["kind"] == "Pod" and group_of(one) == job else one
-    )
-
-
-def with_spec(manifest: Manifest, **fields: Any) -> Manifest:
-    """Give a copy with other fields in its spec; None takes one out."""
-    spec = {**(manifest.get("spec") or {}), **fields}
-    return {**manifest, "spec": {name: value for name, value in spec.items() if value is not None}}
-
-
-# Nodes
-
-
-def add_nodes(
-    n: int,
-    like: Manifest,
-    extra: Mapping[str, str] | None = None,
-    labels: Mapping[str, str] | None = None,
-) -> Change:
-    """Add empty nodes like one, with other amounts of some resources and with further labels."""
-    name = like["metadata"]["name"]
-    terms = [f"{resource} {amount}" for resource, amount in (extra or {}).items()]
-    terms += [f"label {key}={value}" for key, value in (labels or {}).items()]
-    offered = f" with {', '.join(terms)}" if terms else ""
-    what = "a node" if n == 1 else f"{n} nodes"
-
-    def edit(world: ClusterState) -> ClusterState:
-        taken = set(world.of_kind("Node"))
-        names = (f"{name}-new-{number}" for number in range(1, n + len(taken) + 1))
-        free = [each for each in names if each not in taken][:n]
-        made = (_node_like(like, each, extra or {}, labels or {}) for each in free)
-        return world.with_objects(made)
-
-    return Change(f"add {what} like {name}{offered}", edit)
-
-
-def _node_like(
-    like: Manifest, name: str, extra: Mapping[str, str], more: Mapping[str, str]
-) -> Manifest:
-    labels = {**(like["metadata"].get("labels") or {}), **more}
-    if HOSTNAME in labels:
-        labels[HOSTNAME] = name
-    kept = {key: like["metadata"][key] for key in ("annotations",) if key in like["metadata"]}
-    status = dict(like.get("status") or {})
-    for field in ("allocatable", "capacity"):
-        if extra and (field in status or field == "allocatable"):
-            status[field] = {**(status.get(field) or {}), **extra}
-    return {**with_spec(like, unschedulable=None), "status": status} | {
-        "metadata": {"name": name, "labels": labels, **kept}
-    }
-
-
-def remove_node(name: str) -> Change:
-    """Take a node away; its pods are gone, and pending ones are made in their place."""
-
-    def edit(world: ClusterState) -> ClusterState:
-        world.find("Node", name)
-        return world.edited(lambda one: _without_node(one, name))
-
-    return Change(f"remove node {name}", edit)
-
-
-def _without_node(one: Manifest, name: str) -> Manifest | None:
-    if one["kind"] == "Node" and one["metadata"]["name"] == name:
-        return None
-    if one["kind"] == "Pod" and (one.get("spec") or {}).get("nodeName") == name:
-        if (one.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
-            return one
-        if not group_of(one):
-            return None  # a daemon of the node goes with it
-        return {**with_spec(one, nodeName=None), "status": {"phase": "Pending"}}
-    return one
-
-
-def nodes_from_text(world: ClusterState, text: str) -> Change:
-    """Read ``N``, ``N=NODE`` or ``N=like NODE``; without a name the largest node is meant.
-
-    Raises:
-        InputError: not such a text, or no such node.
-    """
-    match = _NODES.fullmatch(text.strip())
-    if match is None or int(match["n"]) < 1:
-        raise InputError(wanted="a number of nodes such as 2 or 2=NODE", found=text)
-    nodes = world.of_kind("Node")
-    if match["like"]:
-        return add_nodes(int(match["n"]), world.find("Node", match["like"].strip()))
-    if not nodes:
-        raise InputError(wanted="a node to be like", found="a cluster without nodes")
-    return add_nodes(int(match["n"]), biggest_first(nodes.values())[0])
-
-
-def biggest_first(nodes: Iterable[Manifest]) -> list[Manifest]:
-    """Order nodes by cpu and memory, those that take pods first; equal ones stay in order."""
-
-    def size(node: Manifest) -> tuple[bool, int, int]:
-        offered = (node.get("status") or {}).get("allocatable") or {}
-        closed = bool((node.get("spec") or {}).get("unschedulable"))
-        amounts = [_whole(offered.get(name, 0)) for name in ("cpu", "memory")]
-        return closed, -amounts[0], -amounts[1]
-
-    return sorted(nodes, key=size)
-
-
-def _whole(quantity: Any) -> int:
-    return milli_value(quantity)
-
-
-# Fields
-
-
-def setting_from_text(world: ClusterState, text: str) -> Change:
-    """Read a setting such as ``queue/NAME.capability.cpu=20`` or ``podgroup/NS/NAME.minMember=2``.
-
-    Raises:
-        InputError: not such a text, no such object, no such field.
-    """
-    target, equals, value = text.partition("=")
-    word, slash, rest = target.partition("/")
-    if not equals or not slash or word.lower() not in _SETTABLE:
-        wanted = f"a setting such as queue/NAME.capability.cpu=20 ({', '.join(_SETTABLE)})"
-        raise InputError(wanted=wanted, found=text)
-    kind = _SETTABLE[word.lower()]
-    known = world.of_kind(kind)
-    names = [name for name in known if rest.startswith(f"{name}.")]
-    if not names:
-        name = rest.partition(".")[0]
-        near = nearest(name, known)
-        hint = f"did you mean '{near}'?" if near else f"there are {', '.join(sorted(known)[:5])}"
-        raise InputError(wanted=f"a {word} of this cluster", found=name, hint=hint)
-    key = max(names, key=len)
-    path = _path(kind, rest[len(key) + 1 :], text)
-    parsed = value if path[-2] in _AMOUNTS or path[-2] == "resource" else yaml.safe_load(value)
-    edited = _put(known[key], path, parsed)
-    from_manifest(edited, source=text)
-    shown = ".".join(path[1:] if path[0] in ("spec", "status") else path)
-    return Change(f"set {shown} of {word} {key} to {value}", replaced(kind, key, lambda _: edited))
-
-
-def _path(kind: str, text: str, whole: str) -> tuple[str, ...]:
-    first, _, rest = text.removeprefix("spec.").partition(".")
-    if first in _AMOUNTS and rest:
-        return (*_AMOUNTS[first], rest.removeprefix("resource."))
-    if first in ("status", "metadata"):
-        return (first, *rest.split("."))
-    cls = next(cls for (_, name), cls in KINDS.items() if name == kind)
-    spec = next(each.type for each in msgspec.structs.fields(cls) if each.name == "spec")
-    fields = [each.encode_name for each in msgspec.structs.fields(spec)]
-    if first not in fields:
-        near = nearest(first, [*fields, *_AMOUNTS])
-        hint = f"did you mean '{near}'?" if near else f"known: {', '.join(fields)}"
-        raise InputError(wanted=f"a field of a {kind}", found=first, field=whole, hint=hint)
-    return ("spec", first, *rest.split(".")) if rest else ("spec", first)
-
-
-def _put(value: Any, path: tuple[str, ...], new: Any) -> Any:
-    if not path:
-        return new
-    inner = value if isinstance(value, Mapping) else {}
-    return {**inner, path[0]: _put(inner.get(path[0]), path[1:], new)}
-
-
-def use_conf(text: str, source: str) -> Change:
-    """Use another configuration."""
     return Change(
-        f"use the configuration {source}",
-        lambda world: replace(world, conf=text, conf_source=source),
+        " and ".join(step.text for step in steps), tuple(op for step in steps for op in step.ops)
     )
+
+
+def patched(kind: str, key: str, before: Manifest, after: Manifest) -> Patch:
+    """Return the operation that turns one manifest into another; lists are replaced whole."""
+    namespace, _, name = key.rpartition("/")
+    return Patch(kind=kind, namespace=namespace, name=name, patch=_steps(before, after, ""))
+
+
+def text_of(op: Operation) -> str:
+    """Say what an operation does, as an order."""
+    if isinstance(op, Patch):
+        fields = ", ".join(dict.fromkeys(str(step.get("path", "")).strip("/") for step in op.patch))
+        return f"change {fields} of {_name(op)}"
+    if isinstance(op, Add):
+        return f"add {op.object.get('kind')} {key_of(op.object)}"
+    if isinstance(op, Remove):
+        return f"remove {_name(op)}"
+    if isinstance(op, Conf):
+        return "use the configuration given"
+    return f"wait for {', '.join(op.pods)} to end"
+
+
+def _steps(before: Any, after: Any, path: str) -> list[dict[str, Any]]:
+    if not isinstance(before, Mapping) or not isinstance(after, Mapping):
+        return [] if before == after else [{"op": "replace", "path": path, "value": after}]
+    steps: list[dict[str, Any]] = []
+    for name in {**before, **after}:
+        place = f"{path}/{str(name).replace('~', '~0').replace('/', '~1')}"
+        if name not in after:
+            steps.append({"op": "remove", "path": place})
+        elif name not in before:
+            steps.append({"op": "add", "path": place, "value": after[name]})
+        else:
+            steps += _steps(before[name], after[name], place)
+    return steps
+
+
+def _read(data: Any, source: str) -> Operation:
+    if not isinstance(data, Mapping) or data.get("op") not in _FIELDS:
+        found = data.get("op") if isinstance(data, Mapping) and "op" in data else data
+        wanted = f"a change with op {', '.join(_FIELDS)}"
+        raise InputError(wanted=wanted, found=found, file=source)
+    made, needed = _FIELDS[data["op"]]
+    fields = {name: value for name, value in data.items() if name != "op"}
+    for name in needed:
+        if name not in fields:
+            raise InputError(wanted=_TYPES[name][1], file=source, field=name)
+    for name, value in fields.items():
+        if name not in needed and name != "namespace":
+            raise InputError(wanted=f"the fields {', '.join(needed)}", found=name, file=source)
+        if not isinstance(value, _TYPES[name][0]):
+            raise InputError(wanted=_TYPES[name][1], found=value, file=source, field=name)
+    if made is Add:
+        _check_named(fields["object"], source)
+    return made(**fields)
+
+
+def _check_named(manifest: Any, source: str) -> None:
+    """Check that data is an object with a kind and a name."""
+    meta = manifest.get("metadata")
+    for field, value in (
+        ("apiVersion", manifest.get("apiVersion")),
+        ("kind", manifest.get("kind")),
+        ("metadata.name", meta.get("name") if isinstance(meta, Mapping) else None),
+    ):
+        if not isinstance(value, str) or not value:
+            raise InputError(wanted="a text", found=value, file=source, field=f"object.{field}")
+
+
+def _found(world: ClusterState, op: Patch | Remove, change: str) -> Manifest:
+    key = f"{op.namespace}/{op.name}" if op.namespace else op.name
+    found = world.get(op.kind, key)
+    if found is None:
+        hint = world.suggestion(op.kind, key)
+        raise InputError(wanted=f"a {op.kind} of this cluster", found=key, field=change, hint=hint)
+    return found
+
+
+def _is_alone(op: Operation) -> bool:
+    return isinstance(op, Add) and not is_controlled(str(op.object.get("kind")))
+
+
+def _with_all(world: ClusterState, ops: Sequence[Add], change: str) -> ClusterState:
+    """Add many objects from which nothing else follows at once."""
+    if any(op.object["kind"] == "Queue" for op in ops):  # they may stand in one another's tree
+        for op in ops:
+            world = op.apply(world, change)
+        return world
+    return world.with_objects([stored_alone(op.checked(world, change)) for op in ops])
+
+
+def _name(op: Patch | Remove) -> str:
+    return f"{op.kind} {op.namespace}/{op.name}" if op.namespace else f"{op.kind} {op.name}"
+
+
+def _where(change: str, op: Patch) -> str:
+    return f"{change}: {_name(op)}"

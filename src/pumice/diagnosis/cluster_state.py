@@ -181,6 +181,10 @@ class ClusterState:
             wanted=f"a {kind.lower()} of this cluster", found=name, hint=_suggest(name, known, {})
         )
 
+    def suggestion(self, kind: str, name: str) -> str:
+        """Suggest names for one of a kind that is not known."""
+        return _suggest(name, self.of_kind(kind), {})
+
     def _meanings(self) -> dict[str, set[str]]:
         """Map every way to write a job to the keys it may stand for; exact names win."""
         exact: dict[str, set[str]] = {}

@@ -112,11 +112,11 @@ def _missing(
     state = expansion.state
     owner = state.job["metadata"]
     group = groups.get((state.namespace, state.name))
-    marks: dict[str, str] = {}
+    marks = {EXPECTED: "true"}
     if group is None:
         yield _as_old_as(owner, {**expansion.podgroup(), "status": {"phase": "Pending"}})
     else:
-        marks = {GROUP_NAME: group["metadata"]["name"], EXPECTED: "true"}
+        marks[GROUP_NAME] = group["metadata"]["name"]
     for claim in expansion.new_claims():
         yield from _served(claim, view)
     for task in expansion.tasks:

@@ -6,8 +6,8 @@ Part of the remedies; nothing is tried here.
 from collections.abc import Callable, Iterator
 
 from pumice.api.kinds import Manifest
-from pumice.diagnosis.changes import Remedy, fixed, of_pods, replaced, with_spec
 from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.edits import Remedy, fixed, of_pods, replaced, with_spec
 from pumice.diagnosis.job_outcome import JobOutcome
 from pumice.framework.job_records import Stage
 

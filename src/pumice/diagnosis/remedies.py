@@ -18,19 +18,12 @@ from pumice.api.kinds import Manifest
 from pumice.api.quantity import amount_text, format_quantity, parse_quantity
 from pumice.api.wording import nearest
 from pumice.core.resources import Resources
-from pumice.diagnosis.changes import (
-    Change,
-    Remedy,
-    add_nodes,
-    biggest_first,
-    fixed,
-    of_pods,
-    replaced,
-    with_spec,
-)
+from pumice.diagnosis.changes import Change
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
+from pumice.diagnosis.edits import Edit, Remedy, fixed, of_pods, replaced, with_spec
 from pumice.diagnosis.job_outcome import JobOutcome, Stop
 from pumice.diagnosis.pod_constraints import gates, own_terms
+from pumice.diagnosis.settings import add_nodes, biggest_first
 from pumice.framework.job_records import Stage
 from pumice.framework.refusals import Why
 
@@ -111,7 +104,7 @@ def _limits(world: ClusterState, outcome: JobOutcome) -> Iterator[Remedy]:
         yield Remedy(_heavier(world, outcome.queue), 99)
 
 
-def _raised(world: ClusterState, stop: Stop, at: str, parts: int) -> Callable[[int], Change]:
+def _raised(world: ClusterState, stop: Stop, at: str, parts: int) -> Callable[[int], Edit]:
     """Make the change of a capability; of a queue that states none, of what it deserves.
 
     Size 1 is what was refused; each further size adds a part of the request.
@@ -121,13 +114,13 @@ def _raised(world: ClusterState, stop: Stop, at: str, parts: int) -> Callable[[i
     field = "capability" if resource in (spec.get("capability") or {}) else "deserved"
     old = (spec.get(field) or {}).get(resource)
 
-    def make(n: int) -> Change:
+    def make(n: int) -> Edit:
         wanted = numbers["used"] + numbers["request"] * (1 + (n - 1) / parts)
         new = {**(spec.get(field) or {}), resource: _exact(resource, wanted)}
         was = f"from {old} " if old is not None else ""
         free = wanted - numbers["limit"]
         instead = f" (or free {resource} {amount_text(resource, free)} there)"
-        return Change(
+        return Edit(
             f"raise {field} of queue {at} for {resource} {was}to {new[resource]}"
             f"{instead if free <= numbers['used'] else ''}",
             replaced("Queue", at, lambda one: with_spec(one, **{field: new})),
@@ -136,11 +129,11 @@ def _raised(world: ClusterState, stop: Stop, at: str, parts: int) -> Callable[[i
     return make
 
 
-def _wider(outcome: JobOutcome, stop: Stop, name: str) -> Callable[[int], Change]:
+def _wider(outcome: JobOutcome, stop: Stop, name: str) -> Callable[[int], Edit]:
     numbers, resource = stop.numbers, str(stop.numbers["resource"])
     key = f"{outcome.job.partition('/')[0]}/{name}"
 
-    def make(n: int) -> Change:
+    def make(n: int) -> Edit:
         wanted = numbers["used"] + numbers["request"] * (1 + (n - 1) / _PARTS)
         amount = _exact(resource, wanted)
 
@@ -149,15 +142,15 @@ def _wider(outcome: JobOutcome, stop: Stop, name: str) -> Callable[[int], Change
             return {**one, "status": {**(one.get("status") or {}), "hard": hard}}
 
         text = f"raise resource quota {name} to {resource} {amount}"
-        return Change(text, replaced("ResourceQuota", key, widen))
+        return Edit(text, replaced("ResourceQuota", key, widen))
 
     return make
 
 
-def _heavier(world: ClusterState, queue: str) -> Callable[[int], Change]:
+def _heavier(world: ClusterState, queue: str) -> Callable[[int], Edit]:
     spec = world.of_kind("Queue")[queue].get("spec") or {}
     old = int(spec.get("weight") or 1)
-    return lambda n: Change(
+    return lambda n: Edit(
         f"raise weight of queue {queue} from {old} to {old + n}",
         replaced("Queue", queue, lambda one: with_spec(one, weight=old + n)),
     )
@@ -179,9 +172,9 @@ def _gang(world: ClusterState, outcome: JobOutcome) -> Iterator[Remedy]:
         return
     least = outcome.min_member
 
-    def make(n: int) -> Change:
+    def make(n: int) -> Edit:
         edit = replaced("PodGroup", outcome.job, lambda one: _needing(one, least, least - n))
-        return Change(f"lower minMember from {least} to {least - n}", edit)
+        return Edit(f"lower minMember from {least} to {least - n}", edit)
 
     yield Remedy(make, least - 1)
 
@@ -245,16 +238,16 @@ def _nodes(world: ClusterState, outcome: JobOutcome) -> Iterator[Remedy]:
     pods = outcome.pending + outcome.waiting or outcome.min_member  # some may still be to be made
     largest = _TIMES * max(1, pods)
     for like in list(kinds.values())[:_KINDS_OF_NODES]:
-        yield Remedy(_more_nodes(like, {}, {}), largest, "nodes")
+        yield Remedy(_more_nodes(world, like, {}, {}), largest, "nodes")
     lacking, labels = _beyond_any_node(world, outcome), _unmet_selector(world, outcome.job)
     for like in [one for one in kinds.values() if lacking or labels][:1]:
-        yield Remedy(_more_nodes(like, lacking, labels), largest, "nodes")
+        yield Remedy(_more_nodes(world, like, lacking, labels), largest, "nodes")
 
 
 def _more_nodes(
-    like: Manifest, extra: Mapping[str, str], labels: Mapping[str, str]
+    world: ClusterState, like: Manifest, extra: Mapping[str, str], labels: Mapping[str, str]
 ) -> Callable[[int], Change]:
-    return lambda n: add_nodes(n, like, extra, labels)
+    return lambda n: add_nodes(world, n, like, extra, labels)
 
 
 def _unmet_selector(world: ClusterState, job: str) -> dict[str, str]:

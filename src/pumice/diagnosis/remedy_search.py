@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pumice.api.kinds import Manifest
-from pumice.diagnosis.changes import Change, Remedy, chain
+from pumice.diagnosis.changes import Change
 from pumice.diagnosis.cluster_state import ClusterState, group_of
+from pumice.diagnosis.edits import Edit, Remedy, chain
 from pumice.diagnosis.job_outcome import JobOutcome, look
 from pumice.diagnosis.remedies import remedies
 from pumice.diagnosis.replay import Replay
@@ -26,7 +27,7 @@ _STEPS = 3
 class Way:
     """A change that works, and what then happens."""
 
-    change: Change
+    change: Edit | Change
     outcome: JobOutcome
 
     @property
@@ -53,7 +54,7 @@ class Search:
     def starts_without(self, others: Sequence[str]) -> bool:
         """Say whether the job would start if some other jobs asked for nothing."""
         gone = set(others)
-        change = Change(
+        change = Edit(
             "without the jobs before it",
             lambda world: world.edited(
                 lambda one: (
@@ -68,7 +69,7 @@ class Search:
 
     def ways(self, outcome: JobOutcome) -> list[Way]:
         """Find single changes that work; if there is none, up to three changes that do together."""
-        prefix: list[Change] = []
+        prefix: list[Edit | Change] = []
         world = self.world
         for _ in range(_STEPS):
             found = self._single(world, outcome, prefix)
@@ -81,7 +82,9 @@ class Search:
             world, outcome = chain(prefix)(self.world), step.outcome
         return []
 
-    def _single(self, world: ClusterState, outcome: JobOutcome, prefix: list[Change]) -> list[Way]:
+    def _single(
+        self, world: ClusterState, outcome: JobOutcome, prefix: list[Edit | Change]
+    ) -> list[Way]:
         found: list[Way] = []
         done: set[str] = set()
         for remedy in remedies(world, outcome):
@@ -93,7 +96,7 @@ class Search:
                 done |= {remedy.group} - {""}
         return found
 
-    def _smallest(self, remedy: Remedy, prefix: list[Change]) -> Way | None:
+    def _smallest(self, remedy: Remedy, prefix: list[Edit | Change]) -> Way | None:
         """Find the smallest size that works; None if the largest does not."""
         way = self._try(remedy.make(remedy.largest), prefix)
         if way is None or not _works(way.outcome):
@@ -101,7 +104,11 @@ class Search:
         return self._shrink(remedy, way, prefix, _works)
 
     def _shrink(
-        self, remedy: Remedy, best: Way, prefix: list[Change], good: Callable[[JobOutcome], bool]
+        self,
+        remedy: Remedy,
+        best: Way,
+        prefix: list[Edit | Change],
+        good: Callable[[JobOutcome], bool],
     ) -> Way:
         """Halve the size of a remedy while what comes of it stays good."""
         low, high = 1, remedy.largest
@@ -115,7 +122,7 @@ class Search:
         return best
 
     def _best_step(
-        self, world: ClusterState, outcome: JobOutcome, prefix: list[Change]
+        self, world: ClusterState, outcome: JobOutcome, prefix: list[Edit | Change]
     ) -> Way | None:
         """Find the change that brings the job furthest, if any brings it further at all."""
         best: tuple[Remedy, Way] | None = None
@@ -130,7 +137,7 @@ class Search:
         far = _progress(best[1].outcome)
         return self._shrink(*best, prefix, lambda each: _progress(each) >= far)
 
-    def _try(self, change: Change, prefix: list[Change]) -> Way | None:
+    def _try(self, change: Edit | Change, prefix: list[Edit | Change]) -> Way | None:
         """Run the cycle with a change; None when the budget is used up."""
         whole = chain([*prefix, change]) if prefix else change
         known = self.tried.get(whole.text)

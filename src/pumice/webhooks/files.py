@@ -83,11 +83,11 @@ def stored_job(job: Manifest, *, source: str = "") -> Manifest:
     """
     verdict = Chain(Files(()), paths=_MUTATING).judge("CREATE", job)
     if not verdict.allowed:
-        first = next(_findings(job, verdict))
+        first = next(refusals(job, verdict))
         path = tuple(step.name if isinstance(step, Key) else step for step in first.path)
         raise ManifestError(
             wanted=first.wanted or first.text,
-            found=_value_at(job, path) if path else ABSENT,
+            found=value_at(job, path) if path else ABSENT,
             field=path_text(first.path) if path else "",
             file=source,
             subject=resource_name(job),
@@ -97,8 +97,8 @@ def stored_job(job: Manifest, *, source: str = "") -> Manifest:
     return {**found, "status": job["status"]} if job.get("status") else found
 
 
-def _findings(job: Manifest, verdict: Verdict) -> Iterator[Finding]:
-    """Walk over what is wrong with a refused job, the reading of its outermost parts first."""
+def refusals(job: Manifest, verdict: Verdict) -> Iterator[Finding]:
+    """Walk over what is wrong with a refused object, the reading of its outermost parts first."""
     for part in ("metadata", "spec"):
         if not isinstance(job.get(part), dict) and (part == "spec" or job.get(part) is not None):
             yield Finding("", (part,), wanted="an object")
@@ -113,7 +113,7 @@ def _findings(job: Manifest, verdict: Verdict) -> Iterator[Finding]:
     yield Finding(verdict.message)
 
 
-def _value_at(manifest: Any, path: Sequence[Step]) -> Any:
+def value_at(manifest: Any, path: Sequence[Step]) -> Any:
     """Return the value that a path leads to, ABSENT if there is none."""
     value = manifest
     for step in path:

@@ -24,6 +24,9 @@ _FIXED: Final = (
     "job updates may not change fields other than `minAvailable`, "
     "`tasks[*].replicas under spec` and `PriorityClassName`"
 )
+_MAY_CHANGE: Final = (
+    "the value it has: only minAvailable, tasks[*].replicas and priorityClassName may change"
+)
 
 
 def mutate_job(request: Request, existing: Existing, options: Options) -> Answer:
@@ -120,7 +123,7 @@ def _check_update(old: dict[str, Any], job: dict[str, Any]) -> list[Finding]:
         text = "job updates may not add or remove tasks"
         return [Finding(text, ("spec", "tasks"), tasks, "as many as before")]
     if not same(_fixed_part(new), _fixed_part(old), "batch.JobSpec"):
-        return [Finding(_FIXED, ("spec",), wanted="no other change")]
+        return [Finding(_FIXED, ("spec",), wanted=_MAY_CHANGE)]
     return []
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pumice.diagnosis.changes import add_nodes, remove_node
 from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.settings import add_nodes, remove_node
 from pumice.testing import node, priority_class, queue
 
 WORLD = [queue("default"), node("n1", cpu=4)]
@@ -66,14 +66,16 @@ def test_ended_pods_leave_their_room(world: Any, job: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [add_nodes(2, node("n1", cpu=4)), remove_node("n2")], ids=lambda each: each.text
+    "make",
+    [lambda world: add_nodes(world, 2, node("n1", cpu=4)), lambda _: remove_node("n2")],
+    ids=["more", "fewer"],
 )
 def test_a_lab_that_turned_into_a_world_decides_as_one_made_for_it(
-    world: Any, job: Any, change: Any
+    world: Any, job: Any, make: Any
 ) -> None:
     objects = [*WORLD, node("n2", cpu=8), *job("a", cpu=3, pods=3), *job("b", cpu=2, pods=2)]
     first = world([*objects, *job("old", cpu=1, nodes=["n2"])])
-    second = change(first)
+    second = make(first)(first)
     lab = Replay(first)
     lab.settle()
     for there in (second, first, second):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pumice.diagnosis import Question, what_if
-from pumice.diagnosis.changes import nodes_from_text, remove_node, setting_from_text, use_conf
+from pumice.diagnosis.settings import nodes_from_text, remove_node, setting_from_text, use_conf
 from pumice.diagnosis.whatif import span
 from pumice.errors import InputError, ManifestError
 from pumice.testing import node, priority_class, queue
@@ -111,7 +111,7 @@ def test_more_nodes_change_who_runs(world: Any, job: Any) -> None:
 def test_a_node_that_goes_takes_its_pods_with_it(world: Any, job: Any) -> None:
     there = world([*WORLD, node("n2", cpu=4), *job("a", cpu=2, nodes=["n2"])])
     found = what_if(there, Question(changes=[remove_node("n2")]))
-    assert found.binds == {"default/a-0": ("n2", "n1")}
+    assert found.binds == {"default/a-0": ("n2", "")}
 
 
 def test_a_setting_changes_one_field(world: Any, job: Any) -> None:
@@ -152,7 +152,7 @@ def test_another_configuration_is_a_change(world: Any, job: Any) -> None:
 def test_settings_reach_every_field(
     world: Any, job: Any, text: str, field: Any, value: Any
 ) -> None:
-    there = world([queue("q"), node("n.1"), *job("j", cpu=1)])
+    there = world([queue("q", deserved={"cpu": 2}), node("n.1"), *job("j", cpu=1)])
     changed = setting_from_text(there, text)(there)
     kind = {"queue": "Queue", "node": "Node", "podgroup": "PodGroup"}[text.partition("/")[0]]
     found = next(iter(changed.of_kind(kind).values()))

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from pumice.api.annotations import MIRROR
 from pumice.webhooks.fields import FieldError, Key, Path, forbidden, invalid, quoted
 from pumice.webhooks.metadata import check_annotations, check_metadata
 from pumice.webhooks.names import labels
@@ -14,7 +15,6 @@ from pumice.webhooks.pods.paths import descending
 from pumice.webhooks.pods.spec import check_spec
 from pumice.webhooks.types.decoding import DecodeError, decode
 
-_MIRROR: Final = "kubernetes.io/config.mirror"
 _COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _TOLERATIONS: Final = "scheduler.alpha.kubernetes.io/tolerations"
 _SECCOMP: Final = "seccomp.security.alpha.kubernetes.io/pod"
@@ -62,9 +62,9 @@ def check_pod(pod: dict[str, Any]) -> Iterator[FieldError]:
 def _annotations(
     given: Mapping[str, str], spec: Mapping[str, Any], path: Path
 ) -> Iterator[FieldError]:
-    if _MIRROR in given and not spec.get("nodeName"):
+    if MIRROR in given and not spec.get("nodeName"):
         text = "must set spec.nodeName if mirror pod annotation is set"
-        yield invalid((*path, Key(_MIRROR)), given[_MIRROR], text)
+        yield invalid((*path, Key(MIRROR)), given[MIRROR], text)
     if given.get(_TOLERATIONS):
         yield from _annotated_tolerations(given[_TOLERATIONS], path)
     if _COST in given and not _is_cost(given[_COST]):

@@ -1,0 +1,164 @@
+"""The embedded cluster with a world in it: what controllers make of it, without a scheduler.
+
+Used to carry out changes, on the objects that a change touches, and by forecasts, on all.
+"""
+
+import zlib
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from pumice.api.kinds import JOB, PRIORITY_CLASS, Manifest, kind_of
+from pumice.api.objects import KINDS
+from pumice.clock import VirtualClock
+from pumice.cluster.base import Event
+from pumice.cluster.embedded.status_upkeep import StatusUpkeep
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.controllers import Controller
+from pumice.controllers.loop import ControllerLoop
+from pumice.controllers.ownership import controlled_by
+from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
+from pumice.diagnosis.expected import expand_jobs, is_expected
+
+Name = tuple[str, str]
+"""Plain kind and key of an object."""
+_STAMPS: Final = ("resourceVersion", "uid", "creationTimestamp", "generation")
+"""Metadata that a cluster writes and a file may lack."""
+
+
+def no_keys() -> tuple[str, str]:
+    """Stand in for the key pair of a job; keys change no decision."""
+    return "", ""
+
+
+def seed_of(*parts: str) -> int:
+    """Return a seed for the uids of what is made, other ones for other parts."""
+    return zlib.crc32("\0".join(parts).encode())
+
+
+class ControlPlane:
+    """Objects of a world in an embedded cluster, with controllers."""
+
+    def __init__(
+        self,
+        world: ClusterState,
+        objects: Iterable[Manifest],
+        controllers: Sequence[Controller],
+        *,
+        seed: int = 0,
+    ) -> None:
+        """Make one; pods that are only expected are left to the controllers."""
+        self._world = world
+        self.clock = VirtualClock(world.now)
+        self.cluster = EmbeddedCluster(self.clock, seed=seed, record_events=False)
+        self._given = {(one["kind"], key_of(one)): one for one in objects if not is_expected(one)}
+        self._priorities()
+        self.cluster.restore(_with_owners(self._given, seed))
+        self._touched: dict[Name, Manifest | None] = {}
+        self.cluster.listeners.append(self._hear)
+        self.controllers = ControllerLoop(self.cluster, controllers, self.clock)
+        self.upkeep = StatusUpkeep(self.cluster)
+
+    def _priorities(self) -> None:
+        """Let priority classes be there before pods that name them."""
+        first = [
+            one for one in self._given.values() if one["kind"] in ("Namespace", "PriorityClass")
+        ]
+        self.cluster.restore(_unending(one) for one in first)
+
+    def settle(self) -> None:
+        """Let controllers react until nothing changes."""
+        while True:
+            before = self.cluster.version
+            self.controllers.run_until_quiet()
+            self.cluster.collect_garbage()
+            if self.cluster.version == before:
+                return
+
+    def _hear(self, kind: str, event: Event) -> None:
+        if kind in _READ:
+            one = event.object
+            self._touched[one["kind"], key_of(one)] = None if event.type == "DELETED" else one
+
+    def world(self) -> ClusterState:
+        """Return the world with what became of its objects; those that did not change are kept."""
+        gone = {name for name, one in self._touched.items() if one is None}
+        changed = {
+            name: self._cleaned(name, one) for name, one in self._touched.items() if one is not None
+        }
+        jobs = {key: one for key, one in self._world.jobs.items() if ("Job", key) not in gone}
+        jobs |= {key: one for (kind, key), one in changed.items() if kind == "Job"}
+        kept = [
+            changed.pop((one["kind"], key_of(one)), one)
+            for one in self._world.objects
+            if (one["kind"], key_of(one)) not in gone
+        ]
+        new = [one for (kind, _), one in changed.items() if kind != "Job"]
+        return replace(self._world, objects=(*kept, *new), jobs=jobs)
+
+    def _cleaned(self, name: Name, stored: Manifest) -> Manifest:
+        """Return an object without the stamps that the file it comes from lacks."""
+        given = self._given.get(name)
+        if given is None:
+            return {**stored, "metadata": _without(stored["metadata"], ("resourceVersion",))}
+        lacking = [field for field in _STAMPS if field not in given["metadata"]]
+        return {**stored, "metadata": _without(stored["metadata"], lacking)}
+
+
+_READ: Final = frozenset(
+    {JOB, *(kind_of({"apiVersion": version, "kind": kind}) for version, kind in KINDS)}
+) - {"Namespace"}
+"""Kinds of which a world has the objects."""
+
+
+def expanded(world: ClusterState, groups: Container[str], jobs: Iterable[str]) -> ClusterState:
+    """Return a world with the pods that jobs are still to get, as they would be made now.
+
+    Those that were expected of some pod groups before are forgotten.
+    """
+    bare = world.edited(lambda one: None if is_expected(one) and group_of(one) in groups else one)
+    known = [world.jobs[name] for name in sorted(set(jobs)) if name in world.jobs]
+    return bare.with_objects(expand_jobs(known, bare.objects))
+
+
+def _without(metadata: Mapping[str, Any], fields: Iterable[str]) -> Manifest:
+    left_out = set(fields)
+    return {name: value for name, value in metadata.items() if name not in left_out}
+
+
+def _unending(one: Manifest) -> Manifest:
+    """Return a namespace in which objects may still be put."""
+    return {**one, "metadata": _without(one["metadata"], ("deletionTimestamp",))}
+
+
+def _with_owners(given: Mapping[Name, Manifest], seed: int) -> list[Manifest]:
+    """Return objects of which those of a job that has no uid yet know the one it gets."""
+    owners: dict[str, Manifest] = {}
+    out: list[Manifest] = []
+    for (kind, key), one in given.items():
+        if kind == "Job":
+            meta = one["metadata"]
+            uid = meta.get("uid") or f"job-{seed_of(key, str(seed)):08x}"
+            owners[key] = {**one, "metadata": {**meta, "uid": uid}}
+            out.append(owners[key])
+    rest = [one for (kind, _), one in given.items() if kind not in ("Job", "Namespace")]
+    return [*out, *(_owned(one, owners) for one in rest if kind_of(one) != PRIORITY_CLASS)]
+
+
+def _owned(one: Manifest, owners: Mapping[str, Manifest]) -> Manifest:
+    meta = one["metadata"]
+    space = meta.get("namespace") or "default"
+    references = meta.get("ownerReferences") or []
+    if one["kind"] == "PodGroup" and not references and key_of(one) in owners:
+        references = [{**controlled_by(owners[key_of(one)]), "uid": ""}]
+    linked = [
+        {**each, "uid": owners[f"{space}/{each.get('name')}"]["metadata"]["uid"]}
+        if each.get("kind") == "Job"
+        and not each.get("uid")
+        and f"{space}/{each.get('name')}" in owners
+        else each
+        for each in references
+    ]
+    if linked == references and references == (meta.get("ownerReferences") or []):
+        return one
+    return {**one, "metadata": {**meta, "ownerReferences": linked}}

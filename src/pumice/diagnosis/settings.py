@@ -1,0 +1,216 @@
+"""Changes as users write them on a command line: nodes more or fewer, fields, a configuration."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from pumice.api.annotations import HOSTNAME, MIRROR
+from pumice.api.kinds import JOB, Manifest
+from pumice.api.objects import KINDS, from_manifest
+from pumice.api.quantity import milli_value
+from pumice.api.schema.build import schema_of
+from pumice.api.wording import nearest
+from pumice.diagnosis.changes import Add, Change, Conf, Operation, Remove, patched
+from pumice.diagnosis.cluster_state import ClusterState
+from pumice.errors import InputError
+
+_AMOUNTS: Final = {
+    "capability": ("spec", "capability"),
+    "deserved": ("spec", "deserved"),
+    "guarantee": ("spec", "guarantee", "resource"),
+    "minResources": ("spec", "minResources"),
+    "allocatable": ("status", "allocatable"),
+}
+"""Fields that hold amounts: what stands behind them is the name of a resource, dots and all."""
+_SETTABLE: Final = {
+    "queue": "Queue",
+    "podgroup": "PodGroup",
+    "node": "Node",
+    "pod": "Pod",
+    "job": "Job",
+}
+_NODES: Final = re.compile(r"(?P<n>[0-9]+)(?:=(?:like )?(?P<like>.+))?")
+
+
+# Nodes
+
+
+def add_nodes(
+    world: ClusterState,
+    n: int,
+    like: Manifest,
+    extra: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Change:
+    """Add empty nodes like one, with other amounts of some resources and with further labels."""
+    name = like["metadata"]["name"]
+    terms = [f"{resource} {amount}" for resource, amount in (extra or {}).items()]
+    terms += [f"label {key}={value}" for key, value in (labels or {}).items()]
+    offered = f" with {', '.join(terms)}" if terms else ""
+    what = "a node" if n == 1 else f"{n} nodes"
+    taken = world.of_kind("Node")
+    names = (f"{name}-new-{number}" for number in range(1, n + len(taken) + 1))
+    free = [each for each in names if each not in taken][:n]
+    made = (_node_like(like, each, extra or {}, labels or {}) for each in free)
+    return Change(f"add {what} like {name}{offered}", tuple(Add(object=one) for one in made))
+
+
+def _node_like(
+    like: Manifest, name: str, extra: Mapping[str, str], more: Mapping[str, str]
+) -> Manifest:
+    labels = {**(like["metadata"].get("labels") or {}), **more}
+    if HOSTNAME in labels:
+        labels[HOSTNAME] = name
+    kept = {key: like["metadata"][key] for key in ("annotations",) if key in like["metadata"]}
+    status = dict(like.get("status") or {})
+    for field in ("allocatable", "capacity"):
+        if extra and (field in status or field == "allocatable"):
+            status[field] = {**(status.get(field) or {}), **extra}
+    spec = {key: one for key, one in (like.get("spec") or {}).items() if key != "unschedulable"}
+    return {**like, "spec": spec, "status": status} | {
+        "metadata": {"name": name, "labels": labels, **kept}
+    }
+
+
+def remove_node(name: str) -> Change:
+    """Take a node away; its pods are lost, and controllers make theirs again."""
+    return Change(f"remove node {name}", (Remove(kind="Node", name=name),))
+
+
+def drain_node(world: ClusterState, name: str) -> Change:
+    """Close a node and take its pods off, but for those of daemons and of the node itself.
+
+    Raises:
+        InputError: no such node.
+    """
+    node = world.find("Node", name)
+    closed = {**node, "spec": {**(node.get("spec") or {}), "unschedulable": True}}
+    ops: list[Operation] = [patched("Node", name, node, closed)]
+    for key, pod in world.of_kind("Pod").items():
+        if (pod.get("spec") or {}).get("nodeName") == name and _is_drained(pod):
+            space, _, short = key.rpartition("/")
+            ops.append(Remove(kind="Pod", namespace=space, name=short))
+    return Change(f"drain node {name}", tuple(ops))
+
+
+def _is_drained(pod: Manifest) -> bool:
+    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        return False
+    if MIRROR in (pod["metadata"].get("annotations") or {}):
+        return False
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return not any(owner.get("kind") == "DaemonSet" for owner in owners)
+
+
+def nodes_from_text(world: ClusterState, text: str) -> Change:
+    """Read ``N``, ``N=NODE`` or ``N=like NODE``; without a name the largest node is meant.
+
+    Raises:
+        InputError: not such a text, or no such node.
+    """
+    match = _NODES.fullmatch(text.strip())
+    if match is None or int(match["n"]) < 1:
+        raise InputError(wanted="a number of nodes such as 2 or 2=NODE", found=text)
+    nodes = world.of_kind("Node")
+    if match["like"]:
+        return add_nodes(world, int(match["n"]), world.find("Node", match["like"].strip()))
+    if not nodes:
+        raise InputError(wanted="a node to be like", found="a cluster without nodes")
+    return add_nodes(world, int(match["n"]), biggest_first(nodes.values())[0])
+
+
+def biggest_first(nodes: Iterable[Manifest]) -> list[Manifest]:
+    """Order nodes by cpu and memory, those that take pods first; equal ones stay in order."""
+
+    def size(node: Manifest) -> tuple[bool, int, int]:
+        offered = (node.get("status") or {}).get("allocatable") or {}
+        closed = bool((node.get("spec") or {}).get("unschedulable"))
+        amounts = [_whole(offered.get(name, 0)) for name in ("cpu", "memory")]
+        return closed, -amounts[0], -amounts[1]
+
+    return sorted(nodes, key=size)
+
+
+def _whole(quantity: Any) -> int:
+    return milli_value(quantity)
+
+
+# Fields
+
+
+def setting_from_text(world: ClusterState, text: str) -> Change:
+    """Read a setting such as ``queue/NAME.capability.cpu=20`` or ``podgroup/NS/NAME.minMember=2``.
+
+    Raises:
+        InputError: not such a text, no such object, no such field, or a value of no use.
+    """
+    target, equals, value = text.partition("=")
+    word, slash, rest = target.partition("/")
+    if not equals or not slash or word.lower() not in _SETTABLE:
+        wanted = f"a setting such as queue/NAME.capability.cpu=20 ({', '.join(_SETTABLE)})"
+        raise InputError(wanted=wanted, found=text)
+    kind = _SETTABLE[word.lower()]
+    known = world.of_kind(kind)
+    names = [name for name in known if rest.startswith(f"{name}.")]
+    if not names:
+        name = rest.partition(".")[0]
+        near = nearest(name, known)
+        hint = f"did you mean '{near}'?" if near else f"there are {', '.join(sorted(known)[:5])}"
+        raise InputError(wanted=f"a {word} of this cluster", found=name, hint=hint)
+    key = max(names, key=len)
+    path = _path(kind, rest[len(key) + 1 :], text)
+    parsed = value if path[-2] in _AMOUNTS or path[-2] == "resource" else yaml.safe_load(value)
+    edited = _put(known[key], path, parsed)
+    shown = ".".join(path[1:] if path[0] in ("spec", "status") else path)
+    if kind != "Job":
+        from_manifest(edited, source=text)
+    op = patched(kind, key, known[key], edited)
+    return Change(f"set {shown} of {word} {key} to {value}", (op,) if op.patch else ())
+
+
+def _path(kind: str, text: str, whole: str) -> tuple[str, ...]:
+    first, _, rest = text.removeprefix("spec.").partition(".")
+    if first in _AMOUNTS and rest:
+        return (*_AMOUNTS[first], rest.removeprefix("resource."))
+    if first in ("status", "metadata"):
+        return (first, *rest.split("."))
+    fields = _spec_fields(kind)
+    if first not in fields:
+        near = nearest(first, [*fields, *_AMOUNTS])
+        hint = f"did you mean '{near}'?" if near else f"known: {', '.join(fields)}"
+        raise InputError(wanted=f"a field of a {kind}", found=first, field=whole, hint=hint)
+    return ("spec", first, *rest.split(".")) if rest else ("spec", first)
+
+
+def _spec_fields(kind: str) -> list[str]:
+    """List the fields of a kind's specification."""
+    if kind == "Job":
+        schema = schema_of(JOB)
+        spec = (schema.properties or {})["spec"] if schema is not None else None
+        return list(spec.properties or {}) if spec is not None else []
+    cls = next(cls for (_, name), cls in KINDS.items() if name == kind)
+    typed = next(each.type for each in msgspec.structs.fields(cls) if each.name == "spec")
+    return [each.encode_name for each in msgspec.structs.fields(typed)]
+
+
+def _put(value: Any, path: tuple[str, ...], new: Any) -> Any:
+    """Return a copy with another value at a path; items of lists are named or counted."""
+    if not path:
+        return new
+    if isinstance(value, list):
+        names = [str(one.get("name")) if isinstance(one, Mapping) else "" for one in value]
+        at = names.index(path[0]) if path[0] in names else path[0]
+        if not str(at).isdigit() or int(at) >= len(value):
+            known = ", ".join(name for name in names if name)
+            raise InputError(wanted=f"one of {known or len(value)}", found=path[0])
+        return [_put(one, path[1:], new) if i == int(at) else one for i, one in enumerate(value)]
+    inner = value if isinstance(value, Mapping) else {}
+    return {**inner, path[0]: _put(inner.get(path[0]), path[1:], new)}
+
+
+def use_conf(text: str, source: str) -> Change:
+    """Use another configuration."""
+    return Change(f"use the configuration {source}", (Conf(text=text, source=source),))

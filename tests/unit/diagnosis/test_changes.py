@@ -1,0 +1,275 @@
+"""Changes as data: what they make of a world, and what admission refuses of them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pumice.api.conf import DEFAULT_CONF
+from pumice.diagnosis import load_world
+from pumice.diagnosis.changes import Add, Change, Conf, Patch, Remove, Wait, chain, patched
+from pumice.diagnosis.cluster_state import group_of
+from pumice.diagnosis.settings import drain_node, remove_node, setting_from_text
+from pumice.errors import ConfError, InputError
+from pumice.testing import node, pod, priority_class, queue
+from tests.present import present
+
+WORLD = [queue("default"), node("n1", cpu=4)]
+
+
+def volcano_job(name: str = "train", **spec: Any) -> Any:
+    template = {
+        "spec": {
+            "restartPolicy": "OnFailure",
+            "containers": [
+                {"name": "a", "image": "b", "resources": {"requests": {"cpu": "1"}}},
+            ],
+        }
+    }
+    task = {"name": "worker", "replicas": 2, "template": template}
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"minAvailable": 2, "schedulerName": "volcano", "tasks": [task], **spec},
+    }
+
+
+def loaded(*objects: Any) -> Any:
+    return load_world(["\n---\n".join(json.dumps(one) for one in (*WORLD, *objects)) + "\n"])
+
+
+def pods(world: Any) -> list[str]:
+    return sorted(world.of_kind("Pod"))
+
+
+OPS = [
+    {
+        "op": "patch",
+        "kind": "Queue",
+        "namespace": "",
+        "name": "default",
+        "patch": [{"op": "replace", "path": "/spec/weight", "value": 3}],
+    },
+    {"op": "add", "object": node("n2", cpu=8)},
+    {"op": "remove", "kind": "Node", "namespace": "", "name": "n1"},
+    {"op": "conf", "text": DEFAULT_CONF},
+    {"op": "wait", "pods": ["default/old-0"]},
+]
+
+
+def test_changes_are_written_and_read_as_the_same_data() -> None:
+    change = Change.from_data(json.loads(json.dumps(OPS)))
+    assert change.to_data() == OPS
+    assert [type(op) for op in change.ops] == [Patch, Add, Remove, Conf, Wait]
+    assert change.text.startswith("change spec/weight of Queue default and add Node n2 and remove")
+
+
+def test_all_operations_are_carried_out_in_order(world: Any, job: Any) -> None:
+    there = world([*WORLD, *job("old", cpu=1, nodes=["n1"])])
+    changed = Change.from_data([*OPS[:2], OPS[4], OPS[2], OPS[3]])(there)
+    assert changed.of_kind("Queue")["default"]["spec"]["weight"] == 3
+    assert sorted(changed.of_kind("Node")) == ["n2"]
+    assert pods(changed) == []
+    assert changed.conf == DEFAULT_CONF
+    assert there.of_kind("Queue")["default"]["spec"]["weight"] == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"op": "add"}, "wanted a list of changes"),
+        ([{"op": "move"}], r"changes\[0\]: wanted a change with op patch, add"),
+        ([{"op": "patch", "kind": "Queue", "name": "q"}], r"changes\[0\]: patch: wanted a list"),
+        ([{"op": "wait", "pods": "a"}], "pods: wanted a list of pods, found 'a'"),
+        ([{"op": "conf", "text": "", "file": "x"}], "wanted the fields text, found 'file'"),
+        ([{"op": "add", "object": {"kind": "Node"}}], "object.apiVersion: wanted a text"),
+    ],
+)
+def test_data_that_is_no_change_is_refused_with_its_place(data: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Change.from_data(data)
+
+
+def test_a_difference_becomes_steps_and_lists_are_replaced_whole() -> None:
+    before = {"spec": {"a": 1, "b/c": {"x": 1}, "gone": 0, "items": [1, 2]}}
+    after = {"spec": {"a": 1, "b/c": {"x": 2, "y~": 3}, "items": [1]}}
+    op = patched("Pod", "ns/name", before, after)
+    assert (op.namespace, op.name) == ("ns", "name")
+    assert op.patch == [
+        {"op": "replace", "path": "/spec/b~1c/x", "value": 2},
+        {"op": "add", "path": "/spec/b~1c/y~0", "value": 3},
+        {"op": "remove", "path": "/spec/gone"},
+        {"op": "replace", "path": "/spec/items", "value": [1]},
+    ]
+
+
+# Volcano jobs
+
+
+def test_a_job_that_is_scaled_has_the_pods_and_the_group_that_its_controller_makes() -> None:
+    world = loaded(volcano_job())
+    assert pods(world) == ["default/train-worker-0", "default/train-worker-1"]
+    more = setting_from_text(world, "job/default/train.tasks.worker.replicas=3")(world)
+    assert pods(more) == [*pods(world), "default/train-worker-2"]
+    least = setting_from_text(more, "job/default/train.minAvailable=1")
+    fewer = chain([setting_from_text(more, "job/default/train.tasks.worker.minAvailable=1"), least])
+    changed = fewer(more)
+    assert changed.groups["default/train"]["spec"]["minMember"] == 1
+    assert changed.groups["default/train"]["spec"]["minTaskMember"] == {"worker": 1}
+    assert changed.groups["default/train"]["spec"]["minResources"]["cpu"] == "1"
+
+
+def test_a_template_cannot_change_but_the_job_can_be_submitted_again() -> None:
+    world = loaded(volcano_job())
+    old = world.jobs["default/train"]
+    new = json.loads(json.dumps(old))
+    new["spec"]["tasks"][0]["template"]["spec"]["nodeSelector"] = {"disk": "ssd"}
+    with pytest.raises(
+        InputError,
+        match=r"ssd only: Job default/train: spec\.tasks\[0\]\.template\.spec\.nodeSelector",
+    ):
+        Change("ssd only", (patched("Job", "default/train", old, new),))(world)
+    again = (Remove(kind="Job", namespace="default", name="train"), Add(object=new))
+    changed = Change("ssd only", again)(world)
+    group = changed.find_job("train")
+    assert [*changed.groups] == [group]
+    assert {group_of(one) for one in changed.of_kind("Pod").values()} == {group}
+    found = changed.of_kind("Pod")["default/train-worker-0"]
+    assert found["spec"]["nodeSelector"] == {"disk": "ssd"}
+
+
+def test_a_job_that_is_removed_takes_its_group_and_pods_along() -> None:
+    changed = Change("x", (Remove(kind="Job", namespace="default", name="train"),))(
+        loaded(volcano_job(), volcano_job("other"))
+    )
+    assert [*changed.jobs] == ["default/other"] == [*changed.groups]
+    assert pods(changed) == ["default/other-worker-0", "default/other-worker-1"]
+
+
+def test_a_new_job_is_checked_as_lint_does() -> None:
+    with pytest.raises(InputError, match=r"add Job default/train: Job default/train: spec\.queue"):
+        Change.from_data([{"op": "add", "object": volcano_job(queue="nowhere")}])(loaded())
+    wrong = volcano_job()
+    wrong["spec"]["tasks"][0]["replica"] = 3
+    with pytest.raises(InputError, match="replica"):
+        Change.from_data([{"op": "add", "object": wrong}])(loaded())
+    with pytest.raises(InputError, match="an object that is not there yet"):
+        Change.from_data([{"op": "add", "object": volcano_job()}])(loaded(volcano_job()))
+
+
+def test_pods_of_a_job_that_are_waited_for_stay_as_ended_ones_and_others_are_gone(
+    job: Any,
+) -> None:
+    world = loaded(volcano_job(), *job("bare", cpu=1, nodes=["n1"]))
+    changed = Change("x", (Wait(pods=["default/train-worker-0", "default/bare-0"]),))(world)
+    assert pods(changed) == ["default/train-worker-0", "default/train-worker-1"]
+    assert changed.of_kind("Pod")["default/train-worker-0"]["status"]["phase"] == "Succeeded"
+
+
+# Pods and nodes
+
+
+def test_pods_of_a_lost_node_are_lost_and_drained_ones_too(world: Any, job: Any) -> None:
+    there = world([*WORLD, node("n2"), *job("a", cpu=1, nodes=["n1"]), *job("b", cpu=1)])
+    assert pods(remove_node("n1")(there)) == ["default/b-0"]
+    drained = drain_node(there, "n1")(there)
+    assert pods(drained) == ["default/b-0"]
+    assert drained.of_kind("Node")["n1"]["spec"]["unschedulable"] is True
+
+
+def test_a_pod_without_a_group_gets_one_and_its_priority(world: Any) -> None:
+    there = world([*WORLD, priority_class("high", value=7)])
+    new = pod("p", cpu=1, spec={"priorityClassName": "high"})
+    changed = Change("x", (Add(object=new),))(there)
+    made = changed.of_kind("Pod")["default/p"]
+    assert made["spec"]["priority"] == 7
+    assert [*changed.groups] == [group_of(made)]
+
+
+REFUSED = {
+    "queue/b.parent=a": (InputError, r"spec\.parent: wanted a queue that is not below b itself"),
+    "queue/a.weight=-1": (InputError, r"spec\.weight: wanted greater than or equal to 1, found -1"),
+    "queue/a.capability.cpus=1": (InputError, r"spec\.capability: wanted a resource that exists"),
+    "pod/default/j-0.nodeSelector.disk=ssd": (InputError, "cannot change in a pod that exists"),
+    "podgroup/default/j.minMember=-2": (InputError, r"spec\.minMember: wanted"),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_a_setting_that_admission_refuses_names_change_field_found_and_wanted(
+    world: Any, job: Any, text: str
+) -> None:
+    there = world([queue("b"), queue("a", parent="b"), node("n1"), *job("j", cpu=1)])
+    change = setting_from_text(there, text)
+    error, message = REFUSED[text]
+    with pytest.raises(error, match=message) as refused:
+        change(there)
+    assert str(refused.value).startswith(f"{change.text}: ")
+
+
+def test_a_pod_may_lose_its_gates_but_get_no_new_ones(world: Any) -> None:
+    gates = [{"name": "a"}, {"name": "b"}]
+    there = world([*WORLD, pod("p", cpu=1, group="g", spec={"schedulingGates": gates})])
+    old = there.of_kind("Pod")["default/p"]
+
+    def with_gates(names: str) -> Change:
+        new = {**old, "spec": {**old["spec"], "schedulingGates": [{"name": n} for n in names]}}
+        return Change("x", (patched("Pod", "default/p", old, new),))
+
+    changed = with_gates("a")(there)
+    assert changed.of_kind("Pod")["default/p"]["spec"]["schedulingGates"] == [{"name": "a"}]
+    with pytest.raises(InputError, match=r"spec\.schedulingGates"):
+        with_gates("abc")(there)
+
+
+@pytest.mark.parametrize(
+    ("op", "message"),
+    [
+        ({"op": "remove", "kind": "Queue", "name": "defalt"}, "did you mean 'default'"),
+        ({"op": "remove", "kind": "Queue", "name": "default"}, "can not be deleted"),
+        ({"op": "wait", "pods": ["a/b"]}, "wanted pods of this cluster, found 'a/b'"),
+        (
+            {
+                "op": "patch",
+                "kind": "Node",
+                "name": "n1",
+                "patch": [{"op": "remove", "path": "/x"}],
+            },
+            "wanted a patch that can be applied",
+        ),
+        (
+            {
+                "op": "patch",
+                "kind": "Node",
+                "name": "n1",
+                "patch": [{"op": "replace", "path": "/metadata/name", "value": "n2"}],
+            },
+            "a patch that leaves kind and name",
+        ),
+    ],
+)
+def test_an_operation_that_cannot_be_done_is_refused(world: Any, op: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Change.from_data([op])(world(WORLD))
+
+
+def test_a_configuration_of_no_use_is_refused(world: Any) -> None:
+    with pytest.raises(ConfError):
+        Change.from_data([{"op": "conf", "text": "actions: [1"}])(world(WORLD))
+
+
+def test_a_wider_quota_counts_at_once(world: Any, job: Any) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "team", "namespace": "default"},
+        "spec": {"hard": {"requests.cpu": "2"}},
+        "status": {"hard": {"requests.cpu": "2"}, "used": {"requests.cpu": "1"}},
+    }
+    there = world([*WORLD, quota, *job("a", cpu=1, nodes=["n1"])])
+    step = {"op": "replace", "path": "/spec/hard/requests.cpu", "value": "5"}
+    op = {"op": "patch", "kind": "ResourceQuota", "namespace": "default", "name": "team"}
+    changed = Change.from_data([{**op, "patch": [step]}])(there)
+    status = present(changed.get("ResourceQuota", "default/team"))["status"]
+    assert status == {"hard": {"requests.cpu": "5"}, "used": {"requests.cpu": "1"}}
