@@ -16,7 +16,7 @@ from pumice.cluster.base import clone
 from pumice.cluster.embedded.patches import json_patch
 from pumice.diagnosis.admission import admitted, check_removal
 from pumice.diagnosis.cluster_state import ClusterState, key_of
-from pumice.diagnosis.written import Written, is_controlled, stored_alone
+from pumice.diagnosis.written import Written, is_controlled, is_draft, stored_alone
 from pumice.errors import InputError, RejectedError
 
 
@@ -50,6 +50,9 @@ class Patch:
         if not isinstance(new, dict) or key_of(new) != key_of(old) or new["kind"] != old["kind"]:
             wanted = "a patch that leaves kind and name"
             raise InputError(wanted=wanted, found=list(self.patch), field=_where(change, self))
+        if is_draft(old):
+            bare = Written(world).delete(old)
+            return Written(bare).create(admitted(bare, change, new))
         return Written(world).update(old, admitted(world, change, new, old))
 
 

@@ -127,6 +127,12 @@ class ClusterState:
                 return f"{key.partition('/')[0]}/{owner.get('name')}"
         return key
 
+    def group_titled(self, title: str) -> str:
+        """Give the key of the pod group that has a title; the title itself if none has."""
+        if title in self.groups:
+            return title
+        return next((key for key in self.groups if self.title(key) == title), title)
+
     def plain(self, text: str) -> str:
         """Write a text about pod groups with the names of the jobs that they were made for."""
         return _KEY.sub(lambda match: self.title(match[0]), text)

@@ -24,13 +24,17 @@ EXPECTED = "pumice.dev/expected"
 """Annotation of pods that a controller has still to make."""
 NOT_BEGUN = ("", "Pending")
 """Phases of a job whose pods may still have to be made."""
-_OPEN_QUEUE: Manifest = {
-    "apiVersion": "scheduling.volcano.sh/v1beta1",
-    "kind": "Queue",
-    "metadata": {"name": DEFAULT_QUEUE},
-    "spec": {"weight": 1},
-    "status": {"state": "Open"},
-}
+
+
+def open_queue(name: str) -> Manifest:
+    """Return a queue as its controller leaves a new one."""
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"weight": 1},
+        "status": {"state": "Open"},
+    }
 
 
 def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[Manifest]:
@@ -52,7 +56,7 @@ def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[M
             made += _missing(expand(job, view), groups, view)
     wanted = {queue_of(one) for one in made if one["kind"] == "PodGroup"}
     if DEFAULT_QUEUE in wanted and not any(_is_default_queue(one) for one in objects):
-        made.insert(0, _OPEN_QUEUE)
+        made.insert(0, open_queue(DEFAULT_QUEUE))
     return made
 
 

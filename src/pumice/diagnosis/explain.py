@@ -10,26 +10,23 @@ from typing import Any
 
 from pumice.api.codes import Cause
 from pumice.api.kinds import Manifest, queue_of
-from pumice.api.times import epoch
 from pumice.api.wording import counted, first_of
 from pumice.controllers.ownership import phase_of
+from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState, group_of
 from pumice.diagnosis.examine.examiner import Examiner
 from pumice.diagnosis.examine.manifest_causes import manifest_findings
 from pumice.diagnosis.examine.node_causes import funnel_rows
-from pumice.diagnosis.expected import is_expected
-from pumice.diagnosis.findings import Finding, FunnelRow, ObjectRef, Position, SparedPods
+from pumice.diagnosis.expected import is_expected, open_queue
+from pumice.diagnosis.findings import Finding, FunnelRow, Position, SparedPods
 from pumice.diagnosis.job_outcome import JobOutcome
-from pumice.diagnosis.remedy_search import Search, Way
+from pumice.diagnosis.remedy.search import Search, Way
 from pumice.diagnosis.replay import Replay
-from pumice.framework.refusals import Why
 
 _NAMED = 3
 _BARRING = (Cause.SUSPENDED, Cause.PRIORITY_CLASS_MISSING, Cause.INVALID)
 """Causes for which a job waits even though its pods, once made, would find their nodes."""
 _OVER = ("Completed", "Failed", "Terminated")
-_GRACE_S = 30.0
-"""How long a pod takes to leave that says nothing else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,14 +121,18 @@ def explain_job(
     outcome = examiner.outcome
     state = _state(world, outcome)
     causes = causes_of(world, examiner) if state == "waits" else []
-    remedies: list[Remedy] = []
-    tried = 0
-    if state == "waits" and unblock and not (outcome.makes_room or outcome.is_admitted):
-        search = Search(world, job, replay, cycles)
-        remedies = [_remedy(way) for way in search.ways(outcome)]
-        tried = len(search.tried)
+    missing = [each.about for each in causes if each.code is Cause.QUEUE_MISSING]
+    if missing and missing[0] is not None:
+        causes += _causes_in_queue(world, job, missing[0].name, causes)
     examination = examiner.examination
     funnel = examination.funnel if examination is not None else None
+    rows = funnel_rows(funnel) if funnel is not None and state == "waits" else []
+    remedies: list[Remedy] = []
+    tried = 0
+    if state == "waits" and unblock and not outcome.makes_room:
+        search = Search(world, job, replay, cycles)
+        remedies = [_remedy(way) for way in search.ways(causes)]
+        tried = len(search.tried)
     return Explanation(
         job=job,
         name=world.title(job),
@@ -144,7 +145,7 @@ def explain_job(
         expected=sum(map(is_expected, world.pods_by_group.get(job, ()))),
         causes=causes,
         not_evicted=examiner.spared if state == "waits" else [],
-        funnel=funnel_rows(funnel) if funnel is not None and state == "waits" else [],
+        funnel=rows,
         position=examiner.position,
         remedies=remedies,
         victims=_victims(world, outcome),
@@ -153,6 +154,19 @@ def explain_job(
         cycle=outcome.cycle,
         notes=list(world.notes),
     )
+
+
+def _causes_in_queue(
+    world: ClusterState, job: str, queue: str, known: list[Finding]
+) -> list[Finding]:
+    """List what would keep a job waiting if its queue existed."""
+    with_queue = world.with_objects([open_queue(queue)])
+    examiner = _examine(Replay(with_queue), job, 1)
+    if _session_state(examiner.outcome) != "waits" or examiner.outcome.makes_room:
+        return []
+    codes = {each.code for each in known}
+    found = causes_of(with_queue, examiner)
+    return [each for each in found if each.code not in codes and each.code is not Cause.JOB_AHEAD]
 
 
 def _examine(replay: Replay, job: str, cycles: int) -> Examiner:
@@ -170,81 +184,6 @@ def _examine(replay: Replay, job: str, cycles: int) -> Examiner:
 def explain_waiting(world: ClusterState) -> dict[str, str]:
     """Say of every job that the next cycle leaves waiting why, in one sentence each."""
     return dict(sorted(Replay(world).decide().explanations.items()))
-
-
-# Causes
-
-
-def causes_of(world: ClusterState, examiner: Examiner) -> list[Finding]:
-    """List what keeps a job waiting, the decisive cause first."""
-    outcome, examination = examiner.outcome, examiner.examination
-    if outcome.makes_room:
-        return [_waits_for_evicted(world, outcome)]
-    early = manifest_findings(world, outcome.job)
-    later = examination.findings() if examination is not None else []
-    if early:  # what keeps pods from being made, or from being ours, is told once
-        later = [each for each in later if each.code not in (Cause.TOO_FEW_PODS, Cause.NO_PODS)]
-    found = [*early, *later]
-    found += _no_pods(outcome, found)
-    if found:
-        return found
-    if examiner.ahead is not None:
-        return [examiner.ahead]
-    return [_as_recorded(outcome)]
-
-
-def _no_pods(outcome: JobOutcome, found: list[Finding]) -> list[Finding]:
-    """Tell of a pod group without pods, if nothing else says why it has none."""
-    if outcome.counts or found or outcome.awaits_entry:
-        return []
-    about = ObjectRef.of_key("PodGroup", outcome.job)
-    when = "it is admitted to its queue now; " if outcome.is_admitted else ""
-    return [Finding(Cause.NO_PODS, f"{when}its pod group has no pods", about, {"pods": 0})]
-
-
-_CODES = {
-    Why.NOT_VALID: Cause.INVALID,
-    Why.NOT_ENQUEUED: Cause.NOT_ADMITTED,
-    Why.NOT_TAKEN: Cause.ACTION_MISSING,
-    Why.QUEUE_OVERUSED: Cause.QUEUE_OVER_DESERVED,
-    Why.QUEUE_CLOSED: Cause.QUEUE_CLOSED,
-    Why.QUEUE_MISPLACED: Cause.QUEUE_MISPLACED,
-    Why.QUEUE_POSITION: Cause.JOB_AHEAD,
-    Why.OVER_QUOTA: Cause.QUEUE_OVER_CAPABILITY,
-    Why.NO_NODE_FITS: Cause.INSUFFICIENT_RESOURCE,
-    Why.NO_DOMAIN_FITS: Cause.NETWORK_DOMAIN,
-    Why.GANG_SHORT: Cause.GANG_SHORT,
-    Why.SCHEDULED: Cause.GANG_SHORT,
-    Why.WAITING_FOR_EVICTION: Cause.WAITING_FOR_EVICTED,
-}
-
-
-def _as_recorded(outcome: JobOutcome) -> Finding:
-    """Tell the record of the cycle, where asking every gate found nothing."""
-    why = outcome.last.why if outcome.last is not None else Why.NOT_TAKEN
-    return Finding(_CODES[why], outcome.sentence or why.value)
-
-
-def _waits_for_evicted(world: ClusterState, outcome: JobOutcome) -> Finding:
-    pods = list(outcome.victims) or list(outcome.makes_way)
-    known = world.of_kind("Pod")
-    seconds = max((_leaves_in(world, known.get(pod)) for pod in pods), default=0.0)
-    told = f": {first_of(pods, _NAMED)}" if pods else ""
-    text = f"its place is promised; {counted(len(pods), 'pod')} must leave first{told}"
-    about = ObjectRef.of_key("Pod", pods[0]) if pods else None
-    numbers = {"pods": pods, "seconds": seconds}
-    return Finding(Cause.WAITING_FOR_EVICTED, f"{text} (within {seconds:g} s)", about, numbers)
-
-
-def _leaves_in(world: ClusterState, pod: Manifest | None) -> float:
-    """Return the seconds until a pod is gone that leaves, or is told to."""
-    if pod is None:
-        return 0.0
-    stamp = pod["metadata"].get("deletionTimestamp")
-    if stamp:
-        return max(epoch(stamp) - world.now, 0.0)
-    grace = (pod.get("spec") or {}).get("terminationGracePeriodSeconds")
-    return _GRACE_S if grace is None else float(grace)
 
 
 # Other states
@@ -307,7 +246,7 @@ def _part(pods: int, n: int) -> str:
 
 
 def _remedy(way: Way) -> Remedy:
-    return Remedy(text=way.text, changes=[], result=_result(way.outcome))
+    return Remedy(text=way.change.text, changes=way.change.to_data(), result=_result(way.outcome))
 
 
 def _result(outcome: JobOutcome) -> str:

@@ -36,6 +36,13 @@ def stored_alone(new: Manifest) -> Manifest:
     return {"status": {"state": "Open"}, **new} if new["kind"] == "Queue" else new
 
 
+def is_draft(manifest: Manifest) -> bool:
+    """Tell a job that no cluster has seen: all of it may still be written otherwise."""
+    return manifest["kind"] == "Job" and not (
+        manifest["metadata"].get("uid") or manifest.get("status")
+    )
+
+
 class Written:
     """A world that something is written to."""
 

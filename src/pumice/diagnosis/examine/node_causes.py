@@ -73,6 +73,7 @@ def finding_of(funnel: Funnel, constraint: Constraint) -> Finding:
         "refused": int(constraint.failed.sum()),
         "left": int((before & ~constraint.failed).sum()),
         "pod": funnel.task.key,
+        "plugins": sorted(funnel.plugins.get(constraint.name, ())),
         **_NUMBERS.get(constraint.name, _no_numbers)(funnel, constraint, before),
     }
     return Finding(constraint.code, text, _about(funnel, refused, numbers), numbers)
@@ -148,14 +149,16 @@ def _capacity_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
     names = funnel.snapshot.resources.names
     rows = np.flatnonzero((funnel.undersized > 0).any(axis=1)).tolist()
     offered = NodeFacts(funnel.snapshot).allocatable
+    asked = _amounts(funnel, funnel.task.need[:, 0])
     return {
+        "request": {res: base_units(res, x) for res, x in asked.items()},
         "resources": {
             names[row]: {
                 "request": base_units(names[row], float(funnel.task.need[row, 0])),
                 "largest": base_units(names[row], float(offered[row].max())),
             }
             for row in rows
-        }
+        },
     }
 
 

@@ -114,7 +114,8 @@ def _invalid(ssn: Session, job: int) -> Iterator[Finding]:
         if not problem:
             continue
         failed = _failed(ssn, plugin, "job_valid")
-        yield failed or _too_few(ssn, job) or Finding(Cause.INVALID, f"{plugin.name}: {problem}")
+        told = Finding(Cause.INVALID, f"{plugin.name}: {problem}", None, {"plugin": plugin.name})
+        yield failed or _too_few(ssn, job) or told
 
 
 def _too_few(ssn: Session, job: int) -> Finding | None:

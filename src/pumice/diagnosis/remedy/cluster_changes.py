@@ -1,0 +1,245 @@
+"""Changes of nodes and volumes, and waiting for others to end."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from pumice.api.annotations import HOSTNAME, NOT_READY_TAINTS, NUMA_POLICY
+from pumice.api.kinds import Manifest
+from pumice.api.quantity import format_quantity, parse_quantity
+from pumice.api.wording import counted
+from pumice.diagnosis.changes import Add, Change, Operation, Wait, patched
+from pumice.diagnosis.cluster_state import group_of, key_of
+from pumice.diagnosis.findings import Finding
+from pumice.diagnosis.remedy.target import Target
+from pumice.diagnosis.settings import add_nodes, biggest_first
+
+Sized = tuple[Callable[[int], Change | None], int]
+_NANO: Final = 10**9
+_KINDS: Final = 4
+_JOBS: Final = 12
+_NODES: Final = 4
+_TIMES: Final = 4
+_KEPT: Final = (HOSTNAME, NUMA_POLICY)
+
+
+def more_nodes(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
+    """Add nodes like those there are: like the one that comes nearest, then the biggest first."""
+    kinds: dict[str, Manifest] = {}
+    near = cause.numbers.get("nearest")
+    nodes = biggest_first(target.world.of_kind("Node").values())
+    nodes.sort(key=lambda node: node["metadata"]["name"] != near)
+    for node in nodes:
+        labels = {k: v for k, v in (node["metadata"].get("labels") or {}).items() if k != HOSTNAME}
+        offered = (node.get("status") or {}).get("allocatable")
+        taints = (node.get("spec") or {}).get("taints")
+        kinds.setdefault(repr((offered, taints, labels)), node)
+    pods = len(target.pods) or int(target.spec.get("minMember") or 1)
+    largest = _TIMES * max(1, pods)
+    for like in list(kinds.values())[:_KINDS]:
+        yield _more(target, like, {}, {}), largest
+    wanted = _selector(target)
+    for like in list(kinds.values())[:1]:
+        beyond = _beyond(like, cause)
+        if beyond or wanted:
+            yield _more(target, like, beyond, wanted), largest
+
+
+def _more(
+    target: Target, like: Manifest, extra: Mapping[str, str], labels: Mapping[str, str]
+) -> Callable[[int], Change | None]:
+    def make(n: int) -> Change | None:
+        change = add_nodes(target.world, n, like, extra, labels)
+        ops = tuple(
+            Add(object=_healthy(op.object)) if isinstance(op, Add) else op for op in change.ops
+        )
+        return Change(change.text, ops)
+
+    return make
+
+
+def _healthy(node: Manifest) -> Manifest:
+    """Return a new node without the taints of sick ones."""
+    spec = dict(node.get("spec") or {})
+    taints = [one for one in spec.get("taints") or () if one.get("key") not in NOT_READY_TAINTS]
+    spec["taints"] = taints
+    return {**node, "spec": {name: value for name, value in spec.items() if value}}
+
+
+def _beyond(like: Manifest, cause: Finding) -> dict[str, str]:
+    """List the resources of which a pod asks for more than a node has, with that amount."""
+    offered = (like.get("status") or {}).get("allocatable") or {}
+    asked = cause.numbers.get("request")
+    found: dict[str, str] = {}
+    for name, amount in asked.items() if isinstance(asked, dict) else ():
+        if amount * _NANO > parse_quantity(offered.get(name, 0)):
+            found[name] = format_quantity(name, amount * (1000 if name == "cpu" else 1))
+    return found
+
+
+def _selector(target: Target) -> dict[str, str]:
+    pods = target.pods
+    return dict(pods[0]["spec"].get("nodeSelector") or {}) if pods else {}
+
+
+def endings(target: Target, cause: Finding) -> Iterator[Change | None]:
+    """Wait for running jobs to end: each alone, those ahead first, then the smallest."""
+    running: dict[str, list[str]] = {}
+    ahead = set(cause.numbers.get("jobs", ()))
+    for pod in target.world.of_kind("Pod").values():
+        phase, group = (pod.get("status") or {}).get("phase"), group_of(pod)
+        holds = phase == "Running" or (pod.get("spec") or {}).get("nodeName")
+        if group in ahead or (holds and phase not in ("Succeeded", "Failed")):
+            name = group or f" {key_of(pod)}"
+            running.setdefault(name, []).append(key_of(pod))
+    running.pop(target.group, None)
+    first = sorted(running.items(), key=lambda one: (one[0] not in ahead, len(one[1]), one[0]))
+    for job, pods in first[:_JOBS]:
+        name = target.world.title(job) if not job.startswith(" ") else f"pod {job[1:]}"
+        yield Change(f"wait for {name} to end ({counted(len(pods), 'pod')})", (Wait(pods=pods),))
+    if len(first) > 1:
+        most = [pod for _, pods in first[:_JOBS] for pod in pods]
+        jobs = counted(len(first[:_JOBS]), "job")
+        yield Change(f"wait for {jobs} to end ({counted(len(most), 'pod')})", (Wait(pods=most),))
+
+
+def uncordon(target: Target, _: Finding) -> Iterator[Change | None]:
+    """Uncordon nodes: each alone, then all."""
+    closed = [
+        node
+        for node in target.world.of_kind("Node").values()
+        if (node.get("spec") or {}).get("unschedulable")
+    ]
+
+    def opened(node: Manifest) -> Manifest:
+        spec = {k: v for k, v in node["spec"].items() if k != "unschedulable"}
+        return {**node, "spec": spec}
+
+    yield from _nodes(closed, opened, "uncordon")
+
+
+def untaint(target: Target, cause: Finding) -> Iterator[Change | None]:
+    """Take a taint off nodes: each alone, then all."""
+    texts = set(cause.numbers.get("taints", ()))
+
+    def clean(node: Manifest) -> Manifest:
+        taints = [one for one in node["spec"]["taints"] if taint_of(one) not in texts]
+        spec = {**node["spec"], "taints": taints}
+        return {**node, "spec": {k: v for k, v in spec.items() if v or k != "taints"}}
+
+    tainted = [
+        node
+        for node in target.world.of_kind("Node").values()
+        if any(taint_of(one) in texts for one in (node.get("spec") or {}).get("taints") or ())
+    ]
+    yield from _nodes(tainted, clean, f"take the taint {', '.join(sorted(texts))} off")
+
+
+def taint_of(taint: Mapping[str, Any]) -> str:
+    """Write a taint as kubectl does."""
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint.get('key')}{value}:{taint.get('effect')}"
+
+
+def label_nodes(target: Target, _: Finding) -> Iterator[Change | None]:
+    """Give nodes the labels of the selector: each alone, then all."""
+    wanted = _selector(target)
+    lacking = [
+        node
+        for node in biggest_first(target.world.of_kind("Node").values())
+        if any((node["metadata"].get("labels") or {}).get(k) != v for k, v in wanted.items())
+    ]
+
+    def labelled(node: Manifest) -> Manifest:
+        meta = node["metadata"]
+        return {**node, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), **wanted}}}
+
+    if wanted and HOSTNAME not in wanted:
+        told = ", ".join(f"{k}={v}" for k, v in wanted.items())
+        yield from _nodes(lacking, labelled, f"put the label {told} on")
+
+
+def _nodes(
+    nodes: list[Manifest], edit: Callable[[Manifest], Manifest], words: str
+) -> Iterator[Change | None]:
+    """Change each of some nodes alone, then all of them."""
+
+    def change(some: list[Manifest], names: str) -> Change:
+        ops = tuple(patched("Node", key_of(node), node, edit(node)) for node in some)
+        return Change(f"{words} {names}", ops)
+
+    for node in nodes[:_NODES]:
+        yield change([node], f"node {key_of(node)}")
+    if len(nodes) > 1:
+        yield change(nodes, f"{len(nodes)} nodes")
+
+
+# Volumes
+
+
+def provide_volumes(target: Target, cause: Finding) -> Iterator[Change | None]:
+    """Provide the claim that is missing or not bound, with a volume that every node reaches."""
+    about = cause.about
+    claims = [about.name] if about is not None and about.kind == _CLAIM else _claims(target)
+    space = target.group.partition("/")[0]
+    ops: list[Operation] = []
+    for name in claims:
+        key = f"{space}/{name}"
+        known = target.world.of_kind(_CLAIM).get(key)
+        volume = _volume(name, space, known)
+        if target.world.get("PersistentVolume", key_of(volume)) is None:
+            ops.append(Add(object=volume))
+        bound = _bound(name, space, known, key_of(volume))
+        ops.append(Add(object=bound) if known is None else patched(_CLAIM, key, known, bound))
+    if ops:
+        what = ", ".join(claims)
+        yield Change(f"provide a volume for claim {what} that all nodes reach", tuple(ops))
+
+
+_CLAIM: Final = "PersistentVolumeClaim"
+
+
+def _claims(target: Target) -> list[str]:
+    pods = target.pods
+    return [
+        str(volume["persistentVolumeClaim"]["claimName"])
+        for volume in (pods[0]["spec"].get("volumes") or () if pods else ())
+        if volume.get("persistentVolumeClaim")
+    ]
+
+
+def _volume(name: str, space: str, claim: Manifest | None) -> Manifest:
+    spec = (claim or {}).get("spec") or {}
+    asked = (spec.get("resources") or {}).get("requests") or {"storage": "1Gi"}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": f"{space}-{name}-new"},
+        "spec": {
+            "capacity": {"storage": asked.get("storage", "1Gi")},
+            "accessModes": spec.get("accessModes") or ["ReadWriteOnce"],
+            "storageClassName": spec.get("storageClassName") or "",
+            "claimRef": {"kind": _CLAIM, "namespace": space, "name": name},
+        },
+        "status": {"phase": "Bound"},
+    }
+
+
+def _bound(name: str, space: str, claim: Manifest | None, volume: str) -> Manifest:
+    base = claim or {
+        "apiVersion": "v1",
+        "kind": _CLAIM,
+        "metadata": {"name": name, "namespace": space},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": "",
+        },
+    }
+    meta = base["metadata"]
+    marks = {**(meta.get("annotations") or {}), "pv.kubernetes.io/bind-completed": "yes"}
+    return {
+        **base,
+        "metadata": {**meta, "annotations": marks},
+        "spec": {**base["spec"], "volumeName": volume},
+        "status": {**(base.get("status") or {}), "phase": "Bound"},
+    }

@@ -1,0 +1,392 @@
+"""Changes of the job itself: what it asks for, and of whom."""
+
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any, Final
+
+from pumice.api.annotations import NUMA_POLICY, PREEMPTABLE, REVOCABLE_ZONE
+from pumice.api.kinds import Manifest
+from pumice.api.quantity import format_quantity, parse_quantity
+from pumice.diagnosis.changes import Add, Change, Operation, patched
+from pumice.diagnosis.cluster_state import key_of
+from pumice.diagnosis.findings import Finding
+from pumice.diagnosis.remedy.target import Target
+
+Sized = tuple[Callable[[int], Change | None], int]
+_SCHEDULER: Final = "volcano"
+_NANO: Final = 10**9
+_URGENT: Final = "pumice-first"
+_AFFINITIES: Final = {
+    "NodeAffinity": ("nodeAffinity", "node affinity"),
+    "PodAffinity": ("podAffinity", "pod affinity"),
+    "PodAntiAffinity": ("podAntiAffinity", "pod anti-affinity"),
+}
+
+
+# What its pods ask of nodes
+
+
+def without_selector(target: Target, _: Finding) -> Iterator[Change | None]:
+    """Drop the node selector: each label alone, then all."""
+    terms = sorted(
+        {one for pod in target.pods for one in (pod["spec"].get("nodeSelector") or {}).items()}
+    )
+
+    def without(keys: set[str]) -> Callable[[Manifest], Manifest]:
+        def edit(spec: Manifest) -> Manifest:
+            kept = {k: v for k, v in (spec.get("nodeSelector") or {}).items() if k not in keys}
+            return _set(spec, "nodeSelector", kept)
+
+        return edit
+
+    for key, value in terms:
+        text = f"remove the node selector {key}={value} from its pods"
+        yield target.with_pod_specs(text, without({key}))
+    if len(terms) > 1:
+        text = "remove all node selectors from its pods"
+        yield target.with_pod_specs(text, without({key for key, _ in terms}))
+
+
+def without_affinity(target: Target, cause: Finding) -> Iterator[Change | None]:
+    """Drop the affinity that refuses."""
+    kind, words = _AFFINITIES[cause.code.value]
+
+    def edit(spec: Manifest) -> Manifest:
+        kept = {k: v for k, v in (spec.get("affinity") or {}).items() if k != kind}
+        return _set(spec, "affinity", kept)
+
+    yield target.with_pod_specs(f"remove the {words} of its pods", edit)
+
+
+def without_spread(target: Target, _: Finding) -> Iterator[Change | None]:
+    """Drop the spread constraints."""
+    yield target.with_pod_specs(
+        "remove the topology spread constraints of its pods",
+        lambda spec: _set(spec, "topologySpreadConstraints", None),
+    )
+
+
+def without_host_ports(target: Target, _: Finding) -> Iterator[Change | None]:
+    """Drop the host ports."""
+
+    def edit(spec: Manifest) -> Manifest:
+        return _containers(spec, lambda one: _set(one, "ports", _inner(one.get("ports"))))
+
+    yield target.with_pod_specs("ask for no host port", edit)
+
+
+def _inner(ports: Any) -> list[Any]:
+    return [{k: v for k, v in port.items() if k != "hostPort"} for port in ports or ()]
+
+
+def without_numa_policy(target: Target, _: Finding) -> Iterator[Change | None]:
+    """Drop the NUMA policy."""
+    if target.job is not None:
+        yield target.resubmitted("ask for no NUMA policy", _no_policy)
+        return
+    ops: list[Operation] = []
+    for pod in target.pods:
+        meta = pod["metadata"]
+        marks = {k: v for k, v in (meta.get("annotations") or {}).items() if k != NUMA_POLICY}
+        new = {**pod, "metadata": {**meta, "annotations": marks}}
+        ops.append(patched("Pod", key_of(pod), pod, new))
+    yield Change("ask for no NUMA policy", tuple(ops))
+
+
+def _no_policy(job: Manifest) -> Manifest:
+    tasks = []
+    for task in job["spec"].get("tasks") or ():
+        kept = {k: v for k, v in task.items() if k != "topologyPolicy"}
+        template = dict(kept.get("template") or {})
+        meta = dict(template.get("metadata") or {})
+        marks = {k: v for k, v in (meta.get("annotations") or {}).items() if k != NUMA_POLICY}
+        template["metadata"] = {**meta, "annotations": marks}
+        tasks.append({**kept, "template": template})
+    return {**job, "spec": {**job["spec"], "tasks": tasks}}
+
+
+def revocable(target: Target, _: Finding) -> Iterator[Change | None]:
+    """Let its pods use revocable nodes, from which they may be taken off again."""
+    text = "let its pods use revocable zones"
+    if target.job is not None:
+        yield target.resubmitted(text, _annotated)
+        return
+    ops = tuple(patched("Pod", key_of(pod), pod, _marked(pod)) for pod in target.pods)
+    yield Change(text, ops) if ops else None
+
+
+def _annotated(job: Manifest) -> Manifest:
+    tasks = [
+        {**task, "template": _marked({"metadata": {}, **(task.get("template") or {})})}
+        for task in job["spec"].get("tasks") or ()
+    ]
+    return {**job, "spec": {**job["spec"], "tasks": tasks}}
+
+
+def _marked(one: Manifest) -> Manifest:
+    meta = one["metadata"]
+    marks = {**(meta.get("annotations") or {}), REVOCABLE_ZONE: "*", PREEMPTABLE: "true"}
+    return {**one, "metadata": {**meta, "annotations": marks}}
+
+
+def tolerate(target: Target, cause: Finding) -> Iterator[Change | None]:
+    """Tolerate the taints that refuse."""
+    for text in cause.numbers.get("taints", ()):
+        left, _, effect = str(text).rpartition(":")
+        key, equals, value = left.partition("=")
+        new = {"key": key, "operator": "Equal" if equals else "Exists", "effect": effect}
+        if equals:
+            new["value"] = value
+
+        def edit(spec: Manifest, new: Manifest = new) -> Manifest:
+            return {**spec, "tolerations": [*(spec.get("tolerations") or ()), new]}
+
+        yield target.with_pods_patched(f"let its pods tolerate the taint {text}", edit)
+
+
+def without_gates(target: Target, cause: Finding) -> Iterator[Change | None]:
+    """Take the scheduling gates off its pods."""
+    names = ", ".join(cause.numbers.get("gates", ()))
+    yield target.with_pods_patched(
+        f"remove the scheduling gate {names} from its pods",
+        lambda spec: _set(spec, "schedulingGates", None),
+    )
+
+
+def our_scheduler(target: Target, _: Finding) -> Iterator[Change | None]:
+    """Name our scheduler."""
+    text = f"name the scheduler {_SCHEDULER}"
+
+    def edit(job: Manifest) -> Manifest:
+        tasks = [_named(task) for task in job["spec"].get("tasks") or ()]
+        return {**job, "spec": {**job["spec"], "schedulerName": _SCHEDULER, "tasks": tasks}}
+
+    if target.job is not None:
+        yield target.resubmitted(text, edit)
+    else:
+        yield target.with_pod_specs(text, lambda spec: {**spec, "schedulerName": _SCHEDULER})
+
+
+def _named(task: Manifest) -> Manifest:
+    template = dict(task.get("template") or {})
+    spec = dict(template.get("spec") or {})
+    if "schedulerName" in spec:
+        spec["schedulerName"] = _SCHEDULER
+    return {**task, "template": {**template, "spec": spec}}
+
+
+# How much it asks for
+
+
+def ask_for_less(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
+    """Lower the requests of its pods to what the nearest node has free."""
+    asked, lacks = cause.numbers.get("request"), cause.numbers.get("lacks")
+    if not isinstance(asked, dict) or not lacks:
+        resources = cause.numbers.get("resources", {})
+        asked = {name: one["request"] for name, one in resources.items()}
+        lacks = {name: one["request"] - one["largest"] for name, one in resources.items()}
+    room = {name: asked[name] - short for name, short in lacks.items() if name in asked}
+    room = {name: amount for name, amount in room.items() if amount > 0}
+    if not room or set(room) != {name for name, short in lacks.items() if short > 0}:
+        return
+    told = ", ".join(f"{name} {_text(name, amount)}" for name, amount in room.items())
+    parts = {name: Fraction(amount) / Fraction(asked[name]) for name, amount in room.items()}
+
+    def edit(spec: Manifest) -> Manifest:
+        return _containers(spec, lambda one: _with_less(one, parts))
+
+    yield target.with_pod_specs(f"ask for less: {told} a pod", edit)
+
+
+def _with_less(container: Manifest, parts: dict[str, Fraction]) -> Manifest:
+    """Scale what a container asks for, so that the pod as a whole fits."""
+    resources = dict(container.get("resources") or {})
+    for part in ("requests", "limits"):
+        amounts = dict(resources.get(part) or {})
+        for name, share in parts.items():
+            if name in amounts:
+                base = Fraction(parse_quantity(amounts[name]), _NANO)
+                amounts[name] = _text(name, base * share)
+        if amounts:
+            resources[part] = amounts
+    return {**container, "resources": resources}
+
+
+def _text(name: str, amount: float | Fraction) -> str:
+    if name == "cpu":
+        return format_quantity(name, math.floor(amount * 1000))
+    return format_quantity(name, math.floor(amount))
+
+
+def smaller_gang(target: Target, _: Finding) -> Iterator[Change | Sized | None]:
+    """Lower the least number: size n takes n off."""
+    least = int(target.spec.get("minMember") or 1)
+    if least > 1:
+        yield (lambda n: _gang_of(target, least - n)), least - 1
+
+
+def gang_of_those_there(target: Target, cause: Finding) -> Iterator[Change | None]:
+    """Need no more pods than there are."""
+    there = int(cause.numbers.get("pods", 0))
+    if there:
+        yield _gang_of(target, there)
+
+
+def valid_gang(target: Target, _: Finding) -> Iterator[Change | None]:
+    """Need no more pods than the tasks have."""
+    if target.job is not None:
+        tasks = target.job["spec"].get("tasks") or ()
+        yield _gang_of(target, sum(int(task.get("replicas") or 0) for task in tasks))
+
+
+def _gang_of(target: Target, least: int) -> Change | None:
+    old = int(target.spec.get("minMember") or 1)
+    name = "minAvailable" if target.job is not None else "minMember"
+    if target.job is not None:
+        text = f"lower {name} from {old} to {least}"
+        tasks = [
+            {k: v for k, v in task.items() if k != "minAvailable"}
+            for task in target.job["spec"].get("tasks") or ()
+        ]
+        change = target.with_group(text, {"minMember": least})
+        if any("minAvailable" in task for task in target.job["spec"].get("tasks") or ()):
+            both = f"{text} and drop the least numbers of its tasks"
+            change = target.resubmitted(
+                both,
+                lambda job: {
+                    **job,
+                    "spec": {**job["spec"], "minAvailable": least, "tasks": tasks},
+                },
+            )
+        return change
+    fields: dict[str, Any] = {"minMember": least}
+    text = f"lower {name} from {old} to {least}"
+    if target.spec.get("minTaskMember"):
+        fields["minTaskMember"] = None
+        text += " and drop minTaskMember"
+    if target.spec.get("minResources"):
+        fields["minResources"] = None
+        text += " and minResources"
+    return target.with_group(text, fields)
+
+
+def fewer_of_role(target: Target, cause: Finding) -> Iterator[Change | None]:
+    """Lower the least number of a role to the pods it has or finds a node for."""
+    role = str(cause.numbers.get("role", ""))
+    there = int(cause.numbers.get("placed", cause.numbers.get("pods", 0)))
+    needed = int(cause.numbers.get("needed", 0))
+    if target.job is None:
+        minima = dict(target.spec.get("minTaskMember") or {})
+        if role not in minima:
+            return
+        minima[role] = there
+        least = max(1, int(target.spec.get("minMember") or 1) - (needed - there))
+        text = f"lower the least number of role {role} to {there}, and minMember to {least}"
+        fields = {"minTaskMember": minima, "minMember": least}
+        yield target.with_group(text, fields)
+        return
+    tasks = [
+        {**task, "minAvailable": there} if task.get("name") == role else task
+        for task in target.job["spec"].get("tasks") or ()
+    ]
+    old = int(target.job["spec"].get("minAvailable") or 1)
+    least = max(1, old - (needed - there))
+    yield target.resubmitted(
+        f"lower minAvailable of task {role} to {there}, and that of the job to {least}",
+        lambda job: {**job, "spec": {**job["spec"], "tasks": tasks, "minAvailable": least}},
+    )
+
+
+def wider_domain(
+    target: Target, _: Finding
+) -> Iterator[Change | tuple[Callable[[int], Change | None], int] | None]:
+    """Allow a higher tier, or drop the limit."""
+    topology = dict(target.spec.get("networkTopology") or {})
+    highest = int(topology.get("highestTierAllowed") or 0)
+    if highest:
+
+        def make(n: int) -> Change | None:
+            wider = {**topology, "highestTierAllowed": highest + n}
+            text = f"raise highestTierAllowed from {highest} to {highest + n}"
+            return target.with_group(text, {"networkTopology": wider})
+
+        yield make, 8
+    if topology:
+        yield target.with_group("drop its network topology limit", {"networkTopology": None})
+
+
+# In line, and before any session
+
+
+def go_first(target: Target, _: Finding) -> Iterator[Change | None]:
+    """Give the job a priority above all others."""
+    classes = target.world.of_kind("PriorityClass").values()
+    top = max((int(one.get("value") or 0) for one in classes), default=0)
+    pods = target.world.of_kind("Pod").values()
+    top = max([top, *(int((pod.get("spec") or {}).get("priority") or 0) for pod in pods)])
+    if top >= 1_000_000_000:
+        return
+    urgent = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": _URGENT},
+        "value": top + 1,
+    }
+    text = f"give it a priority above {top}"
+    if target.job is not None:
+        changed = target.with_group(text, {"priorityClassName": _URGENT})
+        ops = changed.ops if changed is not None else ()
+    else:
+        changed = target.with_group(text, {"priorityClassName": _URGENT})
+        pods_too = target.with_pod_specs(
+            text, lambda spec: {**spec, "priorityClassName": _URGENT, "priority": top + 1}
+        )
+        ops = tuple(op for one in (changed, pods_too) if one is not None for op in one.ops)
+    if ops:
+        yield Change(text, (Add(object=urgent), *ops))
+
+
+def new_priority_class(_: Target, cause: Finding) -> Iterator[Change | None]:
+    """Create the priority class that is missing."""
+    if cause.about is not None:
+        made = {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": cause.about.name},
+            "value": 1000,
+        }
+        text = f"create priority class {cause.about.name} (with the value you mean)"
+        yield Change(text, (Add(object=made),))
+
+
+def no_dependencies(target: Target, _: Finding) -> Iterator[Change | None]:
+    """Let no task wait for another."""
+
+    def edit(job: Manifest) -> Manifest:
+        tasks = [
+            {k: v for k, v in task.items() if k != "dependsOn"}
+            for task in job["spec"].get("tasks") or ()
+        ]
+        return {**job, "spec": {**job["spec"], "tasks": tasks}}
+
+    yield target.resubmitted("let no task depend on another", edit)
+
+
+def resume(target: Target, _: Finding) -> Iterator[Change | None]:
+    """Resume the job."""
+    job = target.job
+    if job is not None:
+        state = {**((job.get("status") or {}).get("state") or {}), "phase": "Pending"}
+        new = {**job, "status": {**(job.get("status") or {}), "state": state}}
+        yield Change("resume the job", (patched("Job", key_of(job), job, new),))
+
+
+def _set(fields: Manifest, name: str, value: Any) -> Manifest:
+    """Return fields with another value; an empty one takes the field out."""
+    kept = {k: v for k, v in fields.items() if k != name}
+    return {**kept, name: value} if value else kept
+
+
+def _containers(spec: Manifest, edit: Callable[[Manifest], Manifest]) -> Manifest:
+    return {**spec, "containers": [edit(dict(one)) for one in spec.get("containers") or ()]}

@@ -1,0 +1,125 @@
+"""Changes worth trying for each cause, the smallest first; nothing is tried here."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pumice.api.codes import Cause
+from pumice.diagnosis.changes import Change
+from pumice.diagnosis.findings import Finding
+from pumice.diagnosis.remedy import cluster_changes, conf_changes, job_changes, queue_changes
+from pumice.diagnosis.remedy.target import Target
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A family of changes from small (1) to large; most have one size."""
+
+    make: Callable[[int], Change | None]
+    largest: int = 1
+    group: str = ""
+    """Of proposals with the same group the first that works is enough."""
+
+
+Sized = tuple[Callable[[int], Change | None], int]
+_Maker = Callable[[Target, Finding], Iterator[Change | Sized | None]]
+_ANY: Final[Mapping[str, _Maker]] = {
+    "nodes": cluster_changes.more_nodes,
+    "wait": cluster_changes.endings,
+    "evict": conf_changes.evicting,
+    "less": job_changes.ask_for_less,
+    "gang": job_changes.smaller_gang,
+    "first": job_changes.go_first,
+}
+_ROOM: Final = ("nodes", "wait", "less", "gang", "evict", "first")
+_BY_CAUSE: Final[Mapping[Cause, tuple[_Maker, ...]]] = {
+    Cause.QUEUE_MISSING: (queue_changes.another_queue, queue_changes.new_queue),
+    Cause.QUEUE_CLOSED: (queue_changes.open_queue, queue_changes.another_queue),
+    Cause.QUEUE_MISPLACED: (queue_changes.place_in_tree, queue_changes.another_queue),
+    Cause.QUEUE_OVER_CAPABILITY: (
+        queue_changes.raise_limit,
+        queue_changes.lower_guarantees,
+        queue_changes.another_queue,
+    ),
+    Cause.QUEUE_OVER_DESERVED: (queue_changes.heavier, queue_changes.another_queue),
+    Cause.NOT_ADMITTED: (queue_changes.wider_quota, conf_changes.larger_factor),
+    Cause.SUSPENDED: (job_changes.resume,),
+    Cause.INVALID: (job_changes.valid_gang, conf_changes.without_plugin),
+    Cause.DEPENDS_ON: (job_changes.no_dependencies,),
+    Cause.OTHER_SCHEDULER: (job_changes.our_scheduler,),
+    Cause.PRIORITY_CLASS_MISSING: (job_changes.new_priority_class,),
+    Cause.TOO_FEW_PODS: (job_changes.gang_of_those_there,),
+    Cause.ROLE_SHORT: (job_changes.fewer_of_role,),
+    Cause.GATED: (job_changes.without_gates,),
+    Cause.ACTION_MISSING: (conf_changes.add_action,),
+    Cause.PLUGIN_FAILED: (conf_changes.without_plugin,),
+    Cause.PLUGIN_REFUSED: (conf_changes.without_plugin,),
+    Cause.EXTENDER_REFUSED: (conf_changes.without_plugin,),
+    Cause.NODE_SELECTOR: (cluster_changes.label_nodes, job_changes.without_selector),
+    Cause.NODE_AFFINITY: (job_changes.without_affinity,),
+    Cause.TAINT: (job_changes.tolerate, cluster_changes.untaint),
+    Cause.NODE_NOT_READY: (cluster_changes.untaint,),
+    Cause.NODE_UNSCHEDULABLE: (cluster_changes.uncordon,),
+    Cause.NODE_GROUP: (queue_changes.use_node_groups,),
+    Cause.NETWORK_DOMAIN: (job_changes.wider_domain,),
+    Cause.POD_AFFINITY: (job_changes.without_affinity,),
+    Cause.POD_ANTI_AFFINITY: (job_changes.without_affinity,),
+    Cause.TOPOLOGY_SPREAD: (job_changes.without_spread,),
+    Cause.HOST_PORT: (job_changes.without_host_ports,),
+    Cause.NUMA_POLICY: (job_changes.without_numa_policy, conf_changes.without_plugin),
+    Cause.VOLUME: (cluster_changes.provide_volumes,),
+    Cause.NODE_USAGE: (conf_changes.without_plugin,),
+    Cause.WINDOW_CLOSED: (job_changes.revocable, conf_changes.open_window),
+}
+_FOR_ROOM: Final = frozenset(
+    {
+        Cause.INSUFFICIENT_RESOURCE,
+        Cause.GANG_SHORT,
+        Cause.JOB_AHEAD,
+        Cause.NOT_ADMITTED,
+        Cause.QUEUE_OVER_CAPABILITY,
+        Cause.QUEUE_OVER_DESERVED,
+        Cause.NODE_SELECTOR,
+        Cause.NODE_AFFINITY,
+        Cause.TAINT,
+        Cause.NODE_NOT_READY,
+        Cause.NODE_UNSCHEDULABLE,
+        Cause.NODE_GROUP,
+        Cause.NODE_USAGE,
+        Cause.POD_LIMIT,
+        Cause.HOST_PORT,
+        Cause.POD_AFFINITY,
+        Cause.POD_ANTI_AFFINITY,
+        Cause.TOPOLOGY_SPREAD,
+        Cause.NETWORK_DOMAIN,
+        Cause.NUMA_POLICY,
+        Cause.DEVICE,
+        Cause.VOLUME,
+        Cause.WINDOW_CLOSED,
+        Cause.ROLE_SHORT,
+    }
+)
+
+
+def proposals(target: Target, causes: list[Finding]) -> Iterator[Proposal]:
+    """List what is worth trying, the nearest to the decisive cause first."""
+    for cause in causes:
+        for make in _BY_CAUSE.get(cause.code, ()):
+            yield from _proposals(make(target, cause), make.__name__)
+    for name in _ROOM:
+        for cause in causes[:2]:
+            if cause.code in _FOR_ROOM:
+                yield from _proposals(_ANY[name](target, cause), name)
+
+
+def _proposals(made: Iterator[Change | Sized | None], group: str) -> Iterator[Proposal]:
+    for each in made:
+        if isinstance(each, Change):
+            yield Proposal(_always(each), group=group)
+        elif each is not None:
+            make, largest = each
+            yield Proposal(make, largest, group)
+
+
+def _always(change: Change) -> Callable[[int], Change]:
+    return lambda _: change
