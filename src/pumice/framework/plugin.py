@@ -51,7 +51,17 @@ Codes = NDArray[np.int16] | Mask
 """Answer of a filter: booleans (True = fits), or 0 = fits and k = the plugin's k-th reason."""
 
 _hooks = HookTable()
-_ASIDE = frozenset({"vary_by", "bound_victims", "faults", "queue_limits", "admission_limit"})
+_ASIDE = frozenset(
+    {
+        "vary_by",
+        "bound_victims",
+        "faults",
+        "queue_limits",
+        "admission_limit",
+        "changes_at",
+        "passed_over",
+    }
+)
 """Methods that serve hooks or checks without being a hook: they change no answer."""
 
 
@@ -105,6 +115,20 @@ class Plugin:
     def admission_limit(self, snapshot: Snapshot, total: Column) -> AdmissionLimit | None:
         """Return what bounds the jobs that ``job_enqueueable`` permits, None if unknown."""
         return self.queue_limits(snapshot, total)
+
+    def changes_at(self, ssn: PluginSession) -> float | None:
+        """Return when this plugin may decide otherwise although nothing happens in the cluster.
+
+        Asked at the end of a cycle of plugins that declare ``timed``, by forecasts, which let time
+        pass without cycles up to then; None: at no time.  Unless told, each second may count.
+        """
+        return ssn.now + 1.0
+
+    def passed_over(self, memory: dict[str, Any], now: float) -> None:
+        """Bring the memory up to what a cycle each second would have left in it, before ``now``.
+
+        Called by forecasts after time passed without cycles.
+        """
 
     def vary_by(self, task: Task) -> Hashable:
         """Return what, beside the shape, the answers of this plugin's node hooks depend on."""

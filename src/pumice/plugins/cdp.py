@@ -45,18 +45,25 @@ class Cdp(Plugin, name="cdp"):
         """Answer as ever: each pod is judged by itself."""
         return self._offered.of(candidates)
 
-    def _may_go(self, row: int) -> bool:
-        return not self._is_cooling(self._pods[row])
+    def changes_at(self, ssn: PluginSession) -> float | None:
+        """Return when the next pod has had its time."""
+        ends = [_protected_until(pod) for pod in self._pods if pod is not None]
+        return min((end for end in ends if end > ssn.now), default=None)
 
-    def _is_cooling(self, pod: Any) -> bool:
-        seconds = _cooldown_s(pod)
-        if seconds is None or pod.status.phase != "Running":
-            return False
-        for condition in pod.status.conditions:
-            if condition.type == "PodScheduled" and condition.status == "True":
-                since = condition.last_transition_time
-                return bool(since) and epoch(since) + seconds > self._now
-        return False
+    def _may_go(self, row: int) -> bool:
+        return _protected_until(self._pods[row]) <= self._now
+
+
+def _protected_until(pod: Any) -> float:
+    """Return when a pod may be evicted again; zero if it is not protected."""
+    seconds = _cooldown_s(pod)
+    if seconds is None or pod.status.phase != "Running":
+        return 0.0
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "True":
+            since = condition.last_transition_time
+            return epoch(since) + seconds if since else 0.0
+    return 0.0
 
 
 def _cooldown_s(pod: Any) -> float | None:

@@ -28,6 +28,7 @@ def test_every_public_method_of_the_base_class_is_a_hook_or_stands_aside() -> No
         name for name, value in vars(Plugin).items() if callable(value) and not name.startswith("_")
     }
     aside = {"vary_by", "bound_victims", "faults", "queue_limits", "admission_limit"}
+    aside |= {"changes_at", "passed_over"}
     assert public - HOOKS.keys() == aside
     assert HOOKS.keys() <= public
 
