@@ -4,11 +4,11 @@ Used to carry out changes, on the objects that a change touches, and by forecast
 """
 
 import zlib
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from pumice.api.kinds import JOB, PRIORITY_CLASS, Manifest, kind_of
+from pumice.api.kinds import JOB, Manifest, kind_of
 from pumice.api.objects import KINDS
 from pumice.clock import VirtualClock
 from pumice.cluster.base import Event
@@ -16,9 +16,9 @@ from pumice.cluster.embedded.status_upkeep import StatusUpkeep
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.controllers import Controller
 from pumice.controllers.loop import ControllerLoop
-from pumice.controllers.ownership import controlled_by
-from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
+from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.expected import expand_jobs, is_expected
+from pumice.diagnosis.unseen_jobs import UnseenJobs, owner_of
 
 Name = tuple[str, str]
 """Plain kind and key of an object."""
@@ -52,8 +52,13 @@ class ControlPlane:
         self.clock = VirtualClock(world.now)
         self.cluster = EmbeddedCluster(self.clock, seed=seed, record_events=False)
         self._given = {(one["kind"], key_of(one)): one for one in objects if not is_expected(one)}
+        self._uids = UnseenJobs(one for one in self._given.values() if one["kind"] == "Job")
         self._priorities()
-        self.cluster.restore(_with_owners(self._given, seed))
+        self.cluster.restore(
+            self._uids.linked(one)
+            for one in self._given.values()
+            if one["kind"] not in ("Namespace", "PriorityClass")
+        )
         self._touched: dict[Name, Manifest | None] = {}
         self.cluster.listeners.append(self._hear)
         self.controllers = ControllerLoop(self.cluster, controllers, self.clock)
@@ -66,6 +71,15 @@ class ControlPlane:
         ]
         self.cluster.restore(_unending(one) for one in first)
 
+    def add_job(self, job: Manifest) -> None:
+        """Add a Volcano job."""
+        self._uids.add(job)
+        self.cluster.restore([self._uids.linked(job)])
+
+    def stored(self, one: Manifest) -> Manifest:
+        """Return an object of the world as the cluster has it."""
+        return self._uids.linked(one)
+
     def settle(self) -> None:
         """Let controllers react until nothing changes."""
         while True:
@@ -77,7 +91,7 @@ class ControlPlane:
 
     def _hear(self, kind: str, event: Event) -> None:
         if kind in _READ:
-            one = event.object
+            one = self._uids.unlinked(event.object)
             self._touched[one["kind"], key_of(one)] = None if event.type == "DELETED" else one
 
     def world(self) -> ClusterState:
@@ -99,9 +113,9 @@ class ControlPlane:
     def _cleaned(self, name: Name, stored: Manifest) -> Manifest:
         """Return an object without the stamps that the file it comes from lacks."""
         given = self._given.get(name)
-        if given is None:
-            return {**stored, "metadata": _without(stored["metadata"], ("resourceVersion",))}
-        lacking = [field for field in _STAMPS if field not in given["metadata"]]
+        lacking = ["resourceVersion"]
+        if given is not None:
+            lacking = [field for field in _STAMPS if field not in given["metadata"]]
         return {**stored, "metadata": _without(stored["metadata"], lacking)}
 
 
@@ -111,13 +125,11 @@ _READ: Final = frozenset(
 """Kinds of which a world has the objects."""
 
 
-def expanded(world: ClusterState, groups: Container[str], jobs: Iterable[str]) -> ClusterState:
-    """Return a world with the pods that jobs are still to get, as they would be made now.
-
-    Those that were expected of some pod groups before are forgotten.
-    """
-    bare = world.edited(lambda one: None if is_expected(one) and group_of(one) in groups else one)
-    known = [world.jobs[name] for name in sorted(set(jobs)) if name in world.jobs]
+def expanded(world: ClusterState, jobs: Iterable[str]) -> ClusterState:
+    """Return a world with what jobs are still to get, as it would be made now."""
+    names = set(jobs)
+    bare = world.edited(lambda one: None if is_expected(one) and owner_of(one) in names else one)
+    known = [world.jobs[name] for name in sorted(names) if name in world.jobs]
     return bare.with_objects(expand_jobs(known, bare.objects))
 
 
@@ -129,36 +141,3 @@ def _without(metadata: Mapping[str, Any], fields: Iterable[str]) -> Manifest:
 def _unending(one: Manifest) -> Manifest:
     """Return a namespace in which objects may still be put."""
     return {**one, "metadata": _without(one["metadata"], ("deletionTimestamp",))}
-
-
-def _with_owners(given: Mapping[Name, Manifest], seed: int) -> list[Manifest]:
-    """Return objects of which those of a job that has no uid yet know the one it gets."""
-    owners: dict[str, Manifest] = {}
-    out: list[Manifest] = []
-    for (kind, key), one in given.items():
-        if kind == "Job":
-            meta = one["metadata"]
-            uid = meta.get("uid") or f"job-{seed_of(key, str(seed)):08x}"
-            owners[key] = {**one, "metadata": {**meta, "uid": uid}}
-            out.append(owners[key])
-    rest = [one for (kind, _), one in given.items() if kind not in ("Job", "Namespace")]
-    return [*out, *(_owned(one, owners) for one in rest if kind_of(one) != PRIORITY_CLASS)]
-
-
-def _owned(one: Manifest, owners: Mapping[str, Manifest]) -> Manifest:
-    meta = one["metadata"]
-    space = meta.get("namespace") or "default"
-    references = meta.get("ownerReferences") or []
-    if one["kind"] == "PodGroup" and not references and key_of(one) in owners:
-        references = [{**controlled_by(owners[key_of(one)]), "uid": ""}]
-    linked = [
-        {**each, "uid": owners[f"{space}/{each.get('name')}"]["metadata"]["uid"]}
-        if each.get("kind") == "Job"
-        and not each.get("uid")
-        and f"{space}/{each.get('name')}" in owners
-        else each
-        for each in references
-    ]
-    if linked == references and references == (meta.get("ownerReferences") or []):
-        return one
-    return {**one, "metadata": {**meta, "ownerReferences": linked}}

@@ -21,7 +21,7 @@ from pumice.diagnosis.cluster_state import group_of
 from pumice.errors import RejectedError
 
 EXPECTED = "pumice.dev/expected"
-"""Annotation of pods that a controller has still to make."""
+"""Annotation of objects that a controller has still to make."""
 NOT_BEGUN = ("", "Pending")
 """Phases of a job whose pods may still have to be made."""
 
@@ -60,9 +60,9 @@ def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[M
     return made
 
 
-def is_expected(pod: Manifest) -> bool:
-    """Tell whether a pod is not there yet and only expected of its controller."""
-    return EXPECTED in (pod["metadata"].get("annotations") or {})
+def is_expected(manifest: Manifest) -> bool:
+    """Tell whether an object is not there yet and only expected of its controller."""
+    return EXPECTED in (manifest["metadata"].get("annotations") or {})
 
 
 def created(manifest: Manifest, now: float) -> Manifest:
@@ -118,15 +118,22 @@ def _missing(
     group = groups.get((state.namespace, state.name))
     marks = {EXPECTED: "true"}
     if group is None:
-        yield _as_old_as(owner, {**expansion.podgroup(), "status": {"phase": "Pending"}})
+        made = {**expansion.podgroup(), "status": {"phase": "Pending"}}
+        yield _as_old_as(owner, _marked(made, marks))
     else:
         marks[GROUP_NAME] = group["metadata"]["name"]
     for claim in expansion.new_claims():
-        yield from _served(claim, view)
+        yield from (_marked(one, {EXPECTED: "true"}) for one in _served(claim, view))
     for task in expansion.tasks:
         for pod in expansion.new_pods(task):
             pod["metadata"]["annotations"] |= marks
             yield _as_old_as(owner, _stored(pod, view))
+
+
+def _marked(manifest: Manifest, marks: dict[str, str]) -> Manifest:
+    meta = manifest["metadata"]
+    annotations = {**(meta.get("annotations") or {}), **marks}
+    return {**manifest, "metadata": {**meta, "annotations": annotations}}
 
 
 def _stored(pod: Manifest, view: ManifestView) -> Manifest:

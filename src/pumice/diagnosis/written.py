@@ -58,6 +58,9 @@ class Written:
         if not is_controlled(new["kind"]):
             return self._world.with_objects([stored_alone(made)])
         plane = self._plane(made)
+        if made["kind"] == "Job":
+            plane.add_job(made)
+            return self._settled(plane, made)
         try:
             stored = plane.cluster.create(made)
         except RejectedError as error:
@@ -74,9 +77,10 @@ class Written:
             return self._world.with_objects([new])
         plane = self._plane(old)
         plane.settle()
-        stored = plane.cluster.get(kind_of(old), *_place(old))
-        meta = {**new["metadata"], "resourceVersion": stored["metadata"]["resourceVersion"]}
-        written = plane.cluster.update({**new, "metadata": meta})
+        stored = plane.cluster.get(kind_of(old), *_place(plane.stored(old)))
+        linked = plane.stored(new)
+        meta = {**linked["metadata"], "resourceVersion": stored["metadata"]["resourceVersion"]}
+        written = plane.cluster.update({**linked, "metadata": meta})
         if new.get("status") != old.get("status"):
             with suppress(NotFoundError):  # the status of a pod group is written with the rest
                 plane.cluster.update_status({**written, "status": new.get("status")})
@@ -91,7 +95,7 @@ class Written:
         if old["kind"] == "Node":
             lose(plane.cluster, key_of(old))
         else:
-            plane.cluster.delete(kind_of(old), *_place(old), grace_s=0)
+            plane.cluster.delete(kind_of(old), *_place(plane.stored(old)), grace_s=0)
         plane.cluster.collect_garbage()
         if old["kind"] == "Job":
             for pod in plane.cluster.list("Pod")[0]:
@@ -126,10 +130,9 @@ class Written:
         if one["kind"] in _KEPT:
             plane.upkeep.sync()
         world = plane.world()
-        groups = self._groups(one)
-        jobs = {self._world.title(group) for group in groups}
+        jobs = {self._world.title(group) for group in self._groups(one)}
         jobs |= {key_of(one)} if one["kind"] == "Job" else set()
-        return expanded(world, groups, jobs) if jobs else world
+        return expanded(world, jobs) if jobs else world
 
     # What belongs together
 

@@ -61,6 +61,8 @@ _ASIDE = frozenset(
         "admission_limit",
         "node_tests",
         "why_spared",
+        "changes_at",
+        "passed_over",
     }
 )
 """Methods that serve hooks or checks without being a hook: they change no answer."""
@@ -118,6 +120,20 @@ class Plugin:
     def admission_limit(self, snapshot: Snapshot, total: Column) -> AdmissionLimit | None:
         """Return what bounds the jobs that ``job_enqueueable`` permits, None if unknown."""
         return self.queue_limits(snapshot, total)
+
+    def changes_at(self, ssn: PluginSession) -> float | None:
+        """Return when this plugin may decide otherwise although nothing happens in the cluster.
+
+        Asked at the end of a cycle of plugins that declare ``timed``, by forecasts, which let time
+        pass without cycles up to then; None: at no time.  Unless told, each second may count.
+        """
+        return ssn.now + 1.0
+
+    def passed_over(self, memory: dict[str, Any], now: float) -> None:
+        """Bring the memory up to what a cycle each second would have left in it, before ``now``.
+
+        Called by forecasts after time passed without cycles.
+        """
 
     def vary_by(self, task: Task) -> Hashable:
         """Return what, beside the shape, the answers of this plugin's node hooks depend on."""

@@ -51,6 +51,11 @@ class Cdp(Plugin, name="cdp"):
         """Say until when the pod is protected."""
         return self.spares, {"until": rfc3339(_protected_until(candidate.pod))}
 
+    def changes_at(self, ssn: PluginSession) -> float | None:
+        """Return when the next pod has had its time."""
+        ends = [_protected_until(pod) for pod in self._pods if pod is not None]
+        return min((end for end in ends if end > ssn.now), default=None)
+
     def _may_go(self, row: int) -> bool:
         return _protected_until(self._pods[row]) <= self._now
 

@@ -62,6 +62,11 @@ class Sla(Plugin, name="sla"):
         """Keep the place of an overdue job."""
         return self._vote(job)
 
+    def changes_at(self, ssn: PluginSession) -> float | None:
+        """Return when the next job has waited as long as it may."""
+        deadlines = [float(self._deadline[row]) for row in ssn.jobs()]
+        return min((each for each in deadlines if ssn.now < each < _NEVER), default=None)
+
     def _vote(self, job: Job) -> int:
         return PERMIT if self._now >= self._deadline[job.row] else ABSTAIN
 

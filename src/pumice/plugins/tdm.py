@@ -1,9 +1,10 @@
 """tdm: lend nodes to pods that can be taken off again, during certain hours of the day (UTC)."""
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,7 @@ class Tdm(Plugin, name="tdm"):
         """See which zones are open now, and which jobs may be preempted as a whole."""
         snapshot = ssn.snapshot
         self._ssn, self._snapshot = ssn, snapshot
+        self._waits_for_turn = False
         self._zones = [labels.get(REVOCABLE_ZONE, "") for labels in snapshot.nodes.labels]
         open_zones = {zone for zone, hours in self.windows.items() if _is_open(hours, ssn.now)}
         self._closed_zones = frozenset(self.windows) - open_zones
@@ -125,21 +127,38 @@ class Tdm(Plugin, name="tdm"):
     def victims(self, running: list[int]) -> list[int]:
         """Take preemptable tasks off nodes of closed zones, within each job's budget."""
         ssn, tasks = self._ssn, self._snapshot.tasks
-        last = ssn.memory.get(self.name)
-        if last is not None and last + self.evict_period > ssn.now:
-            return []
-        ssn.memory[self.name] = ssn.now
         by_job: dict[tuple[str, int], list[int]] = {}
         rows = np.array(running, dtype=np.intp)
         for row in rows[self._may_go(rows)].tolist():
             zone = self._zones[tasks.node[row]]
             if zone in self._closed_zones:
                 by_job.setdefault((zone, int(tasks.job[row])), []).append(row)
+        last = ssn.memory.get(self.name)
+        if last is not None and last + self.evict_period > ssn.now:
+            self._waits_for_turn = bool(by_job)
+            return []
+        ssn.memory[self.name] = ssn.now
         out = []
         for (_, job), leaving in by_job.items():
             least_wanted = ssn.sort_tasks(leaving)[::-1]
             out += least_wanted[: _budget(ssn.job(job))]
         return out
+
+    def changes_at(self, ssn: PluginSession) -> float | None:
+        """Return when a window opens or closes next, or when more pods may be taken off."""
+        today = ssn.now - ssn.now % _DAY
+        read = [found for hours in self.windows.values() if (found := _read_window(hours))]
+        bounds = {bound for opens, closes in read for bound in (opens, closes + 1, _DAY)}
+        times = [today + day + bound for bound in bounds for day in (0.0, _DAY)]
+        if self._waits_for_turn:
+            times.append(ssn.memory[self.name] + math.ceil(self.evict_period))
+        return min((each for each in times if each > ssn.now), default=None)
+
+    def passed_over(self, memory: dict[str, Any], now: float) -> None:
+        """Move the time of the last turn on: turns come whether or not there is a pod to take."""
+        turn = max(1, math.ceil(self.evict_period))
+        if self.name in memory:
+            memory[self.name] += max(0, (now - 1.0 - memory[self.name]) // turn) * turn
 
     def _may_go(self, rows: NDArray[np.intp]) -> Mask:
         """Mark preemptable tasks that run on a node of the session (n,)."""

@@ -100,6 +100,10 @@ class Usage(Plugin, name="usage"):
         every = np.arange(nodes.n)
         self._score[every] = self._scores(every)
 
+    def changes_at(self, ssn: PluginSession) -> float | None:
+        """Return nothing: as time passes nodes are measured anew, not judged anew."""
+        return None
+
     def _guess_unseen(self, ssn: PluginSession) -> None:
         """Add running pods that started after the last measurement, and bound ones."""
         tasks, n = ssn.snapshot.tasks, ssn.snapshot.tasks.n

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pumice.api.annotations import RUN_SECONDS
 from pumice.api.kinds import Manifest
-from pumice.api.times import rfc3339
+from pumice.api.times import epoch, rfc3339
 from pumice.clock import Timer
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.node_operations import lose_pods
@@ -42,6 +42,8 @@ class _PodRun:
     timer: Timer | None = None
     leaves_in_s: float | None = None
     """Grace with which it was told to go."""
+    was_leaving: bool = False
+    """Whether it was on its way out when it was first seen."""
 
 
 class Kubelet:
@@ -137,8 +139,9 @@ class Kubelet:
             if phase in _OVER and not metadata.get("deletionTimestamp"):
                 return
             run = self._runs[place] = _PodRun(metadata["uid"])
+            run.was_leaving = bool(metadata.get("deletionTimestamp"))
             if phase == "Running":  # it ran before this kubelet looked
-                self._let_run(pod, run)
+                self._go_on(pod, run)
             elif phase not in _OVER:
                 self._after(self._start_delay_s, run, self._start, place)
         if metadata.get("deletionTimestamp"):
@@ -180,8 +183,19 @@ class Kubelet:
         self._cluster.merge_status("Pod", *place, status)
         self._let_run(pod, run)
 
-    def _let_run(self, pod: Manifest, run: _PodRun) -> None:
-        """Set the end of a pod that started."""
+    def _go_on(self, pod: Manifest, run: _PodRun) -> None:
+        """Let a pod go on that another kubelet started: what it has done counts."""
+        now, (since, waits_s) = self._cluster.now(), _state_of(pod)
+        metadata = pod["metadata"]
+        place = metadata["namespace"], metadata["name"]
+        done_s = max(0.0, now - epoch(since)) if since else 0.0
+        if waits_s is None:
+            self._let_run(pod, run, done_s)
+        else:
+            self._after(max(0.0, waits_s - done_s), run, self._start_again, place)
+
+    def _let_run(self, pod: Manifest, run: _PodRun, done_s: float = 0.0) -> None:
+        """Set the end of a pod that started, some seconds ago."""
         metadata = pod["metadata"]
         marks = metadata.get("annotations") or {}
         place = metadata["namespace"], metadata["name"]
@@ -194,9 +208,9 @@ class Kubelet:
             lasts = self._durations(pod)
         if fails is not None and (lasts is None or fails <= lasts):
             code = int(_seconds(marks.get(EXIT_CODE)) or 1)
-            self._after(fails, run, self._end_now, place, code)
+            self._after(fails - done_s, run, self._end_now, place, code)
         elif lasts is not None:
-            self._after(lasts, run, self._end_now, place, 0)
+            self._after(lasts - done_s, run, self._end_now, place, 0)
 
     def _end_now(self, run: _PodRun, place: tuple[str, str], exit_code: int) -> None:
         """Let the containers of a pod end; those that failed start again if its policy says so."""
@@ -215,7 +229,7 @@ class Kubelet:
         """Let the containers of a pod wait before they start again, longer each time."""
         now = rfc3339(self._cluster.now())
         ended = {"exitCode": exit_code, "reason": "Error", **_span(pod, now)}
-        wait_s = min(_BACK_OFF_S * 2.0 ** min(_restarts(pod), 10), _BACK_OFF_MOST_S)
+        wait_s = _back_off_s(pod)
         waiting = {
             "reason": "CrashLoopBackOff",
             "message": f"back-off {wait_s:g}s restarting failed container",
@@ -260,6 +274,9 @@ class Kubelet:
         """End a pod that is to go; told again, only if it is to go sooner."""
         metadata = pod["metadata"]
         grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
+        if run.was_leaving:  # some of its grace may be over
+            left_s = max(0.0, epoch(metadata["deletionTimestamp"]) - self._cluster.now())
+            grace = min(grace, left_s) if metadata.get("deletionGracePeriodSeconds") else left_s
         if self._grace_s is not None:
             grace = min(grace, self._grace_s)
         if run.leaves_in_s is not None and run.leaves_in_s <= grace:
@@ -285,6 +302,24 @@ class Kubelet:
         for place, run in [*self._runs.items()]:
             if run.uid not in present:
                 self._forget(place, run.uid)
+
+
+def _state_of(pod: Manifest) -> tuple[str, float | None]:
+    """Return since when a pod runs, or since when it waits to start again and how long it does."""
+    status = pod.get("status") or {}
+    for one in status.get("containerStatuses") or ():
+        state = one.get("state") or {}
+        ended = ((one.get("lastState") or {}).get("terminated") or {}).get("finishedAt")
+        if "waiting" in state and ended:
+            return str(ended), _back_off_s(pod)
+        if (state.get("running") or {}).get("startedAt"):
+            return str(state["running"]["startedAt"]), None
+    return str(status.get("startTime") or ""), None
+
+
+def _back_off_s(pod: Manifest) -> float:
+    """Return how long a pod that failed waits before it starts again, longer each time."""
+    return min(_BACK_OFF_S * 2.0 ** min(_restarts(pod), 10), _BACK_OFF_MOST_S)
 
 
 def _seconds(text: str | None) -> float | None:

@@ -25,6 +25,7 @@ class Examiner(Watcher):
 
     def __init__(self, key: str, cycle: int = 1) -> None:
         super().__init__(key, cycle)
+        self.book: OrderBook | None = None
         self.examination: Examination | None = None
         self.spared: list[SparedPods] = []
         self.position: Position | None = None
@@ -36,7 +37,7 @@ class Examiner(Watcher):
         row = ssn.snapshot.jobs.row_of.get(self._key)
         if row is None or not ssn.snapshot.jobs.listed[row]:
             return
-        self._book = OrderBook(ssn)
+        self._book = self.book or OrderBook(ssn)
         self._stated = ssn.snapshot.jobs.phase.copy()
         self.examination = examine(ssn, row)
 

@@ -1,6 +1,7 @@
 """The rescheduling plugin: asks its strategies for victims, no oftener than its interval."""
 
 import logging
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -51,6 +52,7 @@ class Rescheduling(Plugin, name="rescheduling"):
         """Make the strategies if it is time to run."""
         self._ssn = ssn
         self._due: list[Strategy] = []
+        self._idle = False
         last = ssn.memory.get(self.name, ssn.started_at)
         if last is None or last + self.interval < ssn.now:
             ssn.memory[self.name] = ssn.now
@@ -61,7 +63,21 @@ class Rescheduling(Plugin, name="rescheduling"):
         chosen: dict[int, None] = {}
         for strategy in self._due:
             chosen.update(dict.fromkeys(strategy.victims(self._ssn, running)))
+        self._idle = bool(self._due) and not chosen
         return list(chosen)
+
+    def changes_at(self, ssn: PluginSession) -> float | None:
+        """Return when it runs next; a run that found nothing finds nothing later either."""
+        last = ssn.memory.get(self.name, ssn.started_at)
+        if last is None or self._idle:
+            return None
+        return float(last) + math.floor(self.interval) + 1.0
+
+    def passed_over(self, memory: dict[str, Any], now: float) -> None:
+        """Move the time of the last run on: runs come whether or not there is a pod to move."""
+        turn = math.floor(self.interval) + 1.0
+        if self.name in memory:
+            memory[self.name] += max(0, (now - 1.0 - memory[self.name]) // turn) * turn
 
     def faults(self) -> Iterator[Fault]:
         """Tell of strategies that do not exist and of params they cannot use."""

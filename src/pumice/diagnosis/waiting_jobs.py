@@ -1,0 +1,97 @@
+"""All jobs that wait, each with its decisive cause: one cycle, looked at for every one of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pumice.api.decisions import Decisions
+from pumice.diagnosis.causes import as_recorded, causes_of
+from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.examine.examiner import Examiner
+from pumice.diagnosis.explain import state_of
+from pumice.diagnosis.findings import Finding, Position
+from pumice.diagnosis.forecast import forecast_all
+from pumice.diagnosis.queue_order import OrderBook
+from pumice.diagnosis.replay import Replay
+from pumice.framework.session import Session
+from pumice.scheduler import Observer
+
+MOST_EXAMINED: Final = 300
+"""Jobs whose every gate is asked; of further ones the record of the cycle is told."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitingJob:
+    """One line of the list."""
+
+    job: str
+    name: str
+    queue: str
+    cause: Finding
+    position: Position | None
+    forecast: Mapping[str, Any] | None = None
+
+    def to_data(self) -> dict[str, Any]:
+        """Write it as JSON has it."""
+        return {
+            "job": self.job,
+            "name": self.name,
+            "queue": self.queue,
+            **self.cause.to_data(),
+            "position": self.position.to_data() if self.position else None,
+            "forecast": dict(self.forecast) if self.forecast else None,
+        }
+
+
+class _All(Observer):
+    """Watches one cycle for many jobs."""
+
+    def __init__(self, keys: list[str]) -> None:
+        self.examiners = [Examiner(key) for key in keys]
+
+    def opened(self, ssn: Session) -> None:
+        """Ask every gate for each job."""
+        book = OrderBook(ssn)
+        for number, each in enumerate(self.examiners):
+            each.book = book
+            each.asks = number < MOST_EXAMINED
+            each.opened(ssn)
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        """See what became of each."""
+        for each in self.examiners:
+            each.decided(ssn, decisions)
+
+
+def waiting_jobs(world: ClusterState, *, forecast: bool = True) -> list[WaitingJob]:
+    """List every job that the next cycle leaves waiting, whatever the reason."""
+    bare = [key for key in world.jobs if world.group_titled(key) not in world.groups]
+    watch = _All([*world.groups, *bare])
+    Replay(world).decide(watch)
+    waiting = [each for each in watch.examiners if state_of(world, each.outcome) == "waits"]
+    starts = forecast_all(world) if forecast and waiting else {}
+    return [_line(world, each, starts) for each in sorted(waiting, key=_in_line)]
+
+
+def _in_line(examiner: Examiner) -> tuple[int, int, str]:
+    place = examiner.position
+    if place is None:
+        return 1 << 30, 0, examiner.outcome.job
+    return place.queue_place, place.place, examiner.outcome.job
+
+
+def _line(world: ClusterState, examiner: Examiner, starts: Mapping[str, Any]) -> WaitingJob:
+    outcome = examiner.outcome
+    if examiner.asks or not outcome.listed:
+        cause = causes_of(world, examiner)[0]
+    else:
+        cause = as_recorded(outcome)
+    found = starts.get(outcome.job)
+    return WaitingJob(
+        job=outcome.job,
+        name=world.title(outcome.job),
+        queue=outcome.queue,
+        cause=cause,
+        position=examiner.position,
+        forecast=found.to_data() if found is not None else None,
+    )
