@@ -25,9 +25,6 @@ from tests.staged.truth import (
     world_of,
 )
 
-ANSWERS_AS_DATA = pytest.mark.xfail(
-    reason="explain does not answer with causes, funnel and remedies as data yet", strict=False
-)
 situations = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
 
@@ -81,13 +78,11 @@ def test_the_job_stands_as_told(path: Path) -> None:
         assert stands(world_of(content), content["job"]) in content["truth"]["state"]
 
 
-@ANSWERS_AS_DATA
 @situations
 def test_the_explanation_is_true(path: Path) -> None:
     assert differences(read(path)["truth"], explained(path)) == []
 
 
-@ANSWERS_AS_DATA
 @situations
 def test_every_remedy_helps(path: Path, tmp_path: Path) -> None:
     content = read(path)

@@ -18,6 +18,7 @@ import yaml
 
 from pumice.api.quantity import milli_value
 from pumice.diagnosis import ClusterState, load_world
+from pumice.diagnosis.cluster_state import group_of
 from pumice.diagnosis.expected import is_expected
 from pumice.diagnosis.replay import Replay
 from pumice.errors import InputError
@@ -36,7 +37,7 @@ _CAUSES = """
 _NOT_EVICTED = """
     ActionMissing NotAdmitted PreemptionNever OtherQueue QueueNotReclaimable ReclaimerOverDeserved
     NotPreemptable NodeExcluded NoLowerPriority VictimGang Critical Budget Cooldown
-    QueueWithinDeserved AncestorLevel FairShare ExtenderRefused PluginRefused VictimsTooSmall
+    QueueWithinDeserved AncestorLevel FairShare PluginRefused VictimsTooSmall
 """
 CAUSES = frozenset(_CAUSES.split())
 NOT_EVICTED = frozenset(_NOT_EVICTED.split())
@@ -57,6 +58,7 @@ def world_of(content: Content) -> ClusterState:
     """Return the cluster of a situation, as the commands load it."""
     scene = {key: content[key] for key in _SCENE if key in content}
     world = load_world([json.dumps(scene)])
+    world = replace(world, asks_extender=bool(content.get("askExtender")))
     if "plugin" in content:
         world = replace(world, plugins=load_plugins([str(HERE / content["plugin"])]))
     return world
@@ -105,7 +107,14 @@ def _answering(answers: Mapping[str, Any]) -> type[BaseHTTPRequestHandler]:
 
 def stands(world: ClusterState, name: str) -> str:
     """Return the state of a job after one cycle on the objects that really exist."""
-    world = world.edited(lambda one: None if one["kind"] == "Pod" and is_expected(one) else one)
+    drafts = {key for key, group in world.groups.items() if is_expected(group)}
+    world = world.edited(
+        lambda one: (
+            None
+            if one["kind"] == "Pod" and is_expected(one) and group_of(one) not in drafts
+            else one
+        )
+    )
     try:
         job = world.find_job(name)
     except InputError:

@@ -95,6 +95,7 @@ def read_world(
     kubeconfig: str = "",
     master: str = "",
     plugins: PluginSources = (),
+    ask_extender: bool = False,
 ) -> "ClusterState":
     """Read the cluster that a command speaks of: files, else the one that runs.
 
@@ -113,7 +114,7 @@ def read_world(
     else:
         world = _ask_cluster(kubeconfig, master, lambda cluster: load_world([cluster], conf, at))
         click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)
-    world = replace(world, plugins=load_plugins(plugins))
+    world = replace(world, plugins=load_plugins(plugins), asks_extender=ask_extender)
     problems = conf_problems(world.scheduler_conf, plugins)
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:

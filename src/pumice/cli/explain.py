@@ -1,4 +1,4 @@
-"""`pumice explain`: why a job waits, gate by gate, and what would get it started."""
+"""`pumice explain`: why a job waits, what the nodes say, who was spared, and what would help."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,9 +17,18 @@ from pumice.cli.cluster_options import (
 )
 from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_rows
-from pumice.diagnosis import Explanation, explain_job, explain_waiting
+from pumice.diagnosis import Explanation, WaitingJob, explain_job, waiting_jobs
+from pumice.diagnosis.explanation_schema import EXPLANATION
+from pumice.diagnosis.questions import unknown_votes
 
-_MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "not reached": ("·", "bright_black")}
+Say = Callable[[str], str]
+_CODE_WIDTH = 22
+
+
+def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001
+    if wanted and not context.resilient_parsing:
+        print_data(EXPLANATION, "json")
+        context.exit()
 
 
 @click.command()
@@ -34,6 +43,19 @@ _MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "not reached": (
     help="How many cycles to run before the job is looked at.",
 )
 @click.option("--no-unblock", is_flag=True, help="Do not look for changes that would help.")
+@click.option(
+    "--ask-extender",
+    is_flag=True,
+    help="Ask a configured extender about nodes; otherwise its vote is unknown.",
+)
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON schema of the answer, and exit.",
+)
 @plugin_option
 @output_option
 def explain(
@@ -46,13 +68,27 @@ def explain(
     master: str,
     cycles: int,
     no_unblock: bool,
+    ask_extender: bool,
     plugins: PluginSources,
     output: str,
 ) -> None:
-    """Say why JOB waits: a pod group, a Volcano job or a pod; without JOB, all that wait."""
-    world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master, plugins=plugins)
+    """Explain why JOB waits: a pod group, a Volcano job or a pod; without JOB, list all that wait.
+
+    Nothing is changed, in the cluster or outside.
+    """
+    world = read_world(
+        files,
+        conf,
+        now,
+        kubeconfig=kubeconfig,
+        master=master,
+        plugins=plugins,
+        ask_extender=ask_extender,
+    )
+    for note in unknown_votes(world):
+        click.echo(f"note: {note}", err=True)
     if job is None:
-        _print_all(explain_waiting(world), output, world.plain)
+        _print_all(waiting_jobs(world), output, world.plain)
         end_if_plugins_failed(world)
         return
     found = explain_job(world, job, cycles=cycles, unblock=not no_unblock)
@@ -63,46 +99,96 @@ def explain(
     end_if_plugins_failed(world)
 
 
-def _print_all(reasons: dict[str, str], output: str, say: Callable[[str], str]) -> None:
+def _print_all(jobs: list[WaitingJob], output: str, say: Say) -> None:
     if output != "table":
-        print_data(reasons, output)
-    elif reasons:
-        rows = [(say(job), say(why)) for job, why in reasons.items()]
-        print_rows(("job", "why it waits"), rows)
-    else:
+        print_data([each.to_data() for each in jobs], output)
+        return
+    if not jobs:
         click.echo("no job waits")
+        return
+    rows = [
+        (
+            each.name,
+            each.queue,
+            f"{each.position.place} of {each.position.of}" if each.position else "",
+            each.cause.code.value,
+            say(each.cause.text),
+            str((each.forecast or {}).get("text", "")),
+        )
+        for each in jobs
+    ]
+    print_rows(("job", "queue", "place", "cause", "why", "starts"), rows)
 
 
-def _print(found: Explanation, say: Callable[[str], str]) -> None:
+def _print(found: Explanation, say: Say) -> None:
     pods = ", ".join(f"{n} {status.lower()}" for status, n in found.pods.items()) or "no pods"
     if found.expected:
         pods = f"{found.expected} pods, not made yet"
     place = f"queue {found.queue or '(none)'}, phase {found.phase or '(none)'}"
     print_text(f"{found.name}  {place}, minMember {found.min_member}; {pods}")
     click.echo()
-    print_text(sentence(say(found.sentence)), bold=True)
-    click.echo()
-    for gate in found.gates:
-        mark, colour = _MARKS[gate.mark]
-        first = f"  {click.style(mark, fg=colour)} {gate.name:<9} "
-        print_text(say(gate.text) or gate.mark, indent=" " * 14, first=first)
+    print_text(sentence(say(found.text)), bold=True)
+    if found.causes:
+        print_heading("Causes, the decisive one first")
+        for cause in found.causes:
+            _print_line(cause.code.value, say(cause.text))
+    _print_nodes(found, say)
+    if found.not_evicted:
+        print_heading("Why nobody was evicted for it")
+        for spared in found.not_evicted:
+            _print_line(spared.code.value, say(spared.text))
+    _print_place(found, say)
     if found.victims:
         print_heading("Pods that leave for it")
         rows = [(v.pod, v.node, say(v.job), v.queue, str(v.priority)) for v in found.victims]
         print_rows(("pod", "node", "job", "queue", "priority"), rows)
+    _print_remedies(found, say)
+
+
+def _print_line(code: str, text: str) -> None:
+    indent = " " * (_CODE_WIDTH + 3)
+    print_text(text, indent=indent, first=f"  {code:<{_CODE_WIDTH}} ")
+
+
+def _print_nodes(found: Explanation, say: Say) -> None:
+    if found.funnel:
+        print_heading("Nodes left after each constraint")
+        for row in found.funnel:
+            first = f"  {row.constraint:<{_CODE_WIDTH}} {row.left:>5}  "
+            print_text(say(row.text), indent=" " * len(first), first=first)
+
+
+def _print_place(found: Explanation, say: Say) -> None:
+    place = found.position
     if found.state != "waits":
         return
-    _print_unblock(found, say)
+    if place is not None:
+        print_heading("Position")
+        turn = f"; taken {_nth(place.turn)} in this cycle" if place.turn else ""
+        print_text(
+            f"{_nth(place.place)} of {place.of} in queue {place.queue}, which comes "
+            f"{_nth(place.queue_place)} of {place.queues}{turn}",
+            indent="  ",
+        )
+        for job, key in place.behind:
+            print_text(say(f"behind {job} ({key})"), indent="  ")
+    if found.forecast:
+        print_heading("Forecast")
+        print_text(say(sentence(str(found.forecast["text"]))), indent="  ")
 
 
-def _print_unblock(found: Explanation, say: Callable[[str], str]) -> None:
-    if found.unblock:
-        print_heading("What would unblock it (each tried on a copy)")
-        for way in found.unblock:
-            text = f"{sentence(way.change)[:-1]}: {way.result}"
+def _print_remedies(found: Explanation, say: Say) -> None:
+    if found.remedies:
+        print_heading("What would help (each tried on a copy)")
+        for way in found.remedies:
+            text = f"{sentence(way.text)[:-1]}: {way.result}"
             print_text(say(text), indent="    ", first="  • ")
     elif found.tried:
-        print_heading("What would unblock it")
-        print_text(
-            f"None of the {found.tried} changes that were tried gets it started.", indent="  "
-        )
+        print_heading("What would help")
+        tried = f"None of the {found.tried} changes that were tried gets it started."
+        print_text(tried, indent="  ")
+
+
+def _nth(n: int) -> str:
+    ending = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n}{ending}"

@@ -5,10 +5,11 @@ cluster.
 """
 
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.diagnosis.explain import Explanation, explain_job, explain_waiting
+from pumice.diagnosis.explain import Explanation, explain_job
 from pumice.diagnosis.queue_order import QueueOrder, queue_order
 from pumice.diagnosis.snapshots import diff_worlds, save_world, summarise
 from pumice.diagnosis.sources import load_world
+from pumice.diagnosis.waiting_jobs import WaitingJob, waiting_jobs
 from pumice.diagnosis.whatif import Answer, Question, what_if
 
 __all__ = [
@@ -17,12 +18,13 @@ __all__ = [
     "Explanation",
     "Question",
     "QueueOrder",
+    "WaitingJob",
     "diff_worlds",
     "explain_job",
-    "explain_waiting",
     "load_world",
     "queue_order",
     "save_world",
     "summarise",
+    "waiting_jobs",
     "what_if",
 ]

@@ -33,7 +33,7 @@ def causes_of(world: ClusterState, examiner: Examiner) -> list[Finding]:
         return found
     if examiner.ahead is not None:
         return [examiner.ahead]
-    return [_as_recorded(outcome)]
+    return [as_recorded(outcome)]
 
 
 def _no_pods(outcome: JobOutcome, found: list[Finding]) -> list[Finding]:
@@ -62,7 +62,7 @@ _CODES = {
 }
 
 
-def _as_recorded(outcome: JobOutcome) -> Finding:
+def as_recorded(outcome: JobOutcome) -> Finding:
     """Tell the record of the cycle, where asking every gate found nothing."""
     why = outcome.last.why if outcome.last is not None else Why.NOT_TAKEN
     return Finding(_CODES[why], outcome.sentence or why.value)

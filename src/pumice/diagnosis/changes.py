@@ -181,8 +181,18 @@ class Change:
                 world = _with_all(world, [op for op in ops if isinstance(op, Add)], self.text)
             else:
                 for op in ops:
-                    world = op.apply(world, self.text)
+                    if not self._went_with_its_job(world, op):
+                        world = op.apply(world, self.text)
         return world
+
+    def _went_with_its_job(self, world: ClusterState, op: Operation) -> bool:
+        """Tell whether an object to be removed is gone since the job that owned it was removed."""
+        return (
+            isinstance(op, Remove)
+            and op.kind in ("PodGroup", "Pod")
+            and world.get(op.kind, f"{op.namespace}/{op.name}") is None
+            and any(isinstance(one, Remove) and one.kind == "Job" for one in self.ops)
+        )
 
     def to_data(self) -> list[dict[str, Any]]:
         """Write the operations down as plain data."""
@@ -204,9 +214,36 @@ class Change:
 def chain(changes: Iterable[Change]) -> Change:
     """Make one change of several."""
     steps = list(changes)
-    return Change(
-        " and ".join(step.text for step in steps), tuple(op for step in steps for op in step.ops)
-    )
+    ops = tuple(op for step in steps for op in step.ops)
+    return Change(" and ".join(step.text for step in steps), tuple(_joined(ops)))
+
+
+def _joined(ops: Iterable[Operation]) -> Iterable[Operation]:
+    """Return operations of which none changes or removes what an earlier one adds."""
+    kept: list[Operation] = []
+    for op in ops:
+        at = next((i for i, one in enumerate(kept) if _adds(one, op)), None)
+        if at is None:
+            kept.append(op)
+        elif isinstance(op, Patch):
+            new = json_patch(clone(_object(kept[at])), clone([dict(step) for step in op.patch]))
+            kept[at] = Add(object=new)
+        else:
+            kept.pop(at)
+    return kept
+
+
+def _object(op: Operation) -> Manifest:
+    return op.object if isinstance(op, Add) else {}
+
+
+def _adds(one: Operation, op: Operation) -> bool:
+    """Tell whether an operation adds the object that another changes or removes."""
+    if not isinstance(one, Add) or not isinstance(op, Patch | Remove):
+        return False
+    meta = one.object["metadata"]
+    place = (one.object["kind"], str(meta.get("namespace") or ""), meta["name"])
+    return place == (op.kind, op.namespace, op.name)
 
 
 def patched(kind: str, key: str, before: Manifest, after: Manifest) -> Patch:

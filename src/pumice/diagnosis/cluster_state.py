@@ -56,10 +56,16 @@ class ClusterState:
     """Kinds that scheduling does not read, with how many there were."""
     notes: tuple[str, ...] = ()
     """What a cluster did not show."""
+    asks_extender: bool = False
+    """Whether a configured extender may be asked what has no effect."""
     plugins: Mapping[str, type[Plugin]] = field(default_factory=dict)
     """Plugins that the configuration may name beside the built-in and installed ones."""
     failures: dict[str, None] = field(default_factory=dict, repr=False, compare=False)
     """Plugins that failed while an answer was worked out, a line each; shared as ``_typed`` is."""
+    extender_answers: dict[bytes, Mapping[str, Any]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    """What an extender answered, so that each question is asked once; shared as ``_typed`` is."""
     _typed: dict[int, tuple[Manifest, KubeObject]] = field(
         default_factory=dict, repr=False, compare=False
     )

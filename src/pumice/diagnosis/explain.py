@@ -20,6 +20,7 @@ from pumice.diagnosis.examine.node_causes import funnel_rows
 from pumice.diagnosis.expected import is_expected, open_queue
 from pumice.diagnosis.findings import Finding, FunnelRow, Position, SparedPods
 from pumice.diagnosis.job_outcome import JobOutcome
+from pumice.diagnosis.questions import unknown_votes
 from pumice.diagnosis.remedy.search import Search, Way
 from pumice.diagnosis.replay import Replay
 
@@ -119,7 +120,7 @@ def explain_job(
     replay = Replay(world)
     examiner = _examine(replay, job, cycles)
     outcome = examiner.outcome
-    state = _state(world, outcome)
+    state = state_of(world, outcome)
     causes = causes_of(world, examiner) if state == "waits" else []
     missing = [each.about for each in causes if each.code is Cause.QUEUE_MISSING]
     if missing and missing[0] is not None:
@@ -152,7 +153,7 @@ def explain_job(
         places={**outcome.binds, **outcome.promised},
         tried=tried,
         cycle=outcome.cycle,
-        notes=list(world.notes),
+        notes=[*world.notes, *unknown_votes(world)],
     )
 
 
@@ -181,15 +182,11 @@ def _examine(replay: Replay, job: str, cycles: int) -> Examiner:
         cycle += 1
 
 
-def explain_waiting(world: ClusterState) -> dict[str, str]:
-    """Say of every job that the next cycle leaves waiting why, in one sentence each."""
-    return dict(sorted(Replay(world).decide().explanations.items()))
-
-
 # Other states
 
 
-def _state(world: ClusterState, outcome: JobOutcome) -> str:
+def state_of(world: ClusterState, outcome: JobOutcome) -> str:
+    """Return how a job stands: waits, starts, evicted, runs or finished."""
     job = world.job_of(outcome.job)
     if job is not None and phase_of(job) in _OVER and not outcome.counts:
         return "finished"

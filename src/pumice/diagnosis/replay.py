@@ -13,10 +13,10 @@ from pumice.api.kinds import Manifest
 from pumice.api.objects import from_manifest
 from pumice.api.times import rfc3339
 from pumice.cache.ingest import Ingest
-from pumice.cluster.services import SERVICES
 from pumice.core.snapshot import Snapshot
 from pumice.diagnosis.cluster_state import ClusterState, key_of
-from pumice.scheduler import Observer, Scheduler
+from pumice.diagnosis.questions import question_scheduler
+from pumice.scheduler import Observer
 
 CYCLE_S = 1.0
 """Seconds from one cycle to the next."""
@@ -31,7 +31,7 @@ class Replay:
         self.now = world.now
         self._failures = world.failures
         self._usage = world.node_usage
-        self._scheduler = _scheduler(world)
+        self._scheduler = question_scheduler(world)
         self._ingest = Ingest(Snapshot())
         self.objects: dict[tuple[str, str], Manifest] = {
             (one["kind"], key_of(one)): one for one in world.objects
@@ -49,7 +49,7 @@ class Replay:
                 self._ingest.upsert(world.typed_one(one))
         self.objects, self.now, self._usage = new, world.now, world.node_usage
         self._failures = world.failures
-        self._scheduler = _scheduler(world)
+        self._scheduler = question_scheduler(world)
         self._snapshot = self._ingest.settle()
 
     def pods(self) -> Iterable[Manifest]:
@@ -112,12 +112,6 @@ class Replay:
             if not moved and _phases(self.objects) == before:
                 break
         return played
-
-
-def _scheduler(world: ClusterState) -> Scheduler:
-    return Scheduler(
-        world.scheduler_conf, seed=world.seed, plugins=world.plugins, services=SERVICES
-    )
 
 
 def _phases(objects: Mapping[tuple[str, str], Manifest]) -> list[str]:

@@ -10,7 +10,6 @@ from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.examine.examiner import Examiner
 from pumice.diagnosis.explain import state_of
 from pumice.diagnosis.findings import Finding, Position
-from pumice.diagnosis.forecast import forecast_all
 from pumice.diagnosis.queue_order import OrderBook
 from pumice.diagnosis.replay import Replay
 from pumice.framework.session import Session
@@ -63,14 +62,13 @@ class _All(Observer):
             each.decided(ssn, decisions)
 
 
-def waiting_jobs(world: ClusterState, *, forecast: bool = True) -> list[WaitingJob]:
+def waiting_jobs(world: ClusterState) -> list[WaitingJob]:
     """List every job that the next cycle leaves waiting, whatever the reason."""
     bare = [key for key in world.jobs if world.group_titled(key) not in world.groups]
     watch = _All([*world.groups, *bare])
     Replay(world).decide(watch)
     waiting = [each for each in watch.examiners if state_of(world, each.outcome) == "waits"]
-    starts = forecast_all(world) if forecast and waiting else {}
-    return [_line(world, each, starts) for each in sorted(waiting, key=_in_line)]
+    return [_line(world, each, {}) for each in sorted(waiting, key=_in_line)]
 
 
 def _in_line(examiner: Examiner) -> tuple[int, int, str]:

@@ -60,6 +60,7 @@ _ASIDE = frozenset(
         "queue_limits",
         "admission_limit",
         "node_tests",
+        "own_words",
         "why_spared",
         "changes_at",
         "passed_over",
@@ -153,6 +154,10 @@ class Plugin:
         For answers to people: the filters tell the first reason only.
         """
         return None
+
+    def own_words(self) -> list[str]:
+        """Return what was said against nodes in this session beside the stated reasons."""
+        return []
 
     def why_spared(self, hook: str, asker: Task, candidate: Task) -> tuple[Spared, dict[str, Any]]:
         """Return why ``hook`` does not offer a candidate, with the numbers compared."""

@@ -28,7 +28,7 @@ def test_every_public_method_of_the_base_class_is_a_hook_or_stands_aside() -> No
         name for name, value in vars(Plugin).items() if callable(value) and not name.startswith("_")
     }
     asked_for_limits = {"faults", "queue_limits", "admission_limit"}
-    asked_for_answers = {"node_tests", "why_spared"}
+    asked_for_answers = {"node_tests", "own_words", "why_spared"}
     aside = {"vary_by", "bound_victims", *asked_for_limits, *asked_for_answers}
     aside |= {"changes_at", "passed_over"}
     assert public - HOOKS.keys() == aside

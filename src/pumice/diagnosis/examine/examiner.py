@@ -26,6 +26,9 @@ class Examiner(Watcher):
     def __init__(self, key: str, cycle: int = 1) -> None:
         super().__init__(key, cycle)
         self.book: OrderBook | None = None
+        """Keys that others use, too; made if there are none yet."""
+        self.asks = True
+        """Whether every gate is asked, or only looked at what comes of it."""
         self.examination: Examination | None = None
         self.spared: list[SparedPods] = []
         self.position: Position | None = None
@@ -39,7 +42,7 @@ class Examiner(Watcher):
             return
         self._book = self.book or OrderBook(ssn)
         self._stated = ssn.snapshot.jobs.phase.copy()
-        self.examination = examine(ssn, row)
+        self.examination = examine(ssn, row) if self.asks else Examination()
 
     def decided(self, ssn: Session, decisions: Decisions) -> None:
         """See who went first, and why nobody was evicted."""
@@ -49,6 +52,8 @@ class Examiner(Watcher):
             return
         self.position = self._place(ssn, row)
         if self.outcome.started or self.outcome.makes_room:
+            return
+        if not self.asks:
             return
         self.spared = why_spared(ssn, row)
         self.ahead = self._who_is_ahead(ssn, row)

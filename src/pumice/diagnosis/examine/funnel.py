@@ -69,7 +69,11 @@ class Funnel:
         """Constraint to the plugins that refuse nodes for it."""
         self.texts: dict[str, set[str]] = {}
         """Constraint to the reasons as the filters tell them."""
+        self.words: dict[str, list[str]] = {}
+        """Constraint to what somebody outside said."""
         found = self._resources()
+        self.failures = ssn.failures.errors
+        """What plugins failed with, by plugin and hook."""
         for name, failed in self._filters(ssn).items():
             found[name] = found[name] | failed if name in found else failed
         self.constraints = [Constraint(name, found[name]) for name in ORDER if name in found]
@@ -104,6 +108,8 @@ class Funnel:
                 continue
             for name, failed in self._tests(ssn, plugin).items():
                 found[name] = found[name] | failed if name in found else failed
+                if failed.any() and plugin.own_words():
+                    self.words[name] = plugin.own_words()
                 if failed.any():
                     self.plugins.setdefault(name, set()).add(plugin.name)
         return found

@@ -74,6 +74,7 @@ def finding_of(funnel: Funnel, constraint: Constraint) -> Finding:
         "left": int((before & ~constraint.failed).sum()),
         "pod": funnel.task.key,
         "plugins": sorted(funnel.plugins.get(constraint.name, ())),
+        **({"words": "; ".join(words)} if (words := funnel.words.get(constraint.name)) else {}),
         **_NUMBERS.get(constraint.name, _no_numbers)(funnel, constraint, before),
     }
     return Finding(constraint.code, text, _about(funnel, refused, numbers), numbers)
@@ -117,7 +118,8 @@ def _nodes(funnel: Funnel, mask: Mask) -> str:
 
 
 def _plain(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
-    told = "; ".join(sorted(funnel.texts.get(constraint.name, ()))).replace("node(s) ", "")
+    texts = sorted(funnel.texts.get(constraint.name, ())) + funnel.words.get(constraint.name, [])
+    told = "; ".join(texts).replace("node(s) ", "")
     who = ", ".join(sorted(funnel.plugins.get(constraint.name, ())))
     return f"{_nodes(funnel, before & constraint.failed)}: {told or 'refused'} ({who})"
 
@@ -150,15 +152,19 @@ def _capacity_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
     rows = np.flatnonzero((funnel.undersized > 0).any(axis=1)).tolist()
     offered = NodeFacts(funnel.snapshot).allocatable
     asked = _amounts(funnel, funnel.task.need[:, 0])
+    found = {
+        names[row]: {
+            "request": base_units(names[row], float(funnel.task.need[row, 0])),
+            "largest": base_units(names[row], float(offered[row].max(initial=0.0))),
+        }
+        for row in rows
+    }
+    beyond = [name for name, one in found.items() if one["request"] > one["largest"]]
+    first = next(iter([*beyond, *found]), "")
     return {
-        "request": {res: base_units(res, x) for res, x in asked.items()},
-        "resources": {
-            names[row]: {
-                "request": base_units(names[row], float(funnel.task.need[row, 0])),
-                "largest": base_units(names[row], float(offered[row].max())),
-            }
-            for row in rows
-        },
+        **({"resource": first, **found[first]} if first else {}),
+        "requests": {res: base_units(res, x) for res, x in asked.items()},
+        "resources": found,
     }
 
 
@@ -195,10 +201,12 @@ def _room_numbers(funnel: Funnel, constraint: Constraint, before: Mask) -> dict[
     asked = _amounts(funnel, funnel.task.need[:, 0])
     first = max(lacks, key=lambda res: lacks[res] / asked.get(res, lacks[res]))
     return {
+        "resource": first,
+        "request": base_units(first, asked.get(first, 0.0)),
+        "free": base_units(first, asked.get(first, 0.0) - lacks[first]),
         "nearest": name,
         "lacks": {res: base_units(res, x) for res, x in lacks.items()},
-        "request": {res: base_units(res, x) for res, x in asked.items()},
-        "resource": first,
+        "requests": {res: base_units(res, x) for res, x in asked.items()},
     }
 
 
@@ -246,7 +254,8 @@ def _taint_numbers(funnel: Funnel, constraint: Constraint, before: Mask) -> dict
             blocks = taint.effect in _BLOCKING and not tolerates(tolerations, taint)
             if blocks and (taint.key in NOT_READY_TAINTS) == sick:
                 counts[taint_text(taint)] += 1
-    return {"taints": dict(counts.most_common())}
+    found = dict(counts.most_common())
+    return {"taint": next(iter(found), ""), "taints": found}
 
 
 def taint_text(taint: Taint) -> str:
@@ -266,13 +275,23 @@ def _pods(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     return f"{_nodes(funnel, refused)} {_have(refused)} as many pods as allowed"
 
 
-def _ports(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+def _port_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
     spec = funnel.task.shape.spec
     ports = sorted(
         {port.host_port for one in spec.containers for port in one.ports if port.host_port}
     )
-    told = ", ".join(map(str, ports))
+    return {"port": ports[0] if ports else 0, "ports": ports}
+
+
+def _ports(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+    told = ", ".join(map(str, _port_numbers(funnel)["ports"]))
     return f"host port {told} is taken on {_nodes(funnel, before & constraint.failed)}"
+
+
+def _failure_numbers(funnel: Funnel, constraint: Constraint, _: Mask) -> dict[str, Any]:
+    names = sorted(funnel.plugins.get(constraint.name, ()))
+    hooks = [hook for plugin, hook in funnel.failures if plugin in names]
+    return {"plugin": names[0] if names else "", "hook": hooks[0] if hooks else ""}
 
 
 _Text = Callable[[Funnel, Constraint, Mask], str]
@@ -293,4 +312,6 @@ _NUMBERS: Final[dict[str, Callable[[Funnel, Constraint, Mask], dict[str, Any]]]]
     Cause.NODE_SELECTOR: _selector_numbers,
     Cause.TAINT: _taint_numbers,
     Cause.NODE_NOT_READY: _taint_numbers,
+    Cause.HOST_PORT: _port_numbers,
+    Cause.PLUGIN_FAILED: _failure_numbers,
 }

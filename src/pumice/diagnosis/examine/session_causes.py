@@ -134,7 +134,7 @@ def _too_few(ssn: Session, job: int) -> Finding | None:
     if not there and not view.tasks:
         return Finding(Cause.NO_PODS, "its pod group has no pods", about, {"pods": 0})
     if there < view.min_member:
-        numbers = {"pods": there, "needed": view.min_member}
+        numbers = {"pods": there, "minMember": view.min_member}
         text = f"it has {counted(there, 'pod')} and needs {view.min_member} to start"
         return Finding(Cause.TOO_FEW_PODS, text, about, numbers)
     return None
@@ -400,11 +400,11 @@ def _placement(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
 def _gang(trial: Trial) -> Iterator[Finding]:
     roles = trial.short_roles
     if trial.placed < trial.needed:
-        numbers = {"placed": trial.placed, "needed": trial.needed}
+        numbers = {"found": trial.placed, "minMember": trial.needed}
         text = f"{trial.placed} of the {trial.needed} pods that its gang needs find a node"
         yield Finding(Cause.GANG_SHORT, text, None, numbers)
     for role, (placed, least) in roles.items():
-        told = {"role": role, "placed": placed, "needed": least}
+        told = {"role": role, "found": placed, "needed": least}
         text = f"role {role} needs {counted(least, 'node')} and finds {placed}"
         yield Finding(Cause.ROLE_SHORT, text, None, told)
 

@@ -9,6 +9,7 @@ from pumice.api.quantity import format_quantity, parse_quantity
 from pumice.api.wording import counted
 from pumice.diagnosis.changes import Add, Change, Operation, Wait, patched
 from pumice.diagnosis.cluster_state import group_of, key_of
+from pumice.diagnosis.expected import is_expected
 from pumice.diagnosis.findings import Finding
 from pumice.diagnosis.remedy.target import Target
 from pumice.diagnosis.settings import add_nodes, biggest_first
@@ -68,7 +69,7 @@ def _healthy(node: Manifest) -> Manifest:
 def _beyond(like: Manifest, cause: Finding) -> dict[str, str]:
     """List the resources of which a pod asks for more than a node has, with that amount."""
     offered = (like.get("status") or {}).get("allocatable") or {}
-    asked = cause.numbers.get("request")
+    asked = cause.numbers.get("requests")
     found: dict[str, str] = {}
     for name, amount in asked.items() if isinstance(asked, dict) else ():
         if amount * _NANO > parse_quantity(offered.get(name, 0)):
@@ -86,6 +87,8 @@ def endings(target: Target, cause: Finding) -> Iterator[Change | None]:
     running: dict[str, list[str]] = {}
     ahead = set(cause.numbers.get("jobs", ()))
     for pod in target.world.of_kind("Pod").values():
+        if is_expected(pod):
+            continue
         phase, group = (pod.get("status") or {}).get("phase"), group_of(pod)
         holds = phase == "Running" or (pod.get("spec") or {}).get("nodeName")
         if group in ahead or (holds and phase not in ("Succeeded", "Failed")):

@@ -181,7 +181,7 @@ def _named(task: Manifest) -> Manifest:
 
 def ask_for_less(target: Target, cause: Finding) -> Iterator[Change | Sized | None]:
     """Lower the requests of its pods to what the nearest node has free."""
-    asked, lacks = cause.numbers.get("request"), cause.numbers.get("lacks")
+    asked, lacks = cause.numbers.get("requests"), cause.numbers.get("lacks")
     if not isinstance(asked, dict) or not lacks:
         resources = cause.numbers.get("resources", {})
         asked = {name: one["request"] for name, one in resources.items()}
@@ -274,7 +274,7 @@ def _gang_of(target: Target, least: int) -> Change | None:
 def fewer_of_role(target: Target, cause: Finding) -> Iterator[Change | None]:
     """Lower the least number of a role to the pods it has or finds a node for."""
     role = str(cause.numbers.get("role", ""))
-    there = int(cause.numbers.get("placed", cause.numbers.get("pods", 0)))
+    there = int(cause.numbers.get("found", cause.numbers.get("pods", 0)))
     needed = int(cause.numbers.get("needed", 0))
     if target.job is None:
         minima = dict(target.spec.get("minTaskMember") or {})

@@ -41,6 +41,7 @@ def new_queue(_: Target, cause: Finding) -> Iterator[Change | None]:
             "kind": "Queue",
             "metadata": {"name": name},
             "spec": {"weight": 1},
+            "status": {"state": "Open"},
         }
         yield Change(f"create queue {name}", (Add(object=queue),))
 

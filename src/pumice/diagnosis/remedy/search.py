@@ -38,6 +38,7 @@ class Way:
 
     change: Change
     outcome: JobOutcome
+    works: bool
 
 
 @dataclass
@@ -49,7 +50,7 @@ class Search:
     replay: Replay
     cycles: int = 1
     left: int = _MOST
-    tried: dict[str, JobOutcome | None] = field(default_factory=dict)
+    tried: dict[str, Way | None] = field(default_factory=dict)
     """What came of each change that was tried; None: it cannot be made."""
 
     def __post_init__(self) -> None:
@@ -94,12 +95,12 @@ class Search:
     def _smallest(self, proposal: Proposal, prefix: list[Change]) -> Way | None:
         """Find the smallest size that works; None if neither the smallest nor the largest does."""
         way = self._try(proposal, 1, prefix)
-        if way is not None and works(way.outcome):
+        if way is not None and way.works:
             return way
         if proposal.largest == 1:
             return None
         way = self._try(proposal, proposal.largest, prefix)
-        if way is None or not works(way.outcome):
+        if way is None or not way.works:
             return None
         return self._shrink(proposal, way, prefix)
 
@@ -109,7 +110,7 @@ class Search:
         while low < high and self.left:
             middle = (low + high) // 2
             way = self._try(proposal, middle, prefix)
-            if way is not None and works(way.outcome):
+            if way is not None and way.works:
                 best, high = way, middle
             else:
                 low = middle + 1
@@ -167,15 +168,15 @@ class Search:
                 return None
             self.left -= 1
             self.tried[whole.text] = self._run(whole)
-        outcome = self.tried[whole.text]
-        return None if outcome is None else Way(whole, outcome)
+        return self.tried[whole.text]
 
-    def _run(self, change: Change) -> JobOutcome | None:
+    def _run(self, change: Change) -> Way | None:
         try:
             world = change(self.world)
         except PumiceError:  # the rules of admission refuse it
             return None
-        return look(world, self._key(world), self.cycles, self.replay)
+        outcome = look(world, self._key(world), self.cycles, self.replay)
+        return Way(change, outcome, works(outcome, world))
 
     def _key(self, world: ClusterState) -> str:
         """Name the job's pod group: another one, if it was submitted again."""
@@ -189,6 +190,8 @@ def _identity(finding: Finding) -> _Identity:
     return finding.code, None if about is None or about.kind == "Node" else about
 
 
-def works(outcome: JobOutcome) -> bool:
+def works(outcome: JobOutcome, world: ClusterState) -> bool:
     """Tell whether a job starts, or only waits for pods that leave or for its own to be made."""
-    return outcome.started or outcome.makes_room or outcome.is_admitted
+    if outcome.started or outcome.makes_room:
+        return True
+    return outcome.is_admitted and world.job_of(outcome.job) is not None

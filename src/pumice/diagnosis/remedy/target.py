@@ -4,7 +4,7 @@ Fields that a cluster lets nobody change in an object that exists are changed by
 again: it is removed and added.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -114,9 +114,16 @@ class Target:
             return None
         if is_draft(self.job):
             return Change(text, (patched("Job", key_of(self.job), self.job, new),))
-        return Change(
-            text, tuple(_again(self.job, {k: v for k, v in new.items() if k != "status"}))
-        )
+        remove, add = _again(self.job, {k: v for k, v in new.items() if k != "status"})
+        return Change(text, (remove, *self._owned(), add))
+
+    def _owned(self) -> Iterator[Operation]:
+        """Remove what goes with a Volcano job, so that a list of objects can be changed alike."""
+        members = [self.podgroup, *self.world.pods_by_group.get(self.group, ())]
+        for one in members[: _MOST_PODS + 1]:
+            if one and not is_expected(one):
+                namespace, _, name = key_of(one).rpartition("/")
+                yield Remove(kind=str(one["kind"]), namespace=namespace, name=name)
 
 
 _JOB_FIELDS: Final = {

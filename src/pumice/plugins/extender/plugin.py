@@ -115,6 +115,7 @@ class Extender(Plugin, name="extender"):
         self._journal = ssn.journal
         self._snapshot = ssn.snapshot
         self._failures = 0
+        self._words: dict[str, None] = {}
         self._open = True
         self._client = self._connect(ssn)
         if self.open_verb:
@@ -173,7 +174,12 @@ class Extender(Plugin, name="extender"):
             return 0 if self.ignorable else _FAILED
         if not found.status:
             return 0
+        self._words[found.status] = None
         return _CURABLE if found.code == _UNSCHEDULABLE else _FINAL
+
+    def own_words(self) -> list[str]:
+        """Return what the service said of nodes that it refused."""
+        return list(self._words)
 
     def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Ask for the scores of all candidates at once; nodes that are not named get none."""

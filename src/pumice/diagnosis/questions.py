@@ -1,0 +1,82 @@
+"""The scheduler behind a question: it decides as ever, but has no effect on anything outside.
+
+An extender is told of nothing.  Only what has no effect may be asked of it, each distinct question
+once, and only if the user agrees; otherwise its vote is unknown.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from pumice.cluster.services import SERVICES, connect_extender
+from pumice.diagnosis.cluster_state import ClusterState
+from pumice.plugins.extender.plugin import SERVICE, Extender, ExtenderClient
+from pumice.scheduler import Scheduler
+
+_HARMLESS: Final = ("predicate_verb", "prioritize_verb")
+UNKNOWN_VOTE: Final = (
+    "the extender was not asked, so its vote is unknown (--ask-extender asks it about nodes)"
+)
+SOME_VOTES: Final = (
+    "the extender was asked about nodes only; its vote on jobs and queues is unknown"
+)
+
+
+@dataclass(kw_only=True)
+class AskedExtender(Extender, name="extender"):
+    """An extender that is asked about nodes alone."""
+
+    def __post_init__(self) -> None:
+        for field in type(self).__dataclass_fields__:
+            if field.endswith("_verb") and field not in _HARMLESS:
+                setattr(self, field, "")
+
+
+@dataclass(kw_only=True)
+class UnaskedExtender(Extender, name="extender"):
+    """An extender that is not asked at all."""
+
+    def __post_init__(self) -> None:
+        for field in type(self).__dataclass_fields__:
+            if field.endswith("_verb"):
+                setattr(self, field, "")
+
+
+class _Once:
+    """A client that sends each distinct question once."""
+
+    def __init__(self, client: ExtenderClient, known: dict[bytes, Mapping[str, Any]]) -> None:
+        self._client = client
+        self._known = known
+
+    def post(self, verb: str, payload: Any, *, answer: bool = True) -> Mapping[str, Any]:
+        question = msgspec.json.encode((verb, payload))
+        if question not in self._known:
+            self._known[question] = self._client.post(verb, payload, answer=answer)
+        return self._known[question]
+
+
+def question_scheduler(world: ClusterState) -> Scheduler:
+    """Make the scheduler of a world."""
+    extender = AskedExtender if world.asks_extender else UnaskedExtender
+
+    def connect(url_prefix: str, timeout_s: float) -> object:
+        client: Any = connect_extender(url_prefix, timeout_s)
+        return _Once(client, world.extender_answers)
+
+    return Scheduler(
+        world.scheduler_conf,
+        seed=world.seed,
+        plugins={SERVICE: extender, **world.plugins},
+        services={**SERVICES, SERVICE: connect},
+    )
+
+
+def unknown_votes(world: ClusterState) -> list[str]:
+    """Say which votes the answer leaves out."""
+    names = {entry.name for tier in world.scheduler_conf.tiers for entry in tier.plugins}
+    if SERVICE not in names or SERVICE in world.plugins:
+        return []
+    return [SOME_VOTES if world.asks_extender else UNKNOWN_VOTE]
