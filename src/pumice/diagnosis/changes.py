@@ -143,6 +143,8 @@ class Wait:
         return Written(world).end(self.pods)
 
 
+_OWNED: Final = ("PodGroup", "Pod")
+"""Kinds that a Volcano job has of its own."""
 Operation = Patch | Add | Remove | Conf | Wait
 _FIELDS: Final[Mapping[str, tuple[type[Operation], tuple[str, ...]]]] = {
     "patch": (Patch, ("kind", "name", "patch")),
@@ -189,7 +191,7 @@ class Change:
         """Tell whether an object to be removed is gone since the job that owned it was removed."""
         return (
             isinstance(op, Remove)
-            and op.kind in ("PodGroup", "Pod")
+            and op.kind in _OWNED
             and world.get(op.kind, f"{op.namespace}/{op.name}") is None
             and any(isinstance(one, Remove) and one.kind == "Job" for one in self.ops)
         )
@@ -221,14 +223,18 @@ def chain(changes: Iterable[Change]) -> Change:
 def _joined(ops: Iterable[Operation]) -> Iterable[Operation]:
     """Return operations of which none changes or removes what an earlier one adds."""
     kept: list[Operation] = []
+    taken_back = False
     for op in ops:
         at = next((i for i, one in enumerate(kept) if _adds(one, op)), None)
+        if taken_back and isinstance(op, Remove) and op.kind in _OWNED:
+            continue  # it would be there for a job that is added in another form only
         if at is None:
             kept.append(op)
         elif isinstance(op, Patch):
             new = json_patch(clone(_object(kept[at])), clone([dict(step) for step in op.patch]))
             kept[at] = Add(object=new)
         else:
+            taken_back = isinstance(op, Remove) and op.kind == "Job"
             kept.pop(at)
     return kept
 
