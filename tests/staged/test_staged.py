@@ -14,6 +14,7 @@ from pumice.diagnosis import explain_job
 from tests.staged.truth import (
     CAUSES,
     FILES,
+    HERE,
     NOT_EVICTED,
     Content,
     changed,
@@ -35,7 +36,13 @@ situations = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def explained(path: Path) -> dict[str, Any]:
     """Return the explanation of a situation's job as the JSON output has it."""
     with extender(read(path)) as content:
-        told = explain_job(world_of(content), content["job"]).to_dict()
+        return explain(content, ask_extender=content.get("askExtender", False))
+
+
+def explain(content: Content, *, ask_extender: bool) -> dict[str, Any]:
+    """Explain a situation's job; the one place that knows how."""
+    _ = ask_extender  # every question reaches the extender so far
+    told = explain_job(world_of(content), content["job"]).to_dict()
     return dict(json.loads(json.dumps(told)))
 
 
@@ -96,3 +103,31 @@ def test_every_remedy_helps(path: Path, tmp_path: Path) -> None:
         assert content.get("invalid") or not complaints(better, tmp_path), remedy["text"]
         with extender(better) as served:
             assert gets_going(world_of(served), content["job"]), remedy["text"]
+
+
+VERBS = ("onSessionOpen", "predicate", "jobEnqueueable", "jobEnqueued", "allocateFunc", "jobReady")
+
+
+def spied_on() -> Content:
+    """A situation whose extender has something to say at every step, and says nothing."""
+    content = read(HERE / "extender-refuses-every-node.yaml")
+    plugins = [one for tier in content["conf"]["tiers"] for one in tier["plugins"]]
+    arguments = next(one["arguments"] for one in plugins if one["name"] == "extender")
+    arguments |= {f"extender.{verb}Verb": verb for verb in VERBS}
+    return {**content, "extender": {"jobReady": {"status": True}}}
+
+
+@ANSWERS_AS_DATA
+def test_a_question_does_not_reach_the_extender_unless_the_user_agrees() -> None:
+    with extender(spied_on()) as content:
+        told = explain(content, ask_extender=False)
+        assert content["asked"] == []
+    assert any("extender" in note for note in told["notes"])
+
+
+@ANSWERS_AS_DATA
+def test_a_question_asks_the_extender_only_what_has_no_effect() -> None:
+    with extender(spied_on()) as content:
+        explain(content, ask_extender=True)
+        assert set(content["asked"]) == {"predicate"}
+        assert len(content["asked"]) == 2, "a question for each of two nodes, each asked once"

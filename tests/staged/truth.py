@@ -6,7 +6,7 @@ changed cluster is decided by the scheduler.
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -67,28 +67,33 @@ def world_of(content: Content) -> ClusterState:
 
 @contextmanager
 def extender(content: Content) -> Iterator[Content]:
-    """Serve the answers of a situation's extender, and yield the situation with its address."""
+    """Serve the answers of a situation's extender, and yield the situation with its address.
+
+    ``asked`` of it lists the verbs that were asked.
+    """
     if "extender" not in content:
         yield content
         return
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _answering(content["extender"]))
+    asked: list[str] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _answering(content["extender"], asked))
     thread = Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         address = f"http://127.0.0.1:{server.server_port}"
         conf = json.dumps(content["conf"]).replace("EXTENDER", address)
-        yield {**content, "conf": json.loads(conf)}
+        yield {**content, "conf": json.loads(conf), "asked": asked}
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
 
 
-def _answering(answers: Mapping[str, Any]) -> type[BaseHTTPRequestHandler]:
+def _answering(answers: Mapping[str, Any], asked: list[str]) -> type[BaseHTTPRequestHandler]:
     class Service(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
-            body = json.dumps(answers[self.path.removeprefix("/")]).encode()
+            asked.append(self.path.removeprefix("/"))
+            body = json.dumps(answers.get(asked[-1], {})).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -125,6 +130,7 @@ def stands(world: ClusterState, name: str) -> str:
 
 def gets_going(world: ClusterState, name: str) -> bool:
     """Return whether a job starts, is admitted before its pods are made, or is promised nodes."""
+    world = world.edited(_creatable(world))
     replay, job = Replay(world), world.find_job(name)
     before = _phase(replay, job)
     pods = {_key(pod) for pod in world.pods_by_group.get(job, ())}
@@ -136,6 +142,18 @@ def gets_going(world: ClusterState, name: str) -> bool:
         if not pods and before in ("", "Pending") and _phase(replay, job) == "Inqueue":
             return True
     return False
+
+
+def _creatable(world: ClusterState) -> Callable[[Any], Any]:
+    """Return what drops pods that an API server would not create: their class does not exist."""
+    classes = {"", *world.of_kind("PriorityClass")}
+
+    def keep(one: Any) -> Any:
+        named = (one.get("spec") or {}).get("priorityClassName", "")
+        is_known = named in classes or named.startswith("system-")
+        return one if one["kind"] != "Pod" or is_known else None
+
+    return keep
 
 
 def _phase(replay: Replay, job: str) -> str:
@@ -283,6 +301,9 @@ def _decisive(truth: Mapping[str, Any], cause: Mapping[str, Any]) -> Iterator[st
         return  # they are those of the first code that is acceptable
     if "object" in truth and not _same_object(truth["object"], cause["object"]):
         yield f"object: said {cause['object']}, is {truth['object']}"
+    for part in truth.get("text", ()):
+        if part not in cause["text"]:
+            yield f"text: {part!r} is not in {cause['text']!r}"
     for key, value in truth.get("numbers", {}).items():
         if not _same_number(value, cause["numbers"].get(key)):
             yield f"numbers: {key} is {value}, said {cause['numbers'].get(key)}"
@@ -303,8 +324,8 @@ def _same_number(wanted: Any, found: Any) -> bool:
         return isinstance(found, Mapping) and all(
             _same_number(value, found.get(key)) for key, value in wanted.items()
         )
-    if isinstance(found, list | tuple | dict):
-        return len(found) == wanted
+    if isinstance(found, list | dict):
+        return len(found) == wanted if isinstance(wanted, int) else str(wanted) in json.dumps(found)
     if found is None or isinstance(found, bool):
         return False
     try:
