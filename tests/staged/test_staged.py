@@ -1,6 +1,7 @@
 """Every staged situation: the job really stands as told, and `explain` says so, with proof."""
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,23 @@ from tests.staged.truth import (
     world_of,
 )
 
-ANSWERS_AS_DATA = pytest.mark.xfail(
-    reason="explain does not answer with causes, funnel and remedies as data yet", strict=False
-)
-situations = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+NOT_TOLD_YET = {
+    "evict-extender-refused": "the extender is not asked for its victims",
+    "extender-refuses-every-node": "the extender's own words are not in the sentence",
+    "plugin-failed-in-filter": "the hook that failed is not named",
+}
+NO_HELP_YET = {
+    "pair-missing-queue-and-other-scheduler": "admission alone does not help pods of others",
+}
+EXTENDER_IS_ASKED = pytest.mark.xfail(reason="every question reaches the extender so far")
+
+
+def situations(open_points: Mapping[str, str] | None = None) -> pytest.MarkDecorator:
+    """Ask a test about every file; open points are expected to fail until they are settled."""
+    failing = open_points or {}
+    marks = {name: [pytest.mark.xfail(reason=reason)] for name, reason in failing.items()}
+    cases = [pytest.param(path, marks=marks.get(path.stem, []), id=path.stem) for path in FILES]
+    return pytest.mark.parametrize("path", cases)
 
 
 @cache
@@ -54,17 +68,13 @@ def complaints(content: Content, tmp_path: Path) -> str:
     return result.output if result.exit_code else ""
 
 
-def waits(content: Content) -> bool:
-    return "waits" in content["truth"]["state"]
-
-
-@situations
+@situations()
 def test_admission_accepts_the_objects(path: Path, tmp_path: Path) -> None:
     content = read(path)
     assert bool(complaints(content, tmp_path)) == content.get("invalid", False)
 
 
-@situations
+@situations()
 def test_a_truth_is_of_the_closed_lists(path: Path) -> None:
     truth = read(path)["truth"]
     said = {*truth["first"], *truth.get("never", ()), *"|".join(truth["codes"]).split("|")} - {""}
@@ -82,20 +92,18 @@ def test_every_code_has_a_situation() -> None:
     assert set(told.split("|")) == NOT_EVICTED
 
 
-@situations
+@situations()
 def test_the_job_stands_as_told(path: Path) -> None:
     with extender(read(path)) as content:
         assert stands(world_of(content), content["job"]) in content["truth"]["state"]
 
 
-@ANSWERS_AS_DATA
-@situations
+@situations(NOT_TOLD_YET)
 def test_the_explanation_is_true(path: Path) -> None:
     assert differences(read(path)["truth"], explained(path)) == []
 
 
-@ANSWERS_AS_DATA
-@situations
+@situations(NO_HELP_YET)
 def test_every_remedy_helps(path: Path, tmp_path: Path) -> None:
     content = read(path)
     for remedy in explained(path)["remedies"]:
@@ -117,7 +125,7 @@ def spied_on() -> Content:
     return {**content, "extender": {"jobReady": {"status": True}}}
 
 
-@ANSWERS_AS_DATA
+@EXTENDER_IS_ASKED
 def test_a_question_does_not_reach_the_extender_unless_the_user_agrees() -> None:
     with extender(spied_on()) as content:
         told = explain(content, ask_extender=False)
@@ -125,7 +133,7 @@ def test_a_question_does_not_reach_the_extender_unless_the_user_agrees() -> None
     assert any("extender" in note for note in told["notes"])
 
 
-@ANSWERS_AS_DATA
+@EXTENDER_IS_ASKED
 def test_a_question_asks_the_extender_only_what_has_no_effect() -> None:
     with extender(spied_on()) as content:
         explain(content, ask_extender=True)

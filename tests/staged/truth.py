@@ -16,30 +16,17 @@ from typing import Any
 
 import yaml
 
+from pumice.api.codes import Cause, Spared
 from pumice.api.quantity import milli_value
 from pumice.diagnosis import ClusterState, load_world
-from pumice.diagnosis.expected import is_expected
 from pumice.diagnosis.replay import Replay
 from pumice.errors import InputError
 from pumice.framework.plugin_loading import load_plugins
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*.yaml"))
-_CAUSES = """
-    QueueMissing Suspended DependsOn OtherScheduler PriorityClassMissing NoPods Gated Invalid
-    TooFewPods RoleShort ActionMissing PluginFailed ExtenderRefused QueueClosed QueueMisplaced
-    QueueOverCapability QueueOverDeserved NotAdmitted JobAhead InsufficientResource NodeSelector
-    NodeAffinity Taint NodeUnschedulable NodeNotReady PodLimit HostPort PodAffinity PodAntiAffinity
-    TopologySpread Volume NumaPolicy NodeUsage NodeGroup WindowClosed Device NetworkDomain GangShort
-    WaitingForEvicted
-"""
-_NOT_EVICTED = """
-    ActionMissing NotAdmitted PreemptionNever OtherQueue QueueNotReclaimable ReclaimerOverDeserved
-    NotPreemptable NodeExcluded NoLowerPriority VictimGang Critical Budget Cooldown
-    QueueWithinDeserved AncestorLevel FairShare ExtenderRefused PluginRefused VictimsTooSmall
-"""
-CAUSES = frozenset(_CAUSES.split())
-NOT_EVICTED = frozenset(_NOT_EVICTED.split())
+CAUSES = frozenset(map(str, Cause))
+NOT_EVICTED = frozenset(map(str, Spared))
 _SCENE = ("objects", "conf", "now", "nodeUsage")
 _JOB_KINDS = frozenset({"Job", "PodGroup"})
 _CYCLES = 40
@@ -109,8 +96,8 @@ def _answering(answers: Mapping[str, Any], asked: list[str]) -> type[BaseHTTPReq
 
 
 def stands(world: ClusterState, name: str) -> str:
-    """Return the state of a job after one cycle on the objects that really exist."""
-    world = world.edited(lambda one: None if one["kind"] == "Pod" and is_expected(one) else one)
+    """Return the state of a job after one cycle, its pods made as far as they can be."""
+    world = world.edited(_creatable(world))
     try:
         job = world.find_job(name)
     except InputError:
@@ -185,32 +172,43 @@ def _patch(objects: list[Any], change: dict[str, Any]) -> list[Any]:
     assert len(found) == 1, f"{change} is about an object that is not there"
     for step in change["patch"]:
         _step(found[0], step)
-    if change["kind"] == "Job":  # its controller makes the rest anew
-        return [one for one in objects if not _made_for(one, change["name"])]
-    return objects
+    return _without_children(objects, change)  # the controller of a Job makes them anew
 
 
 def _add(objects: list[Any], change: dict[str, Any]) -> list[Any]:
     new = change["object"]
     meta = new["metadata"]
     named = {"kind": new["kind"], "namespace": meta.get("namespace", ""), "name": meta["name"]}
+    if new["kind"] == "Queue":  # its controller opens it
+        new = {"status": {"state": "Open"}, **new}
     return [*(one for one in objects if not _is(one, named)), new]
 
 
 def _remove(objects: list[Any], change: dict[str, Any]) -> list[Any]:
     left = [one for one in objects if not _is(one, change)]
     assert len(left) < len(objects), f"{change} is about an object that is not there"
-    return left
+    return _without_children(left, change)
 
 
 def _wait(objects: list[Any], change: dict[str, Any]) -> list[Any]:
+    """Take pods away; if they are not made yet, the Volcano Jobs that would make them."""
     gone = set(change["pods"])
-    left = [one for one in objects if one["kind"] != "Pod" or _key(one) not in gone]
-    assert len(left) + len(gone) == len(objects), f"{change} is about pods that are not there"
-    return left
+    there = {_key(one) for one in objects if one["kind"] == "Pod"}
+    jobs = {_key(one) for one in objects if one["kind"] == "Job"}
+    over = {job for pod in gone - there for job in jobs if pod.startswith(f"{job}-")}
+    assert gone <= there or over, f"{change} is about pods that are not there"
+    ended = {"Pod": gone, "Job": over}
+    return [one for one in objects if _key(one) not in ended.get(one["kind"], ())]
 
 
 _CHANGES = {"patch": _patch, "add": _add, "remove": _remove, "wait": _wait}
+
+
+def _without_children(objects: list[Any], change: dict[str, Any]) -> list[Any]:
+    """Drop what was made for a Volcano Job and does not run yet."""
+    if change["kind"] != "Job":
+        return objects
+    return [one for one in objects if not _made_for(one, change["name"])]
 
 
 def _is(manifest: Mapping[str, Any], named: Mapping[str, Any]) -> bool:
@@ -369,11 +367,11 @@ def _remedies(wanted: Mapping[str, Any], told: list[Any]) -> Iterator[str]:
 
 
 def _matches(kinds: list[Any]) -> Any:
+    """Return what finds changes of some kinds; an object that is made anew counts as patched."""
+
     def is_one(change: Mapping[str, Any]) -> bool:
-        return any(
-            kind["op"] == change["op"]
-            and kind.get("kind", change.get("kind")) == change.get("kind")
-            for kind in kinds
-        )
+        kind = change["object"]["kind"] if "object" in change else change.get("kind")
+        ops = ("add", "patch") if change["op"] == "add" else (change["op"],)
+        return any(one["op"] in ops and one.get("kind", kind) == kind for one in kinds)
 
     return is_one
