@@ -4,18 +4,14 @@ import json
 from functools import cached_property
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 
 from pumice.api.times import epoch
-from pumice.diagnosis import ClusterState, explain_job, explain_waiting, queue_order
+from pumice.diagnosis import ClusterState, explain_job, queue_order, waiting_jobs
 from pumice.diagnosis.replay import Replay
 from tests.properties.clusters import clusters, confs
 from tests.staged.truth import CAUSES, NOT_EVICTED
 
-ANSWERS_AS_DATA = pytest.mark.xfail(
-    reason="explain does not answer with causes, funnel and position as data yet", strict=False
-)
 NOW = epoch("2026-01-01T01:00:00Z")
 
 
@@ -42,7 +38,7 @@ class Scene:
     @property
     def listed(self) -> set[str]:
         """The jobs that the list of waiting jobs has."""
-        return set(explain_waiting(self.world))
+        return {each.job for each in waiting_jobs(self.world)}
 
     def started(self, key: str) -> int:
         """Return how many pods of a job the cycle binds."""
@@ -108,7 +104,6 @@ def test_every_waiting_job_is_listed(objects: Any, conf: Any) -> None:
     assert {key for key, told in scene.told.items() if told["state"] == "waits"} <= scene.listed
 
 
-@ANSWERS_AS_DATA
 @few
 @scenes
 def test_every_code_is_of_the_closed_lists_and_every_wait_has_a_cause(
@@ -120,7 +115,6 @@ def test_every_code_is_of_the_closed_lists_and_every_wait_has_a_cause(
         assert told["causes"] or told["state"] != "waits", key
 
 
-@ANSWERS_AS_DATA
 @few
 @scenes
 def test_the_first_of_a_queue_is_behind_nobody_of_its_queue(objects: Any, conf: Any) -> None:
@@ -134,7 +128,6 @@ def test_the_first_of_a_queue_is_behind_nobody_of_its_queue(objects: Any, conf: 
         assert queue not in {scene.queue(key) for key in behind}, first
 
 
-@ANSWERS_AS_DATA
 @few
 @scenes
 def test_only_a_job_that_got_something_is_said_to_be_ahead(objects: Any, conf: Any) -> None:

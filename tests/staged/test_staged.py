@@ -1,6 +1,7 @@
 """Every staged situation: the job really stands as told, and `explain` says so, with proof."""
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pumice.diagnosis import explain_job
 from tests.staged.truth import (
     CAUSES,
     FILES,
+    HERE,
     NOT_EVICTED,
     Content,
     changed,
@@ -25,14 +27,22 @@ from tests.staged.truth import (
     world_of,
 )
 
-situations = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def situations() -> pytest.MarkDecorator:
+    """Ask a test about every file."""
+    return pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
 
 @cache
 def explained(path: Path) -> dict[str, Any]:
     """Return the explanation of a situation's job as the JSON output has it."""
     with extender(read(path)) as content:
-        told = explain_job(world_of(content), content["job"]).to_dict()
+        return explain(content, ask_extender=content.get("askExtender", False))
+
+
+def explain(content: Content, *, ask_extender: bool) -> dict[str, Any]:
+    """Explain a situation's job; the one place that knows how."""
+    world = replace(world_of(content), asks_extender=ask_extender)
+    told = explain_job(world, content["job"]).to_dict()
     return dict(json.loads(json.dumps(told)))
 
 
@@ -44,17 +54,13 @@ def complaints(content: Content, tmp_path: Path) -> str:
     return result.output if result.exit_code else ""
 
 
-def waits(content: Content) -> bool:
-    return "waits" in content["truth"]["state"]
-
-
-@situations
+@situations()
 def test_admission_accepts_the_objects(path: Path, tmp_path: Path) -> None:
     content = read(path)
     assert bool(complaints(content, tmp_path)) == content.get("invalid", False)
 
 
-@situations
+@situations()
 def test_a_truth_is_of_the_closed_lists(path: Path) -> None:
     truth = read(path)["truth"]
     said = {*truth["first"], *truth.get("never", ()), *"|".join(truth["codes"]).split("|")} - {""}
@@ -72,18 +78,18 @@ def test_every_code_has_a_situation() -> None:
     assert set(told.split("|")) == NOT_EVICTED
 
 
-@situations
+@situations()
 def test_the_job_stands_as_told(path: Path) -> None:
     with extender(read(path)) as content:
         assert stands(world_of(content), content["job"]) in content["truth"]["state"]
 
 
-@situations
+@situations()
 def test_the_explanation_is_true(path: Path) -> None:
     assert differences(read(path)["truth"], explained(path)) == []
 
 
-@situations
+@situations()
 def test_every_remedy_helps(path: Path, tmp_path: Path) -> None:
     content = read(path)
     for remedy in explained(path)["remedies"]:
@@ -91,3 +97,29 @@ def test_every_remedy_helps(path: Path, tmp_path: Path) -> None:
         assert content.get("invalid") or not complaints(better, tmp_path), remedy["text"]
         with extender(better) as served:
             assert gets_going(world_of(served), content["job"]), remedy["text"]
+
+
+VERBS = ("onSessionOpen", "predicate", "jobEnqueueable", "jobEnqueued", "allocateFunc", "jobReady")
+
+
+def spied_on() -> Content:
+    """A situation whose extender has something to say at every step, and says nothing."""
+    content = read(HERE / "extender-refuses-every-node.yaml")
+    plugins = [one for tier in content["conf"]["tiers"] for one in tier["plugins"]]
+    arguments = next(one["arguments"] for one in plugins if one["name"] == "extender")
+    arguments |= {f"extender.{verb}Verb": verb for verb in VERBS}
+    return {**content, "extender": {"jobReady": {"status": True}}}
+
+
+def test_a_question_does_not_reach_the_extender_unless_the_user_agrees() -> None:
+    with extender(spied_on()) as content:
+        told = explain(content, ask_extender=False)
+        assert content["asked"] == []
+    assert any("extender" in note for note in told["notes"])
+
+
+def test_a_question_asks_the_extender_only_what_has_no_effect() -> None:
+    with extender(spied_on()) as content:
+        explain(content, ask_extender=True)
+        assert set(content["asked"]) == {"predicate"}
+        assert len(content["asked"]) == 2, "a question for each of two nodes, each asked once"

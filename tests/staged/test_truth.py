@@ -11,7 +11,8 @@ def ideal(truth: Any) -> Any:
     """An explanation that says what is true and nothing more."""
     codes = [truth["first"][0], *(each.split("|")[0] for each in truth["codes"])]
     named = {**truth["object"], "namespace": ""} if "object" in truth else None
-    rest: dict[str, Any] = {"text": "because", "object": None, "numbers": {}}
+    text = " ".join(["because", *truth.get("text", ())])
+    rest: dict[str, Any] = {"text": text, "object": None, "numbers": {}}
     first = {**rest, "code": codes[0], "object": named, "numbers": {**truth.get("numbers", {})}}
     others = [{**rest, "code": code} for code in dict.fromkeys(codes) if code != codes[0]]
     kinds = truth["remedies"].get("kinds", [{"op": "conf"}])
@@ -29,7 +30,12 @@ def ideal(truth: Any) -> Any:
 
 @pytest.mark.parametrize(
     "name",
-    ["evict-mixed-refusals", "guarantee-of-a-sibling-eats-the-capability", "pair-gang-and-taint"],
+    [
+        "evict-mixed-refusals",
+        "guarantee-of-a-sibling-eats-the-capability",
+        "pair-gang-and-taint",
+        "taint-on-every-node",
+    ],
 )
 def test_what_is_true_passes(name: str) -> None:
     truth = read(HERE / f"{name}.yaml")["truth"]
@@ -63,6 +69,13 @@ def test_what_is_false_is_found(spoil: Any) -> None:
     told = ideal(truth)
     spoil(told)
     assert differences(truth, told)
+
+
+def test_a_taint_that_is_not_named_is_found() -> None:
+    truth = read(HERE / "taint-on-every-node.yaml")["truth"]
+    told = ideal(truth)
+    told["causes"][0]["text"] = "nodes are tainted"
+    assert "dedicated=ml:NoSchedule" in differences(truth, told)[0]
 
 
 def test_refusals_are_counted() -> None:
@@ -109,7 +122,7 @@ def test_a_change_that_helps_gets_the_job_going(name: str) -> None:
     assert gets_going(world_of(changed(content, [HELP[name]])), content["job"])
 
 
-@pytest.mark.parametrize("name", sorted({*HELP} - {"suspended-job", "priority-class-missing"}))
+@pytest.mark.parametrize("name", sorted({*HELP} - {"suspended-job"}))
 def test_a_change_that_does_not_help_is_found(name: str) -> None:
     content = read(HERE / f"{name}.yaml")
     more = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "more"}}

@@ -6,7 +6,7 @@ changed cluster is decided by the scheduler.
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,31 +16,17 @@ from typing import Any
 
 import yaml
 
+from pumice.api.codes import Cause, Spared
 from pumice.api.quantity import milli_value
 from pumice.diagnosis import ClusterState, load_world
-from pumice.diagnosis.cluster_state import group_of
-from pumice.diagnosis.expected import is_expected
 from pumice.diagnosis.replay import Replay
 from pumice.errors import InputError
 from pumice.framework.plugin_loading import load_plugins
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*.yaml"))
-_CAUSES = """
-    QueueMissing Suspended DependsOn OtherScheduler PriorityClassMissing NoPods Gated Invalid
-    TooFewPods RoleShort ActionMissing PluginFailed ExtenderRefused QueueClosed QueueMisplaced
-    QueueOverCapability QueueOverDeserved NotAdmitted JobAhead InsufficientResource NodeSelector
-    NodeAffinity Taint NodeUnschedulable NodeNotReady PodLimit HostPort PodAffinity PodAntiAffinity
-    TopologySpread Volume NumaPolicy NodeUsage NodeGroup WindowClosed Device NetworkDomain GangShort
-    WaitingForEvicted
-"""
-_NOT_EVICTED = """
-    ActionMissing NotAdmitted PreemptionNever OtherQueue QueueNotReclaimable ReclaimerOverDeserved
-    NotPreemptable NodeExcluded NoLowerPriority VictimGang Critical Budget Cooldown
-    QueueWithinDeserved AncestorLevel FairShare PluginRefused VictimsTooSmall
-"""
-CAUSES = frozenset(_CAUSES.split())
-NOT_EVICTED = frozenset(_NOT_EVICTED.split())
+CAUSES = frozenset(map(str, Cause))
+NOT_EVICTED = frozenset(map(str, Spared))
 _SCENE = ("objects", "conf", "now", "nodeUsage")
 _JOB_KINDS = frozenset({"Job", "PodGroup"})
 _CYCLES = 40
@@ -69,28 +55,33 @@ def world_of(content: Content) -> ClusterState:
 
 @contextmanager
 def extender(content: Content) -> Iterator[Content]:
-    """Serve the answers of a situation's extender, and yield the situation with its address."""
+    """Serve the answers of a situation's extender, and yield the situation with its address.
+
+    ``asked`` of it lists the verbs that were asked.
+    """
     if "extender" not in content:
         yield content
         return
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _answering(content["extender"]))
+    asked: list[str] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _answering(content["extender"], asked))
     thread = Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         address = f"http://127.0.0.1:{server.server_port}"
         conf = json.dumps(content["conf"]).replace("EXTENDER", address)
-        yield {**content, "conf": json.loads(conf)}
+        yield {**content, "conf": json.loads(conf), "asked": asked}
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
 
 
-def _answering(answers: Mapping[str, Any]) -> type[BaseHTTPRequestHandler]:
+def _answering(answers: Mapping[str, Any], asked: list[str]) -> type[BaseHTTPRequestHandler]:
     class Service(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
-            body = json.dumps(answers[self.path.removeprefix("/")]).encode()
+            asked.append(self.path.removeprefix("/"))
+            body = json.dumps(answers.get(asked[-1], {})).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -106,15 +97,8 @@ def _answering(answers: Mapping[str, Any]) -> type[BaseHTTPRequestHandler]:
 
 
 def stands(world: ClusterState, name: str) -> str:
-    """Return the state of a job after one cycle on the objects that really exist."""
-    drafts = {key for key, group in world.groups.items() if is_expected(group)}
-    world = world.edited(
-        lambda one: (
-            None
-            if one["kind"] == "Pod" and is_expected(one) and group_of(one) not in drafts
-            else one
-        )
-    )
+    """Return the state of a job after one cycle, its pods made as far as they can be."""
+    world = world.edited(_creatable(world))
     try:
         job = world.find_job(name)
     except InputError:
@@ -134,6 +118,7 @@ def stands(world: ClusterState, name: str) -> str:
 
 def gets_going(world: ClusterState, name: str) -> bool:
     """Return whether a job starts, is admitted before its pods are made, or is promised nodes."""
+    world = world.edited(_creatable(world))
     replay, job = Replay(world), world.find_job(name)
     before = _phase(replay, job)
     pods = {_key(pod) for pod in world.pods_by_group.get(job, ())}
@@ -145,6 +130,18 @@ def gets_going(world: ClusterState, name: str) -> bool:
         if not pods and before in ("", "Pending") and _phase(replay, job) == "Inqueue":
             return True
     return False
+
+
+def _creatable(world: ClusterState) -> Callable[[Any], Any]:
+    """Return what drops pods that an API server would not create: their class does not exist."""
+    classes = {"", *world.of_kind("PriorityClass")}
+
+    def keep(one: Any) -> Any:
+        named = (one.get("spec") or {}).get("priorityClassName", "")
+        is_known = named in classes or named.startswith("system-")
+        return one if one["kind"] != "Pod" or is_known else None
+
+    return keep
 
 
 def _phase(replay: Replay, job: str) -> str:
@@ -176,32 +173,43 @@ def _patch(objects: list[Any], change: dict[str, Any]) -> list[Any]:
     assert len(found) == 1, f"{change} is about an object that is not there"
     for step in change["patch"]:
         _step(found[0], step)
-    if change["kind"] == "Job":  # its controller makes the rest anew
-        return [one for one in objects if not _made_for(one, change["name"])]
-    return objects
+    return _without_children(objects, change)  # the controller of a Job makes them anew
 
 
 def _add(objects: list[Any], change: dict[str, Any]) -> list[Any]:
     new = change["object"]
     meta = new["metadata"]
     named = {"kind": new["kind"], "namespace": meta.get("namespace", ""), "name": meta["name"]}
+    if new["kind"] == "Queue":  # its controller opens it
+        new = {"status": {"state": "Open"}, **new}
     return [*(one for one in objects if not _is(one, named)), new]
 
 
 def _remove(objects: list[Any], change: dict[str, Any]) -> list[Any]:
     left = [one for one in objects if not _is(one, change)]
     assert len(left) < len(objects), f"{change} is about an object that is not there"
-    return left
+    return _without_children(left, change)
 
 
 def _wait(objects: list[Any], change: dict[str, Any]) -> list[Any]:
+    """Take pods away; if they are not made yet, the Volcano Jobs that would make them."""
     gone = set(change["pods"])
-    left = [one for one in objects if one["kind"] != "Pod" or _key(one) not in gone]
-    assert len(left) + len(gone) == len(objects), f"{change} is about pods that are not there"
-    return left
+    there = {_key(one) for one in objects if one["kind"] == "Pod"}
+    jobs = {_key(one) for one in objects if one["kind"] == "Job"}
+    over = {job for pod in gone - there for job in jobs if pod.startswith(f"{job}-")}
+    assert gone <= there or over, f"{change} is about pods that are not there"
+    ended = {"Pod": gone, "Job": over}
+    return [one for one in objects if _key(one) not in ended.get(one["kind"], ())]
 
 
 _CHANGES = {"patch": _patch, "add": _add, "remove": _remove, "wait": _wait}
+
+
+def _without_children(objects: list[Any], change: dict[str, Any]) -> list[Any]:
+    """Drop what was made for a Volcano Job and does not run yet."""
+    if change["kind"] != "Job":
+        return objects
+    return [one for one in objects if not _made_for(one, change["name"])]
 
 
 def _is(manifest: Mapping[str, Any], named: Mapping[str, Any]) -> bool:
@@ -292,6 +300,9 @@ def _decisive(truth: Mapping[str, Any], cause: Mapping[str, Any]) -> Iterator[st
         return  # they are those of the first code that is acceptable
     if "object" in truth and not _same_object(truth["object"], cause["object"]):
         yield f"object: said {cause['object']}, is {truth['object']}"
+    for part in truth.get("text", ()):
+        if part not in cause["text"]:
+            yield f"text: {part!r} is not in {cause['text']!r}"
     for key, value in truth.get("numbers", {}).items():
         if not _same_number(value, cause["numbers"].get(key)):
             yield f"numbers: {key} is {value}, said {cause['numbers'].get(key)}"
@@ -312,8 +323,8 @@ def _same_number(wanted: Any, found: Any) -> bool:
         return isinstance(found, Mapping) and all(
             _same_number(value, found.get(key)) for key, value in wanted.items()
         )
-    if isinstance(found, list | tuple | dict):
-        return len(found) == wanted
+    if isinstance(found, list | dict):
+        return len(found) == wanted if isinstance(wanted, int) else str(wanted) in json.dumps(found)
     if found is None or isinstance(found, bool):
         return False
     try:
@@ -357,11 +368,11 @@ def _remedies(wanted: Mapping[str, Any], told: list[Any]) -> Iterator[str]:
 
 
 def _matches(kinds: list[Any]) -> Any:
+    """Return what finds changes of some kinds; an object that is made anew counts as patched."""
+
     def is_one(change: Mapping[str, Any]) -> bool:
-        return any(
-            kind["op"] == change["op"]
-            and kind.get("kind", change.get("kind")) == change.get("kind")
-            for kind in kinds
-        )
+        kind = change["object"]["kind"] if "object" in change else change.get("kind")
+        ops = ("add", "patch") if change["op"] == "add" else (change["op"],)
+        return any(one["op"] in ops and one.get("kind", kind) == kind for one in kinds)
 
     return is_one

@@ -15,6 +15,7 @@ STRATEGY_WEIGHT: Final = "volcano.sh/resource-strategy-weight"
 HIERARCHY: Final = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
 ALLOCATED_HYPER_NODE: Final = "volcano.sh/job-allocated-hypernode"
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 NOT_READY_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 """Taints of nodes that do not answer."""
 HOSTNAME: Final = "kubernetes.io/hostname"

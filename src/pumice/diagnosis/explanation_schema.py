@@ -27,8 +27,8 @@ def _list(items: Any) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
-def _op(name: str, **properties: Any) -> dict[str, Any]:
-    return _record(op={"const": name}, **properties)
+def _op(what: str, **properties: Any) -> dict[str, Any]:
+    return _record(op={"const": what}, **properties)
 
 
 _CHANGE: Final[dict[str, Any]] = {

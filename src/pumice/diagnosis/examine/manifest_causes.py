@@ -79,8 +79,9 @@ def _other_scheduler(world: ClusterState, group: str) -> Iterator[Finding]:
     )
     yield Finding(
         Cause.OTHER_SCHEDULER,
-        f"{len(foreign)} of its {counted(len(pods), 'pod')} name the scheduler "
-        f"{', '.join(names)}, not {SCHEDULER}",
+        f"{len(foreign)} of its {counted(len(pods), 'pod')} "
+        f"{'names' if len(foreign) == 1 else 'name'} the scheduler {', '.join(names)}, "
+        f"not {SCHEDULER}",
         ObjectRef.of_key("Pod", key_of(foreign[0])),
         {"pods": len(foreign), "schedulers": names},
     )

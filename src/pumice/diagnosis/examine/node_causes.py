@@ -28,7 +28,7 @@ def funnel_rows(funnel: Funnel) -> list[FunnelRow]:
     rows = [FunnelRow("all nodes", n, f"{counted(n, 'node')} for pod {pod}, {_asks(funnel)}")]
     left = np.ones(n, dtype=bool)
     for constraint, after in funnel.left:
-        if constraint.failed.any():
+        if (constraint.failed & left).any():
             text = _TEXTS.get(constraint.name, _plain)(funnel, constraint, left)
             rows.append(FunnelRow(str(constraint.name), int(after.sum()), text))
         left = after
@@ -118,6 +118,10 @@ def _nodes(funnel: Funnel, mask: Mask) -> str:
 
 
 def _plain(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+    if constraint.name == Cause.PLUGIN_FAILED:
+        failed = _failure_numbers(funnel, constraint, before)
+        error = funnel.failures.get((failed["plugin"], failed["hook"]))
+        return f"plugin {failed['plugin']} failed in {failed['hook']}: {error}"
     texts = sorted(funnel.texts.get(constraint.name, ())) + funnel.words.get(constraint.name, [])
     told = "; ".join(texts).replace("node(s) ", "")
     who = ", ".join(sorted(funnel.plugins.get(constraint.name, ())))
@@ -213,7 +217,9 @@ def _room_numbers(funnel: Funnel, constraint: Constraint, before: Mask) -> dict[
 def _selector(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     found = _selector_numbers(funnel)["labels"]
     told = ", ".join(f"{label} is on {counted(n, 'node')}" for label, n in found.items())
-    return f"{_nodes(funnel, before & constraint.failed)} lack the node selector: {told}"
+    refused = before & constraint.failed
+    lack = "lacks" if int(refused.sum()) == 1 else "lack"
+    return f"{_nodes(funnel, refused)} {lack} the node selector: {told}"
 
 
 def _selector_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
@@ -227,8 +233,9 @@ def _selector_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
 
 def _affinity(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     told = "; or ".join(_terms(funnel))
-    refused = _nodes(funnel, before & constraint.failed)
-    return f"{refused} do not meet the node affinity: {told}"
+    refused = before & constraint.failed
+    does = "does" if int(refused.sum()) == 1 else "do"
+    return f"{_nodes(funnel, refused)} {does} not meet the node affinity: {told}"
 
 
 def _terms(funnel: Funnel) -> Iterator[str]:
@@ -242,7 +249,8 @@ def _terms(funnel: Funnel) -> Iterator[str]:
 def _taints(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     counts = _taint_numbers(funnel, constraint, before)["taints"]
     told = ", ".join(f"{text} on {counted(n, 'node')}" for text, n in counts.items())
-    return f"{_nodes(funnel, before & constraint.failed)} have taints it does not tolerate: {told}"
+    refused = before & constraint.failed
+    return f"{_nodes(funnel, refused)} {_have(refused)} taints it does not tolerate: {told}"
 
 
 def _taint_numbers(funnel: Funnel, constraint: Constraint, before: Mask) -> dict[str, Any]:

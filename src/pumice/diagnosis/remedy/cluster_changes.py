@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from pumice.api.annotations import HOSTNAME, NOT_READY_TAINTS, NUMA_POLICY
+from pumice.api.annotations import BIND_COMPLETED, HOSTNAME, NOT_READY_TAINTS, NUMA_POLICY
 from pumice.api.kinds import Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
 from pumice.api.wording import counted
@@ -239,7 +239,7 @@ def _bound(name: str, space: str, claim: Manifest | None, volume: str) -> Manife
         },
     }
     meta = base["metadata"]
-    marks = {**(meta.get("annotations") or {}), "pv.kubernetes.io/bind-completed": "yes"}
+    marks = {**(meta.get("annotations") or {}), BIND_COMPLETED: "yes"}
     return {
         **base,
         "metadata": {**meta, "annotations": marks},

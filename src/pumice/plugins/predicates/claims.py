@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pumice.api.annotations import BIND_COMPLETED
 from pumice.api.quantity import value
 from pumice.api.storage import PersistentVolume, PersistentVolumeClaim
 from pumice.core.labels import node_labels
@@ -16,7 +17,6 @@ from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
 
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 STATIC_ONLY = "kubernetes.io/no-provisioner"
 WAIT = "WaitForFirstConsumer"
