@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pumice import logs
-from pumice.api.annotations import GROUP_NAME
+from pumice.api.annotations import GROUP_NAME, WAITING_CAUSE, WAITING_WHY
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.groups import PodGroup, PodGroupStatus, Queue
 from pumice.api.kinds import POD_GROUP, QUEUE, Manifest
@@ -210,6 +210,18 @@ class Binder:
             patch = group_patch(known, status, annotations)
             self._patch("group", POD_GROUP, group, known, patch)
             self.written_groups[group] = status, annotations
+
+    def write_cause(self, group: str, code: str, text: str) -> None:
+        """Write on a pod group why its job waits, and record it; no code: it waits no more."""
+        known = self._known(POD_GROUP, group)
+        if not isinstance(known, PodGroup):
+            return
+        marks = {WAITING_CAUSE: code or None, WAITING_WHY: text or None}
+        written = known.metadata.annotations
+        if any(written.get(name) != value for name, value in marks.items()):
+            self._patch("cause", POD_GROUP, group, known, {"metadata": {"annotations": marks}})
+        if code:
+            self._events.waits(known, code, text)
 
     def _write_queue(self, queue: str, amounts: Mapping[str, str]) -> None:
         known = self._known(QUEUE, queue)

@@ -69,6 +69,10 @@ class EventRecorder:
             self._last_messages[key] = said[2]
             self._record(group, *said)
 
+    def waits(self, group: PodGroup, code: str, text: str) -> None:
+        """Record why a group waits; asked only when that has changed."""
+        self._record(group, "Warning", code, text)
+
     def refused(self, group: PodGroup, record: JobRecord | None) -> None:
         """Record which resources keep a group out of its queue."""
         if record is None or (record.stage, record.reason) != _NOT_ADMITTED:

@@ -14,15 +14,15 @@ from pumice.api.wording import counted, first_of
 from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState, group_of
-from pumice.diagnosis.examine.examiner import Examiner
-from pumice.diagnosis.examine.manifest_causes import manifest_findings
-from pumice.diagnosis.examine.node_causes import funnel_rows
 from pumice.diagnosis.expected import is_expected, open_queue
-from pumice.diagnosis.findings import Finding, FunnelRow, Position, SparedPods
-from pumice.diagnosis.job_outcome import JobOutcome
+from pumice.diagnosis.manifest_causes import manifest_findings
 from pumice.diagnosis.questions import unknown_votes
 from pumice.diagnosis.remedy.search import Search, Way
 from pumice.diagnosis.replay import Replay
+from pumice.examine.examiner import Examiner
+from pumice.examine.findings import Finding, FunnelRow, Position, SparedPods
+from pumice.examine.job_outcome import JobOutcome
+from pumice.examine.node_causes import funnel_rows
 
 _NAMED = 3
 _BARRING = (Cause.SUSPENDED, Cause.PRIORITY_CLASS_MISSING, Cause.INVALID)

@@ -10,8 +10,8 @@ from pumice.api.decisions import CLUSTER, RESOURCE_QUOTA, Short, short_of
 from pumice.api.quantity import amount_text, base_units
 from pumice.api.wording import first_of
 from pumice.core.resources import PODS, STEP
-from pumice.diagnosis.examine.failures import EXTENDER
-from pumice.diagnosis.findings import Finding, ObjectRef
+from pumice.examine.failures import EXTENDER
+from pumice.examine.findings import Finding, ObjectRef
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session

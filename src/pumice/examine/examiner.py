@@ -7,12 +7,12 @@ from pumice.api.decisions import Decisions
 from pumice.api.wording import counted, first_of
 from pumice.core.status import PHASE_CODE
 from pumice.core.tables import NOWHERE
-from pumice.diagnosis.examine.funnel import Funnel
-from pumice.diagnosis.examine.session_causes import Examination, examine
-from pumice.diagnosis.examine.spared import why_spared
-from pumice.diagnosis.findings import Finding, ObjectRef, Position, SparedPods
-from pumice.diagnosis.job_outcome import Watcher
-from pumice.diagnosis.queue_order import OrderBook
+from pumice.examine.findings import Finding, ObjectRef, Position, SparedPods
+from pumice.examine.funnel import Funnel
+from pumice.examine.job_outcome import Watcher
+from pumice.examine.order_keys import OrderBook
+from pumice.examine.session_causes import Examination, examine
+from pumice.examine.spared import why_spared
 from pumice.framework.job_records import Stage
 from pumice.framework.session import Session
 

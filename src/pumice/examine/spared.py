@@ -11,7 +11,7 @@ from pumice.api.wording import counted, first_of
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
-from pumice.diagnosis.findings import ObjectRef, SparedPods
+from pumice.examine.findings import ObjectRef, SparedPods
 from pumice.framework.dispatch import Method
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import Plugin

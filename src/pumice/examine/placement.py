@@ -5,10 +5,10 @@ from typing import Final
 
 from pumice.api.codes import Cause
 from pumice.api.wording import counted
-from pumice.diagnosis.examine.funnel import Funnel
-from pumice.diagnosis.examine.node_causes import finding_of, node_findings
-from pumice.diagnosis.examine.trial import Trial, pending_rows
-from pumice.diagnosis.findings import Finding, ObjectRef
+from pumice.examine.findings import Finding, ObjectRef
+from pumice.examine.funnel import Funnel
+from pumice.examine.node_causes import finding_of, node_findings
+from pumice.examine.trial import Trial, pending_rows
 from pumice.framework.refusals import Reason
 from pumice.framework.session import Session
 

@@ -8,12 +8,12 @@ from typing import Any, Final
 from pumice.api.codes import Cause
 from pumice.api.wording import counted
 from pumice.core.status import Status
-from pumice.diagnosis.examine.failures import EXTENDER, failed_in
-from pumice.diagnosis.examine.funnel import Funnel
-from pumice.diagnosis.examine.limits import closed, overused, refused
-from pumice.diagnosis.examine.placement import placement_findings
-from pumice.diagnosis.examine.trial import Trial, pending_rows, try_alone
-from pumice.diagnosis.findings import Finding, ObjectRef
+from pumice.examine.failures import EXTENDER, failed_in
+from pumice.examine.findings import Finding, ObjectRef
+from pumice.examine.funnel import Funnel
+from pumice.examine.limits import closed, overused, refused
+from pumice.examine.placement import placement_findings
+from pumice.examine.trial import Trial, pending_rows, try_alone
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import PERMIT, REJECT, Refusal
 from pumice.framework.roles import count_roles, minima

@@ -14,8 +14,8 @@ from pumice.api.wording import counted, first_of
 from pumice.core.labels import node_labels, tolerates
 from pumice.core.resources import Mask
 from pumice.core.views import NodeFacts
-from pumice.diagnosis.examine.funnel import CAPACITY, Constraint, Funnel
-from pumice.diagnosis.findings import Finding, FunnelRow, ObjectRef
+from pumice.examine.findings import Finding, FunnelRow, ObjectRef
+from pumice.examine.funnel import CAPACITY, Constraint, Funnel
 
 _SHOWN: Final = 3
 _BLOCKING: Final = ("NoSchedule", "NoExecute")

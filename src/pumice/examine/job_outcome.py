@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pumice.api.decisions import Decisions
+from pumice.api.times import epoch
 from pumice.core.status import PHASES, Status
 from pumice.core.views import Job
-from pumice.diagnosis.cluster_state import ClusterState
-from pumice.diagnosis.replay import Replay
 from pumice.framework.job_records import Record, Stage
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
@@ -20,6 +19,8 @@ from pumice.scheduler import Observer
 
 STAGES = list(Stage)
 Amounts = Mapping[str, float]
+_GRACE_S = 30.0
+"""How long a pod takes to leave that says nothing else."""
 _EVICTING = frozenset({"preempt", "reclaim", "gangpreempt", "gangreclaim"})
 
 
@@ -88,6 +89,8 @@ class JobOutcome:
     """Its own pods that are on their way out already."""
     makes_way: tuple[str, ...] = ()
     """Pods on their way out on nodes that its own pods are promised."""
+    leaves_in_s: float = 0.0
+    """Seconds within which the last of the pods that make way is gone."""
     evicting: tuple[str, ...] = ()
     """Actions that may evict for it."""
     cycle: int = 1
@@ -186,6 +189,7 @@ class Watcher(Observer):
             evicted_by=_distinct(decisions.evicted_by.get(p, "") for p in own),
             leaving=_leaving(ssn, [each for each in job.tasks if each not in gone]),
             makes_way=_making_way(ssn, decisions, own),
+            leaves_in_s=_leaves_in(ssn, decisions, own),
             evicting=tuple(action for action in ssn.actions if action in _EVICTING),
             cycle=self._cycle,
         )
@@ -195,27 +199,6 @@ class Watcher(Observer):
         turn = turns.get(row)
         before = [keys[each] for each, at in turns.items() if turn is not None and at < turn]
         return Place(queues=self._queues, jobs=self._jobs, turn=turn, before=tuple(before))
-
-
-def look(
-    world: ClusterState, job: str, cycles: int = 1, replay: Replay | None = None
-) -> JobOutcome:
-    """Play cycles and tell what the last one did with a job, or the first one that started it.
-
-    A replay that is at hand is turned into the world, which is faster than making one.
-    """
-    cycle = 1
-    if replay is None:
-        replay = Replay(world)
-    else:
-        replay.become(world)
-    while True:
-        watcher = Watcher(job, cycle)
-        decisions = replay.decide(watcher)
-        if watcher.outcome.started or cycle >= cycles:
-            return watcher.outcome
-        replay.apply(decisions)
-        cycle += 1
 
 
 def waiting_lines(ssn: Session) -> dict[int, list[int]]:
@@ -263,6 +246,20 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
 def _leaving(ssn: Session, rows: Iterable[int]) -> tuple[str, ...]:
     tasks = ssn.snapshot.tasks
     return tuple(tasks.keys[row] for row in rows if tasks.status[row] == Status.RELEASING)
+
+
+def _leaves_in(ssn: Session, decisions: Decisions, own: set[str]) -> float:
+    """Return the seconds until all pods are gone that make way for a job."""
+    tasks = ssn.snapshot.tasks
+    waits = [0.0]
+    for key in (*_victims(ssn, decisions, own), *_making_way(ssn, decisions, own)):
+        pod: Any = tasks.pods[tasks.row_of[key]]
+        if pod.metadata.deletion_timestamp:
+            waits.append(epoch(pod.metadata.deletion_timestamp) - ssn.now)
+        else:
+            grace = pod.spec.termination_grace_period_seconds
+            waits.append(_GRACE_S if grace is None else float(grace))
+    return max(waits)
 
 
 def _making_way(ssn: Session, decisions: Decisions, own: set[str]) -> tuple[str, ...]:

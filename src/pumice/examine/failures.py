@@ -3,7 +3,7 @@
 from typing import Final
 
 from pumice.api.codes import Cause
-from pumice.diagnosis.findings import Finding
+from pumice.examine.findings import Finding
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 

@@ -11,7 +11,7 @@ from pumice.controllers.object_index import ManifestView
 from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.expected import NOT_BEGUN, is_expected
-from pumice.diagnosis.findings import Finding, ObjectRef
+from pumice.examine.findings import Finding, ObjectRef
 from pumice.webhooks.admission_chain import Chain
 from pumice.webhooks.files import Files
 

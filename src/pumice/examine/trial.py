@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from pumice.core.status import Status
 from pumice.core.views import Task
-from pumice.diagnosis.examine.funnel import Funnel
+from pumice.examine.funnel import Funnel
 from pumice.framework.action_arguments import AllocateArguments, arguments_of
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Record, Records, Stage
