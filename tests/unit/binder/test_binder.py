@@ -516,3 +516,13 @@ def test_events_that_are_not_taken_are_counted(cluster: Any) -> None:
         writer.go()
         binder.drain()
     assert binder.events_lost == 1
+
+
+def test_a_plugin_that_failed_for_a_group_is_told_once(cluster: Any) -> None:
+    line = "plugin numbers failed in filter_shape: ValueError: no number"
+    binder = Binder(cluster)
+    for _ in range(2):
+        binder.apply(Decisions(failed_for={"default/g": [line], "default/gone": [line]}))
+    (event,) = cluster.list("Event")[0]
+    assert (event["involvedObject"]["name"], event["reason"]) == ("g", "PluginFailed")
+    assert (event["type"], event["message"], event.get("count", 1)) == ("Warning", line, 1)
