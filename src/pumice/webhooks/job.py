@@ -1,6 +1,5 @@
 """Jobs: the defaults of the mutating webhook, and who checks what on creation and on update."""
 
-import copy
 from typing import Any, Final
 
 from pumice.api.kinds import DEFAULT_QUEUE
@@ -15,7 +14,7 @@ from pumice.webhooks.review import (
     denied,
     wrap32,
 )
-from pumice.webhooks.types.decoding import decode, same
+from pumice.webhooks.types.decoding import decode, in_order, same
 
 KIND: Final = "batch.Job"
 _RETRIES: Final = 3
@@ -68,11 +67,12 @@ def _add(path: str, value: Any) -> dict[str, Any]:
 
 def _filled(task: dict[str, Any], index: int) -> dict[str, Any]:
     """Fill in a task; fields stay in the order in which Go writes them."""
-    new = copy.deepcopy(task)
+    new = dict(task)
     new.setdefault("name", f"default{index}")
-    pod = new["template"]["spec"]
+    pod = task["template"]["spec"]
     if pod.get("hostNetwork") and not pod.get("dnsPolicy"):
-        pod["dnsPolicy"] = "ClusterFirstWithHostNet"
+        spec = in_order({**pod, "dnsPolicy": "ClusterFirstWithHostNet"}, "v1.PodSpec")
+        new["template"] = {**task["template"], "spec": spec}
     if new.get("minAvailable") is None:
         policy = new.get("partitionPolicy") or {}
         fewest = new.get("replicas", 0)
@@ -80,7 +80,7 @@ def _filled(task: dict[str, Any], index: int) -> dict[str, Any]:
             fewest = wrap32(policy["minPartitions"] * policy["partitionSize"])
         new["minAvailable"] = fewest
     new.setdefault("maxRetry", _RETRIES)
-    return decode({"tasks": [new]}, "batch.JobSpec")["tasks"][0] if new != task else task
+    return in_order(new, "batch.TaskSpec")
 
 
 def _with_needed(plugins: dict[str, Any]) -> dict[str, Any]:

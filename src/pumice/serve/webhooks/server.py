@@ -100,7 +100,8 @@ def watch_certificate(cert_file: str, key_file: str) -> ReloadedFiles[ssl.SSLCon
 MAX_BODY: Final = 3 * 1024 * 1024
 _REFRESH_S: Final = 5.0
 _REGISTER_S: Final = 300.0
-_THREADS: Final = 8
+_THREADS: Final = 2
+"""Of each kind."""
 _log = logs.get("webhooks")
 
 
@@ -134,7 +135,14 @@ class Reviewer:
     view: ClusterView
     settings: WebhookOptions
     groups: ReloadedFiles[tuple[ResourceGroup, ...] | None]
-    pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS))
+    _pools: dict[str, ThreadPoolExecutor] = field(default_factory=dict)
+
+    def pool(self, kind: str) -> ThreadPoolExecutor:
+        """Return the threads of a kind: however many reviews of one there are, others go on."""
+        found = self._pools.get(kind)
+        if found is None:
+            found = self._pools[kind] = ThreadPoolExecutor(_THREADS, f"review-{kind}")
+        return found
 
     def options(self) -> Options:
         """Return the options that change decisions, as they are now."""
@@ -157,7 +165,7 @@ class Reviewer:
         loop = asyncio.get_running_loop()
         try:
             text = await loop.run_in_executor(
-                self.pool, answer_review, body, service, self.view, self.options()
+                self.pool(service.kind), answer_review, body, service, self.view, self.options()
             )
         except ClusterError as error:
             _log.error("cannot decide", path=service.path, error=error)
