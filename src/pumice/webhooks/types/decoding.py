@@ -213,9 +213,11 @@ def _written(struct: str, read: Mapping[str, Any]) -> dict[str, Any]:
     """Keep the fields Go writes, in its order."""
     fields = fields_of(struct)
     kept = {each.name: zero(each.type) for each in _always(struct) if each.name not in read}
-    for name, content in read.items():
-        if fields[name].written == "always" or not _is_left_out(content, fields[name]):
-            kept[name] = content
+    kept |= {
+        name: content
+        for name, content in read.items()
+        if fields[name].written == "always" or not _is_left_out(content, fields[name])
+    }
     return in_order(kept, struct)
 
 

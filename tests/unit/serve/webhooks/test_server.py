@@ -21,8 +21,8 @@ from pumice.apiserver.server import ApiServer
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import InputError
 from pumice.serve import http_server
-from pumice.serve.webhooks import server
 from pumice.serve.options import WebhookOptions
+from pumice.serve.webhooks import server
 from pumice.serve.webhooks.ca_bundle import register
 from pumice.serve.webhooks.server import (
     MAX_BODY,
