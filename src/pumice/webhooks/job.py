@@ -3,7 +3,13 @@
 from typing import Any, Final
 
 from pumice.api.kinds import DEFAULT_QUEUE
-from pumice.webhooks.job_checks import check_new_job, check_partition, check_topology
+from pumice.webhooks.job_checks import (
+    check_new_job,
+    check_partition,
+    check_replicas,
+    check_topology,
+    count_replicas,
+)
 from pumice.webhooks.review import (
     Answer,
     Existing,
@@ -94,13 +100,16 @@ def _with_needed(plugins: dict[str, Any]) -> dict[str, Any]:
 
 def validate_job(request: Request, existing: Existing, options: Options) -> Answer:
     """Check a new or a changed job."""
-    del options
     job = decode(request.object, KIND)
+    too_many = check_replicas(job["spec"], options.max_job_replicas)
     if request.operation == "CREATE":
-        return denied(check_new_job(job, existing))
+        return denied(check_new_job(job, existing) or too_many)
     if request.operation != "UPDATE":
         return denied([Finding("expect operation to be 'CREATE' or 'UPDATE'")])
-    found = _check_update(decode(request.old, KIND)["spec"], job)
+    old = decode(request.old, KIND)["spec"]
+    found = _check_update(old, job)
+    if count_replicas(job["spec"]) > count_replicas(old):  # one that was let in can shrink
+        found = found or [*too_many]
     return denied(found, found[0].text if found else "")
 
 

@@ -195,6 +195,19 @@ def _whole(job: dict[str, Any], tasks: list[dict[str, Any]]) -> Iterator[Finding
         yield Finding(text, ("spec", "minAvailable"), least, wanted)
 
 
+def check_replicas(spec: Mapping[str, Any], most: int) -> Iterator[Finding]:
+    """Refuse more pods than a job may ask for."""
+    total = count_replicas(spec)
+    if 0 < most < total:
+        text = f" job asks for {total} pods in 'replicas' of its tasks, at most {most} are allowed;"
+        yield Finding(text, ("spec", "tasks"), total, f"at most {most} replicas in all")
+
+
+def count_replicas(spec: Mapping[str, Any]) -> int:
+    """Count the pods that the tasks of a job ask for."""
+    return sum(max(task.get("replicas", 0), 0) for task in spec.get("tasks") or ())
+
+
 def _up_to_repeated(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Give the tasks that are looked at: up to one whose name was there before."""
     names: set[str] = set()

@@ -16,6 +16,7 @@ Operation = Literal["CREATE", "UPDATE", "DELETE"]
 Patch = list[dict[str, Any]]
 """Changes in the words of RFC 6902."""
 DEFAULT_QUEUE_DEPTH: Final = 5
+DEFAULT_JOB_REPLICAS: Final = 100_000
 LONGEST_MESSAGE: Final = 64 * 1024
 """Characters after which no more is told about what is wrong."""
 _CUT: Final = " ... (there is more)"
@@ -49,12 +50,14 @@ class ResourceGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options of Volcano's webhook manager that change a decision."""
+    """The options of the webhooks that change a decision."""
 
     scheduler_names: tuple[str, ...] = ("volcano",)
     resource_groups: tuple[ResourceGroup, ...] | None = None
     """None: there is no such configuration, and pods are left as they are."""
     max_queue_depth: int = DEFAULT_QUEUE_DEPTH
+    max_job_replicas: int = DEFAULT_JOB_REPLICAS
+    """Pods that the tasks of one job may ask for together; 0: as many as they like."""
     check_allocated_pods: bool = False
     protect_root_queue: bool = True
     gate_pods: bool = False

@@ -13,7 +13,7 @@ from pumice.webhooks.admission_chain import KINDS
 from pumice.webhooks.admission_review import answer_review
 from pumice.webhooks.pods.template import check_template
 from pumice.webhooks.registry import SERVICES
-from pumice.webhooks.review import LONGEST_MESSAGE, Options
+from pumice.webhooks.review import LONGEST_MESSAGE, Options, Request
 
 LONGEST_S = 8.0
 """Far more than any takes on a busy machine, far less than a square of its size would."""
@@ -167,3 +167,29 @@ def test_outside_of_a_review_nothing_is_counted() -> None:
     cpu_budget.check_cpu()
     template = {"metadata": {}, "spec": {"containers": []}}
     assert [*check_template(template, name="t", namespace="default")]
+
+
+def ask_update(old: Any, new: Any) -> Any:
+    request = Request(operation="UPDATE", object=new, old=old)
+    return SERVICES["/jobs/validate"].answer(request, OneQueue(), Options())
+
+
+def test_a_job_may_ask_for_so_many_pods() -> None:
+    several = [{**task("a"), "replicas": 2}, {**task("b"), "replicas": 2_000_000_000}]
+    answer = review("/jobs/validate", job(*several))
+    assert answer["status"]["message"] == (
+        "job asks for 2000000002 pods in 'replicas' of its tasks, at most 100000 are allowed;"
+    )
+    several[1]["replicas"] = 99_998
+    assert review("/jobs/validate", job(*several))["allowed"]
+
+
+def test_the_bound_is_configurable_and_a_job_beyond_it_may_shrink() -> None:
+    few, many, more = (job({**task("t"), "replicas": n}) for n in (5, 300_000, 400_000))
+    assert "at most 100000" in ask_update(few, many).message
+    assert ask_update(more, many).allowed
+    assert ask_update(many, few).allowed
+    request = Request(operation="CREATE", object=more)
+    service = SERVICES["/jobs/validate"]
+    assert service.answer(request, OneQueue(), Options(max_job_replicas=0)).allowed
+    assert not service.answer(request, OneQueue(), Options(max_job_replicas=300_000)).allowed

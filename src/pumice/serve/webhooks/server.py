@@ -150,6 +150,7 @@ class Reviewer:
             scheduler_names=tuple(self.settings.scheduler_name),
             resource_groups=self.groups.current,
             max_queue_depth=self.settings.max_queue_depth,
+            max_job_replicas=self.settings.max_job_replicas,
             check_allocated_pods=self.settings.enable_queue_allocated_pods_check,
             protect_root_queue=self.settings.enable_root_queue_protection,
             gate_pods=self.settings.gate("SchedulingGatesQueueAdmission"),
