@@ -18,6 +18,7 @@ from aiohttp import web
 
 from pumice import logs
 from pumice.api.kinds import QUEUE, Manifest
+from pumice.api.wording import name_hint
 from pumice.cluster.base import Cluster
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
@@ -183,7 +184,7 @@ def enabled_services(listed: str) -> list[Service]:
     paths = [path.strip() for path in listed.split(",") if path.strip()]
     for path in paths:
         if path not in SERVICES:
-            hint = f"there are {', '.join(SERVICES)}"
+            hint = name_hint(path, SERVICES)
             raise InputError(
                 field="--enabled-admission", wanted="the path of a webhook", found=path, hint=hint
             )

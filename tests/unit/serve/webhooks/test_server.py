@@ -360,3 +360,8 @@ def test_reviews_of_one_kind_leave_threads_for_others(
             return json.loads(text)["response"]["allowed"]
 
     assert asyncio.run(run()) is True
+
+
+def test_a_misspelt_path_is_answered_with_the_right_one() -> None:
+    with pytest.raises(InputError, match=r"did you mean '/jobs/validate'\?"):
+        enabled_services("/jobs/mutate,/job/validate")
