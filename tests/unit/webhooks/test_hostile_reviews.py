@@ -193,3 +193,21 @@ def test_the_bound_is_configurable_and_a_job_beyond_it_may_shrink() -> None:
     service = SERVICES["/jobs/validate"]
     assert service.answer(request, OneQueue(), Options(max_job_replicas=0)).allowed
     assert not service.answer(request, OneQueue(), Options(max_job_replicas=300_000)).allowed
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x/y/z", "-cpu", "<script>", "a" * 64, "/gpu", "é"])
+def test_what_no_resource_can_be_called_is_refused(name: str) -> None:
+    limited = queue("q", capability={name: "1"})
+    group = {"metadata": {"name": "g"}, "spec": {"queue": "default", "minResources": {name: "1"}}}
+    for path, manifest in (("/queues/validate", limited), ("/podgroups/validate", group)):
+        answer = review(path, manifest)
+        assert not answer["allowed"]
+        assert "name part must" in answer["status"]["message"] or name in ("x/y/z", "/gpu")
+        assert name in answer["status"]["message"] or not name.isascii()
+
+
+@pytest.mark.parametrize("name", ["cpu", "nvidia.com/gpu", "hugepages-2Mi", "example.com/A_b.c"])
+def test_what_a_resource_may_be_called_is_taken(name: str) -> None:
+    group = {"metadata": {"name": "g"}, "spec": {"queue": "default", "minResources": {name: "1"}}}
+    assert review("/queues/validate", queue("q", capability={name: "2Mi"}))["allowed"]
+    assert review("/podgroups/validate", group)["allowed"]
