@@ -138,3 +138,10 @@ def test_a_gang_that_finds_too_few_victims_evicts_nobody(preempt: Any) -> None:
     decisions = preempt(world)
     assert decisions.evictions == []
     assert decisions.nominated == {}
+
+
+def test_all_victims_of_the_best_plan_go(preempt: Any) -> None:
+    pods = [*running("a", "n1"), *running("b", "n1")]
+    decisions = preempt([*BASE, node("n1", cpu=2), *pods, *waiting(cpu=2)])
+    assert sorted(decisions.evictions) == ["default/a-0", "default/b-0"]
+    assert decisions.pipelined == {"default/new-0": "n1"}
