@@ -1,5 +1,6 @@
 """The search for the best domain: narrow tiers first, parts together, nothing left behind."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -382,3 +383,12 @@ def test_as_many_subgroups_come_first_as_the_job_cannot_start_without(
     row = ssn.snapshot.jobs.row_of["default/j"]
     found = search._needed(ssn, row, ssn.topology.subgroups(row))
     assert sorted(part.id.rpartition("-")[2] for part in found) == needed
+
+
+def test_a_pattern_written_to_take_forever_does_not_hold_up_a_cycle() -> None:
+    slow = {"type": "Node", "selector": {"regexMatch": {"pattern": "^(a+)+$"}}}
+    world = [queue("default"), hyper_node("slow", members=[slow]), *job(n=1, network_topology=None)]
+    world += [node(f"{'a' * 60}{i}") for i in range(50)]
+    started = time.thread_time()
+    assert Scheduler(parse_conf(CONF)).cycle(world, 0.0).binds
+    assert time.thread_time() - started < 10.0
