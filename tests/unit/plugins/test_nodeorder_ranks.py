@@ -187,8 +187,12 @@ class TestSpread:
 
 
 def test_soft_spread_over_a_label_that_no_node_has_ranks_nobody(open_session: Any) -> None:
-    soft = {"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}
-    soft["labelSelector"] = {"matchLabels": {"app": "x"}}  # type: ignore[assignment]
+    soft: dict[str, Any] = {
+        "topologyKey": "rack",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "ScheduleAnyway",
+    }
+    soft["labelSelector"] = {"matchLabels": {"app": "x"}}
     objects = [node("a"), node("b"), waiting(topologySpreadConstraints=[soft])]
     plugins = NodeOrder(**{**OFF, "spread": 2}), Predicates()
     ssn = open_session([queue("default"), pod_group("g"), *objects], *plugins)

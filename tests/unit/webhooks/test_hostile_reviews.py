@@ -165,7 +165,7 @@ def test_outside_of_a_review_nothing_is_counted() -> None:
     with cpu_budget.cpu_budget(-1.0), pytest.raises(cpu_budget.OverBudgetError):
         cpu_budget.check_cpu()
     cpu_budget.check_cpu()
-    template = {"metadata": {}, "spec": {"containers": []}}
+    template: dict[str, Any] = {"metadata": {}, "spec": {"containers": []}}
     assert [*check_template(template, name="t", namespace="default")]
 
 

@@ -34,6 +34,7 @@ from pumice.serve.webhooks.server import (
     watch_groups,
     webhook_app,
 )
+from pumice.webhooks.admission_review import answer_review
 from pumice.webhooks.registry import SERVICES
 from tests.present import present
 
@@ -332,7 +333,7 @@ def test_reviews_of_one_kind_leave_threads_for_others(
 ) -> None:
     """However many jobs hang in their review, a queue is answered."""
     go_on = threading.Event()
-    answered = server.answer_review
+    answered = answer_review
 
     def slow(body: bytes, service: Any, *rest: Any) -> bytes:
         if service.kind == "Job.batch.volcano.sh":
