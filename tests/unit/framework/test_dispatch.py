@@ -11,7 +11,7 @@ from pumice.errors import BadHookResultError
 from pumice.framework.columns import Jobs
 from pumice.framework.dispatch import Enabled, Hooks
 from pumice.framework.plugin import Plugin
-from pumice.framework.refusals import Failed, Reason, Refusal
+from pumice.framework.refusals import Failed, Refusal
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session
 
@@ -106,7 +106,7 @@ SAFE = {
     "victims": (lambda ssn: ssn.policy.victims([1]), []),
     "filter_task": (
         lambda ssn: ssn.policy.filter_task(ssn.task(0)),
-        Reason("plugin bad failed in filter_task", curable=False),
+        Failed("bad", "filter_task").reason,
     ),
     "order_jobs": (lambda ssn: ssn.ordering.sort_jobs([0]), [0]),
     "order_tasks": (lambda ssn: ssn.ordering.sort_tasks([0]), [0]),

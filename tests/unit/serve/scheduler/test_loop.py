@@ -22,7 +22,6 @@ from pumice.metrics import Metrics
 from pumice.plugins.rescheduling import Rescheduling, Strategy
 from pumice.scheduler import Scheduler
 from pumice.serve.options import SchedulerOptions
-from pumice.serve.scheduler import cycle_metrics
 from pumice.serve.scheduler.conf_reload import ConfFile
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.loop import SchedulerLoop
@@ -578,46 +577,3 @@ def test_each_look_up_has_its_time_and_all_have_a_period(slow: Any) -> None:
     slow.read = read
     loop._turn()
     assert asked == [2.0, 1.75, 0.5]
-
-
-def test_the_lead_can_be_lost_and_won_more_than_once(cluster: Any) -> None:
-    """Each time it is told, and who leads again looks at the cluster anew."""
-    leads = True
-    metrics = Metrics()
-    loop = looping(cluster, is_leader=lambda: leads, metrics=metrics)
-
-    def told(number: int) -> bool:
-        return f"pumice_leader {number}" in metrics.text().splitlines()
-
-    for turn in range(3):
-        leads = True
-        job(cluster, f"g{turn}")
-        for _ in range(3):
-            loop._turn()
-        assert node_of(cluster, f"g{turn}-0") == "n"
-        assert told(1)
-        assert not loop._live.stale
-        leads = False
-        loop._turn()
-        assert told(0)
-        assert loop._live.stale
-
-
-def test_a_job_that_is_deleted_takes_its_figures_along(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cycle_metrics, "_PRUNED_EACH", 4)
-    metrics = Metrics()
-    loop = looping(cluster, metrics=metrics)
-    job(cluster, "goes")
-    job(cluster, "stays")
-    for _ in range(3):
-        loop._turn()
-    duration = 'volcano_e2e_job_scheduling_duration{job_name="%s"'
-    assert duration % "goes" in metrics.text()
-    cluster.delete("Pod", "default", "goes-0", grace_s=0)
-    cluster.delete("PodGroup.scheduling.volcano.sh", "default", "goes")
-    for _ in range(5):
-        loop._turn()
-    assert '"goes"' not in metrics.text()
-    assert duration % "stays" in metrics.text()
