@@ -157,6 +157,8 @@ class Decisions:
 
     failures: list[str] = field(default_factory=list)
     """Plugins that raised or broke their contract and were passed over: a line for each hook."""
+    failed_for: dict[str, list[str]] = field(default_factory=dict)
+    """Job to such lines, where the failure is due to the job or to a pod of it."""
 
     def to_expect(self) -> dict[str, Any]:
         """Write the decisions with the keys of a scenario's `expect`."""

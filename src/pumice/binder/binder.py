@@ -290,6 +290,10 @@ class Binder:
                     decisions.unschedulable.get(group),
                 )
                 self._events.refused(known, decisions.records.get(group))
+        for group, lines in decisions.failed_for.items():
+            known = self._known(POD_GROUP, group)
+            if isinstance(known, PodGroup):
+                self._events.plugin_failed(known, lines)
 
     # What came of it
 

@@ -22,7 +22,7 @@ NAME_FIELD = "metadata.name"
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 """The taint that stands for a cordon."""
 
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _DERIVED = "core.labels"
 
 
@@ -45,7 +45,7 @@ def is_well_formed(operator: str, values: tuple[str, ...]) -> bool:
     if operator in ("In", "NotIn"):
         return bool(values)
     if operator in ("Gt", "Lt"):
-        return len(values) == 1 and _INTEGER.fullmatch(values[0]) is not None
+        return len(values) == 1 and _integer(values[0]) is not None
     return not values
 
 
@@ -60,10 +60,17 @@ def label_fits(operator: str, values: tuple[str, ...], value: str | None) -> boo
             return value is not None
         case "DoesNotExist":
             return value is None
-    if value is None or _INTEGER.fullmatch(value) is None:
+    given, bound = _integer(value or ""), _integer(values[0])
+    if given is None or bound is None:
         return False
-    given, bound = int(value), int(values[0])
     return given > bound if operator == "Gt" else given < bound
+
+
+def _integer(text: str) -> int | None:
+    """Read a number of 64 bits as Kubernetes does; None: it is none."""
+    match = _INTEGER.fullmatch(text)
+    number = 0 if match is None else int(match[1] + match[2])
+    return number if match is not None and -(2**63) <= number < 2**63 else None
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:

@@ -57,7 +57,23 @@ def close_session(ssn: Session, *, only_changes: bool = False) -> Decisions:
             decisions.records[job.key] = _record(ssn, ssn.records.by_job[row])
     decisions.queues = _queue_amounts(ssn)
     decisions.failures = ssn.failures.lines()
+    decisions.failed_for = _failed_for(ssn)
     return decisions
+
+
+def _failed_for(ssn: Session) -> dict[str, list[str]]:
+    """Write down for which jobs plugins failed: their own, their tasks' or their shapes'."""
+    tasks, jobs = ssn.snapshot.tasks, ssn.snapshot.jobs
+    lines: dict[int, dict[str, None]] = {}
+    for (kind, row), told in ssn.failures.about.items():
+        if kind == "shape":
+            waiting = (tasks.shape == row) & (tasks.status == Status.PENDING)
+            owners = np.unique(tasks.job[waiting]).tolist()
+        else:
+            owners = [row if kind == "job" else int(tasks.job[row])]
+        for owner in owners:
+            lines.setdefault(owner, {}).update(told)
+    return {jobs.keys[row]: [*told] for row, told in lines.items() if row != NOWHERE}
 
 
 def _record(ssn: Session, record: Record) -> JobRecord:

@@ -8,6 +8,7 @@ made.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,12 @@ class ImaginedNodes(Nodes):
         super().__init__(snapshot, rows)
         self._shape = shape
         self._copies = copies
+
+    def part(self, chosen: slice) -> Self:
+        """Return some of these nodes with their copies."""
+        part = super().part(chosen)
+        part._copies = self._copies[chosen]  # noqa: SLF001
+        return part
 
     @property
     def idle(self) -> Column:

@@ -191,6 +191,9 @@ class WebhookOptions(CommonOptions):
         default=False, help="refuse to delete queues that hold pods"
     )
     max_queue_depth: int = flag(5, "levels of queues below the root", least=1)
+    max_job_replicas: int = flag(
+        100_000, "pods that one job may ask for; 0 for any number", least=0
+    )
     enable_root_queue_protection: bool = flag(
         default=True, help="refuse changes of the root queue's resources"
     )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pumice.api.decisions import Condition, Decisions, JobRecord, PodGroupState
-from pumice.binder import Binder
+from pumice.binder import Binder, event_recorder
 from pumice.clock import VirtualClock
 from pumice.cluster.base import Lane
 from pumice.cluster.embedded.store import EmbeddedCluster
@@ -516,3 +516,44 @@ def test_events_that_are_not_taken_are_counted(cluster: Any) -> None:
         writer.go()
         binder.drain()
     assert binder.events_lost == 1
+
+
+def test_a_plugin_that_failed_for_a_group_is_told_once(cluster: Any) -> None:
+    line = "plugin numbers failed in filter_shape: ValueError: no number"
+    binder = Binder(cluster)
+    for _ in range(2):
+        binder.apply(Decisions(failed_for={"default/g": [line], "default/gone": [line]}))
+    (event,) = cluster.list("Event")[0]
+    assert (event["involvedObject"]["name"], event["reason"]) == ("g", "PluginFailed")
+    assert (event["type"], event["message"], event.get("count", 1)) == ("Warning", line, 1)
+
+
+def test_an_annotation_is_written_although_the_status_stays(cluster: Any) -> None:
+    state = PodGroupState(phase="Pending", hyper_node="s0")
+    assert Binder(cluster).apply(Decisions(pod_groups={"default/g": state})).results
+    group = cluster.get(GROUP, "default", "g")
+    assert group["metadata"]["annotations"]["volcano.sh/job-allocated-hypernode"] == "s0"
+    before = group["metadata"]["resourceVersion"]
+    Binder(cluster).apply(Decisions(pod_groups={"default/g": state}))
+    assert cluster.get(GROUP, "default", "g")["metadata"]["resourceVersion"] == before
+
+
+def test_events_beyond_the_limit_are_left_out_until_others_are_answered(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_recorder, "_MOST", 2)
+    writer = Held()
+    binder = Binder(cluster, writer=writer)
+
+    def tell(text: str) -> None:
+        binder.apply(Decisions(failed_for={"default/g": [text]}))
+
+    for text in ("one", "two", "three", "four"):
+        tell(text)
+    assert writer.verbs() == ["record"] * 2
+    assert binder.events_lost == 2
+    writer.go()
+    binder.drain()
+    tell("five")
+    assert writer.verbs() == ["record"] * 3
+    assert binder.events_lost == 2

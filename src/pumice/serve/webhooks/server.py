@@ -18,6 +18,7 @@ from aiohttp import web
 
 from pumice import logs
 from pumice.api.kinds import QUEUE, Manifest
+from pumice.api.wording import name_hint
 from pumice.cluster.base import Cluster
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
@@ -100,7 +101,8 @@ def watch_certificate(cert_file: str, key_file: str) -> ReloadedFiles[ssl.SSLCon
 MAX_BODY: Final = 3 * 1024 * 1024
 _REFRESH_S: Final = 5.0
 _REGISTER_S: Final = 300.0
-_THREADS: Final = 8
+_THREADS: Final = 2
+"""Of each kind."""
 _log = logs.get("webhooks")
 
 
@@ -134,7 +136,14 @@ class Reviewer:
     view: ClusterView
     settings: WebhookOptions
     groups: ReloadedFiles[tuple[ResourceGroup, ...] | None]
-    pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS))
+    _pools: dict[str, ThreadPoolExecutor] = field(default_factory=dict)
+
+    def pool(self, kind: str) -> ThreadPoolExecutor:
+        """Return the threads of a kind: however many reviews of one there are, others go on."""
+        found = self._pools.get(kind)
+        if found is None:
+            found = self._pools[kind] = ThreadPoolExecutor(_THREADS, f"review-{kind}")
+        return found
 
     def options(self) -> Options:
         """Return the options that change decisions, as they are now."""
@@ -142,6 +151,7 @@ class Reviewer:
             scheduler_names=tuple(self.settings.scheduler_name),
             resource_groups=self.groups.current,
             max_queue_depth=self.settings.max_queue_depth,
+            max_job_replicas=self.settings.max_job_replicas,
             check_allocated_pods=self.settings.enable_queue_allocated_pods_check,
             protect_root_queue=self.settings.enable_root_queue_protection,
             gate_pods=self.settings.gate("SchedulingGatesQueueAdmission"),
@@ -157,7 +167,7 @@ class Reviewer:
         loop = asyncio.get_running_loop()
         try:
             text = await loop.run_in_executor(
-                self.pool, answer_review, body, service, self.view, self.options()
+                self.pool(service.kind), answer_review, body, service, self.view, self.options()
             )
         except ClusterError as error:
             _log.error("cannot decide", path=service.path, error=error)
@@ -174,7 +184,7 @@ def enabled_services(listed: str) -> list[Service]:
     paths = [path.strip() for path in listed.split(",") if path.strip()]
     for path in paths:
         if path not in SERVICES:
-            hint = f"there are {', '.join(SERVICES)}"
+            hint = name_hint(path, SERVICES)
             raise InputError(
                 field="--enabled-admission", wanted="the path of a webhook", found=path, hint=hint
             )
