@@ -94,7 +94,7 @@ SCHEDULER: Final = Component(
         _grant("topology.volcano.sh", "hypernodes", READ),
         _grant("", "pods/binding", "create"),
         _grant("", "pods/status", "patch"),
-        _grant("", "pods", "delete"),
+        _grant("", "pods", "patch delete"),
         _grant("", "pods", "get", unseen="after a refused bind the pod is looked at once more"),
         _grant("scheduling.volcano.sh", "podgroups", "patch"),
         _grant("scheduling.volcano.sh", "queues", "create"),

@@ -116,6 +116,8 @@ class SchedulerConf:
     tiers: tuple[Tier, ...]
     configurations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
+    queue_gates: bool = False
+    """Whether queue gates are opened; a feature gate of the process, not part of the file."""
     metrics_lines: Mapping[str, int] = field(default_factory=dict, compare=False)
     problems: tuple[Problem, ...] = field(default=(), compare=False)
     actions_line: int = field(default=0, compare=False)

@@ -8,6 +8,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -132,6 +133,7 @@ def _scheduler(cluster: KubeCluster, options: SchedulerOptions, process: Process
     from pumice.serve.scheduler.loop import SchedulerLoop  # noqa: PLC0415
 
     def scheduler_with(conf: SchedulerConf) -> Scheduler:
+        conf = replace(conf, queue_gates=options.gate("SchedulingGatesQueueAdmission"))
         scheduler = Scheduler(conf, seed=options.seed, services=SERVICES)
         for problem in (*scheduler.ignored, *scheduler.passed_over()):
             _log.warning("configuration warning", problem=problem)

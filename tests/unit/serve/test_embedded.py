@@ -1,11 +1,13 @@
 """The control plane as a whole: gangs arrive, wait, run and end in virtual time."""
 
 import threading
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from pumice.api.annotations import QUEUE_GATE
 from pumice.api.conf import parse_conf
 from pumice.clock import RealClock, VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
@@ -13,7 +15,7 @@ from pumice.cluster.embedded.node_operations import add_node, lose
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.serve.scheduler.default_queues import make_queues
-from pumice.testing import pod, pod_group, priority_class
+from pumice.testing import pod, pod_group, priority_class, queue
 
 GROUP = "PodGroup.scheduling.volcano.sh"
 QUEUE = "Queue.scheduling.volcano.sh"
@@ -22,6 +24,12 @@ actions: "enqueue, allocate, preempt"
 tiers:
 - plugins: [{name: priority}, {name: gang}, {name: conformance}]
 - plugins: [{name: predicates}, {name: nodeorder}]
+"""
+GATED = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: predicates}, {name: capacity}, {name: nodeorder}]
 """
 
 
@@ -49,6 +57,27 @@ def running(plane: Any) -> Any:
         for m in plane.cluster.list("Pod")[0]
         if m["status"]["phase"] == "Running"
     }
+
+
+def test_pods_behind_a_queue_gate_run_one_after_the_other() -> None:
+    """Gated ones are never said to be unschedulable, so no autoscaler adds a node for them."""
+    conf = replace(parse_conf(GATED), queue_gates=True)
+    control = plane(conf=conf)
+    control.cluster.create(queue("small", capability={"cpu": 1}))
+    spec = {"schedulingGates": [{"name": QUEUE_GATE}]}
+    for name in ("a", "b", "c"):
+        marks = {"pumice.dev/run-seconds": "10", QUEUE_GATE: "true"}
+        control.cluster.create(pod_group(name, queue="small", phase=None))
+        control.cluster.create(pod(name, group=name, cpu=1, annotations=marks, spec=spec))
+    for seconds, runs in ((5, "a"), (17, "b"), (29, "c")):
+        control.run(until=seconds)
+        assert running(control) == {runs}
+        assert {
+            one["reason"]
+            for each in control.cluster.list("Pod")[0]
+            for one in each["status"]["conditions"]
+            if one["type"] == "PodScheduled" and each["spec"]["schedulingGates"]
+        } <= {"SchedulingGated"}
 
 
 def test_gangs_that_fit_run_and_the_others_wait_their_turn() -> None:
