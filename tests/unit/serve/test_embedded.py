@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+import yaml
 
 from pumice.api.annotations import QUEUE_GATE
 from pumice.api.conf import parse_conf
@@ -30,6 +31,12 @@ actions: "enqueue, allocate, backfill"
 tiers:
 - plugins: [{name: priority}, {name: gang}]
 - plugins: [{name: predicates}, {name: capacity}, {name: nodeorder}]
+"""
+RACKS = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: predicates}, {name: network-topology-aware}, {name: nodeorder}]
 """
 
 
@@ -78,6 +85,49 @@ def test_pods_behind_a_queue_gate_run_one_after_the_other() -> None:
             for one in each["status"]["conditions"]
             if one["type"] == "PodScheduled" and each["spec"]["schedulingGates"]
         } <= {"SchedulingGated"}
+
+
+def test_hypernodes_follow_the_labels_of_nodes_and_jobs_are_placed_by_them() -> None:
+    """Two racks of two nodes: a gang that must stay in a rack is placed in one of them."""
+    control = plane(0, conf=parse_conf(RACKS))
+    conf = {
+        "source": "label",
+        "enabled": True,
+        "config": {
+            "networkTopologyTypes": {
+                "dc": [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+            }
+        },
+    }
+    place = {"name": "volcano-controller-configmap", "namespace": "volcano-system"}
+    text = yaml.safe_dump({"networkTopologyDiscovery": [conf]})
+    control.cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": place,
+            "data": {"volcano-controller.conf": text},
+        }
+    )
+    for number in range(4):
+        labels = {"rack": f"r{number % 2}"}
+        add_node(control.cluster, f"n{number}", {"cpu": "2", "memory": "8Gi"}, labels=labels)
+    control.run(until=3)
+    found = {
+        each["metadata"]["labels"]["rack"]: each["status"]["nodeCount"]
+        for each in control.cluster.list("HyperNode.topology.volcano.sh")[0]
+    }
+    assert found == {"r0": 2, "r1": 2}
+    topology = {"mode": "hard", "highestTierAllowed": 1}
+    gang(control, "near", 4, network_topology=topology)
+    control.run(until=8)
+    places = {each["spec"]["nodeName"] for each in control.cluster.list("Pod")[0]}
+    assert places in ({"n0", "n2"}, {"n1", "n3"})
+    for number in range(4):
+        labels_gone = {"metadata": {"labels": {"rack": None}}}
+        control.cluster.patch("Node", "", f"n{number}", labels_gone)
+    control.run(until=12)
+    assert control.cluster.list("HyperNode.topology.volcano.sh")[0] == []
 
 
 def test_gangs_that_fit_run_and_the_others_wait_their_turn() -> None:
