@@ -12,6 +12,7 @@ from pumice.api.annotations import QUEUE_GATE
 from pumice.core.resources import Column, sum_by
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
+from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 
 _ONLY: Final = (QUEUE_GATE,)
@@ -45,7 +46,7 @@ class QueueGates:
 
     def _open(self, opened: frozenset[tuple[str, str]]) -> None:
         tasks, jobs = self._snapshot.tasks, self._snapshot.jobs
-        waiting = tasks.opted_in & (tasks.status == Status.PENDING)
+        waiting = tasks.opted_in & (tasks.status == Status.PENDING) & (tasks.job != NOWHERE)
         for row in np.flatnonzero(waiting).tolist():
             if not jobs.listed[tasks.job[row]]:
                 continue
@@ -63,10 +64,13 @@ class QueueGates:
         self._reserving[task] = None
         self._memory.add((tasks.keys[task], tasks.uids[task]))
 
-    def reserved(self, beside: int) -> Column | float:
+    @property
+    def is_reserving(self) -> bool:
+        """Whether any task may reserve something."""
+        return bool(self._reserving)
+
+    def reserved(self, beside: int) -> Column:
         """Sum by queue what tasks reserve that wait for a node (R, Q), one task left out."""
-        if not self._reserving:
-            return 0.0
         tasks, jobs = self._snapshot.tasks, self._snapshot.jobs
         rows = np.fromiter(self._reserving, dtype=np.intp)
         rows = rows[(tasks.status[rows] == Status.PENDING) & (rows != beside)]

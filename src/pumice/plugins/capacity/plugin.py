@@ -149,7 +149,9 @@ class Capacity(Plugin, name="capacity"):
 
     def allocatable(self, queue: Queue, task: Task) -> Verdict:
         """Let an open leaf take a task that keeps it and all above it within their limits."""
-        used = self._queues.allocated_or_pipelined + self._gates.reserved(task.row)
+        used = self._queues.allocated_or_pipelined
+        if self._gates.is_reserving:
+            used = used + self._gates.reserved(beside=task.row)
         return self._may_take(queue.row) and self._leaves_room(queue.row, task.request[:, 0], used)
 
     def job_enqueueable(self, job: Job) -> Vote:

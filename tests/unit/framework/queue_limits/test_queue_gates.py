@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,7 +28,9 @@ tiers:
 OTHER = "example.com/licence"
 
 
-def gated(name: str, *gates: str, group: str = "g", opted: str = "true", **options: Any) -> Any:
+def gated(
+    name: str, *gates: str, group: str | None = "g", opted: str = "true", **options: Any
+) -> Any:
     spec = {"schedulingGates": [{"name": gate} for gate in gates], **options.pop("spec", {})}
     marks = {QUEUE_GATE: opted} if opted else {}
     return pod(name, group=group, annotations=marks, spec=spec, **{"cpu": 1, **options})
@@ -51,6 +52,8 @@ def world(*pods: Any) -> Any:
         (gated("p", QUEUE_GATE, opted="True"), False, 0),
         (gated("p", node="n"), False, 0),
         (gated("p", group="unknown"), False, 0),
+        (gated("p", group=None), False, 0),
+        (gated("p", QUEUE_GATE, group=None), False, 0),
     ],
 )
 def test_who_waits_behind_a_gate_and_who_reserves(one: Any, held: bool, reserves: int) -> None:
@@ -58,14 +61,14 @@ def test_who_waits_behind_a_gate_and_who_reserves(one: Any, held: bool, reserves
     gates = QueueGates(snapshot, set(), enabled=True)
     row = snapshot.tasks.row_of["default/p"]
     assert (row in gates.held) is held
-    total = np.asarray(gates.reserved(beside=-1))
-    assert (total[CPU].sum() if total.ndim else 0) == 1000 * reserves
+    assert gates.is_reserving is bool(reserves)
+    assert gates.reserved(beside=-1)[CPU].sum() == 1000 * reserves
 
 
 def test_nothing_is_looked_at_unless_the_feature_is_on() -> None:
     gates = QueueGates(world(gated("p", QUEUE_GATE), gated("q")), set(), enabled=False)
     assert gates.held == set()
-    assert gates.reserved(beside=-1) == 0.0
+    assert not gates.is_reserving
 
 
 def test_an_opened_gate_reserves_for_others_and_not_against_itself() -> None:
@@ -73,17 +76,17 @@ def test_an_opened_gate_reserves_for_others_and_not_against_itself() -> None:
     opened: Any = set()
     gates, row = QueueGates(snapshot, opened, enabled=True), snapshot.tasks.row_of["default/p"]
     gates.open(row)
-    assert np.asarray(gates.reserved(beside=-1))[CPU].sum() == 1000
-    assert np.asarray(gates.reserved(beside=row))[CPU].sum() == 0
+    assert gates.reserved(beside=-1)[CPU].sum() == 1000
+    assert gates.reserved(beside=row)[CPU].sum() == 0
     later = QueueGates(snapshot, opened, enabled=True)
-    assert np.asarray(later.reserved(beside=-1))[CPU].sum() == 1000
+    assert later.reserved(beside=-1)[CPU].sum() == 1000
     assert opened == set()
 
 
 def test_what_was_opened_for_one_pod_is_not_kept_for_another_of_its_name() -> None:
     opened: Any = {("default/p", "an-older-pod")}
     gates = QueueGates(world(gated("p", QUEUE_GATE)), opened, enabled=True)
-    assert gates.reserved(beside=-1) == 0.0
+    assert not gates.is_reserving
 
 
 @settings(max_examples=60)
