@@ -126,6 +126,10 @@ class SchedulerConf:
         default_factory=dict, compare=False
     )
 
+    def names_plugin(self, name: str) -> bool:
+        """Return whether a plugin is in one of the tiers."""
+        return any(plugin.name == name for tier in self.tiers for plugin in tier.plugins)
+
 
 def parse_conf(text: str, *, source: str = "<conf>") -> SchedulerConf:
     """Read a configuration; what is merely ignored stays in its ``problems``.
