@@ -1,6 +1,5 @@
 """HyperNodes on a real API server: found by node labels, counted, used, and gone again."""
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -8,11 +7,11 @@ import pytest
 import yaml
 
 from pumice.controllers.hypernode.sources import SOURCE_LABEL
-from tests.e2e_kube.install import HOME
+from tests.e2e_kube.install import HOME, manifests
 from tests.e2e_kube.waiting import until
 
 RACK: Final = "example.com/rack"
-MAP: Final = "configmap/volcano-controller-configmap"
+MAP: Final = "volcano-controller-configmap"
 HOST: Final = {"nodeLabel": "kubernetes.io/hostname"}
 
 pytestmark = pytest.mark.usefixtures("controllers")
@@ -20,15 +19,15 @@ pytestmark = pytest.mark.usefixtures("controllers")
 
 @pytest.fixture
 def configure(kubectl: Any) -> Iterator[Any]:
-    """Give what writes the discovery settings; in the end nothing is discovered."""
+    """Give what writes the discovery settings; in the end they are those of the deployment."""
+    deployed = next(each for each in manifests() if each["metadata"]["name"] == MAP)
 
     def write(*sources: Any) -> None:
         text = yaml.safe_dump({"networkTopologyDiscovery": [*sources]})
-        change = json.dumps({"data": {"volcano-controller.conf": text}})
-        kubectl("patch", MAP, "-n", HOME, "--type=merge", "-p", change)
+        kubectl.apply({**deployed, "data": {"volcano-controller.conf": text}})
 
     yield write
-    write()
+    kubectl.apply(deployed)
 
 
 def racks(space: Any) -> dict[str, tuple[list[str], int]]:
