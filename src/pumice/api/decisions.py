@@ -140,6 +140,8 @@ class Decisions:
     """Evicted pod to the pod or job that its room is for; not there if it goes for nobody."""
     pipelined: dict[str, str] = field(default_factory=dict)
     """Pod to node for tasks that wait for a node to become free."""
+    opened_gates: list[str] = field(default_factory=list)
+    """Pods whose queue gates are to be removed, in the order in which their queues let them in."""
     pod_groups: dict[str, PodGroupState] = field(default_factory=dict)
     """Only pod groups that the session contained."""
     nominated: dict[str, str] = field(default_factory=dict)
@@ -172,6 +174,8 @@ class Decisions:
             },
             "queues": {name: dict(shares) for name, shares in sorted(self.queues.items())},
         }
+        if self.opened_gates:
+            record["openedGates"] = list(self.opened_gates)
         if self.nominated:
             record["nominated"] = dict(sorted(self.nominated.items()))
         if self.unschedulable:

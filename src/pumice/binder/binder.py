@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pumice import logs
-from pumice.api.annotations import GROUP_NAME, WAITING_CAUSE, WAITING_WHY
+from pumice.api.annotations import GROUP_NAME, QUEUE_GATE, WAITING_CAUSE, WAITING_WHY
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.groups import PodGroup, PodGroupStatus, Queue
 from pumice.api.kinds import POD_GROUP, QUEUE, Manifest
@@ -39,7 +39,7 @@ from pumice.errors import (
     UnavailableError,
 )
 
-_STATUS_OF: Final = {"pod status": "Pod", "group": POD_GROUP, "queue": QUEUE}
+_STATUS_OF: Final = {"pod status": "Pod", "gate": "Pod", "group": POD_GROUP, "queue": QUEUE}
 _PRUNED_EACH: Final = 64  # cycles
 _log = logs.get("binder")
 
@@ -109,6 +109,8 @@ class Binder:
             self.bind(pod, node, decisions.annotations.get(pod, {}))
         for pod in decisions.evictions:
             self._evict(pod, decisions.evicted_by.get(pod, ""))
+        for pod in decisions.opened_gates:
+            self._remove_gate(pod)
         for group, state in decisions.pod_groups.items():
             self._write_group(group, state)
         for queue, amounts in decisions.queues.items():
@@ -196,6 +198,13 @@ class Binder:
         }
         self._underway.add(("evict", pod, known.metadata.uid))
         self._submit("evict", arguments, Lane.EVICT, WriteResult("evict", pod, known.metadata.uid))
+
+    def _remove_gate(self, pod: str) -> None:
+        known = self._known("Pod", pod)
+        if isinstance(known, Pod) and self._statuses.begin("gate", pod, known, QUEUE_GATE):
+            gates = [{"$patch": "delete", "name": QUEUE_GATE}]
+            patch = {"metadata": {"uid": known.metadata.uid}, "spec": {"schedulingGates": gates}}
+            self._patch("gate", "Pod", pod, known, patch, patch_type="strategic")
 
     def _write_group(self, group: str, state: PodGroupState) -> None:
         known = self._known(POD_GROUP, group)

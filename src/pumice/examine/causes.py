@@ -37,6 +37,7 @@ def _no_pods(outcome: JobOutcome, found: list[Finding]) -> list[Finding]:
 
 
 _CODES = {
+    Why.PLUGIN_FAILED: Cause.PLUGIN_FAILED,
     Why.NOT_VALID: Cause.INVALID,
     Why.NOT_ENQUEUED: Cause.NOT_ADMITTED,
     Why.NOT_TAKEN: Cause.ACTION_MISSING,

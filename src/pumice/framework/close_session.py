@@ -95,7 +95,8 @@ def _tell_misplaced(ssn: Session) -> None:
 
 def _moves(ssn: Session) -> Decisions:
     """Write down where tasks go."""
-    decisions = Decisions()
+    tasks, names = ssn.snapshot.tasks, ssn.snapshot.nodes.names
+    decisions = Decisions(opened_gates=[tasks.keys[row] for row in ssn.queue_gates.opened])
     for intent in ssn.intents.made:
         if isinstance(intent, Bind):
             decisions.binds[intent.pod] = intent.node
@@ -106,7 +107,6 @@ def _moves(ssn: Session) -> Decisions:
                 decisions.beneficiaries[intent.pod] = intent.beneficiary
         else:
             decisions.annotations[intent.pod] = dict(intent.annotations)
-    tasks, names = ssn.snapshot.tasks, ssn.snapshot.nodes.names
     for row in np.flatnonzero(tasks.status == Status.PIPELINED).tolist():
         decisions.pipelined[tasks.keys[row]] = names[tasks.node[row]]
     for row, node in ssn.intents.nominations.items():

@@ -217,7 +217,7 @@ def equal_run(
     rows = np.asarray(tasks, dtype=np.intp)
     table = state.snapshot.tasks
     same = (table.shape[rows] == table.shape[rows[0]]) & (table.role[rows] == table.role[rows[0]])
-    same &= table.nominated[rows] == NOWHERE
+    same &= (table.nominated[rows] == NOWHERE) & ~table.gated[rows]
     n = len(rows) if same.all() else int(np.argmin(same))
     if most is not None:
         n = min(n, most())

@@ -10,6 +10,7 @@ from pumice.core.journal import Journal
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes
+from pumice.framework.queue_limits.queue_gates import QueueGates
 from pumice.framework.topology.job_topology import Topology
 
 
@@ -58,6 +59,10 @@ class PluginSession(Protocol):
     @property
     def services(self) -> Mapping[str, Any]:
         """Ways to other programs, by name."""
+
+    @property
+    def queue_gates(self) -> QueueGates:
+        """What pods reserve whose queue gates are open and that are not placed yet."""
 
     def jobs(self) -> list[int]:
         """List the jobs (rows) whose pod group and queue exist."""

@@ -19,6 +19,7 @@ from pumice.framework.job_records import Records
 from pumice.framework.ordering import Ordering
 from pumice.framework.placing import Placing
 from pumice.framework.policy import Policy
+from pumice.framework.queue_limits.queue_gates import QueueGates
 from pumice.framework.topology.job_topology import Topology
 
 
@@ -81,6 +82,7 @@ class SessionState:
         *,
         seed: int = 0,
         placing: type[Placing] = Placing,
+        gates: QueueGates | None = None,
     ) -> None:
         self.snapshot = snapshot
         self.journal = snapshot.journal
@@ -90,6 +92,7 @@ class SessionState:
         self.policy = Policy(snapshot, self.topology, self.hooks)
         self.records = Records(snapshot)
         self.intents = Intents(snapshot)
+        self.queue_gates = gates or QueueGates(snapshot, set(), enabled=False)
         self._seed = seed
         self._placing = placing
 
@@ -163,3 +166,11 @@ class SessionState:
         tasks = self.snapshot.tasks
         rows = np.asarray(self.snapshot.jobs.tasks[job], dtype=np.intp)
         return rows[(tasks.status[rows] == Status.PENDING) & ~tasks.gated[rows]].tolist()
+
+    def tasks_to_allocate(self, job: int) -> list[int]:
+        """List a job's pending tasks with requests, and all that a queue gate holds back."""
+        best_effort, held = self.snapshot.tasks.best_effort, self.queue_gates.held
+        rows = [row for row in self.pending_tasks(job) if not best_effort[row]]
+        if held:
+            rows += [row for row in self.snapshot.jobs.tasks[job] if row in held]
+        return rows

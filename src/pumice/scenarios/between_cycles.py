@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME
+from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME, QUEUE_GATE
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.kinds import Manifest
 from pumice.api.patterns import occurs_in
@@ -35,7 +35,8 @@ def groups_by_pod(objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def advance(objects: Sequence[Manifest], decisions: Decisions) -> list[Manifest]:
     """Return the world as the next cycle finds it.
 
-    Bound pods run, evicted pods are gone, nominations and pod group statuses are written.
+    Bound pods run, evicted pods are gone, opened gates, nominations and pod group statuses are
+    written.
     """
     gone = set(decisions.evictions)
     after: list[Manifest] = []
@@ -59,6 +60,9 @@ def _next_pod(pod: Manifest, decisions: Decisions) -> Manifest:
         spec = {**(pod.get("spec") or {}), "nodeName": decisions.binds[key]}
         metadata = _annotated(pod["metadata"], decisions.annotations.get(key))
         return {**pod, "metadata": metadata, "spec": spec, "status": status}
+    if key in decisions.opened_gates:
+        gates = [gate for gate in pod["spec"]["schedulingGates"] if gate["name"] != QUEUE_GATE]
+        return {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
     if key in decisions.nominated:
         return {**pod, "status": {**status, "nominatedNodeName": decisions.nominated[key]}}
     return pod

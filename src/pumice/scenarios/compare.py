@@ -123,6 +123,13 @@ def _order(what: str, wanted: Sequence[str], got: Sequence[str]) -> list[str]:
     return []
 
 
+def _opened_gates(wanted: Sequence[str], cycle: _Cycle) -> list[str]:
+    got = cycle.got.opened_gates
+    kept = [f"{pod}: gate kept, expected it to be removed" for pod in wanted if pod not in got]
+    opened = [f"{pod}: gate removed, expected it to stay" for pod in got if pod not in wanted]
+    return kept + opened
+
+
 def _pipelined(wanted: Mapping[str, str], cycle: _Cycle) -> list[str]:
     return _placed("pipelined on", wanted, cycle.got.pipelined)
 
@@ -321,6 +328,7 @@ _CHECKS: dict[str, Callable[[Any, _Cycle], list[str]]] = {
     "evictions": _evictions,
     "evictNum": _evictions_number,
     "evicted": _evictions_number,
+    "openedGates": _opened_gates,
     "pipelined": _pipelined,
     "pipelinedOnOneOf": _pipelined_on_one_of,
     "pipelinedPerPodGroup": _pipelined_per_group,

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, Protocol
@@ -105,6 +105,7 @@ def play(scenario: Scenario, make_scheduler: SchedulerFactory) -> list[PlayedCyc
         ManifestError: An object cannot be used; names its file and line.
     """
     conf = parse_conf(scenario.conf, source=scenario.conf_source)
+    conf = replace(conf, queue_gates=scenario.queue_gates)
     scheduler = make_scheduler(conf, scenario.seed)
     objects = scenario.objects
     played: list[PlayedCycle] = []

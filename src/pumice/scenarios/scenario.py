@@ -29,12 +29,13 @@ SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 
 _TOP_KEYS = (
     *("name", "family", "description", "seed", "now", "cycles", "stable", "negative"),
-    *("conf", "confFrom", "nodeUsage", "objects", "objectsFrom", "expect"),
+    *("conf", "confFrom", "featureGates", "nodeUsage", "objects", "objectsFrom", "expect"),
 )
 _OBJECT = re.compile(r"objects\[(\d+)\]")
 _MARKS = frozenset({"objects", "objectsFrom", "conf", "confFrom", "expect", "nodeUsage"})
+_GATES = ("SchedulingGatesQueueAdmission",)
 _NUMBER_KEYS = ("bindsNum", "evictNum", "evicted")
-_LIST_KEYS = ("bindOrder", "evictions", "bindNumsInHyperNode")
+_LIST_KEYS = ("bindOrder", "evictions", "bindNumsInHyperNode", "openedGates")
 _MAPPING_KEYS = (
     *("binds", "pipelined", "podGroups", "nominated", "queues", "unschedulable"),
     *("pipelinedOnOneOf", "taskStatusNums"),
@@ -66,6 +67,8 @@ class Scenario:
     seed: int = 0
     node_usage: dict[str, dict[str, float]] = field(default_factory=dict)
     """Node to cpu and memory percent, and `metricsTime` in epoch seconds where it is stated."""
+    queue_gates: bool = False
+    """Whether the feature SchedulingGatesQueueAdmission is on."""
     expect: list[Record] = field(default_factory=list)
 
     @cached_property
@@ -148,6 +151,7 @@ def scenario_from(document: Any, path: Path) -> Scenario:
         stable=_stable(path, document.get("stable", True)),
         seed=seed if isinstance(seed, int) else 0,
         node_usage=_node_usage(path, document),
+        queue_gates=_feature_gates(path, document).get(_GATES[0], False),
         expect=expect,
     )
 
@@ -207,6 +211,16 @@ def _node_usage(path: Path, document: Mapping[str, Any]) -> dict[str, dict[str, 
             for key, value in facts.items()
         }
     return usage
+
+
+def _feature_gates(path: Path, document: Mapping[str, Any]) -> dict[str, bool]:
+    given: dict[str, bool] = document.get("featureGates", {})
+    _typed(path, "featureGates", given, dict, "names of features to true or false")
+    _refuse_unknown(path, "featureGates", given, _GATES)
+    for name, value in given.items():
+        if not isinstance(value, bool):
+            raise _problem(path, f"featureGates.{name}", value, "true or false")
+    return given
 
 
 def _expectations(path: Path, document: Mapping[str, Any]) -> tuple[int, list[Record]]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pumice.api.annotations import QUEUE_GATE
 from pumice.api.decisions import Condition, Decisions, JobRecord, PodGroupState
 from pumice.binder import Binder, event_recorder
 from pumice.clock import VirtualClock
@@ -247,6 +248,40 @@ def test_a_status_on_its_way_is_not_written_again(cluster: Any) -> None:
     writer.go()  # done, but the cluster does not show it yet
     binder.apply(decided)
     assert writer.verbs() == ["patch", "patch"]
+
+
+def gated(cluster: Any, name: str, *gates: str) -> None:
+    spec = {"schedulingGates": [{"name": gate} for gate in gates]}
+    cluster.create(pod(name, group="g", annotations={QUEUE_GATE: "true"}, spec=spec))
+
+
+def test_an_opened_gate_is_removed_and_no_other(cluster: Any) -> None:
+    gated(cluster, "shy", "example.com/licence", QUEUE_GATE)
+    results = Binder(cluster).apply(Decisions(opened_gates=["default/shy", "default/gone"]))
+    assert [(each.what, each.key, each.error) for each in results.results] == [
+        ("gate", "default/shy", None)
+    ]
+    left = cluster.get("Pod", "default", "shy")["spec"]["schedulingGates"]
+    assert left == [{"name": "example.com/licence"}]
+
+
+def test_a_gate_is_removed_from_the_very_pod_that_was_seen(cluster: Any) -> None:
+    gated(cluster, "shy", QUEUE_GATE)
+    writer = Held()
+    Binder(cluster, writer=writer).apply(Decisions(opened_gates=["default/shy"]))
+    uid = cluster.get("Pod", "default", "shy")["metadata"]["uid"]
+    assert writer.writes[0][1].arguments["patch"]["metadata"] == {"uid": uid}
+
+
+def test_a_gate_that_is_being_removed_is_not_removed_again(cluster: Any) -> None:
+    gated(cluster, "shy", QUEUE_GATE)
+    writer = Held()
+    binder = Binder(cluster, writer=writer)
+    for _ in range(3):
+        binder.apply(Decisions(opened_gates=["default/shy"]))
+        if len(writer.writes) == 2:
+            writer.go()  # done, but the cluster does not show it yet
+    assert writer.verbs() == ["patch"]
 
 
 def test_a_status_that_failed_is_written_again(cluster: Any) -> None:

@@ -143,6 +143,42 @@ def plain_pods(stage: Any) -> None:
     stage.run()
 
 
+def gated_pods(stage: Any) -> None:
+    """A pod that waits behind a gate until its queue has room."""
+    gate = "scheduling.volcano.sh/queue-allocation-gate"
+    gates = {"schedulingGates": [{"name": gate}], "schedulerName": "volcano"}
+    spec = {**template()["spec"], **gates}
+    put(stage, "v1", "Pod", "gated", spec=spec, metadata={"annotations": {gate: "true"}})
+    stage.run()
+    assert stage.cluster.get("Pod", "default", "gated")["spec"]["nodeName"]
+    stage.cluster.delete("Pod", "default", "gated", grace_s=0)
+
+
+def topology(stage: Any) -> None:
+    """HyperNodes that come and go with the label of a node."""
+    text = """
+    networkTopologyDiscovery:
+      - source: label
+        enabled: true
+        config:
+          networkTopologyTypes:
+            racks: [{nodeLabel: rack}, {nodeLabel: kubernetes.io/hostname}]
+    """
+    put(
+        stage,
+        "v1",
+        "ConfigMap",
+        "volcano-controller-configmap",
+        "volcano-system",
+        data={"volcano-controller.conf": text},
+    )
+    for rack in ("one", "two", None):
+        for number in range(2 if rack != "two" else 1):
+            change = {"metadata": {"labels": {"rack": rack}}}
+            stage.cluster.patch("Node", "", f"node-{number}", change)
+        stage.run(4)
+
+
 def contention(stage: Any) -> None:
     """More is asked for than there is: pods wait, and urgent ones take the room of others."""
     for name, value in (("low", 1), ("high", 100)):
@@ -163,7 +199,7 @@ def broad_run() -> Any:
     for number in range(2):
         add_node(stage.cluster, f"node-{number}", {"cpu": "4", "memory": "16Gi"})
     stage.cluster.listeners.append(lambda _, event: stage.seen.append(event.object))
-    for act in (jobs, clocks_and_flows, queues, plain_pods, contention):
+    for act in (jobs, clocks_and_flows, queues, plain_pods, gated_pods, topology, contention):
         act(stage)
     stage.loop.close()
     return stage

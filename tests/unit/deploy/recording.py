@@ -3,6 +3,7 @@
 A call is noted as the API server would authorise it: verb, group, resource with subresource.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from pumice.api.conf import parse_conf
@@ -123,7 +124,8 @@ class Stage:
         self.loop = ThreadedLoop(self.controllers, controllers)
         self.scheduler = RecordingCluster(self.cluster, ())
         make_queues(self.scheduler)
-        self.live = LiveScheduler(self.scheduler, Scheduler(parse_conf(CONF)))
+        conf = replace(parse_conf(CONF), queue_gates=True)
+        self.live = LiveScheduler(self.scheduler, Scheduler(conf))
 
     def run(self, cycles: Any = 3) -> None:
         """Let everything react for a few cycles of a second."""

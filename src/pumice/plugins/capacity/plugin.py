@@ -59,6 +59,7 @@ class Capacity(Plugin, name="capacity"):
         self._tree, self._held = self._limits.tree, self._limits.held
         self._best_effort = self._limits.best_effort
         self._commitments = QueueCommitments(snapshot)
+        self._gates = ssn.queue_gates
         self._opening_shares = {row: self._live_share(row) for row in self._tree.children}
         self._moved = ssn.journal.moved
         self._leaf_shares: tuple[int, dict[int, float]] = (0, {})
@@ -149,6 +150,8 @@ class Capacity(Plugin, name="capacity"):
     def allocatable(self, queue: Queue, task: Task) -> Verdict:
         """Let an open leaf take a task that keeps it and all above it within their limits."""
         used = self._queues.allocated_or_pipelined
+        if self._gates.is_reserving:
+            used = used + self._gates.reserved(beside=task.row)
         return self._may_take(queue.row) and self._leaves_room(queue.row, task.request[:, 0], used)
 
     def job_enqueueable(self, job: Job) -> Vote:

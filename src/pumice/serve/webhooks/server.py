@@ -24,7 +24,7 @@ from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
 from pumice.errors import ClusterError, InputError
 from pumice.serve.http_server import HttpServer, Site, read_body
-from pumice.serve.options import WebhookOptions
+from pumice.serve.options import QUEUE_GATES, WebhookOptions
 from pumice.serve.webhooks.ca_bundle import register
 from pumice.webhooks.admission_review import answer_review
 from pumice.webhooks.registry import SERVICES, Service
@@ -154,7 +154,7 @@ class Reviewer:
             max_job_replicas=self.settings.max_job_replicas,
             check_allocated_pods=self.settings.enable_queue_allocated_pods_check,
             protect_root_queue=self.settings.enable_root_queue_protection,
-            gate_pods=self.settings.gate("SchedulingGatesQueueAdmission"),
+            gate_pods=self.settings.gate(QUEUE_GATES),
         )
 
     async def answer(self, request: web.Request, service: Service) -> web.Response:
