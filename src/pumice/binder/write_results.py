@@ -10,7 +10,7 @@ class WriteResult:
     """What came of one write about one object."""
 
     what: str
-    """"bind", "evict", "pod status", "group", "queue" or "event"."""
+    """"bind", "evict", "pod status", "group", "queue", "event", or the kind of a patched object."""
     key: str
     """ "namespace/name", or the name alone."""
     uid: str = ""

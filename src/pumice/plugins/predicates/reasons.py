@@ -24,6 +24,7 @@ class Code(IntEnum):
     SPREAD = 12
     VOLUME_NODE = 13
     VOLUME_BINDING = 14
+    VOLUME_CAPACITY = 15
 
 
 REASONS = (
@@ -51,5 +52,6 @@ REASONS = (
     Reason(
         "node(s) didn't find available persistent volumes to bind", curable=False, code=Cause.VOLUME
     ),
+    Reason("node(s) did not have enough free storage", curable=False, code=Cause.VOLUME),
 )
 """The reason of code k stands at k - 1."""
