@@ -167,18 +167,29 @@ class VolumeController:
     def _tell_phase(self, volume: Manifest) -> None:
         """Write whether a volume is free, bound or left over; one that was made goes again."""
         spec, meta = volume.get("spec") or {}, volume["metadata"]
+        name, marks = meta["name"], meta.get("annotations") or {}
         owner, phase = spec.get("claimRef"), (volume.get("status") or {}).get("phase", "")
         if not owner and phase in ("", "Pending"):
-            self._cluster.merge_status(VOLUME, "", meta["name"], {"phase": "Available"})
-        elif owner and phase == "Bound" and not self._is_there(owner):
-            if PROVISIONED_BY in (meta.get("annotations") or {}):
-                self._cluster.delete(VOLUME, "", meta["name"])
+            self._cluster.merge_status(VOLUME, "", name, {"phase": "Available"})
+        elif owner and phase == "Bound" and self._claim_of(owner) is None:
+            if PROVISIONED_BY in marks:
+                self._cluster.delete(VOLUME, "", name)
             else:
-                self._cluster.merge_status(VOLUME, "", meta["name"], {"phase": "Released"})
+                self._cluster.merge_status(VOLUME, "", name, {"phase": "Released"})
+        elif owner and BOUND_BY_CONTROLLER in marks and self._has_another(owner, name):
+            free = {"annotations": {BOUND_BY_CONTROLLER: None}}
+            self._cluster.patch(VOLUME, "", name, {"metadata": free, "spec": {"claimRef": None}})
+            self._cluster.merge_status(VOLUME, "", name, {"phase": "Available"})
 
-    def _is_there(self, owner: Mapping[str, Any]) -> bool:
+    def _has_another(self, owner: Mapping[str, Any], name: str) -> bool:
+        """Return whether the claim of a volume was bound to another one after all."""
+        claim = self._claim_of(owner)
+        return claim is not None and claim["spec"].get("volumeName", name) != name
+
+    def _claim_of(self, owner: Mapping[str, Any]) -> Manifest | None:
         found = self._cluster.peek(CLAIM, str(owner.get("namespace")), str(owner.get("name")))
-        return found is not None and owner.get("uid") in (None, "", found["metadata"]["uid"])
+        same = found is not None and owner.get("uid") in (None, "", found["metadata"]["uid"])
+        return found if same else None
 
 
 def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

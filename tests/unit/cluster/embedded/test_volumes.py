@@ -130,6 +130,21 @@ def test_a_volume_that_is_kept_for_a_claim_is_bound_to_it(cluster: Any) -> None:
     assert "pv.kubernetes.io/bind-completed" in marks
 
 
+@pytest.mark.parametrize("given", [True, False])
+def test_a_volume_whose_claim_got_another_is_free_again_if_it_was_given(
+    cluster: Any, given: bool
+) -> None:
+    made = claim(cluster, storageClassName="local")
+    owner = {"namespace": "default", "name": "c", "uid": made["metadata"]["uid"]}
+    for name in ("v", "w"):
+        volume(cluster, name, storageClassName="local", claimRef=owner)
+        marks = {"pv.kubernetes.io/bound-by-controller": "yes"} if given else {}
+        cluster.patch(VOLUME, "", name, {"metadata": {"annotations": marks}})
+    VolumeController(cluster).sync()
+    left = cluster.get(VOLUME, "", "w" if volume_of(cluster) == "v" else "v")
+    assert bool(left["spec"].get("claimRef")) != given
+
+
 def test_what_was_made_goes_with_its_claim_and_the_rest_is_left_over(cluster: Any) -> None:
     volume(cluster, "v")
     claim(cluster)
