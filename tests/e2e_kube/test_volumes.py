@@ -76,13 +76,14 @@ class Disks:
             }
         )
 
-    def gang(self, name: str, *claims: str, size: int = 1, cpu: str = "1") -> None:
-        """Make a gang of which each pod uses all claims."""
+    def gang(self, name: str, *claims: str, size: int = 1, volumes: Any = ()) -> None:
+        """Make a gang of which each pod has all claims and volumes."""
         mounted = [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims]
+        mounted += volumes
         space = self._space.namespace
         made = [pod_group(name, namespace=space, min_member=size)]
         made += [
-            pod(f"{name}-{i}", namespace=space, group=name, cpu=cpu, spec={"volumes": mounted})
+            pod(f"{name}-{i}", namespace=space, group=name, cpu=1, spec={"volumes": mounted})
             for i in range(size)
         ]
         for each in made:
@@ -206,6 +207,25 @@ def test_a_volume_is_provisioned_on_the_node_that_was_selected(
         placed = wait_placed(space, "work-0")
         check_order(audit, space, claims=1)
     assert disks.selected("data") == placed["work-0"]
+
+
+def test_an_ephemeral_volume_is_provisioned_for_its_pod(
+    space: Any, disks: Disks, scheduler: Any, audit: Any, provisioner: Provisioner
+) -> None:
+    space.nodes(2, cpu=4)
+    disks.add_class(DRIVER)
+    spec = {
+        "storageClassName": disks.storage_class,
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    own = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+    with scheduler(), provisioner.running():
+        disks.gang("work", size=2, volumes=[own])
+        placed = wait_placed(space, "work-0", "work-1")
+        check_order(audit, space, claims=2)
+    for name, node in placed.items():
+        assert disks.selected(f"{name}-scratch") == node
 
 
 def test_one_claim_is_shared_by_a_gang(

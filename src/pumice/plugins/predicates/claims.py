@@ -82,15 +82,26 @@ class Claims:
             claim = self._claims.get(key)
             name = key.partition("/")[2]
             if claim is None:
-                return f'persistentvolumeclaim "{name}" not found'
+                return self._missing(task, name)
             if claim.metadata.deletion_timestamp:
                 return f'persistentvolumeclaim "{name}" is being deleted'
             if claim.status.phase == "Lost":
-                return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume'
+                lost = f'non-existent persistentvolume "{claim.spec.volume_name}"'
+                return f'persistentvolumeclaim "{name}" bound to {lost}'
             problem = self._cannot_wait(claim) if must_bind and not claim.is_bound else ""
             if problem:
                 return problem
         return self._foreign(task) if names_its_pod(task) else ""
+
+    def _missing(self, task: Task, name: str) -> str:
+        """Say that a claim does not exist; one of the pod's own is made by the cluster."""
+        own = {f"{task.name}-{each.name}" for each in task.shape.spec.volumes if each.ephemeral}
+        if name in own:
+            return (
+                "waiting for ephemeral volume controller to create the persistentvolumeclaim "
+                f'"{name}"'
+            )
+        return f'persistentvolumeclaim "{name}" not found'
 
     def _foreign(self, task: Task) -> str:
         """Say that a claim with the name of a pod's own one was made for somebody else."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -62,6 +63,11 @@ class Predicates(Plugin, name="predicates"):
     )
     volume_weight: int = arg(
         "volumebinding.weight", default=1, doc="accepted and without effect: volumes do not score"
+    )
+    volume_shape: list[Any] = arg(
+        "volumebinding.shape",
+        default_factory=list,
+        doc="accepted and without effect: volumes do not score",
     )
     cache: bool = arg(
         "predicate.CacheEnable", default=False, doc="accepted and without effect: always cached"

@@ -48,7 +48,9 @@ REASONS = (
         code=Cause.TOPOLOGY_SPREAD,
     ),
     Reason("node(s) didn't match pod topology spread constraints", code=Cause.TOPOLOGY_SPREAD),
-    Reason("node(s) had volume node affinity conflict", curable=False, code=Cause.VOLUME),
+    Reason(
+        "node(s) didn't match PersistentVolume's node affinity", curable=False, code=Cause.VOLUME
+    ),
     Reason(
         "node(s) didn't find available persistent volumes to bind", curable=False, code=Cause.VOLUME
     ),
