@@ -7,13 +7,11 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from pumice.api.annotations import BIND_COMPLETED, SELECTED_NODE
 from pumice.api.meta import Int32, KubeObject, LabelSelector, ObjectMeta, Part, ResourceList
 from pumice.api.pods import NodeSelector
 from pumice.api.quantity import Quantity, check_amounts, value
 
-BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
-SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 STATIC_ONLY: Final = "kubernetes.io/no-provisioner"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 _OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"

@@ -4,14 +4,10 @@ Each is for the object as it was seen: whatever changed meanwhile is a conflict,
 is given away twice.
 """
 
+from pumice.api.annotations import BOUND_BY_CONTROLLER, SELECTED_NODE
 from pumice.api.kinds import Manifest
 from pumice.api.meta import ObjectMeta
-from pumice.api.storage import (
-    BOUND_BY_CONTROLLER,
-    SELECTED_NODE,
-    PersistentVolume,
-    PersistentVolumeClaim,
-)
+from pumice.api.storage import PersistentVolume, PersistentVolumeClaim
 
 
 def select_node(claim: PersistentVolumeClaim, node: str) -> Manifest:

@@ -10,16 +10,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from pumice.api.annotations import SELECTED_NODE
 from pumice.api.decisions import ClaimChoice
 from pumice.api.groups import PodGroup, PodGroupStatus
 from pumice.api.meta import ObjectMeta
 from pumice.api.pods import Pod, SchedulingGate
-from pumice.api.storage import (
-    SELECTED_NODE,
-    ClaimReference,
-    PersistentVolume,
-    PersistentVolumeClaim,
-)
+from pumice.api.storage import ClaimReference, PersistentVolume, PersistentVolumeClaim
 
 _HELD: Final = (SchedulingGate(name="pumice.dev/held-back"),)
 _SOON: Final = "1970-01-01T00:00:00Z"

@@ -7,12 +7,10 @@ gets one provisioned once a node is selected.  Any provisioner is played, at onc
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
-from pumice.api.annotations import HOSTNAME
+from pumice.api.annotations import BIND_COMPLETED, BOUND_BY_CONTROLLER, HOSTNAME
 from pumice.api.kinds import CLAIM, STORAGE_CLASS, VOLUME, Manifest
 from pumice.api.objects import from_manifest
 from pumice.api.storage import (
-    BIND_COMPLETED,
-    BOUND_BY_CONTROLLER,
     STATIC_ONLY,
     WAIT_FOR_FIRST_CONSUMER,
     PersistentVolume,
