@@ -27,6 +27,7 @@ from tests.staged.truth import (
     world_of,
 )
 
+
 def situations() -> pytest.MarkDecorator:
     """Ask a test about every file."""
     return pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
