@@ -38,7 +38,32 @@ class Annotate:
     annotations: Mapping[str, str]
 
 
-Intent = Bind | Evict | Annotate
+@dataclass(frozen=True, slots=True)
+class ClaimChoice:
+    """How a claim that waits for its first consumer gets its volume."""
+
+    claim: str
+    """ "namespace/name"."""
+    volume: str
+    """The volume that it is bound to; empty: one is provisioned for the node."""
+    node: str
+
+    def to_expect(self) -> dict[str, str]:
+        """Write it as an entry of `expect.claims`."""
+        return {"volume": self.volume} if self.volume else {"selectedNode": self.node}
+
+
+@dataclass(frozen=True, slots=True)
+class BindVolumes:
+    """Get a pod's claims bound before its Bind, or do not bind it at all."""
+
+    pod: str
+    choices: tuple[ClaimChoice, ...]
+    timeout_s: float
+    """How long the pod waits for its claims to be bound."""
+
+
+Intent = Bind | Evict | Annotate | BindVolumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +157,8 @@ class Decisions:
     """Pod to node, in the order in which the pods were handed to the binder."""
     annotations: dict[str, dict[str, str]] = field(default_factory=dict)
     """Pod to annotations that are to be written with its bind."""
+    volumes: dict[str, BindVolumes] = field(default_factory=dict)
+    """Pod of ``binds`` to the claims that must be bound before it."""
     evictions: list[str] = field(default_factory=list)
     """Pods in the order of the evict calls."""
     evicted_by: dict[str, str] = field(default_factory=dict)
@@ -162,6 +189,11 @@ class Decisions:
     failed_for: dict[str, list[str]] = field(default_factory=dict)
     """Job to such lines, where the failure is due to the job or to a pod of it."""
 
+    @property
+    def claims(self) -> dict[str, ClaimChoice]:
+        """How each claim gets its volume that pods of ``binds`` wait for."""
+        return {each.claim: each for some in self.volumes.values() for each in some.choices}
+
     def to_expect(self) -> dict[str, Any]:
         """Write the decisions with the keys of a scenario's `expect`."""
         record: dict[str, Any] = {
@@ -176,6 +208,9 @@ class Decisions:
         }
         if self.opened_gates:
             record["openedGates"] = list(self.opened_gates)
+        if self.volumes:
+            claims = sorted(self.claims.items())
+            record["claims"] = {key: choice.to_expect() for key, choice in claims}
         if self.nominated:
             record["nominated"] = dict(sorted(self.nominated.items()))
         if self.unschedulable:

@@ -25,6 +25,7 @@ POD: Final = "Pod"
 POD_GROUP: Final = "PodGroup.scheduling.volcano.sh"
 PRIORITY_CLASS: Final = "PriorityClass.scheduling.k8s.io"
 QUEUE: Final = "Queue.scheduling.volcano.sh"
+VOLUME: Final = "PersistentVolume"
 STORAGE_CLASS: Final = "StorageClass.storage.k8s.io"
 """Names of kinds, as ``kind_of`` gives them, that more than one module speaks of."""
 
@@ -126,7 +127,9 @@ BUILT_IN: Final[tuple[Kind, ...]] = (
     _in_namespace("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", "netpol"),
     _in_namespace("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", "pdb", status=True),
     _cluster_wide("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", "pc"),
+    _cluster_wide("storage.k8s.io/v1", "CSIDriver", "csidrivers"),
     _cluster_wide("storage.k8s.io/v1", "CSINode", "csinodes"),
+    _in_namespace("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities"),
     _cluster_wide("storage.k8s.io/v1", "StorageClass", "storageclasses", "sc"),
     _in_namespace(_BATCH, "CronJob", "cronjobs", "cronvcjob cronvj", status=True),
     _in_namespace(_BATCH, "Job", "jobs", "vcjob vj", status=True),

@@ -83,8 +83,10 @@ from pumice.api.pods import (
 )
 from pumice.api.quantity import Quantity
 from pumice.api.storage import (
+    CSIDriver,
     CSINode,
     CSINodeSpec,
+    CSIStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
@@ -99,7 +101,9 @@ from pumice.errors import ABSENT, ManifestError
 
 DEFAULT_NAMESPACE: Final = "default"
 _TYPES: Final[tuple[type[KubeObject], ...]] = (
+    CSIDriver,
     CSINode,
+    CSIStorageCapacity,
     HyperNode,
     Namespace,
     Node,
@@ -116,7 +120,14 @@ _TYPES: Final[tuple[type[KubeObject], ...]] = (
 )
 
 _NAMESPACED: Final = frozenset(
-    {"PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota"}
+    {
+        "CSIStorageCapacity",
+        "PersistentVolumeClaim",
+        "Pod",
+        "PodDisruptionBudget",
+        "PodGroup",
+        "ResourceQuota",
+    }
 )
 
 KINDS: Final[Mapping[tuple[str, str], type[KubeObject]]] = MappingProxyType(
@@ -202,8 +213,10 @@ def _subject(mapping: Mapping[str, Any]) -> str:
 __all__ = [
     "KINDS",
     "Affinity",
+    "CSIDriver",
     "CSINode",
     "CSINodeSpec",
+    "CSIStorageCapacity",
     "ClaimSource",
     "Condition",
     "Container",

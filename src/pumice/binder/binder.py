@@ -167,6 +167,17 @@ class Binder:
         self._underway.add(("bind", pod, uid))
         self._submit("bind", arguments, Lane.BIND, WriteResult("bind", pod, uid, None, node))
 
+    def write_storage(self, kind: str, key: str, known: KubeObject, patch: Manifest) -> None:
+        """Hand in what a pod's bind waits for: a patch of a claim or of a volume."""
+        self._patch(kind, kind, key, known, patch)
+
+    def report_unbound_volumes(self, pod: str, node: str, why: str) -> None:
+        """Tell on a pod that it does not get its node, because its claims are not bound."""
+        known = self._known("Pod", pod)
+        if isinstance(known, Pod):
+            message = f"failed to bind volumes for node {node}: {why}"
+            self._report_failure(pod, known, message, is_condition=True)
+
     # Writes
 
     def _submit(
@@ -245,7 +256,8 @@ class Binder:
     ) -> None:
         namespace, _, name = key.rpartition("/")
         arguments = {"kind": kind, "namespace": namespace, "name": name, "patch": patch, **more}
-        self._submit("patch", arguments, Lane.STATUS, WriteResult(what, key, known.metadata.uid))
+        lane = Lane.STATUS if what in _STATUS_OF else Lane.BIND
+        self._submit("patch", arguments, lane, WriteResult(what, key, known.metadata.uid))
 
     # Pods that wait
 
@@ -316,7 +328,7 @@ class Binder:
                 pod, action = evicted
                 group = f"{pod.metadata.namespace}/{pod.metadata.annotations.get(GROUP_NAME, '')}"
                 self._events.evicted(pod, self._known(POD_GROUP, group), action)
-        else:
+        elif result.what in _STATUS_OF:
             self._after_status(result)
 
     def _after_bind(self, result: WriteResult) -> None:
@@ -327,10 +339,14 @@ class Binder:
             self._events.scheduled(pod, result.node)
         elif not (isinstance(error, NotFoundError | FencedError) or _is_unsent(error)):
             message = f"failed to bind to node {result.node}: {error}"
-            if isinstance(error, RejectedError) and self._write_conditions:
-                self._deferred[result.key] = _WaitingStatus("SchedulerError", message)
-            else:
-                self._events.failed_scheduling(pod, message)
+            is_condition = isinstance(error, RejectedError)
+            self._report_failure(result.key, pod, message, is_condition=is_condition)
+
+    def _report_failure(self, key: str, pod: Pod, message: str, *, is_condition: bool) -> None:
+        if is_condition and self._write_conditions:
+            self._deferred[key] = _WaitingStatus("SchedulerError", message)
+        else:
+            self._events.failed_scheduling(pod, message)
 
     def _after_status(self, result: WriteResult) -> None:
         status = self._statuses.finish(result)

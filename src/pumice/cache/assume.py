@@ -1,7 +1,8 @@
 """What is assumed of objects before the cluster confirms it: pods bound, evicted or held back.
 
-Used by the informer, which shows pods and groups to the scheduler as they are thought to be.  The
-cluster's own word ends an assumption, and so does another object of the same name.
+Used by the informer, which shows pods, groups, claims and volumes to the scheduler as they are
+thought to be.  The cluster's own word ends an assumption, and so does another object of the same
+name.
 """
 
 from dataclasses import dataclass
@@ -9,9 +10,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from pumice.api.annotations import SELECTED_NODE
+from pumice.api.decisions import ClaimChoice
 from pumice.api.groups import PodGroup, PodGroupStatus
 from pumice.api.meta import ObjectMeta
 from pumice.api.pods import Pod, SchedulingGate
+from pumice.api.storage import ClaimReference, PersistentVolume, PersistentVolumeClaim
 
 _HELD: Final = (SchedulingGate(name="pumice.dev/held-back"),)
 _SOON: Final = "1970-01-01T00:00:00Z"
@@ -48,6 +52,8 @@ class Assumptions:
     def __init__(self) -> None:
         self._pods: dict[str, _AssumedPod] = {}
         self._groups: dict[str, _AssumedGroup] = {}
+        self._volumes: dict[str, ClaimReference] = {}
+        self._claims: dict[str, tuple[str, str]] = {}
 
     def bound(self, key: str, pod: Pod, node: str) -> None:
         """Take a pod to be on a node."""
@@ -66,6 +72,22 @@ class Assumptions:
     ) -> None:
         """Take a group to have a status and more annotations."""
         self._groups[key] = _AssumedGroup(group.metadata.uid, status, annotations)
+
+    def chosen(self, choice: ClaimChoice, uid: str) -> None:
+        """Take a claim to have its volume, or a node to be selected for it."""
+        namespace, _, name = choice.claim.partition("/")
+        if choice.volume:
+            owner = ClaimReference(namespace=namespace, name=name, uid=uid)
+            self._volumes[choice.volume] = owner
+        else:
+            self._claims[choice.claim] = uid, choice.node
+
+    def forget_choice(self, choice: ClaimChoice) -> None:
+        """Think no more of how a claim gets its volume."""
+        if choice.volume:
+            self._volumes.pop(choice.volume, None)
+        else:
+            self._claims.pop(choice.claim, None)
 
     def forget(self, key: str, what: str = "") -> bool:
         """Drop an assumption about a pod: "bound", "evicted", "held", or all of them."""
@@ -131,6 +153,21 @@ class Assumptions:
         if stated.annotations:
             metadata = _marked(metadata, stated.annotations)
         return replace(group, metadata=metadata, status=stated.status)
+
+    def show_volume(self, key: str, volume: PersistentVolume) -> PersistentVolume:
+        """Return a volume as it is thought to be; one that the cluster gave away stays so."""
+        owner = self._volumes.get(key)
+        kept = volume.spec.claim_ref
+        if owner is None or (kept is not None and kept.uid):
+            return volume
+        return replace(volume, spec=replace(volume.spec, claim_ref=owner))
+
+    def show_claim(self, key: str, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Return a claim as it is thought to be."""
+        uid, node = self._claims.get(key, ("", ""))
+        if not node or uid != claim.metadata.uid or claim.selected_node is not None:
+            return claim
+        return replace(claim, metadata=_marked(claim.metadata, {SELECTED_NODE: node}))
 
     def _of(self, key: str, uid: str) -> _AssumedPod:
         thought = self._pods.get(key)

@@ -3,9 +3,10 @@
 Whatever a plugin keeps for itself it changes through ``journal``, so that a roll-back covers it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from pumice.api.decisions import ClaimChoice
 from pumice.core.journal import Journal
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
@@ -84,6 +85,9 @@ class PluginSession(Protocol):
 
     def drop_annotations(self, task: int) -> None:
         """Forget the annotations of a task that is not placed after all."""
+
+    def bind_volumes(self, task: int, choices: Sequence[ClaimChoice], timeout_s: float) -> None:
+        """Let the pod of a task that is to be bound wait for its claims; asked at close."""
 
     def mark_scheduled(self, jobs: Mask) -> None:
         """Set the condition Scheduled on the marked jobs (n,)."""

@@ -1,10 +1,11 @@
 """One scheduling cycle: the state, what the cycle is told, and what plugins see and leave in it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from pumice.api.decisions import ClaimChoice
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes
@@ -117,6 +118,10 @@ class Session(SessionState):
     def drop_annotations(self, task: int) -> None:
         """Write nothing on a task's pod after all."""
         self.intents.drop_annotations(task)
+
+    def bind_volumes(self, task: int, choices: Sequence[ClaimChoice], timeout_s: float) -> None:
+        """Let a task's pod be bound only once its claims are."""
+        self.intents.bind_volumes(task, choices, timeout_s)
 
     def mark_scheduled(self, jobs: Mask) -> None:
         """Set the condition Scheduled on the marked jobs (n,)."""

@@ -4,12 +4,12 @@ Drawn from below: hooks and topology, then policy, ordering and placing, then th
 placements, evictions and the search over domains take it, and the session is made of it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 
-from pumice.api.decisions import Annotate, Bind, Evict, Intent
+from pumice.api.decisions import Annotate, Bind, BindVolumes, ClaimChoice, Evict, Intent
 from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PHASE_CODE, Status
@@ -58,6 +58,10 @@ class Intents:
     def drop_annotations(self, task: int) -> None:
         """Write nothing on a task's pod after all."""
         self._snapshot.journal.put(self.annotations, task, {})
+
+    def bind_volumes(self, task: int, choices: Sequence[ClaimChoice], timeout_s: float) -> None:
+        """Bind the claims of a pod before the pod, which is to be bound already."""
+        self.made.append(BindVolumes(self._snapshot.tasks.keys[task], tuple(choices), timeout_s))
 
     def nominate(self, task: int, node: int) -> None:
         """Note that evictions make room for a task on a node."""

@@ -11,12 +11,8 @@ from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME, QUEUE_GATE
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.kinds import Manifest
 from pumice.api.patterns import occurs_in
-
-
-def key_of(manifest: Mapping[str, Any]) -> str:
-    """Return "namespace/name"; an absent namespace is `default`."""
-    metadata = manifest["metadata"]
-    return f"{metadata.get('namespace') or 'default'}/{metadata['name']}"
+from pumice.scenarios.bound_claims import with_volumes
+from pumice.scenarios.identity import key_of
 
 
 def group_of(pod: Mapping[str, Any]) -> str | None:
@@ -35,9 +31,11 @@ def groups_by_pod(objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def advance(objects: Sequence[Manifest], decisions: Decisions) -> list[Manifest]:
     """Return the world as the next cycle finds it.
 
-    Bound pods run, evicted pods are gone, opened gates, nominations and pod group statuses are
-    written.
+    Bound pods run, their claims have volumes, evicted pods are gone, opened gates, nominations and
+    pod group statuses are written.
     """
+    if decisions.volumes:
+        objects = with_volumes(objects, decisions.claims)
     gone = set(decisions.evictions)
     after: list[Manifest] = []
     for manifest in objects:

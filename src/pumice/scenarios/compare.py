@@ -89,6 +89,21 @@ def _binds(wanted: Mapping[str, str], cycle: _Cycle) -> list[str]:
     return differences
 
 
+def _claims(wanted: Mapping[str, Mapping[str, str]], cycle: _Cycle) -> list[str]:
+    got = {key: choice.to_expect() for key, choice in cycle.got.claims.items()}
+    return [
+        f"claim {key}: {_source(got.get(key))}, expected {_source(wanted.get(key))}"
+        for key in _union(wanted, got)
+        if wanted.get(key) != got.get(key)
+    ]
+
+
+def _source(choice: Mapping[str, str] | None) -> str:
+    if not choice:
+        return "no volume chosen"
+    return " and ".join(f"{key} {name}" for key, name in choice.items())
+
+
 def _bind_order(wanted: Sequence[str], cycle: _Cycle) -> list[str]:
     got = list(cycle.got.binds)
     # pods that only one side binds are reported by the check of binds
@@ -322,6 +337,7 @@ def _union(first: Iterable[str], second: Iterable[str]) -> list[str]:
 # in the order in which differences are told: placements first, texts last
 _CHECKS: dict[str, Callable[[Any, _Cycle], list[str]]] = {
     "binds": _binds,
+    "claims": _claims,
     "bindsNum": _binds_number,
     "boundPerPodGroup": _bound_per_group,
     "bindNumsInHyperNode": _binds_in_hyper_nodes,

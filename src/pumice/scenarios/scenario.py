@@ -38,7 +38,7 @@ _NUMBER_KEYS = ("bindsNum", "evictNum", "evicted")
 _LIST_KEYS = ("bindOrder", "evictions", "bindNumsInHyperNode", "openedGates")
 _MAPPING_KEYS = (
     *("binds", "pipelined", "podGroups", "nominated", "queues", "unschedulable"),
-    *("pipelinedOnOneOf", "taskStatusNums"),
+    *("claims", "pipelinedOnOneOf", "taskStatusNums"),
     *("boundPerPodGroup", "pipelinedPerPodGroup", "phases"),
 )
 _EXPECT_KEYS = (

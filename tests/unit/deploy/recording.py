@@ -11,6 +11,7 @@ from pumice.api.kinds import BUILT_IN, kind_of
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.cluster.embedded.volumes import VolumeController
 from pumice.controllers import all_controllers
 from pumice.controllers.lookups import LOOKED_UP
 from pumice.controllers.threaded_loop import ThreadedLoop
@@ -118,6 +119,7 @@ class Stage:
         self.cluster = EmbeddedCluster(self.clock)
         self.seen: list[Any] = []
         self.kubelet = Kubelet(self.cluster)
+        self.volumes = VolumeController(self.cluster)
         controllers = all_controllers()
         watched = {kind for one in controllers for kind in one.watches} - {*LOOKED_UP}
         self.controllers = RecordingCluster(self.cluster, watched)
@@ -141,5 +143,6 @@ class Stage:
         while before != self.cluster.version:
             before = self.cluster.version
             self.kubelet.sync()
+            self.volumes.sync()
             self.cluster.collect_garbage()
             self.loop.run_until_quiet()

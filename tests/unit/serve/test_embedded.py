@@ -14,6 +14,7 @@ from pumice.clock import RealClock, VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node, lose
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.cluster.embedded.volumes import VolumeController
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.testing import pod, pod_group, priority_class, queue
@@ -38,6 +39,12 @@ tiers:
 - plugins: [{name: priority}, {name: gang}]
 - plugins: [{name: predicates}, {name: network-topology-aware}, {name: nodeorder}]
 """
+DISKS = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "disks"},
+    "provisioner": "disk.test",
+}
 
 
 def plane(nodes: Any = 2, **options: Any) -> Any:
@@ -294,3 +301,49 @@ def test_a_given_cluster_and_kubelet_are_used() -> None:
     assert control.clock.now() >= 17
     make_queues(cluster)
     assert len(cluster.list(QUEUE)[0]) == 2
+
+
+@pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
+def test_a_job_gets_the_volume_that_it_describes(mode: str) -> None:
+    control = plane(1)
+    control.cluster.create({**DISKS, "volumeBindingMode": mode})
+    wanted = {
+        "storageClassName": "disks",
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    container = {"name": "main", "image": "app", "resources": {"requests": {"cpu": "1"}}}
+    template = {
+        "metadata": {"annotations": {"pumice.dev/run-seconds": "5"}},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
+    control.cluster.create(
+        {
+            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "kind": "Job",
+            "metadata": {"name": "j", "namespace": "default"},
+            "spec": {
+                "schedulerName": "volcano",
+                "minAvailable": 3,
+                "volumes": [{"mountPath": "/data", "volumeClaim": wanted}],
+                "tasks": [{"name": "w", "replicas": 3, "template": template}],
+            },
+        }
+    )
+    control.run(max_cycles=40)
+    job = control.cluster.get("Job.batch.volcano.sh", "default", "j")
+    assert job["status"]["state"]["phase"] == "Completed"
+
+
+def test_time_moves_on_to_where_a_pod_gives_up_waiting_for_its_volume() -> None:
+    control = plane(1, controllers=[])
+    control.volumes = VolumeController(control.cluster, provisions=False)
+    control.cluster.create({**DISKS, "volumeBindingMode": "WaitForFirstConsumer"})
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}}
+    control.cluster.create({**claim, "spec": {"storageClassName": "disks"}})
+    control.cluster.create(pod_group("g", phase=None))
+    mounted = [{"name": "c", "persistentVolumeClaim": {"claimName": "c"}}]
+    control.cluster.create(pod("p", group="g", cpu=1, spec={"volumes": mounted}))
+    control.run(until=700, max_cycles=50)
+    messages = [each["message"] for each in control.cluster.list("Event")[0]]
+    assert any("not bound within 600 s" in message for message in messages)

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from pumice.core.pod_terms import pod_terms
 from pumice.core.resources import PODS, Mask
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
+from pumice.core.status import Status
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Codes, Plugin, Reason
@@ -52,6 +54,20 @@ class Predicates(Plugin, name="predicates"):
     )
     volume_binding: bool = arg(
         "predicate.VolumeBindingEnable", default=True, doc="test where volumes can be had"
+    )
+    bind_timeout_s: int = arg(
+        "volumebinding.bindTimeoutSeconds",
+        default=600,
+        minimum=0,
+        doc="how many seconds a pod waits on its node for its volumes to be bound",
+    )
+    volume_weight: int = arg(
+        "volumebinding.weight", default=1, doc="accepted and without effect: volumes do not score"
+    )
+    volume_shape: list[Any] = arg(
+        "volumebinding.shape",
+        default_factory=list,
+        doc="accepted and without effect: volumes do not score",
     )
     cache: bool = arg(
         "predicate.CacheEnable", default=False, doc="accepted and without effect: always cached"
@@ -163,3 +179,12 @@ class Predicates(Plugin, name="predicates"):
         if volumes is not None:
             volumes.settle_binding(codes, task, rows)
         return codes
+
+    def on_close(self, ssn: PluginSession) -> None:
+        """Ask for the volumes of pods that are to be bound."""
+        if self._volumes is None or not self._volumes.claims.promises:
+            return
+        for row in np.flatnonzero(self._tasks.status == Status.BINDING).tolist():
+            choices = self._volumes.claims.choices(Task(ssn.snapshot, row))
+            if choices:
+                ssn.bind_volumes(row, choices, self.bind_timeout_s)

@@ -24,6 +24,7 @@ class Code(IntEnum):
     SPREAD = 12
     VOLUME_NODE = 13
     VOLUME_BINDING = 14
+    VOLUME_CAPACITY = 15
 
 
 REASONS = (
@@ -47,9 +48,12 @@ REASONS = (
         code=Cause.TOPOLOGY_SPREAD,
     ),
     Reason("node(s) didn't match pod topology spread constraints", code=Cause.TOPOLOGY_SPREAD),
-    Reason("node(s) had volume node affinity conflict", curable=False, code=Cause.VOLUME),
+    Reason(
+        "node(s) didn't match PersistentVolume's node affinity", curable=False, code=Cause.VOLUME
+    ),
     Reason(
         "node(s) didn't find available persistent volumes to bind", curable=False, code=Cause.VOLUME
     ),
+    Reason("node(s) did not have enough free storage", curable=False, code=Cause.VOLUME),
 )
 """The reason of code k stands at k - 1."""

@@ -94,12 +94,20 @@ class Recovery:
     def assume(self, decisions: Decisions, now: float) -> None:
         """Count on what is about to be written."""
         for pod, node in decisions.binds.items():
-            self._informer.assume(pod, node)
-            marks = decisions.annotations.get(pod, {})
-            self._binds[pod] = self._new_write(pod, now, node, marks)
+            self.assume_bind(pod, node, decisions.annotations.get(pod, {}), now)
         for pod in decisions.evictions:
             self._informer.assume_evicted(pod)
             self._evictions[pod] = self._new_write(pod, now)
+
+    def assume_bind(self, pod: str, node: str, annotations: dict[str, str], now: float) -> None:
+        """Count on a bind that is about to be written."""
+        self._informer.assume(pod, node)
+        self._binds[pod] = self._new_write(pod, now, node, annotations)
+
+    def take_back(self, pod: str, uid: str, now: float) -> None:
+        """Free the room of a pod that was assumed and is not bound after all; hold it back."""
+        self._undo_bind(pod)
+        self._hold(pod, uid, now)
 
     def assume_groups(self, now: float) -> None:
         """Count on the statuses of groups that were just handed in."""
@@ -159,6 +167,11 @@ class Recovery:
     def open(self) -> int:
         """Count the binds and evictions that the cluster has yet to confirm."""
         return len(self._binds) + len(self._evictions)
+
+    @property
+    def next_release(self) -> float | None:
+        """When the first pod that is held back may be placed again; None: none is."""
+        return min(self._held.values(), default=None)
 
     # Answers
 
