@@ -17,6 +17,8 @@ from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.api.kinds import Manifest
 from pumice.api.manifests import load_documents
 from pumice.api.quantity import parse_quantity
+from pumice.api.text_files import read_text
+from pumice.api.yaml_text import parse_yaml
 from pumice.apiserver.served_cluster import ServedCluster
 from pumice.cli.config import conf_problems
 from pumice.cli.connect import endpoint_file
@@ -117,10 +119,7 @@ def _read_manifests(file: Path) -> list[Manifest]:
 
 def _read_conf(file: Path) -> str:
     """Read the configuration; tell what it says in vain, refuse what cannot be meant."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(wanted="a readable file", found=str(error), file=str(file)) from None
+    text = read_text(file)
     problems = conf_problems(parse_conf(text, source=str(file)))
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:
@@ -133,11 +132,11 @@ def _read_conf(file: Path) -> str:
 def _refuse_second_cluster(file: Path) -> None:
     """Leave the kubeconfig of a cluster that still runs to that cluster."""
     try:
-        config = yaml.safe_load(file.read_text(encoding="utf-8"))
+        (config,) = parse_yaml(read_text(file), str(file))
         url = str(config["clusters"][0]["cluster"]["server"])
         place = urlsplit(url)
         socket.create_connection((place.hostname or "", place.port or 0), timeout=1).close()
-    except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError):
+    except (OSError, ValueError, LookupError, TypeError):
         return  # none, or left behind by one that did not end well
     raise click.ClickException(
         f"a cluster already runs at {url}; name another place with --kubeconfig"

@@ -21,9 +21,10 @@ import numpy as np
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.meta import KubeObject
+from pumice.api.text_files import read_text
 from pumice.api.wording import crash_text
 from pumice.cluster.services import SERVICES
-from pumice.errors import InputError, PumiceError, ServiceError
+from pumice.errors import PumiceError, ServiceError
 from pumice.framework.plugin_loading import load_plugins
 from pumice.scheduler import Scheduler
 from pumice.sim.engine import Engine, Outcome
@@ -105,7 +106,11 @@ class Simulation:
             InputError: the configuration or the trace cannot be read or used.
             PumiceError: a plugin failed.
         """
-        conf = parse_conf(_text(point.conf), source=point.conf) if point.conf else _built_in()
+        conf = (
+            parse_conf(read_text(Path(point.conf)), source=point.conf)
+            if point.conf
+            else _built_in()
+        )
         workload, cluster = self.load(point)
         scheduler = Scheduler(
             conf, seed=point.seed, plugins=load_plugins(self.plugins), services=SERVICES
@@ -118,13 +123,6 @@ class Simulation:
 
 def _built_in() -> SchedulerConf:
     return parse_conf(DEFAULT_CONF, source=BUILT_IN)
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(wanted="a readable file", found=str(error), file=path) from error
 
 
 def grid(
