@@ -66,13 +66,13 @@ def load_documents(path_or_text: Path | str) -> list[Document]:
     return list(_parse_yaml(text, file)) if documents is None else documents
 
 
-def load_values(path: Path) -> list[Any]:
-    """Read the values of a file's documents as they stand, JSON or YAML.
+def load_values(path_or_text: Path | str) -> list[Any]:
+    """Read the values of the documents of a file or of a text as they stand, JSON or YAML.
 
     Raises:
         ManifestError: a file that cannot be read or parsed.
     """
-    file, text = _open(path)
+    file, text = _open(path_or_text)
     if starts_like_json(text):
         try:
             return [value.content for value in parse_json_stream(text, file)]

@@ -14,6 +14,8 @@ from pumice.api.json_text import DEPTH, lone_surrogate
 from pumice.api.yaml_nodes import PLAIN, TAG, BaseLoader, deep_line, line_of, plain_value
 from pumice.errors import ManifestError
 
+NOT_YAML: Final = "readable YAML"
+"""What is wanted where a text is no YAML at all."""
 _TYPED: Final = frozenset({PLAIN, *(TAG + name for name in ("int", "float", "bool", "null"))})
 _EXPANDED: Final = 1_000_000  # values that anchors may stand for in one document
 
@@ -46,7 +48,7 @@ def compose_all(text: str, file: str) -> Iterator[yaml.Node]:
         mark = fault.problem_mark or fault.context_mark
         where = f"{file}:{mark.line + 1}" if mark else file
         found = " ".join(part for part in (fault.problem, fault.context) if part)
-        raise ManifestError(wanted="readable YAML", found=found, file=where) from None
+        raise ManifestError(wanted=NOT_YAML, found=found, file=where) from None
     except yaml.reader.ReaderError as fault:
         line = text.count("\n", 0, fault.position) + 1
         raise ManifestError(

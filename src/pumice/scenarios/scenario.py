@@ -121,6 +121,12 @@ def is_scenario(document: Any) -> bool:
     return isinstance(document, dict) and "kind" not in document and not _MARKS.isdisjoint(document)
 
 
+def are_manifests(document: Any) -> bool:
+    """Tell manifests, one or several documents of a file, from a scenario."""
+    documents = document if isinstance(document, list) else [document]
+    return bool(documents) and all(isinstance(one, dict) and "kind" in one for one in documents)
+
+
 def scenario_from(document: Any, path: Path) -> Scenario:
     """Validate a document that was read from `path` and fill in the defaults.
 
@@ -131,7 +137,7 @@ def scenario_from(document: Any, path: Path) -> Scenario:
         raise _problem(path, "file", document, "a mapping with the key 'objects'")
     _refuse_unknown(path, "", document, _TOP_KEYS)
     conf, conf_source = _conf(path, document)
-    cycles, expect = _expectations(path, document)
+    cycles, expect = expectations_from(path, document)
     seed = document.get("seed", 0)
     return Scenario(
         path=path,
@@ -206,7 +212,12 @@ def _node_usage(path: Path, document: Mapping[str, Any]) -> dict[str, dict[str, 
     return usage
 
 
-def _expectations(path: Path, document: Mapping[str, Any]) -> tuple[int, list[Record]]:
+def expectations_from(path: Path, document: Mapping[str, Any]) -> tuple[int, list[Record]]:
+    """Return the number of cycles of a scenario and what is expected of each.
+
+    Raises:
+        ScenarioError: they break the format.
+    """
     cycles = document.get("cycles")
     if cycles is not None and not (_is_count(cycles) and 1 <= cycles <= _MOST_CYCLES):
         raise _problem(path, "cycles", cycles, f"a number of at least 1, at most {_MOST_CYCLES}")
@@ -282,7 +293,8 @@ def _list(path: Path, where: str, value: Any) -> list[Any]:
 def _typed(path: Path, where: str, value: Any, kind: type | tuple[type, ...], wanted: str) -> Any:
     """Return the value if it has the wanted type; a truth value is no number."""
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise _problem(path, where, value, wanted)
+        unquoted = kind is str and isinstance(value, bool)
+        raise _problem(path, where, value, wanted, hint="put it in quotes" if unquoted else "")
     return value
 
 
