@@ -78,7 +78,7 @@ def test_deletions_beyond_what_is_remembered_are_gone() -> None:
 def test_deletions_beyond_the_bytes_that_are_remembered_are_gone() -> None:
     steps = [Event("DELETED", pod(name, n)) for n, name in enumerate("ab", 11)]
     steps[1].object["spec"] = {"text": "x" * 1000}
-    store = ObjectCache("Pod", 100, remembered_bytes=1100)
+    store = ObjectCache("Pod", 100, remembered_bytes=1300)
     store.replace([pod("a", 3), pod("b", 5)], "10")
     store.apply(steps)
     with pytest.raises(GoneError):
