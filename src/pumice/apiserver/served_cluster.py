@@ -163,7 +163,7 @@ class ServedCluster:
         """Make one; ``conf`` is the text of the scheduler configuration."""
         clock = FastClock(speed)
         self.cluster = EmbeddedCluster(clock, seed=seed)
-        plane = EmbeddedControlPlane(
+        self.plane = plane = EmbeddedControlPlane(
             parse_conf(conf),
             all_controllers(),
             cluster=self.cluster,
@@ -176,7 +176,8 @@ class ServedCluster:
         plane.on_cycle.append(self._conf.follow)
         self.cluster.admission = EmbeddedAdmission(self.cluster)
         self._running = RunningPlane(plane, clock)
-        self._server = ApiServer(RestApi(self.cluster, self._running.wake), port=port)
+        self.api = RestApi(self.cluster, self._running.wake)
+        self._server = ApiServer(self.api, port=port)
 
     @property
     def url(self) -> str:

@@ -187,9 +187,7 @@ class ObjectCache:
         before = self._deleted.pop((*key, uid), None)
         self._deleted[*key, uid] = _Deleted(entry, size)
         self._deleted_bytes += size - (before.size if before else 0)
-        while (
-            len(self._deleted) > self._remembered or self._deleted_bytes > self._remembered_bytes
-        ):
+        while len(self._deleted) > self._remembered or self._deleted_bytes > self._remembered_bytes:
             oldest = self._deleted.pop(next(iter(self._deleted)))
             self._deleted_bytes -= oldest.size
             self._forgotten = max(self._forgotten, oldest.entry.changed)
