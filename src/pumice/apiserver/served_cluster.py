@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from pumice import logs
 from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.api.kinds import JOB, Manifest, kind_of
+from pumice.api.wording import crash_text
 from pumice.apiserver.rest import RestApi
 from pumice.apiserver.server import ApiServer
 from pumice.clock import RealClock, wall_time
@@ -22,6 +24,7 @@ from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.webhooks.embedded import EmbeddedAdmission
 
+_log = logs.get("up")
 NAMESPACE: Final = "volcano-system"
 NAME: Final = "volcano-scheduler-configmap"
 KEY: Final = "volcano-scheduler.conf"
@@ -50,8 +53,8 @@ class SchedulerConfigMap:
     def follow(self, _cycle: object = None) -> None:
         """Take over what was edited; for ``on_cycle`` of the control plane."""
         found = self._cluster.peek("ConfigMap", NAMESPACE, NAME)
-        text = (found or {}).get("data", {}).get(KEY)
-        if found is None or text is None or text == self._seen:
+        text = ((found or {}).get("data") or {}).get(KEY)
+        if found is None or not isinstance(text, str) or text == self._seen:
             return
         self._seen = text
         live = self._plane.scheduler
@@ -95,7 +98,7 @@ class RunningPlane:
         self.plane = plane
         self.cycles = 0
         self.failure: Exception | None = None
-        """What ended the thread before it was told to stop."""
+        """What went wrong last; the plane goes on all the same."""
         self._clock = clock
         self._stop = threading.Event()
         self._woken = threading.Event()
@@ -117,18 +120,26 @@ class RunningPlane:
             self._thread.join()
 
     def _run(self) -> None:
+        in_a_row = 0
+        while not self._stop.is_set():
+            self._woken.clear()
+            changed = self._step()
+            in_a_row = in_a_row + 1 if changed else 0
+            self._wait(in_a_row)
+
+    def _step(self) -> bool:
+        """Run what is due and one cycle; what fails is told and tried again in the next."""
         try:
-            in_a_row = 0
-            while not self._stop.is_set():
-                self._woken.clear()
-                with self.plane.cluster.lock:
-                    self._clock.run_due()
-                changed = self.plane.step()
-                self.cycles += 1
-                in_a_row = in_a_row + 1 if changed else 0
-                self._wait(in_a_row)
-        except Exception as error:  # noqa: BLE001  # told by the command, which waits elsewhere
+            with self.plane.cluster.lock:
+                self._clock.run_due()
+            changed = self.plane.step()
+        except Exception as error:  # noqa: BLE001  # one bad object must not end the cluster
+            if repr(error) != repr(self.failure):
+                _log.error("a cycle failed; the cluster goes on", error=crash_text(error))
             self.failure = error
+            changed = False
+        self.cycles += 1
+        return changed
 
     def _wait(self, in_a_row: int) -> None:
         """Wait for a client, a timer or the next cycle; what changes for ever slows down."""
@@ -186,7 +197,7 @@ class ServedCluster:
 
     @property
     def failure(self) -> Exception | None:
-        """What ended it before it was told to stop."""
+        """What went wrong last; it goes on all the same."""
         return self._running.failure
 
     def add_nodes(self, count: int, resources: Mapping[str, str]) -> None:

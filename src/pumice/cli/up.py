@@ -220,8 +220,6 @@ def _wait(cluster: ServedCluster, stop: threading.Event) -> None:
     """Wait until told to stop; tell on a terminal how things stand."""
     live = sys.stdout.isatty()
     while not stop.wait(_LOOK_S):
-        if cluster.failure is not None:
-            raise cluster.failure
         if live:
             click.echo(f"\r\033[2K{cluster.summary()}", nl=False)
     if live:
