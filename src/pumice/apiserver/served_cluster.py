@@ -4,6 +4,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from pumice import logs
@@ -13,12 +14,13 @@ from pumice.api.wording import crash_text
 from pumice.apiserver.rest import RestApi
 from pumice.apiserver.server import ApiServer
 from pumice.clock import RealClock, wall_time
+from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.services import SERVICES
 from pumice.controllers import all_controllers
-from pumice.errors import AlreadyExistsError, PumiceError
+from pumice.errors import AlreadyExistsError, PumiceError, UnavailableError
 from pumice.framework.process_memory import ProcessMemory
 from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
@@ -39,8 +41,8 @@ class SchedulerConfigMap:
         self._plane = plane
         self._seen = text
 
-    def publish(self) -> None:
-        """Write the ConfigMap, unless there is one, which then counts."""
+    def publish(self, *, replace: bool = False) -> None:
+        """Write the ConfigMap, unless there is one, which then counts if it is not to go."""
         metadata = {"name": NAME, "namespace": NAMESPACE}
         data = {KEY: self._seen}
         try:
@@ -48,6 +50,8 @@ class SchedulerConfigMap:
                 {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
             )
         except AlreadyExistsError:
+            if replace:
+                self._cluster.patch("ConfigMap", NAMESPACE, NAME, {"data": data})
             self.follow()
 
     def follow(self, _cycle: object = None) -> None:
@@ -79,11 +83,18 @@ _BREATH_S: Final = 0.02
 class FastClock(RealClock):
     """The machine's time, sped up from the moment it is made."""
 
-    def __init__(self, speed: float = 1.0, timer: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        speed: float = 1.0,
+        timer: Callable[[], float] = time.monotonic,
+        *,
+        start: float = 0.0,
+    ) -> None:
+        """Make one that starts now, or at ``start`` if that is later."""
         super().__init__()
         self.speed = speed
         self._timer = timer
-        self._start = wall_time()
+        self._start = max(wall_time(), start)
         self._started = timer()
 
     def now(self) -> float:
@@ -155,6 +166,8 @@ class RunningPlane:
         self._woken.wait(max(0.0, due_s - _BREATH_S))
 
 
+_NAMES_OF_A_START: Final = 1_000_000
+"""Generated names and uids of one start; those of the next are others."""
 _GRACE_S = 1.0
 """How long simulated pods take to end."""
 
@@ -170,10 +183,18 @@ class ServedCluster:
         speed: float = 1.0,
         period_s: float = 1.0,
         seed: int = 0,
+        data: DataDirectory | None = None,
     ) -> None:
-        """Make one; ``conf`` is the text of the scheduler configuration."""
-        clock = FastClock(speed)
-        self.cluster = EmbeddedCluster(clock, seed=seed)
+        """Make one; ``conf`` is the text of the scheduler configuration, ``data`` its disk."""
+        clock = FastClock(speed, start=data.now if data is not None else 0.0)
+        self._data = data
+        if data is None:
+            self.cluster = EmbeddedCluster(clock, seed=seed)
+        else:
+            data.record(clock.now)
+            self.cluster = EmbeddedCluster(
+                clock, seed=data.starts * _NAMES_OF_A_START, tables=data.tables
+            )
         self.plane = plane = EmbeddedControlPlane(
             parse_conf(conf),
             all_controllers(),
@@ -185,9 +206,11 @@ class ServedCluster:
         )
         self._conf = SchedulerConfigMap(self.cluster, plane, conf)
         plane.on_cycle.append(self._conf.follow)
+        if data is not None:
+            plane.on_cycle.append(lambda _: data.sync())
         self.cluster.admission = EmbeddedAdmission(self.cluster)
         self._running = RunningPlane(plane, clock)
-        self.api = RestApi(self.cluster, self._running.wake)
+        self.api = RestApi(self.cluster, self._written)
         self._server = ApiServer(self.api, port=port)
 
     @property
@@ -217,9 +240,9 @@ class ServedCluster:
                 name = metadata["name"]
                 self.cluster.patch(kind_of(manifest), home, name, manifest, patch_type="apply")
 
-    def start(self) -> None:
-        """Let time run and clients in."""
-        self._conf.publish()
+    def start(self, *, new_conf: bool = False) -> None:
+        """Let time run and clients in; ``new_conf`` replaces a configuration that is stored."""
+        self._conf.publish(replace=new_conf)
         self._running.start()
         self._server.start()
 
@@ -227,6 +250,17 @@ class ServedCluster:
         """Let clients go and end."""
         self._server.stop()
         self._running.stop()
+        if self._data is not None:
+            with self.cluster.lock, suppress(UnavailableError):
+                self._data.sync()
+            self._data.close()
+
+    def _written(self) -> None:
+        """Put what a client wrote on the disk before it gets its answer, and look at it."""
+        if self._data is not None:
+            with self.cluster.lock:
+                self._data.sync()
+        self._running.wake()
 
     def summary(self) -> str:
         """Tell in one line what is there."""

@@ -22,6 +22,7 @@ from pumice.api.yaml_text import parse_yaml
 from pumice.apiserver.served_cluster import ServedCluster
 from pumice.cli.config import conf_problems
 from pumice.cli.connect import endpoint_file
+from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.errors import ConfError, InputError
 
 _LOOK_S = 0.5
@@ -49,6 +50,12 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="Where to write the kubeconfig.  [default: the place where 'pumice job' and others look]",
 )
 @click.option(
+    "--data",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep all objects in this directory, and go on from them.  [default: in memory only]",
+)
+@click.option(
     "--speed",
     metavar="X",
     type=click.FloatRange(0.001, 1000),
@@ -65,6 +72,7 @@ def up(
     conf: Path | None,
     port: int,
     kubeconfig: Path | None,
+    data: Path | None,
     speed: float,
 ) -> None:
     """Start a cluster in this process and serve it until Ctrl-C.
@@ -82,21 +90,31 @@ def up(
         _refuse_second_cluster(file)
     manifests = _read_manifests(nodes_file) if nodes_file else []
     text = DEFAULT_CONF if conf is None else _read_conf(conf)
+    disk = _open_data(data) if data is not None else None
     try:
-        cluster = ServedCluster(text, port=port, speed=speed)
+        cluster = ServedCluster(text, port=port, speed=speed, data=disk)
     except OSError as error:
         raise InputError(
             wanted=f"a free port, asked for {port}", found=error.strerror or str(error)
         ) from None
-    cluster.add_nodes(count, resources)
+    if disk is None or disk.is_new:
+        cluster.add_nodes(count, resources)
     cluster.load(manifests)
     _write_kubeconfig(file, cluster.url)
     try:
-        _serve(cluster, file)
+        _serve(cluster, file, new_conf=conf is not None)
     finally:
         cluster.stop()
         _take_away(file, cluster.url)
         click.echo("stopped", err=True)
+
+
+def _open_data(folder: Path) -> DataDirectory:
+    """Read what an earlier cluster left in a directory."""
+    disk = DataDirectory(folder)
+    if disk.note:
+        click.echo(f"note: {disk.note}", err=True)
+    return disk
 
 
 def _read_manifests(file: Path) -> list[Manifest]:
@@ -174,14 +192,14 @@ def _take_away(file: Path, url: str) -> None:
         return
 
 
-def _serve(cluster: ServedCluster, file: Path) -> None:
+def _serve(cluster: ServedCluster, file: Path, *, new_conf: bool) -> None:
     """Run until Ctrl-C or SIGTERM, with a line of status on a terminal."""
     stop = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
     try:
         _tell_failures()
-        cluster.start()
+        cluster.start(new_conf=new_conf)
         _tell_how(cluster.url, file)
         _wait(cluster, stop)
     finally:

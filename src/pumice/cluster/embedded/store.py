@@ -62,15 +62,15 @@ class EmbeddedCluster:
         history: int = 50_000,
         admission: Admission | None = None,
         record_events: bool = True,
+        tables: ObjectTables | None = None,
     ) -> None:
         self.clock: Clock = clock if clock is not None else VirtualClock()
         self.lock = threading.RLock()
         """Held during each call; hold it to make several calls one."""
         self.admission = admission
-        self._tables = ObjectTables(history)
+        self._tables = tables or ObjectTables(history)
         self._identity = Identity(seed)
-        self._services = 0
-        """Services made so far; each has another address."""
+        self._services = self._tables.version  # counts services; each has another address
         self._garbage = GarbageCollector(self._tables, lambda s: rfc3339(self.now() + s))
         self._events = EventRecorder(self) if record_events else None
         for namespace in ("default", "kube-system"):
