@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import yaml
 
-from pumice.api.conf_lines import Entry, Problem, Severity, YamlReader, line_of
+from pumice.api.conf_lines import Entry, Problem, Severity, YamlReader
 from pumice.api.wording import name_hint
+from pumice.api.yaml_nodes import line_of
 from pumice.errors import ConfError
 
 __all__ = [

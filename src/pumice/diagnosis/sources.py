@@ -246,7 +246,7 @@ def _items(content: Any) -> list[Any]:
 
 def _take_objects(pile: _Pile, content: dict[str, Any], path: Path) -> None:
     """Take the objects of a scenario; an error names the line on which the object stands."""
-    given = content.get("objects") or []
+    given = _part(content, "objects", (list, str), "a list of manifests", path) or []
     if isinstance(given, str):
         given = [document.content for document in load_documents(f"{given}\n")]
     for number, one in enumerate(one for item in given for one in _items(item)):
@@ -257,8 +257,8 @@ def _take_objects(pile: _Pile, content: dict[str, Any], path: Path) -> None:
             if number < len(lines):
                 error.file = lines[number].at(error.path)
             raise
-    for name in content.get("objectsFrom") or []:
-        for document in load_documents(path.parent / name):
+    for name in _part(content, "objectsFrom", list, "file names", path) or []:
+        for document in load_documents(path.parent / str(name)):
             _take(pile, document.content, document.source)
 
 
@@ -269,18 +269,45 @@ def _take_scenario(pile: _Pile, content: dict[str, Any], path: Path) -> None:
         conf = path.parent / str(content["confFrom"])
         pile.conf = (_text(conf), str(conf))
     elif "conf" in content:
-        text = content["conf"]
+        text = _part(content, "conf", (str, dict), "a configuration", path)
         text = text if isinstance(text, str) else yaml.safe_dump(text, sort_keys=False)
         pile.conf = (text, f"{path}: conf")
     if "now" in content:
         pile.now = _instant(str(content["now"]), f"{path}: now")
     seed = content.get("seed", 0)
     pile.seed = seed if isinstance(seed, int) else 0
-    for node, facts in (content.get("nodeUsage") or {}).items():
-        pile.usage[node] = {
-            key: epoch(value) if isinstance(value, str) else float(value)
-            for key, value in facts.items()
-        }
+    usage = _part(content, "nodeUsage", dict, "node to usage", path) or {}
+    for node in usage:
+        facts = _part(usage, node, dict, "a mapping", path, within="nodeUsage.") or {}
+        pile.usage[node] = {key: _measured_value(facts, key, path, node) for key in facts}
+
+
+def _measured_value(facts: Mapping[str, Any], key: str, path: Path, node: str) -> float:
+    """Return a percentage, or the time of the measurement."""
+    within = f"nodeUsage.{node}."
+    if key == "metricsTime":
+        return _instant(str(facts[key]), f"{path}: {within}{key}")
+    return float(_part(facts, key, (int, float), "a percentage", path, within=within) or 0.0)
+
+
+def _part(
+    content: Mapping[str, Any],
+    key: str,
+    kind: type | tuple[type, ...],
+    wanted: str,
+    path: Path,
+    *,
+    within: str = "",
+) -> Any:
+    """Return a part of a scenario, None if it is not there.
+
+    Raises:
+        InputError: it is of another type.
+    """
+    found = content.get(key)
+    if found is not None and not isinstance(found, kind):
+        raise InputError(wanted=wanted, found=found, field=f"{within}{key}", file=str(path))
+    return found
 
 
 def _take(pile: _Pile, item: Any, source: str, *, fresh: bool = False) -> None:

@@ -35,8 +35,8 @@ from pumice.errors import (
 )
 
 Admission = Callable[[str, Manifest, Manifest | None], Manifest]
-"""Asked before a write with "CREATE", "UPDATE" or "DELETE", the object and the one before; gives
-the object to store, or raises RejectedError."""
+"""Asked before a write with "CREATE", "UPDATE", "STATUS" or "DELETE", the object and the one
+before; gives the object to store, or raises RejectedError."""
 
 _KEPT = (
     "name",
@@ -62,15 +62,15 @@ class EmbeddedCluster:
         history: int = 50_000,
         admission: Admission | None = None,
         record_events: bool = True,
+        tables: ObjectTables | None = None,
     ) -> None:
         self.clock: Clock = clock if clock is not None else VirtualClock()
         self.lock = threading.RLock()
         """Held during each call; hold it to make several calls one."""
         self.admission = admission
-        self._tables = ObjectTables(history)
+        self._tables = tables or ObjectTables(history)
         self._identity = Identity(seed)
-        self._services = 0
-        """Services made so far; each has another address."""
+        self._services = self._tables.version  # counts services; each has another address
         self._garbage = GarbageCollector(self._tables, lambda s: rfc3339(self.now() + s))
         self._events = EventRecorder(self) if record_events else None
         for namespace in ("default", "kube-system"):
@@ -148,17 +148,18 @@ class EmbeddedCluster:
             table = self._tables.table(kind.name)
             new: Manifest = clone(manifest)
             metadata = self._name(kind, new)
-            check_owners(kind.name, new)
             if table.find(metadata.get("namespace", ""), metadata["name"]) is not None:
                 raise AlreadyExistsError(kind.name, metadata.get("namespace", ""), metadata["name"])
+            if self.admission is not None:
+                new = self.admission("CREATE", new, None)
+                metadata = new["metadata"]
+            check_owners(kind.name, new)
             fill_in(kind.name, new, has_status=kind.has_status)
             if kind.name == "Pod":
                 prioritised(new, self._tables.table(PRIORITY_CLASS).all())
             elif kind.name == "Service":
                 self._services += 1
                 assign_cluster_ip(new, self._services)
-            if self.admission is not None:
-                new = self.admission("CREATE", new, None)
             self._identity.stamp(new["metadata"], self.now())
             self._tables.put(table, new, None)
             if metadata.get("ownerReferences"):
@@ -356,9 +357,9 @@ class EmbeddedCluster:
             new.pop("status", None)
             if "status" in old:
                 new["status"] = old["status"]
-        check_owners(kind.name, new)
         if self.admission is not None:
             new = self.admission("UPDATE", new, old)
+        check_owners(kind.name, new)
         copied: Manifest = clone(self._write(self._tables.table(kind.name), old, new))
         return copied
 
@@ -370,6 +371,8 @@ class EmbeddedCluster:
         new = {**old, "metadata": dict(metadata), "status": status}
         if status is None:
             del new["status"]
+        elif self.admission is not None:
+            new = self.admission("STATUS", new, old)
         copied: Manifest = clone(self._write(self._tables.table(kind.name), old, new))
         return copied
 

@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-import yaml
 from aiohttp import web
 
 from pumice import logs
 from pumice.api.kinds import QUEUE, Manifest
+from pumice.api.text_files import read_text
 from pumice.api.wording import name_hint
+from pumice.api.yaml_text import parse_yaml
 from pumice.cluster.base import Cluster
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
@@ -53,7 +54,7 @@ class ReloadedFiles(Generic[_T]):
                 return
             self._look = look
             self.current = self._read()
-        except (OSError, ValueError, yaml.YAMLError) as error:
+        except (OSError, ValueError) as error:
             _log.error("cannot read", files=", ".join(self._paths), error=error)
 
 
@@ -66,9 +67,13 @@ def watch_groups(path: str) -> ReloadedFiles[tuple[ResourceGroup, ...] | None]:
     """Read the resource groups of pods; without a file there are none, and pods stay untouched."""
     if not path:
         return ReloadedFiles((), lambda: None, None)
-    return ReloadedFiles(
-        (path,), lambda: read_groups(yaml.safe_load(Path(path).read_text(encoding="utf-8"))), None
-    )
+    return ReloadedFiles((path,), lambda: read_groups(_only_document(path)), None)
+
+
+def _only_document(path: str) -> Any:
+    """Return what a YAML file says, None if it says nothing."""
+    documents = parse_yaml(read_text(Path(path)), path)
+    return documents[0] if documents else None
 
 
 def watch_certificate(cert_file: str, key_file: str) -> ReloadedFiles[ssl.SSLContext]:
