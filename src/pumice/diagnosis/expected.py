@@ -16,8 +16,6 @@ from pumice.controllers.job.expand import Expansion, expand
 from pumice.controllers.job.volumes import provisioned
 from pumice.controllers.object_index import ManifestView
 from pumice.controllers.ownership import phase_of
-from pumice.controllers.podgroup import new_podgroup, owner_annotations
-from pumice.diagnosis.cluster_state import group_of
 from pumice.errors import RejectedError
 
 EXPECTED = "pumice.dev/expected"
@@ -71,27 +69,6 @@ def created(manifest: Manifest, now: float) -> Manifest:
     if meta.get("creationTimestamp"):
         return manifest
     return {**manifest, "metadata": {**meta, "creationTimestamp": rfc3339(now)}}
-
-
-def adopt_pods(objects: Sequence[Manifest]) -> list[Manifest]:
-    """Return objects in which pods without a pod group have the one that the controller makes."""
-    view = ManifestView(objects)
-    out: dict[tuple[str, str, str], Manifest] = {}
-    for one in objects:
-        adopted = _adopt(one, view) if one["kind"] == "Pod" and not group_of(one) else [one]
-        for each in adopted:
-            meta = each["metadata"]
-            out.setdefault((each["kind"], meta.get("namespace", ""), meta["name"]), each)
-    return list(out.values())
-
-
-def _adopt(pod: Manifest, view: ManifestView) -> list[Manifest]:
-    meta = pod["metadata"]
-    group = new_podgroup(pod, owner_annotations(pod, view))
-    marks = {**(meta.get("annotations") or {}), GROUP_NAME: group["metadata"]["name"]}
-    spec = {"schedulerName": "volcano", **pod["spec"]}
-    member = {**pod, "metadata": {**meta, "annotations": marks}, "spec": spec}
-    return [_as_old_as(meta, group), member]
 
 
 def _groups_of_jobs(objects: Iterable[Manifest]) -> dict[tuple[str, str], Manifest]:

@@ -19,6 +19,7 @@ from pumice.diagnosis.manifest_causes import manifest_findings
 from pumice.diagnosis.questions import unknown_votes
 from pumice.diagnosis.remedy.search import Search, Way
 from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.timeline import Timeline
 from pumice.examine.examiner import Examiner
 from pumice.examine.findings import Finding, FunnelRow, Position, SparedPods
 from pumice.examine.job_outcome import JobOutcome
@@ -172,14 +173,17 @@ def _causes_in_queue(
 
 def _examine(replay: Replay, job: str, cycles: int) -> Examiner:
     """Play cycles, and look at the last one, or the first one that starts the job."""
-    cycle = 1
-    while True:
-        examiner = Examiner(job, cycle)
-        decisions = replay.decide(examiner)
-        if examiner.outcome.started or cycle >= cycles:
-            return examiner
-        replay.apply(decisions)
-        cycle += 1
+    examiner = Examiner(job, 1)
+    if cycles <= 1:
+        replay.decide(examiner)
+        return examiner
+    timeline = Timeline(replay.world)
+    for cycle in range(1, cycles + 1):
+        examiner = Examiner(timeline.group(job), cycle)
+        timeline.step(examiner)
+        if examiner.outcome.started or timeline.next_at is None:
+            break
+    return examiner
 
 
 # Other states

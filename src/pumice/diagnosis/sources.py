@@ -23,7 +23,7 @@ from pumice.cluster.usage import usage_source
 from pumice.controllers.job.expand import expand
 from pumice.controllers.object_index import ManifestView
 from pumice.diagnosis.cluster_state import ClusterState, key_of
-from pumice.diagnosis.expected import adopt_pods, created, expand_jobs
+from pumice.diagnosis.expected import created, expand_jobs, is_expected
 from pumice.errors import ClusterError, InputError, ManifestError, NotFoundError, PumiceError
 from pumice.webhooks.files import stored_job
 
@@ -199,17 +199,25 @@ def _measured(world: ClusterState) -> ClusterState:
 def load_job(path: Path, now: float) -> list[Manifest]:
     """Read the objects of one job: a Volcano job, or a pod group with pods, or pods alone.
 
-    What does not say when it was created is taken to be created now.
-
     Raises:
         InputError: the file cannot be used, or holds no job.
     """
     world = load_world([path], now=now)
     found = [one for one in world.objects if one["kind"] in ("PodGroup", "Pod", "PriorityClass")]
+    found = [*(_ours(one) for one in found if not is_expected(one)), *world.jobs.values()]
     if not any(one["kind"] != "PriorityClass" for one in found):
         wanted = "a Volcano job, a pod group or pods"
         raise InputError(wanted=wanted, found="none of them", file=str(path))
-    return [created(one, now) for one in adopt_pods(found)]
+    return found
+
+
+def _ours(one: Manifest) -> Manifest:
+    """Return a pod that names no scheduler as one that names Volcano."""
+    return (
+        {**one, "spec": {"schedulerName": "volcano", **one["spec"]}}
+        if one["kind"] == "Pod"
+        else one
+    )
 
 
 def _documents(path: Path | str) -> Iterator[Document]:

@@ -2,6 +2,7 @@
 
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.timeline import Timeline
 from pumice.examine.job_outcome import JobOutcome, Watcher
 
 
@@ -12,15 +13,18 @@ def look(
 
     A replay that is at hand is turned into the world, which is faster than making one.
     """
-    cycle = 1
-    if replay is None:
-        replay = Replay(world)
-    else:
-        replay.become(world)
-    while True:
-        watcher = Watcher(job, cycle)
-        decisions = replay.decide(watcher)
-        if watcher.outcome.started or cycle >= cycles:
-            return watcher.outcome
-        replay.apply(decisions)
-        cycle += 1
+    watcher = Watcher(job, 1)
+    if cycles <= 1:
+        if replay is None:
+            replay = Replay(world)
+        else:
+            replay.become(world)
+        replay.decide(watcher)
+        return watcher.outcome
+    timeline = Timeline(world)
+    for cycle in range(1, cycles + 1):
+        watcher = Watcher(timeline.group(job), cycle)
+        timeline.step(watcher)
+        if watcher.outcome.started or timeline.next_at is None:
+            break
+    return watcher.outcome

@@ -270,20 +270,11 @@ def test_a_volcano_job_without_tasks_is_refused(tmp_path: Path) -> None:
         load_world([write(tmp_path, "a.yaml", [bare])])
 
 
-def test_a_plain_pod_gets_a_pod_group_of_its_own(tmp_path: Path) -> None:
+def test_a_plain_pod_of_a_new_job_is_ours_though_it_names_no_scheduler(tmp_path: Path) -> None:
     lone = pod("lone", cpu=1)
-    group, member = load_job(write(tmp_path, "a.yaml", [lone]), 1_768_471_200.0)
-    assert (group["kind"], group["spec"]["minMember"]) == ("PodGroup", 1)
-    annotations = member["metadata"]["annotations"]
-    assert annotations["scheduling.k8s.io/group-name"] == group["metadata"]["name"]
-
-
-def test_the_pod_group_of_a_plain_pod_is_that_of_the_controller(tmp_path: Path) -> None:
-    marks = {"scheduling.volcano.sh/queue-name": "q", "volcano.sh/preemptable": "true"}
-    lone = pod("lone", cpu=1, annotations=marks)
-    group, _ = load_job(write(tmp_path, "a.yaml", [lone]), 1_768_471_200.0)
-    assert group["spec"]["queue"] == "q"
-    assert group["metadata"]["annotations"] == {"volcano.sh/preemptable": "true"}
+    del lone["spec"]["schedulerName"]
+    [found] = load_job(write(tmp_path, "a.yaml", [lone]), 1_768_471_200.0)
+    assert found["spec"]["schedulerName"] == "volcano"
 
 
 def test_a_file_without_a_job_is_refused_as_one(tmp_path: Path) -> None:

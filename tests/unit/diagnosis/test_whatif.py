@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pumice.diagnosis import Question, what_if
+from pumice.diagnosis.forecast import span
 from pumice.diagnosis.settings import nodes_from_text, remove_node, setting_from_text, use_conf
-from pumice.diagnosis.whatif import span
 from pumice.errors import InputError, ManifestError
 from pumice.testing import node, priority_class, queue
 from tests.present import present
