@@ -27,7 +27,7 @@ from pumice.core.status import Status
 from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of, title_of
 from pumice.diagnosis.control_plane import ControlPlane, no_keys
 from pumice.diagnosis.questions import question_scheduler
-from pumice.diagnosis.replacements import AT_ONCE, Replacements
+from pumice.diagnosis.replacements import AT_ONCE
 from pumice.diagnosis.replay import usage_at
 from pumice.diagnosis.unseen_jobs import owner_of
 from pumice.errors import InputError
@@ -140,7 +140,7 @@ class Timeline:
             self.plane.upkeep.sync()
             self.cluster.collect_garbage()
             self.plane.controllers.run_until_quiet()
-            self._replacements.make()
+            self.plane.replacements.make()
             if self.cluster.version == before:
                 return
 

@@ -4,7 +4,7 @@ Both sides, as it is and as it would be, are played until nothing moves any more
 side on which pods evict each other without end does not settle, and the answer says so first.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -98,13 +98,13 @@ class Played:
 
     def __init__(self, world: ClusterState, question: Question) -> None:
         timeline = Timeline(world, default_s=question.default_runtime_s)
-        self._known = {key_of(pod) for pod in timeline.pods()}
+        self.known = {key_of(pod) for pod in timeline.pods()}
         self.course = Course(timeline, question.horizon_s)
         self.course.settle()
         self.timeline = timeline
         self.decisions = timeline.look()
         self._pods = {key_of(pod): pod for pod in timeline.pods()}
-        self._known |= {each.pod for each in timeline.story.binds}
+        self.known |= {each.pod for each in timeline.story.binds}
         self.evicted = {each.pod: each.whose for each in timeline.story.evictions}
 
     def nodes(self) -> dict[str, str]:
@@ -115,12 +115,12 @@ class Played:
             if pod["spec"].get("nodeName") and _phase(pod) == "Running"
         }
 
-    def fate(self, pod: str) -> str:
-        """Say what becomes of a pod."""
+    def fate(self, pod: str, known: Container[str] = ()) -> str:
+        """Say what becomes of a pod; ``known`` are pods that were there before a change."""
         found = self._pods.get(pod)
         node = "" if found is None else found["spec"].get("nodeName")
         if found is None:
-            stands = "gone" if pod in self._known else "not there"
+            stands = "gone" if pod in self.known or pod in known else "not there"
         elif _phase(found) in ("Succeeded", "Failed"):
             stands = "ended"
         else:
@@ -271,7 +271,9 @@ def _fates(before: Played, after: Played) -> dict[str, tuple[str, str]]:
         return {}
     nodes = _differences(before.nodes(), after.nodes(), "")
     evicted = before.evicted.keys() ^ after.evicted.keys()
-    return {pod: (before.fate(pod), after.fate(pod)) for pod in sorted({*nodes, *evicted})}
+    return {
+        pod: (before.fate(pod), after.fate(pod, before.known)) for pod in sorted({*nodes, *evicted})
+    }
 
 
 def _differences(
