@@ -87,7 +87,6 @@ class Timeline:
         self.plane = ControlPlane(world, objects, all_controllers(keys=no_keys))
         self.cluster = self.plane.cluster
         self._kubelet = Kubelet(self.cluster, durations=self._lasts)
-        self._replacements = Replacements(self.cluster)
         self._scheduler, self._process = question_scheduler(world), ProcessMemory()
         self._informer = Informer(self.cluster, Ingest(Snapshot()))
         self._binder = Binder(self.cluster, known=self._informer.known, waits=self._waits)

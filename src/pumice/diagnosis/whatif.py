@@ -180,7 +180,7 @@ def what_if(world: ClusterState, question: Question) -> Answer:
         changes=[change.text for change in changes],
         notes=missing_input(world),
         settled=storm is None,
-        storm=storm and storm.to_dict(),
+        storm=None if storm is None else storm.to_dict(),
         job=answer,
         jobs=_effects(before.standing(), jobs, answer) if changes else [],
         waiting={name: why for name, (_, why) in jobs.items() if why},

@@ -235,7 +235,7 @@ def test_a_pod_may_lose_its_gates_but_get_no_new_ones(world: Any) -> None:
 @pytest.mark.parametrize(
     ("op", "message"),
     [
-        ({"op": "remove", "kind": "Queue", "name": "defalt"}, "did you mean 'default'"),
+        ({"op": "remove", "kind": "Queue", "name": "defaults"}, "did you mean 'default'"),
         ({"op": "remove", "kind": "Queue", "name": "default"}, "can not be deleted"),
         ({"op": "wait", "pods": ["a/b"]}, "wanted pods of this cluster, found 'a/b'"),
         (
