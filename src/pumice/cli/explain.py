@@ -1,7 +1,8 @@
 """`pumice explain`: why a job waits, what the nodes say, who was spared, and what would help."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,6 +20,7 @@ from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_rows
 from pumice.diagnosis import Explanation, WaitingJob, explain_job, waiting_jobs
 from pumice.diagnosis.explanation_schema import EXPLANATION
+from pumice.diagnosis.forecast import span
 from pumice.diagnosis.questions import unknown_votes
 
 Say = Callable[[str], str]
@@ -113,11 +115,21 @@ def _print_all(jobs: list[WaitingJob], output: str, say: Say) -> None:
             f"{each.position.place} of {each.position.of}" if each.position else "",
             each.cause.code.value,
             say(each.cause.text),
-            str((each.forecast or {}).get("text", "")),
+            _start(each.forecast),
         )
         for each in jobs
     ]
     print_rows(("job", "queue", "place", "cause", "why", "starts"), rows)
+
+
+def _start(forecast: Mapping[str, Any] | None) -> str:
+    """Write when a job starts, in short."""
+    if forecast is None:
+        return ""
+    wait = forecast["in_s"]
+    if wait is None:
+        return str(forecast["state"])
+    return f"in {span(wait)}" if wait else "now"
 
 
 def _print(found: Explanation, say: Say) -> None:
