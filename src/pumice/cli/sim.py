@@ -25,7 +25,8 @@ from pumice.sim import output as files
 from pumice.sim.inputs import SimulationInput, load, simulate
 from pumice.sim.measure import Measures
 from pumice.sim.report.page import render
-from pumice.sim.report.tables import duration, summary_rows
+from pumice.sim.report.tables import summary_rows
+from pumice.sim.wording import duration
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

@@ -32,6 +32,8 @@ _LONGEST_PAUSE = 600.0
 """Seconds between cycles, at most, while time alone may change an answer."""
 _GIVE_UP_AFTER = 7 * 86400.0
 """Seconds without any event or decision after which the jobs that still wait are given up."""
+_STEPS_BETWEEN_REPORTS = 64
+"""Events and cycles between two reports of progress."""
 _MAX_CYCLES_SINCE_EVENT = 200
 """Cycles in a row between two events, after which evictions are taken to lead nowhere."""
 
@@ -112,17 +114,17 @@ class Engine:
 
     def run(self, progress: Callable[[int], None] | None = None) -> Outcome:
         """Go on until nothing happens any more; ``progress`` receives how many jobs have ended."""
-        start, told = self._clock(), 0
+        start, steps = self._clock(), 0
         while self.step():
-            if progress is not None and self.cost.events >= told + 256:
-                told = self.cost.events
+            steps += 1
+            if progress is not None and not steps % _STEPS_BETWEEN_REPORTS:
                 progress(self.n_ended)
         if progress is not None:
             progress(self.n_ended)
         self._explain_waiting()
         self.cost.seconds = self._clock() - start
         return Outcome(
-            self.runs, self.log, self.snapshot, self.now, self.cost, tuple(self._failures)
+            self.runs, self.log, self.snapshot, self.log.end, self.cost, tuple(self._failures)
         )
 
     def step(self) -> bool:
@@ -169,8 +171,14 @@ class Engine:
         """Let a cycle run at the next tick of the scheduler's own clock."""
         self._pause = self._period
         if self._next_cycle is None or self._next_cycle > self.now + self._period:
-            tick = math.ceil(self.now / self._period) * self._period
-            self._next_cycle = max(tick, self._last_cycle + self._period)
+            self._next_cycle = max(self._tick(), self._last_cycle + self._period)
+
+    def _tick(self) -> float:
+        """Return the next moment at which the scheduler looks: this one, if it is one of them."""
+        periods = self.now / self._period
+        if math.isclose(periods, round(periods), rel_tol=1e-12, abs_tol=1e-6):
+            return self.now
+        return math.ceil(periods) * self._period
 
     # What happens by itself
 
@@ -200,6 +208,10 @@ class Engine:
     def _end_job(self, run: JobRun) -> None:
         self.waiting_jobs.leave(run)
         run.ended = self.now
+        if not run.is_finished:
+            run.reason = (
+                f"{run.tally[State.LOST]} of its {run.spec.size} pods were lost by evictions"
+            )
         self.n_ended += 1
         self.sim_cluster.delete_job(run)
 

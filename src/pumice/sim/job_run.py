@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from enum import IntEnum
-from math import inf, nan
+from math import inf, isnan, nan
 
 import msgspec
 
@@ -91,6 +91,7 @@ class JobRun:
         self.started = nan
         """When it had, for the first time, as many pods on nodes as it needs."""
         self.ended = nan
+        """When its last pod finished or was lost."""
         self.evictions = 0
         self.hyper_node: str | None = None
         self.reason = ""
@@ -113,6 +114,12 @@ class JobRun:
     def is_over(self) -> bool:
         """Whether no pod waits or runs any more."""
         return not self.tally[State.WAITING] and not self.tally[State.RUNNING]
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it is over, and as many pods as it needs have run to their end."""
+        needed = max(self.spec.min_member, 1)
+        return not isnan(self.ended) and self.tally[State.DONE] >= needed
 
     def settled_phase(self) -> str:
         """Return the phase its group has as soon as the next cycle has seen its pods."""

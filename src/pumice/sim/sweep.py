@@ -6,7 +6,6 @@ in the order of the grid, whoever finished first.
 
 import csv
 import json
-import math
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
@@ -28,17 +27,13 @@ from pumice.framework.plugin_loading import load_plugins
 from pumice.processes import worker_processes
 from pumice.scheduler import Scheduler
 from pumice.sim.engine import Engine, Outcome
-from pumice.sim.job_run import JobRun
 from pumice.sim.measure import Measures
-from pumice.sim.series import jain
 from pumice.sim.workload import Workload
 
 BUILT_IN = "built-in"
 """The name of the configuration that is used when none is given."""
 _START: Final = "spawn"
 """Workers start from nothing, so that threads of this process (a progress bar) do no harm."""
-_SHORT = 10.0
-"""Seconds; a shorter job counts as this long, so that its slowdown means something."""
 DIED = "the process died during this run"
 
 
@@ -281,20 +276,8 @@ def measure(outcome: Outcome) -> Figures:
             if measures.ends and measures.total[i] > 0
         },
         evictions=measures.evictions,
-        fairness=_fairness(outcome.runs),
+        fairness=measures.fairness.mean,
     )
-
-
-def _fairness(runs: Sequence[JobRun]) -> float | None:
-    """Return Jain's index over the mean slowdowns of the queues: 1 if all are slowed down alike."""
-    slow: dict[str, list[float]] = {}
-    for run in runs:
-        if not math.isnan(run.started):
-            length = max(run.spec.run_seconds, _SHORT)
-            slow.setdefault(run.spec.queue, []).append(
-                (run.started - run.spec.arrival + length) / length
-            )
-    return jain(np.array([np.mean(each) for each in slow.values()])) if slow else None
 
 
 _FIGURES = (

@@ -4,17 +4,10 @@ import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pumice.sim.wording import duration
+
 Summary = Mapping[str, Any]
 _NOTHING, _MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
-_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
-
-
-def duration(seconds: float) -> str:
-    """Write a time in the largest unit of which it has one."""
-    for size, name in _UNITS:
-        if abs(seconds) >= size:
-            return f"{seconds / size:,.3g} {name}"
-    return f"{seconds:.3g} s"
 
 
 class Figure(NamedTuple):
