@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Literal
 
 from pumice.api.conf import SchedulerConf
 from pumice.api.decisions import Decisions
@@ -20,13 +19,10 @@ from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Shortcuts
 from pumice.sim.event_log import NONE, EventKind, EventLog
 from pumice.sim.job_run import EPOCH, JobRun, State
+from pumice.sim.options import Evicted
 from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.waiting_jobs import WaitingJobs
 from pumice.sim.workload import Workload
-
-Evicted = Literal["requeue", "restart", "lose"]
-"""What becomes of an evicted pod: a new one waits in its place; so do all pods of its job, if too
-few are left; or it is gone."""
 
 _LONGEST_PAUSE = 600.0
 """Seconds between cycles, at most, while time alone may change an answer."""
@@ -75,12 +71,14 @@ class Engine:
         seed: int = 0,
         period: float = 1.0,
         evicted: Evicted = "requeue",
+        start: float | None = None,
         shortcuts: Shortcuts | None = None,
         scheduler: Scheduler | None = None,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self.workload = workload
-        self.sim_cluster = SimCluster()
+        stated = workload.start if start is None else start
+        self.sim_cluster = SimCluster(EPOCH if stated is None else stated)
         self.snapshot = self.sim_cluster.snapshot
         self.log = EventLog()
         self.cost = SimulationCost()
@@ -180,12 +178,17 @@ class Engine:
             return self.now
         return math.ceil(periods) * self._period
 
+    def _moment(self) -> float:
+        """Read the clock of the scheduler, in seconds since 1970."""
+        return self.sim_cluster.epoch + self.now
+
     # What happens by itself
 
     def _arrive(self) -> None:
         number = len(self.runs)
         job = self.workload.jobs[number]
-        run = JobRun(number, job, self.waiting_jobs.job_classes.of(job))
+        kind = self.waiting_jobs.job_classes.of(job)
+        run = JobRun(number, job, kind, self.sim_cluster.epoch)
         self.runs.append(run)
         self.log.add(self.now, EventKind.ARRIVE, number)
         self.waiting_jobs.add(run)
@@ -232,7 +235,7 @@ class Engine:
             return
         self.sim_cluster.settle()
         start = self._clock()
-        decisions = self._scheduler.decide(self.snapshot, EPOCH + self.now, only_changes=True)
+        decisions = self._scheduler.decide(self.snapshot, self._moment(), only_changes=True)
         self.cost.deciding_seconds += self._clock() - start
         self.cost.cycles += 1
         self._failures.update(dict.fromkeys(decisions.failures))
@@ -381,7 +384,7 @@ class Engine:
             return
         self.waiting_jobs.show_all()
         self.sim_cluster.settle()
-        decisions = self._scheduler.decide(self.snapshot, EPOCH + self.now)
+        decisions = self._scheduler.decide(self.snapshot, self._moment())
         for run in left:
             said = decisions.explanations.get(run.key) or run.reason
             if self._cycles_since_event >= _MAX_CYCLES_SINCE_EVENT:

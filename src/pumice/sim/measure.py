@@ -198,7 +198,12 @@ class Measures(LogColumns):
             "pods": sum(run.kind.size for run in runs),
             "finished": len(self.ends),
             "unfinished": [
-                {"job": run.key, "queue": run.spec.queue, "reason": run.reason}
+                {
+                    "job": run.key,
+                    "queue": run.spec.queue,
+                    "started": not math.isnan(run.started),
+                    "reason": run.reason,
+                }
                 for run in runs
                 if not run.is_finished
             ],
