@@ -17,10 +17,11 @@ from pumice.cli.sim_options import (
     Output,
     as_options,
     check_configurations,
-    one_sentence,
     output_options,
     prepare_folder,
     simulation_options,
+    stoppable,
+    writing_to,
 )
 from pumice.cli.tables import print_rows
 from pumice.sim import output as files
@@ -74,7 +75,7 @@ def sim(
     Several configurations are compared with the first.
     """
     options, folder = as_options(chosen), folder or output.folder
-    with one_sentence("the simulation was not over, nothing was written"):
+    with stoppable("the simulation was not over, nothing was written"):
         named = _configurations(confs)
         setup = load(
             trace,
@@ -95,7 +96,8 @@ def sim(
         measured = _measure(outcomes)
         summary = files.summary(setup, measured, _as_data(options, setup, seed))
         if folder is not None:
-            tables.write(folder, measured, summary)
+            with writing_to(folder):
+                tables.write(folder, measured, summary)
         _print(summary, files.timings(measured), output.form)
     if folder is not None:
         click.echo(f"wrote {folder / REPORT}", err=output.form != "table")

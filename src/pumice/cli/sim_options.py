@@ -181,8 +181,8 @@ def _check_parquet() -> None:
 
 
 @contextmanager
-def one_sentence(what: str) -> Iterator[None]:
-    """End with a sentence and an exit code on Ctrl-C, or if files cannot be written."""
+def stoppable(what: str) -> Iterator[None]:
+    """End with a sentence and an exit code on Ctrl-C, or if there is too little memory."""
     try:
         yield
     except KeyboardInterrupt:
@@ -190,6 +190,13 @@ def one_sentence(what: str) -> Iterator[None]:
         raise SystemExit(INTERRUPTED) from None
     except MemoryError:
         raise click.ClickException("out of memory; try --limit") from None
+
+
+@contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """End with a sentence if files cannot be written."""
+    try:
+        yield
     except OSError as error:
-        file = f" {error.filename}" if error.filename else ""
-        raise click.ClickException(f"cannot write{file}: {error.strerror or error}") from None
+        where = error.filename or folder
+        raise click.ClickException(f"cannot write {where}: {error.strerror or error}") from None

@@ -18,10 +18,11 @@ from pumice.cli.sim_options import (
     Output,
     as_options,
     check_configurations,
-    one_sentence,
     output_options,
     prepare_folder,
     simulation_options,
+    stoppable,
+    writing_to,
 )
 from pumice.cli.tables import print_rows
 from pumice.errors import InputError
@@ -136,7 +137,7 @@ def sweep(
         folder=str(Path.cwd()) if address else "",
     )
     folder = folder or output.folder
-    with one_sentence("the runs that were not over are lost"):
+    with stoppable("the runs that were not over are lost"):
         check_configurations(_readable(confs), plugins)
         if folder is not None:
             prepare_folder(folder, summary_files(parquet=parquet), parquet=parquet)
@@ -147,7 +148,10 @@ def sweep(
             else sweep_local(points, simulate, jobs=jobs)
         )
         rows = _with_progress(coming, len(points))
-        written = [] if folder is None else write_summary(rows, folder, parquet=parquet)
+        written: Sequence[Path] = ()
+        if folder is not None:
+            with writing_to(folder):
+                written = write_summary(rows, folder, parquet=parquet)
     _print(rows, output.form)
     to_stderr = output.form != "table"
     for path in written:

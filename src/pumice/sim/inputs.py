@@ -223,32 +223,31 @@ def _told(made: Sequence[Node], workload: Workload) -> str:
     amounts = ", ".join(f"{amount} {name}" for name, amount in hint.allocatable.items())
     if hint.count is not None:
         return f"{len(made)} nodes as the trace tells, each with {amounts}"
-    load = _load(workload, hint)
-    part = 100 * load.work / (len(made) * load.seconds)
-    is_large = load.largest > load.work / _LOAD / load.seconds
-    why = ", as many as the largest job needs" if is_large else ""
+    load, n = _load(workload, hint), len(made)
+    why = ", as many as the largest job needs" if load.largest > load.while_coming / _LOAD else ""
     return (
-        f"{len(made)} nodes, each with {amounts}{why}: the work fills {part:.3g} % of them from "
-        "the first arrival to the last end, if no job waits so long that it ends after that"
+        f"{n} nodes, each with {amounts}{why}: if no job waited, "
+        f"{100 * load.while_coming / n:.3g} % of them would be in use while jobs come, "
+        f"{100 * load.until_end / n:.3g} % until the last job ends"
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """What a workload asks of equal nodes, counted in nodes."""
+    """How many of equal nodes a workload fills, on average, if no job waits."""
 
-    work: float
-    """Nodes times seconds."""
+    while_coming: float
+    """From the first arrival to the last."""
+    until_end: float
+    """From the first arrival to the last end."""
     largest: float
-    """Nodes that the largest job fills."""
-    seconds: float
-    """From the first arrival to the last end if no job waits: the least makespan there is."""
+    """By its largest job."""
 
 
 def _count(workload: Workload, hint: NodeHint) -> int:
     """Work out how many nodes the work fills to the wanted part, and the largest job needs."""
     load = _load(workload, hint)
-    return max(1, math.ceil(load.work / _LOAD / load.seconds), math.ceil(load.largest))
+    return max(1, math.ceil(load.while_coming / _LOAD), math.ceil(load.largest))
 
 
 def _load(workload: Workload, hint: NodeHint) -> _Load:
@@ -263,13 +262,17 @@ def _load(workload: Workload, hint: NodeHint) -> _Load:
         key: pod_request(spec, resources) / np.where(node > 0, node, np.inf)
         for key, spec in specs.items()
     }
-    work, largest, last = np.zeros(len(resources)), np.zeros(len(resources)), 1.0
+    while_coming, in_all, largest = (np.zeros(len(resources)) for _ in range(3))
+    coming = last = max(workload.jobs[-1].arrival, 1.0)
     for job in workload.jobs:
         asked = np.zeros(len(resources))
         for task in job.tasks:
             part = parts[id(task.spec)] * task.count
             asked += part
-            work += part * task.run_seconds
+            while_coming += part * min(task.run_seconds, coming - job.arrival)
+            in_all += part * task.run_seconds
         largest = np.maximum(largest, asked)
         last = max(last, job.arrival + job.run_seconds)
-    return _Load(float(work.max()), float(largest.max()), last)
+    return _Load(
+        float(while_coming.max() / coming), float(in_all.max() / last), float(largest.max())
+    )

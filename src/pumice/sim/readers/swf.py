@@ -16,6 +16,8 @@ from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload,
 _FIELDS = 18
 _SUBMIT, _RUN, _PROCS, _ASKED, _MEMORY = 1, 3, 4, 7, 9
 _GROUP, _QUEUE = 12, 14
+_END_OF_TIME = 253_000_000_000
+"""Seconds since 1970 after which a header tells no time: the year 9987."""
 
 
 def looks_like(text: str) -> bool:
@@ -85,15 +87,20 @@ def _queue(queue: int, group: int, names: dict[int, str]) -> str:
 
 def _queue_names(header: list[str]) -> dict[int, str]:
     found = (re.match(r";\s*Queue:\s*(\d+)\s+(\S+)", line) for line in header)
-    names = {int(m[1]): re.sub(r"[^a-z0-9-]+", "-", m[2].lower()).strip("-") for m in found if m}
+    names = {_whole(m[1]): re.sub(r"[^a-z0-9-]+", "-", m[2].lower()).strip("-") for m in found if m}
     return {number: name or f"queue-{number}" for number, name in names.items()}
+
+
+def _whole(digits: str) -> int:
+    """Read a whole number; one of very many digits is just as much too large without the last."""
+    return int(digits[:20])
 
 
 def _start(header: list[str], first: float) -> float | None:
     """Return when the first job came, if the header tells when the log begins."""
     found = (re.match(r";\s*UnixStartTime:\s*(\d+)", line) for line in header)
-    begins = next((int(match[1]) for match in found if match), 0)
-    return begins + first if begins else None
+    begins = next((_whole(match[1]) for match in found if match), 0)
+    return begins + first if 0 < begins < _END_OF_TIME else None
 
 
 def _node_hint(header: list[str], largest: int) -> NodeHint:
@@ -102,7 +109,7 @@ def _node_hint(header: list[str], largest: int) -> NodeHint:
     for line in header:
         match = re.match(r";\s*(MaxNodes|MaxProcs):\s*(\d+)", line)
         if match:
-            told[match[1]] = int(match[2])
+            told[match[1]] = _whole(match[2])
     procs = max(told.get("MaxProcs", 0), told.get("MaxNodes", 0), largest)
     nodes = min(told.get("MaxNodes", 0) or procs, procs)
     cpus = -(-procs // nodes)
