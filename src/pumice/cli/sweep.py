@@ -186,7 +186,7 @@ def _readable(confs: Iterable[Path]) -> Iterator[tuple[str, SchedulerConf]]:
 def _with_progress(coming: Rows, total: int) -> list[SweepRow]:
     """Gather the rows, and show how many have come."""
     done = count(1)
-    with progress("simulating", total, "runs") as report, closing(coming):  # ends the workers
+    with progress("simulating", total, "runs") as report, closing(coming):  # Ctrl-C ends workers
         return gather(coming, lambda _: report(next(done)))
 
 

@@ -102,12 +102,7 @@ def read_configuration(path: Path, name: str = "") -> SchedulerConf:
     Raises:
         InputError: The file cannot be read, or is no configuration.
     """
-    try:
-        text = text_files.read_text(path)
-    except InputError as error:
-        error.file = name or str(path)
-        raise
-    return parse_conf(text, source=name or str(path))
+    return parse_conf(text_files.read_text(path), source=name or str(path))
 
 
 def read_cluster(path: Path) -> list[KubeObject]:

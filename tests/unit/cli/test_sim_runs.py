@@ -189,7 +189,7 @@ def test_a_configuration_that_is_no_text_is_one_sentence(tmp_path: Path) -> None
     bad.write_bytes(b"\xff\xfe\x00")
     done = pumice("sim", "--trace", TRACE, "--conf", bad)
     assert done.exit_code == 2
-    assert "bad.conf: wanted a readable file" in done.output
+    assert "bad.conf:1: wanted UTF-8 text, found 'UTF-16 text'" in done.output
 
 
 @pytest.mark.parametrize("command", [("sim",), ("sweep", "-j", "2", "--seeds", "0-3")])

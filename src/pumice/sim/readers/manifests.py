@@ -69,7 +69,7 @@ def read(path: Path) -> Workload:
         _sort_in(document, found)
     view = ManifestView(found.manifests)
     for job, at in found.jobs:
-        pods = sum(map(replicas_of, job["spec"]["tasks"]))
+        pods = sum(map(replicas_of, job["spec"].get("tasks") or ()))
         check_at_most(pods, MAX_JOB_PODS, "pods of a job", file=at, field="spec.tasks.replicas")
     jobs = [_volcano_job(expand(job, view, source=at), at, found) for job, at in found.jobs]
     jobs += _gangs(found)
