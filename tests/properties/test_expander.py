@@ -16,6 +16,7 @@ from pumice.testing import priority_class, queue
 from pumice.webhooks.embedded import EmbeddedAdmission
 from pumice.webhooks.files import stored_job
 
+DISK = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 JOB = "Job.batch.volcano.sh"
 PODGROUP = "PodGroup.scheduling.volcano.sh"
 CLAIM = "PersistentVolumeClaim"
@@ -47,7 +48,7 @@ EXISTING = (
         "apiVersion": "v1",
         "kind": CLAIM,
         "metadata": {"name": "data", "namespace": "default"},
-        "spec": {"accessModes": ["ReadWriteMany"]},
+        "spec": {**DISK, "accessModes": ["ReadWriteMany"]},
     },
 )
 
@@ -150,7 +151,7 @@ def jobs(draw: Any) -> Any:
             volumes=st.lists(
                 st.sampled_from(
                     (
-                        {"mountPath": "/made", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}},
+                        {"mountPath": "/made", "volumeClaim": DISK},
                         {"mountPath": "/data", "volumeClaimName": "data"},
                     )
                 ),

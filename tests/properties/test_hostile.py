@@ -31,7 +31,12 @@ CONF = conf_of(
     ["drf", "predicates", "proportion", "nodeorder", "binpack"],
 )
 NOTES = sorted(
-    {value for name, value in vars(annotations).items() if name.isupper()} | {TASK_PRIORITY}
+    {
+        value
+        for name, value in vars(annotations).items()
+        if name.isupper() and isinstance(value, str)
+    }
+    | {TASK_PRIORITY}
 )
 TEXTS = st.one_of(
     st.sampled_from(

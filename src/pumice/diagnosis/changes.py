@@ -15,7 +15,7 @@ from pumice.api.objects import in_namespace
 from pumice.cluster.base import clone
 from pumice.cluster.embedded.patches import json_patch
 from pumice.diagnosis.admission import admitted, check_removal
-from pumice.diagnosis.cluster_state import ClusterState, key_of
+from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
 from pumice.diagnosis.written import Written, is_controlled, is_draft, stored_alone
 from pumice.errors import InputError, RejectedError
 
@@ -188,13 +188,18 @@ class Change:
         return world
 
     def _went_with_its_job(self, world: ClusterState, op: Operation) -> bool:
-        """Tell whether an object to be removed is gone since the job that owned it was removed."""
-        return (
-            isinstance(op, Remove)
-            and op.kind in _OWNED
-            and world.get(op.kind, f"{op.namespace}/{op.name}") is None
-            and any(isinstance(one, Remove) and one.kind == "Job" for one in self.ops)
-        )
+        """Tell whether an object goes anyway, since the job that owns it is removed."""
+        if not isinstance(op, Remove) or op.kind not in _OWNED:
+            return False
+        key = f"{op.namespace}/{op.name}"
+        one = world.get(op.kind, key)
+        group = key if op.kind == "PodGroup" or one is None else group_of(one)
+        jobs = {
+            f"{each.namespace}/{each.name}"
+            for each in self.ops
+            if isinstance(each, Remove) and each.kind == "Job"
+        }
+        return world.title(group) in jobs or (one is None and bool(jobs))
 
     def to_data(self) -> list[dict[str, Any]]:
         """Write the operations down as plain data."""
@@ -223,10 +228,9 @@ def chain(changes: Iterable[Change]) -> Change:
 def _joined(ops: Iterable[Operation]) -> Iterable[Operation]:
     """Return operations of which none changes or removes what an earlier one adds."""
     kept: list[Operation] = []
-    taken_back = False
     for op in ops:
         at = next((i for i, one in enumerate(kept) if _adds(one, op)), None)
-        if taken_back and isinstance(op, Remove) and op.kind in _OWNED:
+        if isinstance(op, Remove) and op.kind in _OWNED and any(map(_adds_job, kept)):
             continue  # it would be there for a job that is added in another form only
         if at is None:
             kept.append(op)
@@ -234,9 +238,12 @@ def _joined(ops: Iterable[Operation]) -> Iterable[Operation]:
             new = json_patch(clone(_object(kept[at])), clone([dict(step) for step in op.patch]))
             kept[at] = Add(object=new)
         else:
-            taken_back = isinstance(op, Remove) and op.kind == "Job"
             kept.pop(at)
     return kept
+
+
+def _adds_job(op: Operation) -> bool:
+    return isinstance(op, Add) and op.object.get("kind") == "Job"
 
 
 def _object(op: Operation) -> Manifest:

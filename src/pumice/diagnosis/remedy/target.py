@@ -115,7 +115,7 @@ class Target:
         if is_draft(self.job):
             return Change(text, (patched("Job", key_of(self.job), self.job, new),))
         remove, add = _again(self.job, {k: v for k, v in new.items() if k != "status"})
-        return Change(text, (remove, *self._owned(), add))
+        return Change(text, (*self._owned(), remove, add))
 
     def _owned(self) -> Iterator[Operation]:
         """Remove what goes with a Volcano job, so that a list of objects can be changed alike."""
