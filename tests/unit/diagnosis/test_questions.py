@@ -33,7 +33,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     heard: list[tuple[str, str]] = []
 
     class Client:
-        def post(self, verb: str, payload: Any, *, answer: bool = True) -> Any:  # noqa: ARG002
+        def post(self, verb: str, payload: Any, *, answer: bool = True) -> Any:
             text = json.dumps(payload, sort_keys=True, default=str)
             heard.append((verb, text))
             refused = verb == "predicate" and "dear" in text
