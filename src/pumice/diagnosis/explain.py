@@ -273,7 +273,7 @@ def _result(outcome: JobOutcome) -> str:
         n = len(outcome.binds)
         return f"{counted(n, 'pod')} {'starts' if n == 1 else 'start'}{later}"
     if outcome.is_admitted:
-        return "it is admitted to its queue, and its pods are made"
+        return "it is admitted to its queue, and its pods can be made"
     if not outcome.victims:
         return "it keeps its place until pods that leave are gone"
     return f"it starts once evicted pods are gone: {first_of(list(outcome.victims), _NAMED)}"

@@ -102,6 +102,8 @@ def _opened(ssn: Session, job: int) -> Iterator[None]:
 def _invalid(ssn: Session, job: int) -> Iterator[Finding]:
     """Tell what plugins say against the job as such."""
     view = ssn.job(job)
+    if not view.tasks and ssn.is_pending(job) and "enqueue" in ssn.actions:
+        return  # its pods are made once it is admitted
     for plugin, ask in ssn.hooks.bound(Plugin.job_valid):
         problem = ask(view)
         if not problem:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -44,50 +45,101 @@ def run(*arguments: Any, **kwargs: Any) -> Any:
     return CliRunner().invoke(main, list(arguments), **kwargs)
 
 
-def test_the_answer_is_a_sentence_a_ladder_and_ways_out(scenario: Any) -> None:
+def test_the_answer_is_a_code_a_sentence_nodes_and_remedies(scenario: Any) -> None:
     result = run("explain", "large", "-f", scenario)
     assert result.exit_code == 0
     lines = result.output.splitlines()
     assert lines[0] == "default/large  queue default, phase Inqueue, minMember 1; 1 pending"
-    assert lines[2].startswith("No node fits large-0 (cpu 6): of 1 nodes, 1 short of cpu;")
-    assert "  ✗ nodes     0 of 1 take large-0: 1 short of cpu; nearest is n1" in result.output
-    assert "What would unblock it (each tried on a copy)" in lines
+    assert lines[2] == (
+        "InsufficientResource: no node is large enough for large-0: "
+        "it asks for cpu 6, and the largest node has 4"
+    )
+    assert "Nodes left after each constraint" in lines
+    assert "  all nodes                  1  for pod large-0, which asks for cpu 6" in lines
+    assert "  capacity                   0  as above" in lines
+    assert "What would help (each tried on a copy)" in lines
     assert "  • Add 2 nodes like n1 with cpu 6: 1 pod starts" in lines
+
+
+def test_the_position_names_who_is_before(scenario: Any) -> None:
+    lines = run("explain", "large", "-f", scenario).output.splitlines()
+    at = lines.index("Position")
+    assert lines[at + 1].startswith("  2nd of 2 waiting jobs in queue default")
+    assert lines[at + 2] == "  after default/urgent (priority: 10 before 0)"
+
+
+def test_further_causes_follow_the_decisive_one(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(
+        json.dumps(
+            {
+                "conf": CONF.replace("  - name: conformance", "  - name: gang"),
+                "objects": [
+                    *OBJECTS[:2],
+                    pod_group("j", min_member=2),
+                    *(pod(f"j-{i}", group="j", cpu=3) for i in range(2)),
+                ],
+            }
+        )
+    )
+    lines = run("explain", "j", "-f", str(path)).output.splitlines()
+    assert lines[2] == "GangShort: only 1 of the 2 pods that its gang needs finds a node"
+    assert lines[lines.index("Further causes") + 1] == (
+        "  InsufficientResource   node n1 has too little free cpu for j-1: it lacks 2 of the 3 cpu"
+    )
 
 
 def test_victims_are_a_table(scenario: Any) -> None:
     result = run("explain", "urgent", "-f", scenario)
-    assert "Waiting for pods that leave to make room: default/low-0." in result.output
+    assert (
+        "WaitingForEvicted: its place is promised; 1 pod must leave first: "
+        "default/low-0 (within 30 s)\n" in result.output
+    )
     assert "Pods that leave for it" in result.output
-    assert "What would unblock it" not in result.output
+    assert "What would help" not in result.output
 
 
-def test_without_ways_out_it_says_how_many_were_tried(scenario: Any) -> None:
+def test_without_remedies_it_says_how_many_were_tried(scenario: Any) -> None:
     spec = {"nodeSelector": {"a": "b"}, "nodeName": ""}
     document = {
         "conf": CONF,
         "objects": [queue("default"), pod_group("j"), pod("j-0", group="j", cpu=1, spec=spec)],
     }
     result = run("explain", "j", "-f", "-", input=json.dumps(document))
-    assert "None of the " in result.output
+    assert "tried" in result.output
+    assert "it started." in result.output
 
 
 @pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
 def test_the_answer_is_there_for_programs(scenario: Any, form: str, read: Any) -> None:
     found = read(run("explain", "large", "-f", scenario, "-o", form).output)
-    assert (found["job"], found["reason"]) == ("default/large", "no node fits")
-    assert found["gates"][4]["mark"] == "failed"
-    assert found["unblock"][0]["change"].startswith("add 2 nodes")
+    jsonschema.validate(found, json.loads(run("explain", "--schema").output))
+    assert (found["job"], found["causes"][0]["code"]) == ("default/large", "InsufficientResource")
+    assert found["causes"][0]["numbers"]["request"] == 6
+    assert found["funnel"][-1]["left"] == 0
+    assert found["remedies"][0]["text"].startswith("add 2 nodes")
+    assert found["remedies"][0]["changes"][0]["op"] == "add"
+
+
+def test_the_schema_needs_no_cluster() -> None:
+    result = run("explain", "--schema")
+    assert result.exit_code == 0
+    assert json.loads(result.output)["$schema"].startswith("https://json-schema.org/")
 
 
 def test_without_a_job_all_that_wait_are_listed(scenario: Any) -> None:
     result = run("explain", "-f", scenario)
-    assert "default/large" in result.output
-    assert "default/urgent" in result.output
-    assert set(json.loads(run("explain", "-f", scenario, "-o", "json").output)) == {
-        "default/large",
+    rows = [line.split() for line in result.output.splitlines()]
+    assert rows[0][:4] == ["job", "queue", "place", "cause"]
+    assert [row[0] for row in rows if row and row[0].startswith("default/")] == [
         "default/urgent",
-    }
+        "default/large",
+    ]
+    found = json.loads(run("explain", "-f", scenario, "-o", "json").output)
+    assert [(each["job"], each["code"], each["position"]["place"]) for each in found] == [
+        ("default/urgent", "WaitingForEvicted", 1),
+        ("default/large", "InsufficientResource", 2),
+    ]
 
 
 def test_an_idle_cluster_is_told_as_such(tmp_path: Path) -> None:

@@ -1,77 +1,79 @@
-"""Why a job waits: the reason of the closed list, the ladder, and what would unblock it."""
+"""Why a job waits: causes with their numbers, nodes, order, evictions, and what would help."""
 
 import json
 from typing import Any
 
 import pytest
 
-from pumice.diagnosis import explain_job, explain_waiting
+from pumice.diagnosis import explain_job
 from pumice.errors import InputError
-from pumice.framework.refusals import Why
+from pumice.examine.findings import ObjectRef
 from pumice.testing import node, pod, pod_group, priority_class, queue
 
 WORLD = [queue("default"), node("n1", cpu=4)]
-GATES = ["valid", "enqueued", "position", "quota", "nodes", "gang", "eviction"]
 
 
-def marks(found: Any) -> Any:
-    return {gate.name: gate.mark for gate in found.gates}
-
-
-def text_of(found: Any, name: Any) -> Any:
-    return next(gate.text for gate in found.gates if gate.name == name)
+def codes(found: Any) -> list[str]:
+    return [cause.code.value for cause in found.causes]
 
 
 def changes(found: Any) -> Any:
-    return [way.change for way in found.unblock]
+    return [remedy.text for remedy in found.remedies]
 
 
-def test_every_answer_climbs_the_same_ladder(world: Any, job: Any) -> None:
-    found = explain_job(world([*WORLD, *job("j", cpu=2)]), "j")
-    assert [gate.name for gate in found.gates] == GATES
+def funnel(found: Any) -> list[tuple[str, int]]:
+    return [(row.constraint, row.left) for row in found.funnel]
 
 
-def test_a_job_that_fits_starts_and_passes_every_gate(world: Any, job: Any) -> None:
+def test_a_job_that_fits_starts_and_has_no_cause_to_wait(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=2, pods=2)]), "j")
-    assert (found.state, found.reason) == ("starts", "")
-    assert found.sentence == "it starts now: 2 pods on 1 node"
-    assert set(marks(found).values()) == {"passed"}
+    assert (found.state, found.causes, found.funnel) == ("starts", [], [])
+    assert found.text == "it starts now: 2 pods on 1 node"
     assert found.places == {"default/j-0": "n1", "default/j-1": "n1"}
-    assert found.unblock == []
+    assert found.remedies == []
 
 
 def test_a_running_job_waits_for_nothing(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=2, nodes=["n1"])]), "j")
-    assert (found.state, found.sentence) == ("runs", "it runs: 1 pod of at least 1")
+    assert (found.state, found.text) == ("runs", "it runs: 1 pod of at least 1")
 
 
 def test_a_job_without_room_names_the_nearest_node_and_what_it_lacks(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=3, pods=2)]), "j")
-    assert found.reason == Why.NO_NODE_FITS.value
-    assert found.sentence == (
-        "no node fits j-1 (cpu 3): of 1 nodes, 1 short of cpu; "
-        "nearest is n1, which lacks cpu 2 of 3; the gang of 2 is short by 1"
-    )
-    assert marks(found)["nodes"] == marks(found)["gang"] == "failed"
-    assert text_of(found, "gang") == "short by 1: 1 of at least 2 pods found a place"
-    assert found.numbers["lacks"] == {"cpu": 2000.0}
+    gang, room = found.causes
+    assert codes(found) == ["GangShort", "InsufficientResource"]
+    assert gang.text == "only 1 of the 2 pods that its gang needs finds a node"
+    assert gang.numbers == {"found": 1, "minMember": 2}
+    assert room.text == "node n1 has too little free cpu for j-1: it lacks 2 of the 3 cpu"
+    assert room.about == ObjectRef("Node", "n1")
+    assert room.numbers["lacks"] == {"cpu": 2.0}
+    assert (room.numbers["request"], room.numbers["free"]) == (3.0, 1.0)
 
 
 def test_one_more_node_or_a_smaller_gang_unblock_a_job_without_room(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=3, pods=2)]), "j")
-    assert changes(found) == ["add a node like n1", "lower minMember from 2 to 1"]
-    assert [way.result for way in found.unblock] == ["2 pods start", "1 pod starts"]
+    assert changes(found)[:2] == ["add a node like n1", "lower minMember from 2 to 1"]
+    assert [way.result for way in found.remedies[:2]] == ["2 pods start", "1 pod starts"]
+
+
+def test_asking_for_less_is_offered_with_the_amount(world: Any, job: Any) -> None:
+    found = explain_job(world([*WORLD, *job("j", cpu=3, pods=2)]), "j")
+    (less,) = [one for one in found.remedies if one.text.startswith("ask for less")]
+    assert less.text == "ask for less: cpu 1 a pod"
+    assert less.result == "2 pods start"
 
 
 def test_nodes_are_added_up_to_the_smallest_number_that_works(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=3, pods=5)]), "j")
-    assert changes(found)[0] == "add 4 nodes like n1"
+    assert "add 4 nodes like n1" in changes(found)
 
 
-def test_the_nearest_node_is_one_that_the_pod_may_go_to(world: Any, job: Any) -> None:
+def test_a_taint_on_the_only_large_node_is_the_cause(world: Any, job: Any) -> None:
     big = node("big", cpu=64, taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
     found = explain_job(world([*WORLD, big, *job("j", cpu=6)]), "j")
-    assert "nearest is n1" in found.sentence
+    assert codes(found) == ["Taint"]
+    assert funnel(found) == [("all nodes", 2), ("capacity", 1), ("Taint", 0)]
+    assert found.causes[0].numbers["taints"] == {"k=v:NoSchedule": 1}
     assert changes(found)[0] == "let its pods tolerate the taint k=v:NoSchedule"
 
 
@@ -122,7 +124,10 @@ def test_a_resource_that_no_node_has_is_told_as_such(world: Any, job: Any) -> No
     group = pod_group("j")
     member = pod("j-0", group="j", cpu=1, resources={"example.com/gpu": 2})
     found = explain_job(world([*WORLD, group, member], "gang predicates proportion"), "j")
-    assert found.sentence.startswith("no node offers example.com/gpu, of which it asks for 2, so ")
+    assert found.causes[0].code == "InsufficientResource"
+    assert found.text == (
+        "no node is large enough for j-0: it asks for example.com/gpu 2, and no node has any"
+    )
     assert "add a node like n1 with example.com/gpu 2" in changes(found)
 
 
@@ -139,37 +144,76 @@ def test_a_quota_names_the_ancestor_whose_limit_it_is(world: Any, job: Any) -> N
     there = world(objects, "gang predicates")
     conf = there.conf + "\n  - name: capacity\n    enableHierarchy: true\n"
     found = explain_job(type(there)(objects=there.objects, now=there.now, conf=conf), "j")
-    assert found.reason == Why.OVER_QUOTA.value
-    assert found.numbers["at"] == "team"
-    assert text_of(found, "quota") == "queue team: cpu 2 + 2 asked for > 3 allowed, 1 too much"
-    assert changes(found)[0] == (
-        "raise capability of queue team for cpu from 3 to 4 (or free cpu 1 there)"
+    assert codes(found) == ["QueueOverCapability"]
+    (cause,) = found.causes
+    assert cause.about == ObjectRef("Queue", "team")
+    assert (
+        cause.numbers.items()
+        >= {
+            "resource": "cpu",
+            "used": 2.0,
+            "request": 2.0,
+            "limit": 3.0,
+            "over": 1.0,
+        }.items()
     )
+    assert "guarantees" not in cause.numbers
+    assert any(text.startswith("raise the capability of queue team") for text in changes(found))
 
 
-def test_a_job_that_is_not_admitted_gets_no_further(world: Any, job: Any) -> None:
-    objects = [*WORLD, *job("j", cpu=2, pods=3, min_resources={"cpu": 6})]
+def test_a_guarantee_that_takes_the_room_is_named_with_its_queue(world: Any, job: Any) -> None:
+    objects = [
+        node("n1", cpu=8),
+        queue("team"),
+        queue("prod", deserved={"cpu": 6}, guarantee={"cpu": 6}),
+        *job("j", cpu=3, queue="team", min_resources={"cpu": 3}),
+    ]
+    found = explain_job(world(objects, "gang predicates capacity"), "j")
+    (cause,) = found.causes
+    assert (cause.code, cause.about) == ("QueueOverCapability", ObjectRef("Queue", "team"))
+    assert (cause.numbers["limit"], cause.numbers["guarantees"]) == (2.0, {"prod": 6.0})
+    assert cause.text.endswith("; the rest is guaranteed to prod (6)")
+
+
+def test_overcommit_tells_its_factor_and_the_true_sums(world: Any, job: Any) -> None:
+    objects = [
+        *WORLD,
+        *job("old", cpu=1, nodes=["n1"]),
+        *job("waits", cpu=2, phase="Inqueue", min_resources={"cpu": 2}),
+        *job("j", cpu=1, pods=2, min_resources={"cpu": 2}),
+    ]
     found = explain_job(world(objects, "gang predicates", "overcommit"), "j")
-    assert found.reason == Why.NOT_ENQUEUED.value
-    assert found.sentence.startswith("not enqueued: over quota at cluster: cpu 0 in use + 6 asked")
-    assert marks(found) == {"valid": "passed", "enqueued": "failed"} | dict.fromkeys(
-        GATES[2:], "not reached"
+    cause = found.causes[0]
+    assert (cause.code, cause.about) == ("NotAdmitted", None)
+    assert cause.numbers["factor"] == 1.2
+    assert cause.numbers["reserved"]["cpu"] == 2.0
+    assert cause.numbers.items() >= {"resource": "cpu", "used": 3.0, "request": 2.0}.items()
+    assert cause.numbers["limit"] == pytest.approx(4.8)
+    assert found.text == (
+        "overcommit lets jobs reserve 1.2 times the cluster: "
+        "cpu 3 in use or reserved + 2 asked for is 0.2 more than 4.8"
     )
 
 
 def test_a_resource_quota_is_raised_as_far_as_others_leave_room(world: Any, job: Any) -> None:
-    amounts = {"cpu": "2"}
+    amounts = {"cpu": "4"}
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {"name": "team", "namespace": "default"},
         "spec": {"hard": amounts},
-        "status": {"hard": amounts, "used": {"cpu": "1"}},
+        "status": {"hard": amounts, "used": {"cpu": "3"}},
     }
-    objects = [*WORLD, quota, *job("j", cpu=2, min_resources=amounts)]
+    running = job("old", cpu=1, nodes=["n1"])
+    objects = [*WORLD, quota, *running, *job("j", cpu=2, min_resources={"cpu": "2"})]
     found = explain_job(world(objects, "gang predicates resourcequota"), "j")
-    assert found.numbers["at"] == "resource quota team"
-    assert changes(found)[0] == "raise resource quota team to cpu 3"
+    cause = found.causes[0]
+    assert (cause.code, cause.about) == (
+        "NotAdmitted",
+        ObjectRef("ResourceQuota", "team", "default"),
+    )
+    assert cause.numbers.items() >= {"used": 3.0, "request": 2.0, "limit": 4.0}.items()
+    assert changes(found)[0] == "raise resource quota team: cpu to 5"
 
 
 def test_a_job_whose_pods_have_ended_is_finished(world: Any, job: Any) -> None:
@@ -178,9 +222,9 @@ def test_a_job_whose_pods_have_ended_is_finished(world: Any, job: Any) -> None:
     assert explain_job(world([*WORLD, group, member]), "j").state == "finished"
 
 
-def test_further_pods_of_a_job_that_starts_are_told_why_they_wait(world: Any, job: Any) -> None:
+def test_further_pods_of_a_job_that_starts_are_counted(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=3, pods=2, least=1)]), "j")
-    assert found.sentence.startswith("it starts now: 1 pod on 1 node; 1 more waits: 0 of 1 take")
+    assert found.text == "it starts now: 1 pod on 1 node; 1 more waits"
 
 
 def test_a_job_behind_others_is_told_so_and_may_go_first(world: Any, job: Any) -> None:
@@ -190,31 +234,92 @@ def test_a_job_behind_others_is_told_so_and_may_go_first(world: Any, job: Any) -
         *job("j", cpu=3, created="2026-01-15T09:00:00Z"),
     ]
     found = explain_job(world(objects, "priority gang predicates"), "j")
-    assert found.reason == Why.QUEUE_POSITION.value
-    assert found.sentence == (
-        "1 job goes before it and takes the room it would start in: default/first"
+    (cause,) = found.causes
+    assert (cause.code, cause.about) == ("JobAhead", ObjectRef("PodGroup", "first", "default"))
+    assert cause.numbers == {"jobs": ["default/first"], "key": "older by 60 min"}
+    assert found.text == (
+        "job default/first was placed before it in this cycle and holds what it needs; "
+        "default/first goes first: older by 60 min"
     )
-    assert marks(found)["position"] == "failed"
-    assert "give it a priority above 0, so that it goes first" in changes(found)
+    place = found.position
+    assert (place.place, place.of, place.turn) == (2, 2, 2)
+    assert list(place.behind) == [("default/first", "older by 60 min")]
+    assert "give it a priority above 0" in changes(found)
 
 
-def test_a_gang_without_its_pods_is_not_valid(world: Any) -> None:
+def test_a_job_ahead_by_priority_is_named_with_that_key(world: Any, job: Any) -> None:
+    high = priority_class("high", value=10)
+    objects = [*WORLD, high, *job("first", cpu=3, priority_class="high"), *job("j", cpu=3)]
+    found = explain_job(world(objects, "priority gang predicates"), "j")
+    assert found.causes[0].numbers["key"] == "priority: 10 before 0"
+
+
+def test_a_job_ahead_that_waits_itself_is_not_to_blame(world: Any, job: Any) -> None:
+    objects = [
+        *WORLD,
+        *job("first", cpu=6, created="2026-01-15T08:00:00Z"),
+        *job("old", cpu=2, nodes=["n1"]),
+        *job("j", cpu=3, created="2026-01-15T09:00:00Z"),
+    ]
+    found = explain_job(world(objects, "priority gang predicates"), "j")
+    assert codes(found) == ["InsufficientResource"]
+
+
+def test_the_funnel_counts_the_nodes_after_each_constraint_in_a_fixed_order(
+    world: Any, job: Any
+) -> None:
+    taint = {"key": "k", "value": "v", "effect": "NoSchedule"}
+    objects = [
+        queue("default"),
+        *(node(f"small{i}", cpu=2) for i in range(2)),
+        *(node(f"cordoned{i}", cpu=8, unschedulable=True) for i in range(3)),
+        node("other", cpu=8),
+        node("tainted", cpu=8, labels={"pool": "a"}, taints=[taint]),
+        node("full", cpu=8, labels={"pool": "a"}),
+        *job("old", cpu=6, nodes=["full"]),
+        *job("j", cpu=4, spec={"nodeSelector": {"pool": "a"}}),
+    ]
+    found = explain_job(world(objects), "j")
+    assert funnel(found) == [
+        ("all nodes", 8),
+        ("capacity", 6),
+        ("NodeUnschedulable", 3),
+        ("NodeSelector", 2),
+        ("Taint", 1),
+        ("InsufficientResource", 0),
+    ]
+    assert found.causes[0].code == "InsufficientResource"
+    texts = {row.constraint: row.text for row in found.funnel}
+    assert texts["NodeSelector"] == (
+        "node other does not match the node selector: pool=a is on 2 nodes"
+    )
+    assert texts["Taint"] == "node tainted has a taint that it does not tolerate: k=v:NoSchedule"
+    assert texts["InsufficientResource"].endswith(": it lacks 2 of the 4 cpu")
+    assert {"Taint", "NodeSelector"} <= set(codes(found))  # but for either it would start
+
+
+def test_a_gang_without_its_pods_has_too_few(world: Any) -> None:
     objects = [*WORLD, pod_group("j", min_member=3), pod("j-0", group="j", cpu=1)]
     found = explain_job(world(objects), "j")
-    assert found.reason == Why.NOT_VALID.value
-    assert found.sentence == "not valid: not enough pods for gang-scheduling: 1 of 3"
+    assert found.causes[0].code == "TooFewPods"
+    assert found.causes[0].numbers == {"pods": 1, "minMember": 3}
+    assert found.text == "it has 1 pod and needs 3 to start"
     assert "lower minMember from 3 to 1" in changes(found)
 
 
 def test_a_queue_that_does_not_exist_is_told_with_the_nearest_name(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=1, queue="defaultx")]), "j")
-    assert found.sentence == "not valid: queue defaultx does not exist; did you mean default?"
-    assert changes(found) == ["name queue default instead of defaultx", "create queue defaultx"]
+    assert found.causes[0].code == "QueueMissing"
+    assert found.causes[0].about == ObjectRef("Queue", "defaultx")
+    assert found.text == "queue defaultx does not exist; did you mean default?"
+    assert changes(found) == ["submit it to queue default", "create queue defaultx"]
 
 
 def test_a_closed_queue_is_offered_to_be_opened(world: Any, job: Any) -> None:
     objects = [queue("default", state="Closed"), node("n1", cpu=4), *job("j", cpu=1)]
     found = explain_job(world(objects, "gang predicates proportion"), "j")
+    assert codes(found) == ["QueueClosed"]
+    assert found.causes[0].about == ObjectRef("Queue", "default")
     assert "open queue default (it is Closed)" in changes(found)
 
 
@@ -227,11 +332,11 @@ def test_victims_of_a_preemption_are_named_with_their_node_and_job(world: Any, j
     ]
     tiers, actions = ("priority conformance", "predicates"), "enqueue, allocate, preempt"
     found = explain_job(world(objects, *tiers, actions=actions), "j")
-    assert found.reason == Why.WAITING_FOR_EVICTION.value
+    assert codes(found) == ["WaitingForEvicted"]
     assert [(v.pod, v.node, v.job) for v in found.victims] == [
         ("default/low-0", "n1", "default/low")
     ]
-    assert found.unblock == []
+    assert found.remedies == []
 
 
 def test_an_eviction_that_the_configuration_rules_out_is_offered(world: Any, job: Any) -> None:
@@ -242,17 +347,19 @@ def test_an_eviction_that_the_configuration_rules_out_is_offered(world: Any, job
         *job("j", cpu=4, priority_class="high"),
     ]
     found = explain_job(world(objects, "priority conformance", "predicates"), "j")
-    way = next(one for one in found.unblock if "action preempt" in one.change)
+    assert [(each.code, each.pods) for each in found.not_evicted] == [("ActionMissing", 1)]
+    way = next(one for one in found.remedies if "action preempt" in one.text)
     assert way.result == "it starts once evicted pods are gone: default/low-0"
-    assert "wait for default/low to end (1 running pod)" in changes(found)
+    assert "wait for default/low to end (1 pod)" in changes(found)
 
 
 def test_an_action_that_is_missing_is_offered(world: Any) -> None:
     lone = [*WORLD, pod_group("j"), pod("j-0", group="j")]
     found = explain_job(world(lone), "j")
-    assert (found.reason, found.sentence) == (
-        Why.NOT_TAKEN.value,
-        "no configured action places its pods",
+    assert codes(found) == ["ActionMissing"]
+    assert found.causes[0].numbers["action"] == "backfill"
+    assert found.text == (
+        "the configuration has no action backfill, which places pods without requests"
     )
     assert changes(found)[0] == "add the action backfill to the configuration"
 
@@ -260,17 +367,15 @@ def test_an_action_that_is_missing_is_offered(world: Any) -> None:
 def test_changes_are_joined_where_one_alone_does_not_help(world: Any, job: Any) -> None:
     objects = [queue("default", capability={"cpu": 2}), node("n1", cpu=4), *job("j", cpu=6)]
     found = explain_job(world(objects, "gang predicates capacity"), "j")
-    assert (
-        "raise capability of queue default for cpu from 2 to 6 and add a node"
-        in found.unblock[0].change
-    )
-    assert all(" and " in way.change for way in found.unblock)
+    assert codes(found) == ["InsufficientResource", "QueueOverCapability"]
+    both = [way for way in found.remedies if " and " in way.text]
+    assert any({op["kind"] for op in way.changes if "kind" in op} == {"Queue"} for way in both)
 
 
 def test_a_node_that_meets_a_selector_and_a_large_request_is_made_up(world: Any, job: Any) -> None:
     spec = {"nodeSelector": {"disk": "ssd"}}
     found = explain_job(world([*WORLD, *job("j", cpu=6, spec=spec)]), "j")
-    assert changes(found) == ["add a node like n1 with cpu 6, label disk=ssd"]
+    assert "add a node like n1 with cpu 6, label disk=ssd" in changes(found)
 
 
 def test_later_cycles_are_looked_at_on_request(world: Any, job: Any) -> None:
@@ -295,12 +400,7 @@ def test_a_search_leaves_the_world_as_it_was(world: Any, job: Any) -> None:
 
 def test_no_search_is_made_if_none_is_wanted(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=3, pods=2)]), "j", unblock=False)
-    assert found.unblock == []
-
-
-def test_all_that_wait_are_told_at_once(world: Any, job: Any) -> None:
-    objects = [*WORLD, *job("fits", cpu=1), *job("j", cpu=6)]
-    assert list(explain_waiting(world(objects))) == ["default/j"]
+    assert (found.remedies, found.tried) == ([], 0)
 
 
 @pytest.mark.parametrize("name", ["j", "default/j", "j-0", "default/j-0"])
@@ -330,7 +430,9 @@ def test_a_name_that_stands_for_two_jobs_is_refused(world: Any, job: Any) -> Non
 
 def test_an_explanation_is_plain_data(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=3, pods=2)]), "j")
-    assert json.loads(json.dumps(found.to_dict()))["job"] == "default/j"
+    data = json.loads(json.dumps(found.to_dict()))
+    assert data["job"] == "default/j"
+    assert data == found.to_dict()
 
 
 # Jobs whose pods are still to be made
@@ -342,29 +444,28 @@ def unmade(cpu: Any, phase: str = "Pending") -> Any:
     return group
 
 
-def test_a_job_whose_pods_come_later_is_not_enqueued_rather_than_not_valid(world: Any) -> None:
+def test_a_job_whose_pods_come_later_is_not_admitted_rather_than_without_pods(world: Any) -> None:
     here = world([*WORLD, unmade(40)], "gang overcommit predicates")
     found = explain_job(here, "j")
-    assert found.reason == "not enqueued"
-    assert found.sentence == (
-        "not enqueued: over quota at cluster: cpu 0 in use + 40 asked for is more than 4.8; "
-        "its pods are made once it is admitted"
+    assert codes(found) == ["NotAdmitted"]
+    assert found.text == (
+        "overcommit lets jobs reserve 1.2 times the cluster: "
+        "cpu 0 in use or reserved + 40 asked for is 35.2 more than 4.8"
     )
-    assert (marks(found)["valid"], marks(found)["enqueued"]) == ("passed", "failed")
     assert "add 8 nodes like n1" in changes(found)
-    assert list(explain_waiting(here)) == ["default/j"]
 
 
 def test_a_job_that_is_admitted_now_waits_for_its_pods(world: Any) -> None:
     found = explain_job(world([*WORLD, unmade(2)], "gang overcommit predicates"), "j")
-    assert found.sentence == "it is admitted to its queue now; its pods are not made yet"
-    assert (marks(found)["valid"], marks(found)["enqueued"]) == ("failed", "passed")
-    assert found.unblock == []
+    assert codes(found) == ["NoPods"]
+    assert found.text == "it is admitted to its queue now; its pod group has no pods"
+    assert found.remedies == []
 
 
-def test_a_job_that_was_admitted_and_has_no_pods_is_not_valid(world: Any) -> None:
+def test_a_job_that_was_admitted_and_has_no_pods_is_told_so(world: Any) -> None:
     found = explain_job(world([*WORLD, unmade(2, "Inqueue")]), "j")
-    assert (found.reason, found.sentence) == ("not valid", "it has no pods")
+    assert codes(found) == ["NoPods"]
+    assert found.causes[0].about == ObjectRef("PodGroup", "j", "default")
 
 
 # Evictions
@@ -393,31 +494,54 @@ def explained(world: Any, name: Any, leaving: Any = ()) -> Any:
 def test_a_job_that_loses_pods_is_told_for_whom(world: Any) -> None:
     found = explained(world, "low")
     assert found.state == "evicted"
-    assert found.sentence == (
+    assert found.text == (
         "1 of its 2 pods is evicted for default/urgent-0 by preempt: default/low-1"
     )
-    assert text_of(found, "eviction") == "its own pods leave"
+    assert found.causes == []
 
 
 def test_a_job_whose_pods_are_on_their_way_out_is_told_so(world: Any) -> None:
     found = explained(world, "low", leaving=[1])
-    assert (found.state, found.sentence) == ("evicted", "1 of its 2 pods is leaving: default/low-1")
+    assert (found.state, found.text) == ("evicted", "1 of its 2 pods is leaving: default/low-1")
 
 
-@pytest.mark.parametrize("leaving", [(), (1,)])
-def test_a_job_that_waits_for_an_eviction_names_who_leaves(world: Any, leaving: Any) -> None:
+@pytest.mark.parametrize(("leaving", "seconds"), [((), 30.0), ((1,), 30.0)])
+def test_a_job_that_waits_for_an_eviction_names_who_leaves_and_how_soon(
+    world: Any, leaving: Any, seconds: float
+) -> None:
     found = explained(world, "urgent", leaving)
-    assert found.reason == "waiting for evicted pods to leave"
-    assert found.sentence == "waiting for pods that leave to make room: default/low-1"
-    assert text_of(found, "eviction") == "waits for evicted pods to leave: default/low-1"
+    (cause,) = found.causes
+    assert (cause.code, cause.about) == (
+        "WaitingForEvicted",
+        ObjectRef("Pod", "low-1", "default"),
+    )
+    assert cause.numbers == {"pods": ["default/low-1"], "seconds": seconds}
+    assert found.text == (
+        "its place is promised; 1 pod must leave first: default/low-1 (within 30 s)"
+    )
 
 
-def test_all_sentences_count_the_gang_alike(world: Any, job: Any) -> None:
-    here = world([*WORLD, *job("j", cpu=3, pods=4)])
-    found = explain_job(here, "j")
-    assert "the gang of 4 is short by 3" in found.sentence
-    assert "the gang of 4 is short by 3" in explain_waiting(here)["default/j"]
-    assert text_of(found, "gang").startswith("short by 3:")
+def test_pods_that_were_spared_are_counted_by_code(world: Any, job: Any) -> None:
+    objects = [
+        queue("default"),
+        node("n1", cpu=8),
+        priority_class("high", value=10),
+        priority_class("top", value=20),
+        *job("equal", cpu=2, nodes=["n1"], priority_class="top"),
+        *job("gang", cpu=2, pods=2, nodes=["n1", "n1"]),
+        *job("rest", cpu=2, nodes=["n1"], priority_class="top"),
+        *job("j", cpu=2, priority_class="high"),
+    ]
+    tiers, actions = ("priority gang conformance", "predicates"), "enqueue, allocate, preempt"
+    found = explain_job(world(objects, *tiers, actions=actions), "j")
+    assert [(each.code, each.pods) for each in found.not_evicted] == [
+        ("NoLowerPriority", 2),
+        ("VictimGang", 2),
+    ]
+    assert found.not_evicted[0].text == (
+        "2 pods (default/equal-0, default/rest-0): only pods of lower priority may be evicted "
+        "(priority)"
+    )
 
 
 def test_a_job_that_names_no_queue_is_told_in_the_default_one(world: Any, job: Any) -> None:
@@ -426,4 +550,4 @@ def test_a_job_that_names_no_queue_is_told_in_the_default_one(world: Any, job: A
     found = explain_job(world([*WORLD, group, *pods]), "j")
     assert (found.queue, found.state) == ("default", "starts")
     found = explain_job(world([queue("other"), node("n1", cpu=4), group, *pods]), "j")
-    assert found.sentence == "not valid: queue default does not exist"
+    assert (codes(found)[0], found.text) == ("QueueMissing", "queue default does not exist")

@@ -177,7 +177,7 @@ class Search:
         except PumiceError:  # the rules of admission refuse it
             return None
         outcome = look(world, self._key(world), self.cycles, self.replay)
-        return Way(change, outcome, works(outcome, world))
+        return Way(change, outcome, works(outcome))
 
     def _key(self, world: ClusterState) -> str:
         """Name the job's pod group: another one, if it was submitted again."""
@@ -191,8 +191,6 @@ def _identity(finding: Finding) -> _Identity:
     return finding.code, None if about is None or about.kind == "Node" else about
 
 
-def works(outcome: JobOutcome, world: ClusterState) -> bool:
+def works(outcome: JobOutcome) -> bool:
     """Tell whether a job starts, or only waits for pods that leave or for its own to be made."""
-    if outcome.started or outcome.makes_room:
-        return True
-    return outcome.is_admitted and world.job_of(outcome.job) is not None
+    return outcome.started or outcome.makes_room or outcome.is_admitted
