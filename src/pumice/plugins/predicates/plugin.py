@@ -92,6 +92,8 @@ class Predicates(Plugin, name="predicates"):
 
     def filter_task(self, task: Task) -> Reason | None:
         """Refuse a pod whose claims do not exist, or are not bound and cannot wait to be."""
+        if task.shape.spec.resource_claims:
+            return Reason("pod has resource claims, which are not allocated here", curable=False)
         if self._volumes is None or not task.shape.spec.volumes:
             return None
         problem = self._volumes.problem(task)
