@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pumice.api.devices import ClaimReservation
+
 CLUSTER: Final = "cluster"
 RESOURCE_QUOTA: Final = "resource quota "
 """What a limit is called that is not a queue's; a quota with its name behind it."""
@@ -38,7 +40,15 @@ class Annotate:
     annotations: Mapping[str, str]
 
 
-Intent = Bind | Evict | Annotate
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Give a pod its resource claims before its Bind, which comes right after."""
+
+    pod: str
+    claims: tuple[ClaimReservation, ...]
+
+
+Intent = Bind | Evict | Annotate | Reserve
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +142,10 @@ class Decisions:
     """Pod to node, in the order in which the pods were handed to the binder."""
     annotations: dict[str, dict[str, str]] = field(default_factory=dict)
     """Pod to annotations that are to be written with its bind."""
+    reservations: dict[str, tuple[ClaimReservation, ...]] = field(default_factory=dict)
+    """Pod to the resource claims that are to be allocated and reserved for it before its bind."""
+    released_claims: list[str] = field(default_factory=list)
+    """Resource claims whose devices are to be free again: only a waiting pod has them."""
     evictions: list[str] = field(default_factory=list)
     """Pods in the order of the evict calls."""
     evicted_by: dict[str, str] = field(default_factory=dict)
@@ -158,6 +172,15 @@ class Decisions:
     failures: list[str] = field(default_factory=list)
     """Plugins that raised or broke their contract and were passed over: a line for each hook."""
 
+    def devices(self) -> dict[str, list[str]]:
+        """Return the devices, as "pool/device", that resource claims are given."""
+        return {
+            each.claim: [f"{one.pool}/{one.device}" for one in each.allocation.devices.results]
+            for claims in self.reservations.values()
+            for each in claims
+            if each.allocation is not None
+        }
+
     def to_expect(self) -> dict[str, Any]:
         """Write the decisions with the keys of a scenario's `expect`."""
         record: dict[str, Any] = {
@@ -172,6 +195,8 @@ class Decisions:
         }
         if self.nominated:
             record["nominated"] = dict(sorted(self.nominated.items()))
+        if self.reservations:
+            record["claims"] = dict(sorted(self.devices().items()))
         if self.unschedulable:
             record["unschedulable"] = dict(sorted(self.unschedulable.items()))
         return record

@@ -10,6 +10,13 @@ from typing import Any, Final
 import msgspec
 
 from pumice.api.decode import decode
+from pumice.api.devices import (
+    OLDER_VERSIONS,
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from pumice.api.groups import (
     Guarantee,
     Namespace,
@@ -100,6 +107,7 @@ from pumice.errors import ABSENT, ManifestError
 DEFAULT_NAMESPACE: Final = "default"
 _TYPES: Final[tuple[type[KubeObject], ...]] = (
     CSINode,
+    DeviceClass,
     HyperNode,
     Namespace,
     Node,
@@ -111,16 +119,31 @@ _TYPES: Final[tuple[type[KubeObject], ...]] = (
     PodGroup,
     PriorityClass,
     Queue,
+    ResourceClaim,
+    ResourceClaimTemplate,
     ResourceQuota,
+    ResourceSlice,
     StorageClass,
 )
 
 _NAMESPACED: Final = frozenset(
-    {"PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota"}
+    {
+        "PersistentVolumeClaim",
+        "Pod",
+        "PodDisruptionBudget",
+        "PodGroup",
+        "ResourceClaim",
+        "ResourceClaimTemplate",
+        "ResourceQuota",
+    }
 )
+_DEVICE_TYPES: Final = (DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice)
 
 KINDS: Final[Mapping[tuple[str, str], type[KubeObject]]] = MappingProxyType(
-    {(cls.API_VERSION, cls.__name__): cls for cls in _TYPES}
+    {
+        **{(cls.API_VERSION, cls.__name__): cls for cls in _TYPES},
+        **{(old, cls.__name__): cls for cls in _DEVICE_TYPES for old in OLDER_VERSIONS},
+    }
 )
 """(apiVersion, kind) to type."""
 
@@ -210,6 +233,7 @@ __all__ = [
     "ContainerImage",
     "ContainerPort",
     "CpuPlace",
+    "DeviceClass",
     "EphemeralSource",
     "ExactMatch",
     "Guarantee",
@@ -261,11 +285,14 @@ __all__ = [
     "QueueSpec",
     "QueueStatus",
     "RegexMatch",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
     "ResourceList",
     "ResourceQuota",
     "ResourceQuotaSpec",
     "ResourceQuotaStatus",
     "ResourceRequirements",
+    "ResourceSlice",
     "SchedulingGate",
     "StorageClass",
     "SubGroupPolicy",

@@ -12,12 +12,14 @@ from typing import Any, Final
 from pumice import logs
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.decisions import Decisions, PodGroupState
+from pumice.api.devices import ClaimReservation, ResourceClaim
 from pumice.api.groups import PodGroup, PodGroupStatus, Queue
-from pumice.api.kinds import POD_GROUP, QUEUE, Manifest
+from pumice.api.kinds import POD_GROUP, QUEUE, RESOURCE_CLAIM, Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.api.pods import Pod
 from pumice.api.times import rfc3339
+from pumice.binder.claim_writes import ClaimWrites
 from pumice.binder.event_recorder import EventRecorder
 from pumice.binder.status_writes import (
     StatusWrites,
@@ -83,6 +85,7 @@ class Binder:
         self._source = source
         self._write_conditions = write_conditions
         self._clock = clock or cluster.now
+        self._claims = ClaimWrites(self._writer)
         self._reported: deque[WriteResult] = deque()
         self._underway: set[tuple[str, str, str]] = set()
         self._statuses = StatusWrites(self._clock)
@@ -106,9 +109,12 @@ class Binder:
         self._time = self._now()
         self.written_groups = {}
         for pod, node in decisions.binds.items():
-            self.bind(pod, node, decisions.annotations.get(pod, {}))
+            claims = decisions.reservations.get(pod, ())
+            self.bind(pod, node, decisions.annotations.get(pod, {}), claims)
         for pod in decisions.evictions:
             self._evict(pod, decisions.evicted_by.get(pod, ""))
+        for claim in decisions.released_claims:
+            self._release_claim(claim)
         for group, state in decisions.pod_groups.items():
             self._write_group(group, state)
         for queue, amounts in decisions.queues.items():
@@ -146,11 +152,17 @@ class Binder:
         """Count the events that were left out or that the cluster did not take."""
         return self._events.lost
 
-    def bind(self, pod: str, node: str, annotations: Mapping[str, str]) -> None:
-        """Hand a bind in; one of a pod that is not known is reported as failed."""
+    def bind(
+        self,
+        pod: str,
+        node: str,
+        annotations: Mapping[str, str],
+        claims: tuple[ClaimReservation, ...] = (),
+    ) -> None:
+        """Hand a bind in, behind what its claims need; one of an unknown pod has failed."""
         namespace, _, name = pod.partition("/")
         known = self._known("Pod", pod)
-        if known is None:
+        if not isinstance(known, Pod):
             error = NotFoundError("Pod", namespace, name)
             self._reported.append(WriteResult("bind", pod, "", error, node))
             return
@@ -163,7 +175,17 @@ class Binder:
             "uid": uid,
         }
         self._underway.add(("bind", pod, uid))
-        self._submit("bind", arguments, Lane.BIND, WriteResult("bind", pod, uid, None, node))
+        report = self._reporter(WriteResult("bind", pod, uid, None, node))
+        self._claims.bind(pod, known, claims, Write("bind", arguments), report)
+
+    def give_claims_back(self, pod: str, uid: str) -> None:
+        """Take resource claims back from a pod that was not bound after all."""
+        self._claims.give_back(pod, uid)
+
+    def _release_claim(self, claim: str) -> None:
+        known = self._known(RESOURCE_CLAIM, claim)
+        if isinstance(known, ResourceClaim):
+            self._claims.release(claim, known)
 
     # Writes
 
@@ -296,6 +318,8 @@ class Binder:
 
     def _after_bind(self, result: WriteResult) -> None:
         error, pod = result.error, self._known("Pod", result.key)
+        if error is None:
+            self._claims.forget(result.key, result.uid)
         if not isinstance(pod, Pod) or pod.metadata.uid != result.uid:
             return
         if error is None:
@@ -315,6 +339,7 @@ class Binder:
     def _prune(self) -> None:
         self._statuses.prune(lambda what, key: self._known(_STATUS_OF[what], key))
         self._events.prune(lambda group: self._known(POD_GROUP, group) is not None)
+        self._claims.prune(self._is_unbound)
 
     # Without an informer
 
@@ -328,6 +353,10 @@ class Binder:
     def _has_no_node(self, pod: str) -> bool:
         known = self._known("Pod", pod)
         return isinstance(known, Pod) and not known.spec.node_name
+
+    def _is_unbound(self, pod: str, uid: str) -> bool:
+        known = self._known("Pod", pod)
+        return known is not None and known.metadata.uid == uid and self._has_no_node(pod)
 
     def _now(self) -> str:
         return rfc3339(self._cluster.now())

@@ -4,11 +4,13 @@ Used by the informer, which shows pods and groups to the scheduler as they are t
 cluster's own word ends an assumption, and so does another object of the same name.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from msgspec.structs import replace
 
+from pumice.api.devices import Allocation, ClaimConsumer, ClaimReservation, ResourceClaim
 from pumice.api.groups import PodGroup, PodGroupStatus
 from pumice.api.meta import ObjectMeta
 from pumice.api.pods import Pod, SchedulingGate
@@ -42,10 +44,21 @@ class _AssumedGroup:
     annotations: dict[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class _AssumedClaim:
+    """What is thought of a resource claim: that a pod may use it, and what it was given."""
+
+    uid: str
+    user: ClaimConsumer
+    allocation: Allocation | None
+
+
 class Assumptions:
     """Everything that is thought, by "namespace/name"."""
 
     def __init__(self) -> None:
+        self._claims: dict[str, dict[str, _AssumedClaim]] = {}
+        """Claims to what is thought of them, by the uid of the pod."""
         self._pods: dict[str, _AssumedPod] = {}
         self._groups: dict[str, _AssumedGroup] = {}
 
@@ -66,6 +79,40 @@ class Assumptions:
     ) -> None:
         """Take a group to have a status and more annotations."""
         self._groups[key] = _AssumedGroup(group.metadata.uid, status, annotations)
+
+    def reserved(self, pod: Pod, claims: Iterable[ClaimReservation]) -> None:
+        """Take a pod to have its resource claims."""
+        meta = pod.metadata
+        user = ClaimConsumer(resource="pods", name=meta.name, uid=meta.uid)
+        for each in claims:
+            thought = _AssumedClaim(each.uid, user, each.allocation)
+            self._claims.setdefault(each.claim, {})[meta.uid] = thought
+
+    def forget_claims(self, pod_uid: str) -> list[str]:
+        """Think no more of the claims of a pod; return them."""
+        found = [key for key, users in self._claims.items() if pod_uid in users]
+        for key in found:
+            del self._claims[key][pod_uid]
+            if not self._claims[key]:
+                del self._claims[key]
+        return found
+
+    def show_claim(self, key: str, claim: ResourceClaim) -> ResourceClaim:
+        """Return a claim as it is thought to be; what the cluster tells now is not thought."""
+        status = claim.status
+        told = {each.uid for each in status.reserved_for}
+        left = {
+            uid: each
+            for uid, each in self._claims.pop(key, {}).items()
+            if each.uid == claim.metadata.uid and uid not in told
+        }
+        if not left:
+            return claim
+        self._claims[key] = left
+        given = next((each.allocation for each in left.values() if each.allocation), None)
+        users = (*status.reserved_for, *(each.user for each in left.values()))
+        status = replace(status, allocation=status.allocation or given, reserved_for=users)
+        return replace(claim, status=status)
 
     def forget(self, key: str, what: str = "") -> bool:
         """Drop an assumption about a pod: "bound", "evicted", "held", or all of them."""

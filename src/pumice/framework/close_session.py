@@ -7,7 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.annotations import ALLOCATED_HYPER_NODE
-from pumice.api.decisions import Bind, Condition, Decisions, Evict, JobRecord, PodGroupState
+from pumice.api.decisions import (
+    Bind,
+    Condition,
+    Decisions,
+    Evict,
+    JobRecord,
+    PodGroupState,
+    Reserve,
+)
 from pumice.api.quantity import format_quantity
 from pumice.core.resources import PODS, STEP, Mask
 from pumice.core.status import PHASE_CODE, PHASES, Status
@@ -88,8 +96,11 @@ def _moves(ssn: Session) -> Decisions:
             decisions.evicted_by[intent.pod] = intent.action
             if intent.beneficiary:
                 decisions.beneficiaries[intent.pod] = intent.beneficiary
+        elif isinstance(intent, Reserve):
+            decisions.reservations[intent.pod] = intent.claims
         else:
             decisions.annotations[intent.pod] = dict(intent.annotations)
+    decisions.released_claims = ssn.intents.released_claims
     tasks, names = ssn.snapshot.tasks, ssn.snapshot.nodes.names
     for row in np.flatnonzero(tasks.status == Status.PIPELINED).tolist():
         decisions.pipelined[tasks.keys[row]] = names[tasks.node[row]]

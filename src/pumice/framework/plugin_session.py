@@ -6,6 +6,7 @@ Whatever a plugin keeps for itself it changes through ``journal``, so that a rol
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from pumice.api.devices import ClaimReservation
 from pumice.core.journal import Journal
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
@@ -79,6 +80,12 @@ class PluginSession(Protocol):
 
     def drop_annotations(self, task: int) -> None:
         """Forget the annotations of a task that is not placed after all."""
+
+    def reserve_claims(self, task: int, claims: tuple[ClaimReservation, ...]) -> None:
+        """Reserve resource claims for a task before it is bound; a roll-back takes it back."""
+
+    def release_claims(self, claims: Iterable[str]) -> None:
+        """Take their devices from claims ("namespace/name") that only waiting pods have."""
 
     def mark_scheduled(self, jobs: Mask) -> None:
         """Set the condition Scheduled on the marked jobs (n,)."""

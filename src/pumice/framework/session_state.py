@@ -9,7 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pumice.api.decisions import Annotate, Bind, Evict, Intent
+from pumice.api.decisions import Annotate, Bind, Evict, Intent, Reserve
+from pumice.api.devices import ClaimReservation
 from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PHASE_CODE, Status
@@ -18,6 +19,7 @@ from pumice.framework.dispatch import Enabled, Hooks
 from pumice.framework.job_records import Records
 from pumice.framework.ordering import Ordering
 from pumice.framework.placing import Placing
+from pumice.framework.plugin import Plugin
 from pumice.framework.policy import Policy
 from pumice.framework.topology.job_topology import Topology
 
@@ -31,6 +33,10 @@ class Intents:
         """In the order in which they were decided."""
         self.annotations: dict[int, Mapping[str, str]] = {}
         """Task to what is written on its pod when it is bound."""
+        self.reservations: dict[int, tuple[ClaimReservation, ...]] = {}
+        """Task to the resource claims that must be its own before it is bound."""
+        self.released_claims: list[str] = []
+        """Resource claims whose devices nobody needs."""
         self.nominations: dict[int, int] = {}
         """Task to the node where evictions make room for it; -1 if not any more."""
 
@@ -43,6 +49,8 @@ class Intents:
         for task, node in zip(tasks, snapshot.tasks.node[rows].tolist(), strict=True):
             if self.annotations.get(task):
                 self.made.append(Annotate(keys[task], self.annotations[task]))
+            if self.reservations.get(task):
+                self.made.append(Reserve(keys[task], self.reservations[task]))
             self.made.append(Bind(keys[task], names[node]))
 
     def evict(self, eviction: Evict) -> None:
@@ -57,6 +65,10 @@ class Intents:
     def drop_annotations(self, task: int) -> None:
         """Write nothing on a task's pod after all."""
         self._snapshot.journal.put(self.annotations, task, {})
+
+    def reserve(self, task: int, claims: tuple[ClaimReservation, ...]) -> None:
+        """Reserve resource claims for a task when it is bound; a rollback takes it back."""
+        self._snapshot.journal.put(self.reservations, task, claims)
 
     def nominate(self, task: int, node: int) -> None:
         """Note that evictions make room for a task on a node."""
@@ -89,6 +101,11 @@ class SessionState:
         self.topology.open()
         self.policy = Policy(snapshot, self.topology, self.hooks)
         self.records = Records(snapshot)
+        self.records.compared = [
+            self.hooks.ask_aside(plugin, Plugin.refusal_numbers)
+            for plugin in self.hooks.plugins
+            if type(plugin).refusal_numbers is not Plugin.refusal_numbers
+        ]
         self.intents = Intents(snapshot)
         self._seed = seed
         self._placing = placing

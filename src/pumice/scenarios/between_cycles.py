@@ -7,10 +7,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.kinds import Manifest
 from pumice.api.patterns import occurs_in
+from pumice.cluster.embedded.claim_changes import (
+    claim_from,
+    unmade_claims,
+    with_made_claim,
+    without_users,
+)
 
 
 def key_of(manifest: Mapping[str, Any]) -> str:
@@ -39,15 +47,71 @@ def advance(objects: Sequence[Manifest], decisions: Decisions) -> list[Manifest]
     """
     gone = set(decisions.evictions)
     after: list[Manifest] = []
+    users = _claim_users(objects, decisions)
     for manifest in objects:
         if manifest["kind"] == "Pod":
             if key_of(manifest) not in gone:
                 after.append(_next_pod(manifest, decisions))
+        elif manifest["kind"] == "ResourceClaim":
+            after.append(_next_claim(manifest, decisions, users))
         elif manifest["kind"] == "PodGroup" and key_of(manifest) in decisions.pod_groups:
             after.append(_next_group(manifest, decisions.pod_groups[key_of(manifest)]))
         else:
             after.append(manifest)
     return after
+
+
+def with_made_claims(objects: Sequence[Manifest]) -> list[Manifest]:
+    """Make the claims of pods from their templates, as a control plane has done before a cycle."""
+    templates = {key_of(each): each for each in objects if each["kind"] == "ResourceClaimTemplate"}
+    if not templates:
+        return list(objects)
+    named = {key_of(each) for each in objects if each["kind"] == "ResourceClaim"}
+    made: list[Manifest] = []
+    for manifest in objects:
+        pod = manifest
+        for entry, name in unmade_claims(manifest) if manifest["kind"] == "Pod" else ():
+            claim = f"{pod['metadata']['name']}-{entry}"
+            template = templates.get(f"{key_of(pod).partition('/')[0]}/{name}")
+            if template is None:
+                continue
+            if f"{key_of(pod)}-{entry}" not in named:
+                made.append(claim_from(template, pod, entry, {"name": claim}))
+            statuses = {"resourceClaimStatuses": with_made_claim(pod, entry, claim)}
+            pod = {**pod, "status": {**(pod.get("status") or {}), **statuses}}
+        made.append(pod)
+    return made
+
+
+def _claim_users(objects: Sequence[Manifest], decisions: Decisions) -> dict[str, list[Manifest]]:
+    """Map claims to the pods that get them, as claims name their users."""
+    users: dict[str, list[Manifest]] = {}
+    for pod in objects if decisions.reservations else ():
+        if pod["kind"] == "Pod":
+            meta = pod["metadata"]
+            user = {"resource": "pods", "name": meta["name"], "uid": meta.get("uid", "")}
+            for each in decisions.reservations.get(key_of(pod), ()):
+                users.setdefault(each.claim, []).append(user)
+    return users
+
+
+def _next_claim(
+    claim: Manifest, decisions: Decisions, users: Mapping[str, list[Manifest]]
+) -> Manifest:
+    key = key_of(claim)
+    if key in decisions.released_claims:
+        return {**claim, "status": {}}
+    space = key.partition("/")[0]
+    left = without_users(claim, lambda user: f"{space}/{user['name']}" in decisions.evictions)
+    status = dict((claim.get("status") or {}) if left is None else left)
+    for each in (one for some in decisions.reservations.values() for one in some):
+        if each.claim == key and each.allocation is not None:
+            status["allocation"] = msgspec.json.decode(msgspec.json.encode(each.allocation))
+    if key in users:
+        known = {user.get("name") for user in users[key]}
+        kept = [one for one in status.get("reservedFor") or () if one.get("name") not in known]
+        status["reservedFor"] = [*kept, *users[key]]
+    return {**claim, "status": status}
 
 
 def _next_pod(pod: Manifest, decisions: Decisions) -> Manifest:

@@ -133,6 +133,15 @@ def _nominated(wanted: Mapping[str, str], cycle: _Cycle) -> list[str]:
     return _placed("nominated to", wanted, cycle.got.nominated)
 
 
+def _claims(wanted: Mapping[str, Sequence[str]], cycle: _Cycle) -> list[str]:
+    got = cycle.got.devices()
+    return [
+        f"{claim}: devices {got.get(claim, 'none')}, expected {wanted.get(claim, 'none')}"
+        for claim in _union(wanted, got)
+        if got.get(claim) != (None if claim not in wanted else list(wanted[claim]))
+    ]
+
+
 def _placed(verb: str, wanted: Mapping[str, str], got: Mapping[str, str]) -> list[str]:
     differences = []
     for pod in _union(wanted, got):
@@ -328,6 +337,7 @@ _CHECKS: dict[str, Callable[[Any, _Cycle], list[str]]] = {
     "podGroups": _pod_groups,
     "taskStatusNums": _task_statuses,
     "nominated": _nominated,
+    "claims": _claims,
     "bindOrder": _bind_order,
     "queues": _queues,
     "unschedulable": _unschedulable,

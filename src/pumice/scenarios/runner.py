@@ -19,7 +19,7 @@ from pumice.api.kinds import Manifest
 from pumice.api.wording import crash_text
 from pumice.cluster.services import SERVICES
 from pumice.errors import ManifestError, PumiceError, ScenarioError
-from pumice.scenarios.between_cycles import advance
+from pumice.scenarios.between_cycles import advance, with_made_claims
 from pumice.scenarios.compare import CompareOptions, compare
 from pumice.scenarios.scenario import SUFFIXES, Scenario, is_scenario, read_document, scenario_from
 
@@ -106,7 +106,7 @@ def play(scenario: Scenario, make_scheduler: SchedulerFactory) -> list[PlayedCyc
     """
     conf = parse_conf(scenario.conf, source=scenario.conf_source)
     scheduler = make_scheduler(conf, scenario.seed)
-    objects = scenario.objects
+    objects = with_made_claims(scenario.objects)
     played: list[PlayedCycle] = []
     for number in range(scenario.cycles):
         now = scenario.now + number

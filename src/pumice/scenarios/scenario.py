@@ -37,7 +37,7 @@ _NUMBER_KEYS = ("bindsNum", "evictNum", "evicted")
 _LIST_KEYS = ("bindOrder", "evictions", "bindNumsInHyperNode")
 _MAPPING_KEYS = (
     *("binds", "pipelined", "podGroups", "nominated", "queues", "unschedulable"),
-    *("pipelinedOnOneOf", "taskStatusNums"),
+    *("pipelinedOnOneOf", "taskStatusNums", "claims"),
     *("boundPerPodGroup", "pipelinedPerPodGroup", "phases"),
 )
 _EXPECT_KEYS = (

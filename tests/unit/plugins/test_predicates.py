@@ -126,12 +126,3 @@ def test_an_evicted_pod_gives_its_slot_back_and_a_pipelined_one_takes_it(open_se
     assert (ssn.placing.fit(task).verdict == 0).tolist() == [False]
     statement.discard()
     assert (ssn.placing.fit(task).verdict == 0).tolist() == [False]
-
-
-def test_a_pod_with_resource_claims_waits(open_session: Any) -> None:
-    spec = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]}
-    world = [queue("default"), pod_group("g"), pod("p", group="g", cpu=1, spec=spec), node("a")]
-    ssn = open_session(world, Predicates())
-    reason = ssn.policy.filter_task(ssn.task(ssn.snapshot.tasks.row_of["default/p"]))
-    assert reason is not None
-    assert "resource claims" in reason.text

@@ -12,6 +12,7 @@ from pumice.api.kinds import PRIORITY_CLASS, Kind, Kinds, Manifest
 from pumice.api.times import rfc3339
 from pumice.clock import Clock, VirtualClock
 from pumice.cluster.base import Event, PatchType, Propagation, clone
+from pumice.cluster.embedded.claim_changes import check_claim_status
 from pumice.cluster.embedded.defaults import assign_cluster_ip, fill_in
 from pumice.cluster.embedded.events import EventRecorder
 from pumice.cluster.embedded.garbage import GarbageCollector, check_owners
@@ -370,6 +371,7 @@ class EmbeddedCluster:
         new = {**old, "metadata": dict(metadata), "status": status}
         if status is None:
             del new["status"]
+        check_claim_status(kind.name, old, status or {})
         copied: Manifest = clone(self._write(self._tables.table(kind.name), old, new))
         return copied
 

@@ -24,6 +24,8 @@ class Code(IntEnum):
     SPREAD = 12
     VOLUME_NODE = 13
     VOLUME_BINDING = 14
+    CLAIM_NODE = 15
+    DEVICES = 16
 
 
 REASONS = (
@@ -51,5 +53,11 @@ REASONS = (
     Reason(
         "node(s) didn't find available persistent volumes to bind", curable=False, code=Cause.VOLUME
     ),
+    Reason(
+        "node(s) don't reach the devices of the pod's resource claims",
+        curable=False,
+        code=Cause.DEVICE,
+    ),
+    Reason("node(s) cannot allocate all resource claims", curable=False, code=Cause.DEVICE),
 )
 """The reason of code k stands at k - 1."""

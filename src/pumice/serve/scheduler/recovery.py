@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from pumice import logs
 from pumice.api.decisions import Decisions
+from pumice.api.devices import ClaimReservation
 from pumice.api.kinds import Manifest
 from pumice.binder import Binder, WriteResult
 from pumice.cache.informer import Informer
@@ -51,6 +52,7 @@ class _PendingWrite:
     due: float = 0.0
     node: str = ""
     annotations: dict[str, str] | None = None
+    claims: tuple[ClaimReservation, ...] = ()
     tries: int = 0
     number: int = 0
     is_old: bool = False
@@ -95,8 +97,10 @@ class Recovery:
         """Count on what is about to be written."""
         for pod, node in decisions.binds.items():
             self._informer.assume(pod, node)
+            self._informer.assume_claims(pod, decisions.reservations.get(pod, ()))
             marks = decisions.annotations.get(pod, {})
             self._binds[pod] = self._new_write(pod, now, node, marks)
+            self._binds[pod].claims = decisions.reservations.get(pod, ())
         for pod in decisions.evictions:
             self._informer.assume_evicted(pod)
             self._evictions[pod] = self._new_write(pod, now)
@@ -139,6 +143,7 @@ class Recovery:
                     continue
                 if sort == "bind":
                     informer.assume(pod, write.node)
+                    informer.assume_claims(pod, write.claims)
                 else:
                     informer.assume_evicted(pod)
         for pod in self._held:
@@ -297,8 +302,11 @@ class Recovery:
             write.state, write.due = "done", now + self._confirm_s
 
     def _undo_bind(self, pod: str) -> None:
-        """Free the room of a pod that is not bound."""
-        self._binds.pop(pod, None)
+        """Free the room and the claims of a pod that is not bound."""
+        write = self._binds.pop(pod, None)
+        if write is not None and write.claims:
+            self._binder.give_claims_back(pod, write.uid)
+            self._informer.undo_claims(write.uid)
         self._informer.undo(pod, "bound")
         self.undone += 1
 

@@ -1,0 +1,283 @@
+"""Devices for the claims of a session's pods: on which nodes they can be had, and who gets which.
+
+Nothing is worked out before a pod with claims is asked about.  Promises made to placed pods are
+journaled; what a node answers is kept until one of its devices changes hands.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.api.cel import SelectorError
+from pumice.api.devices import Allocation, ClaimReservation, ResourceClaim
+from pumice.core.labels import node_labels
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import Status
+from pumice.core.views import Task
+from pumice.framework.plugin_session import PluginSession
+from pumice.plugins.predicates.devices.demands import Demand, UnmetDemandError, Way
+from pumice.plugins.predicates.devices.inventory import Counters, DeviceId, Inventory, KnownDevice
+from pumice.plugins.predicates.devices.pod_claims import ClaimProblem, PodClaims
+from pumice.plugins.predicates.devices.search import Grant, Lack, Search, Stock
+from pumice.plugins.predicates.neighbours import refuse
+from pumice.plugins.predicates.reasons import Code
+
+_EVERY_NODE: Final = -1
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Promise:
+    """What a claim gets because a pod that has it was placed, and the devices that this takes."""
+
+    allocation: Allocation
+    devices: tuple[KnownDevice, ...]
+
+
+class DeviceAllocations:
+    """The claims and devices of one session."""
+
+    def __init__(self, ssn: PluginSession) -> None:
+        self._ssn = ssn
+        self._snapshot: Snapshot = ssn.snapshot
+        self.claims = PodClaims(ssn.snapshot)
+        self._promises: dict[str, Promise] = {}
+        self._users: dict[str, frozenset[int]] = {}
+        """Claims to the pods of this session that were placed with them."""
+        self._used: dict[tuple[str, str], Counters] = {}
+        self._versions: dict[int, int] = {}
+        self._candidates: dict[Hashable, list[KnownDevice]] = {}
+        self._answers: dict[tuple[Hashable, int], tuple[int, list[Grant] | Lack]] = {}
+        self._asked: set[int] = set()
+        self._kinds: dict[str, bytes] = {}
+
+    @cached_property
+    def _inventory(self) -> Inventory:
+        return Inventory(self._snapshot)
+
+    @cached_property
+    def _in_use(self) -> dict[DeviceId, str]:
+        """Devices to the claims that hold them."""
+        held = dict(self.claims.held())
+        for device in self._inventory.all() if self._inventory.counters else ():
+            if device.id in held:
+                self._count(device, 1)
+        return held
+
+    def vary_by(self, task: Task) -> Hashable:
+        """Tell pods of one shape apart by what their claims ask for, or have already."""
+        keys = self.claims.keys(task)
+        if isinstance(keys, ClaimProblem):
+            return task.row
+        return tuple(self._kind(key) for key in keys)
+
+    def _kind(self, key: str) -> Hashable:
+        """Return what a claim's answers depend on: devices it has, or what it asks for."""
+        claim = self.claims.by_key.get(key)
+        if claim is None or key in self._promises or claim.status.allocation is not None:
+            return key
+        return self._asked_for(key, claim)
+
+    def _asked_for(self, key: str, claim: ResourceClaim) -> bytes:
+        found = self._kinds.get(key)
+        if found is None:
+            found = msgspec.json.encode((claim.metadata.namespace, claim.spec.devices))
+            self._kinds[key] = found
+        return found
+
+    def problem(self, task: Task) -> ClaimProblem | None:
+        """Return why no node can give a pod its claims; None if one may."""
+        keys = self.claims.keys(task)
+        if isinstance(keys, ClaimProblem):
+            return keys
+        used = self._users
+        found = (self.claims.problem(task, key, len(used.get(key, ()))) for key in keys)
+        return next((each for each in found if each is not None), None)
+
+    def settle(self, codes: NDArray[np.int16], task: Task, rows: Any) -> None:
+        """Write into the codes of some nodes where a pod's claims cannot be used or met."""
+        self._asked.add(task.row)
+        keys = self.claims.keys(task)
+        if isinstance(keys, ClaimProblem):
+            return
+        for key in keys:
+            allocation = self._allocation(key)
+            if allocation is not None and allocation.node_selector is not None:
+                fits = node_labels(self._snapshot).selected(allocation.node_selector)
+                refuse(codes, ~fits[rows], Code.CLAIM_NODE)
+        unmet = self._unmet(keys)
+        if unmet:
+            index = np.arange(self._snapshot.nodes.n)[rows].tolist()
+            lacks = [isinstance(self._met(unmet, row), Lack) for row in index]
+            refuse(codes, np.array(lacks, dtype=bool), Code.DEVICES)
+
+    def _allocation(self, key: str) -> Allocation | None:
+        promise = self._promises.get(key)
+        return self.claims.by_key[key].status.allocation if promise is None else promise.allocation
+
+    def _unmet(self, keys: list[str]) -> list[Demand]:
+        """List what claims without devices ask for."""
+        found = [self.claims.demand(key) for key in keys if self._allocation(key) is None]
+        return [each for each in found if not isinstance(each, UnmetDemandError)]
+
+    def _met(self, demands: list[Demand], row: int) -> list[Grant] | Lack:
+        """Return what a node says to claims like these: it may name other claims like them."""
+        by_key = self.claims.by_key
+        kinds = tuple(self._asked_for(each.claim, by_key[each.claim]) for each in demands)
+        version = self._versions.get(row, 0) + self._versions.get(_EVERY_NODE, 0)
+        known = self._answers.get((kinds, row))
+        if known is None or known[0] != version:
+            known = self._answers[kinds, row] = (version, self._search(demands, row))
+        return known[1]
+
+    def _search(self, demands: list[Demand], row: int) -> list[Grant] | Lack:
+        inventory = self._inventory
+        for demand in demands:
+            for way in (way for ways in demand.requests for way in ways if way.wants_all):
+                broken = inventory.broken_on(row)
+                if broken:
+                    return Lack(demand.claim, way.name, way.class_name, 0, 0, 0, broken[0])
+        stock = Stock(
+            lambda way: self._matching(way, row), self._in_use, inventory.counters, self._used
+        )
+        search = Search(demands, stock)
+        try:
+            found = search.run()
+        except SelectorError as error:
+            first = demands[0].claim
+            return Lack(first, "", "", 0, 0, 0, f"a selector fails: {error}")
+        if found is not None:
+            return found
+        return search.lack or Lack(demands[0].claim, "", "", 0, 0, 0)
+
+    def _matching(self, way: Way, row: int) -> list[KnownDevice]:
+        """List the devices of a node that will do for a request; kept for the session."""
+        key = (row, way.class_name, way.expressions, way.tolerations)
+        found = self._candidates.get(key)
+        if found is None:
+            found = [each for each in self._inventory.on(row) if way.takes(each)]
+            self._candidates[key] = found
+        return found
+
+    # Following moves
+
+    def follow(self, task: int, node: int, sign: int) -> None:
+        """Follow a change of the view: promise devices to claims that have none."""
+        view = Task(self._snapshot, task)
+        if not view.shape.spec.resource_claims:
+            return
+        keys = self.claims.keys(view)
+        if isinstance(keys, ClaimProblem):
+            return
+        if sign > 0:
+            self._promise(view, keys, node)
+        else:
+            self._give_back(task, keys)
+
+    def _promise(self, task: Task, keys: list[str], node: int) -> None:
+        journal, unmet = self._snapshot.journal, self._unmet(keys)
+        grants = self._search(unmet, node) if unmet else []
+        if isinstance(grants, list):  # else somebody placed it without asking
+            name = self._snapshot.nodes.names[node]
+            for key in (demand.claim for demand in unmet):
+                taken = tuple(
+                    grant.device for grant in grants if grant.claim == key and not grant.way.admin
+                )
+                promise = Promise(self.claims.allocation(key, grants, name), taken)
+                journal.put(self._promises, key, promise)
+                self._hand_over(key, taken, node)
+        for key in keys:
+            journal.put(self._users, key, self._users.get(key, frozenset()) | {task.row})
+        self._ssn.reserve_claims(task.row, tuple(self._reservation(key) for key in keys))
+
+    def _reservation(self, key: str) -> ClaimReservation:
+        promise = self._promises.get(key)
+        uid = self.claims.by_key[key].metadata.uid if key in self.claims.by_key else ""
+        allocation = None if promise is None else promise.allocation
+        return ClaimReservation(claim=key, uid=uid, allocation=allocation)
+
+    def _hand_over(self, key: str, devices: tuple[KnownDevice, ...], node: int) -> None:
+        """Take devices off the free ones."""
+        journal = self._snapshot.journal
+        for device in devices:
+            journal.put(self._in_use, device.id, key)
+            self._count(device, 1)
+            journal.on_rollback(self._count, device, -1)
+        shared = not all(device.reach.node for device in devices)
+        self._changed(_EVERY_NODE if shared or self._inventory.counters else node)
+
+    def _give_back(self, task: int, keys: list[str]) -> None:
+        """Free the devices that were promised to claims of which the last pod has left again."""
+        journal = self._snapshot.journal
+        for key in keys:
+            users = self._users.get(key, frozenset())
+            if task not in users:
+                continue
+            journal.put(self._users, key, users - {task})
+            promise = self._promises.get(key) if users == {task} else None
+            if promise is None:
+                continue
+            journal.on_rollback(self._promises.__setitem__, key, promise)
+            del self._promises[key]
+            for device in promise.devices:
+                journal.on_rollback(self._in_use.__setitem__, device.id, key)
+                del self._in_use[device.id]
+                self._count(device, -1)
+                journal.on_rollback(self._count, device, 1)
+            self._changed(_EVERY_NODE)
+        self._ssn.reserve_claims(task, ())
+
+    def _changed(self, node: int) -> None:
+        """Forget what a node, or every node, said; a roll-back does so again."""
+        journal = self._snapshot.journal
+        self._age(node)
+        journal.on_rollback(self._age, node)
+        if node == _EVERY_NODE:
+            journal.touch(np.arange(self._snapshot.nodes.n))
+
+    def _age(self, node: int) -> None:
+        self._versions[node] = self._versions.get(node, 0) + 1
+
+    def _count(self, device: KnownDevice, sign: int) -> None:
+        used = self._used.setdefault(device.id[:2], {})
+        for key, n in device.consumes.items():
+            used[key] = used.get(key, 0) + sign * n
+
+    # Telling
+
+    def lack(self, task: Task) -> Mapping[str, Any] | None:
+        """Return what a pod's claims lack: everywhere, or on the node that comes nearest."""
+        problem = self.problem(task)
+        if problem is not None:
+            return asdict(problem)
+        keys = self.claims.keys(task)
+        unmet = [] if isinstance(keys, ClaimProblem) else self._unmet(keys)
+        if not unmet:
+            return None
+        found = [(self._met(unmet, row), row) for row in range(self._snapshot.nodes.n)]
+        lacks = [(lack, row) for lack, row in found if isinstance(lack, Lack)]
+        if not lacks:
+            return None
+        _, row = max(lacks, key=lambda each: (each[0].at, each[0].free, each[0].matching))
+        nearest = self._search(unmet, row)  # by the names of its own claims
+        told = asdict(nearest) if isinstance(nearest, Lack) else {}
+        return {**told, "node": self._snapshot.nodes.names[row], "nodes": len(lacks)}
+
+    def left_over(self) -> list[str]:
+        """List claims whose devices nobody uses but a pod that was asked about and still waits."""
+        tasks = self._snapshot.tasks
+        found: dict[str, None] = {}
+        for row in self._asked:
+            keys = self.claims.keys(Task(self._snapshot, row))
+            if isinstance(keys, ClaimProblem) or tasks.status[row] != Status.PENDING:
+                continue
+            for key in keys:
+                status = self.claims.by_key[key].status
+                users = {each.uid for each in status.reserved_for}
+                if status.allocation is not None and users <= {tasks.uids[row]}:
+                    found[key] = None
+        return list(found)
