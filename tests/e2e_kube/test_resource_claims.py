@@ -1,0 +1,122 @@
+"""Resource claims on a real API server: allocated and reserved before the bind, with few rights."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pumice.testing.builders import (
+    device,
+    device_class,
+    device_request,
+    resource_claim,
+    resource_slice,
+)
+from tests.e2e_kube.space import job
+from tests.e2e_kube.waiting import until
+
+pytestmark = pytest.mark.usefixtures("controllers", "webhooks")
+
+CONF = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+- plugins:
+  - name: predicates
+    arguments: {predicate.DynamicResourceAllocationEnable: true}
+  - name: nodeorder
+"""
+LARGE = 'device.capacity["gpu.example.com"].memory.compareTo(quantity("80Gi")) >= 0'
+
+
+def fresh(manifest: Any, **metadata: Any) -> Any:
+    """Leave out what the API server fills in."""
+    return {
+        **{key: value for key, value in manifest.items() if key != "status"},
+        "metadata": {"name": manifest["metadata"]["name"], **metadata},
+    }
+
+
+@pytest.fixture
+def gpus(space: Any) -> Iterator[str]:
+    """Give the node of two large and one small device."""
+    name = space.nodes(2, cpu=8)[1]
+    sizes = {"gpu-0": "40Gi", "gpu-1": "80Gi", "gpu-2": "80Gi"}
+    devices = [device(each, capacity={"memory": size}) for each, size in sizes.items()]
+    space.kubectl.create(
+        fresh(device_class("gpu", expression='device.driver == "gpu.example.com"')),
+        fresh(resource_slice("gpus", node=name, devices=devices)),
+    )
+    yield name
+    space.kubectl("delete", "resourceslices,deviceclasses", "--all")
+    for claim in space.kubectl.items("resourceclaims"):
+        at = f"resourceclaim/{claim['metadata']['name']}"
+        space.kubectl("patch", at, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    space.kubectl("delete", "resourceclaims", "--all", "--wait=false")
+
+
+def claims(space: Any) -> dict[str, tuple[list[str], int]]:
+    """Claims to their devices and how many pods may use them."""
+    found = {}
+    for each in space.kubectl.items("resourceclaims"):
+        status = each.get("status") or {}
+        results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
+        devices = [one["device"] for one in results]
+        found[each["metadata"]["name"]] = (devices, len(status.get("reservedFor") or ()))
+    return found
+
+
+def claiming(name: str, claim: str, **more: Any) -> Any:
+    made = job(name, **more)
+    pod = made["spec"]["tasks"][0]["template"]["spec"]
+    pod["resourceClaims"] = [{"name": "gpu", "resourceClaimName": claim}]
+    pod["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
+    return made
+
+
+def test_devices_are_given_shared_and_run_out(space: Any, scheduler: Any, gpus: str) -> None:
+    asked = [device_request(expression=LARGE)]
+    space.kubectl.create(
+        *(fresh(resource_claim(name, requests=asked)) for name in ("shared", "own", "late"))
+    )
+    with scheduler(CONF):
+        space.kubectl.create(claiming("gang", "shared", replicas=3))
+        space.wait_running("gang", 3)
+        assert set(space.placed("gang").values()) == {gpus}
+        assert claims(space)["shared"] == (["gpu-1"], 3)
+        space.kubectl.create(claiming("second", "own"))
+        space.wait_running("second", 1)
+        assert claims(space)["own"] == (["gpu-2"], 1)
+        space.kubectl.create(claiming("third", "late"))
+        until(
+            "the third waits and says why",
+            lambda: [
+                condition.get("message", "")
+                for pod in space.pods("third")
+                for condition in pod["status"].get("conditions") or ()
+            ],
+            lambda told: any("cannot allocate all resource claims" in text for text in told),
+        )
+        assert claims(space)["late"] == ([], 0)
+        assert space.placed("third") == {}
+
+
+def test_a_pod_without_its_claim_waits_until_it_is_there(
+    space: Any, scheduler: Any, gpus: str
+) -> None:
+    with scheduler(CONF):
+        space.kubectl.create(claiming("early", "later"))
+        until(
+            "it waits for its claim",
+            lambda: [
+                condition.get("message", "")
+                for pod in space.pods("early")
+                for condition in pod["status"].get("conditions") or ()
+            ],
+            lambda told: any("later: not found" in text for text in told),
+        )
+        space.kubectl.create(fresh(resource_claim("later", requests=[device_request(count=2)])))
+        space.wait_running("early", 1)
+        assert claims(space)["later"] == (["gpu-0", "gpu-1"], 1)
