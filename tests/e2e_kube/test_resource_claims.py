@@ -1,5 +1,6 @@
 """Resource claims on a real API server: allocated and reserved before the bind, with few rights."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,8 @@ from pumice.testing.builders import (
     device,
     device_class,
     device_request,
+    pod,
+    pod_group,
     resource_claim,
     resource_slice,
 )
@@ -70,9 +73,9 @@ def claims(space: Any) -> dict[str, tuple[list[str], int]]:
 
 def claiming(name: str, claim: str, **more: Any) -> Any:
     made = job(name, **more)
-    pod = made["spec"]["tasks"][0]["template"]["spec"]
-    pod["resourceClaims"] = [{"name": "gpu", "resourceClaimName": claim}]
-    pod["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
+    spec = made["spec"]["tasks"][0]["template"]["spec"]
+    spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": claim}]
+    spec["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
     return made
 
 
@@ -94,8 +97,8 @@ def test_devices_are_given_shared_and_run_out(space: Any, scheduler: Any, gpus: 
             "the third waits and says why",
             lambda: [
                 condition.get("message", "")
-                for pod in space.pods("third")
-                for condition in pod["status"].get("conditions") or ()
+                for each in space.pods("third")
+                for condition in each["status"].get("conditions") or ()
             ],
             lambda told: any("cannot allocate all resource claims" in text for text in told),
         )
@@ -112,11 +115,90 @@ def test_a_pod_without_its_claim_waits_until_it_is_there(
             "it waits for its claim",
             lambda: [
                 condition.get("message", "")
-                for pod in space.pods("early")
-                for condition in pod["status"].get("conditions") or ()
+                for each in space.pods("early")
+                for condition in each["status"].get("conditions") or ()
             ],
             lambda told: any("later: not found" in text for text in told),
         )
         space.kubectl.create(fresh(resource_claim("later", requests=[device_request(count=2)])))
         space.wait_running("early", 1)
         assert claims(space)["later"] == (["gpu-0", "gpu-1"], 1)
+
+
+@pytest.fixture
+def no_binds(space: Any) -> Iterator[Any]:
+    """Let the API server refuse every bind in the namespace, until what is given is called."""
+    name = f"no-binds-{space.namespace}"
+    api = "admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
+    policy = {
+        "matchConstraints": {"resourceRules": [{**rule, "resources": ["pods/binding"]}]},
+        "validations": [{"expression": "false", "message": "no binds today"}],
+    }
+    here = {"matchLabels": {"kubernetes.io/metadata.name": space.namespace}}
+    bound = {
+        "policyName": name,
+        "validationActions": ["Deny"],
+        "matchResources": {"namespaceSelector": here},
+    }
+    kinds = {"ValidatingAdmissionPolicy": policy, "ValidatingAdmissionPolicyBinding": bound}
+    space.kubectl.create(
+        *(
+            {"apiVersion": api, "kind": kind, "metadata": {"name": name}, "spec": spec}
+            for kind, spec in kinds.items()
+        )
+    )
+
+    def lift() -> None:
+        for kind in kinds:
+            space.kubectl("delete", kind, name, "--ignore-not-found")
+
+    yield lift
+    lift()
+
+
+def test_what_a_refused_bind_was_given_is_taken_back(
+    space: Any, scheduler: Any, gpus: str, no_binds: Any
+) -> None:
+    space.kubectl.create(fresh(resource_claim("mine", requests=[device_request(count=3)])))
+
+    def is_refused() -> Any:
+        told = [event["message"] for event in space.events("FailedScheduling")]
+        return any("no binds today" in text for text in told), claims(space)["mine"]
+
+    with scheduler(CONF):
+        space.kubectl.create(claiming("all", "mine"))
+        until(
+            "a refused bind and a free claim",
+            is_refused,
+            lambda seen: seen == (True, ([], 0)),
+        )
+        no_binds()
+        space.wait_running("all", 1)
+        assert claims(space)["mine"] == (["gpu-0", "gpu-1", "gpu-2"], 1)
+
+
+def test_devices_kept_for_a_pod_that_cannot_run_there_are_freed(
+    space: Any, scheduler: Any, gpus: str
+) -> None:
+    entry = [{"name": "gpu", "resourceClaimName": "stale"}]
+    plain = pod("late", group="late", cpu=1, spec={"resourceClaims": entry})
+    del plain["metadata"]["uid"], plain["metadata"]["namespace"], plain["status"]
+    space.kubectl.create(fresh(resource_claim("stale")), fresh(pod_group("late")), plain)
+    (created,) = space.pods()
+    meta = created["metadata"]
+    result = {"request": "gpu", "driver": "gpu.example.com", "pool": gpus, "device": "gpu-0"}
+    here = {"key": "metadata.name", "operator": "In", "values": ["node-that-is-gone"]}
+    status = {
+        "allocation": {
+            "devices": {"results": [result]},
+            "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [here]}]},
+        },
+        "reservedFor": [{"resource": "pods", "name": meta["name"], "uid": meta["uid"]}],
+    }
+    patch = json.dumps({"status": status})
+    at = ("resourceclaim/stale", "--subresource=status", "--type=merge", "-p", patch)
+    space.kubectl("patch", *at)
+    with scheduler(CONF):
+        until("it runs where the devices are", space.placed, lambda seen: seen == {"late": gpus})
+        assert claims(space)["stale"] == (["gpu-0"], 1)
