@@ -7,7 +7,6 @@ from typing import Any
 from pumice.api.devices import (
     ADMIN_ACCESS,
     MOST_RESERVATIONS,
-    POD_CLAIM_NAME,
     AllocatedConfiguration,
     Allocation,
     DeviceAllocation,
@@ -16,13 +15,9 @@ from pumice.api.devices import (
     DeviceResult,
     ResourceClaim,
 )
-from pumice.api.pods import (
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PodResourceClaim,
-)
+from pumice.api.pods import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from pumice.core.labels import NAME_FIELD
+from pumice.core.pod_claims import PodClaimKeys, UnmadeClaim
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
 from pumice.plugins.predicates.devices.demands import Demand, UnmetDemandError, demand_of
@@ -47,44 +42,16 @@ class PodClaims:
     def __init__(self, snapshot: Snapshot) -> None:
         self._spaces: Mapping[str, Any] = snapshot.kind("Namespace")
         self._classes: Mapping[str, DeviceClass] = snapshot.kind("DeviceClass")
-        self.by_key: Mapping[str, ResourceClaim] = snapshot.kind("ResourceClaim")
-        self._made_for: dict[tuple[str, str], str] | None = None
+        self._keys = PodClaimKeys(snapshot)
+        self.by_key: Mapping[str, ResourceClaim] = self._keys.by_key
         self._demands: dict[str, Demand | UnmetDemandError] = {}
 
     def keys(self, task: Task) -> list[str] | ClaimProblem:
         """List the claims that a pod needs, or say which of them is not there yet."""
-        found: dict[str, None] = {}
-        for each in task.shape.spec.resource_claims:
-            key = self._key(task, each)
-            if isinstance(key, ClaimProblem):
-                return key
-            if key:
-                found[key] = None
-        return list(found)
-
-    def _key(self, task: Task, entry: PodResourceClaim) -> str | ClaimProblem:
-        """Name the claim of one entry; empty if it needs none."""
-        space = task.namespace
-        if entry.resource_claim_name:
-            return f"{space}/{entry.resource_claim_name}"
-        pod = task.pod
-        for each in pod.status.resource_claim_statuses:
-            if each.name == entry.name:
-                return f"{space}/{each.resource_claim_name}" if each.resource_claim_name else ""
-        key = self._owned().get((pod.metadata.uid, entry.name))
-        problem = f"not made yet from template {entry.resource_claim_template_name}"
-        return key or ClaimProblem(f"{space}/{entry.name}", problem)
-
-    def _owned(self) -> dict[tuple[str, str], str]:
-        """Map pods and the names of their claims to claims that were made for them."""
-        if self._made_for is None:
-            self._made_for = {
-                (owner.uid, claim.metadata.annotations.get(POD_CLAIM_NAME, "")): key
-                for key, claim in self.by_key.items()
-                for owner in claim.metadata.owner_references
-                if owner.controller
-            }
-        return self._made_for
+        found = self._keys.of(task)
+        if isinstance(found, UnmadeClaim):
+            return ClaimProblem(found.name, f"not made yet from template {found.template}")
+        return found
 
     def problem(self, task: Task, key: str, more: int) -> ClaimProblem | None:
         """Return why a pod cannot have a claim, whatever the node; ``more`` pods just got it."""
