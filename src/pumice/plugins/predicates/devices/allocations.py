@@ -4,7 +4,7 @@ Nothing is worked out before a pod with claims is asked about.  Promises made to
 journaled; what a node answers is kept until one of its devices changes hands.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pumice.api.cel import SelectorError
 from pumice.api.devices import Allocation, ClaimReservation, ResourceClaim
 from pumice.core.labels import node_labels
+from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.core.views import Task
@@ -38,6 +39,17 @@ class Promise:
     devices: tuple[KnownDevice, ...]
 
 
+@dataclass(slots=True)
+class _Column:
+    """What every node says to claims like some, up to a place in the log of changes."""
+
+    answers: list[list[Grant] | Lack]
+    lacks: Mask
+    cursor: int
+    nearest: int | None = None
+    """The node that comes nearest, once somebody has asked."""
+
+
 class DeviceAllocations:
     """The claims and devices of one session."""
 
@@ -49,9 +61,10 @@ class DeviceAllocations:
         self._users: dict[str, frozenset[int]] = {}
         """Claims to the pods of this session that were placed with them."""
         self._used: dict[tuple[str, str], Counters] = {}
-        self._versions: dict[int, int] = {}
+        self._moved: list[int] = []
+        """Nodes whose devices changed hands, as it happened."""
         self._candidates: dict[Hashable, list[KnownDevice]] = {}
-        self._answers: dict[tuple[Hashable, int], tuple[int, list[Grant] | Lack]] = {}
+        self._columns: dict[Hashable, _Column] = {}
         self._asked: set[int] = set()
         self._kinds: dict[str, bytes] = {}
 
@@ -111,9 +124,7 @@ class DeviceAllocations:
                 refuse(codes, ~fits[rows], Code.CLAIM_NODE)
         unmet = self._unmet(keys)
         if unmet:
-            index = np.arange(self._snapshot.nodes.n)[rows].tolist()
-            lacks = [isinstance(self._met(unmet, row), Lack) for row in index]
-            refuse(codes, np.array(lacks, dtype=bool), Code.DEVICES)
+            refuse(codes, self._column(unmet).lacks[rows], Code.DEVICES)
 
     def _allocation(self, key: str) -> Allocation | None:
         promise = self._promises.get(key)
@@ -124,15 +135,23 @@ class DeviceAllocations:
         found = [self.claims.demand(key) for key in keys if self._allocation(key) is None]
         return [each for each in found if not isinstance(each, UnmetDemandError)]
 
-    def _met(self, demands: list[Demand], row: int) -> list[Grant] | Lack:
-        """Return what a node says to claims like these: it may name other claims like them."""
-        by_key = self.claims.by_key
+    def _column(self, demands: list[Demand]) -> _Column:
+        """Return what all nodes say to claims like these; they may name other claims like them."""
+        by_key, n = self.claims.by_key, self._snapshot.nodes.n
         kinds = tuple(self._asked_for(each.claim, by_key[each.claim]) for each in demands)
-        version = self._versions.get(row, 0) + self._versions.get(_EVERY_NODE, 0)
-        known = self._answers.get((kinds, row))
-        if known is None or known[0] != version:
-            known = self._answers[kinds, row] = (version, self._search(demands, row))
-        return known[1]
+        column = self._columns.get(kinds)
+        changed: Iterable[int] = range(n)
+        if column is None:
+            column = self._columns[kinds] = _Column([[]] * n, np.zeros(n, dtype=bool), 0)
+        else:
+            rows = set(self._moved[column.cursor :])
+            changed = changed if _EVERY_NODE in rows else rows
+        for row in changed:
+            column.answers[row] = found = self._search(demands, row)
+            column.lacks[row] = isinstance(found, Lack)
+            column.nearest = None
+        column.cursor = len(self._moved)
+        return column
 
     def _search(self, demands: list[Demand], row: int) -> list[Grant] | Lack:
         inventory = self._inventory
@@ -234,13 +253,10 @@ class DeviceAllocations:
     def _changed(self, node: int) -> None:
         """Forget what a node, or every node, said; a roll-back does so again."""
         journal = self._snapshot.journal
-        self._age(node)
-        journal.on_rollback(self._age, node)
+        self._moved.append(node)
+        journal.on_rollback(self._moved.append, node)
         if node == _EVERY_NODE:
             journal.touch(np.arange(self._snapshot.nodes.n))
-
-    def _age(self, node: int) -> None:
-        self._versions[node] = self._versions.get(node, 0) + 1
 
     def _count(self, device: KnownDevice, sign: int) -> None:
         used = self._used.setdefault(device.id[:2], {})
@@ -258,14 +274,17 @@ class DeviceAllocations:
         unmet = [] if isinstance(keys, ClaimProblem) else self._unmet(keys)
         if not unmet:
             return None
-        found = [(self._met(unmet, row), row) for row in range(self._snapshot.nodes.n)]
-        lacks = [(lack, row) for lack, row in found if isinstance(lack, Lack)]
-        if not lacks:
+        column = self._column(unmet)
+        if not column.lacks.any():
             return None
-        _, row = max(lacks, key=lambda each: (each[0].at, each[0].free, each[0].matching))
-        nearest = self._search(unmet, row)  # by the names of its own claims
+        if column.nearest is None:
+            answers = enumerate(column.answers)
+            known = ((each, row) for row, each in answers if isinstance(each, Lack))
+            _, column.nearest = max(known, key=lambda pair: (_nearness(pair[0]), -pair[1]))
+        nearest = self._search(unmet, column.nearest)  # by the names of its own claims
         told = asdict(nearest) if isinstance(nearest, Lack) else {}
-        return {**told, "node": self._snapshot.nodes.names[row], "nodes": len(lacks)}
+        name = self._snapshot.nodes.names[column.nearest]
+        return {**told, "node": name, "nodes": int(column.lacks.sum())}
 
     def left_over(self) -> list[str]:
         """List claims whose devices nobody uses but a pod that was asked about and still waits."""
@@ -281,3 +300,8 @@ class DeviceAllocations:
                 if status.allocation is not None and users <= {tasks.uids[row]}:
                     found[key] = None
         return list(found)
+
+
+def _nearness(lack: Lack) -> tuple[int, int, int]:
+    """Order nodes by how far they got: in requests, then in devices."""
+    return lack.at, lack.free, lack.matching
