@@ -13,12 +13,7 @@ from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.kinds import Manifest
 from pumice.api.patterns import occurs_in
-from pumice.cluster.embedded.claim_changes import (
-    claim_from,
-    unmade_claims,
-    with_made_claim,
-    without_users,
-)
+from pumice.cluster.embedded.claim_changes import without_users
 
 
 def key_of(manifest: Mapping[str, Any]) -> str:
@@ -59,28 +54,6 @@ def advance(objects: Sequence[Manifest], decisions: Decisions) -> list[Manifest]
         else:
             after.append(manifest)
     return after
-
-
-def with_made_claims(objects: Sequence[Manifest]) -> list[Manifest]:
-    """Make the claims of pods from their templates, as a control plane has done before a cycle."""
-    templates = {key_of(each): each for each in objects if each["kind"] == "ResourceClaimTemplate"}
-    if not templates:
-        return list(objects)
-    named = {key_of(each) for each in objects if each["kind"] == "ResourceClaim"}
-    made: list[Manifest] = []
-    for manifest in objects:
-        pod = manifest
-        for entry, name in unmade_claims(manifest) if manifest["kind"] == "Pod" else ():
-            claim = f"{pod['metadata']['name']}-{entry}"
-            template = templates.get(f"{key_of(pod).partition('/')[0]}/{name}")
-            if template is None:
-                continue
-            if f"{key_of(pod)}-{entry}" not in named:
-                made.append(claim_from(template, pod, entry, {"name": claim}))
-            statuses = {"resourceClaimStatuses": with_made_claim(pod, entry, claim)}
-            pod = {**pod, "status": {**(pod.get("status") or {}), **statuses}}
-        made.append(pod)
-    return made
 
 
 def _claim_users(objects: Sequence[Manifest], decisions: Decisions) -> dict[str, list[Manifest]]:

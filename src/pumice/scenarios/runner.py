@@ -17,9 +17,10 @@ from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
 from pumice.api.wording import crash_text
+from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.cluster.services import SERVICES
 from pumice.errors import ManifestError, PumiceError, ScenarioError
-from pumice.scenarios.between_cycles import advance, with_made_claims
+from pumice.scenarios.between_cycles import advance
 from pumice.scenarios.compare import CompareOptions, compare
 from pumice.scenarios.scenario import SUFFIXES, Scenario, is_scenario, read_document, scenario_from
 

@@ -1,5 +1,6 @@
 """predicates: devices for resource claims."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -439,3 +440,18 @@ def test_a_claim_that_256_pods_use_takes_no_more() -> None:
     status = allocated(result_of("a", "gpu-0"), node="a", reserved=users)
     things = [pod_group("g"), claiming("p", "c"), resource_claim("c", status=status), GPU]
     assert "is in use by 256 pods already" in why(decide([*things, node("a"), gpus("a", 1)]))
+
+
+def test_a_search_that_cannot_succeed_is_given_up_soon() -> None:
+    attributes = [{f"a{j}": (i**3 * (j + 2) + 5 * i * j) % 13 for j in range(6)} for i in range(32)]
+    devices = [device(f"d{i}", attributes=each) for i, each in enumerate(attributes)]
+    constraints = [{"distinctAttribute": f"gpu.example.com/a{j}"} for j in range(6)]
+    asked = [device_request(f"r{i}", count=2) for i in range(4)]
+    claim = resource_claim("c", requests=asked, constraints=constraints)
+    nodes = [node(f"n{i}") for i in range(200)]
+    slices = [resource_slice(f"n{i}", node=f"n{i}", devices=devices) for i in range(200)]
+    started = time.perf_counter()
+    decisions = decide([pod_group("g"), claiming("p", "c"), claim, GPU, *nodes, *slices])
+    assert not decisions.binds
+    assert "gave up after" in why(decisions)
+    assert time.perf_counter() - started < 20

@@ -4,7 +4,7 @@ Pure functions on manifests; used by the store, by the upkeep of claims and betw
 scenarios.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pumice.api.devices import MOST_RESERVATIONS, POD_CLAIM_NAME
@@ -54,6 +54,33 @@ def with_made_claim(pod: Manifest, entry: str, claim: str) -> list[Manifest]:
     """Return the claim statuses of a pod with one more."""
     known = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
     return [*known, {"name": entry, "resourceClaimName": claim}]
+
+
+def with_made_claims(objects: Sequence[Manifest]) -> list[Manifest]:
+    """Return objects with the claims that a control plane makes from templates, `<pod>-<name>`."""
+    templates = {_key(each): each for each in objects if each["kind"] == "ResourceClaimTemplate"}
+    if not templates:
+        return list(objects)
+    named = {_key(each) for each in objects if each["kind"] == "ResourceClaim"}
+    made: list[Manifest] = []
+    for manifest in objects:
+        pod = manifest
+        for entry, name in unmade_claims(manifest) if manifest["kind"] == "Pod" else ():
+            claim = f"{pod['metadata']['name']}-{entry}"
+            template = templates.get(f"{_key(pod).partition('/')[0]}/{name}")
+            if template is None:
+                continue
+            if f"{_key(pod)}-{entry}" not in named:
+                made.append(claim_from(template, pod, entry, {"name": claim}))
+            statuses = {"resourceClaimStatuses": with_made_claim(pod, entry, claim)}
+            pod = {**pod, "status": {**(pod.get("status") or {}), **statuses}}
+        made.append(pod)
+    return made
+
+
+def _key(manifest: Mapping[str, Any]) -> str:
+    meta = manifest["metadata"]
+    return f"{meta.get('namespace') or 'default'}/{meta['name']}"
 
 
 def without_users(claim: Manifest, gone: Callable[[Mapping[str, Any]], bool]) -> Manifest | None:

@@ -24,11 +24,15 @@ from pumice.framework.plugin_session import PluginSession
 from pumice.plugins.predicates.devices.demands import Demand, UnmetDemandError, Way
 from pumice.plugins.predicates.devices.inventory import Counters, DeviceId, Inventory, KnownDevice
 from pumice.plugins.predicates.devices.pod_claims import ClaimProblem, PodClaims
-from pumice.plugins.predicates.devices.search import Grant, Lack, Search, Stock
+from pumice.plugins.predicates.devices.search import STEPS, Grant, Lack, Search, Stock
 from pumice.plugins.predicates.neighbours import refuse
 from pumice.plugins.predicates.reasons import Code
 
 _EVERY_NODE: Final = -1
+_LEAST_STEPS: Final = 128
+"""Devices that may always be tried for a node: enough wherever little has to be tried again."""
+_HARD_STEPS: Final = 100_000
+"""Devices tried beyond that in a session, for all nodes and claims together."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -66,6 +70,7 @@ class DeviceAllocations:
         self._candidates: dict[Hashable, list[KnownDevice]] = {}
         self._columns: dict[Hashable, _Column] = {}
         self._asked: set[int] = set()
+        self._steps = _HARD_STEPS
         self._kinds: dict[str, bytes] = {}
 
     @cached_property
@@ -163,12 +168,13 @@ class DeviceAllocations:
         stock = Stock(
             lambda way: self._matching(way, row), self._in_use, inventory.counters, self._used
         )
-        search = Search(demands, stock)
+        search = Search(demands, stock, min(STEPS, max(self._steps, _LEAST_STEPS)))
         try:
             found = search.run()
         except SelectorError as error:
             first = demands[0].claim
             return Lack(first, "", "", 0, 0, 0, f"a selector fails: {error}")
+        self._steps -= max(search.steps - _LEAST_STEPS, 0)
         if found is not None:
             return found
         return search.lack or Lack(demands[0].claim, "", "", 0, 0, 0)

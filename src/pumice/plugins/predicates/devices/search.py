@@ -1,17 +1,18 @@
 """Finds devices on one node for all claims of a pod, by trying them in order and going back.
 
-Devices of one request are interchangeable, so each set of them is tried once.  The number of
-steps is bounded; a search that runs out of steps finds nothing and says so.
+Devices of one request are interchangeable, so each set of them is tried once, and where one came to
+nothing another like it is not tried.  The number of steps is bounded; a search that runs out of
+steps finds nothing and says so.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pumice.plugins.predicates.devices.demands import Constraint, Demand, Way
 from pumice.plugins.predicates.devices.inventory import Counters, DeviceId, KnownDevice
 
-STEPS: Final = 20_000
+STEPS: Final = 5_000
 """Devices tried for one node at most."""
 
 
@@ -53,7 +54,7 @@ class Stock:
 class Search:
     """One search on one node."""
 
-    def __init__(self, demands: Sequence[Demand], stock: Stock) -> None:
+    def __init__(self, demands: Sequence[Demand], stock: Stock, steps: int = STEPS) -> None:
         self._stock = stock
         self._line = [(demand, ways) for demand in demands for ways in demand.requests]
         self._grants: list[Grant] = []
@@ -61,14 +62,19 @@ class Search:
         self._values: dict[Constraint, list[object]] = {
             each: [] for demand in demands for each in demand.constraints
         }
-        self._steps = STEPS
+        self._allowed = self._steps = steps
+        self._takers: dict[DeviceId, int] | None = None
         self._furthest = -1
         self.lack: Lack | None = None
         """Why nothing was found: of the request that was got to last."""
 
     def run(self) -> list[Grant] | None:
         """Return a device for every demand, or None."""
-        return list(self._grants) if self._meet(0) else None
+        if self._meet(0):
+            return list(self._grants)
+        if self._steps <= 0 and self.lack is not None:
+            self.lack = replace(self.lack, problem=f"gave up after {self._allowed} steps")
+        return None
 
     def _meet(self, at: int) -> bool:
         """Meet the requests from a number on."""
@@ -105,18 +111,39 @@ class Search:
         """Take n of some devices, in order, then meet the requests that follow."""
         if n == 0:
             return self._meet(at + 1)
+        failed: set[object] = set()
         for i in range(len(devices) - n + 1):
             if self._steps <= 0:
                 return False
             self._steps -= 1
             device = devices[i]
+            if failed and self._likeness(device) in failed:
+                continue
             if not self._suits(demand, way, device):
                 continue
             self._take(demand, way, device)
             if self._pick(at, demand, way, devices[i + 1 :], n - 1):
                 return True
             self._put_back(demand, way, device)
+            failed.add(self._likeness(device))
         return False
+
+    @property
+    def steps(self) -> int:
+        """How many devices were tried."""
+        return self._allowed - self._steps
+
+    def _likeness(self, device: KnownDevice) -> object:
+        """Return what makes a device as good as another: values, counters, and who takes it."""
+        if self._takers is None:
+            self._takers = {}
+            for bit, (_, ways) in enumerate(self._line):
+                for way in ways:
+                    for each in self._stock.candidates(way):
+                        self._takers[each.id] = self._takers.get(each.id, 0) | 1 << bit
+        values = tuple(device.attribute(each.attribute) for each in self._values)
+        counters = (device.id[:2], *sorted(device.consumes.items())) if device.consumes else ()
+        return self._takers.get(device.id), values, counters
 
     def _is_free(self, device: KnownDevice) -> bool:
         return device.id not in self._stock.in_use and device.id not in self._taken
@@ -164,8 +191,6 @@ class Search:
 
     def _problem(self, demand: Demand, way: Way, free: int, wanted: int) -> str:
         """Say why devices that are there and free are not enough."""
-        if self._steps <= 0:
-            return f"gave up after {STEPS} steps"
         if not wanted or free < wanted:
             return ""
         told = [
