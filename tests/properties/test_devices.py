@@ -153,8 +153,8 @@ def test_no_device_is_ever_held_twice_and_every_bound_pod_has_its_claims(data: A
         decisions = scheduler.cycle(objects, float(cycle))
         assert not decisions.failures
         objects = advance(objects, decisions)
-        devices = held(objects)
-        assert len(set(devices)) == len(devices)
+        taken = held(objects)
+        assert len(set(taken)) == len(taken)
         for each in (
             one for one in objects if one["kind"] == "Pod" and one["spec"].get("nodeName")
         ):
