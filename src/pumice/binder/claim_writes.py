@@ -41,8 +41,10 @@ class ClaimWrites:
         """
         place = key, pod.metadata.uid
         claims = claims or self._reserved.get(place, ())
-        if claims:
-            self._reserved[place] = claims
+        if not claims:
+            self._writer.submit(bind, lane=Lane.BIND, done=done)
+            return
+        self._reserved[place] = claims
         writes = [write for claim in claims for write in _reserve(claim, pod)]
         self._send([*writes, bind], done)
 

@@ -19,6 +19,8 @@ from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
 
 _DERIVED: Final = "devices of slices"
+_REMEMBERED: Final = 64
+"""Selectors of which a device remembers what they said: those of classes, and a few claims."""
 Counters = dict[tuple[str, str], int]
 """Amounts by counter set and counter."""
 
@@ -76,6 +78,8 @@ class KnownDevice:
                 found = compiled(expression).matches(self._value)
             except SelectorError as error:
                 found = f"{error} (device {self.id})"
+            if len(self._answers) >= _REMEMBERED:
+                self._answers.clear()
             self._answers[expression] = found
         if isinstance(found, str):
             raise SelectorError(found)
