@@ -141,7 +141,7 @@ class Plugin:
         """Return what, beside the shape, the answers of this plugin's node hooks depend on."""
         return None
 
-    def refusal_numbers(self, task: Task) -> Mapping[str, Any]:
+    def refusal_numbers(self, task: Task) -> dict[str, Any]:
         """Return what this plugin compared when it refused a task that found no node.
 
         For whoever explains that; asked once for a task that found none.

@@ -1,6 +1,6 @@
 """predicates: Kubernetes' own filters, each with its switch."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,7 +94,7 @@ class Predicates(Plugin, name="predicates"):
         if self._allocations is not None:
             ssn.release_claims(self._allocations.left_over())
 
-    def refusal_numbers(self, task: Task) -> Mapping[str, Any]:
+    def refusal_numbers(self, task: Task) -> dict[str, Any]:
         """Return what the resource claims of a task lack."""
         if self._allocations is None or not task.shape.spec.resource_claims:
             return {}
