@@ -9,7 +9,10 @@ import pytest
 import pumice.plugin as face
 from pumice.framework.plugin import HOOKS, Plugin
 
-BUILT_IN = {"None", "list", "int", "float", "bool", "str", "Hashable", "Iterable", "NDArray", "np"}
+BUILT_IN = {
+    *("None", "list", "dict", "int", "float", "bool", "str"),
+    *("Hashable", "Iterable", "Mapping", "NDArray", "np"),
+}
 
 
 def names_in(annotation: Any) -> Any:
