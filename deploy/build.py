@@ -4,6 +4,7 @@ The definitions are Python (``crds.py``, ``rbac.py``, ``workloads.py``); what us
 A test asserts that the files are up to date.
 """
 
+import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ import yaml
 
 from deploy.crds import RESOURCES
 from deploy.rbac import ADMISSION, CONTROLLERS, FOR_PODGROUPS, SCHEDULER, rules, table
+from deploy.values_schema import values_schema
 from deploy.webhooks import WEBHOOKS
 from deploy.workloads import USERS, certificate_component, everything
 
@@ -95,10 +97,17 @@ def _webhooks() -> list[dict[str, Any]]:
     ]
 
 
+def _defaults() -> dict[str, dict[str, Any]]:
+    """Give the values of the chart."""
+    values: dict[str, dict[str, Any]] = yaml.safe_load(
+        (CHART / "values.yaml").read_text(encoding="utf-8")
+    )
+    return values
+
+
 def _values() -> dict[str, list[str]]:
     """Give the values the chart knows, so that its notes can name those it does not."""
-    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
-    return {section: sorted(keys) for section, keys in values.items()}
+    return {section: sorted(keys) for section, keys in _defaults().items()}
 
 
 def _build_requirements() -> str:
@@ -126,6 +135,8 @@ def outputs() -> dict[Path, str]:
         files[CHART / "files" / "crds" / resource.file_name] = text
     for name, content in (("rbac", _roles()), ("webhooks", _webhooks()), ("values", _values())):
         files[CHART / "files" / f"{name}.yaml"] = _NOTE + to_yaml([content])
+    schema = json.dumps(values_schema(_defaults()), indent=2)
+    files[CHART / "values.schema.json"] = f"{schema}\n"
     files[HERE / "build-requirements.txt"] = _NOTE + _build_requirements()
     files[HERE.parent / "docs" / "install.md"] = _page()
     documents = [*(resource.manifest() for resource in RESOURCES), *everything()]

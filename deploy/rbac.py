@@ -94,11 +94,12 @@ SCHEDULER: Final = Component(
         _grant("resource.k8s.io", "deviceclasses resourceclaims resourceslices", READ),
         _grant("scheduling.k8s.io", "priorityclasses", READ),
         _grant("scheduling.volcano.sh", "podgroups queues", READ),
-        _grant("storage.k8s.io", "csinodes storageclasses", READ),
+        _grant("storage.k8s.io", "csidrivers csinodes csistoragecapacities storageclasses", READ),
         _grant("topology.volcano.sh", "hypernodes", READ),
+        _grant("", "persistentvolumeclaims persistentvolumes", "patch"),
         _grant("", "pods/binding", "create"),
         _grant("", "pods/status", "patch"),
-        _grant("", "pods", "delete"),
+        _grant("", "pods", "patch delete"),
         _grant("", "pods", "get", unseen="after a refused bind the pod is looked at once more"),
         _grant("resource.k8s.io", "resourceclaims resourceclaims/status", "patch"),
         _grant("resource.k8s.io", "resourceclaims/binding", "patch", unseen=_BINDING),
@@ -114,7 +115,7 @@ SCHEDULER: Final = Component(
 CONTROLLERS: Final = Component(
     "controllers",
     everywhere=(
-        _grant("", "persistentvolumeclaims pods", READ),
+        _grant("", "nodes persistentvolumeclaims pods", READ),
         _grant("apps", "daemonsets replicasets statefulsets", READ),
         _grant("batch", "jobs", READ),
         _grant("batch.volcano.sh", "cronjobs jobs", READ),
@@ -122,6 +123,7 @@ CONTROLLERS: Final = Component(
         _grant("flow.volcano.sh", "jobflows jobtemplates", READ),
         _grant("scheduling.k8s.io", "priorityclasses", READ),
         _grant("scheduling.volcano.sh", "podgroups queues", READ),
+        _grant("topology.volcano.sh", "hypernodes", READ),
         _grant("", "pods", "create patch delete"),
         _grant("", "persistentvolumeclaims", "create"),
         _grant("", "configmaps", "get create update delete"),
@@ -135,6 +137,8 @@ CONTROLLERS: Final = Component(
         _grant("flow.volcano.sh", "jobtemplates/status", "patch"),
         _grant("scheduling.volcano.sh", "podgroups", "create update delete"),
         _grant("scheduling.volcano.sh", "queues queues/status", "patch"),
+        _grant("topology.volcano.sh", "hypernodes", "create patch delete"),
+        _grant("topology.volcano.sh", "hypernodes/status", "patch"),
         _grant(
             "batch.volcano.sh", "jobs/finalizers cronjobs/finalizers", "update", unseen=_ENFORCED
         ),
@@ -142,7 +146,10 @@ CONTROLLERS: Final = Component(
         _grant("", "pods/finalizers", "update", unseen=_ENFORCED),
         *_EVENTS,
     ),
-    at_home=_lease("vc-controller-manager"),
+    at_home=(
+        *_lease("vc-controller-manager"),
+        _grant("", "secrets", "get", names=("ufm-credentials",)),
+    ),
     in_job_namespaces=(_grant("", "secrets", "get create delete"),),
 )
 

@@ -71,6 +71,12 @@ class Part:
 _ELECTION: Final = ("--leader-elect=true", f"--leader-elect-resource-namespace={NAMESPACE}")
 _WATCHED: Final = ("--enable-healthz=true", "--enable-metrics=true")
 
+_ENVIRONMENT: Final = (
+    {"name": "KUBE_POD_NAMESPACE", "value": NAMESPACE},
+    {"name": "HELM_RELEASE_NAME", "value": RELEASE},
+)
+"""Where controllers find their ConfigMap."""
+
 PARTS: Final[tuple[Part, ...]] = (
     Part(
         SCHEDULER,
@@ -254,6 +260,7 @@ def deployment(part: Part) -> Manifest:
         },
         mounts,
         args=["serve", *part.args],
+        **({"env": _ENVIRONMENT} if part.component is CONTROLLERS else {}),
         ports=[
             {"name": served, "containerPort": part.port},
             {"name": "healthz", "containerPort": HEALTH_PORT},
@@ -306,14 +313,14 @@ def service(part: Part) -> Manifest:
     )
 
 
-def config_map(component: Component) -> Manifest:
-    """Give the configuration file of a component."""
-    file = f"volcano-{component.name}.conf"
+def config_map(name: str) -> Manifest:
+    """Give the configuration file of a component: scheduler, controller or admission."""
+    file = f"volcano-{name}.conf"
     text = (CONFIG / file).read_text(encoding="utf-8")
     return _object(
         "v1",
         "ConfigMap",
-        f"{RELEASE}-{component.name}-configmap",
+        f"{RELEASE}-{name}-configmap",
         NAMESPACE,
         data={file: text},
     )
@@ -372,7 +379,8 @@ def namespace() -> Manifest:
 
 def everything() -> list[Manifest]:
     """Give all objects but the custom resource definitions, in the order to apply them."""
-    found = [namespace(), config_map(SCHEDULER), config_map(ADMISSION)]
+    names = ("scheduler", "controller", "admission")
+    found = [namespace(), *(config_map(name) for name in names)]
     for part in PARTS:
         found += permissions(part.component)
     found += user_roles()

@@ -50,7 +50,7 @@ def _show(found: object) -> str:
     """Print an offending value, cut to a readable length."""
     try:
         text = repr(found)
-    except ValueError:  # Python prints no integer of more than 4300 digits
+    except (ValueError, RecursionError):  # an integer of 4300 digits, bottomless nesting
         text = f"a very large {type(found).__name__}"
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 

@@ -129,6 +129,7 @@ class Scheduler:
                     metrics=self.conf.metrics,
                     services=self._services,
                     placing=self.placing,
+                    queue_gates=self.conf.queue_gates,
                     plugged=None if observer is None else observer.plugin_done,
                 )
                 watching = observer or Observer()

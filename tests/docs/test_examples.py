@@ -20,6 +20,7 @@ import yaml
 from click.testing import CliRunner
 
 from pumice.actions import ACTIONS
+from pumice.api.yaml_text import parse_yaml
 from pumice.cli.main import main
 from pumice.framework.action_arguments import ACTION_ARGUMENTS, NoArguments
 from pumice.framework.arguments import describe_arguments
@@ -74,7 +75,7 @@ def scenarios_of(page: Any) -> Any:
     found = []
     for block in blocks_of(page):
         if block.words[:1] == ("yaml",):
-            documents = scenario_files._yaml_documents(block.text, Path(block.id), "")
+            documents = parse_yaml(block.text, block.id)
             if len(documents) == 1 and scenario_files.is_scenario(documents[0]):
                 found.append(scenario_files.scenario_from(documents[0], Path(block.id)))
     return found
@@ -110,7 +111,8 @@ def test_a_scenario_holds_whatever_the_seed(scenario: Any) -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: str(scenario.path))
 def test_a_scenario_expects_something_to_happen(scenario: Any) -> None:
-    decisive = {"binds", "evictions", "pipelined", "podGroups", "boundPerPodGroup", "phases"}
+    decisive = {"binds", "evictions", "pipelined", "openedGates"}
+    decisive |= {"podGroups", "boundPerPodGroup", "phases"}
     assert any(record.get(key) for record in scenario.expect for key in decisive)
 
 

@@ -43,7 +43,11 @@ def is_webhook(manifest: Manifest) -> bool:
 
 def webhook_configurations(port: int, authority: Path) -> list[Manifest]:
     """Give the registrations of the manifest, sent to a port of loopback."""
-    found = [each for each in manifests() if is_webhook(each)]
+    return on_loopback([each for each in manifests() if is_webhook(each)], port, authority)
+
+
+def on_loopback(found: list[Manifest], port: int, authority: Path) -> list[Manifest]:
+    """Send what registrations ask for to a port of loopback."""
     bundle = base64.b64encode(authority.read_bytes()).decode()
     for webhook in (webhook for each in found for webhook in each["webhooks"]):
         path = webhook["clientConfig"]["service"]["path"]

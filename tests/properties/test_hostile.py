@@ -13,9 +13,18 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.core.consistency import check
 from pumice.core.snapshot import Snapshot
 from pumice.scheduler import Scheduler
-from pumice.testing import node, pod, pod_group, queue
+from pumice.testing import hyper_node, node, pdb, pod, pod_group, queue
 from tests.properties.clusters import conf_of
 
+EVERY_PLUGIN = conf_of(
+    ["enqueue", "allocate", "backfill", "preempt", "reclaim", "gangpreempt", "shuffle"],
+    ["priority", "gang", "conformance", "sla", "tdm", "cdp", "pdb"],
+    [
+        *("drf", "predicates", "capacity", "nodeorder", "binpack", "overcommit", "usage"),
+        *("task-topology", "network-topology-aware", "deviceshare", "numa-aware"),
+        *("resourcequota", "resource-strategy-fit", "rescheduling", "nodegroup"),
+    ],
+)
 CONF = conf_of(
     ["enqueue", "allocate", "backfill", "preempt", "reclaim"],
     ["priority", "gang", "conformance"],
@@ -26,7 +35,20 @@ NOTES = sorted(
 )
 TEXTS = st.one_of(
     st.sampled_from(
-        ["9" * 30, "-1", "1e99", "nan", "inf", "-9" * 20, "0x1", "", "\u0663", "a/b/c"]
+        [
+            "9" * 30,
+            "9" * 5000,
+            "0" * 5000,
+            "-1",
+            "1e99",
+            "nan",
+            "inf",
+            "-9" * 20,
+            "0x1",
+            "",
+            "\u0663",
+            "a/b/c",
+        ]
     ),
     st.text(max_size=8),
     st.integers().map(str),
@@ -35,7 +57,9 @@ NUMBERS = st.one_of(
     st.integers(-(2**70), 2**70), st.floats(), st.none(), st.booleans(), st.lists(st.none())
 )
 QUANTITIES = st.one_of(
-    NUMBERS, TEXTS, st.sampled_from(["9223372036854775807", "8E", "1e18", "1n", "2Ei", "1m"])
+    NUMBERS,
+    TEXTS,
+    st.sampled_from(["9223372036854775807", "8E", "1e18", "1n", "2Ei", "1m", "9" * 5000]),
 )
 NAMES = st.one_of(
     st.sampled_from(["cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi", "x.org/a"]),
@@ -47,13 +71,35 @@ MARKS = st.dictionaries(st.one_of(st.sampled_from(NOTES), TEXTS), TEXTS, max_siz
 TIMES = st.one_of(
     TEXTS, st.sampled_from(["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
 )
+CONDITIONS = st.fixed_dictionaries(
+    {
+        "key": st.sampled_from(["rank", "for", ""]),
+        "operator": st.sampled_from(["Gt", "Lt", "In", "Exists"]),
+        "values": st.lists(TEXTS, max_size=2),
+    }
+).map(lambda condition: {"matchExpressions": [condition]})
+WISHES = st.one_of(
+    CONDITIONS.map(
+        lambda term: {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}
+        }
+    ),
+    CONDITIONS.map(
+        lambda term: {
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "preference": term}]
+        }
+    ),
+)
 
 
 @st.composite
 def hostile_pods(draw: Any, name: Any) -> Any:
     manifest = pod(name, node=draw(st.sampled_from([None, "n", "nowhere"])), labels=draw(MARKS))
     manifest["metadata"]["annotations"] = draw(MARKS)
-    spec, part = manifest["spec"], draw(st.sampled_from(["requests", "overhead", "spec", "status"]))
+    spec, part = (
+        manifest["spec"],
+        draw(st.sampled_from(["requests", "overhead", "spec", "affinity", "status"])),
+    )
     if part == "requests":
         spec["containers"][0]["resources"] = {"requests": draw(AMOUNTS)}
     elif part == "overhead":
@@ -61,6 +107,8 @@ def hostile_pods(draw: Any, name: Any) -> Any:
     elif part == "spec":
         field = draw(st.sampled_from(["priority", "tolerations", "affinity", "nodeSelector"]))
         spec[field] = draw(st.one_of(NUMBERS, MARKS))
+    elif part == "affinity":
+        spec["affinity"] = {"nodeAffinity": draw(WISHES)}
     else:
         manifest["status"]["startTime"] = draw(TIMES)
     return manifest
@@ -104,6 +152,56 @@ def start(cluster: Any) -> None:
 
 def good_one() -> Any:
     return pod("good", group="quiet", cpu=1, spec={"nodeSelector": {"for": "good"}})
+
+
+@st.composite
+def hostile_nodes(draw: Any, name: Any) -> Any:
+    """A node, a topology or a budget: what those who run a cluster write, or its machines."""
+    made = [
+        node(name, labels=draw(MARKS), annotations=draw(MARKS), resources=draw(SOUND)),
+        hyper_node(name, tier=draw(st.integers(-5, 2**31)), nodes=["n"], children=[name, "x"]),
+        pdb(name, match_labels=draw(MARKS), disruptions_allowed=draw(st.integers(-9, 2**31))),
+        numa_topology(draw(st.sampled_from(["n", "free"])), draw(TEXTS), draw(TEXTS)),
+        quota(name, draw(AMOUNTS)),
+    ]
+    return draw(st.sampled_from(made))
+
+
+SOUND = st.dictionaries(NAMES, st.sampled_from(["1", "8E", "1m", "9" * 30]), max_size=3)
+
+
+def numa_topology(name: str, cpus: str, cpu: str) -> Any:
+    detail = {cpu: {"numa": cpus, "socket": cpu, "core": cpus}}
+    return {
+        "apiVersion": "nodeinfo.volcano.sh/v1alpha1",
+        "kind": "Numatopology",
+        "metadata": {"name": name},
+        "spec": {"numares": {"cpu": {"allocatable": cpus, "capacity": 4}}, "cpuDetail": detail},
+    }
+
+
+def quota(name: str, hard: Any) -> Any:
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"hard": hard},
+        "status": {"hard": hard, "used": hard},
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.one_of(worlds(), hostile_nodes("bad").map(lambda one: [one])), max_size=4))
+def test_no_shipped_plugin_fails_over_an_object(bad: Any) -> None:
+    cluster = EmbeddedCluster()
+    start(cluster)
+    cluster.restore([one for world in bad for one in world])
+    cluster.restore([good_one()])
+    informer = Informer(cluster, Ingest(Snapshot()))
+    informer.sync()
+    scheduler = Scheduler(EVERY_PLUGIN, seed=3)
+    for now in (0.0, 10.0):
+        assert scheduler.decide(informer.snapshot, now).failures == []
 
 
 @settings(max_examples=60, deadline=None)

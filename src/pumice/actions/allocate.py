@@ -43,7 +43,7 @@ class Allocation:
             if problem:
                 ssn.records.note(job, Stage.VALIDATE, Why.NOT_VALID, problem=problem)
                 continue
-            rows = [r for r in ssn.pending_tasks(job) if not snapshot.tasks.best_effort[r]]
+            rows = ssn.tasks_to_allocate(job)
             if rows:
                 self._tasks[job] = deque(ssn.ordering.sort_tasks(rows))
                 by_queue.setdefault(int(snapshot.jobs.queue[job]), []).append(job)

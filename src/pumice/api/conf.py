@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import yaml
 
-from pumice.api.conf_lines import Entry, Problem, Severity, YamlReader, line_of
+from pumice.api.conf_lines import Entry, Problem, Severity, YamlReader
 from pumice.api.wording import name_hint
+from pumice.api.yaml_nodes import line_of
 from pumice.errors import ConfError
 
 __all__ = [
@@ -116,6 +117,8 @@ class SchedulerConf:
     tiers: tuple[Tier, ...]
     configurations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
+    queue_gates: bool = False
+    """Whether queue gates are opened; a feature gate of the process, not part of the file."""
     metrics_lines: Mapping[str, int] = field(default_factory=dict, compare=False)
     problems: tuple[Problem, ...] = field(default=(), compare=False)
     actions_line: int = field(default=0, compare=False)
@@ -123,6 +126,10 @@ class SchedulerConf:
     configuration_argument_lines: Mapping[str, Mapping[str, int]] = field(
         default_factory=dict, compare=False
     )
+
+    def names_plugin(self, name: str) -> bool:
+        """Return whether a plugin is in one of the tiers."""
+        return any(plugin.name == name for tier in self.tiers for plugin in tier.plugins)
 
 
 def parse_conf(text: str, *, source: str = "<conf>") -> SchedulerConf:

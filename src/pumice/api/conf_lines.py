@@ -4,42 +4,25 @@ Scalars get the type that Volcano's own YAML reader gives them, because plugin a
 judged by it. Every fault is noted with its line and reading goes on; nothing here raises.
 """
 
-import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import yaml
 
+from pumice.api.yaml_nodes import PLAIN, TAG, deep_line, line_of, plain_value
 from pumice.errors import ABSENT
 from pumice.errors import Problem as BaseProblem
 
 Severity = Literal["error", "ignored", "odd"]
 
-_TAG: Final = "tag:yaml.org,2002:"
-_PLAIN: Final = "!plain"  # a scalar without quotes and without a tag: its text decides
-_TRUE: Final = ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON")
-_FALSE: Final = ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF")
-_WORDS: Final[dict[str, Any]] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys(_TRUE, True),
-    **dict.fromkeys(_FALSE, False),
-    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
-    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
-    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
-}
-_INT: Final = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
-_OLD_OCTAL: Final = re.compile(r"[-+]?0[0-7]+")
-_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_INT64: Final = 1 << 63
 _WANTED: Final = "readable YAML"
 _DEPTH: Final = 50  # nested levels; a configuration needs 7
-_TAGGED: Final[dict[str, tuple[type, ...]]] = {
-    _TAG + "int": (int,),
-    _TAG + "float": (float, int),
-    _TAG + "bool": (bool,),
-    _TAG + "null": (type(None),),
+TAGGED: Final[dict[str, tuple[type, ...]]] = {
+    TAG + "int": (int,),
+    TAG + "float": (float, int),
+    TAG + "bool": (bool,),
+    TAG + "null": (type(None),),
 }
 
 
@@ -78,33 +61,8 @@ class _Loader(yaml.BaseLoader):
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
         if kind is yaml.ScalarNode and implicit[0]:
-            return _PLAIN
+            return PLAIN
         return super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
-
-
-def line_of(node: yaml.Node) -> int:
-    """Return the line on which a node starts, counted from 1."""
-    return int(node.start_mark.line) + 1
-
-
-def plain_value(text: str) -> Any:
-    """Give an unquoted scalar its type: null, bool, int, float or str.
-
-    Unlike PyYAML, ``1e3`` is a float, ``12:30`` and ``2024-01-01`` are text, ``y`` and ``n`` are
-    booleans, as in the reader that Volcano uses. An integer beyond 64 bits is a float.
-    """
-    if text in _WORDS:
-        return _WORDS[text]
-    if text[0] not in "+-.0123456789":
-        return text
-    bare = text.replace("_", "")
-    if _INT.fullmatch(bare) and len(bare) < 80:
-        number = int(bare, 8 if _OLD_OCTAL.fullmatch(bare) else 0)
-        if -_INT64 <= number < _INT64:
-            return number
-    if _FLOAT.fullmatch(bare) and math.isfinite(value := float(bare)):
-        return value
-    return text
 
 
 class YamlReader:
@@ -140,6 +98,9 @@ class YamlReader:
     def compose(self, text: str) -> yaml.Node | None:
         """Return the root node, or None when the text is empty or no YAML."""
         try:
+            if line := deep_line(text, _DEPTH):
+                self.note(line, "", _WANTED, found=Words("very deep nesting"))
+                return None
             loader = _Loader(text)
             try:
                 root = loader.get_single_node()
@@ -153,8 +114,6 @@ class YamlReader:
             what = str(fault.problem).removeprefix("but ").removeprefix("found ")
             found = Words(f"{what} {fault.context or ''}".strip())
             self.note(mark.line + 1 if mark else 0, "", _WANTED, found=found)
-        except RecursionError:
-            self.note(0, "", _WANTED, found=Words("very deep nesting"))
         else:
             return root if root is None or self._finite(root) else None
         return None
@@ -176,7 +135,7 @@ class YamlReader:
         """Say whether a node is YAML's null, written or left empty."""
         if not isinstance(node, yaml.ScalarNode):
             return False
-        return node.tag == _TAG + "null" or (node.tag == _PLAIN and plain_value(node.value) is None)
+        return node.tag == TAG + "null" or (node.tag == PLAIN and plain_value(node.value) is None)
 
     def text(self, node: yaml.Node, path: str) -> str | None:
         """Return a scalar as it is written, whatever its type; None for null and on a fault."""
@@ -203,15 +162,15 @@ class YamlReader:
 
     def _read_scalar(self, node: yaml.Node, path: str) -> Any:
         text = str(node.value)
-        if node.tag == _PLAIN:
+        if node.tag == PLAIN:
             return plain_value(text)
-        if node.tag in _TAGGED:
+        if node.tag in TAGGED:
             value = plain_value(text)
-            kinds = _TAGGED[node.tag]
+            kinds = TAGGED[node.tag]
             if type(value) in kinds:
                 return None if value is None else kinds[0](value)
-            self.note(line_of(node), path, f"!!{node.tag.removeprefix(_TAG)}", found=text)
-        elif node.tag != _TAG + "str":
+            self.note(line_of(node), path, f"!!{node.tag.removeprefix(TAG)}", found=text)
+        elif node.tag != TAG + "str":
             hint = "known are !!str, !!int, !!float, !!bool and !!null"
             self.note(line_of(node), path, "a known tag", found=node.tag, hint=hint)
         return text
@@ -226,7 +185,7 @@ class YamlReader:
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 self.note(line_of(key), path, "a text as key", found=self.value(key, path))
-            elif key.tag == _PLAIN and key.value == "<<":
+            elif key.tag == PLAIN and key.value == "<<":
                 for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
                     merged = self.entries(source, f"{path}.<<") | merged
             elif key.value in own:

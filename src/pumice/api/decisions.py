@@ -48,7 +48,32 @@ class Reserve:
     claims: tuple[ClaimReservation, ...]
 
 
-Intent = Bind | Evict | Annotate | Reserve
+@dataclass(frozen=True, slots=True)
+class ClaimChoice:
+    """How a claim that waits for its first consumer gets its volume."""
+
+    claim: str
+    """ "namespace/name"."""
+    volume: str
+    """The volume that it is bound to; empty: one is provisioned for the node."""
+    node: str
+
+    def to_expect(self) -> dict[str, str]:
+        """Write it as an entry of `expect.claims`."""
+        return {"volume": self.volume} if self.volume else {"selectedNode": self.node}
+
+
+@dataclass(frozen=True, slots=True)
+class BindVolumes:
+    """Get a pod's claims bound before its Bind, or do not bind it at all."""
+
+    pod: str
+    choices: tuple[ClaimChoice, ...]
+    timeout_s: float
+    """How long the pod waits for its claims to be bound."""
+
+
+Intent = Bind | Evict | Annotate | Reserve | BindVolumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +171,8 @@ class Decisions:
     """Pod to the resource claims that are to be allocated and reserved for it before its bind."""
     released_claims: list[str] = field(default_factory=list)
     """Resource claims whose devices are to be free again: only a waiting pod has them."""
+    volumes: dict[str, BindVolumes] = field(default_factory=dict)
+    """Pod of ``binds`` to the claims that must be bound before it."""
     evictions: list[str] = field(default_factory=list)
     """Pods in the order of the evict calls."""
     evicted_by: dict[str, str] = field(default_factory=dict)
@@ -154,6 +181,8 @@ class Decisions:
     """Evicted pod to the pod or job that its room is for; not there if it goes for nobody."""
     pipelined: dict[str, str] = field(default_factory=dict)
     """Pod to node for tasks that wait for a node to become free."""
+    opened_gates: list[str] = field(default_factory=list)
+    """Pods whose queue gates are to be removed, in the order in which their queues let them in."""
     pod_groups: dict[str, PodGroupState] = field(default_factory=dict)
     """Only pod groups that the session contained."""
     nominated: dict[str, str] = field(default_factory=dict)
@@ -171,6 +200,13 @@ class Decisions:
 
     failures: list[str] = field(default_factory=list)
     """Plugins that raised or broke their contract and were passed over: a line for each hook."""
+    failed_for: dict[str, list[str]] = field(default_factory=dict)
+    """Job to such lines, where the failure is due to the job or to a pod of it."""
+
+    @property
+    def claims(self) -> dict[str, ClaimChoice]:
+        """How each claim gets its volume that pods of ``binds`` wait for."""
+        return {each.claim: each for some in self.volumes.values() for each in some.choices}
 
     def devices(self) -> dict[str, list[str]]:
         """Return the devices, as "pool/device", that resource claims are given."""
@@ -180,6 +216,12 @@ class Decisions:
             for each in claims
             if each.allocation is not None
         }
+
+    def expected_claims(self) -> dict[str, dict[str, str] | list[str]]:
+        """Write what claims get as `expect.claims`: of volumes a mapping, of devices a list."""
+        volumes = {key: choice.to_expect() for key, choice in self.claims.items()}
+        found: dict[str, dict[str, str] | list[str]] = {**volumes, **self.devices()}
+        return dict(sorted(found.items()))
 
     def to_expect(self) -> dict[str, Any]:
         """Write the decisions with the keys of a scenario's `expect`."""
@@ -193,10 +235,13 @@ class Decisions:
             },
             "queues": {name: dict(shares) for name, shares in sorted(self.queues.items())},
         }
+        if self.opened_gates:
+            record["openedGates"] = list(self.opened_gates)
+        claims = self.expected_claims()
+        if claims:
+            record["claims"] = claims
         if self.nominated:
             record["nominated"] = dict(sorted(self.nominated.items()))
-        if self.reservations:
-            record["claims"] = dict(sorted(self.devices().items()))
         if self.unschedulable:
             record["unschedulable"] = dict(sorted(self.unschedulable.items()))
         return record

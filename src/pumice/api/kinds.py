@@ -25,6 +25,7 @@ POD: Final = "Pod"
 POD_GROUP: Final = "PodGroup.scheduling.volcano.sh"
 PRIORITY_CLASS: Final = "PriorityClass.scheduling.k8s.io"
 QUEUE: Final = "Queue.scheduling.volcano.sh"
+VOLUME: Final = "PersistentVolume"
 RESOURCE_CLAIM: Final = "ResourceClaim.resource.k8s.io"
 RESOURCE_CLAIM_TEMPLATE: Final = "ResourceClaimTemplate.resource.k8s.io"
 STORAGE_CLASS: Final = "StorageClass.storage.k8s.io"
@@ -133,7 +134,9 @@ BUILT_IN: Final[tuple[Kind, ...]] = (
     _in_namespace(_DEVICES, "ResourceClaim", "resourceclaims", status=True),
     _in_namespace(_DEVICES, "ResourceClaimTemplate", "resourceclaimtemplates"),
     _cluster_wide("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", "pc"),
+    _cluster_wide("storage.k8s.io/v1", "CSIDriver", "csidrivers"),
     _cluster_wide("storage.k8s.io/v1", "CSINode", "csinodes"),
+    _in_namespace("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities"),
     _cluster_wide("storage.k8s.io/v1", "StorageClass", "storageclasses", "sc"),
     _in_namespace(_BATCH, "CronJob", "cronjobs", "cronvcjob cronvj", status=True),
     _in_namespace(_BATCH, "Job", "jobs", "vcjob vj", status=True),

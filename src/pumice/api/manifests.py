@@ -1,25 +1,25 @@
 """Manifest files to objects: YAML or JSON, several documents, lists unpacked.
 
-Used by the commands and the scenario runner; the only part of pumice.api that reads files. Every
-error names the file and the line.
+Used by the commands and the scenario runner. Every error names the file and the
+line.
 """
 
-import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import yaml
 
-from pumice.api.conf_lines import line_of
+from pumice.api.json_text import NOT_JSON, parse_json_stream, starts_like_json
 from pumice.api.objects import KubeObject, from_manifest, in_namespace
-from pumice.api.yaml_text import Builder, child, compose_all, line_at
+from pumice.api.text_files import STDIN, read_text
+from pumice.api.yaml_nodes import line_of
+from pumice.api.yaml_text import Builder, child, compose_all, line_at, parse_yaml
 from pumice.errors import ManifestError
 
-_TEXT: Final = "<text>"
-_SPACE: Final = re.compile(r"\s*")
+TEXT: Final = "<text>"
+"""The name of a text that came from no file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,21 +66,30 @@ def load_documents(path_or_text: Path | str) -> list[Document]:
     return list(_parse_yaml(text, file)) if documents is None else documents
 
 
+def load_values(path_or_text: Path | str) -> list[Any]:
+    """Read the values of the documents of a file or of a text as they stand, JSON or YAML.
+
+    Raises:
+        ManifestError: a file that cannot be read or parsed.
+    """
+    file, text = _open(path_or_text)
+    if starts_like_json(text):
+        try:
+            return [value.content for value in parse_json_stream(text, file)]
+        except ManifestError as error:
+            if not _may_be_yaml(error, file):
+                raise
+    return parse_yaml(text, file)
+
+
 def _open(path_or_text: Path | str) -> tuple[str, str]:
     """Tell a path from a text; return the name to use in errors, and the text."""
     if isinstance(path_or_text, str):
         start = path_or_text.lstrip()
         if not start or "\n" in path_or_text or start[0] in "{[":
-            return _TEXT, path_or_text
+            return TEXT, path_or_text
     path = Path(path_or_text)
-    try:
-        return str(path), path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        raise ManifestError(wanted="UTF-8 text", found=f"byte {byte}", file=str(path)) from None
-    except (OSError, ValueError) as error:
-        found = getattr(error, "strerror", None) or str(error)
-        raise ManifestError(wanted="a readable file", found=found, file=str(path)) from None
+    return "<stdin>" if path == STDIN else str(path), read_text(path, ManifestError)
 
 
 def _read(document: Document) -> KubeObject:
@@ -104,32 +113,23 @@ def _parse_yaml(text: str, file: str) -> Iterator[Document]:
 
 def _parse_json(text: str, file: str) -> list[Document] | None:
     """Read JSON values that follow each other; None when the text is rather YAML."""
-    position = _after_space(text, 0)
-    if text[position : position + 1] not in {"{", "["}:
+    if not starts_like_json(text):
         return None
-    decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
     documents: list[Document] = []
-    while position < len(text):
-        line = text.count("\n", 0, position) + 1
-        try:
-            content, end = decoder.raw_decode(text, position)
-        except json.JSONDecodeError as error:
-            if not file.endswith(".json"):
-                return None  # YAML in flow style looks alike
-            raise ManifestError(
-                wanted="readable JSON", found=error.msg, file=f"{file}:{error.lineno}"
-            ) from None
-        except ManifestError as error:
-            error.file = f"{file}:{line}"
-            raise
-        except RecursionError:
-            raise ManifestError(
-                wanted="fewer nested levels", found="too many", file=f"{file}:{line}"
-            ) from None
-        items = _items(content, f"{file}:{line}")
-        documents += [Document(content=item, file=file, line=line) for _, item in items]
-        position = _after_space(text, end)
+    try:
+        for value in parse_json_stream(text, file):
+            items = _items(value.content, f"{file}:{value.line}")
+            documents += [Document(content=one, file=file, line=value.line) for _, one in items]
+    except ManifestError as error:
+        if _may_be_yaml(error, file):
+            return None
+        raise
     return documents
+
+
+def _may_be_yaml(error: ManifestError, file: str) -> bool:
+    """Return whether what is no JSON may be YAML in flow style, which looks alike."""
+    return error.wanted == NOT_JSON and not file.endswith(".json")
 
 
 def _items(content: Any, source: str) -> Iterator[tuple[int | None, Any]]:
@@ -161,25 +161,6 @@ def _with_line(error: ManifestError, text: str, file: str) -> ManifestError:
     return error
 
 
-def _after_space(text: str, position: int) -> int:
-    match = _SPACE.match(text, position)
-    return match.end() if match else position
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a dict, refusing a key given twice."""
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ManifestError(wanted="each key once", found=twice)
-    return content
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ManifestError(wanted="a finite number", found=name)
-
-
 @dataclass(frozen=True)
 class ObjectLine:
     """Where one object begins, and its fields."""
@@ -197,7 +178,7 @@ class ObjectLine:
 def object_lines(file: Path) -> list[ObjectLine]:
     """List where the objects of a scenario stand, in their order; empty if that cannot be told."""
     try:
-        roots = list(compose_all(file.read_text(encoding="utf-8-sig"), str(file)))
+        roots = list(compose_all(read_text(file), str(file)))
         if len(roots) != 1:
             return []
         return [each for part in _parts(roots[0], file) for each in _unpacked(part)]
@@ -218,7 +199,7 @@ def _parts(root: yaml.Node, file: Path) -> Iterator[ObjectLine]:
     names = child(root, "objectsFrom")
     for name in names.value if isinstance(names, yaml.SequenceNode) else ():
         other = file.parent / str(name.value)
-        for node in compose_all(other.read_text(encoding="utf-8-sig"), str(other)):
+        for node in compose_all(read_text(other), str(other)):
             items = node.value if isinstance(node, yaml.SequenceNode) else [node]
             yield from (ObjectLine(str(other), item) for item in items)
 

@@ -90,8 +90,10 @@ from pumice.api.pods import (
 )
 from pumice.api.quantity import Quantity
 from pumice.api.storage import (
+    CSIDriver,
     CSINode,
     CSINodeSpec,
+    CSIStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
@@ -106,7 +108,9 @@ from pumice.errors import ABSENT, ManifestError
 
 DEFAULT_NAMESPACE: Final = "default"
 _TYPES: Final[tuple[type[KubeObject], ...]] = (
+    CSIDriver,
     CSINode,
+    CSIStorageCapacity,
     DeviceClass,
     HyperNode,
     Namespace,
@@ -128,6 +132,7 @@ _TYPES: Final[tuple[type[KubeObject], ...]] = (
 
 _NAMESPACED: Final = frozenset(
     {
+        "CSIStorageCapacity",
         "PersistentVolumeClaim",
         "Pod",
         "PodDisruptionBudget",
@@ -225,8 +230,10 @@ def _subject(mapping: Mapping[str, Any]) -> str:
 __all__ = [
     "KINDS",
     "Affinity",
+    "CSIDriver",
     "CSINode",
     "CSINodeSpec",
+    "CSIStorageCapacity",
     "ClaimSource",
     "Condition",
     "Container",

@@ -3,13 +3,32 @@
 Read by the cache. Types only.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
-from pumice.api.meta import Int32, KubeObject, Part, ResourceList
+from pumice.api.annotations import BIND_COMPLETED, SELECTED_NODE
+from pumice.api.meta import Int32, KubeObject, LabelSelector, ObjectMeta, Part, ResourceList
 from pumice.api.pods import NodeSelector
-from pumice.api.quantity import check_amounts
+from pumice.api.quantity import Quantity, check_amounts, value
+
+STATIC_ONLY: Final = "kubernetes.io/no-provisioner"
+WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
+_OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+
+
+def _class_name(metadata: ObjectMeta, stated: str | None) -> str:
+    """Return the storage class; Kubernetes still lets the old annotation go first."""
+    return metadata.annotations.get(_OLD_CLASS, stated or "")
+
+
+def _sort(mode: str | None, attributes: str | None) -> tuple[str, str]:
+    """Return what a claim and its volume must agree on: how it is used, and its attributes."""
+    return mode or "Filesystem", attributes or ""
+
+
+def _storage(amounts: ResourceList) -> int:
+    return value(amounts.get("storage", 0))
 
 
 class ClaimResources(Part):
@@ -28,6 +47,9 @@ class PersistentVolumeClaimSpec(Part):
     volume_name: str = ""
     access_modes: tuple[str, ...] = ()
     resources: ClaimResources = ClaimResources()
+    selector: LabelSelector | None = None
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
 
 
 class PersistentVolumeClaimStatus(Part):
@@ -43,6 +65,32 @@ class PersistentVolumeClaim(KubeObject):
 
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
+
+    @property
+    def class_name(self) -> str:
+        """Its storage class; empty: none."""
+        return _class_name(self.metadata, self.spec.storage_class_name)
+
+    @property
+    def sort(self) -> tuple[str, str]:
+        """Its volume mode and its volume attributes class."""
+        return _sort(self.spec.volume_mode, self.spec.volume_attributes_class_name)
+
+    @property
+    def size(self) -> int:
+        """The bytes that it asks for."""
+        return _storage(self.spec.resources.requests)
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it has its volume for good."""
+        done = BIND_COMPLETED in self.metadata.annotations or self.status.phase == "Bound"
+        return bool(self.spec.volume_name) and done
+
+    @property
+    def selected_node(self) -> str | None:
+        """The node for which a volume is to be provisioned, None while nobody has chosen one."""
+        return self.metadata.annotations.get(SELECTED_NODE)
 
 
 class ClaimReference(Part):
@@ -75,6 +123,8 @@ class PersistentVolumeSpec(Part):
     claim_ref: ClaimReference | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CsiSource | None = None
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
 
     def __post_init__(self) -> None:
         check_amounts(self.capacity, "capacity")
@@ -93,6 +143,30 @@ class PersistentVolume(KubeObject):
 
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
     status: PersistentVolumeStatus = PersistentVolumeStatus()
+
+    @property
+    def class_name(self) -> str:
+        """Its storage class; empty: none."""
+        return _class_name(self.metadata, self.spec.storage_class_name)
+
+    @property
+    def sort(self) -> tuple[str, str]:
+        """Its volume mode and its volume attributes class."""
+        return _sort(self.spec.volume_mode, self.spec.volume_attributes_class_name)
+
+    @property
+    def size(self) -> int:
+        """The bytes that it has."""
+        return _storage(self.spec.capacity)
+
+    def is_for(self, claim: PersistentVolumeClaim) -> bool:
+        """Return whether it is kept for a claim, by its user or by whoever binds volumes."""
+        owner, meta = self.spec.claim_ref, claim.metadata
+        return (
+            owner is not None
+            and (owner.namespace, owner.name) == (meta.namespace, meta.name)
+            and owner.uid in ("", meta.uid)
+        )
 
 
 class TopologyLabel(Part):
@@ -124,7 +198,7 @@ class VolumeLimit(Part):
     count: Int32 | None = None
 
 
-class CsiDriver(Part):
+class CsiNodeDriver(Part):
     """A driver that runs on a node."""
 
     name: str
@@ -136,7 +210,7 @@ class CsiDriver(Part):
 class CSINodeSpec(Part):
     """The drivers of a node."""
 
-    drivers: tuple[CsiDriver, ...] = ()
+    drivers: tuple[CsiNodeDriver, ...] = ()
 
 
 class CSINode(KubeObject):
@@ -145,3 +219,41 @@ class CSINode(KubeObject):
     API_VERSION: ClassVar[str] = "storage.k8s.io/v1"
 
     spec: CSINodeSpec = CSINodeSpec()
+
+
+class CSIDriverSpec(Part):
+    """What a driver wants of the cluster."""
+
+    storage_capacity: bool | None = None
+
+
+class CSIDriver(KubeObject):
+    """A storage driver, by the name that storage classes call its provisioner."""
+
+    API_VERSION: ClassVar[str] = "storage.k8s.io/v1"
+
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
+class CSIStorageCapacity(KubeObject):
+    """How much a class can still provision on some nodes."""
+
+    API_VERSION: ClassVar[str] = "storage.k8s.io/v1"
+
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None
+
+    def __post_init__(self) -> None:
+        for field, given in (
+            ("capacity", self.capacity),
+            ("maximumVolumeSize", self.maximum_volume_size),
+        ):
+            check_amounts({} if given is None else {"storage": given}, field)
+
+    @property
+    def largest(self) -> int:
+        """The bytes that one volume may have; -1: unknown, and so none."""
+        limit = self.capacity if self.maximum_volume_size is None else self.maximum_volume_size
+        return -1 if limit is None else value(limit)

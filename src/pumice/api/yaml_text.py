@@ -4,28 +4,28 @@ Used by pumice.api.manifests. Hostile text (an anchor inside itself, anchors tha
 bottomless nesting) is refused before it costs anything.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import yaml
 
-from pumice.api.conf_lines import line_of, plain_value
+from pumice.api.json_text import DEPTH, lone_surrogate
+from pumice.api.yaml_nodes import PLAIN, TAG, BaseLoader, deep_line, line_of, plain_value
 from pumice.errors import ManifestError
 
-_PLAIN: Final = "!plain"  # a scalar without quotes and without a tag: its text decides
-_TAG: Final = "tag:yaml.org,2002:"
-_TYPED: Final = frozenset({_PLAIN, *(_TAG + name for name in ("int", "float", "bool", "null"))})
-_DEPTH: Final = 100  # nested levels; a manifest needs 20
+NOT_YAML: Final = "readable YAML"
+"""What is wanted where a text is no YAML at all."""
+_TYPED: Final = frozenset({PLAIN, *(TAG + name for name in ("int", "float", "bool", "null"))})
 _EXPANDED: Final = 1_000_000  # values that anchors may stand for in one document
-_BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one is ten times faster
 
 
-class _Loader(_BaseLoader):  # type: ignore[misc]
+class _Loader(BaseLoader):  # type: ignore[misc]
     """Composes nodes only; leaves the type of a plain scalar open."""
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> Any:
         if kind is yaml.ScalarNode and implicit[0]:
-            return _PLAIN
+            return PLAIN
         return super().resolve(kind, value, implicit)
 
 
@@ -36,23 +36,33 @@ def compose_all(text: str, file: str) -> Iterator[yaml.Node]:
         ManifestError: not YAML; names the file and the line.
     """
     try:
-        if _is_deep(text):
-            raise ManifestError(wanted=f"at most {_DEPTH} nested levels", found="more", file=file)
+        if line := deep_line(text, DEPTH):
+            wanted = f"at most {DEPTH} nested levels"
+            raise ManifestError(wanted=wanted, found="more", file=f"{file}:{line}")
         loader = _Loader(text)
         while loader.check_node():
             root = loader.get_node()
-            if root.tag != _PLAIN or root.value:
+            if root.tag != PLAIN or root.value:
                 yield root
     except yaml.MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
         where = f"{file}:{mark.line + 1}" if mark else file
         found = " ".join(part for part in (fault.problem, fault.context) if part)
-        raise ManifestError(wanted="readable YAML", found=found, file=where) from None
+        raise ManifestError(wanted=NOT_YAML, found=found, file=where) from None
     except yaml.reader.ReaderError as fault:
         line = text.count("\n", 0, fault.position) + 1
         raise ManifestError(
             wanted="printable characters", found=fault.reason, file=f"{file}:{line}"
         ) from None
+
+
+def parse_yaml(text: str, file: str, *, unique: bool = True) -> list[Any]:
+    """Return the values of all documents of a text; ``unique`` refuses a key given twice.
+
+    Raises:
+        ManifestError: not YAML that Kubernetes reads; names the file and the line.
+    """
+    return [Builder(file, unique=unique).build(root) for root in compose_all(text, file)]
 
 
 def child(node: yaml.Node, step: str | int) -> yaml.Node | None:
@@ -78,8 +88,9 @@ def line_at(node: yaml.Node, path: Sequence[str | int]) -> int:
 class Builder:
     """Turns the nodes of one document into dicts, lists and scalars; an anchor is built once."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, *, unique: bool = True) -> None:
         self._file = file
+        self._unique = unique
         self._built: dict[int, tuple[Any, int]] = {}  # node id to value and number of values in it
         self._open: set[int] = set()
         self._count = 0
@@ -110,9 +121,14 @@ class Builder:
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         if node.tag in _TYPED:
-            return plain_value(node.value)
-        if node.tag != _TAG + "str":
+            value = plain_value(node.value)
+            if isinstance(value, float) and not math.isfinite(value):
+                self._refuse(node, "a finite number", node.value)
+            return value
+        if node.tag != TAG + "str":
             self._refuse(node, "a value without a tag", node.tag)
+        if lone_surrogate(node.value):
+            self._refuse(node, "whole characters", node.value)
         return node.value
 
     def _list(self, node: yaml.Node) -> list[Any]:
@@ -124,13 +140,23 @@ class Builder:
         for key, item in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 self._refuse(key, "a string as key", "a list or a mapping")
-            if key.tag == _PLAIN and key.value == "<<":
+            if key.tag == PLAIN and key.value == "<<":
                 merged |= self._merged(item)
                 continue
-            if key.value in own:
-                self._refuse(key, "each key once", key.value)
-            own[key.value] = self.build(item)
+            name = self._key(key)
+            if name in own and self._unique:
+                self._refuse(key, "each key once", name)
+            own[name] = self.build(item)
         return merged | own if merged else own
+
+    def _key(self, node: yaml.ScalarNode) -> str:
+        """Return a key as text; kubectl writes ``y`` as ``true`` and ``010`` as ``8``."""
+        value = self._scalar(node)
+        if isinstance(value, str):
+            return value
+        if value is None:
+            self._refuse(node, "a string as key", None)
+        return str(value).lower() if isinstance(value, bool) else str(value).removesuffix(".0")
 
     def _merged(self, node: yaml.Node) -> dict[str, Any]:
         """Read what ``<<`` brings in: one mapping, or a list of which the first wins."""
@@ -145,22 +171,3 @@ class Builder:
 
     def _refuse(self, node: yaml.Node, wanted: str, found: object) -> None:
         raise ManifestError(wanted=wanted, found=found, file=f"{self._file}:{line_of(node)}")
-
-
-def _is_deep(text: str) -> bool:
-    """Say whether the nesting is beyond reason; the C composer recurses and would crash on it.
-
-    A level of a block takes a column, one of a flow a bracket; so most texts need no second look.
-    """
-    longest = max(map(len, text.splitlines()), default=0)
-    if longest < _DEPTH and text.count("[") + text.count("{") < _DEPTH:
-        return False
-    depth = 0
-    for event in yaml.parse(text, Loader=_BaseLoader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > _DEPTH:
-            return True
-    return False

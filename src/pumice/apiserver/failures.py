@@ -1,17 +1,20 @@
 """What a client is told when something cannot be done: Status objects in Kubernetes' words."""
 
 from http import HTTPStatus
+from typing import Any
 
 from pumice.api.kinds import Kind, Kinds, Manifest
 from pumice.errors import (
     AlreadyExistsError,
     ClusterError,
     ConflictError,
+    DeniedError,
     GoneError,
     NamespaceTerminatingError,
     NotFoundError,
     PumiceError,
 )
+from pumice.webhooks.types.decoding import DecodeError, decode
 
 _REASONS = {
     400: "BadRequest",
@@ -36,6 +39,18 @@ class RequestError(PumiceError):
 
     def __str__(self) -> str:
         return self.problem
+
+
+def typed(content: Any, notation: str) -> Manifest:
+    """Return the content of a request as the type that is declared as ``notation``.
+
+    Raises:
+        RequestError: it is of another type.
+    """
+    try:
+        return decode({} if content is None else content, notation)
+    except DecodeError as error:
+        raise RequestError(400, f"the body cannot be read: {error}") from None
 
 
 def status(code: int, reason: str, message: str, details: Manifest | None = None) -> Manifest:
@@ -70,7 +85,14 @@ def failure(error: PumiceError, kinds: Kinds) -> Manifest:
             "field": "metadata.namespace",
         }
         details["causes"] = [cause]
-    return status(error.code, error.reason, _message(error, kind), details)
+    return status(error.code, _reason(error), _message(error, kind), details)
+
+
+def _reason(error: ClusterError) -> str:
+    """Name the reason of a refusal; that of a webhook has none."""
+    if isinstance(error, DeniedError) and not error.problem.startswith("admission webhook"):
+        return _REASONS[error.code]
+    return error.reason
 
 
 def success(kind: Kind, name: str, uid: str = "") -> Manifest:

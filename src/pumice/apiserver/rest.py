@@ -8,21 +8,23 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote
 
-import yaml
-
+from pumice.api.json_text import parse_json
 from pumice.api.kinds import Manifest
+from pumice.api.text_files import decoded
+from pumice.api.yaml_text import parse_yaml
 from pumice.apiserver import write_verbs
 from pumice.apiserver.columns import many, one, wanted_form
 from pumice.apiserver.discovery import AGGREGATED, document
-from pumice.apiserver.failures import RequestError, failure, status, success
+from pumice.apiserver.failures import RequestError, failure, status, success, typed
 from pumice.apiserver.protobuf import read_object
 from pumice.apiserver.selectors import selector
 from pumice.apiserver.watches import Watch, WatchRequest
 from pumice.apiserver.write_verbs import ResourcePath
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import NotFoundError, PumiceError
+from pumice.errors import InputError, NotFoundError, PumiceError
 
 JSON = "application/json"
+_BODY: Final = "body"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +53,15 @@ class Request:
         if "protobuf" in self.content_type:
             return read_object(self.body)
         try:
+            text = decoded(self.body, _BODY)
             if "yaml" not in self.content_type:
-                return json.loads(self.body)
-            return json.loads(json.dumps(yaml.safe_load(self.body), default=str))
-        except (ValueError, yaml.YAMLError) as error:
+                return parse_json(text, _BODY, unique=False)
+            documents = parse_yaml(text, _BODY, unique=False)
+        except InputError as error:
             raise RequestError(400, f"the body cannot be read: {error}") from None
+        if len(documents) != 1:
+            raise RequestError(400, f"wanted one object, found {len(documents)}")
+        return documents[0]
 
     def manifest(self) -> Manifest:
         """Read the body as an object.
@@ -81,6 +87,7 @@ class Answer:
 
 _HEALTH: Final = frozenset({"healthz", "livez", "readyz"})
 _WATCH_S: Final = 1800
+_LONGEST_NUMBER: Final = 18
 
 
 def _nothing() -> None:
@@ -182,10 +189,12 @@ class RestApi:
     def _write(self, path: ResourcePath, request: Request) -> Answer:
         """Do what changes objects, in a copy if it is a dry run."""
         cluster = self.cluster
-        options = request.content() if request.method == "DELETE" else None
-        dry = request.query.get("dryRun") or (options or {}).get("dryRun")
+        options: Mapping[str, Any] = {}
         if request.method == "DELETE":
-            return self._delete(path, request, options or {}, dry=bool(dry))
+            options = typed(request.content(), "meta.DeleteOptions")
+        dry = request.query.get("dryRun") or options.get("dryRun")
+        if request.method == "DELETE":
+            return self._delete(path, request, options, dry=bool(dry))
         if dry:
             cluster = write_verbs.dry_run_copy(cluster, self._with_name(path, request))
         form = wanted_form(request.accept)
@@ -215,7 +224,8 @@ class RestApi:
         """Complete the address of a new object by the name in its body."""
         if path.name or request.method != "POST":
             return path
-        name = str((request.manifest().get("metadata") or {}).get("name") or "")
+        metadata = request.manifest().get("metadata")
+        name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
         return ResourcePath(path.kind, path.namespace, name)
 
     def _post(self, cluster: EmbeddedCluster, path: ResourcePath, request: Request) -> Answer:
@@ -227,7 +237,8 @@ class RestApi:
             write_verbs.bind(cluster, path, content)
         elif path.kind.name == "Pod" and path.subresource == "eviction":
             write_verbs.check_budgets(self.cluster, path)
-            write_verbs.delete(cluster, path, content.get("deleteOptions") or {})
+            options = typed(content, "policy.Eviction").get("deleteOptions") or {}
+            write_verbs.delete(cluster, path, options)
         elif path.subresource:
             raise write_verbs.no_subresource(path)
         else:
@@ -239,8 +250,7 @@ class RestApi:
     ) -> Answer:
         """Let one object go, or all that a selector names."""
         cluster = self.cluster
-        said = ("gracePeriodSeconds", "propagationPolicy")
-        options = {**{key: request.query[key] for key in said if key in request.query}, **options}
+        options = {**_said_in_query(request.query), **options}
         if path.subresource:
             raise RequestError(405, f"'{path.subresource}' cannot be deleted")
         if not path.name:
@@ -257,6 +267,16 @@ class RestApi:
         if left is not None:
             return Answer(200, left)
         return Answer(200, success(path.kind, path.name, before["metadata"]["uid"]))
+
+
+def _said_in_query(query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options of a deletion that its address states."""
+    said: dict[str, Any] = {}
+    if "gracePeriodSeconds" in query:
+        said["gracePeriodSeconds"] = _number(query, "gracePeriodSeconds")
+    if "propagationPolicy" in query:
+        said["propagationPolicy"] = query["propagationPolicy"]
+    return said
 
 
 def _watch_request(path: ResourcePath, request: Request) -> WatchRequest:
@@ -276,8 +296,8 @@ def _watch_request(path: ResourcePath, request: Request) -> WatchRequest:
 
 def _number(query: Mapping[str, str], name: str) -> int:
     text = query.get(name) or "0"
-    if not text.isdecimal():
-        raise RequestError(400, f"wanted a number as {name}, found '{text}'")
+    if not (text.isdecimal() and text.isascii() and len(text) <= _LONGEST_NUMBER):
+        raise RequestError(400, f"wanted a number as {name}, found '{text:.40}'")
     return int(text)
 
 

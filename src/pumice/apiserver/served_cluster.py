@@ -4,24 +4,29 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Final
 
+from pumice import logs
 from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.api.kinds import JOB, Manifest, kind_of
+from pumice.api.wording import crash_text
 from pumice.apiserver.rest import RestApi
 from pumice.apiserver.server import ApiServer
 from pumice.clock import RealClock, wall_time
+from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.services import SERVICES
 from pumice.controllers import all_controllers
-from pumice.errors import AlreadyExistsError, PumiceError
+from pumice.errors import AlreadyExistsError, PumiceError, UnavailableError
 from pumice.framework.process_memory import ProcessMemory
 from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.webhooks.embedded import EmbeddedAdmission
 
+_log = logs.get("up")
 NAMESPACE: Final = "volcano-system"
 NAME: Final = "volcano-scheduler-configmap"
 KEY: Final = "volcano-scheduler.conf"
@@ -36,8 +41,8 @@ class SchedulerConfigMap:
         self._plane = plane
         self._seen = text
 
-    def publish(self) -> None:
-        """Write the ConfigMap, unless there is one, which then counts."""
+    def publish(self, *, replace: bool = False) -> None:
+        """Write the ConfigMap, unless there is one, which then counts if it is not to go."""
         metadata = {"name": NAME, "namespace": NAMESPACE}
         data = {KEY: self._seen}
         try:
@@ -45,13 +50,15 @@ class SchedulerConfigMap:
                 {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
             )
         except AlreadyExistsError:
+            if replace:
+                self._cluster.patch("ConfigMap", NAMESPACE, NAME, {"data": data})
             self.follow()
 
     def follow(self, _cycle: object = None) -> None:
         """Take over what was edited; for ``on_cycle`` of the control plane."""
         found = self._cluster.peek("ConfigMap", NAMESPACE, NAME)
-        text = (found or {}).get("data", {}).get(KEY)
-        if found is None or text is None or text == self._seen:
+        text = ((found or {}).get("data") or {}).get(KEY)
+        if found is None or not isinstance(text, str) or text == self._seen:
             return
         self._seen = text
         live = self._plane.scheduler
@@ -76,11 +83,18 @@ _BREATH_S: Final = 0.02
 class FastClock(RealClock):
     """The machine's time, sped up from the moment it is made."""
 
-    def __init__(self, speed: float = 1.0, timer: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        speed: float = 1.0,
+        timer: Callable[[], float] = time.monotonic,
+        *,
+        start: float = 0.0,
+    ) -> None:
+        """Make one that starts now, or at ``start`` if that is later."""
         super().__init__()
         self.speed = speed
         self._timer = timer
-        self._start = wall_time()
+        self._start = max(wall_time(), start)
         self._started = timer()
 
     def now(self) -> float:
@@ -95,7 +109,7 @@ class RunningPlane:
         self.plane = plane
         self.cycles = 0
         self.failure: Exception | None = None
-        """What ended the thread before it was told to stop."""
+        """What went wrong last; the plane goes on all the same."""
         self._clock = clock
         self._stop = threading.Event()
         self._woken = threading.Event()
@@ -117,18 +131,26 @@ class RunningPlane:
             self._thread.join()
 
     def _run(self) -> None:
+        in_a_row = 0
+        while not self._stop.is_set():
+            self._woken.clear()
+            changed = self._step()
+            in_a_row = in_a_row + 1 if changed else 0
+            self._wait(in_a_row)
+
+    def _step(self) -> bool:
+        """Run what is due and one cycle; what fails is told and tried again in the next."""
         try:
-            in_a_row = 0
-            while not self._stop.is_set():
-                self._woken.clear()
-                with self.plane.cluster.lock:
-                    self._clock.run_due()
-                changed = self.plane.step()
-                self.cycles += 1
-                in_a_row = in_a_row + 1 if changed else 0
-                self._wait(in_a_row)
-        except Exception as error:  # noqa: BLE001  # told by the command, which waits elsewhere
+            with self.plane.cluster.lock:
+                self._clock.run_due()
+            changed = self.plane.step()
+        except Exception as error:  # noqa: BLE001  # one bad object must not end the cluster
+            if repr(error) != repr(self.failure):
+                _log.error("a cycle failed; the cluster goes on", error=crash_text(error))
             self.failure = error
+            changed = False
+        self.cycles += 1
+        return changed
 
     def _wait(self, in_a_row: int) -> None:
         """Wait for a client, a timer or the next cycle; what changes for ever slows down."""
@@ -144,6 +166,8 @@ class RunningPlane:
         self._woken.wait(max(0.0, due_s - _BREATH_S))
 
 
+_NAMES_OF_A_START: Final = 1_000_000
+"""Generated names and uids of one start; those of the next are others."""
 _GRACE_S = 1.0
 """How long simulated pods take to end."""
 
@@ -159,11 +183,19 @@ class ServedCluster:
         speed: float = 1.0,
         period_s: float = 1.0,
         seed: int = 0,
+        data: DataDirectory | None = None,
     ) -> None:
-        """Make one; ``conf`` is the text of the scheduler configuration."""
-        clock = FastClock(speed)
-        self.cluster = EmbeddedCluster(clock, seed=seed)
-        plane = EmbeddedControlPlane(
+        """Make one; ``conf`` is the text of the scheduler configuration, ``data`` its disk."""
+        clock = FastClock(speed, start=data.now if data is not None else 0.0)
+        self._data = data
+        if data is None:
+            self.cluster = EmbeddedCluster(clock, seed=seed)
+        else:
+            data.record(clock.now)
+            self.cluster = EmbeddedCluster(
+                clock, seed=data.starts * _NAMES_OF_A_START, tables=data.tables
+            )
+        self.plane = plane = EmbeddedControlPlane(
             parse_conf(conf),
             all_controllers(),
             cluster=self.cluster,
@@ -174,9 +206,12 @@ class ServedCluster:
         )
         self._conf = SchedulerConfigMap(self.cluster, plane, conf)
         plane.on_cycle.append(self._conf.follow)
+        if data is not None:
+            plane.on_cycle.append(lambda _: data.sync())
         self.cluster.admission = EmbeddedAdmission(self.cluster)
         self._running = RunningPlane(plane, clock)
-        self._server = ApiServer(RestApi(self.cluster, self._running.wake), port=port)
+        self.api = RestApi(self.cluster, self._written)
+        self._server = ApiServer(self.api, port=port)
 
     @property
     def url(self) -> str:
@@ -185,7 +220,7 @@ class ServedCluster:
 
     @property
     def failure(self) -> Exception | None:
-        """What ended it before it was told to stop."""
+        """What went wrong last; it goes on all the same."""
         return self._running.failure
 
     def add_nodes(self, count: int, resources: Mapping[str, str]) -> None:
@@ -205,9 +240,9 @@ class ServedCluster:
                 name = metadata["name"]
                 self.cluster.patch(kind_of(manifest), home, name, manifest, patch_type="apply")
 
-    def start(self) -> None:
-        """Let time run and clients in."""
-        self._conf.publish()
+    def start(self, *, new_conf: bool = False) -> None:
+        """Let time run and clients in; ``new_conf`` replaces a configuration that is stored."""
+        self._conf.publish(replace=new_conf)
         self._running.start()
         self._server.start()
 
@@ -215,6 +250,17 @@ class ServedCluster:
         """Let clients go and end."""
         self._server.stop()
         self._running.stop()
+        if self._data is not None:
+            with self.cluster.lock, suppress(UnavailableError):
+                self._data.sync()
+            self._data.close()
+
+    def _written(self) -> None:
+        """Put what a client wrote on the disk before it gets its answer, and look at it."""
+        if self._data is not None:
+            with self.cluster.lock:
+                self._data.sync()
+        self._running.wake()
 
     def summary(self) -> str:
         """Tell in one line what is there."""

@@ -7,12 +7,12 @@ from typing import Any, Final, cast
 
 from pumice.api.kinds import PRIORITY_CLASS, Kind, Manifest
 from pumice.apiserver.discovery import SCALED
-from pumice.apiserver.failures import RequestError
+from pumice.apiserver.failures import RequestError, typed
 from pumice.cluster.base import PatchType, Propagation
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.status_upkeep import BUDGETS, refusal
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import ConflictError, NotFoundError
+from pumice.errors import ConflictError, NotFoundError, RejectedError
 
 PATCHES: Final[Mapping[str, PatchType]] = MappingProxyType(
     {
@@ -109,6 +109,9 @@ def delete(
     kind, namespace, name = path.kind.name, path.namespace, path.name
     wanted = options.get("preconditions") or {}
     propagation = options.get("propagationPolicy") or "Background"
+    if propagation not in ("Background", "Foreground", "Orphan"):
+        problem = f"propagationPolicy: wanted Background, Foreground or Orphan, found {propagation}"
+        raise RejectedError(kind, namespace, name, problem)
     if options.get("orphanDependents"):
         propagation = "Orphan"
     grace = options.get("gracePeriodSeconds")
@@ -133,10 +136,11 @@ def delete(
 
 def bind(cluster: EmbeddedCluster, path: ResourcePath, binding: Manifest) -> None:
     """Bind a pod to its node."""
-    node = (binding.get("target") or {}).get("name")
+    read = typed(binding, "v1.Binding")
+    node = read["target"].get("name")
     if not node:
         raise RequestError(400, "wanted a binding with the name of a node as target, found none")
-    metadata = binding.get("metadata") or {}
+    metadata = read["metadata"]
     annotations, uid = metadata.get("annotations") or {}, metadata.get("uid") or ""
     cluster.bind(path.namespace, path.name, node, annotations, uid=uid)
 
@@ -172,8 +176,8 @@ def scale_of(cluster: EmbeddedCluster, path: ResourcePath) -> Manifest:
 def rescale(cluster: EmbeddedCluster, path: ResourcePath, scale: Manifest) -> Manifest:
     """Write the scale of an object."""
     scale_of(cluster, path)
-    replicas = (scale.get("spec") or {}).get("replicas", 0)
-    if not isinstance(replicas, int) or replicas < 0:
+    replicas = typed(scale, "autoscaling.Scale")["spec"].get("replicas", 0)
+    if replicas < 0:
         raise RequestError(400, f"wanted a number of replicas, found {replicas!r}")
     cluster.patch(path.kind.name, path.namespace, path.name, {"spec": {"replicas": replicas}})
     return scale_of(cluster, path)
@@ -190,6 +194,7 @@ def _settle_head(path: ResourcePath, manifest: Manifest) -> None:
     metadata = manifest.setdefault("metadata", {})
     if not isinstance(metadata, dict):
         raise RequestError(400, "wanted metadata as a mapping")
+    typed(metadata, "meta.ObjectMeta")
     wanted = {"name": path.name, "namespace": path.namespace}
     for key, value in wanted.items():
         if value and metadata.setdefault(key, value) != value:

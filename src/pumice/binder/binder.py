@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pumice import logs
-from pumice.api.annotations import GROUP_NAME
+from pumice.api.annotations import GROUP_NAME, QUEUE_GATE, WAITING_CAUSE, WAITING_WHY
 from pumice.api.decisions import Decisions, PodGroupState
-from pumice.api.devices import ClaimReservation, ResourceClaim
+from pumice.api.devices import ClaimReservation
 from pumice.api.groups import PodGroup, PodGroupStatus, Queue
-from pumice.api.kinds import POD_GROUP, QUEUE, RESOURCE_CLAIM, Manifest
+from pumice.api.kinds import POD_GROUP, QUEUE, Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.api.pods import Pod
 from pumice.api.times import rfc3339
-from pumice.binder.claim_writes import ClaimWrites
+from pumice.binder.claim_writes import ClaimWrites, Known
 from pumice.binder.event_recorder import EventRecorder
 from pumice.binder.status_writes import (
     StatusWrites,
@@ -41,12 +41,9 @@ from pumice.errors import (
     UnavailableError,
 )
 
-_STATUS_OF: Final = {"pod status": "Pod", "group": POD_GROUP, "queue": QUEUE}
+_STATUS_OF: Final = {"pod status": "Pod", "gate": "Pod", "group": POD_GROUP, "queue": QUEUE}
 _PRUNED_EACH: Final = 64  # cycles
 _log = logs.get("binder")
-
-Known = Callable[[str, str], KubeObject | None]
-"""Returns an object by kind and key as the cluster had it last."""
 
 
 @dataclass(slots=True)
@@ -85,7 +82,7 @@ class Binder:
         self._source = source
         self._write_conditions = write_conditions
         self._clock = clock or cluster.now
-        self._claims = ClaimWrites(self._writer)
+        self._claims = ClaimWrites(self._writer, self._known)
         self._reported: deque[WriteResult] = deque()
         self._underway: set[tuple[str, str, str]] = set()
         self._statuses = StatusWrites(self._clock)
@@ -114,7 +111,9 @@ class Binder:
         for pod in decisions.evictions:
             self._evict(pod, decisions.evicted_by.get(pod, ""))
         for claim in decisions.released_claims:
-            self._release_claim(claim)
+            self._claims.release(claim)
+        for pod in decisions.opened_gates:
+            self._remove_gate(pod)
         for group, state in decisions.pod_groups.items():
             self._write_group(group, state)
         for queue, amounts in decisions.queues.items():
@@ -182,10 +181,16 @@ class Binder:
         """Take resource claims back from a pod that was not bound after all."""
         self._claims.give_back(pod, uid)
 
-    def _release_claim(self, claim: str) -> None:
-        known = self._known(RESOURCE_CLAIM, claim)
-        if isinstance(known, ResourceClaim):
-            self._claims.release(claim, known)
+    def write_storage(self, kind: str, key: str, known: KubeObject, patch: Manifest) -> None:
+        """Hand in what a pod's bind waits for: a patch of a claim or of a volume."""
+        self._patch(kind, kind, key, known, patch)
+
+    def report_unbound_volumes(self, pod: str, node: str, why: str) -> None:
+        """Tell on a pod that it does not get its node, because its claims are not bound."""
+        known = self._known("Pod", pod)
+        if isinstance(known, Pod):
+            message = f"failed to bind volumes for node {node}: {why}"
+            self._report_failure(pod, known, message, is_condition=True)
 
     # Writes
 
@@ -219,6 +224,13 @@ class Binder:
         self._underway.add(("evict", pod, known.metadata.uid))
         self._submit("evict", arguments, Lane.EVICT, WriteResult("evict", pod, known.metadata.uid))
 
+    def _remove_gate(self, pod: str) -> None:
+        known = self._known("Pod", pod)
+        if isinstance(known, Pod) and self._statuses.begin("gate", pod, known, QUEUE_GATE):
+            gates = [{"$patch": "delete", "name": QUEUE_GATE}]
+            patch = {"metadata": {"uid": known.metadata.uid}, "spec": {"schedulingGates": gates}}
+            self._patch("gate", "Pod", pod, known, patch, patch_type="strategic")
+
     def _write_group(self, group: str, state: PodGroupState) -> None:
         known = self._known(POD_GROUP, group)
         if not isinstance(known, PodGroup):
@@ -233,6 +245,18 @@ class Binder:
             self._patch("group", POD_GROUP, group, known, patch)
             self.written_groups[group] = status, annotations
 
+    def write_cause(self, group: str, code: str, text: str) -> None:
+        """Write on a pod group why its job waits, and record it; no code: it waits no more."""
+        known = self._known(POD_GROUP, group)
+        if not isinstance(known, PodGroup):
+            return
+        marks = {WAITING_CAUSE: code or None, WAITING_WHY: text or None}
+        written = known.metadata.annotations
+        if any(written.get(name) != value for name, value in marks.items()):
+            self._patch("cause", POD_GROUP, group, known, {"metadata": {"annotations": marks}})
+        if code:
+            self._events.waits(known, code, text)
+
     def _write_queue(self, queue: str, amounts: Mapping[str, str]) -> None:
         known = self._known(QUEUE, queue)
         if not isinstance(known, Queue):
@@ -246,7 +270,8 @@ class Binder:
     ) -> None:
         namespace, _, name = key.rpartition("/")
         arguments = {"kind": kind, "namespace": namespace, "name": name, "patch": patch, **more}
-        self._submit("patch", arguments, Lane.STATUS, WriteResult(what, key, known.metadata.uid))
+        lane = Lane.STATUS if what in _STATUS_OF else Lane.BIND
+        self._submit("patch", arguments, lane, WriteResult(what, key, known.metadata.uid))
 
     # Pods that wait
 
@@ -300,6 +325,10 @@ class Binder:
                     decisions.unschedulable.get(group),
                 )
                 self._events.refused(known, decisions.records.get(group))
+        for group, lines in decisions.failed_for.items():
+            known = self._known(POD_GROUP, group)
+            if isinstance(known, PodGroup):
+                self._events.plugin_failed(known, lines)
 
     # What came of it
 
@@ -313,7 +342,7 @@ class Binder:
                 pod, action = evicted
                 group = f"{pod.metadata.namespace}/{pod.metadata.annotations.get(GROUP_NAME, '')}"
                 self._events.evicted(pod, self._known(POD_GROUP, group), action)
-        else:
+        elif result.what in _STATUS_OF:
             self._after_status(result)
 
     def _after_bind(self, result: WriteResult) -> None:
@@ -326,10 +355,14 @@ class Binder:
             self._events.scheduled(pod, result.node)
         elif not (isinstance(error, NotFoundError | FencedError) or _is_unsent(error)):
             message = f"failed to bind to node {result.node}: {error}"
-            if isinstance(error, RejectedError) and self._write_conditions:
-                self._deferred[result.key] = _WaitingStatus("SchedulerError", message)
-            else:
-                self._events.failed_scheduling(pod, message)
+            is_condition = isinstance(error, RejectedError)
+            self._report_failure(result.key, pod, message, is_condition=is_condition)
+
+    def _report_failure(self, key: str, pod: Pod, message: str, *, is_condition: bool) -> None:
+        if is_condition and self._write_conditions:
+            self._deferred[key] = _WaitingStatus("SchedulerError", message)
+        else:
+            self._events.failed_scheduling(pod, message)
 
     def _after_status(self, result: WriteResult) -> None:
         status = self._statuses.finish(result)
@@ -339,7 +372,7 @@ class Binder:
     def _prune(self) -> None:
         self._statuses.prune(lambda what, key: self._known(_STATUS_OF[what], key))
         self._events.prune(lambda group: self._known(POD_GROUP, group) is not None)
-        self._claims.prune(self._is_unbound)
+        self._claims.prune()
 
     # Without an informer
 
@@ -353,10 +386,6 @@ class Binder:
     def _has_no_node(self, pod: str) -> bool:
         known = self._known("Pod", pod)
         return isinstance(known, Pod) and not known.spec.node_name
-
-    def _is_unbound(self, pod: str, uid: str) -> bool:
-        known = self._known("Pod", pod)
-        return known is not None and known.metadata.uid == uid and self._has_no_node(pod)
 
     def _now(self) -> str:
         return rfc3339(self._cluster.now())

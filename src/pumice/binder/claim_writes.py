@@ -11,8 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from pumice import logs
-from pumice.api.devices import DELETE_PROTECTION, ClaimReservation, ResourceClaim
+from pumice.api.devices import DELETE_PROTECTION, ClaimReservation
 from pumice.api.kinds import RESOURCE_CLAIM, Manifest
+from pumice.api.meta import KubeObject
 from pumice.api.pods import Pod
 from pumice.cluster.base import Done, Lane, Write, Writer
 from pumice.errors import ClusterError, NotFoundError, RejectedError
@@ -22,12 +23,16 @@ _PodKey = tuple[str, str]
 """``namespace/name`` and uid."""
 _KIND: Final = RESOURCE_CLAIM
 
+Known = Callable[[str, str], KubeObject | None]
+"""Returns an object by kind and key as the cluster had it last."""
+
 
 class ClaimWrites:
     """Sends what must be written of claims before pods are bound, and takes it back."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, known: Known) -> None:
         self._writer = writer
+        self._known = known
         self._reserved: dict[_PodKey, tuple[ClaimReservation, ...]] = {}
         """Claims of pods whose bind is not known to be done."""
         self._releasing: set[str] = set()
@@ -57,9 +62,10 @@ class ClaimWrites:
         """Keep nothing of a pod that is bound: the claims are its own."""
         self._reserved.pop((key, uid), None)
 
-    def release(self, key: str, claim: ResourceClaim) -> None:
+    def release(self, key: str) -> None:
         """Take its devices from a claim that nobody can use, unless it has changed."""
-        if key in self._releasing:
+        claim = self._known(_KIND, key)
+        if claim is None or key in self._releasing:
             return
         self._releasing.add(key)
         told = _told(key)
@@ -73,9 +79,13 @@ class ClaimWrites:
         freed = {"allocation": None, "reservedFor": None}
         self._send([_status(key, {"metadata": seen, "status": freed})], done)
 
-    def prune(self, waits: Callable[[str, str], bool]) -> None:
+    def prune(self) -> None:
         """Forget pods that do not wait any more."""
-        self._reserved = {place: kept for place, kept in self._reserved.items() if waits(*place)}
+        self._reserved = {pod: kept for pod, kept in self._reserved.items() if self._waits(*pod)}
+
+    def _waits(self, key: str, uid: str) -> bool:
+        pod = self._known("Pod", key)
+        return isinstance(pod, Pod) and pod.metadata.uid == uid and not pod.spec.node_name
 
     def _send(self, writes: Sequence[Write], done: Done) -> None:
         """Send writes in turn; report the first that fails, or the last."""

@@ -4,7 +4,7 @@ Used by the binder.  Events are the least of all writes: what was recorded last 
 again, and when too many are on their way the rest are left out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -64,20 +64,22 @@ class EventRecorder:
             said = ("Normal", "Scheduled", _READY)
         else:
             return
-        key = _name(group)
-        if self._last_messages.get(key) != said[2]:
-            self._last_messages[key] = said[2]
-            self._record(group, *said)
+        self._record_once(group, "", said)
+
+    def waits(self, group: PodGroup, code: str, text: str) -> None:
+        """Record why a group waits; asked only when that has changed."""
+        self._record(group, "Warning", code, text)
 
     def refused(self, group: PodGroup, record: JobRecord | None) -> None:
         """Record which resources keep a group out of its queue."""
         if record is None or (record.stage, record.reason) != _NOT_ADMITTED:
             return
-        message = _refusal(record.numbers)
-        key = f"{_name(group)} refused"
-        if self._last_messages.get(key) != message:
-            self._last_messages[key] = message
-            self._record(group, "Normal", "Unschedulable", message)
+        said = ("Normal", "Unschedulable", _refusal(record.numbers))
+        self._record_once(group, "refused", said)
+
+    def plugin_failed(self, group: PodGroup, lines: Sequence[str]) -> None:
+        """Record which plugins failed for a group, and in which hooks."""
+        self._record_once(group, "failed", ("Warning", "PluginFailed", "; ".join(lines)))
 
     def finished(self, *, failed: bool = False) -> None:
         """Note that an event is no longer on its way."""
@@ -88,6 +90,13 @@ class EventRecorder:
         """Forget groups that are gone."""
         said = self._last_messages.items()
         self._last_messages = {key: text for key, text in said if is_there(key.partition(" ")[0])}
+
+    def _record_once(self, group: PodGroup, topic: str, said: tuple[str, str, str]) -> None:
+        """Record what is not the last that was recorded of a topic."""
+        key = f"{_name(group)} {topic}"
+        if self._last_messages.get(key) != said[2]:
+            self._last_messages[key] = said[2]
+            self._record(group, *said)
 
     def _record(self, about: KubeObject, event_type: str, reason: str, message: str) -> None:
         if self._underway >= _MOST:

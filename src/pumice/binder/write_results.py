@@ -10,7 +10,8 @@ class WriteResult:
     """What came of one write about one object."""
 
     what: str
-    """"bind", "evict", "pod status", "group", "queue" or "event"."""
+    """The write: "bind", "evict", "gate", "pod status", "group", "cause", "queue", "event", or the
+    kind of a patched object."""
     key: str
     """ "namespace/name", or the name alone."""
     uid: str = ""

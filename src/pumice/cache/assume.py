@@ -1,7 +1,8 @@
 """What is assumed of objects before the cluster confirms it: pods bound, evicted or held back.
 
-Used by the informer, which shows pods and groups to the scheduler as they are thought to be.  The
-cluster's own word ends an assumption, and so does another object of the same name.
+Used by the informer, which shows pods, groups, claims and volumes to the scheduler as they are
+thought to be.  The cluster's own word ends an assumption, and so does another object of the same
+name.
 """
 
 from collections.abc import Iterable
@@ -10,10 +11,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from pumice.api.annotations import SELECTED_NODE
+from pumice.api.decisions import ClaimChoice
 from pumice.api.devices import Allocation, ClaimConsumer, ClaimReservation, ResourceClaim
 from pumice.api.groups import PodGroup, PodGroupStatus
 from pumice.api.meta import ObjectMeta
 from pumice.api.pods import Pod, SchedulingGate
+from pumice.api.storage import ClaimReference, PersistentVolume, PersistentVolumeClaim
 
 _HELD: Final = (SchedulingGate(name="pumice.dev/held-back"),)
 _SOON: Final = "1970-01-01T00:00:00Z"
@@ -57,10 +61,12 @@ class Assumptions:
     """Everything that is thought, by "namespace/name"."""
 
     def __init__(self) -> None:
-        self._claims: dict[str, dict[str, _AssumedClaim]] = {}
-        """Claims to what is thought of them, by the uid of the pod."""
         self._pods: dict[str, _AssumedPod] = {}
         self._groups: dict[str, _AssumedGroup] = {}
+        self._resource_claims: dict[str, dict[str, _AssumedClaim]] = {}
+        """Claims to what is thought of them, by the uid of the pod."""
+        self._volumes: dict[str, ClaimReference] = {}
+        self._claims: dict[str, tuple[str, str]] = {}
 
     def bound(self, key: str, pod: Pod, node: str) -> None:
         """Take a pod to be on a node."""
@@ -86,33 +92,49 @@ class Assumptions:
         user = ClaimConsumer(resource="pods", name=meta.name, uid=meta.uid)
         for each in claims:
             thought = _AssumedClaim(each.uid, user, each.allocation)
-            self._claims.setdefault(each.claim, {})[meta.uid] = thought
+            self._resource_claims.setdefault(each.claim, {})[meta.uid] = thought
 
     def forget_claims(self, pod_uid: str) -> list[str]:
         """Think no more of the claims of a pod; return them."""
-        found = [key for key, users in self._claims.items() if pod_uid in users]
+        found = [key for key, users in self._resource_claims.items() if pod_uid in users]
         for key in found:
-            del self._claims[key][pod_uid]
-            if not self._claims[key]:
-                del self._claims[key]
+            del self._resource_claims[key][pod_uid]
+            if not self._resource_claims[key]:
+                del self._resource_claims[key]
         return found
 
-    def show_claim(self, key: str, claim: ResourceClaim) -> ResourceClaim:
-        """Return a claim as it is thought to be; what the cluster tells now is not thought."""
+    def show_resource_claim(self, key: str, claim: ResourceClaim) -> ResourceClaim:
+        """Return a resource claim as it is thought to be; what is told is no longer thought."""
         status = claim.status
         told = {each.uid for each in status.reserved_for}
         left = {
             uid: each
-            for uid, each in self._claims.pop(key, {}).items()
+            for uid, each in self._resource_claims.pop(key, {}).items()
             if each.uid == claim.metadata.uid and uid not in told
         }
         if not left:
             return claim
-        self._claims[key] = left
+        self._resource_claims[key] = left
         given = next((each.allocation for each in left.values() if each.allocation), None)
         users = (*status.reserved_for, *(each.user for each in left.values()))
         status = replace(status, allocation=status.allocation or given, reserved_for=users)
         return replace(claim, status=status)
+
+    def chosen(self, choice: ClaimChoice, uid: str) -> None:
+        """Take a claim to have its volume, or a node to be selected for it."""
+        namespace, _, name = choice.claim.partition("/")
+        if choice.volume:
+            owner = ClaimReference(namespace=namespace, name=name, uid=uid)
+            self._volumes[choice.volume] = owner
+        else:
+            self._claims[choice.claim] = uid, choice.node
+
+    def forget_choice(self, choice: ClaimChoice) -> None:
+        """Think no more of how a claim gets its volume."""
+        if choice.volume:
+            self._volumes.pop(choice.volume, None)
+        else:
+            self._claims.pop(choice.claim, None)
 
     def forget(self, key: str, what: str = "") -> bool:
         """Drop an assumption about a pod: "bound", "evicted", "held", or all of them."""
@@ -178,6 +200,21 @@ class Assumptions:
         if stated.annotations:
             metadata = _marked(metadata, stated.annotations)
         return replace(group, metadata=metadata, status=stated.status)
+
+    def show_volume(self, key: str, volume: PersistentVolume) -> PersistentVolume:
+        """Return a volume as it is thought to be; one that the cluster gave away stays so."""
+        owner = self._volumes.get(key)
+        kept = volume.spec.claim_ref
+        if owner is None or (kept is not None and kept.uid):
+            return volume
+        return replace(volume, spec=replace(volume.spec, claim_ref=owner))
+
+    def show_claim(self, key: str, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Return a claim as it is thought to be."""
+        uid, node = self._claims.get(key, ("", ""))
+        if not node or uid != claim.metadata.uid or claim.selected_node is not None:
+            return claim
+        return replace(claim, metadata=_marked(claim.metadata, {SELECTED_NODE: node}))
 
     def _of(self, key: str, uid: str) -> _AssumedPod:
         thought = self._pods.get(key)

@@ -12,13 +12,23 @@ from typing import Final
 
 import msgspec
 
+from pumice.api.decisions import ClaimChoice
 from pumice.api.devices import ClaimReservation, ResourceClaim
 from pumice.api.groups import PodGroup, PodGroupStatus
-from pumice.api.kinds import POD_GROUP, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, Manifest, kind_of
+from pumice.api.kinds import (
+    CLAIM,
+    POD_GROUP,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
+    VOLUME,
+    Manifest,
+    kind_of,
+)
 from pumice.api.meta import KubeObject
 from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest
 from pumice.api.pods import Pod
+from pumice.api.storage import PersistentVolume, PersistentVolumeClaim
 from pumice.cache.assume import Assumptions
 from pumice.cache.identity import key_of
 from pumice.cache.ingest import Ingest
@@ -186,6 +196,22 @@ class Informer:
         if self._assumed.forget_group(group) and known is not None:
             self._show(POD_GROUP, group, known)
 
+    def assume_choice(self, choice: ClaimChoice, uid: str) -> None:
+        """Take a claim, by its uid, to get its volume as chosen, until ``undo_choice``."""
+        self._assumed.chosen(choice, uid)
+        self._show_choice(choice)
+
+    def undo_choice(self, choice: ClaimChoice) -> None:
+        """Take a claim and its volume as the cluster has them."""
+        self._assumed.forget_choice(choice)
+        self._show_choice(choice)
+
+    def _show_choice(self, choice: ClaimChoice) -> None:
+        for kind, key in ((CLAIM, choice.claim), (VOLUME, choice.volume)):
+            known = self._known[kind].get(key)
+            if known is not None:
+                self._show(kind, key, known)
+
     def _as_assumed(self, key: str, thing: KubeObject) -> KubeObject:
         """Return an object as the scheduler is to see it."""
         if isinstance(thing, Pod):
@@ -193,6 +219,10 @@ class Informer:
         if isinstance(thing, PodGroup):
             return self._assumed.show_group(key, thing)
         if isinstance(thing, ResourceClaim):
+            return self._assumed.show_resource_claim(key, thing)
+        if isinstance(thing, PersistentVolume):
+            return self._assumed.show_volume(key, thing)
+        if isinstance(thing, PersistentVolumeClaim):
             return self._assumed.show_claim(key, thing)
         return thing
 

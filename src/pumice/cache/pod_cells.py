@@ -11,6 +11,7 @@ import numpy as np
 from pumice.api.annotations import (
     NUMA_POLICY,
     PREEMPTABLE,
+    QUEUE_GATE,
     REVOCABLE_ZONE,
     STRATEGY_TYPE,
     STRATEGY_WEIGHT,
@@ -41,6 +42,7 @@ class PodCells(NamedTuple):
     preemptable: bool
     role: int
     gated: bool
+    opted_in: bool
     created: float
     started: float
     number: int
@@ -72,6 +74,7 @@ class PodReader:
             mark is None or is_true(mark),
             self._role(role) if role else NOWHERE,
             bool(pod.spec.scheduling_gates),
+            notes.get(QUEUE_GATE) == "true",
             epoch_or_zero(pod.metadata.creation_timestamp),
             epoch(pod.status.start_time) if pod.status.start_time else np.nan,
             index_of(pod.metadata.name),

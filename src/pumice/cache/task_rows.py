@@ -190,6 +190,7 @@ class TaskRows:
         tasks.preemptable[row] = marks.preemptable
         tasks.role[row] = marks.role
         tasks.gated[row] = marks.gated
+        tasks.opted_in[row] = marks.opted_in
         tasks.created[row] = marks.created
         tasks.started[row] = marks.started
         tasks.index[row] = marks.number

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from pumice.api.conf import Problem, SchedulerConf, read_conf
+from pumice.api.text_files import read_text
 from pumice.api.wording import nearest
 from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_rows
-from pumice.errors import InputError
 
 
 @click.group()
@@ -29,10 +29,7 @@ def check(ctx: click.Context, *, file: Path, plugins: PluginSources) -> None:
     from pumice.framework.registry import deciding_order  # noqa: PLC0415  (loads NumPy)
     from pumice.framework.victim_guards import check_guards  # noqa: PLC0415
 
-    try:
-        conf = read_conf(file.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise InputError(wanted="UTF-8 text", found=error.object[:20], file=str(file)) from None
+    conf = read_conf(read_text(file))
     problems = sorted([*conf_problems(conf, plugins), *_metrics_problems(conf)], key=_line)
     for problem in problems:
         click.echo(f"{file}: {problem}{_weight(problem)}")

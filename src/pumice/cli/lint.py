@@ -156,6 +156,7 @@ def _file(document: Any) -> str:
 
 def _at(document: Any, steps: tuple[str | int, ...]) -> int:
     """Give the line of a field, or of the nearest thing around it."""
+    from pumice.api.text_files import read_text  # noqa: PLC0415
     from pumice.api.yaml_text import compose_all, line_at  # noqa: PLC0415
 
     node = document.node
@@ -164,8 +165,7 @@ def _at(document: Any, steps: tuple[str | int, ...]) -> int:
     if document.file == "<text>":
         return int(document.line)
     # JSON is YAML too; only lists of objects would have to be looked into.
-    text = Path(document.file).read_text(encoding="utf-8-sig")
-    roots = list(compose_all(text, document.file))
+    roots = list(compose_all(read_text(Path(document.file)), document.file))
     if len(roots) != 1:
         return int(document.line)
     return line_at(roots[0], steps)

@@ -92,6 +92,18 @@ class LazyGroup(click.Group):
             if os.environ.get("PUMICE_DEBUG") == "1":
                 raise
             raise BadInputError(str(error)) from error
+        except (OSError, UnicodeError) as error:
+            if os.environ.get("PUMICE_DEBUG") == "1" or isinstance(error, BrokenPipeError):
+                raise
+            raise BadInputError(_file_trouble(error)) from error
+
+
+def _file_trouble(error: OSError | UnicodeError) -> str:
+    """Say in one sentence what a file, or a disk, did not do."""
+    if isinstance(error, UnicodeError):
+        return f"wanted UTF-8 text, found something else ({error})"
+    place = f"{error.filename}: " if error.filename else ""
+    return f"{place}wanted a file that can be used, found '{error.strerror or error}'"
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,4 +1,4 @@
-"""`pumice run`: run one scenario file and print what is decided."""
+"""`pumice run`: run one scenario or plain manifests and print what is decided."""
 
 from functools import partial
 from pathlib import Path
@@ -6,19 +6,20 @@ from pathlib import Path
 import click
 
 from pumice.api.conf import parse_conf
+from pumice.api.text_files import STDIN, read_text
 from pumice.cli.plugin_option import PluginSources, plugin_option
+from pumice.cli.scenario_files import EXISTING, hold_manifests, manifest_options, read_scenario
 from pumice.cli.tables import print_decisions
 from pumice.errors import ConfError
 from pumice.scenarios.runner import default_scheduler, play
-from pumice.scenarios.scenario import Scenario, load_scenario
+from pumice.scenarios.scenario import Scenario
 from pumice.scenarios.suspicious_objects import doubts
 from pumice.scenarios.writeback import expectations, loses_comments, write_expectations
 
 
 @click.command()
-@click.argument(
-    "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=EXISTING)
+@manifest_options
 @click.option(
     "-o",
     "--output",
@@ -27,17 +28,30 @@ from pumice.scenarios.writeback import expectations, loses_comments, write_expec
     show_default=True,
     help="How to print the decisions.",
 )
-@click.option("--write", is_flag=True, help="Put the decisions into FILE as its expectations.")
+@click.option("--write", is_flag=True, help="Put the decisions into the scenario in FILE.")
 @plugin_option
 @click.pass_context
 def run(
-    ctx: click.Context, *, file: Path, output: str, write: bool, plugins: PluginSources
+    ctx: click.Context,
+    *,
+    files: tuple[Path, ...],
+    more_files: tuple[Path, ...],
+    conf: Path | None,
+    now: str | None,
+    output: str,
+    write: bool,
+    plugins: PluginSources,
 ) -> None:
-    """Run the scenario in FILE and print what is decided.
+    """Run the scenario in FILE, or plain manifests, and print what is decided.
 
     Exits with 1 if a plugin failed; what the others say is decided all the same.
     """
-    scenario = load_scenario(file)
+    given = (*files, *more_files)
+    if not given:
+        raise click.UsageError("give a scenario, manifests or - for the input")
+    if write and (len(given) > 1 or given[0] == STDIN or hold_manifests(given[0])):
+        raise click.UsageError("--write needs one file with a scenario")
+    scenario = read_scenario(given, conf, now)
     _warn(scenario, plugins)
     played = play(scenario, partial(default_scheduler, plugins=plugins))
     expect = expectations(scenario, played)
@@ -55,9 +69,9 @@ def run(
     for line in failures:
         click.echo(f"error: {line}", err=True)
     if write and not failures:
-        _write(file, expect)
+        _write(scenario.path, expect)
     elif write:
-        click.echo(f"did not write {file}: a plugin failed", err=True)
+        click.echo(f"did not write {scenario.path}: a plugin failed", err=True)
     if failures:
         ctx.exit(1)
 
@@ -78,7 +92,7 @@ def _warn(scenario: Scenario, plugins: PluginSources) -> None:
 
 
 def _write(file: Path, expect: dict[str, object]) -> None:
-    lost = file.suffix != ".json" and loses_comments(file.read_text(encoding="utf-8"))
+    lost = file.suffix != ".json" and loses_comments(read_text(file))
     write_expectations(file, expect)
     note = "; comments inside expect were dropped" if lost else ""
     click.echo(f"wrote expect of {file}, the rest is unchanged{note}", err=True)

@@ -18,6 +18,7 @@ from rich.progress import (
 )
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
+from pumice.api.text_files import read_text
 from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_rows
 from pumice.sim import output as files
@@ -158,7 +159,7 @@ def _configurations(files: Sequence[Path]) -> dict[str, SchedulerConf]:
         name, n = file.stem, 2
         while name in named:
             name, n = f"{file.stem}-{n}", n + 1
-        named[name] = parse_conf(file.read_text(encoding="utf-8"), source=str(file))
+        named[name] = parse_conf(read_text(file), source=str(file))
     return named
 
 

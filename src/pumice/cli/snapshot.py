@@ -16,8 +16,8 @@ from pumice.cli.cluster_options import (
 )
 from pumice.cli.tables import print_rows
 from pumice.diagnosis import diff_worlds, save_world, summarise
+from pumice.diagnosis.forecast import span
 from pumice.diagnosis.snapshots import Difference, Summary
-from pumice.diagnosis.whatif import span
 
 _SOURCE = click.Path(exists=True, path_type=Path)
 _CONF = conf_option()

@@ -1,6 +1,7 @@
 """`pumice sweep`: many simulations, in processes here or on a Dask cluster, in one table."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pumice.cli.tables import print_rows
 from pumice.sim.inputs import load
 from pumice.sim.sweep import (
     GridPoint,
-    NumberedRow,
+    Rows,
     Simulation,
     SweepRow,
     gather,
@@ -159,10 +160,11 @@ def _full(path: Path) -> str:
     return str(path.resolve())
 
 
-def _with_progress(coming: Iterator[NumberedRow], total: int) -> list[SweepRow]:
+def _with_progress(coming: Rows, total: int) -> list[SweepRow]:
     """Gather the rows under a bar on the error output, if that is a terminal."""
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    shown = Progress(console=console, transient=True, disable=not console.is_terminal)
+    with shown as progress, closing(coming):  # so that Ctrl-C ends the workers
         task = progress.add_task("simulating", total=total)
         return gather(coming, lambda _: progress.advance(task))
 

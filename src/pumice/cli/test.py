@@ -1,25 +1,35 @@
 """`pumice test`: run scenario files, tell the differences, sum up."""
 
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 import click
 
+from pumice.api.text_files import STDIN
 from pumice.cli.plugin_option import PluginSources, plugin_option
+from pumice.cli.scenario_files import EXISTING, manifest_options, read_scenario, with_expectations
 from pumice.cli.tables import print_summary
 from pumice.scenarios.compare import CompareOptions
-from pumice.scenarios.runner import CaseResult, default_scheduler, find_scenarios, run_files
+from pumice.scenarios.runner import (
+    CaseResult,
+    default_scheduler,
+    find_scenarios,
+    run_files,
+    run_scenario,
+)
 
 _SHOWN_DIFFERENCES = 10
 
 
 @click.command()
-@click.argument(
-    "paths",
-    metavar="PATH...",
-    nargs=-1,
-    required=True,
-    type=click.Path(exists=True, path_type=Path),
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=EXISTING)
+@manifest_options
+@click.option(
+    "--expect",
+    metavar="FILE",
+    type=EXISTING,
+    help="What 'pumice run -o yaml' printed; all files together are one case.",
 )
 @click.option(
     "--junit",
@@ -44,6 +54,10 @@ def test(
     ctx: click.Context,
     *,
     paths: tuple[Path, ...],
+    more_files: tuple[Path, ...],
+    conf: Path | None,
+    now: str | None,
+    expect: Path | None,
     junit: Path | None,
     jobs: int | None,
     messages: bool,
@@ -52,31 +66,55 @@ def test(
     stop_early: bool,
     plugins: PluginSources,
 ) -> None:
-    """Run scenario files, or all in a folder, and compare with their expectations."""
+    """Run scenario files, or all in a folder, and compare with their expectations.
+
+    Plain manifests are one case with --expect.
+    """
+    given = (*paths, *more_files)
+    if not given:
+        raise click.UsageError("give scenarios, a folder of them or - for the input")
+    if now is not None and expect is None:
+        raise click.UsageError("--now needs --expect; a scenario states its own time")
+    make_scheduler = partial(default_scheduler, plugins=plugins)
+    options = CompareOptions(messages=messages, nominated=nominated)
+    files = [] if expect else find_scenarios(given, substring, conf)
     results: list[CaseResult] = []
-    files = find_scenarios(paths, substring)
-    for result in run_files(
-        files,
-        make_scheduler=partial(default_scheduler, plugins=plugins),
-        options=CompareOptions(messages=messages, nominated=nominated),
-        jobs=jobs,
-        stop_early=stop_early,
-    ):
-        results.append(result)
-        _print_failure(result)
+    if expect is not None:
+        scenario = with_expectations(read_scenario(given, conf, now), expect)
+        results.append(run_scenario(scenario, make_scheduler, options))
+        _print_failure(results[0])
+    else:
+        jobs = 1 if STDIN in given else jobs
+        cases = run_files(
+            files,
+            make_scheduler=make_scheduler,
+            options=options,
+            jobs=jobs,
+            stop_early=stop_early,
+        )
+        with closing(cases):  # so that Ctrl-C ends the workers
+            for result in cases:
+                results.append(result)
+                _print_failure(result)
     if junit is not None:
         from pumice.scenarios.junit import write_junit  # noqa: PLC0415  (rarely asked for)
 
         write_junit(results, junit)
+    ctx.exit(_sum_up(results, 0 if stop_early or expect else len(files) - len(results)))
+
+
+def _sum_up(results: list[CaseResult], skipped: int) -> int:
+    """Print a table of the results; return the exit code, 2 if nothing could be run."""
     if not results:
         raise click.UsageError("no scenario found")
     print_summary(results)
-    skipped = len(files) - len(results)
-    if skipped and not stop_early:
+    if skipped:
         click.echo(f"{skipped} other files in these folders are not scenarios", err=True)
     passed = sum(result.outcome == "passed" for result in results)
     click.echo(f"{passed} passed, {len(results) - passed} failed")
-    ctx.exit(0 if passed == len(results) else 1)
+    if all(result.outcome == "error" for result in results):
+        return 2
+    return 0 if passed == len(results) else 1
 
 
 def _print_failure(result: CaseResult) -> None:

@@ -17,9 +17,12 @@ from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.api.kinds import Manifest
 from pumice.api.manifests import load_documents
 from pumice.api.quantity import parse_quantity
+from pumice.api.text_files import read_text
+from pumice.api.yaml_text import parse_yaml
 from pumice.apiserver.served_cluster import ServedCluster
 from pumice.cli.config import conf_problems
 from pumice.cli.connect import endpoint_file
+from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.errors import ConfError, InputError
 
 _LOOK_S = 0.5
@@ -47,6 +50,12 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="Where to write the kubeconfig.  [default: the place where 'pumice job' and others look]",
 )
 @click.option(
+    "--data",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep all objects in this directory, and go on from them.  [default: in memory only]",
+)
+@click.option(
     "--speed",
     metavar="X",
     type=click.FloatRange(0.001, 1000),
@@ -63,6 +72,7 @@ def up(
     conf: Path | None,
     port: int,
     kubeconfig: Path | None,
+    data: Path | None,
     speed: float,
 ) -> None:
     """Start a cluster in this process and serve it until Ctrl-C.
@@ -80,21 +90,31 @@ def up(
         _refuse_second_cluster(file)
     manifests = _read_manifests(nodes_file) if nodes_file else []
     text = DEFAULT_CONF if conf is None else _read_conf(conf)
+    disk = _open_data(data) if data is not None else None
     try:
-        cluster = ServedCluster(text, port=port, speed=speed)
+        cluster = ServedCluster(text, port=port, speed=speed, data=disk)
     except OSError as error:
         raise InputError(
             wanted=f"a free port, asked for {port}", found=error.strerror or str(error)
         ) from None
-    cluster.add_nodes(count, resources)
+    if disk is None or disk.is_new:
+        cluster.add_nodes(count, resources)
     cluster.load(manifests)
     _write_kubeconfig(file, cluster.url)
     try:
-        _serve(cluster, file)
+        _serve(cluster, file, new_conf=conf is not None)
     finally:
         cluster.stop()
         _take_away(file, cluster.url)
         click.echo("stopped", err=True)
+
+
+def _open_data(folder: Path) -> DataDirectory:
+    """Read what an earlier cluster left in a directory."""
+    disk = DataDirectory(folder)
+    if disk.note:
+        click.echo(f"note: {disk.note}", err=True)
+    return disk
 
 
 def _read_manifests(file: Path) -> list[Manifest]:
@@ -117,10 +137,7 @@ def _read_manifests(file: Path) -> list[Manifest]:
 
 def _read_conf(file: Path) -> str:
     """Read the configuration; tell what it says in vain, refuse what cannot be meant."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(wanted="a readable file", found=str(error), file=str(file)) from None
+    text = read_text(file)
     problems = conf_problems(parse_conf(text, source=str(file)))
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:
@@ -133,11 +150,11 @@ def _read_conf(file: Path) -> str:
 def _refuse_second_cluster(file: Path) -> None:
     """Leave the kubeconfig of a cluster that still runs to that cluster."""
     try:
-        config = yaml.safe_load(file.read_text(encoding="utf-8"))
+        (config,) = parse_yaml(read_text(file), str(file))
         url = str(config["clusters"][0]["cluster"]["server"])
         place = urlsplit(url)
         socket.create_connection((place.hostname or "", place.port or 0), timeout=1).close()
-    except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError):
+    except (OSError, ValueError, LookupError, TypeError):
         return  # none, or left behind by one that did not end well
     raise click.ClickException(
         f"a cluster already runs at {url}; name another place with --kubeconfig"
@@ -175,14 +192,14 @@ def _take_away(file: Path, url: str) -> None:
         return
 
 
-def _serve(cluster: ServedCluster, file: Path) -> None:
+def _serve(cluster: ServedCluster, file: Path, *, new_conf: bool) -> None:
     """Run until Ctrl-C or SIGTERM, with a line of status on a terminal."""
     stop = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
     try:
         _tell_failures()
-        cluster.start()
+        cluster.start(new_conf=new_conf)
         _tell_how(cluster.url, file)
         _wait(cluster, stop)
     finally:
@@ -221,8 +238,6 @@ def _wait(cluster: ServedCluster, stop: threading.Event) -> None:
     """Wait until told to stop; tell on a terminal how things stand."""
     live = sys.stdout.isatty()
     while not stop.wait(_LOOK_S):
-        if cluster.failure is not None:
-            raise cluster.failure
         if live:
             click.echo(f"\r\033[2K{cluster.summary()}", nl=False)
     if live:

@@ -134,11 +134,9 @@ def whatif(
             "or --conf"
         )
     changes = _in_turn(world, makers)
-    if new_conf is not None and world.conf_source == ClusterState.conf_source:
-        click.echo("note: no configuration was found; the built-in one is compared", err=True)
     answer = what_if(world, _question(job, changes, default_runtime, world.now))
     if output == "table":
-        _print(answer, world.plain)
+        _print(answer)
     else:
         print_data(answer.to_dict(), output)
     end_if_plugins_failed(world)
@@ -189,30 +187,42 @@ def _question(job: str, changes: list[Change], default_runtime: str | None, now:
     return Question(job=job, changes=changes, default_runtime_s=runtime)
 
 
-def _print(answer: Answer, say: Callable[[str], str]) -> None:
+def _print(answer: Answer) -> None:
+    for note in answer.notes:
+        print_text(f"note: {note}")
+    if answer.notes:
+        click.echo()
     if answer.changes:
-        print_text(say(f"If you {', '.join(answer.changes)}:"), bold=True)
+        print_text(f"If you {', '.join(answer.changes)}:", bold=True)
+    if answer.storm is not None:
+        _print_storm(answer.storm)
     if answer.job is not None:
-        _print_job(answer.job, say)
-    if not answer.changes:
-        return
-    if not (answer.jobs or answer.binds or answer.evictions):
+        _print_job(answer.job)
+    if answer.changes:
+        _print_differences(answer)
+    _print_waiting(answer)
+
+
+def _print_storm(storm: dict[str, Any]) -> None:
+    click.echo()
+    print_text(sentence(f"does not settle: {storm['text']}"), bold=True)
+    for line in storm["why"]:
+        print_text(sentence(line), indent="  ")
+
+
+def _print_differences(answer: Answer) -> None:
+    if not (answer.jobs or answer.pods):
         click.echo("\nnothing else changes" if answer.job else "\nnothing changes")
         return
+    when = "once nothing moves any more" if answer.settled else "at one moment: it does not settle"
     if answer.jobs:
-        print_heading("Jobs, once nothing moves any more")
-        _rows(("job", "before", "after"), [(say(e.job), e.before, e.after) for e in answer.jobs])
-    if answer.binds:
-        print_heading("Pods on other nodes")
-        rows = [(pod, a or "none", b or "none") for pod, (a, b) in answer.binds.items()]
-        _rows(("pod", "before", "after"), rows)
-    if answer.evictions:
-        print_heading("Evictions")
-        evicted = {True: "evicted", False: "stays"}
-        pairs = answer.evictions.items()
-        _rows(("pod", "before", "after"), [(p, evicted[a], evicted[b]) for p, (a, b) in pairs])
+        print_heading(f"Jobs, {when}")
+        _rows(("job", "before", "after"), [(e.job, e.before, e.after) for e in answer.jobs])
+    if answer.pods:
+        print_heading("Pods" if answer.settled else f"Pods, {when}")
+        _rows(("pod", "before", "after"), [(pod, *both) for pod, both in answer.pods.items()])
     if answer.queues:
-        print_heading("In use by queue")
+        print_heading("In use by queue" if answer.settled else f"In use by queue, {when}")
         rows = [
             (f"{queue} {resource}", a, b)
             for queue, amounts in answer.queues.items()
@@ -221,13 +231,22 @@ def _print(answer: Answer, say: Callable[[str], str]) -> None:
         _rows(("queue", "before", "after"), rows)
 
 
-def _print_job(job: JobAnswer, say: Callable[[str], str]) -> None:
+def _print_waiting(answer: Answer) -> None:
+    """Print why jobs wait, but for the one that is asked about: its sentence says so."""
+    asked = answer.job.job if answer.job is not None else ""
+    rows = [(job, why) for job, why in answer.waiting.items() if job != asked]
+    if rows:
+        print_heading("Jobs that still wait" if answer.changes else "Other jobs that wait")
+        _rows(("job", "why"), rows)
+
+
+def _print_job(job: JobAnswer) -> None:
     click.echo()
-    print_text(sentence(say(job.sentence)), bold=True)
+    print_text(sentence(job.sentence), bold=True)
     if job.at:
         print_text(f"That is at {job.at}.", indent="  ")
     if job.after:
-        print_text(f"Jobs that end before: {say(first_of(job.after, 5))}", indent="  ")
+        print_text(f"Jobs that end before: {first_of(job.after, 5)}", indent="  ")
     if job.victims:
         print_text(f"Evicted on the way: {first_of(job.victims, 5)}", indent="  ")
     for pod, node in list(job.places.items())[:_SHOWN]:

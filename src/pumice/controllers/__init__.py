@@ -5,6 +5,7 @@ from collections.abc import Collection
 from pumice.controllers.base import Controller
 from pumice.controllers.cronjob import CronJobController
 from pumice.controllers.garbage import GarbageController
+from pumice.controllers.hypernode import DISCOVERY_CONFIG, HyperNodeController
 from pumice.controllers.job import JobController
 from pumice.controllers.job.plugins.base import KeyMaker
 from pumice.controllers.job.plugins.ssh import new_key_pair
@@ -16,6 +17,7 @@ __all__ = [
     "Controller",
     "CronJobController",
     "GarbageController",
+    "HyperNodeController",
     "JobController",
     "JobFlowController",
     "JobTemplateController",
@@ -31,10 +33,14 @@ def all_controllers(
     inherit_owner_annotations: bool = True,
     max_requeue_num: int = 15,
     keys: KeyMaker = new_key_pair,
+    discovery_config: tuple[str, str] = DISCOVERY_CONFIG,
+    poll_s: float | None = None,
 ) -> tuple[Controller, ...]:
     """Make one of each controller.
 
     The arguments are the flags of Volcano's own; ``keys`` makes the key pairs of the plugin ssh.
+    ``discovery_config`` names the ConfigMap that says how HyperNodes are found; with ``poll_s`` it
+    is read that often.
     """
     return (
         QueueController(max_requeue_num=max_requeue_num),
@@ -46,4 +52,5 @@ def all_controllers(
         JobFlowController(),
         JobTemplateController(),
         CronJobController(),
+        HyperNodeController(discovery_config, poll_s=poll_s),
     )

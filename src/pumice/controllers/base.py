@@ -80,6 +80,8 @@ class Plan:
 
     effects: list[Effect] = field(default_factory=list)
     again_in_s: float | None = None
+    look_at: list[Key] = field(default_factory=list)
+    """Further objects of the same controller to reconcile, each by itself."""
 
 
 class View(Protocol):
@@ -91,6 +93,9 @@ class View(Protocol):
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Give one object, None if there is none."""
+
+    def read(self, kind: str, namespace: str, name: str) -> Manifest | None:
+        """Give one object as it is now, also of a kind whose changes the cluster does not tell."""
 
     def owned_by(self, kind: str, owner: Manifest) -> list[Manifest]:
         """Give objects of a kind whose controlling owner is this object."""

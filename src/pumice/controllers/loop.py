@@ -163,10 +163,16 @@ class ControllerLoop:
         except Exception as error:  # noqa: BLE001  # hurts this object only
             self._failed(item, error)
             return done > 0
+        self._succeeded(item, plan)
+        return done > 0
+
+    def _succeeded(self, item: Item, plan: Plan) -> None:
+        """See to what a plan that was carried out wants looked at, now or later."""
         self._attempts.pop(item, None)
+        for key in plan.look_at:
+            self._enqueue((item[0], key))
         if plan.again_in_s is not None:
             self._postpone(item, plan.again_in_s)
-        return done > 0
 
     def _held_back(self, item: Item, plan: Plan) -> bool:
         """Postpone a plan that creates something in a namespace that is being deleted."""

@@ -88,6 +88,8 @@ class ManifestView:
         """Return one object, None if there is none."""
         return self._kinds[kind].get(namespace, name)
 
+    read = get
+
     def owned_by(self, kind: str, owner: Manifest) -> "list[Manifest]":
         """Return the objects of a kind that an object controls."""
         return self._kinds[kind].owned_by(owner)

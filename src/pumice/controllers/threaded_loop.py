@@ -210,9 +210,7 @@ class ThreadedLoop(ControllerLoop):
             self.view.lookups.clear()  # what was kept may be why
             self._failed(item, done.error)
             return
-        self._attempts.pop(item, None)
-        if done.plan.again_in_s is not None:
-            self._postpone(item, done.plan.again_in_s)
+        self._succeeded(item, done.plan)
 
     def _report(self, item: Item, error: Exception, attempts: int) -> None:
         super()._report(item, error, attempts)

@@ -8,6 +8,7 @@ from typing import Final
 
 from pumice.api.kinds import Manifest, kind_of
 from pumice.cluster.base import Cluster, Event
+from pumice.controllers.base import Key
 from pumice.controllers.lookups import Lookups
 from pumice.controllers.object_index import ObjectIndex, Place, place_of
 from pumice.errors import GoneError, NotFoundError
@@ -58,6 +59,12 @@ class ClusterView:
         if kind in self.lookups.kinds:
             return self.lookups.get(kind, namespace, name)
         return self._mirrors[kind].get(namespace, name)
+
+    def read(self, kind: str, namespace: str, name: str) -> Manifest | None:
+        """Give one object as it is now, also of a kind whose changes the cluster does not tell."""
+        if kind in self.lookups.kinds:
+            self.lookups.forget(Key(kind, namespace, name))
+        return self.get(kind, namespace, name)
 
     def owned_by(self, kind: str, owner: Manifest) -> "list[Manifest]":
         """Give objects of a kind whose controlling owner is this object."""

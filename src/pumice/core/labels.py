@@ -23,7 +23,7 @@ NAME_FIELD = "metadata.name"
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 """The taint that stands for a cordon."""
 
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _DERIVED = "core.labels"
 
 
@@ -46,7 +46,7 @@ def is_well_formed(operator: str, values: tuple[str, ...]) -> bool:
     if operator in ("In", "NotIn"):
         return bool(values)
     if operator in ("Gt", "Lt"):
-        return len(values) == 1 and _INTEGER.fullmatch(values[0]) is not None
+        return len(values) == 1 and _integer(values[0]) is not None
     return not values
 
 
@@ -61,10 +61,39 @@ def label_fits(operator: str, values: tuple[str, ...], value: str | None) -> boo
             return value is not None
         case "DoesNotExist":
             return value is None
-    if value is None or _INTEGER.fullmatch(value) is None:
+    given, bound = _integer(value or ""), _integer(values[0])
+    if given is None or bound is None:
         return False
-    given, bound = int(value), int(values[0])
     return given > bound if operator == "Gt" else given < bound
+
+
+def _integer(text: str) -> int | None:
+    """Read a number of 64 bits as Kubernetes does; None: it is none."""
+    match = _INTEGER.fullmatch(text)
+    number = 0 if match is None else int(match[1] + match[2])
+    return number if match is not None and -(2**63) <= number < 2**63 else None
+
+
+def selects_node(selector: NodeSelector, name: str, labels: Mapping[str, str]) -> bool:
+    """Try a node selector on one node: all conditions of one term must hold."""
+    return any(_meets(term, name, labels) for term in selector.node_selector_terms)
+
+
+def _meets(term: NodeSelectorTerm, name: str, labels: Mapping[str, str]) -> bool:
+    if not term.match_expressions and not term.match_fields:
+        return False
+    for each in term.match_expressions:
+        if not is_well_formed(each.operator, each.values):
+            return False
+        if not label_fits(each.operator, each.values, labels.get(each.key)):
+            return False
+    for each in term.match_fields:
+        if each.operator not in ("In", "NotIn") or len(each.values) != 1:
+            return False
+        found = name if each.key == NAME_FIELD else ""
+        if (found == each.values[0]) != (each.operator == "In"):
+            return False
+    return True
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint | DeviceTaint) -> bool:
@@ -161,6 +190,22 @@ class NodeLabels:
         kept = np.zeros(self._nodes.n, dtype=bool)
         for term in selector.node_selector_terms:
             kept |= self.matching(term)
+        return kept
+
+    def labelled(self, selector: LabelSelector | None) -> Mask:
+        """Mark nodes that a label selector selects; none at all selects nothing (n,)."""
+        kept = np.full(self._nodes.n, selector is not None)
+        if selector is None:
+            return kept
+        for key, value in selector.match_labels.items():
+            column = self.column(key)
+            kept &= column.codes == column.code_of.get(value, -2)
+        for each in selector.match_expressions:
+            operator, values = each.operator, each.values
+            if not is_well_formed(operator, values):
+                return np.zeros_like(kept)
+            column = self.column(each.key)
+            kept &= column.where(lambda v, op=operator, vs=values: label_fits(op, vs, v))  # type: ignore[misc]
         return kept
 
     def demanded(self, spec: PodSpec) -> Mask | None:

@@ -5,7 +5,8 @@ one.  Nothing is worked out before it is asked for.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,12 @@ class ObjectRows:
         """Row numbers in the whole table (n,)."""
         rows = self.rows
         return rows if isinstance(rows, np.ndarray) else np.arange(self._table.n)[rows]
+
+    def part(self, chosen: slice) -> Self:
+        """Return some of these rows, counted among them."""
+        part = copy(self)
+        part.rows = self.index[chosen]
+        return part
 
     @property
     def resources(self) -> Resources:

@@ -111,6 +111,7 @@ class TaskTable(Table):
         self.preemptable: Mask
         self.best_effort: Mask
         self.gated: Mask
+        self.opted_in: Mask
         self.in_view: Mask
         self.index: Ints
         self.keys: list[str]
@@ -125,6 +126,7 @@ class TaskTable(Table):
         self.column("preemptable", np.bool_, fill=False)
         self.column("best_effort", np.bool_, fill=False)
         self.column("gated", np.bool_, fill=False)
+        self.column("opted_in", np.bool_, fill=False)
         self.column("in_view", np.bool_, fill=False)
         self.column("index", np.int32, fill=-1)
         for name in ("keys", "uids", "pods"):

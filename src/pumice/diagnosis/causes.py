@@ -1,90 +1,12 @@
-"""Every cause for which a job waits, the decisive one first."""
+"""Every cause for which a job of a world waits, the decisive one first."""
 
-from typing import Final
-
-from pumice.api.codes import Cause
-from pumice.api.kinds import Manifest
-from pumice.api.times import epoch
-from pumice.api.wording import counted, first_of
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.diagnosis.examine.examiner import Examiner
-from pumice.diagnosis.examine.manifest_causes import manifest_findings
-from pumice.diagnosis.findings import Finding, ObjectRef
-from pumice.diagnosis.job_outcome import JobOutcome
-from pumice.framework.refusals import Why
-
-_NAMED: Final = 3
-_GRACE_S: Final = 30.0
-"""How long a pod takes to leave that says nothing else."""
+from pumice.diagnosis.manifest_causes import manifest_findings
+from pumice.examine.causes import session_causes
+from pumice.examine.examiner import Examiner
+from pumice.examine.findings import Finding
 
 
 def causes_of(world: ClusterState, examiner: Examiner) -> list[Finding]:
-    """List what keeps a job waiting, the decisive cause first."""
-    outcome, examination = examiner.outcome, examiner.examination
-    if outcome.makes_room:
-        return [_waits_for_evicted(world, outcome)]
-    early = manifest_findings(world, outcome.job)
-    later = examination.findings() if examination is not None else []
-    if early:  # what keeps pods from being made, or from being ours, is told once
-        later = [each for each in later if each.code not in (Cause.TOO_FEW_PODS, Cause.NO_PODS)]
-    found = [*early, *later]
-    found += _no_pods(outcome, found)
-    if found:
-        return found
-    if examiner.ahead is not None:
-        return [examiner.ahead]
-    return [as_recorded(outcome)]
-
-
-def _no_pods(outcome: JobOutcome, found: list[Finding]) -> list[Finding]:
-    """Tell of a pod group without pods, if nothing else says why it has none."""
-    if outcome.counts or found or outcome.awaits_entry:
-        return []
-    about = ObjectRef.of_key("PodGroup", outcome.job)
-    when = "it is admitted to its queue now; " if outcome.is_admitted else ""
-    return [Finding(Cause.NO_PODS, f"{when}its pod group has no pods", about, {"pods": 0})]
-
-
-_CODES = {
-    Why.NOT_VALID: Cause.INVALID,
-    Why.NOT_ENQUEUED: Cause.NOT_ADMITTED,
-    Why.NOT_TAKEN: Cause.ACTION_MISSING,
-    Why.QUEUE_OVERUSED: Cause.QUEUE_OVER_DESERVED,
-    Why.QUEUE_CLOSED: Cause.QUEUE_CLOSED,
-    Why.QUEUE_MISPLACED: Cause.QUEUE_MISPLACED,
-    Why.QUEUE_POSITION: Cause.JOB_AHEAD,
-    Why.OVER_QUOTA: Cause.QUEUE_OVER_CAPABILITY,
-    Why.NO_NODE_FITS: Cause.INSUFFICIENT_RESOURCE,
-    Why.NO_DOMAIN_FITS: Cause.NETWORK_DOMAIN,
-    Why.GANG_SHORT: Cause.GANG_SHORT,
-    Why.SCHEDULED: Cause.GANG_SHORT,
-    Why.WAITING_FOR_EVICTION: Cause.WAITING_FOR_EVICTED,
-}
-
-
-def as_recorded(outcome: JobOutcome) -> Finding:
-    """Tell the record of the cycle, where asking every gate found nothing."""
-    why = outcome.last.why if outcome.last is not None else Why.NOT_TAKEN
-    return Finding(_CODES[why], outcome.sentence or why.value)
-
-
-def _waits_for_evicted(world: ClusterState, outcome: JobOutcome) -> Finding:
-    pods = list(outcome.victims) or list(outcome.makes_way)
-    known = world.of_kind("Pod")
-    seconds = max((_leaves_in(world, known.get(pod)) for pod in pods), default=0.0)
-    told = f": {first_of(pods, _NAMED)}" if pods else ""
-    text = f"its place is promised; {counted(len(pods), 'pod')} must leave first{told}"
-    about = ObjectRef.of_key("Pod", pods[0]) if pods else None
-    numbers = {"pods": pods, "seconds": seconds}
-    return Finding(Cause.WAITING_FOR_EVICTED, f"{text} (within {seconds:g} s)", about, numbers)
-
-
-def _leaves_in(world: ClusterState, pod: Manifest | None) -> float:
-    """Return the seconds until a pod is gone that leaves, or is told to."""
-    if pod is None:
-        return 0.0
-    stamp = pod["metadata"].get("deletionTimestamp")
-    if stamp:
-        return max(epoch(stamp) - world.now, 0.0)
-    grace = (pod.get("spec") or {}).get("terminationGracePeriodSeconds")
-    return _GRACE_S if grace is None else float(grace)
+    """List what keeps a job waiting, told from its objects and from the session."""
+    return session_causes(examiner, manifest_findings(world, examiner.outcome.job))

@@ -21,6 +21,8 @@ from pumice.framework.plugin import Plugin
 
 _KEY = re.compile(r"[^\s/,;:()']+/[^\s/,;:()']+")
 """What may be the key of a pod group in a text."""
+_MADE_UP = "podgroup-"
+"""How the names of pod groups begin that the controller makes for pods without one."""
 _SHOWN = 3
 """Names that are suggested for one that is not known."""
 
@@ -36,6 +38,16 @@ def group_of(pod: Mapping[str, Any]) -> str:
     """Name the pod group of a pod: "namespace/name", empty if it has none."""
     name = (pod["metadata"].get("annotations") or {}).get(GROUP_NAME)
     return f"{pod['metadata'].get('namespace')}/{name}" if name else ""
+
+
+def title_of(group: Mapping[str, Any]) -> str:
+    """Name a pod group by the Volcano job, pod or set of pods that it was made for."""
+    key = key_of(group)
+    for owner in group["metadata"].get("ownerReferences") or ():
+        made_up = group["metadata"]["name"].startswith(_MADE_UP)
+        if owner.get("kind") == "Job" or made_up:
+            return f"{key.partition('/')[0]}/{owner.get('name')}"
+    return key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,12 +138,9 @@ class ClusterState:
         return found
 
     def title(self, key: str) -> str:
-        """Name a pod group for people: by the Volcano job that it was made for, if there is one."""
+        """Name a pod group for people: by the job, pod or set of pods that it was made for."""
         group = self.groups.get(key)
-        for owner in (group or {}).get("metadata", {}).get("ownerReferences") or ():
-            if owner.get("kind") == "Job":
-                return f"{key.partition('/')[0]}/{owner.get('name')}"
-        return key
+        return key if group is None else title_of(group)
 
     def group_titled(self, title: str) -> str:
         """Give the key of the pod group that has a title; the title itself if none has."""
@@ -206,7 +215,7 @@ class ClusterState:
             exact.setdefault(key, set()).add(key)
             exact.setdefault(name, set()).add(key)
             for owner in group["metadata"].get("ownerReferences") or ():
-                if owner.get("kind") == "Job":
+                if owner.get("kind") == "Job" or title_of(group) != key:
                     exact.setdefault(f"{space}/{owner.get('name')}", set()).add(key)
                     exact.setdefault(str(owner.get("name")), set()).add(key)
         for key in self.jobs.keys() - {self.title(group) for group in self.groups}:

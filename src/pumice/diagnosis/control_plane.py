@@ -18,6 +18,7 @@ from pumice.controllers import Controller
 from pumice.controllers.loop import ControllerLoop
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.expected import expand_jobs, is_expected
+from pumice.diagnosis.replacements import Replacements
 from pumice.diagnosis.unseen_jobs import UnseenJobs, owner_of
 
 Name = tuple[str, str]
@@ -63,6 +64,7 @@ class ControlPlane:
         self.cluster.listeners.append(self._hear)
         self.controllers = ControllerLoop(self.cluster, controllers, self.clock)
         self.upkeep = StatusUpkeep(self.cluster)
+        self.replacements = Replacements(self.cluster)
 
     def _priorities(self) -> None:
         """Let priority classes be there before pods that name them."""
@@ -86,6 +88,7 @@ class ControlPlane:
             before = self.cluster.version
             self.controllers.run_until_quiet()
             self.cluster.collect_garbage()
+            self.replacements.make()
             if self.cluster.version == before:
                 return
 

@@ -10,14 +10,13 @@ from contextlib import suppress
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.kinds import DEFAULT_QUEUE, PRIORITY_CLASS, STORAGE_CLASS, Manifest, queue_of
 from pumice.api.times import rfc3339
+from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.cluster.embedded.defaults import fill_in
 from pumice.cluster.embedded.pods import prioritised
 from pumice.controllers.job.expand import Expansion, expand
 from pumice.controllers.job.volumes import provisioned
 from pumice.controllers.object_index import ManifestView
 from pumice.controllers.ownership import phase_of
-from pumice.controllers.podgroup import new_podgroup, owner_annotations
-from pumice.diagnosis.cluster_state import group_of
 from pumice.errors import RejectedError
 
 EXPECTED = "pumice.dev/expected"
@@ -40,7 +39,7 @@ def open_queue(name: str) -> Manifest:
 def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[Manifest]:
     """Make what the controllers would make for Volcano jobs that are not begun yet.
 
-    ``jobs`` are as a cluster stores them.  A job without a pod group gets one, its pods and its
+    ``jobs`` are as a cluster stores them.  A job without a pod group gets one, its pods and their
     claims; one whose pod group waits for its pods, which come once it is admitted, gets the pods,
     marked as expected.  The queue ``default`` is made if a job names it and there is none: every
     Volcano cluster has it.
@@ -57,7 +56,11 @@ def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[M
     wanted = {queue_of(one) for one in made if one["kind"] == "PodGroup"}
     if DEFAULT_QUEUE in wanted and not any(_is_default_queue(one) for one in objects):
         made.insert(0, open_queue(DEFAULT_QUEUE))
-    return made
+    marks = {EXPECTED: "true"}
+    return [
+        _marked(one, marks) if one["kind"] == "ResourceClaim" else one
+        for one in with_made_claims(made, objects)
+    ]
 
 
 def is_expected(manifest: Manifest) -> bool:
@@ -71,27 +74,6 @@ def created(manifest: Manifest, now: float) -> Manifest:
     if meta.get("creationTimestamp"):
         return manifest
     return {**manifest, "metadata": {**meta, "creationTimestamp": rfc3339(now)}}
-
-
-def adopt_pods(objects: Sequence[Manifest]) -> list[Manifest]:
-    """Return objects in which pods without a pod group have the one that the controller makes."""
-    view = ManifestView(objects)
-    out: dict[tuple[str, str, str], Manifest] = {}
-    for one in objects:
-        adopted = _adopt(one, view) if one["kind"] == "Pod" and not group_of(one) else [one]
-        for each in adopted:
-            meta = each["metadata"]
-            out.setdefault((each["kind"], meta.get("namespace", ""), meta["name"]), each)
-    return list(out.values())
-
-
-def _adopt(pod: Manifest, view: ManifestView) -> list[Manifest]:
-    meta = pod["metadata"]
-    group = new_podgroup(pod, owner_annotations(pod, view))
-    marks = {**(meta.get("annotations") or {}), GROUP_NAME: group["metadata"]["name"]}
-    spec = {"schedulerName": "volcano", **pod["spec"]}
-    member = {**pod, "metadata": {**meta, "annotations": marks}, "spec": spec}
-    return [_as_old_as(meta, group), member]
 
 
 def _groups_of_jobs(objects: Iterable[Manifest]) -> dict[tuple[str, str], Manifest]:

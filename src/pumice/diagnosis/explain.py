@@ -14,15 +14,16 @@ from pumice.api.wording import counted, first_of
 from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState, group_of
-from pumice.diagnosis.examine.examiner import Examiner
-from pumice.diagnosis.examine.manifest_causes import manifest_findings
-from pumice.diagnosis.examine.node_causes import funnel_rows
 from pumice.diagnosis.expected import is_expected, open_queue
-from pumice.diagnosis.findings import Finding, FunnelRow, Position, SparedPods
-from pumice.diagnosis.job_outcome import JobOutcome
+from pumice.diagnosis.manifest_causes import manifest_findings
 from pumice.diagnosis.questions import unknown_votes
 from pumice.diagnosis.remedy.search import Search, Way
 from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.timeline import Timeline
+from pumice.examine.examiner import Examiner
+from pumice.examine.findings import Finding, FunnelRow, Position, SparedPods
+from pumice.examine.job_outcome import JobOutcome
+from pumice.examine.node_causes import funnel_rows
 
 _NAMED = 3
 _BARRING = (Cause.SUSPENDED, Cause.PRIORITY_CLASS_MISSING, Cause.INVALID)
@@ -172,14 +173,17 @@ def _causes_in_queue(
 
 def _examine(replay: Replay, job: str, cycles: int) -> Examiner:
     """Play cycles, and look at the last one, or the first one that starts the job."""
-    cycle = 1
-    while True:
-        examiner = Examiner(job, cycle)
-        decisions = replay.decide(examiner)
-        if examiner.outcome.started or cycle >= cycles:
-            return examiner
-        replay.apply(decisions)
-        cycle += 1
+    examiner = Examiner(job, 1)
+    if cycles <= 1:
+        replay.decide(examiner)
+        return examiner
+    timeline = Timeline(replay.world)
+    for cycle in range(1, cycles + 1):
+        examiner = Examiner(timeline.group(job), cycle)
+        timeline.step(examiner)
+        if examiner.outcome.started or timeline.next_at is None:
+            break
+    return examiner
 
 
 # Other states

@@ -1,144 +1,243 @@
-"""When a waiting job would start: running pods end, cycles are decided, until it has its nodes.
+"""When waiting jobs start: time passes in a copy of the cluster until they have their nodes.
 
-A small event loop on the deciding core with a virtual clock.  How long a pod runs says its
-annotation, or that of its pod group, or a default; a pod that none speaks of never ends.
+How long a pod runs says its annotation, or that of its pod group, or a default; a pod that none
+speaks of never ends.
 """
 
-import heapq
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from pumice.api.annotations import RUN_SECONDS
-from pumice.api.decisions import Decisions
-from pumice.api.kinds import Manifest
-from pumice.api.times import epoch
-from pumice.diagnosis.cluster_state import group_of, key_of
-from pumice.diagnosis.replay import Replay
-from pumice.errors import InputError
+from pumice.api.times import rfc3339
+from pumice.api.wording import counted, first_of
+from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.storms import Storm, StormWatch
+from pumice.diagnosis.timeline import Moved, Timeline
 
-MOST_EVENTS: Final = 5000
-"""Instants at which pods end before a forecast gives up."""
+_DAY: Final = 86400.0
+HORIZON_S: Final = 30 * _DAY
+"""How far ahead a forecast looks."""
+MOST_CYCLES: Final = 20_000
+"""Cycles after which a forecast gives up."""
+_MOST_ROUNDS: Final = 12
+"""Rounds of a storm after which a forecast gives up."""
+_NAMED: Final = 3
+_INSTANTS: Final = {
+    "cdp": "pods have had their cooldown",
+    "rescheduling": "pods are moved by rescheduling",
+    "sla": "a job has waited as long as it may",
+    "tdm": "the window of a revocable zone changes",
+}
+"""What happens when time alone changes the answers of a plugin."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """When a job starts, and what ends before it does."""
+    """When a job starts; ``state`` is now, after evictions, later, never or unknown."""
 
-    at: float | None
-    """Epoch seconds; None if it does not start as far as can be seen."""
-    ended: list[str] = field(default_factory=list)
-    """Jobs with pods that end before, in order."""
-    last: list[str] = field(default_factory=list)
-    """Jobs whose end was the last thing it waited for."""
-    evictions: list[str] = field(default_factory=list)
-    """Pods evicted on the way."""
+    state: str
+    in_s: float | None = None
+    """Seconds until it starts; None if it does not as far as can be seen."""
+    at: str = ""
+    after: list[str] = field(default_factory=list)
+    """Jobs of which pods end before, in order."""
+    victims: list[str] = field(default_factory=list)
+    """Pods that are evicted for it."""
     places: dict[str, str] = field(default_factory=dict)
-    endless: int = 0
-    """Pods that still run with no known end."""
-    until: float = 0.0
-    """How far was looked."""
+    """Pod to node, for the pods it starts with."""
+    text: str = ""
+
+    def to_data(self) -> dict[str, Any]:
+        """Write all down as plain data."""
+        return asdict(self)
 
 
-class Clock:
-    """Ends of pods to come in a replay."""
+@dataclass
+class Course:
+    """A timeline that is followed until jobs have started."""
 
-    def __init__(self, replay: Replay, default_s: float | None) -> None:
-        self._replay = replay
-        self._default_s = default_s
-        self._ends: list[tuple[float, str]] = []
-        for pod in replay.pods():
-            self._expect(pod)
+    timeline: Timeline
+    horizon_s: float = HORIZON_S
+    cycles: int = 0
+    storms: StormWatch = field(init=False)
+    first_bind: dict[str, int] = field(default_factory=dict)
+    """Job to the place of its first bind in the story."""
 
-    def _expect(self, pod: Manifest) -> None:
-        end = self.end_of(pod)
-        if end is not None:
-            heapq.heappush(self._ends, (max(end, self._replay.now), key_of(pod)))
+    def __post_init__(self) -> None:
+        self.storms = StormWatch(self.timeline)
 
-    def follow(self, decisions: Iterable[Decisions]) -> None:
-        """Expect the end of pods that were bound."""
-        for each in decisions:
-            for pod in each.binds:
-                self._expect(self._replay.objects["Pod", pod])
-
-    def end_of(self, pod: Manifest) -> float | None:
-        """Say when a pod ends; None if it does not run or nobody knows."""
-        if not _runs(pod):
-            return None
-        length = self._run_seconds(pod)
-        if length is None:
-            return None
-        status, meta = pod.get("status") or {}, pod["metadata"]
-        start = status.get("startTime") or meta.get("creationTimestamp")
-        return (epoch(start) if start else self._replay.now) + length
-
-    def _run_seconds(self, pod: Manifest) -> float | None:
-        group = self._replay.objects.get(("PodGroup", group_of(pod)))
-        for one in (pod, group):
-            text = ((one or {}).get("metadata", {}).get("annotations") or {}).get(RUN_SECONDS)
-            if text is not None:
-                return _seconds(text, key_of(one or pod))
-        return self._default_s if group is not None else None
-
-    def next_ends(self) -> tuple[float, list[str]] | None:
-        """Take the pods that end next, all of one instant."""
-        due: list[str] = []
-        at = 0.0
-        while self._ends and (not due or self._ends[0][0] <= at):
-            end, key = heapq.heappop(self._ends)
-            pod = self._replay.objects.get(("Pod", key))
-            if pod is None or not _runs(pod) or (self.end_of(pod) or 0.0) > max(end, at):
-                continue  # it was evicted, or started anew
-            due.append(key)
-            at = end
-        return (at, due) if due else None
-
-
-def forecast(replay: Replay, job: str, *, default_s: float | None, horizon_s: float) -> Forecast:
-    """Let time pass in a replay until a job gets a node."""
-    clock, start = Clock(replay, default_s), replay.now
-    ended: dict[str, None] = {}
-    evictions: list[str] = []
-    own = {key_of(pod) for pod in replay.pods() if group_of(pod) == job}
-    at = start
-    for _ in range(MOST_EVENTS):
-        event = clock.next_ends()
-        if event is None or event[0] - start > horizon_s:
-            break
-        at, due = event
-        replay.now = max(replay.now, at)
-        finishing = dict.fromkeys(group_of(replay.objects["Pod", pod]) for pod in due)
-        replay.finish(due)
-        ended |= finishing
-        played = replay.settle()
-        clock.follow(played)
-        evictions += [pod for each in played for pod in each.evictions]
-        places = {p: n for each in played for p, n in each.binds.items() if p in own}
-        if places:
-            return Forecast(
-                at=at,
-                ended=list(ended),
-                last=list(finishing),
-                evictions=evictions,
-                places=places,
-                until=at,
-            )
-    endless = sum(_runs(pod) and clock.end_of(pod) is None for pod in replay.pods())
-    return Forecast(at=None, ended=list(ended), endless=endless, until=at, evictions=evictions)
-
-
-def _runs(pod: Manifest) -> bool:
-    phase = (pod.get("status") or {}).get("phase")
-    return phase == "Running" and bool((pod.get("spec") or {}).get("nodeName"))
-
-
-def _seconds(text: Any, key: str) -> float:
-    try:
-        length = float(text)
-    except (TypeError, ValueError):
-        length = -1.0
-    if not 0 <= length < float("inf"):
-        raise InputError(
-            wanted="a number of seconds", found=text, field=f"{key}: annotation {RUN_SECONDS}"
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is to be seen."""
+        at = self.timeline.next_at
+        return (
+            at is None
+            or at - self.timeline.start > self.horizon_s
+            or self.cycles >= MOST_CYCLES
+            or self.storms.rounds >= _MOST_ROUNDS
         )
-    return length
+
+    def step(self) -> None:
+        """Play one cycle."""
+        timeline, known = self.timeline, len(self.timeline.story.binds)
+        decisions = timeline.step()
+        self.cycles += 1
+        self.storms.look(decisions.evictions)
+        for place, bound in enumerate(timeline.story.binds[known:], known):
+            self.first_bind.setdefault(bound.job, place)
+
+    def settle(self) -> None:
+        """Play until nothing changes any more but by the clock, or a storm is seen."""
+        while not self.is_over and not self.storms.storm:
+            self.step()
+            if self.timeline.is_at_rest:
+                return
+
+    def play(self, jobs: Collection[str]) -> None:
+        """Play until these jobs have started or nothing more is to be seen."""
+        while not self.is_over and not all(job in self.first_bind for job in jobs):
+            self.step()
+
+    def forecast(self, job: str) -> Forecast:
+        """Tell when a job started, as far as was played."""
+        if job not in self.first_bind:
+            return self._not_seen()
+        timeline, story = self.timeline, self.timeline.story
+        at = story.binds[self.first_bind[job]].at
+        wait = at - timeline.start
+        before = [each for each in story.ends if each.at <= at and each.job != job]
+        victims = [m.pod for m in story.evictions if m.whose == job != m.job and m.at <= at]
+        last = self._last_cause(at)
+        state = "after evictions" if victims else "later" if last else "now"
+        return Forecast(
+            state=state,
+            in_s=wait,
+            at=rfc3339(at),
+            after=list(dict.fromkeys(each.job for each in before)),
+            victims=list(dict.fromkeys(victims)),
+            places={m.pod: m.node for m in story.binds if m.job == job and m.at == at},
+            text=_start_text(wait, last, victims),
+        )
+
+    def _last_cause(self, at: float) -> str:
+        """Say what happened last before a start; empty if nothing had to."""
+        story, start = self.timeline.story, self.timeline.start
+        causes: list[tuple[float, str]] = [
+            (when, _INSTANTS.get(name, f"plugin {name} decides otherwise"))
+            for when, name in story.instants
+            if when <= at
+        ]
+        for kind, words in ((story.gone, "gone"), (story.ends, "ended")):
+            moved = [each for each in kind if start < each.at <= at]
+            if moved:
+                causes.append((moved[-1].at, _told(moved, words)))
+        return max(causes, key=lambda cause: cause[0])[1] if causes else ""
+
+    def _not_seen(self) -> Forecast:
+        timeline = self.timeline
+        if self.storms.storm is not None:
+            text = f"unknown: the cluster does not settle, {self.storms.storm.text}"
+            return Forecast(state="unknown", text=text)
+        if timeline.next_at is None:
+            endless = timeline.endless()
+            hint = (
+                f"; {counted(endless, 'running pod')} with no known end "
+                f"(annotation {RUN_SECONDS}, or --default-runtime)"
+                if endless
+                else ""
+            )
+            return Forecast(state="never", text=f"it does not start{hint}")
+        if self.cycles >= MOST_CYCLES:
+            seen = span(timeline.now - timeline.start)
+            text = f"unknown: too much happens to look further than {seen}"
+            return Forecast(state="unknown", text=text)
+        return Forecast(state="never", text=f"it does not start within {span(self.horizon_s)}")
+
+    @property
+    def storm(self) -> Storm | None:
+        """The storm that keeps the cluster from coming to rest."""
+        return self.storms.storm
+
+
+def forecast(
+    world: ClusterState,
+    job: str,
+    *,
+    default_s: float | None = None,
+    horizon_s: float = HORIZON_S,
+) -> Forecast:
+    """Tell when a waiting job starts; ``job`` is the key of its pod group or Volcano job.
+
+    Raises:
+        InputError: a time that a pod runs cannot be read.
+    """
+    return forecast_all(world, [job], default_s=default_s, horizon_s=horizon_s)[job]
+
+
+def forecast_all(
+    world: ClusterState,
+    jobs: Iterable[str] | None = None,
+    *,
+    default_s: float | None = None,
+    horizon_s: float = HORIZON_S,
+) -> dict[str, Forecast]:
+    """Tell in one run when jobs start, by default all that wait.
+
+    Raises:
+        InputError: a time that a pod runs cannot be read.
+    """
+    wanted = list(waiting_jobs(world) if jobs is None else jobs)
+    course = Course(Timeline(world, default_s=default_s), horizon_s)
+    titles = {job: world.title(job) for job in wanted}
+    course.play(set(titles.values()))
+    return {job: course.forecast(title) for job, title in titles.items()}
+
+
+def waiting_jobs(world: ClusterState) -> list[str]:
+    """List the pod groups that have pods without a node, or none at all although admitted."""
+    found = []
+    for key in world.groups:
+        pods = world.pods_by_group.get(key, [])
+        if not pods or any(_is_pending(pod) for pod in pods):
+            found.append(key)
+    return found
+
+
+def _is_pending(pod: dict[str, Any]) -> bool:
+    phase = (pod.get("status") or {}).get("phase")
+    return phase in (None, "", "Pending") and not (pod.get("spec") or {}).get("nodeName")
+
+
+def _start_text(wait: float, last: str, victims: Collection[str]) -> str:
+    when = f"in {span(wait)}" if wait else "now"
+    if victims:
+        n = len(set(victims))
+        return f"it starts {when}, after {counted(n, 'eviction')}"
+    return f"it starts {when}, once {last}" if last else f"it starts {when}"
+
+
+def _told(moved: list[Moved], words: str) -> str:
+    """Name the jobs, or the pods, of what happened last."""
+    latest = [each for each in moved if each.at == moved[-1].at]
+    jobs = list(dict.fromkeys(each.job or "a pod of no job" for each in latest))
+    if words == "ended":
+        return f"{_joined(jobs)} {'have' if len(jobs) > 1 else 'has'} ended"
+    pods = list(dict.fromkeys(each.pod for each in latest))
+    return f"{_joined(pods)} {'are' if len(pods) > 1 else 'is'} gone"
+
+
+def _joined(names: list[str]) -> str:
+    if len(names) > _NAMED:
+        return first_of(names, _NAMED)
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def span(seconds: float) -> str:
+    """Write a span of time for people: its two largest units."""
+    parts, left = [], round(seconds)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        n, left = divmod(left, size)
+        if n:
+            parts.append(f"{n} {unit}")
+    return " ".join(parts[:2]) or "no time"

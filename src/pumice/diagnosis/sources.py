@@ -19,11 +19,12 @@ from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest, in_namespace
 from pumice.api.times import epoch
 from pumice.cluster.base import Cluster
+from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.cluster.usage import usage_source
 from pumice.controllers.job.expand import expand
 from pumice.controllers.object_index import ManifestView
 from pumice.diagnosis.cluster_state import ClusterState, key_of
-from pumice.diagnosis.expected import adopt_pods, created, expand_jobs
+from pumice.diagnosis.expected import created, expand_jobs, is_expected
 from pumice.errors import ClusterError, InputError, ManifestError, NotFoundError, PumiceError
 from pumice.webhooks.files import stored_job
 
@@ -128,6 +129,9 @@ Source = Path | str | Cluster
 DEFAULT_NOW: Final = 1767225600.0  # 2026-01-01T00:00:00Z, as in scenarios
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
 _KIND_NAMES: Final = {kind for _, kind in KINDS}
+_JOB_PARTS: Final = frozenset(
+    {"PodGroup", "Pod", "PriorityClass", "ResourceClaim", "ResourceClaimTemplate"}
+)
 _JOB: Final = ("batch.volcano.sh/v1alpha1", "Job")
 _STAMPS: Final = ("creationTimestamp", "startTime", "lastTransitionTime", "deletionTimestamp")
 
@@ -172,6 +176,8 @@ def load_world(
     objects = list(pile.objects.values())
     if now is None:
         now = pile.now if pile.now is not None else _latest([*objects, *pile.jobs])
+    if not pile.is_live:  # a cluster makes the claims of the pods that it has
+        objects = with_made_claims(objects)
     objects += [created(one, now) for one in expand_jobs(pile.jobs, objects)]
     text, name = pile.conf or (DEFAULT_CONF, ClusterState.conf_source)
     world = ClusterState(
@@ -199,17 +205,25 @@ def _measured(world: ClusterState) -> ClusterState:
 def load_job(path: Path, now: float) -> list[Manifest]:
     """Read the objects of one job: a Volcano job, or a pod group with pods, or pods alone.
 
-    What does not say when it was created is taken to be created now.
-
     Raises:
         InputError: the file cannot be used, or holds no job.
     """
     world = load_world([path], now=now)
-    found = [one for one in world.objects if one["kind"] in ("PodGroup", "Pod", "PriorityClass")]
-    if not any(one["kind"] != "PriorityClass" for one in found):
+    found = [one for one in world.objects if one["kind"] in _JOB_PARTS]
+    found = [*(_ours(one) for one in found if not is_expected(one)), *world.jobs.values()]
+    if not any(one["kind"] in ("Job", "PodGroup", "Pod") for one in found):
         wanted = "a Volcano job, a pod group or pods"
         raise InputError(wanted=wanted, found="none of them", file=str(path))
-    return [created(one, now) for one in adopt_pods(found)]
+    return found
+
+
+def _ours(one: Manifest) -> Manifest:
+    """Return a pod that names no scheduler as one that names Volcano."""
+    return (
+        {**one, "spec": {"schedulerName": "volcano", **one["spec"]}}
+        if one["kind"] == "Pod"
+        else one
+    )
 
 
 def _documents(path: Path | str) -> Iterator[Document]:
@@ -246,7 +260,7 @@ def _items(content: Any) -> list[Any]:
 
 def _take_objects(pile: _Pile, content: dict[str, Any], path: Path) -> None:
     """Take the objects of a scenario; an error names the line on which the object stands."""
-    given = content.get("objects") or []
+    given = _part(content, "objects", (list, str), "a list of manifests", path) or []
     if isinstance(given, str):
         given = [document.content for document in load_documents(f"{given}\n")]
     for number, one in enumerate(one for item in given for one in _items(item)):
@@ -257,8 +271,8 @@ def _take_objects(pile: _Pile, content: dict[str, Any], path: Path) -> None:
             if number < len(lines):
                 error.file = lines[number].at(error.path)
             raise
-    for name in content.get("objectsFrom") or []:
-        for document in load_documents(path.parent / name):
+    for name in _part(content, "objectsFrom", list, "file names", path) or []:
+        for document in load_documents(path.parent / str(name)):
             _take(pile, document.content, document.source)
 
 
@@ -269,18 +283,45 @@ def _take_scenario(pile: _Pile, content: dict[str, Any], path: Path) -> None:
         conf = path.parent / str(content["confFrom"])
         pile.conf = (_text(conf), str(conf))
     elif "conf" in content:
-        text = content["conf"]
+        text = _part(content, "conf", (str, dict), "a configuration", path)
         text = text if isinstance(text, str) else yaml.safe_dump(text, sort_keys=False)
         pile.conf = (text, f"{path}: conf")
     if "now" in content:
         pile.now = _instant(str(content["now"]), f"{path}: now")
     seed = content.get("seed", 0)
     pile.seed = seed if isinstance(seed, int) else 0
-    for node, facts in (content.get("nodeUsage") or {}).items():
-        pile.usage[node] = {
-            key: epoch(value) if isinstance(value, str) else float(value)
-            for key, value in facts.items()
-        }
+    usage = _part(content, "nodeUsage", dict, "node to usage", path) or {}
+    for node in usage:
+        facts = _part(usage, node, dict, "a mapping", path, within="nodeUsage.") or {}
+        pile.usage[node] = {key: _measured_value(facts, key, path, node) for key in facts}
+
+
+def _measured_value(facts: Mapping[str, Any], key: str, path: Path, node: str) -> float:
+    """Return a percentage, or the time of the measurement."""
+    within = f"nodeUsage.{node}."
+    if key == "metricsTime":
+        return _instant(str(facts[key]), f"{path}: {within}{key}")
+    return float(_part(facts, key, (int, float), "a percentage", path, within=within) or 0.0)
+
+
+def _part(
+    content: Mapping[str, Any],
+    key: str,
+    kind: type | tuple[type, ...],
+    wanted: str,
+    path: Path,
+    *,
+    within: str = "",
+) -> Any:
+    """Return a part of a scenario, None if it is not there.
+
+    Raises:
+        InputError: it is of another type.
+    """
+    found = content.get(key)
+    if found is not None and not isinstance(found, kind):
+        raise InputError(wanted=wanted, found=found, field=f"{within}{key}", file=str(path))
+    return found
 
 
 def _take(pile: _Pile, item: Any, source: str, *, fresh: bool = False) -> None:

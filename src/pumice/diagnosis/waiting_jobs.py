@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pumice.api.decisions import Decisions
-from pumice.diagnosis.causes import as_recorded, causes_of
+from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.diagnosis.examine.examiner import Examiner
 from pumice.diagnosis.explain import state_of
-from pumice.diagnosis.findings import Finding, Position
-from pumice.diagnosis.queue_order import OrderBook
 from pumice.diagnosis.replay import Replay
+from pumice.examine.causes import as_recorded
+from pumice.examine.examiner import Examiner
+from pumice.examine.findings import Finding, Position
+from pumice.examine.order_keys import OrderBook
 from pumice.framework.session import Session
 from pumice.scheduler import Observer
 

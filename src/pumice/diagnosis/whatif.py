@@ -1,26 +1,21 @@
 """What if: would a job start now, when else, at whose cost, and what does a change change.
 
-Both sides, as it is and as it would be, are played until nothing moves any more, and compared.
+Both sides, as it is and as it would be, are played until nothing moves any more, and compared.  A
+side on which pods evict each other without end does not settle, and the answer says so first.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pumice.api.annotations import RUN_SECONDS
 from pumice.api.decisions import Decisions
-from pumice.api.kinds import Manifest
-from pumice.api.times import rfc3339
+from pumice.api.kinds import POD_GROUP, Manifest
 from pumice.api.wording import counted
-from pumice.diagnosis.changes import Change, chain
-from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of
-from pumice.diagnosis.forecast import Forecast, forecast
-from pumice.diagnosis.replay import Replay
-
-_DAY = 86400.0
-_NAMED = 3
-HORIZON_S = 30 * _DAY
-"""How far ahead a forecast looks."""
+from pumice.diagnosis.changes import Add, Change, chain
+from pumice.diagnosis.cluster_state import ClusterState, key_of, title_of
+from pumice.diagnosis.forecast import HORIZON_S, Course, Forecast, span
+from pumice.diagnosis.incomplete import missing_input
+from pumice.diagnosis.timeline import Timeline
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +34,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class JobAnswer:
-    """What becomes of the job; ``state`` is now, after evictions, later, never or running."""
+    """What becomes of the job; ``state`` is that of a forecast, or running."""
 
     job: str
     state: str
@@ -60,6 +55,8 @@ class Effect:
     job: str
     before: str
     after: str
+    why: str = ""
+    """Why it waits after the change; empty if it does not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +64,18 @@ class Answer:
     """Everything there is to tell."""
 
     changes: list[str]
+    notes: list[str]
+    """What the input leaves out."""
+    settled: bool
+    """Whether the changed cluster comes to rest; if not, all below is a moment of a storm."""
+    storm: dict[str, Any] | None
     job: JobAnswer | None
     jobs: list[Effect]
+    """Jobs that differ."""
+    waiting: dict[str, str]
+    """Job to why it waits, once all is settled; every job that waits."""
+    pods: dict[str, tuple[str, str]]
+    """Pod to what becomes of it before and after, where that differs or it is evicted."""
     binds: dict[str, tuple[str, str]]
     """Pod to its nodes before and after where they differ; empty: it has none."""
     evictions: dict[str, tuple[bool, bool]]
@@ -81,155 +88,192 @@ class Answer:
         return asdict(self)
 
 
-@dataclass
+def waiting_text(decisions: Decisions, job: str) -> str:
+    """Say why a job waits; empty if it does not."""
+    return decisions.explanations.get(job, "")
+
+
 class Played:
     """A world played until it settled."""
 
-    replay: Replay
-    cycles: list[Decisions]
-
-    @classmethod
-    def of(cls, world: ClusterState) -> "Played":
-        """Play a world."""
-        replay = Replay(world)
-        return cls(replay, replay.settle())
+    def __init__(self, world: ClusterState, question: Question) -> None:
+        timeline = Timeline(world, default_s=question.default_runtime_s)
+        self.known = {key_of(pod) for pod in timeline.pods()}
+        self.course = Course(timeline, question.horizon_s)
+        self.course.settle()
+        self.timeline = timeline
+        self.decisions = timeline.look()
+        self._pods = {key_of(pod): pod for pod in timeline.pods()}
+        self.known |= {each.pod for each in timeline.story.binds}
+        self.evicted = {each.pod: each.whose for each in timeline.story.evictions}
 
     def nodes(self) -> dict[str, str]:
-        """Say where pods run."""
+        """Map pods that run to their nodes."""
         return {
-            key_of(pod): str(pod["spec"]["nodeName"])
-            for pod in self.replay.pods()
-            if (pod.get("spec") or {}).get("nodeName")
-            and (pod.get("status") or {}).get("phase") == "Running"
+            key: str(pod["spec"]["nodeName"])
+            for key, pod in self._pods.items()
+            if pod["spec"].get("nodeName") and _phase(pod) == "Running"
         }
 
-    def evicted(self) -> dict[str, str]:
-        """Map evicted pods to whom they made room for."""
-        return {p: c.beneficiaries.get(p, "") for c in self.cycles for p in c.evictions}
+    def fate(self, pod: str, known: Container[str] = ()) -> str:
+        """Say what becomes of a pod; ``known`` are pods that were there before a change."""
+        found = self._pods.get(pod)
+        node = "" if found is None else found["spec"].get("nodeName")
+        if found is None:
+            stands = "gone" if pod in self.known or pod in known else "not there"
+        elif _phase(found) in ("Succeeded", "Failed"):
+            stands = "ended"
+        else:
+            stands = f"on {node}" if node else "pending"
+        if pod not in self.evicted:
+            return stands
+        whom = f" for {self.evicted[pod]}" if self.evicted[pod] else ""
+        return f"evicted{whom}, now {stands}"
 
-    def binds(self, own: set[str]) -> dict[str, str]:
-        """Say which of some pods got a node."""
-        return {p: n for c in self.cycles for p, n in c.binds.items() if p in own}
-
-    def standing(self) -> dict[str, str]:
-        """Describe every job: pods that run, and why the rest does not."""
-        running: dict[str, int] = {}
-        total: dict[str, int] = {}
-        for pod in self.replay.pods():
-            group = group_of(pod)
-            total[group] = total.get(group, 0) + 1
-            running[group] = running.get(group, 0) + (
-                (pod.get("status") or {}).get("phase") == "Running"
+    def standing(self) -> dict[str, tuple[str, str]]:
+        """Describe every job: pods that run and its phase, and why it waits."""
+        pods: dict[str, list[Manifest]] = {}
+        for pod in self._pods.values():
+            pods.setdefault(self.timeline.job_of(pod), []).append(pod)
+        found = {}
+        for group in self.timeline.cluster.list(POD_GROUP)[0]:
+            name = title_of(group)
+            mine = pods.get(name, [])
+            running = sum(_phase(pod) == "Running" for pod in mine)
+            state = self.decisions.pod_groups.get(key_of(group))
+            phase = state.phase if state is not None else "not scheduled"
+            waits = not mine or any(
+                _phase(pod) == "Pending" and not pod["spec"].get("nodeName") for pod in mine
             )
-        last = self.cycles[-1]
-        return {
-            key: _standing(running.get(key, 0), total.get(key, 0), last, key)
-            for (kind, key) in self.replay.objects
-            if kind == "PodGroup"
-        }
+            why = waiting_text(self.decisions, key_of(group)) if waits else ""
+            found[name] = f"{running} of {len(mine)} run, {phase}", why
+        return found
 
+    def pending(self, job: str) -> list[str]:
+        """Name the pods of a job that wait."""
+        return [
+            key
+            for key, pod in self._pods.items()
+            if self.timeline.job_of(pod) == job and _phase(pod) in ("", "Pending")
+        ]
 
-def _standing(running: int, total: int, last: Decisions, key: str) -> str:
-    state = last.pod_groups.get(key)
-    phase = state.phase if state is not None else "not scheduled"
-    return f"{running} of {total} run, {phase}"
+    def has_pods(self, job: str) -> bool:
+        """Tell whether a job has pods."""
+        return any(self.timeline.job_of(pod) == job for pod in self._pods.values())
 
 
 def what_if(world: ClusterState, question: Question) -> Answer:
     """Answer a question about a world.
 
     Raises:
-        InputError: the question names something that is not there.
+        InputError: the question names something that is not there, or a change is refused.
     """
-    changed = chain(question.changes)(world)
-    job = world.find_job(question.job) if question.job else ""
-    if question.new_job:
-        changed = changed.with_objects(question.new_job)
-        job = next(key_of(one) for one in question.new_job if one["kind"] == "PodGroup")
-    before = Played.of(world)
-    after = before if changed is world else Played.of(changed)
+    changes = [*question.changes, *_submission(question.new_job)]
+    changed = chain(changes)(world) if changes else world
+    job = _asked(changed, question)
+    before = Played(world, question)
+    after = Played(changed, question) if changes else before
+    jobs = after.standing()
+    answer = _job_answer(after, changed, job) if job else None
+    storm = after.course.storm
     return Answer(
-        changes=[change.text for change in question.changes]
-        + ([f"submit {job}"] if question.new_job else []),
-        jobs=_effects(before.standing(), after.standing()),
+        changes=[change.text for change in changes],
+        notes=missing_input(world),
+        settled=storm is None,
+        storm=None if storm is None else storm.to_dict(),
+        job=answer,
+        jobs=_effects(before.standing(), jobs, answer) if changes else [],
+        waiting={name: why for name, (_, why) in jobs.items() if why},
+        pods=_fates(before, after),
         binds=_differences(before.nodes(), after.nodes(), ""),
-        evictions=_evictions(before.evicted(), after.evicted()),
-        queues=_queue_changes(before.cycles[-1], after.cycles[-1]),
-        job=_job_answer(after, job, question, world.now) if job else None,
+        evictions=_evictions(before.evicted, after.evicted),
+        queues=_queue_changes(before.decisions, after.decisions),
     )
 
 
-def _job_answer(played: Played, job: str, question: Question, now: float) -> JobAnswer:
-    """Say what becomes of a job; replays on if it does not start by itself."""
-    pods = [pod for pod in played.replay.pods() if group_of(pod) == job]
-    own = {key_of(pod) for pod in pods}
-    places = played.binds(own)
-    victims = [p for p, whom in played.evicted().items() if whom in own or whom == job]
-    if places:
-        n, nodes = len(places), len(set(places.values()))
-        cost = f" after {counted(len(victims), 'eviction')}" if victims else ""
-        sentence = f"{job} starts now{cost}: {counted(n, 'pod')} on {counted(nodes, 'node')}"
-        waits = sum((pod.get("status") or {}).get("phase") == "Pending" for pod in pods)
-        if waits:
-            sentence += f"; {waits} more {'waits' if waits == 1 else 'wait'}"
-        state = "after evictions" if victims else "now"
-        return JobAnswer(
-            job=job, state=state, sentence=sentence, in_s=0.0, victims=victims, places=places
-        )
-    if pods and all((pod.get("status") or {}).get("phase") != "Pending" for pod in pods):
+def _submission(objects: Sequence[Manifest]) -> list[Change]:
+    """Return the change that adds a new job, named after the job itself."""
+    if not objects:
+        return []
+    order = ("PriorityClass", "ResourceClaimTemplate", "ResourceClaim", "Job", "PodGroup", "Pod")
+    ops = sorted(objects, key=lambda one: order.index(one["kind"]))
+    named = next(one for kind in order[3:] for one in ops if one["kind"] == kind)
+    return [Change(f"submit {key_of(named)}", tuple(Add(object=one) for one in ops))]
+
+
+def _asked(changed: ClusterState, question: Question) -> str:
+    """Name the job that is asked about."""
+    if question.new_job:
+        text = _submission(question.new_job)[0].text
+        return changed.title(changed.find_job(text.removeprefix("submit ")))
+    return changed.title(changed.find_job(question.job)) if question.job else ""
+
+
+def _job_answer(played: Played, world: ClusterState, job: str) -> JobAnswer:
+    """Say what becomes of a job; plays on if it has not started yet."""
+    course = played.course
+    if job not in course.first_bind and played.has_pods(job) and not played.pending(job):
         return JobAnswer(job=job, state="running", sentence=f"{job} has no pending pods")
-    why = played.cycles[-1].explanations.get(job, "its queue does not exist")
-    seen = forecast(
-        played.replay, job, default_s=question.default_runtime_s, horizon_s=question.horizon_s
-    )
-    return _later(job, why, seen, now)
-
-
-def _later(job: str, why: str, seen: Forecast, now: float) -> JobAnswer:
-    if seen.at is None:
-        hint = ""
-        if seen.endless:
-            hint = (
-                f"; {counted(seen.endless, 'running pod')} with no known end "
-                f"(annotation {RUN_SECONDS}, or --default-runtime)"
-            )
-        return JobAnswer(job=job, state="never", sentence=f"{job} does not start: {why}{hint}")
-    wait = max(seen.at - now, 0.0)
+    waits = len(played.pending(job))
+    why = waiting_text(played.decisions, played.timeline.group(_group(world, job)))
+    course.play([job])
+    seen = course.forecast(job)
     return JobAnswer(
         job=job,
-        state="later",
-        sentence=f"{job} starts in {span(wait)}, once {_names(seen.last)} ended; now: {why}",
-        at=rfc3339(seen.at),
-        in_s=wait,
-        after=seen.ended,
-        victims=seen.evictions,
+        state=seen.state,
+        sentence=_sentence(job, seen, why or "its queue does not exist", waits),
+        in_s=seen.in_s,
+        at=seen.at if seen.state == "later" else "",
+        after=seen.after,
+        victims=seen.victims,
         places=seen.places,
     )
 
 
-def _names(jobs: Sequence[str]) -> str:
-    named = [job or "a pod of no job" for job in jobs]
-    if len(named) > _NAMED:
-        named = [*named[:_NAMED], f"{len(named) - _NAMED} more"]
-    joined = f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
-    return f"{joined} {'have' if len(jobs) > 1 else 'has'}"
+def _group(world: ClusterState, job: str) -> str:
+    return next((key for key in world.groups if world.title(key) == job), job)
 
 
-def span(seconds: float) -> str:
-    """Write a span of time for people: its two largest units."""
-    parts, left = [], round(seconds)
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        n, left = divmod(left, size)
-        if n:
-            parts.append(f"{n} {unit}")
-    return " ".join(parts[:2]) or "no time"
+def _sentence(job: str, seen: Forecast, why: str, waits: int) -> str:
+    said = seen.text.removeprefix("it ")
+    if seen.state == "later":
+        return f"{job} {said}; now: {why}"
+    if seen.state == "never":
+        return f"{job} {said.replace('does not start', f'does not start: {why}', 1)}"
+    if seen.state == "unknown":
+        return f"{job}: {said}; now: {why}"
+    n, nodes = len(seen.places), len(set(seen.places.values()))
+    if seen.state == "now" and seen.in_s:
+        said = f"starts now, in {span(seen.in_s)}"
+    more = f"; {waits} more {'waits' if waits == 1 else 'wait'}" if waits else ""
+    return f"{job} {said}: {counted(n, 'pod')} on {counted(nodes, 'node')}{more}"
 
 
-def _effects(before: Mapping[str, str], after: Mapping[str, str]) -> list[Effect]:
-    return [
-        Effect(job=job, before=left, after=right)
-        for job, (left, right) in _differences(before, after, "not there").items()
-    ]
+def _effects(
+    before: Mapping[str, tuple[str, str]],
+    after: Mapping[str, tuple[str, str]],
+    answer: JobAnswer | None,
+) -> list[Effect]:
+    found = []
+    for job in sorted({*before, *after}):
+        left, _ = before.get(job, ("not there", ""))
+        right, why = after.get(job, ("not there", ""))
+        if left == right:
+            continue
+        if answer is not None and answer.job == job and answer.state == "later":
+            right = f"{right}, starts in {span(answer.in_s or 0.0)}"
+        found.append(Effect(job=job, before=left, after=right, why=why))
+    return found
+
+
+def _fates(before: Played, after: Played) -> dict[str, tuple[str, str]]:
+    if before is after:
+        return {}
+    nodes = _differences(before.nodes(), after.nodes(), "")
+    evicted = before.evicted.keys() ^ after.evicted.keys()
+    return {
+        pod: (before.fate(pod), after.fate(pod, before.known)) for pod in sorted({*nodes, *evicted})
+    }
 
 
 def _differences(
@@ -254,3 +298,7 @@ def _queue_changes(before: Decisions, after: Decisions) -> dict[str, dict[str, t
         if found:
             out[queue] = found
     return out
+
+
+def _phase(pod: Manifest) -> str:
+    return str((pod.get("status") or {}).get("phase") or "")

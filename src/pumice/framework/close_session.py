@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pumice.api.annotations import ALLOCATED_HYPER_NODE
 from pumice.api.decisions import (
     Bind,
+    BindVolumes,
     Condition,
     Decisions,
     Evict,
@@ -65,7 +66,23 @@ def close_session(ssn: Session, *, only_changes: bool = False) -> Decisions:
             decisions.records[job.key] = _record(ssn, ssn.records.by_job[row])
     decisions.queues = _queue_amounts(ssn)
     decisions.failures = ssn.failures.lines()
+    decisions.failed_for = _failed_for(ssn)
     return decisions
+
+
+def _failed_for(ssn: Session) -> dict[str, list[str]]:
+    """Write down for which jobs plugins failed: their own, their tasks' or their shapes'."""
+    tasks, jobs = ssn.snapshot.tasks, ssn.snapshot.jobs
+    lines: dict[int, dict[str, None]] = {}
+    for (kind, row), told in ssn.failures.about.items():
+        if kind == "shape":
+            waiting = (tasks.shape == row) & (tasks.status == Status.PENDING)
+            owners = np.unique(tasks.job[waiting]).tolist()
+        else:
+            owners = [row if kind == "job" else int(tasks.job[row])]
+        for owner in owners:
+            lines.setdefault(owner, {}).update(told)
+    return {jobs.keys[row]: [*told] for row, told in lines.items() if row != NOWHERE}
 
 
 def _record(ssn: Session, record: Record) -> JobRecord:
@@ -87,7 +104,8 @@ def _tell_misplaced(ssn: Session) -> None:
 
 def _moves(ssn: Session) -> Decisions:
     """Write down where tasks go."""
-    decisions = Decisions()
+    tasks, names = ssn.snapshot.tasks, ssn.snapshot.nodes.names
+    decisions = Decisions(opened_gates=[tasks.keys[row] for row in ssn.queue_gates.opened])
     for intent in ssn.intents.made:
         if isinstance(intent, Bind):
             decisions.binds[intent.pod] = intent.node
@@ -98,10 +116,11 @@ def _moves(ssn: Session) -> Decisions:
                 decisions.beneficiaries[intent.pod] = intent.beneficiary
         elif isinstance(intent, Reserve):
             decisions.reservations[intent.pod] = intent.claims
+        elif isinstance(intent, BindVolumes):
+            decisions.volumes[intent.pod] = intent
         else:
             decisions.annotations[intent.pod] = dict(intent.annotations)
     decisions.released_claims = ssn.intents.released_claims
-    tasks, names = ssn.snapshot.tasks, ssn.snapshot.nodes.names
     for row in np.flatnonzero(tasks.status == Status.PIPELINED).tolist():
         decisions.pipelined[tasks.keys[row]] = names[tasks.node[row]]
     for row, node in ssn.intents.nominations.items():

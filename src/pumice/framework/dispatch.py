@@ -1,50 +1,27 @@
 """The hooks of a session: bound to its plugins tier by tier, guarded, and combined.
 
-Each is guarded, so that a plugin that raises hurts only itself.
+Each is guarded, so that a plugin that raises hurts only whom it was asked about.
 """
 
-import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from pumice.core.resources import Column, Mask
-from pumice.errors import BadHookResultError, PluginError
+from pumice.core.shapes import Shape
+from pumice.core.views import Job, Task
+from pumice.errors import BadHookResultError
+from pumice.framework.columns import Jobs, Queues
 from pumice.framework.combining import Ask
+from pumice.framework.failing_hooks import Failures, Subject
 from pumice.framework.hook_answers import Answer, Check
 from pumice.framework.plugin import HOOKS, Plugin, implements
-from pumice.framework.refusals import Verdict, Vote
-
-log = logging.getLogger(__name__)
+from pumice.framework.refusals import Failed, Verdict, Vote
+from pumice.framework.topology.subgroups import SubGroup
 
 P = ParamSpec("P")
 A = TypeVar("A")
-
-
-@dataclass
-class Failures:
-    """Plugins that raised in this session, by plugin and hook, with the first error."""
-
-    errors: dict[tuple[str, str], Exception] = field(default_factory=dict)
-
-    def lines(self) -> list[str]:
-        """Write each down in one line."""
-        return [
-            f"plugin {plugin} failed in {hook}: {_told(error)}"
-            for (plugin, hook), error in self.errors.items()
-        ]
-
-    def note(self, plugin: str, hook: str, error: Exception) -> None:
-        """Keep the first error of a hook and log it once."""
-        if (plugin, hook) not in self.errors:
-            self.errors[plugin, hook] = error
-            log.error("plugin %s failed in %s: %s", plugin, hook, error, exc_info=error)
-
-
-def _told(error: Exception) -> str:
-    """Return what went wrong; a broken contract is told without naming plugin and hook again."""
-    return error.problem if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
 
 
 @dataclass(frozen=True)
@@ -171,7 +148,10 @@ def guard(
     check: Check | None = None,
     answer: Answer = _ANY_ANSWER,
 ) -> Ask:
-    """Wrap a method of a plugin: what it raises is noted, and a safe answer is given instead."""
+    """Wrap a method of a plugin: what it raises is noted, and a safe answer is given instead.
+
+    Of several rows only those are answered so that it fails for.
+    """
     method = getattr(plugin, name)
 
     def call(*args: Any) -> Any:
@@ -183,7 +163,47 @@ def guard(
                     raise BadHookResultError(plugin.name, name, wanted=wanted, found=found)  # noqa: TRY301
             return found  # noqa: TRY300
         except Exception as error:  # noqa: BLE001  # a plugin is foreign code
-            failures.note(plugin.name, name, error)
-            return answer.safe(args, plugin.reasons)
+            failed = Failed(plugin.name, name, plugin.reasons)
+            spared = _spare(partial(_ask_strictly, plugin, method, check), args, answer, failed)
+            found, subjects = spared or (answer.safe(args, failed), _askers(args))
+            failures.note(plugin.name, name, error, subjects)
+            return found
 
     return call
+
+
+def _ask_strictly(plugin: Plugin, method: Method, check: Check | None, *args: Any) -> Any:
+    found = method(*args)
+    wanted = check(found, args, plugin.reasons) if check is not None else ""
+    if wanted:
+        raise BadHookResultError(plugin.name, method.__name__, wanted=wanted, found=found)
+    return found
+
+
+def _spare(
+    ask: Ask, args: tuple[Any, ...], answer: Answer, failed: Failed
+) -> tuple[Any, list[Subject]] | None:
+    """Answer for the rows that a hook does not fail for, None if it does for all of them."""
+    if answer.spare is None:
+        return None
+    try:
+        spared = answer.spare(ask, args, failed)
+    except Exception:  # noqa: BLE001  # in this company even good rows fail
+        return None
+    if spared is None:
+        return None
+    found, rows = spared
+    kind: Literal["task", "job"] = "job" if isinstance(args[0], Jobs) else "task"
+    return found, [] if isinstance(args[0], Queues) else [(kind, row) for row in rows]
+
+
+def _askers(args: tuple[Any, ...]) -> list[Subject]:
+    """Return whom a question is asked for, where that is a task, a job or a shape."""
+    first = args[0] if args else None
+    if isinstance(first, Task):
+        return [("task", first.row)]
+    if isinstance(first, Shape):
+        return [("shape", first.id)]
+    if isinstance(first, Job):
+        return [("job", first.row)]
+    return [("job", first.job)] if isinstance(first, SubGroup) else []

@@ -8,6 +8,7 @@ made.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,12 @@ class ImaginedNodes(Nodes):
         super().__init__(snapshot, rows)
         self._shape = shape
         self._copies = copies
+
+    def part(self, chosen: slice) -> Self:
+        """Return some of these nodes with their copies."""
+        part = super().part(chosen)
+        part._copies = self._copies[chosen]  # noqa: SLF001
+        return part
 
     @property
     def idle(self) -> Column:
@@ -210,7 +217,7 @@ def equal_run(
     rows = np.asarray(tasks, dtype=np.intp)
     table = state.snapshot.tasks
     same = (table.shape[rows] == table.shape[rows[0]]) & (table.role[rows] == table.role[rows[0]])
-    same &= table.nominated[rows] == NOWHERE
+    same &= (table.nominated[rows] == NOWHERE) & ~table.gated[rows]
     n = len(rows) if same.all() else int(np.argmin(same))
     if most is not None:
         n = min(n, most())

@@ -8,17 +8,23 @@ do; it may raise on an answer that cannot even be looked at.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from pumice.core.views import ALL
-from pumice.framework.refusals import REJECT, Reason, Refusal
+from pumice.framework.failing_hooks import Halves, ask_by_halves
+from pumice.framework.refusals import Failed, Reason, Refusal
 
 Args = tuple[Any, ...]
 Reasons = Sequence[Reason]
 Check = Callable[[Any, Args, Reasons], str]
 """Looks at an answer, what was asked, and the reasons that the plugin states."""
+Spared = tuple[Any, list[int]]
+"""An answer in which some rows failed, and these rows."""
+Spare = Callable[[Callable[..., Any], Args, Failed], Spared | None]
+"""Asks about the rows that do not fail; None if all do."""
 _NUMBERS: Final = "biuf"
 _CODES: Final = "biu"
 _NUMBER: Final = (int, float, np.number)
@@ -40,8 +46,10 @@ class Answer:
     """The part that plugins of Pumice itself are held to; the tests hold them to the rest."""
     exact: Check | None = None
     """What the conformance tests ask for where that is more than ``check``."""
-    safe: Callable[[Args, Reasons], Any] = _nothing
-    """What a plugin that failed is taken to have said: told what was asked and its reasons."""
+    safe: Callable[[Args, Failed], Any] = _nothing
+    """What a plugin that failed is taken to have said: told what was asked and who failed."""
+    spare: Spare | None = None
+    """How rows are answered that a failure is not due to; None: there is but one."""
 
 
 # Nodes
@@ -81,9 +89,31 @@ def _no_array(found: Any, args: Args) -> str:
     return "" if good else f"an array of {n}"
 
 
-def _plugin_failed(args: Args, reasons: Reasons) -> Any:
-    """Let no node through; the reason is the one behind those that the plugin states."""
-    return np.full(len(args[1]), len(reasons) + 1, dtype=np.int16)
+def _none_fits(place: int, args: Args, failed: Failed) -> Any:
+    """Let no node through; the reason stands behind those that the plugin states."""
+    return np.full(len(args[1]), len(failed.reasons) + place, dtype=np.int16)
+
+
+def _ask_nodes(ask: Callable[..., Any], args: Args) -> Halves:
+    asker, nodes = args
+    return ask_by_halves(lambda half: ask(asker, nodes.part(half)), len(nodes))
+
+
+def _spare_codes(place: int, ask: Callable[..., Any], args: Args, failed: Failed) -> Spared | None:
+    halves = _ask_nodes(ask, args)
+    codes = _none_fits(place, args, failed)
+    for half, found in halves.answered:
+        fits = found is None or found.dtype == np.bool_
+        codes[half] = (0 if found is None else ~found) if fits else found
+    return (codes, []) if halves.answered else None
+
+
+def _spare_scores(ask: Callable[..., Any], args: Args, _: Failed) -> Spared | None:
+    halves = _ask_nodes(ask, args)
+    scores = np.zeros(len(args[1]))
+    for half, found in halves.answered:
+        scores[half] = 0.0 if found is None else found
+    return (scores, []) if halves.answered else None
 
 
 def _scores(found: Any, args: Args, _: Reasons) -> str:
@@ -146,6 +176,15 @@ def _finite_keys(found: Any, args: Args, reasons: Reasons) -> str:
     return "" if good else f"{len(args[0])} keys that are numbers"
 
 
+def _spare_keys(ask: Callable[..., Any], args: Args, _: Failed) -> Spared | None:
+    (view,) = args
+    halves = ask_by_halves(lambda half: np.atleast_2d(ask(view.part(half))), len(view))
+    keys = np.zeros((max((len(found) for _, found in halves.answered), default=1), len(view)))
+    for half, found in halves.answered:
+        keys[: len(found), half] = found
+    return (keys, view.index[halves.failed].tolist()) if halves.answered else None
+
+
 def _number(found: Any, *_: Any) -> str:
     good = isinstance(found, _NUMBER) and not math.isnan(found)
     return "" if good else "a number"
@@ -185,6 +224,29 @@ def _mask(found: Any, args: Args, _: Reasons) -> str:
     return "" if found is None or len(found) == n else f"a mask of {n}"
 
 
+def _spare_mask(ask: Callable[..., Any], args: Args, _: Failed) -> Spared | None:
+    """Leave out the candidates that it fails for; the others are asked about together."""
+    asker, candidates = args
+    failed = _failing(lambda some: ask(asker, some), candidates)
+    kept = np.array([row not in failed for row in candidates], dtype=bool)
+    found = ask(asker, [row for row in candidates if row not in failed]) if kept.any() else None
+    if found is None:
+        return None
+    kept[kept] = found
+    return kept, list(failed)
+
+
+def _spare_tasks(ask: Callable[..., Any], args: Args, _: Failed) -> Spared | None:
+    failed = _failing(ask, args[0])
+    rest = [row for row in args[0] if row not in failed]
+    return (ask(rest), list(failed)) if rest else None
+
+
+def _failing(ask: Callable[[list[int]], Any], rows: list[int]) -> dict[int, None]:
+    halves = ask_by_halves(lambda half: ask(rows[half]), len(rows))
+    return dict.fromkeys(rows[at] for at in halves.failed)
+
+
 def _true_mask(found: Any, args: Args, reasons: Reasons) -> str:
     wanted = _mask(found, args, reasons)
     if wanted or found is None or not len(found):
@@ -222,23 +284,36 @@ def _domain_scores(found: Any, args: Args, _: Reasons) -> str:
 
 
 NOTHING: Final = Answer()
-CODES: Final = Answer(_known_codes, _size, _exact_codes, _plugin_failed)
-SCORES: Final = Answer(_finite_scores, _scores, _exact_scores)
-REASON: Final = Answer(_reason)
+FACT_CODES: Final = Answer(
+    _known_codes, _size, _exact_codes, partial(_none_fits, 1), partial(_spare_codes, 1)
+)
+CODES: Final = Answer(
+    _known_codes, _size, _exact_codes, partial(_none_fits, 2), partial(_spare_codes, 2)
+)
+SCORES: Final = Answer(_finite_scores, _scores, _exact_scores, spare=_spare_scores)
+RANKS: Final = Answer(_finite_scores, _scores, _exact_scores)
+"""Scores that hang on who else is asked about."""
+REASON: Final = Answer(_reason, safe=lambda _, failed: failed.reason)
 CANDIDATE: Final = Answer(_candidate)
-KEYS: Final = Answer(_finite_keys, _keys, safe=lambda args, _: [0.0] * len(args[0]))
+KEYS: Final = Answer(
+    _finite_keys, _keys, safe=lambda args, _: [0.0] * len(args[0]), spare=_spare_keys
+)
 COMPARISON: Final = Answer(_number, safe=lambda *_: 0)
 YES_NO: Final = Answer(_yes_or_no, exact=_true_or_false, safe=lambda *_: False)
 NO_YES: Final = Answer(_yes_or_no, exact=_true_or_false, safe=lambda *_: True)
 """Yes or no where yes changes least."""
 VERDICT: Final = Answer(
-    _or_refusal(_yes_or_no), exact=_or_refusal(_true_or_false), safe=lambda *_: False
+    _or_refusal(_yes_or_no),
+    exact=_or_refusal(_true_or_false),
+    safe=lambda _, failed: failed.refusal,
 )
-VOTE: Final = Answer(_or_refusal(_number), exact=_or_refusal(_vote), safe=lambda *_: REJECT)
-PROBLEM: Final = Answer(
-    _text, exact=_exact_text, safe=lambda *_: "a plugin failed while it checked the job"
+VOTE: Final = Answer(
+    _or_refusal(_number), exact=_or_refusal(_vote), safe=lambda _, failed: failed.refusal
 )
-MASK: Final = Answer(_true_mask, _mask, _exact_mask, lambda args, _: [False] * len(args[1]))
-TASKS: Final = Answer(_rows, safe=lambda *_: [])
+PROBLEM: Final = Answer(_text, exact=_exact_text, safe=lambda _, failed: failed.text)
+MASK: Final = Answer(
+    _true_mask, _mask, _exact_mask, lambda args, _: [False] * len(args[1]), _spare_mask
+)
+TASKS: Final = Answer(_rows, safe=lambda *_: [], spare=_spare_tasks)
 LEVELS: Final = Answer(_levels, safe=lambda *_: [])
 DOMAIN_SCORES: Final = Answer(_domain_scores)

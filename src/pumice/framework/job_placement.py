@@ -105,6 +105,7 @@ class JobPlacement:
         return (
             int(table.shape[first]) not in self._one_by_one
             and self.on_placed is None
+            and first not in state.queue_gates.held
             and (role == NOWHERE or role not in self.memory.failed_roles)
             and self.job not in state.ordering.moving_jobs
             and not self._is_mixed(role)
@@ -120,6 +121,9 @@ class JobPlacement:
             state.records.note_refused(
                 self.job, Stage.QUOTA, allowed, Why.OVER_QUOTA, task=task.key, queue=queue
             )
+            return None
+        if row in state.queue_gates.held:
+            state.queue_gates.open(row)  # placed once the cluster says that the gate is gone
             return None
         role = int(state.snapshot.tasks.role[row])
         if role != NOWHERE and role in self.memory.failed_roles:

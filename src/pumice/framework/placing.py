@@ -11,21 +11,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.api.codes import Cause
 from pumice.core.resources import STEP, Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import ALL, NodeFacts, Nodes, Rows, Task
 from pumice.framework.combining import FIRST_REASON, Ask
 from pumice.framework.dispatch import Hooks
 from pumice.framework.plugin import Plugin
-from pumice.framework.refusals import Reason
+from pumice.framework.refusals import Failed, Reason
 
 Codes = NDArray[np.int16]
 NO_ROOM, FUTURE, IDLE = 0, 1, 2
 """What a node can offer a request: nothing, room that is being freed, room now."""
 
 _MAX_FITS = 256
-_PLUGIN_FAILED = Reason("a plugin failed", curable=False, code=Cause.PLUGIN_FAILED)
+
+
+def filter_reasons(plugin: Plugin) -> tuple[Reason, ...]:
+    """Return for what a plugin refuses nodes, last that its filters failed."""
+    hooks = Plugin.filter_shape.__name__, Plugin.filter_nodes.__name__
+    return (*plugin.reasons, *(Failed(plugin.name, hook).reason for hook in hooks))
 
 
 @dataclass(slots=True)
@@ -105,7 +109,7 @@ class Placing:
         for plugin in hooks.plugins:
             at = plugin.position
             if at in by_shape or at in by_nodes:
-                reasons = (*plugin.reasons, _PLUGIN_FAILED)
+                reasons = filter_reasons(plugin)
                 offset = len(self.reasons) - 1
                 asks = by_shape.get(at), by_nodes.get(at)
                 filters.append(_Filter(len(filters), offset, reasons, asks, position=at))

@@ -176,7 +176,7 @@ class Plugin:
         """Return why no node at all can take the task, None if some may."""
         raise NotImplementedError
 
-    @_hooks.add(rule.FIRST_REASON, answer.CODES, volcano="Predicate", switch="enablePredicate")
+    @_hooks.add(rule.FIRST_REASON, answer.FACT_CODES, volcano="Predicate", switch="enablePredicate")
     def filter_shape(self, shape: Shape, facts: NodeFacts) -> Codes:
         """Return which nodes fit a shape, by facts that hold for the whole session."""
         raise NotImplementedError
@@ -196,7 +196,7 @@ class Plugin:
         """Score nodes for a task at this moment; row by row; None: all equal."""
         raise NotImplementedError
 
-    @_hooks.add(rule.SUM, answer.SCORES, volcano="BatchNodeOrder", switch="enableNodeOrder")
+    @_hooks.add(rule.SUM, answer.RANKS, volcano="BatchNodeOrder", switch="enableNodeOrder")
     def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Score the candidates against each other; asked at each placement; None: all equal."""
         raise NotImplementedError

@@ -3,14 +3,16 @@
 Whatever a plugin keeps for itself it changes through ``journal``, so that a roll-back covers it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from pumice.api.decisions import ClaimChoice
 from pumice.api.devices import ClaimReservation
 from pumice.core.journal import Journal
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes
+from pumice.framework.queue_limits.queue_gates import QueueGates
 from pumice.framework.topology.job_topology import Topology
 
 
@@ -60,6 +62,10 @@ class PluginSession(Protocol):
     def services(self) -> Mapping[str, Any]:
         """Ways to other programs, by name."""
 
+    @property
+    def queue_gates(self) -> QueueGates:
+        """What pods reserve whose queue gates are open and that are not placed yet."""
+
     def jobs(self) -> list[int]:
         """List the jobs (rows) whose pod group and queue exist."""
 
@@ -86,6 +92,9 @@ class PluginSession(Protocol):
 
     def release_claims(self, claims: Iterable[str]) -> None:
         """Take their devices from claims ("namespace/name") that only waiting pods have."""
+
+    def bind_volumes(self, task: int, choices: Sequence[ClaimChoice], timeout_s: float) -> None:
+        """Let the pod of a task that is to be bound wait for its claims; asked at close."""
 
     def mark_scheduled(self, jobs: Mask) -> None:
         """Set the condition Scheduled on the marked jobs (n,)."""

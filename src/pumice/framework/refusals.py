@@ -29,6 +29,7 @@ class Why(Enum):
     """The closed list of reasons, in the order of the stages."""
 
     NOT_VALID = "not valid"
+    PLUGIN_FAILED = "a plugin failed"
     NOT_ENQUEUED = "not enqueued"
     NOT_TAKEN = "no action places its pods"
     QUEUE_OVERUSED = "queue has its share"
@@ -45,6 +46,7 @@ class Why(Enum):
 
 _NEEDED: Final[Mapping[Why, frozenset[str]]] = {
     Why.NOT_VALID: frozenset({"problem"}),
+    Why.PLUGIN_FAILED: frozenset({"problem"}),
     Why.QUEUE_MISPLACED: frozenset({"problem"}),
     Why.NO_NODE_FITS: frozenset({"task", "nodes", "need", "idle"}),
     Why.NO_DOMAIN_FITS: frozenset({"limit", "large", "total"}),
@@ -86,6 +88,30 @@ Verdict = bool | Refusal
 """Yes, or no with or without saying why."""
 Vote = int | Refusal
 """PERMIT, ABSTAIN or REJECT; a refusal is a reject that says why."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A plugin that failed in a hook; ``reasons`` are those that the plugin states."""
+
+    plugin: str
+    hook: str
+    reasons: Sequence[Reason] = ()
+
+    @property
+    def text(self) -> str:
+        """What those are told for whom it failed."""
+        return f"plugin {self.plugin} failed in {self.hook}"
+
+    @property
+    def reason(self) -> Reason:
+        """The same as a reason against nodes, which no eviction cures."""
+        return Reason(self.text, curable=False, code=Cause.PLUGIN_FAILED)
+
+    @property
+    def refusal(self) -> Refusal:
+        """The same as a no that says why."""
+        return Refusal(Why.PLUGIN_FAILED, {"problem": self.text}, Cause.PLUGIN_FAILED)
 
 
 def queue_closed(queue: int) -> Refusal:

@@ -1,10 +1,11 @@
 """One scheduling cycle: the state, what the cycle is told, and what plugins see and leave in it."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
+from pumice.api.decisions import ClaimChoice
 from pumice.api.devices import ClaimReservation
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
@@ -14,8 +15,12 @@ from pumice.framework.fit_errors import gang_message
 from pumice.framework.job_placement import JobMemory
 from pumice.framework.placing import Placing
 from pumice.framework.plugin import Plugin
+from pumice.framework.queue_limits.queue_gates import QueueGates
 from pumice.framework.session_state import SessionState
 from pumice.framework.statement import Statement
+
+_OPENED_GATES: Final = "queue gates"
+"""Where the memory of the process keeps the pods whose gates the last session opened."""
 
 
 class Session(SessionState):
@@ -36,6 +41,7 @@ class Session(SessionState):
         metrics: Mapping[str, str] | None = None,
         services: Mapping[str, Any] | None = None,
         placing: type[Placing] = Placing,
+        queue_gates: bool = False,
         plugged: Callable[[str, str], None] | None = None,
     ) -> None:
         self.tiers = [list(tier) for tier in tiers]
@@ -43,11 +49,13 @@ class Session(SessionState):
         for position, entry in enumerate(entries):
             entry.plugin.position = position
             entry.plugin.hierarchy = entry.switches.get("enableHierarchy", False)
-        super().__init__(snapshot, self.tiers, seed=seed, placing=placing)
+        self.memory = {} if memory is None else memory
+        opened = self.memory.setdefault(_OPENED_GATES, set())
+        gates = QueueGates(snapshot, opened, enabled=queue_gates)
+        super().__init__(snapshot, self.tiers, seed=seed, placing=placing, gates=gates)
         self.now = now
         self.actions = actions
         self.action_arguments = action_arguments or {}
-        self.memory = {} if memory is None else memory
         self.started_at = started_at
         self.node_usage = node_usage or {}
         self.metrics = metrics or {}
@@ -119,6 +127,10 @@ class Session(SessionState):
     def release_claims(self, claims: Iterable[str]) -> None:
         """Take their devices from claims that only pods without a node have."""
         self.intents.released_claims += claims
+
+    def bind_volumes(self, task: int, choices: Sequence[ClaimChoice], timeout_s: float) -> None:
+        """Let a task's pod be bound only once its claims are."""
+        self.intents.bind_volumes(task, choices, timeout_s)
 
     def mark_scheduled(self, jobs: Mask) -> None:
         """Set the condition Scheduled on the marked jobs (n,)."""

@@ -4,12 +4,13 @@ Drawn from below: hooks and topology, then policy, ordering and placing, then th
 placements, evictions and the search over domains take it, and the session is made of it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from pumice.api.decisions import Annotate, Bind, Evict, Intent, Reserve
+from pumice.api.decisions import Annotate, Bind, BindVolumes, ClaimChoice, Evict, Intent, Reserve
 from pumice.api.devices import ClaimReservation
 from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
@@ -21,6 +22,7 @@ from pumice.framework.ordering import Ordering
 from pumice.framework.placing import Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.policy import Policy
+from pumice.framework.queue_limits.queue_gates import QueueGates
 from pumice.framework.topology.job_topology import Topology
 
 
@@ -70,6 +72,10 @@ class Intents:
         """Reserve resource claims for a task when it is bound; a rollback takes it back."""
         self._snapshot.journal.put(self.reservations, task, claims)
 
+    def bind_volumes(self, task: int, choices: Sequence[ClaimChoice], timeout_s: float) -> None:
+        """Bind the claims of a pod before the pod, which is to be bound already."""
+        self.made.append(BindVolumes(self._snapshot.tasks.keys[task], tuple(choices), timeout_s))
+
     def nominate(self, task: int, node: int) -> None:
         """Note that evictions make room for a task on a node."""
         self._snapshot.journal.put(self.nominations, task, node)
@@ -93,6 +99,7 @@ class SessionState:
         *,
         seed: int = 0,
         placing: type[Placing] = Placing,
+        gates: QueueGates | None = None,
     ) -> None:
         self.snapshot = snapshot
         self.journal = snapshot.journal
@@ -101,12 +108,14 @@ class SessionState:
         self.topology.open()
         self.policy = Policy(snapshot, self.topology, self.hooks)
         self.records = Records(snapshot)
-        self.records.compared = [
+        self._comparing = [
             self.hooks.ask_aside(plugin, Plugin.refusal_numbers)
             for plugin in self.hooks.plugins
             if type(plugin).refusal_numbers is not Plugin.refusal_numbers
         ]
+        self.records.compare = self.refusal_numbers
         self.intents = Intents(snapshot)
+        self.queue_gates = gates or QueueGates(snapshot, set(), enabled=False)
         self._seed = seed
         self._placing = placing
 
@@ -119,6 +128,13 @@ class SessionState:
     def placing(self) -> Placing:
         """Which node; made when first asked for, once all plugins have opened."""
         return self._placing(self.snapshot, self.hooks, self._seed)
+
+    def refusal_numbers(self, task: Task) -> dict[str, Any]:
+        """Return what plugins compared when a task found no node."""
+        found: dict[str, Any] = {}
+        for ask in self._comparing:
+            found |= ask(task) or {}
+        return found
 
     def task(self, row: int) -> Task:
         """Return one task."""
@@ -180,3 +196,11 @@ class SessionState:
         tasks = self.snapshot.tasks
         rows = np.asarray(self.snapshot.jobs.tasks[job], dtype=np.intp)
         return rows[(tasks.status[rows] == Status.PENDING) & ~tasks.gated[rows]].tolist()
+
+    def tasks_to_allocate(self, job: int) -> list[int]:
+        """List a job's pending tasks with requests, and all that a queue gate holds back."""
+        best_effort, held = self.snapshot.tasks.best_effort, self.queue_gates.held
+        rows = [row for row in self.pending_tasks(job) if not best_effort[row]]
+        if held:
+            rows += [row for row in self.snapshot.jobs.tasks[job] if row in held]
+        return rows

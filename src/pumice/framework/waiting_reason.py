@@ -106,6 +106,7 @@ def _queue(ssn: Session, numbers: Numbers) -> str:
 
 _SENTENCES: dict[Why, Callable[[Session, Numbers], str]] = {
     Why.NOT_VALID: lambda _, n: f"not valid: {n['problem']}",
+    Why.PLUGIN_FAILED: lambda _, n: n["problem"],
     Why.NOT_ENQUEUED: lambda ssn, n: f"not enqueued: queue {_queue(ssn, n)} or the cluster is full",
     Why.NOT_TAKEN: lambda *_: "no configured action places its pods",
     Why.QUEUE_OVERUSED: lambda ssn, n: f"queue {_queue(ssn, n)} already has its share",

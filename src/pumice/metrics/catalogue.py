@@ -93,6 +93,7 @@ _SCHEDULER: Final = (
         ("job_id",),
     ),
     _gauge("unschedule_job_count", "Jobs that found no place"),
+    _own("gauge", "waiting_jobs", "Jobs that wait, by code of the decisive cause", ("code",)),
     _gauge("job_share", "Dominant share of a job", ("job_ns", "job_id")),
     _gauge("namespace_share", "Dominant share of a namespace", ("namespace_name",)),
     _gauge("namespace_weight", "Weight of a namespace", ("namespace_name",)),

@@ -110,6 +110,7 @@ class Metrics:
         }
         self._scalars: dict[str, set[str]] = {}
         self._waiting: set[str] = set()
+        self._codes: set[str] = set()
         self._families["pumice_build_info"].labels(__version__).set(1)
 
     def text(self) -> str:
@@ -183,6 +184,14 @@ class Metrics:
             self._child("volcano_job_retry_counts", job).inc()
         self._waiting = {*tasks}
         self._child("volcano_unschedule_job_count").set(len(tasks))
+
+    def waiting_jobs(self, codes: Mapping[str, int]) -> None:
+        """Set how many jobs wait, by the code of the decisive cause."""
+        for code in self._codes - codes.keys():
+            self._child("pumice_waiting_jobs", code).set(0)
+        for code, count in codes.items():
+            self._child("pumice_waiting_jobs", code).set(count)
+        self._codes |= codes.keys()
 
     def job_share(self, namespace: str, job: str, share: float) -> None:
         """Set a job's dominant share."""

@@ -9,17 +9,13 @@ from typing import Any
 
 import msgspec
 
-from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME
+from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME, QUEUE_GATE
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.kinds import Manifest
 from pumice.api.patterns import occurs_in
 from pumice.cluster.embedded.claim_changes import without_users
-
-
-def key_of(manifest: Mapping[str, Any]) -> str:
-    """Return "namespace/name"; an absent namespace is `default`."""
-    metadata = manifest["metadata"]
-    return f"{metadata.get('namespace') or 'default'}/{metadata['name']}"
+from pumice.scenarios.bound_claims import with_volumes
+from pumice.scenarios.identity import key_of
 
 
 def group_of(pod: Mapping[str, Any]) -> str | None:
@@ -38,8 +34,11 @@ def groups_by_pod(objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def advance(objects: Sequence[Manifest], decisions: Decisions) -> list[Manifest]:
     """Return the world as the next cycle finds it.
 
-    Bound pods run, evicted pods are gone, nominations and pod group statuses are written.
+    Bound pods run, their claims have volumes, evicted pods are gone, opened gates, nominations and
+    pod group statuses are written.
     """
+    if decisions.volumes:
+        objects = with_volumes(objects, decisions.claims)
     gone = set(decisions.evictions)
     after: list[Manifest] = []
     users = _claim_users(objects, decisions)
@@ -96,6 +95,9 @@ def _next_pod(pod: Manifest, decisions: Decisions) -> Manifest:
         spec = {**(pod.get("spec") or {}), "nodeName": decisions.binds[key]}
         metadata = _annotated(pod["metadata"], decisions.annotations.get(key))
         return {**pod, "metadata": metadata, "spec": spec, "status": status}
+    if key in decisions.opened_gates:
+        gates = [gate for gate in pod["spec"]["schedulingGates"] if gate["name"] != QUEUE_GATE]
+        return {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
     if key in decisions.nominated:
         return {**pod, "status": {**status, "nominatedNodeName": decisions.nominated[key]}}
     return pod

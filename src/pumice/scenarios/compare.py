@@ -89,6 +89,24 @@ def _binds(wanted: Mapping[str, str], cycle: _Cycle) -> list[str]:
     return differences
 
 
+def _claims(wanted: Mapping[str, Any], cycle: _Cycle) -> list[str]:
+    got = cycle.got.expected_claims()
+    return [
+        f"claim {key}: {_source(got.get(key))}, expected {_source(wanted.get(key))}"
+        for key in _union(wanted, got)
+        if wanted.get(key) != got.get(key)
+    ]
+
+
+def _source(given: Mapping[str, str] | Sequence[str] | None) -> str:
+    """Tell what a claim gets: a volume, a node to provision one for, or devices."""
+    if given is None:
+        return "nothing chosen"
+    if isinstance(given, Mapping):
+        return " and ".join(f"{key} {name}" for key, name in given.items())
+    return f"devices {', '.join(given) or 'none'}"
+
+
 def _bind_order(wanted: Sequence[str], cycle: _Cycle) -> list[str]:
     got = list(cycle.got.binds)
     # pods that only one side binds are reported by the check of binds
@@ -123,6 +141,13 @@ def _order(what: str, wanted: Sequence[str], got: Sequence[str]) -> list[str]:
     return []
 
 
+def _opened_gates(wanted: Sequence[str], cycle: _Cycle) -> list[str]:
+    got = cycle.got.opened_gates
+    kept = [f"{pod}: gate kept, expected it to be removed" for pod in wanted if pod not in got]
+    opened = [f"{pod}: gate removed, expected it to stay" for pod in got if pod not in wanted]
+    return kept + opened
+
+
 def _pipelined(wanted: Mapping[str, str], cycle: _Cycle) -> list[str]:
     return _placed("pipelined on", wanted, cycle.got.pipelined)
 
@@ -131,15 +156,6 @@ def _nominated(wanted: Mapping[str, str], cycle: _Cycle) -> list[str]:
     if not cycle.options.nominated:
         return []
     return _placed("nominated to", wanted, cycle.got.nominated)
-
-
-def _claims(wanted: Mapping[str, Sequence[str]], cycle: _Cycle) -> list[str]:
-    got = cycle.got.devices()
-    return [
-        f"{claim}: devices {got.get(claim, 'none')}, expected {wanted.get(claim, 'none')}"
-        for claim in _union(wanted, got)
-        if got.get(claim) != (None if claim not in wanted else list(wanted[claim]))
-    ]
 
 
 def _placed(verb: str, wanted: Mapping[str, str], got: Mapping[str, str]) -> list[str]:
@@ -324,12 +340,14 @@ def _union(first: Iterable[str], second: Iterable[str]) -> list[str]:
 # in the order in which differences are told: placements first, texts last
 _CHECKS: dict[str, Callable[[Any, _Cycle], list[str]]] = {
     "binds": _binds,
+    "claims": _claims,
     "bindsNum": _binds_number,
     "boundPerPodGroup": _bound_per_group,
     "bindNumsInHyperNode": _binds_in_hyper_nodes,
     "evictions": _evictions,
     "evictNum": _evictions_number,
     "evicted": _evictions_number,
+    "openedGates": _opened_gates,
     "pipelined": _pipelined,
     "pipelinedOnOneOf": _pipelined_on_one_of,
     "pipelinedPerPodGroup": _pipelined_per_group,
@@ -337,7 +355,6 @@ _CHECKS: dict[str, Callable[[Any, _Cycle], list[str]]] = {
     "podGroups": _pod_groups,
     "taskStatusNums": _task_statuses,
     "nominated": _nominated,
-    "claims": _claims,
     "bindOrder": _bind_order,
     "queues": _queues,
     "unschedulable": _unschedulable,

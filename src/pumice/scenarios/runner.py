@@ -5,10 +5,10 @@ the same `cycle` method can be put to the test.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, Protocol
@@ -16,16 +16,26 @@ from typing import Any, Literal, Protocol
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
+from pumice.api.text_files import read_text
 from pumice.api.wording import crash_text
 from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.cluster.services import SERVICES
 from pumice.errors import ManifestError, PumiceError, ScenarioError
+from pumice.processes import worker_processes
 from pumice.scenarios.between_cycles import advance
 from pumice.scenarios.compare import CompareOptions, compare
-from pumice.scenarios.scenario import SUFFIXES, Scenario, is_scenario, read_document, scenario_from
+from pumice.scenarios.scenario import (
+    SUFFIXES,
+    Scenario,
+    are_manifests,
+    is_scenario,
+    read_document,
+    scenario_from,
+)
 
 Outcome = Literal["passed", "failed", "error", "skipped"]
 
+_HOW_TO_EXPECT = "plain manifests state none; give what 'pumice run -o yaml' prints as --expect"
 # starting a worker costs about as much as a few dozen small scenarios
 _WORTH_A_WORKER = 24
 _LARGEST_CHUNK = 16
@@ -53,6 +63,8 @@ class ScenarioFile:
 
     path: Path
     named: bool = False
+    conf: Path | None = None
+    """A configuration to use in place of its own."""
 
 
 @dataclass(frozen=True)
@@ -83,15 +95,17 @@ def default_scheduler(
     return Scheduler(conf, seed=seed, plugins=load_plugins(plugins), services=SERVICES)
 
 
-def find_scenarios(paths: Iterable[Path], substring: str = "") -> list[ScenarioFile]:
+def find_scenarios(
+    paths: Iterable[Path], substring: str = "", conf: Path | None = None
+) -> list[ScenarioFile]:
     """List the files to run, folders walked in name order, each file once."""
     found: dict[Path, ScenarioFile] = {}
     for path in paths:
         if path.is_dir():
             inside = (p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
-            candidates = [ScenarioFile(p) for p in sorted(inside)]
+            candidates = [ScenarioFile(p, conf=conf) for p in sorted(inside)]
         else:
-            candidates = [ScenarioFile(path, named=True)]
+            candidates = [ScenarioFile(path, named=True, conf=conf)]
         for candidate in candidates:
             if substring in str(candidate.path):
                 found.setdefault(candidate.path, candidate)
@@ -106,6 +120,7 @@ def play(scenario: Scenario, make_scheduler: SchedulerFactory) -> list[PlayedCyc
         ManifestError: An object cannot be used; names its file and line.
     """
     conf = parse_conf(scenario.conf, source=scenario.conf_source)
+    conf = replace(conf, queue_gates=scenario.queue_gates)
     scheduler = make_scheduler(conf, scenario.seed)
     objects = with_made_claims(scenario.objects)
     played: list[PlayedCycle] = []
@@ -130,12 +145,7 @@ def check(
         ScenarioError: The scenario expects nothing, so that it could not fail.
     """
     if not scenario.expect:
-        raise ScenarioError(
-            wanted="expectations",
-            field="expect",
-            file=str(scenario.path),
-            hint="'pumice run --write' fills them in",
-        )
+        raise _nothing_expected(scenario.path, "'pumice run --write' fills them in")
     differences: list[str] = []
     for number, (cycle, record) in enumerate(
         zip(play(scenario, make_scheduler), scenario.expect, strict=True), start=1
@@ -146,23 +156,54 @@ def check(
     return differences
 
 
+def _nothing_expected(path: Path, hint: str) -> ScenarioError:
+    return ScenarioError(wanted="expectations", field="expect", file=str(path), hint=hint)
+
+
 def run_file(
     file: ScenarioFile, make_scheduler: SchedulerFactory, options: CompareOptions
 ) -> CaseResult:
     """Run one file; whatever goes wrong becomes the result of this file."""
     start = perf_counter()
+    try:
+        scenario = _scenario_in(file)
+    except PumiceError as error:
+        return CaseResult(file.path, "error", (str(error),), perf_counter() - start)
+    except Exception as error:  # noqa: BLE001  (a crash is the result of this file, not of the run)
+        return CaseResult(file.path, "error", (crash_text(error),), perf_counter() - start)
+    if scenario is None:
+        return CaseResult(file.path, "skipped")
+    result = run_scenario(scenario, make_scheduler, options)
+    return replace(result, seconds=perf_counter() - start)
+
+
+def _scenario_in(file: ScenarioFile) -> Scenario | None:
+    """Read a file; None if it was only found in a folder and is something else."""
+    document = read_document(file.path)
+    if not file.named and not is_scenario(document):
+        return None
+    if are_manifests(document):
+        raise _nothing_expected(file.path, _HOW_TO_EXPECT)
+    scenario = scenario_from(document, file.path)
+    if file.conf is not None:
+        scenario = replace(scenario, conf=read_text(file.conf), conf_source=str(file.conf))
+    return scenario
+
+
+def run_scenario(
+    scenario: Scenario, make_scheduler: SchedulerFactory, options: CompareOptions
+) -> CaseResult:
+    """Run one scenario; whatever goes wrong becomes its result."""
+    start = perf_counter()
     outcome: Outcome
     try:
-        document = read_document(file.path)
-        if not file.named and not is_scenario(document):
-            return CaseResult(file.path, "skipped")
-        differences = check(scenario_from(document, file.path), make_scheduler, options)
+        differences = check(scenario, make_scheduler, options)
         outcome = "failed" if differences else "passed"
     except PumiceError as error:
         outcome, differences = "error", [str(error)]
-    except Exception as error:  # noqa: BLE001  (a crash is the result of this file, not of the run)
+    except Exception as error:  # noqa: BLE001  (a crash is the result of this scenario)
         outcome, differences = "error", [crash_text(error)]
-    return CaseResult(file.path, outcome, tuple(differences), perf_counter() - start)
+    return CaseResult(scenario.path, outcome, tuple(differences), perf_counter() - start)
 
 
 def run_files(
@@ -172,7 +213,7 @@ def run_files(
     options: CompareOptions | None = None,
     jobs: int | None = None,
     stop_early: bool = False,
-) -> Iterator[CaseResult]:
+) -> Generator[CaseResult, None, None]:
     """Run files and yield their results in the given order, non-scenarios left out.
 
     ``make_scheduler`` is called once for each file, in the process that runs it; of ``jobs``
@@ -207,13 +248,10 @@ def _run_in_processes(
 ) -> Iterator[CaseResult]:
     size = max(1, min(_LARGEST_CHUNK, len(files) // (4 * workers)))
     chunks = [files[i : i + size] for i in range(0, len(files), size)]
-    with ProcessPoolExecutor(workers) as pool:
+    with worker_processes(workers) as pool:
         running = [pool.submit(_run_chunk, chunk, make_scheduler, options) for chunk in chunks]
-        try:
-            for chunk, future in zip(chunks, running, strict=True):
-                yield from _results(chunk, future, make_scheduler, options)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        for chunk, future in zip(chunks, running, strict=True):
+            yield from _results(chunk, future, make_scheduler, options)
 
 
 def _results(
@@ -238,7 +276,7 @@ def _run_chunk(
 def _run_alone(
     file: ScenarioFile, make_scheduler: SchedulerFactory, options: CompareOptions
 ) -> CaseResult:
-    with ProcessPoolExecutor(1) as pool:
+    with worker_processes(1) as pool:
         try:
             return pool.submit(run_file, file, make_scheduler, options).result()
         except BrokenProcessPool:

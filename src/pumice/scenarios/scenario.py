@@ -4,9 +4,9 @@ Used by the runner, the command line and the project's own tests.
 A scenario is data: nothing here runs a scheduler.
 """
 
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +16,12 @@ import yaml
 
 from pumice.api.conf import DEFAULT_CONF
 from pumice.api.kinds import Manifest
-from pumice.api.manifests import ObjectLine, object_lines
+from pumice.api.manifests import ObjectLine, load_values, object_lines
 from pumice.api.objects import from_manifest, in_namespace
+from pumice.api.text_files import read_text
 from pumice.api.times import lenient_epoch
 from pumice.api.wording import nearest
+from pumice.api.yaml_text import parse_yaml
 from pumice.errors import ABSENT, ManifestError, ScenarioError
 
 Record = dict[str, Any]
@@ -29,15 +31,17 @@ SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 
 _TOP_KEYS = (
     *("name", "family", "description", "seed", "now", "cycles", "stable", "negative"),
-    *("conf", "confFrom", "nodeUsage", "objects", "objectsFrom", "expect"),
+    *("conf", "confFrom", "featureGates", "nodeUsage", "objects", "objectsFrom", "expect"),
 )
+_MOST_CYCLES = 100_000
 _OBJECT = re.compile(r"objects\[(\d+)\]")
 _MARKS = frozenset({"objects", "objectsFrom", "conf", "confFrom", "expect", "nodeUsage"})
+_GATES = ("SchedulingGatesQueueAdmission",)
 _NUMBER_KEYS = ("bindsNum", "evictNum", "evicted")
-_LIST_KEYS = ("bindOrder", "evictions", "bindNumsInHyperNode")
+_LIST_KEYS = ("bindOrder", "evictions", "bindNumsInHyperNode", "openedGates")
 _MAPPING_KEYS = (
     *("binds", "pipelined", "podGroups", "nominated", "queues", "unschedulable"),
-    *("pipelinedOnOneOf", "taskStatusNums", "claims"),
+    *("claims", "pipelinedOnOneOf", "taskStatusNums"),
     *("boundPerPodGroup", "pipelinedPerPodGroup", "phases"),
 )
 _EXPECT_KEYS = (
@@ -66,6 +70,8 @@ class Scenario:
     seed: int = 0
     node_usage: dict[str, dict[str, float]] = field(default_factory=dict)
     """Node to cpu and memory percent, and `metricsTime` in epoch seconds where it is stated."""
+    queue_gates: bool = False
+    """Whether the feature SchedulingGatesQueueAdmission is on."""
     expect: list[Record] = field(default_factory=list)
 
     @cached_property
@@ -108,21 +114,20 @@ def load_scenario(path: Path) -> Scenario:
 
 def read_document(path: Path) -> Any:
     """Read one JSON or YAML file; several YAML documents come back as a list."""
-    text = _read_text(path)
-    if path.suffix == ".json":
-        try:
-            return json.loads(text)
-        except json.JSONDecodeError as error:
-            raise _problem(
-                path, f"line {error.lineno}", _line(text, error.lineno), "JSON", hint=error.msg
-            ) from error
-    documents = _yaml_documents(text, path, "")
+    with _as_scenario_error(path):
+        documents = load_values(path)
     return documents[0] if len(documents) == 1 else documents
 
 
 def is_scenario(document: Any) -> bool:
     """Tell a scenario from manifests, configurations and other data found in a folder."""
     return isinstance(document, dict) and "kind" not in document and not _MARKS.isdisjoint(document)
+
+
+def are_manifests(document: Any) -> bool:
+    """Tell manifests, one or several documents of a file, from a scenario."""
+    documents = document if isinstance(document, list) else [document]
+    return bool(documents) and all(isinstance(one, dict) and "kind" in one for one in documents)
 
 
 def scenario_from(document: Any, path: Path) -> Scenario:
@@ -135,7 +140,7 @@ def scenario_from(document: Any, path: Path) -> Scenario:
         raise _problem(path, "file", document, "a mapping with the key 'objects'")
     _refuse_unknown(path, "", document, _TOP_KEYS)
     conf, conf_source = _conf(path, document)
-    cycles, expect = _expectations(path, document)
+    cycles, expect = expectations_from(path, document)
     seed = document.get("seed", 0)
     return Scenario(
         path=path,
@@ -148,6 +153,7 @@ def scenario_from(document: Any, path: Path) -> Scenario:
         stable=_stable(path, document.get("stable", True)),
         seed=seed if isinstance(seed, int) else 0,
         node_usage=_node_usage(path, document),
+        queue_gates=_feature_gates(path, document).get(_GATES[0], False),
         expect=expect,
     )
 
@@ -159,7 +165,7 @@ def _conf(path: Path, document: Mapping[str, Any]) -> tuple[str, str]:
         raise _problem(path, "confFrom", document["confFrom"], "either conf or confFrom, not both")
     if "confFrom" in document:
         source = path.parent / _typed(path, "confFrom", document["confFrom"], str, "a file name")
-        return _read_text(source), str(source)
+        return read_text(source, ScenarioError), str(source)
     conf = document.get("conf", DEFAULT_CONF)
     if isinstance(conf, dict):
         return yaml.safe_dump(conf, sort_keys=False), inside
@@ -171,7 +177,8 @@ def _objects(path: Path, document: Mapping[str, Any]) -> list[Manifest]:
         raise _problem(path, "objects", None, "a list of manifests (or objectsFrom)")
     given = document.get("objects", [])
     if isinstance(given, str):
-        given = _yaml_documents(given, path, "objects")
+        with _as_scenario_error(path, "objects "):
+            given = parse_yaml(given, str(path))
     found = [(path, f"objects[{i}]", item) for i, item in enumerate(_list(path, "objects", given))]
     for name in _list(path, "objectsFrom", document.get("objectsFrom", [])):
         source = path.parent / _typed(path, "objectsFrom", name, str, "file names")
@@ -209,10 +216,25 @@ def _node_usage(path: Path, document: Mapping[str, Any]) -> dict[str, dict[str, 
     return usage
 
 
-def _expectations(path: Path, document: Mapping[str, Any]) -> tuple[int, list[Record]]:
+def _feature_gates(path: Path, document: Mapping[str, Any]) -> dict[str, bool]:
+    given: dict[str, bool] = document.get("featureGates", {})
+    _typed(path, "featureGates", given, dict, "names of features to true or false")
+    _refuse_unknown(path, "featureGates", given, _GATES)
+    for name, value in given.items():
+        if not isinstance(value, bool):
+            raise _problem(path, f"featureGates.{name}", value, "true or false")
+    return given
+
+
+def expectations_from(path: Path, document: Mapping[str, Any]) -> tuple[int, list[Record]]:
+    """Return the number of cycles of a scenario and what is expected of each.
+
+    Raises:
+        ScenarioError: they break the format.
+    """
     cycles = document.get("cycles")
-    if cycles is not None and (not _is_count(cycles) or cycles < 1):
-        raise _problem(path, "cycles", cycles, "a number of at least 1")
+    if cycles is not None and not (_is_count(cycles) and 1 <= cycles <= _MOST_CYCLES):
+        raise _problem(path, "cycles", cycles, f"a number of at least 1, at most {_MOST_CYCLES}")
     if document.get("expect") is None:
         return cycles or 1, []
     expect = _typed(path, "expect", document["expect"], dict, "a mapping")
@@ -285,7 +307,8 @@ def _list(path: Path, where: str, value: Any) -> list[Any]:
 def _typed(path: Path, where: str, value: Any, kind: type | tuple[type, ...], wanted: str) -> Any:
     """Return the value if it has the wanted type; a truth value is no number."""
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise _problem(path, where, value, wanted)
+        unquoted = kind is str and isinstance(value, bool)
+        raise _problem(path, where, value, wanted, hint="put it in quotes" if unquoted else "")
     return value
 
 
@@ -314,35 +337,14 @@ def _problem(path: Path, where: str, found: Any, wanted: str, hint: str = "") ->
     )
 
 
-def _line(text: str, number: int) -> str:
-    lines = text.splitlines()
-    return lines[number - 1].strip() if 0 < number <= len(lines) else ""
-
-
-def _read_text(path: Path) -> str:
+@contextmanager
+def _as_scenario_error(path: Path, part: str = "") -> Iterator[None]:
+    """Turn an error of the reader into one about the scenario; ``part`` is what was read of it."""
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise _problem(path, "", None, "a readable file", hint=reason or "") from error
-
-
-def _yaml_documents(text: str, path: Path, where: str) -> list[Any]:
-    try:
-        return list(yaml.load_all(text, Loader=_Loader))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        number = mark.line + 1 if mark else 0
-        place = f"{where} line {number}".strip() if mark else where
-        hint = getattr(error, "problem", None) or ""
-        raise _problem(path, place, _line(text, number), "YAML", hint=hint) from error
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Safe loader that leaves instants as text, as JSON manifests have them."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
-    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
-}
+        yield
+    except ManifestError as error:
+        line = error.file.removeprefix(f"{path}:")
+        where = f"{part}line {line}" if line.isdigit() else part.strip()
+        raise ScenarioError(
+            wanted=error.wanted, found=error.found, field=where, file=str(path), hint=error.hint
+        ) from None

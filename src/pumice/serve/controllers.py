@@ -1,5 +1,6 @@
 """Wiring: the controllers on a real cluster, until told to stop."""
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -9,6 +10,7 @@ from pumice.cluster.base import LiveCluster
 from pumice.controllers import all_controllers
 from pumice.controllers.base import Controller
 from pumice.controllers.controller_metrics import ControllerMetrics
+from pumice.controllers.hypernode import DISCOVERY_CONFIG
 from pumice.controllers.lookups import LOOKED_UP
 from pumice.controllers.threaded_loop import ThreadedLoop
 from pumice.metrics import Metrics
@@ -17,6 +19,7 @@ from pumice.serve.options import ControllerOptions
 NAMES: Final[Mapping[str, str]] = {
     "cronjob": "cronjob-controller",
     "garbage": "gc-controller",
+    "hypernode": "hyperNode-controller",
     "job": "job-controller",
     "jobflow": "jobflow-controller",
     "jobtemplate": "jobtemplate-controller",
@@ -25,6 +28,10 @@ NAMES: Final[Mapping[str, str]] = {
 }
 """Controllers by what the flag ``--controllers`` calls them."""
 _FLUSH_S: Final = 5.0
+_POLL_S: Final = 5.0
+"""How often the ConfigMap is read that says how HyperNodes are found."""
+_HYPER_NODES: Final = 5
+"""HyperNodes that are written side by side."""
 _GATES: Final = {"job": "VolcanoJobSupport", "cronjob": "CronVolcanoJobSupport"}
 
 _log = logs.get("controllers")
@@ -52,12 +59,27 @@ def chosen_controllers(options: ControllerOptions) -> tuple[Controller, ...]:
         scheduler_names=options.scheduler_name,
         inherit_owner_annotations=options.inherit_owner_annotations,
         max_requeue_num=options.max_requeue_num,
+        discovery_config=discovery_config(),
+        poll_s=_POLL_S,
     )
     return tuple(
         controller
         for controller in made
         if is_enabled(NAMES[controller.name], options.controllers)
         and (controller.name not in _GATES or options.gate(_GATES[controller.name]))
+    )
+
+
+def discovery_config() -> tuple[str, str]:
+    """Return namespace and name of the ConfigMap that says how HyperNodes are found.
+
+    The variables are those of Volcano's chart.
+    """
+    namespace, name = DISCOVERY_CONFIG
+    release = os.environ.get("HELM_RELEASE_NAME")
+    return (
+        os.environ.get("KUBE_POD_NAMESPACE") or namespace,
+        f"{release}-controller-configmap" if release else name,
     )
 
 
@@ -111,6 +133,7 @@ def _workers(options: ControllerOptions) -> dict[str, int]:
         "podgroup": options.worker_threads_for_podgroup,
         "garbage": options.worker_threads_for_gc,
         "queue": options.worker_threads_for_queue,
+        "hypernode": _HYPER_NODES,
     }
 
 

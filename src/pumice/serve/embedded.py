@@ -12,6 +12,7 @@ from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.resource_claims import ResourceClaimUpkeep
 from pumice.cluster.embedded.status_upkeep import StatusUpkeep
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.cluster.embedded.volumes import VolumeController
 from pumice.cluster.services import SERVICES
 from pumice.controllers import all_controllers
 from pumice.controllers.base import Controller
@@ -53,6 +54,7 @@ class EmbeddedControlPlane:
         self.kubelet = kubelet or Kubelet(cluster)
         self.books = StatusUpkeep(cluster)
         self.resource_claims = ResourceClaimUpkeep(cluster)
+        self.volumes = VolumeController(cluster)
         made = all_controllers() if controllers is None else controllers
         self.controllers = ControllerLoop(cluster, made, self.clock)
         self.scheduler = LiveScheduler(
@@ -86,6 +88,7 @@ class EmbeddedControlPlane:
             self.kubelet.sync()
             self.books.sync()
             self.resource_claims.sync()
+            self.volumes.sync()
             self.cluster.collect_garbage()
             self.controllers.run_until_quiet()
             if self.cluster.version == before:
@@ -129,6 +132,9 @@ class EmbeddedControlPlane:
         now, timer = self.clock.now(), self.clock.next_at()
         if changed:
             return now + self.period_s
+        due = self.scheduler.next_due
+        if due is not None:
+            timer = max(due, now + self.period_s) if timer is None else min(timer, max(due, now))
         if timer is None or self.idle_period_s is None:
             return timer
         return min(timer, now + self.idle_period_s)

@@ -1,6 +1,7 @@
 """HTTP from a thread of its own, so that it answers whatever the rest of the process does."""
 
 import asyncio
+import logging
 import socket
 import ssl
 import threading
@@ -9,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from aiohttp import web
+from aiohttp import http_exceptions, web
 
 from pumice import logs
 from pumice.errors import ServiceError
@@ -22,6 +23,23 @@ BODY_TIMEOUT_S: Final = 30.0
 """How long the body of a request may take."""
 _CHUNK: Final = 64 * 1024
 _log = logs.get("endpoints")
+
+
+class _Malformed(logging.Filter):
+    """Keeps requests that are no HTTP from filling the log: whoever connects can send them."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Say whether a record of the HTTP library is about a fault of ours."""
+        error = record.exc_info[1] if record.exc_info else None
+        if not isinstance(error, http_exceptions.HttpProcessingError | web.RequestPayloadError):
+            return True
+        first = str(error).partition("\n")[0]
+        _log.v(2).info("malformed request", error=type(error).__name__, problem=first)
+        return False
+
+
+_http_log = logging.getLogger("pumice.endpoints.http")
+_http_log.addFilter(_Malformed())
 
 
 @dataclass
@@ -91,6 +109,7 @@ class HttpServer:
         runner = web.AppRunner(
             site.app,
             access_log=None,
+            logger=_http_log,
             handle_signals=False,
             handler_cancellation=True,
             keepalive_timeout=_IDLE_S,
@@ -116,6 +135,7 @@ async def read_body(request: web.Request, longest: int) -> bytes:
     """Read the body of a request; of one that is too long nothing is kept.
 
     Raises:
+        HTTPBadRequest: it is not encoded as it says.
         HTTPRequestEntityTooLarge: it has more than ``longest`` bytes.
         HTTPRequestTimeout: it takes too long to arrive.
     """
@@ -131,4 +151,6 @@ async def read_body(request: web.Request, longest: int) -> bytes:
                     raise too_long
     except TimeoutError:
         raise web.HTTPRequestTimeout(text="request body too slow\n") from None
+    except web.RequestPayloadError:
+        raise web.HTTPBadRequest(text="request body cannot be decoded\n") from None
     return bytes(body)

@@ -14,6 +14,8 @@ from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.errors import InputError
 from pumice.serve.flags import Flag, flag, flags_of, ignored, parse
 
+QUEUE_GATES: Final = "SchedulingGatesQueueAdmission"
+"""Pods are held back by a scheduling gate until their queue has room."""
 FEATURE_GATES: Final[Mapping[str, bool]] = MappingProxyType(
     {
         "WorkLoadSupport": True,
@@ -24,7 +26,7 @@ FEATURE_GATES: Final[Mapping[str, bool]] = MappingProxyType(
         "CSIStorage": False,
         "ResourceTopology": True,
         "CronVolcanoJobSupport": True,
-        "SchedulingGatesQueueAdmission": False,
+        QUEUE_GATES: False,
     }
 )
 """The gates of Volcano itself, and whether they are open unless told otherwise."""
@@ -191,6 +193,9 @@ class WebhookOptions(CommonOptions):
         default=False, help="refuse to delete queues that hold pods"
     )
     max_queue_depth: int = flag(5, "levels of queues below the root", least=1)
+    max_job_replicas: int = flag(
+        100_000, "pods that one job may ask for; 0 for any number", least=0
+    )
     enable_root_queue_protection: bool = flag(
         default=True, help="refuse changes of the root queue's resources"
     )

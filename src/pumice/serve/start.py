@@ -8,6 +8,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from pumice.serve.cache_dump import write_dump
 from pumice.serve.endpoints import sites
 from pumice.serve.http_server import HttpServer
 from pumice.serve.options import (
+    QUEUE_GATES,
     CommonOptions,
     ControllerOptions,
     LeaderOptions,
@@ -132,9 +134,12 @@ def _scheduler(cluster: KubeCluster, options: SchedulerOptions, process: Process
     from pumice.serve.scheduler.loop import SchedulerLoop  # noqa: PLC0415
 
     def scheduler_with(conf: SchedulerConf) -> Scheduler:
+        conf = replace(conf, queue_gates=options.gate(QUEUE_GATES))
         scheduler = Scheduler(conf, seed=options.seed, services=SERVICES)
         for problem in (*scheduler.ignored, *scheduler.passed_over()):
             _log.warning("configuration warning", problem=problem)
+        if conf.queue_gates and not conf.names_plugin("capacity"):
+            _log.warning(f"{QUEUE_GATES} is on, but only the plugin capacity keeps room for pods")
         return scheduler
 
     conf_file = ConfFile(

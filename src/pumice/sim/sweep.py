@@ -8,23 +8,24 @@ import csv
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.meta import KubeObject
+from pumice.api.text_files import read_text
 from pumice.api.wording import crash_text
 from pumice.cluster.services import SERVICES
-from pumice.errors import InputError, PumiceError, ServiceError
+from pumice.errors import PumiceError, ServiceError
 from pumice.framework.plugin_loading import load_plugins
+from pumice.processes import worker_processes
 from pumice.scheduler import Scheduler
 from pumice.sim.engine import Engine, Outcome
 from pumice.sim.job_run import JobRun
@@ -34,6 +35,8 @@ from pumice.sim.workload import Workload
 
 BUILT_IN = "built-in"
 """The name of the configuration that is used when none is given."""
+_START: Final = "spawn"
+"""Workers start from nothing, so that threads of this process (a progress bar) do no harm."""
 _SHORT = 10.0
 """Seconds; a shorter job counts as this long, so that its slowdown means something."""
 DIED = "the process died during this run"
@@ -84,6 +87,8 @@ Simulate = Callable[[GridPoint], Figures]
 
 NumberedRow = tuple[int, SweepRow]
 """A row and its place in the grid."""
+Rows = Generator[NumberedRow, None, None]
+"""Rows as they come; closed early, the workers end."""
 
 
 Load = Callable[[GridPoint], tuple[Workload, Iterable[KubeObject]]]
@@ -105,7 +110,11 @@ class Simulation:
             InputError: the configuration or the trace cannot be read or used.
             PumiceError: a plugin failed.
         """
-        conf = parse_conf(_text(point.conf), source=point.conf) if point.conf else _built_in()
+        conf = (
+            parse_conf(read_text(Path(point.conf)), source=point.conf)
+            if point.conf
+            else _built_in()
+        )
         workload, cluster = self.load(point)
         scheduler = Scheduler(
             conf, seed=point.seed, plugins=load_plugins(self.plugins), services=SERVICES
@@ -118,13 +127,6 @@ class Simulation:
 
 def _built_in() -> SchedulerConf:
     return parse_conf(DEFAULT_CONF, source=BUILT_IN)
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(wanted="a readable file", found=str(error), file=path) from error
 
 
 def grid(
@@ -166,7 +168,7 @@ def run_point(point: GridPoint, simulate: Simulate) -> SweepRow:
 
 def sweep_local(
     points: Sequence[GridPoint], simulate: Simulate, *, jobs: int | None = None
-) -> Iterator[NumberedRow]:
+) -> Rows:
     """Run a grid in processes of this machine and yield rows as they come.
 
     ``simulate`` is called once for each point, in the process that runs it; of ``jobs`` processes
@@ -178,25 +180,17 @@ def sweep_local(
             yield number, run_point(point, simulate)
         return
     left = dict(enumerate(points))
-    with _pool(workers) as pool:
+    with worker_processes(workers, _START) as pool:
         running = {pool.submit(run_point, point, simulate): n for n, point in left.items()}
-        try:
-            for future in as_completed(running):
-                row = _row_of(future)
-                if row is not None:
-                    del left[running[future]]
-                    yield running[future], row
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        for future in as_completed(running):
+            row = _row_of(future)
+            if row is not None:
+                del left[running[future]]
+                yield running[future], row
     # A process that dies takes the whole pool along: the rest is run one by one, so that only the
     # culprit pays.
     for number, point in left.items():
         yield number, _run_alone(point, simulate)
-
-
-def _pool(workers: int) -> ProcessPoolExecutor:
-    """Start processes from nothing, so that threads of this one (a progress bar) do no harm."""
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
 
 
 def _row_of(future: "Future[SweepRow]") -> SweepRow | None:
@@ -207,14 +201,14 @@ def _row_of(future: "Future[SweepRow]") -> SweepRow | None:
 
 
 def _run_alone(point: GridPoint, simulate: Simulate) -> SweepRow:
-    with _pool(1) as pool:
+    with worker_processes(1, _START) as pool:
         row = _row_of(pool.submit(run_point, point, simulate))
     return SweepRow(point=point, error=DIED) if row is None else row
 
 
 def sweep_dask(
     points: Sequence[GridPoint], simulate: Simulate, address: str, *, patience: float = 10.0
-) -> Iterator[NumberedRow]:
+) -> Rows:
     """Run a grid on the workers of a Dask cluster and yield rows as they come.
 
     Args:

@@ -15,8 +15,8 @@ from pumice.core.resources import PODS, STEP, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.dispatch import Method
-from pumice.framework.placing import FUTURE, IDLE, NO_ROOM, Fit, Placing
-from pumice.framework.plugin import Plugin, Reason
+from pumice.framework.placing import FUTURE, IDLE, NO_ROOM, Fit, Placing, filter_reasons
+from pumice.framework.plugin import Plugin
 from pumice.scheduler import Scheduler
 
 
@@ -112,11 +112,11 @@ class ReferencePlacing(Placing):
                         offers = True
                         codes += _code(ask(*args))
             if codes:
-                reasons: tuple[Reason, ...] = (*plugin.reasons, Reason("a plugin failed"))
+                reasons = filter_reasons(plugin)
                 lasting = [code for code in codes if not reasons[code - 1].curable]
                 return number + (lasting or codes)[0] - 1
             if offers:
-                number += len(plugin.reasons) + 1
+                number += len(filter_reasons(plugin))
         return 0
 
 

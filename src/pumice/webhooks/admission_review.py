@@ -8,9 +8,10 @@ import json
 from typing import Any, Final
 
 from pumice.webhooks.admission_chain import KINDS
+from pumice.webhooks.cpu_budget import REVIEW_S, OverBudgetError, cpu_budget
 from pumice.webhooks.fields import go_json
 from pumice.webhooks.registry import Service
-from pumice.webhooks.review import Answer, Existing, Options, Request
+from pumice.webhooks.review import Answer, Existing, Options, Request, cut
 
 API_VERSION: Final = "admission.k8s.io/v1"
 
@@ -51,15 +52,19 @@ def _answer(
         name=told["name"],
     )
     try:
-        return service.answer(asked, existing, options)
+        with cpu_budget(REVIEW_S):
+            return service.answer(asked, existing, options)
     except RecursionError:
         return Answer(message="exceeded max depth")
+    except OverBudgetError:
+        limit = f"the {REVIEW_S:g} s of processor time that a review may take"
+        return Answer(message=f"the object is too large: checking it takes more than {limit}")
 
 
 def _written(uid: str, answer: Answer) -> bytes:
     response: dict[str, Any] = {"uid": uid, "allowed": answer.allowed}
     if not answer.allowed:
-        response["status"] = {"metadata": {}, "message": answer.message}
+        response["status"] = {"metadata": {}, "message": cut(answer.message)}
     if answer.patch:
         text = go_json(answer.patch, sort=False)
         response["patch"] = base64.b64encode(text.encode(errors="replace")).decode()

@@ -7,16 +7,21 @@ server with Volcano's webhooks gives.
 from collections.abc import Iterable
 from typing import Final, cast
 
-from pumice.api.kinds import JOB, QUEUE, Manifest, kind_of
+from pumice.api.kinds import JOB, QUEUE, Kind, Kinds, Manifest, kind_of
 from pumice.api.schema.build import CHECKED_KINDS
+from pumice.api.schema.built_ins import notation_of
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import DeniedError, RejectedError
 from pumice.webhooks.admission_chain import Chain
+from pumice.webhooks.built_ins import check_built_in
+from pumice.webhooks.fields import aggregate
 from pumice.webhooks.json_patch import applied
 from pumice.webhooks.registry import CHART_PATHS, SERVICES
 from pumice.webhooks.review import Operation, Options, Request
+from pumice.webhooks.types.decoding import DecodeError, decode
 
 _INVALID: Final = " is invalid: "
+_POD_STATUS: Final = "v1.RunningPod"
 
 
 class EmbeddedAdmission:
@@ -41,7 +46,12 @@ class EmbeddedAdmission:
             DeniedError: a webhook refuses it.
         """
         kind = kind_of(manifest)
+        if operation == "STATUS":
+            self._check_status(manifest)
+            return manifest
         if kind not in self._kinds:
+            if operation != "DELETE":
+                self._check_built_in(manifest, old)
             return manifest
         if operation == "UPDATE" and kind == JOB:
             manifest = self._filled(manifest)
@@ -49,11 +59,36 @@ class EmbeddedAdmission:
         if verdict.allowed:
             judged: Manifest = verdict.object
             return judged
-        metadata = manifest.get("metadata") or {}
-        place = (kind, str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
+        place = _place(manifest)
         if verdict.reason == "Invalid" and _INVALID in verdict.message:
             raise RejectedError(*place, verdict.message.partition(_INVALID)[2])
         raise DeniedError(*place, verdict.message)
+
+    def _check_built_in(self, manifest: Manifest, old: Manifest | None) -> None:
+        """Check an object of Kubernetes' own kinds: types first, then values."""
+        kind = self._known(manifest)
+        read = self._decoded(kind, manifest, notation_of(kind.group, kind.kind))
+        found = list(check_built_in(kind, read, old))
+        if found:
+            raise RejectedError(*_place(manifest), aggregate(found))
+
+    def _check_status(self, manifest: Manifest) -> None:
+        """Check the types of a status, also of pods and Volcano's kinds."""
+        kind = self._known(manifest)
+        notation = notation_of(kind.group, kind.kind) if kind.name != "Pod" else _POD_STATUS
+        kept = ("apiVersion", "kind", "metadata", "status")
+        self._decoded(kind, {key: manifest[key] for key in kept if key in manifest}, notation)
+
+    def _known(self, manifest: Manifest) -> Kind:
+        return self._world.kinds.of(manifest)
+
+    @staticmethod
+    def _decoded(kind: Kind, manifest: Manifest, notation: str) -> Manifest:
+        try:
+            return decode(manifest, notation)
+        except DecodeError as error:
+            start = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+            raise DeniedError(*_place(manifest), f"{start}: {error}") from None
 
     def _filled(self, job: Manifest) -> Manifest:
         """Fill in a changed job as a new one, so that a file can be applied twice.
@@ -67,11 +102,22 @@ class EmbeddedAdmission:
         return filled
 
 
+def _place(manifest: Manifest) -> tuple[str, str, str]:
+    """Name the kind, namespace and name of an object, whatever it holds."""
+    metadata = manifest.get("metadata")
+    known = metadata if isinstance(metadata, dict) else {}
+    return kind_of(manifest), str(known.get("namespace") or ""), str(known.get("name") or "")
+
+
 class _World:
     """What is in the cluster; a queue that was just made counts as open, which it soon will be."""
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
+
+    @property
+    def kinds(self) -> Kinds:
+        return self._cluster.kinds
 
     def queue(self, name: str) -> Manifest | None:
         found = self._cluster.peek(QUEUE, "", name)

@@ -1,10 +1,15 @@
 """Jobs: the defaults of the mutating webhook, and who checks what on creation and on update."""
 
-import copy
 from typing import Any, Final
 
 from pumice.api.kinds import DEFAULT_QUEUE
-from pumice.webhooks.job_checks import check_new_job, check_partition, check_topology
+from pumice.webhooks.job_checks import (
+    check_new_job,
+    check_partition,
+    check_replicas,
+    check_topology,
+    count_replicas,
+)
 from pumice.webhooks.review import (
     Answer,
     Existing,
@@ -15,7 +20,7 @@ from pumice.webhooks.review import (
     denied,
     wrap32,
 )
-from pumice.webhooks.types.decoding import decode, same
+from pumice.webhooks.types.decoding import decode, in_order, same
 
 KIND: Final = "batch.Job"
 _RETRIES: Final = 3
@@ -68,11 +73,12 @@ def _add(path: str, value: Any) -> dict[str, Any]:
 
 def _filled(task: dict[str, Any], index: int) -> dict[str, Any]:
     """Fill in a task; fields stay in the order in which Go writes them."""
-    new = copy.deepcopy(task)
+    new = dict(task)
     new.setdefault("name", f"default{index}")
-    pod = new["template"]["spec"]
+    pod = task["template"]["spec"]
     if pod.get("hostNetwork") and not pod.get("dnsPolicy"):
-        pod["dnsPolicy"] = "ClusterFirstWithHostNet"
+        spec = in_order({**pod, "dnsPolicy": "ClusterFirstWithHostNet"}, "v1.PodSpec")
+        new["template"] = {**task["template"], "spec": spec}
     if new.get("minAvailable") is None:
         policy = new.get("partitionPolicy") or {}
         fewest = new.get("replicas", 0)
@@ -80,7 +86,7 @@ def _filled(task: dict[str, Any], index: int) -> dict[str, Any]:
             fewest = wrap32(policy["minPartitions"] * policy["partitionSize"])
         new["minAvailable"] = fewest
     new.setdefault("maxRetry", _RETRIES)
-    return decode({"tasks": [new]}, "batch.JobSpec")["tasks"][0] if new != task else task
+    return in_order(new, "batch.TaskSpec")
 
 
 def _with_needed(plugins: dict[str, Any]) -> dict[str, Any]:
@@ -94,13 +100,16 @@ def _with_needed(plugins: dict[str, Any]) -> dict[str, Any]:
 
 def validate_job(request: Request, existing: Existing, options: Options) -> Answer:
     """Check a new or a changed job."""
-    del options
     job = decode(request.object, KIND)
+    too_many = check_replicas(job["spec"], options.max_job_replicas)
     if request.operation == "CREATE":
-        return denied(check_new_job(job, existing))
+        return denied(check_new_job(job, existing) or too_many)
     if request.operation != "UPDATE":
         return denied([Finding("expect operation to be 'CREATE' or 'UPDATE'")])
-    found = _check_update(decode(request.old, KIND)["spec"], job)
+    old = decode(request.old, KIND)["spec"]
+    found = _check_update(old, job)
+    if count_replicas(job["spec"]) > count_replicas(old):  # one that was let in can shrink
+        found = found or [*too_many]
     return denied(found, found[0].text if found else "")
 
 

@@ -8,7 +8,7 @@ from pumice.controllers.job.plugins import JOB_PLUGINS
 from pumice.webhooks.fields import quoted
 from pumice.webhooks.names import dns_subdomain, qualified_name
 from pumice.webhooks.pods.template import check_template
-from pumice.webhooks.review import Existing, Finding, of_field, wrap32
+from pumice.webhooks.review import Existing, Finding, of_field, within_length, wrap32
 
 Path = tuple[str | int, ...]
 _EVENTS: Final = (
@@ -46,17 +46,23 @@ def check_new_job(job: dict[str, Any], existing: Existing) -> list[Finding]:
         if all(task.get("name", "") != master for task in tasks):
             text = "The specified mpi master task was not found"
             return [Finding(text, ("spec", "plugins", "mpi"), master, "the name of a task")]
-    found = [*check_topology(spec.get("networkTopology"), ("spec", "networkTopology"))]
-    found += _tasks(job, tasks)
-    found += _whole(job, tasks)
-    found += _policies(spec.get("policies") or [], "spec.policies", ("spec", "policies"))
-    found += _plugins(plugins)
-    found += _volumes(spec.get("volumes") or [])
-    found += _queue(spec.get("queue", ""), existing)
+    return within_length(_check_parts(job, tasks, existing))
+
+
+def _check_parts(
+    job: dict[str, Any], tasks: list[dict[str, Any]], existing: Existing
+) -> Iterator[Finding]:
+    spec = job["spec"]
+    yield from check_topology(spec.get("networkTopology"), ("spec", "networkTopology"))
+    yield from _tasks(job, tasks)
+    yield from _whole(job, tasks)
+    yield from _policies(spec.get("policies") or [], "spec.policies", ("spec", "policies"))
+    yield from _plugins(spec.get("plugins") or {})
+    yield from _volumes(spec.get("volumes") or [])
+    yield from _queue(spec.get("queue", ""), existing)
     looked_at = _up_to_repeated(tasks)
     if any(task.get("dependsOn") is not None for task in looked_at) and not _is_acyclic(tasks):
-        found.append(Finding(_NO_DAG, ("spec", "tasks"), wanted="tasks that wait for earlier ones"))
-    return found
+        yield Finding(_NO_DAG, ("spec", "tasks"), wanted="tasks that wait for earlier ones")
 
 
 def check_topology(given: Mapping[str, Any] | None, path: Path) -> Iterator[Finding]:
@@ -102,14 +108,14 @@ def _pod_name(name: str, path: Path) -> Iterator[Finding]:
 def _template(job: dict[str, Any], task: dict[str, Any], index: int) -> Iterator[Finding]:
     """Check the pods of a task by Kubernetes' rules, and only then their processors."""
     namespace = job["metadata"].get("namespace", "")
-    errors = list(check_template(task["template"], name=task.get("name", ""), namespace=namespace))
+    errors = check_template(task["template"], name=task.get("name", ""), namespace=namespace)
     start = f"spec.task[{index}]."
-    for number, error in enumerate(errors):
+    for error in errors:
         finding = of_field(error)
         path = ("spec", "tasks", index, *_in_task(finding.path))
-        text = f"{'' if number else start}{finding.text}. "
-        yield Finding(text, path, finding.found, finding.wanted)
-    if not errors:
+        yield Finding(f"{start}{finding.text}. ", path, finding.found, finding.wanted)
+        start = ""
+    if start:
         yield from _processors(task, index)
 
 
@@ -187,6 +193,19 @@ def _whole(job: dict[str, Any], tasks: list[dict[str, Any]]) -> Iterator[Finding
         text = " job 'minAvailable' should not be greater than total replicas in tasks;"
         wanted = f"at most {total}, the replicas of all tasks"
         yield Finding(text, ("spec", "minAvailable"), least, wanted)
+
+
+def check_replicas(spec: Mapping[str, Any], most: int) -> Iterator[Finding]:
+    """Refuse more pods than a job may ask for."""
+    total = count_replicas(spec)
+    if 0 < most < total:
+        text = f" job asks for {total} pods in 'replicas' of its tasks, at most {most} are allowed;"
+        yield Finding(text, ("spec", "tasks"), total, f"at most {most} replicas in all")
+
+
+def count_replicas(spec: Mapping[str, Any]) -> int:
+    """Count the pods that the tasks of a job ask for."""
+    return sum(max(task.get("replicas", 0), 0) for task in spec.get("tasks") or ())
 
 
 def _up_to_repeated(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -267,9 +286,8 @@ def _listed(
 
 def mpi_master(arguments: list[str]) -> str:
     """Give the name of the master task in the arguments of the mpi plugin, read as Go does."""
-    master, rest = "master", list(arguments)
-    while rest:
-        argument = rest.pop(0)
+    master, rest = "master", iter(arguments)
+    for argument in rest:
         if len(argument) < 2 or argument[0] != "-" or argument == "--":
             break
         name, equals, value = argument.lstrip("-").partition("=")
@@ -277,9 +295,10 @@ def mpi_master(arguments: list[str]) -> str:
         if dashes > 2 or not name or name not in ("master", "worker", "port"):
             break
         if not equals:
-            if not rest:
+            following = next(rest, None)
+            if following is None:
                 break
-            value = rest.pop(0)
+            value = following
         if name == "master":
             master = value
         elif name == "port" and not _is_go_number(value):

@@ -32,15 +32,18 @@ def validate_jobflow(request: Request, existing: Existing, options: Options) -> 
 
 
 def _has_cycle(targets: dict[str, list[str]]) -> bool:
+    """Say whether no order puts every flow behind those it waits for; a target may come twice."""
     waiting = {name: len(names) for name, names in targets.items()}
+    waiters: dict[str, list[str]] = {name: [] for name in targets}
+    for name, names in targets.items():
+        for target in names:
+            waiters[target].append(name)
     ready = [name for name, number in waiting.items() if not number]
     done = 0
     while ready:
-        one = ready.pop()
         done += 1
-        for name, names in targets.items():
-            if one in names:
-                waiting[name] -= names.count(one)
-                if not waiting[name]:
-                    ready.append(name)
+        for name in waiters[ready.pop()]:
+            waiting[name] -= 1
+            if not waiting[name]:
+                ready.append(name)
     return done < len(targets)

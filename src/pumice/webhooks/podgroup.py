@@ -6,7 +6,17 @@ from typing import Any, Final
 from pumice.api.annotations import GROUP_QUEUE
 from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.webhooks.fields import quoted
-from pumice.webhooks.review import Answer, Existing, Finding, Options, Request, denied
+from pumice.webhooks.names import each, qualified_name
+from pumice.webhooks.review import (
+    Answer,
+    Existing,
+    Finding,
+    Options,
+    Request,
+    denied,
+    of_field,
+    within_length,
+)
 from pumice.webhooks.types.decoding import decode
 
 KIND: Final = "scheduling.PodGroup"
@@ -40,10 +50,19 @@ def validate_podgroup(request: Request, existing: Existing, options: Options) ->
         return denied([Finding(f"unsupported operation {request.operation}")])
     queue = list(_queue(group["spec"].get("queue", ""), existing))
     topology = list(_topology(group["spec"]))
+    resources = within_length(_resources(group["spec"].get("minResources") or {}))
     parts = [one.text for one in queue]
     if topology:
         parts.append(" ".join(one.text for one in topology))
-    return denied([*queue, *topology], "; ".join(parts))
+    parts += [one.text for one in resources]
+    return denied([*queue, *topology, *resources], "; ".join(parts))
+
+
+def _resources(amounts: dict[str, Any]) -> Iterator[Finding]:
+    """Refuse names that no resource can have; Volcano takes any."""
+    path = ("spec", "minResources")
+    for name in sorted(amounts):
+        yield from (of_field(one) for one in each(qualified_name(name), (*path, name), name))
 
 
 def _queue(name: str, existing: Existing) -> Iterator[Finding]:

@@ -5,8 +5,9 @@ from typing import Any, Final
 
 from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS
 from pumice.api.kinds import Manifest
-from pumice.api.quantity import amounts
+from pumice.api.quantity import Amount, amounts
 from pumice.webhooks.fields import FieldError, aggregate, invalid, quoted
+from pumice.webhooks.names import Steps, each, qualified_name
 from pumice.webhooks.pods.resources import check_amount
 from pumice.webhooks.queue_tree import check_place, check_tree
 from pumice.webhooks.review import (
@@ -86,16 +87,22 @@ def _check(queue: Manifest, existing: Existing) -> Iterator[FieldError]:
     yield from _hierarchy(queue, existing)
 
 
+def _named_amount(name: str, given: Amount, path: Steps) -> Iterator[FieldError]:
+    """Check an amount and what it is of; Volcano takes any name, and no node ever offers it."""
+    yield from each(qualified_name(name), path, name)
+    yield from check_amount(name, given, path)
+
+
 def _amounts(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     """Ask for guarantee ≤ deserved ≤ capability, resource by resource."""
     capability, deserved = amounts(spec.get("capability")), amounts(spec.get("deserved"))
     guarantee = amounts(spec["guarantee"].get("resource"))
     for key, given in (("capability", capability), ("deserved", deserved)):
         for name in sorted(given):
-            yield from check_amount(name, given[name], (*_SPEC, key, name))
+            yield from _named_amount(name, given[name], (*_SPEC, key, name))
     for name in sorted(guarantee):
         asked = guarantee[name]
-        yield from check_amount(name, asked, (*_SPEC, "guarantee", "resource", name))
+        yield from _named_amount(name, asked, (*_SPEC, "guarantee", "resource", name))
         path = (*_SPEC, "deserved", name)
         if name not in deserved:
             text = f"deserved[{name}] must be >= guarantee[{name}]={asked}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
 from pumice.api.kinds import Manifest
+from pumice.webhooks.cpu_budget import check_cpu
 from pumice.webhooks.fields import FieldError, Key, Step, Words, wanted_of
 from pumice.webhooks.types.decoding import DecodeError
 
@@ -15,6 +16,10 @@ Operation = Literal["CREATE", "UPDATE", "DELETE"]
 Patch = list[dict[str, Any]]
 """Changes in the words of RFC 6902."""
 DEFAULT_QUEUE_DEPTH: Final = 5
+DEFAULT_JOB_REPLICAS: Final = 100_000
+LONGEST_MESSAGE: Final = 64 * 1024
+"""Characters after which no more is told about what is wrong."""
+_CUT: Final = " ... (there is more)"
 
 
 class Existing(Protocol):
@@ -45,12 +50,14 @@ class ResourceGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options of Volcano's webhook manager that change a decision."""
+    """The options of the webhooks that change a decision."""
 
     scheduler_names: tuple[str, ...] = ("volcano",)
     resource_groups: tuple[ResourceGroup, ...] | None = None
     """None: there is no such configuration, and pods are left as they are."""
     max_queue_depth: int = DEFAULT_QUEUE_DEPTH
+    max_job_replicas: int = DEFAULT_JOB_REPLICAS
+    """Pods that the tasks of one job may ask for together; 0: as many as they like."""
     check_allocated_pods: bool = False
     protect_root_queue: bool = True
     gate_pods: bool = False
@@ -122,6 +129,27 @@ def denied(findings: Iterable[Finding], message: str = "") -> Answer:
     """Answer with what was found; without any, allow."""
     found = tuple(findings)
     return Answer(message=message or "".join(one.text for one in found).strip(), findings=found)
+
+
+def within_length(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings until together they say as much as a message may; others are not looked for.
+
+    So a message about many names that are long themselves costs no more than what it is about.
+    """
+    kept: list[Finding] = []
+    length = 0
+    for one in findings:
+        check_cpu()
+        kept.append(one)
+        length += len(one.text)
+        if length > LONGEST_MESSAGE:
+            break
+    return kept
+
+
+def cut(message: str) -> str:
+    """Shorten a message to what may be told."""
+    return message if len(message) <= LONGEST_MESSAGE else message[:LONGEST_MESSAGE] + _CUT
 
 
 def wrap32(number: int) -> int:

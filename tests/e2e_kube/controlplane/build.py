@@ -23,6 +23,7 @@ KWOK: Final = "v0.8.0"
 PACKAGES: Final[Mapping[str, str]] = {
     "etcd": "go.etcd.io/etcd/server/v3",  # of the version in the go.mod of Kubernetes
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+    "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
     "kubectl": "k8s.io/kubernetes/cmd/kubectl",
     "kwok": "sigs.k8s.io/kwok/cmd/kwok",
 }

@@ -1,12 +1,15 @@
 """One real control plane: etcd, kube-apiserver and KWOK as plain processes on loopback.
 
-There is no controller manager: no service accounts, no garbage collection, and namespaces are
-never quite deleted.  etcd does not wait for the disk, and speaks without TLS: for tests only.
+There is no controller manager unless a test runs one for volumes: no service accounts, no garbage
+collection, and namespaces are never quite deleted.  etcd does not wait for the disk, and speaks
+without TLS: for tests only.
 """
 
 import http.client
 import json
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +26,12 @@ _START_S: Final = 120
 _HOSTS: Final = ("127.0.0.1", "localhost", "kubernetes.default.svc", "10.0.0.1")
 # Nothing would make default service accounts, nor take the not-ready taint off a new node.
 _WITHOUT: Final = "ServiceAccount,TaintNodesByCondition"
+_OF_VOLUMES: Final = (
+    "persistentvolume-binder-controller",
+    "persistentvolumeclaim-protection-controller",
+    "persistentvolume-protection-controller",
+    "ephemeral-volume-controller",
+)
 
 
 class ControlPlane:
@@ -68,6 +77,28 @@ class ControlPlane:
         place = self.processes.index(old)
         self._start_api_server()
         self.processes[place] = self.processes.pop()
+
+    @contextmanager
+    def volume_controllers(self) -> Iterator[Process]:
+        """Run the controller manager with what binds claims and volumes, and nothing else."""
+        port = free_ports(1)[0]
+        flags: dict[str, object] = {
+            "kubeconfig": self.admin_kubeconfig,
+            "bind-address": "127.0.0.1",
+            "secure-port": port,
+            "cert-dir": self.directory / "pki",
+            "leader-elect": "false",
+            "controllers": ",".join(_OF_VOLUMES),
+            "pvclaimbinder-sync-period": "5s",
+            "use-service-account-credentials": "false",
+        }
+        self._start("kube-controller-manager", flags, lambda: _listens(port))
+        process = self.processes[-1]
+        try:
+            yield process
+        finally:
+            self.processes.remove(process)
+            process.stop()
 
     def kubeconfig(self, user: str, groups: tuple[str, ...] = ()) -> Path:
         """Write a kubeconfig with a client certificate of that user, who is audited."""
@@ -159,6 +190,11 @@ class ControlPlane:
             "cidr": "10.100.0.0/16",
         }
         self._start("kwok", flags, lambda: bool(_read(f"http://{address}", "/healthz")))
+
+
+def _listens(port: int) -> bool:
+    with socket.create_connection(("127.0.0.1", port), timeout=2):
+        return True
 
 
 def _read(server: str, path: str) -> str:

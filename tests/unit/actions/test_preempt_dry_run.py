@@ -98,12 +98,50 @@ def test_tries_leave_no_trace(preempt: Any) -> None:
     assert decisions.task_statuses["default/b"] == {"Releasing": 1}
 
 
-def test_no_more_nodes_are_tried_than_asked_for(preempt: Any) -> None:
+@pytest.mark.parametrize("few", [{"at_least": 1}, {"at_least": 9, "at_most": 1}])
+def test_no_more_nodes_are_tried_than_asked_for(preempt: Any, few: Any) -> None:
     """With one candidate wanted, whatever node comes first decides, however dear."""
-    cost = {f"n{i}": i for i in range(5)}
-    pods = [thing for on in cost for thing in running(on, on, priority=cost[on])]
-    world = [*BASE, *(node(on, cpu=1) for on in cost), *pods, *waiting()]
-    few = {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 1}
-    assert preempt(world).evictions == ["default/n0-0"]
-    assert preempt(world, **few).evictions != []
-    assert len(preempt(world, **few).evictions) == 1
+    arguments = {
+        "minCandidateNodesPercentage": 0,
+        "minCandidateNodesAbsolute": few["at_least"],
+        "maxCandidateNodesAbsolute": few.get("at_most", 100),
+    }
+    costs = []
+    for turn in range(5):
+        cost = {f"n{i}": (i + turn) % 5 for i in range(5)}
+        pods = [thing for on in cost for thing in running(on, on, priority=cost[on])]
+        world = [*BASE, *(node(on, cpu=1) for on in cost), *pods, *waiting()]
+        cheapest = min(cost, key=cost.__getitem__)
+        assert preempt(world).evictions == [f"default/{cheapest}-0"]
+        (evicted,) = preempt(world, **arguments).evictions
+        costs.append(cost[evicted.removeprefix("default/").removesuffix("-0")])
+    assert sorted(costs) == [0, 1, 2, 3, 4]
+
+
+def gang(n: int, **more: Any) -> Any:
+    group = pod_group("new", min_member=n, phase="Inqueue", priority_class="high")
+    return [group, *(pod(f"new-{i}", group="new", cpu=1, **more) for i in range(n))]
+
+
+def test_a_gang_evicts_for_each_of_its_pods(preempt: Any) -> None:
+    """The second pod sees what the first one took: no victim is counted twice."""
+    pods = [*running("a", "n1"), *running("b", "n1"), *running("c", "n2")]
+    world = [*BASE, node("n1", cpu=2), node("n2", cpu=1), *pods, *gang(3)]
+    decisions = preempt(world)
+    assert sorted(decisions.evictions) == ["default/a-0", "default/b-0", "default/c-0"]
+    assert sorted(decisions.pipelined.values()) == ["n1", "n1", "n2"]
+    assert set(decisions.nominated) == {"default/new-0", "default/new-1", "default/new-2"}
+
+
+def test_a_gang_that_finds_too_few_victims_evicts_nobody(preempt: Any) -> None:
+    world = [*BASE, node("n1", cpu=1), node("n2", cpu=1), *running("a", "n1"), *gang(3)]
+    decisions = preempt(world)
+    assert decisions.evictions == []
+    assert decisions.nominated == {}
+
+
+def test_all_victims_of_the_best_plan_go(preempt: Any) -> None:
+    pods = [*running("a", "n1"), *running("b", "n1")]
+    decisions = preempt([*BASE, node("n1", cpu=2), *pods, *waiting(cpu=2)])
+    assert sorted(decisions.evictions) == ["default/a-0", "default/b-0"]
+    assert decisions.pipelined == {"default/new-0": "n1"}

@@ -179,3 +179,9 @@ def test_a_refusal_that_evictions_cure_bars_no_other_task_of_the_role(decide: An
     ]
     decisions = decide(world, TIER, actions="allocate, reclaim")
     assert set(decisions.evictions) == {"default/big-0", "default/old-0"}
+
+
+def test_pods_of_a_job_whose_queue_does_not_exist_stay(decide: Any) -> None:
+    """Nobody knows how much such a queue may hold, so nobody can say that it holds too much."""
+    world = [*QUEUES, node("n1", cpu=1), *greedy(where="nowhere"), *starved()]
+    assert decide(world, TIER, actions="reclaim").evictions == []

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pumice.api.conf import parse_conf, read_conf
-from pumice.api.conf_lines import plain_value
+from pumice.api.yaml_nodes import plain_value
 
 FAULTS = {
     "an argument twice": (
@@ -36,7 +36,7 @@ FAULTS = {
     "a second document": ("actions: a\n---\nactions: b\n", 2, ""),
     "a control character": ("actions: a\nmetrics: \x00\n", 2, ""),
     "nesting without end in sight": (f"actions: a\ntiers: {'[' * 60}{']' * 60}\n", 2, ""),
-    "nesting beyond the reader": ("[" * 5000 + "]" * 5000, 0, ""),
+    "nesting beyond the reader": ("[" * 5000 + "]" * 5000, 1, ""),
 }
 
 

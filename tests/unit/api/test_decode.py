@@ -134,7 +134,7 @@ def test_an_error_names_the_object() -> None:
     [
         ("v1", "pod", "did you mean Pod?"),
         ("v1", "PodGrup", "did you mean PodGroup?"),
-        ("apps/v1", "Xyz", "known: CSINode"),
+        ("apps/v1", "Xyz", "known: CSIDriver"),
     ],
 )
 def test_an_unknown_kind_suggests_the_nearest(version: str, kind: str, hint: str) -> None:

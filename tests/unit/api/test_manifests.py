@@ -104,9 +104,9 @@ spec:
 
 
 def test_the_first_of_several_merged_mappings_wins() -> None:
-    text = "a: &a {x: 1}\nb: &b {x: 2, y: 2}\nc: {<<: [*a, *b], z: 3}\n"
+    text = "a: &a {t: 1}\nb: &b {t: 2, u: 2}\nc: {<<: [*a, *b], v: 3}\n"
     (document,) = load_documents(text)
-    assert document.content["c"] == {"x": 1, "y": 2, "z": 3}
+    assert document.content["c"] == {"t": 1, "u": 2, "v": 3}
 
 
 def test_documents_know_where_they_start() -> None:

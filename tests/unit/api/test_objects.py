@@ -229,6 +229,15 @@ OTHERS = [
             },
         },
     ),
+    manifest("CSIDriver", "storage.k8s.io/v1", spec={"storageCapacity": True}),
+    manifest(
+        "CSIStorageCapacity",
+        "storage.k8s.io/v1",
+        storageClassName="fast",
+        nodeTopology={"matchLabels": {"zone": "a"}},
+        capacity="1Gi",
+        maximumVolumeSize="1Gi",
+    ),
     manifest("StorageClass", "storage.k8s.io/v1", provisioner="x", volumeBindingMode="Immediate"),
     manifest(
         "CSINode",

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -85,10 +86,15 @@ def test_a_faster_clock_runs_from_now_on() -> None:
     assert clock.now() + 15 == pytest.approx(clock.now())
 
 
-def test_what_breaks_the_plane_is_kept_for_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_breaks_a_cycle_is_kept_and_the_plane_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clock = FastClock()
-    plane = EmbeddedControlPlane(cluster=EmbeddedCluster(clock))
+    plane = EmbeddedControlPlane(cluster=EmbeddedCluster(clock), period_s=0.01)
     running = RunningPlane(plane, clock)
     monkeypatch.setattr(plane, "step", lambda: 1 / 0)
-    running._run()
+    running.start()
+    while running.cycles < 3:
+        time.sleep(0.01)
+    running.stop()
     assert isinstance(running.failure, ZeroDivisionError)

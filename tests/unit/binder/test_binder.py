@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from pumice.api.annotations import QUEUE_GATE
 from pumice.api.decisions import Condition, Decisions, JobRecord, PodGroupState
-from pumice.binder import Binder
+from pumice.binder import Binder, event_recorder
 from pumice.clock import VirtualClock
 from pumice.cluster.base import Lane
 from pumice.cluster.embedded.store import EmbeddedCluster
@@ -247,6 +248,40 @@ def test_a_status_on_its_way_is_not_written_again(cluster: Any) -> None:
     writer.go()  # done, but the cluster does not show it yet
     binder.apply(decided)
     assert writer.verbs() == ["patch", "patch"]
+
+
+def gated(cluster: Any, name: str, *gates: str) -> None:
+    spec = {"schedulingGates": [{"name": gate} for gate in gates]}
+    cluster.create(pod(name, group="g", annotations={QUEUE_GATE: "true"}, spec=spec))
+
+
+def test_an_opened_gate_is_removed_and_no_other(cluster: Any) -> None:
+    gated(cluster, "shy", "example.com/licence", QUEUE_GATE)
+    results = Binder(cluster).apply(Decisions(opened_gates=["default/shy", "default/gone"]))
+    assert [(each.what, each.key, each.error) for each in results.results] == [
+        ("gate", "default/shy", None)
+    ]
+    left = cluster.get("Pod", "default", "shy")["spec"]["schedulingGates"]
+    assert left == [{"name": "example.com/licence"}]
+
+
+def test_a_gate_is_removed_from_the_very_pod_that_was_seen(cluster: Any) -> None:
+    gated(cluster, "shy", QUEUE_GATE)
+    writer = Held()
+    Binder(cluster, writer=writer).apply(Decisions(opened_gates=["default/shy"]))
+    uid = cluster.get("Pod", "default", "shy")["metadata"]["uid"]
+    assert writer.writes[0][1].arguments["patch"]["metadata"] == {"uid": uid}
+
+
+def test_a_gate_that_is_being_removed_is_not_removed_again(cluster: Any) -> None:
+    gated(cluster, "shy", QUEUE_GATE)
+    writer = Held()
+    binder = Binder(cluster, writer=writer)
+    for _ in range(3):
+        binder.apply(Decisions(opened_gates=["default/shy"]))
+        if len(writer.writes) == 2:
+            writer.go()  # done, but the cluster does not show it yet
+    assert writer.verbs() == ["patch"]
 
 
 def test_a_status_that_failed_is_written_again(cluster: Any) -> None:
@@ -516,3 +551,44 @@ def test_events_that_are_not_taken_are_counted(cluster: Any) -> None:
         writer.go()
         binder.drain()
     assert binder.events_lost == 1
+
+
+def test_a_plugin_that_failed_for_a_group_is_told_once(cluster: Any) -> None:
+    line = "plugin numbers failed in filter_shape: ValueError: no number"
+    binder = Binder(cluster)
+    for _ in range(2):
+        binder.apply(Decisions(failed_for={"default/g": [line], "default/gone": [line]}))
+    (event,) = cluster.list("Event")[0]
+    assert (event["involvedObject"]["name"], event["reason"]) == ("g", "PluginFailed")
+    assert (event["type"], event["message"], event.get("count", 1)) == ("Warning", line, 1)
+
+
+def test_an_annotation_is_written_although_the_status_stays(cluster: Any) -> None:
+    state = PodGroupState(phase="Pending", hyper_node="s0")
+    assert Binder(cluster).apply(Decisions(pod_groups={"default/g": state})).results
+    group = cluster.get(GROUP, "default", "g")
+    assert group["metadata"]["annotations"]["volcano.sh/job-allocated-hypernode"] == "s0"
+    before = group["metadata"]["resourceVersion"]
+    Binder(cluster).apply(Decisions(pod_groups={"default/g": state}))
+    assert cluster.get(GROUP, "default", "g")["metadata"]["resourceVersion"] == before
+
+
+def test_events_beyond_the_limit_are_left_out_until_others_are_answered(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_recorder, "_MOST", 2)
+    writer = Held()
+    binder = Binder(cluster, writer=writer)
+
+    def tell(text: str) -> None:
+        binder.apply(Decisions(failed_for={"default/g": [text]}))
+
+    for text in ("one", "two", "three", "four"):
+        tell(text)
+    assert writer.verbs() == ["record"] * 2
+    assert binder.events_lost == 2
+    writer.go()
+    binder.drain()
+    tell("five")
+    assert writer.verbs() == ["record"] * 3
+    assert binder.events_lost == 2

@@ -44,7 +44,7 @@ def claim(**status: Any) -> ResourceClaim:
 
 
 def test_a_claim_shows_what_it_is_thought_to_have(thought: Assumptions) -> None:
-    shown = thought.show_claim("default/c", claim()).status
+    shown = thought.show_resource_claim("default/c", claim()).status
     assert shown.allocation == GIVEN
     assert shown.reserved_for == (P,)
 
@@ -52,7 +52,9 @@ def test_a_claim_shows_what_it_is_thought_to_have(thought: Assumptions) -> None:
 def test_users_that_the_cluster_tells_of_stay(thought: Assumptions) -> None:
     q = {"resource": "pods", "name": "q", "uid": "default-q"}
     allocation = {"devices": {"results": [{**_plain(RESULT), "device": "other"}]}}
-    shown = thought.show_claim("default/c", claim(allocation=allocation, reservedFor=[q])).status
+    shown = thought.show_resource_claim(
+        "default/c", claim(allocation=allocation, reservedFor=[q])
+    ).status
     assert [each.name for each in shown.reserved_for] == ["q", "p"]
     assert shown.allocation is not None
     assert shown.allocation.devices.results[0].device == "other"
@@ -60,22 +62,22 @@ def test_users_that_the_cluster_tells_of_stay(thought: Assumptions) -> None:
 
 def test_the_word_of_the_cluster_ends_it(thought: Assumptions) -> None:
     told = claim(reservedFor=[{"resource": "pods", "name": "p", "uid": "default-p"}])
-    assert thought.show_claim("default/c", told) is told
+    assert thought.show_resource_claim("default/c", told) is told
     later = claim()
-    assert thought.show_claim("default/c", later) is later
+    assert thought.show_resource_claim("default/c", later) is later
 
 
 def test_another_claim_of_that_name_is_another(thought: Assumptions) -> None:
     other = resource_claim("c")
     other["metadata"]["uid"] = "another"
     shown = read(other)
-    assert thought.show_claim("default/c", shown) is shown
+    assert thought.show_resource_claim("default/c", shown) is shown
 
 
 def test_two_pods_are_thought_of_one_by_one(thought: Assumptions) -> None:
     thought.reserved(read(pod("q")), [MINE])
     assert thought.forget_claims("default-p") == ["default/c"]
-    shown = thought.show_claim("default/c", claim()).status
+    shown = thought.show_resource_claim("default/c", claim()).status
     assert [each.name for each in shown.reserved_for] == ["q"]
     assert shown.allocation == GIVEN
     assert thought.forget_claims("default-p") == []

@@ -97,8 +97,8 @@ def test_an_idle_cluster_is_told_as_such(tmp_path: Path) -> None:
 
 
 def test_later_cycles_are_looked_at(scenario: Any) -> None:
-    result = run("explain", "urgent", "-f", scenario, "--cycles", "2")
-    assert "It starts in cycle 2: 1 pod on 1 node." in result.output
+    result = run("explain", "urgent", "-f", scenario, "--cycles", "3")
+    assert "It starts in cycle 3: 1 pod on 1 node." in result.output
 
 
 def test_an_unknown_job_is_refused_in_one_line(scenario: Any) -> None:

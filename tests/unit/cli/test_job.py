@@ -132,5 +132,5 @@ def test_numbers_become_texts_where_texts_are_wanted(
     path.write_text("metadata: {name: 12, labels: {on: true}}\nspec: {strange: [1]}\n")
     assert pumice_command("job", "run", "-f", str(path)).output == "run job 12 successfully\n"
     stored = cluster.get(KIND, "default", "12")
-    assert stored["metadata"]["labels"] == {"on": "true"}
+    assert stored["metadata"]["labels"] == {"true": "true"}  # as in kubectl, for keys too
     assert stored["spec"]["strange"] == [1]

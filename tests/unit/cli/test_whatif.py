@@ -56,14 +56,16 @@ def test_a_default_runtime_is_a_duration(cluster: Any) -> None:
 
 def test_more_nodes_are_a_change_with_tables(cluster: Any) -> None:
     result = run("-f", cluster, "--add-nodes", "1", "--job", "j")
-    assert result.output.startswith("If you add a node like n1:\n\ndefault/j starts now: 1 pod")
+    note = "note: no configuration was given: the built-in configuration is used\n\n"
+    asked = "If you add a node like n1:\n\ndefault/j starts now: 1 pod"
+    assert result.output.startswith(f"{note}{asked}")
     assert "Jobs, once nothing moves any more" in result.output
     assert "n1-new-1" in result.output
 
 
 def test_several_changes_are_made_together(cluster: Any) -> None:
     result = run("-f", cluster, "--set", "queue/default.weight=4", "--remove-node", "n1")
-    assert result.output.startswith("If you set weight of queue default to 4, remove node n1:\n")
+    assert "\nIf you set weight of queue default to 4, remove node n1:\n" in result.output
 
 
 def test_a_change_without_effect_is_told_as_such(cluster: Any) -> None:
@@ -75,7 +77,7 @@ def test_a_manifest_that_is_not_applied_is_a_new_job(cluster: Any, tmp_path: Pat
     path = tmp_path / "new.json"
     path.write_text(json.dumps(pod("lone", cpu=1)))
     found = json.loads(run("-f", cluster, "--job", str(path), "-o", "json").output)
-    assert found["changes"] == ["submit default/podgroup-default-lone"]
+    assert found["changes"] == ["submit default/lone"]
     assert found["job"]["state"] == "later"
 
 

@@ -52,6 +52,8 @@ class FakeView:
         assert self.watched is None or kind in self.watched
         return self.objects.get((kind, namespace, name))
 
+    read = get
+
     def list(self, kind: Any, namespace: str = "", labels: Any = None) -> Any:
         assert self.watched is None or kind in self.watched
         wanted = (labels or {}).items()

@@ -8,6 +8,7 @@ def test_there_is_one_of_each() -> None:
     assert sorted(names) == [
         "cronjob",
         "garbage",
+        "hypernode",
         "job",
         "jobflow",
         "jobtemplate",

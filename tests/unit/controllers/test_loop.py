@@ -100,6 +100,15 @@ def test_what_was_there_before_the_loop_is_looked_at(cluster: Any) -> None:
     assert pods(cluster) == 2
 
 
+def test_a_plan_may_name_further_objects_to_look_at(cluster: Any) -> None:
+    others = [Key("ConfigMap", "default", name) for name in ("x", "y")]
+    controller = Scripted(lambda key, view: Plan(look_at=others if key.name == "a" else []))
+    loop = ControllerLoop(cluster, [controller])
+    cluster.create(config())
+    assert loop.run_until_quiet() == 3
+    assert [name for _, name in controller.looks] == ["a", "x", "y"]
+
+
 def test_many_changes_of_one_object_are_one_look(cluster: Any) -> None:
     controller = Sets()
     loop = ControllerLoop(cluster, [controller])

@@ -111,6 +111,41 @@ def test_what_is_wanted_gets_done(cluster: Any, loop_of: Any) -> None:
     assert not loop.failures
 
 
+def test_one_that_a_plan_names_fails_by_itself(cluster: Any, loop_of: Any) -> None:
+    class Sweeper(Owner):
+        def concerns(self, kind: Any, manifest: Any, view: Any) -> Any:
+            return [Key(self.watches[0], "", "all")] if kind != "Pod" else []
+
+        def reconcile(self, key: Any, view: Any) -> Any:
+            if key.name == "all":
+                names = sorted(each["metadata"]["name"] for each in view.list(self.watches[0]))
+                return Plan(look_at=[Key(self.watches[0], "", name) for name in names])
+            if key.name == "bad":
+                raise ValueError("no")
+            return super().reconcile(key, view)
+
+    for name in ("bad", "good"):
+        cluster.create(queue(name))
+    loop = loop_of(Sweeper())
+    for _ in range(50):
+        loop.turn()
+        if len(names(cluster)) == 3:
+            break
+        threading.Event().wait(0.01)
+    assert len(names(cluster)) == 3
+    assert {failure.key.name for failure in loop.failures} == {"bad"}
+
+
+def test_an_object_that_is_looked_up_can_be_read_as_it_is_now(cluster: Any) -> None:
+    view = ClusterView(cluster, ["ConfigMap"], looked_up=("ConfigMap",))
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}}
+    cluster.create(made)
+    assert view.get("ConfigMap", "default", "c")["data"] == {"a": "1"}  # type: ignore[index]
+    cluster.update({**made, "data": {"a": "2"}})
+    assert view.get("ConfigMap", "default", "c")["data"] == {"a": "1"}  # type: ignore[index]
+    assert view.read("ConfigMap", "default", "c")["data"] == {"a": "2"}  # type: ignore[index]
+
+
 def test_turns_and_looks_are_told_before_they_are_made(cluster: Any, loop_of: Any) -> None:
     owner, beats = Owner(), []
     cluster.create(queue("a"))

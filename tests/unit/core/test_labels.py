@@ -128,6 +128,11 @@ class TestNodeLabels:
             (demand("rank", "Lt", "7"), ["b"]),
             (demand("zone", "In"), []),
             (demand("rank", "Gt", "x"), []),
+            (demand("rank", "Lt", "9223372036854775807"), ["a", "b"]),
+            (demand("rank", "Lt", "9223372036854775808"), []),
+            (demand("rank", "Lt", "9" * 5000), []),
+            (demand("rank", "Gt", "-" + "9" * 5000), []),
+            (demand("rank", "Lt", "0" * 5000 + "7"), ["b"]),
         ],
     )
     def test_a_condition_is_tried_on_every_node(

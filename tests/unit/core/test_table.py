@@ -91,3 +91,18 @@ def test_a_reserved_table_has_that_much_room(table: Any) -> None:
     table.reserve(10)
     assert table.capacity == 50
     assert len(table.names) == 50
+
+
+@pytest.mark.parametrize("room", [1, 7, 16])
+def test_a_table_exactly_at_capacity_grows_by_the_next_row_and_not_before(
+    table: Any, room: int
+) -> None:
+    table.reserve(room)
+    fill(table, room)
+    assert (table.n, table.capacity) == (room, room)
+    fill(table, 1)
+    assert table.n == room + 1 <= table.capacity
+    assert table.code[: room + 1].tolist() == list(range(room + 1))
+    assert table.names[room] == f"row {room}"
+    table.trim()
+    assert (table.n, table.capacity, len(table.names)) == (room + 1,) * 3

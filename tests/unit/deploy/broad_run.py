@@ -143,6 +143,65 @@ def plain_pods(stage: Any) -> None:
     stage.run()
 
 
+def gated_pods(stage: Any) -> None:
+    """A pod that waits behind a gate until its queue has room."""
+    gate = "scheduling.volcano.sh/queue-allocation-gate"
+    gates = {"schedulingGates": [{"name": gate}], "schedulerName": "volcano"}
+    spec = {**template()["spec"], **gates}
+    put(stage, "v1", "Pod", "gated", spec=spec, metadata={"annotations": {gate: "true"}})
+    stage.run()
+    assert stage.cluster.get("Pod", "default", "gated")["spec"]["nodeName"]
+    stage.cluster.delete("Pod", "default", "gated", grace_s=0)
+
+
+def topology(stage: Any) -> None:
+    """HyperNodes that come and go with the label of a node."""
+    text = """
+    networkTopologyDiscovery:
+      - source: label
+        enabled: true
+        config:
+          networkTopologyTypes:
+            racks: [{nodeLabel: rack}, {nodeLabel: kubernetes.io/hostname}]
+    """
+    put(
+        stage,
+        "v1",
+        "ConfigMap",
+        "volcano-controller-configmap",
+        "volcano-system",
+        data={"volcano-controller.conf": text},
+    )
+    for rack in ("one", "two", None):
+        for number in range(2 if rack != "two" else 1):
+            change = {"metadata": {"labels": {"rack": rack}}}
+            stage.cluster.patch("Node", "", f"node-{number}", change)
+        stage.run(4)
+
+
+def volumes(stage: Any) -> None:
+    """Claims that wait for their first consumer: one gets a local volume, one is provisioned."""
+    for name, provisioner in (("local", "kubernetes.io/no-provisioner"), ("made", "disk.test")):
+        put(
+            stage,
+            "storage.k8s.io/v1",
+            "StorageClass",
+            name,
+            "",
+            provisioner=provisioner,
+            volumeBindingMode="WaitForFirstConsumer",
+        )
+    disk = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
+    put(stage, "v1", "PersistentVolume", "disk", "", spec={**disk, "storageClassName": "local"})
+    for name in ("local", "made"):
+        wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        put(stage, "v1", "PersistentVolumeClaim", name, spec={**wanted, "storageClassName": name})
+    mounted = [{"mountPath": f"/{name}", "volumeClaimName": name} for name in ("local", "made")]
+    put(stage, _BATCH, "Job", "disks", spec=job_spec(1, template(seconds=1), volumes=mounted))
+    stage.run(4)
+    assert stage.cluster.get("Job.batch.volcano.sh", "default", "disks")["status"]["succeeded"]
+
+
 def contention(stage: Any) -> None:
     """More is asked for than there is: pods wait, and urgent ones take the room of others."""
     for name, value in (("low", 1), ("high", 100)):
@@ -182,7 +241,11 @@ def broad_run() -> Any:
     for number in range(2):
         add_node(stage.cluster, f"node-{number}", {"cpu": "4", "memory": "16Gi"})
     stage.cluster.listeners.append(lambda _, event: stage.seen.append(event.object))
-    for act in (jobs, clocks_and_flows, queues, plain_pods, claims, contention):
+    acts = (
+        *(jobs, clocks_and_flows, queues, plain_pods, gated_pods),
+        *(topology, volumes, claims, contention),
+    )
+    for act in acts:
         act(stage)
     stage.loop.close()
     return stage

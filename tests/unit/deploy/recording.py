@@ -3,6 +3,7 @@
 A call is noted as the API server would authorise it: verb, group, resource with subresource.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from pumice.api.conf import parse_conf
@@ -10,6 +11,7 @@ from pumice.api.kinds import BUILT_IN, kind_of
 from pumice.clock import VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.cluster.embedded.volumes import VolumeController
 from pumice.controllers import all_controllers
 from pumice.controllers.lookups import LOOKED_UP
 from pumice.controllers.threaded_loop import ThreadedLoop
@@ -117,13 +119,15 @@ class Stage:
         self.cluster = EmbeddedCluster(self.clock)
         self.seen: list[Any] = []
         self.kubelet = Kubelet(self.cluster)
+        self.volumes = VolumeController(self.cluster)
         controllers = all_controllers()
         watched = {kind for one in controllers for kind in one.watches} - {*LOOKED_UP}
         self.controllers = RecordingCluster(self.cluster, watched)
         self.loop = ThreadedLoop(self.controllers, controllers)
         self.scheduler = RecordingCluster(self.cluster, ())
         make_queues(self.scheduler)
-        self.live = LiveScheduler(self.scheduler, Scheduler(parse_conf(CONF)))
+        conf = replace(parse_conf(CONF), queue_gates=True)
+        self.live = LiveScheduler(self.scheduler, Scheduler(conf))
 
     def run(self, cycles: Any = 3) -> None:
         """Let everything react for a few cycles of a second."""
@@ -139,5 +143,6 @@ class Stage:
         while before != self.cluster.version:
             before = self.cluster.version
             self.kubelet.sync()
+            self.volumes.sync()
             self.cluster.collect_garbage()
             self.loop.run_until_quiet()

@@ -151,6 +151,21 @@ def test_the_namespace_of_podgroups_is_read_only_if_that_webhook_is_on() -> None
 
 
 @needs_helm
+def test_discovery_is_set_up_or_left_to_somebody_else() -> None:
+    def arguments(documents: Any) -> Any:
+        deployment = by_place(documents)["Deployment", NAMESPACE, "volcano-controllers"]
+        return deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+
+    assert [one for one in arguments(render()) if one.startswith("--controllers")] == []
+    told = arguments(render("custom.hypernode_controller_mode=disabled"))
+    assert "--controllers=*,-sharding-controller,-hyperNode-controller" in told
+    text = by_place(render("custom.controller_config_override=networkTopologyDiscovery: []"))[
+        "ConfigMap", NAMESPACE, "volcano-controller-configmap"
+    ]["data"]["volcano-controller.conf"]
+    assert yaml.safe_load(text) == {"networkTopologyDiscovery": []}
+
+
+@needs_helm
 def test_parts_can_be_left_out() -> None:
     documents = render("custom.admission_enable=false", "custom.controller_enable=false")
     assert {*served(documents)} == {"scheduler"}

@@ -104,7 +104,8 @@ def test_the_lease_that_is_asked_for_is_the_one_granted(process: str) -> None:
     )
     leader = present(told.leader)
     role = find("Role", deployment["metadata"]["name"], leader.leader_elect_resource_namespace)
-    named = [rule for rule in role["rules"] if rule.get("resourceNames")]
+    leases = [rule for rule in role["rules"] if rule["resources"] == ["leases"]]
+    named = [rule for rule in leases if rule.get("resourceNames")]
     assert [rule["resourceNames"] for rule in named] == [[leader.leader_elect_resource_name]]
     assert {"get", "update"} == {*named[0]["verbs"]}
 

@@ -100,6 +100,13 @@ def test_secrets_of_jobs_are_granted_in_named_namespaces_only() -> None:
     where = {
         role["metadata"]["namespace"]
         for role in roles
-        if any("secrets" in rule["resources"] for rule in role["rules"])
+        if any(
+            "secrets" in rule["resources"] and "resourceNames" not in rule for rule in role["rules"]
+        )
     }
     assert where == {"default"}
+
+
+def test_the_one_other_secret_that_controllers_may_read_is_named() -> None:
+    grants = [one for one in CONTROLLERS.at_home if "secrets" in one.resources]
+    assert [(one.verbs, one.names) for one in grants] == [(("get",), ("ufm-credentials",))]

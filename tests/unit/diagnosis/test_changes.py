@@ -187,6 +187,15 @@ def test_a_pod_without_a_group_gets_one_and_its_priority(world: Any) -> None:
     assert [*changed.groups] == [group_of(made)]
 
 
+def test_the_pod_group_of_a_plain_pod_is_that_of_the_controller(world: Any) -> None:
+    marks = {"scheduling.volcano.sh/queue-name": "default", "volcano.sh/preemptable": "true"}
+    changed = Change("x", (Add(object=pod("lone", cpu=1, annotations=marks)),))(world(WORLD))
+    [group] = changed.groups.values()
+    assert (group["spec"]["queue"], group["spec"]["minMember"]) == ("default", 1)
+    assert group["metadata"]["annotations"] == {"volcano.sh/preemptable": "true"}
+    assert changed.title(changed.find_job("lone")) == "default/lone"
+
+
 REFUSED = {
     "queue/b.parent=a": (InputError, r"spec\.parent: wanted a queue that is not below b itself"),
     "queue/a.weight=-1": (InputError, r"spec\.weight: wanted greater than or equal to 1, found -1"),
@@ -226,7 +235,7 @@ def test_a_pod_may_lose_its_gates_but_get_no_new_ones(world: Any) -> None:
 @pytest.mark.parametrize(
     ("op", "message"),
     [
-        ({"op": "remove", "kind": "Queue", "name": "defalt"}, "did you mean 'default'"),
+        ({"op": "remove", "kind": "Queue", "name": "defaults"}, "did you mean 'default'"),
         ({"op": "remove", "kind": "Queue", "name": "default"}, "can not be deleted"),
         ({"op": "wait", "pods": ["a/b"]}, "wanted pods of this cluster, found 'a/b'"),
         (

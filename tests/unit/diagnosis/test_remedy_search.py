@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from pumice.diagnosis import load_world
-from pumice.diagnosis.job_outcome import look
 from pumice.diagnosis.remedy_search import Search
 from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.trials import look
 from pumice.testing import node, queue
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "first-cluster.yaml"

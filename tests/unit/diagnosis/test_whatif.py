@@ -1,16 +1,25 @@
 """What if: a job, a change, who pays, and when."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pumice.diagnosis import Question, what_if
-from pumice.diagnosis.settings import nodes_from_text, remove_node, setting_from_text, use_conf
-from pumice.diagnosis.whatif import span
+from pumice.diagnosis.forecast import span
+from pumice.diagnosis.settings import (
+    drain_node,
+    nodes_from_text,
+    remove_node,
+    setting_from_text,
+    use_conf,
+)
 from pumice.errors import InputError, ManifestError
+from pumice.framework.plugin import Plugin
 from pumice.testing import node, priority_class, queue
 from tests.present import present
+from tests.unit.diagnosis.test_changes import loaded, volcano_job
 
 WORLD = [queue("default"), node("n1", cpu=4)]
 
@@ -212,3 +221,111 @@ def test_nothing_differs_without_a_change(world: Any, job: Any) -> None:
 )
 def test_spans_are_told_in_two_units(seconds: int, text: str) -> None:
     assert span(seconds) == text
+
+
+# A cluster that does not come to rest
+
+
+class Restless(Plugin, name="restless"):
+    """Wants every running pod moved, always."""
+
+    def victims(self, running: list[int]) -> list[int]:
+        return running
+
+
+def owned(one: Any, kind: str = "StatefulSet") -> Any:
+    """Give a pod an owner that makes it again."""
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "web", "uid": "u", "controller": True}
+    return {**one, "metadata": {**one["metadata"], "ownerReferences": [owner]}}
+
+
+def restless(world: Any, job: Any, kind: str = "StatefulSet") -> Any:
+    spec = {"terminationGracePeriodSeconds": 0}
+    group, *members = job("web", cpu=1, pods=3, least=0, nodes=["n1"] * 3, spec=spec)
+    there = world([*WORLD, group, *(owned(one, kind) for one in members)], "gang predicates")
+    return replace(there, plugins={"restless": Restless})
+
+
+SHUFFLING = """
+actions: "enqueue, allocate, shuffle"
+tiers:
+- plugins: [{name: gang}, {name: predicates}, {name: restless}]
+"""
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "ReplicaSet"])
+def test_a_storm_of_evictions_is_the_headline(world: Any, job: Any, kind: str) -> None:
+    there = restless(world, job, kind)
+    found = what_if(there, Question(changes=[use_conf(SHUFFLING, "new.conf")]))
+    assert not found.settled
+    storm = present(found.storm)
+    assert storm["text"] == "3 pods evict each other every 2 s"
+    assert len(storm["pods"]) == 3
+    assert storm["jobs"] == ["default/web"]
+    assert "make room for nobody by shuffle" in storm["why"][0]
+    assert what_if(there, Question(job="web")).settled
+
+
+def test_a_job_in_a_storm_has_no_known_start(world: Any, job: Any) -> None:
+    there = restless(world, job)
+    there = replace(there, objects=(*there.objects, *job("big", cpu=5)))
+    found = what_if(there, Question(job="big", changes=[use_conf(SHUFFLING, "new.conf")]))
+    answer = present(found.job)
+    assert (answer.state, answer.in_s) == ("unknown", None)
+    assert "the cluster does not settle, 3 pods evict each other" in answer.sentence
+
+
+# What the input leaves out
+
+
+def test_incomplete_input_is_told(world: Any, job: Any) -> None:
+    _, *members = job("lost", cpu=1, nodes=["gone"])
+    objects = [
+        *WORLD,
+        *job("j", cpu=1, priority_class="high", queue="nowhere"),
+        *(owned(one, "Job") for one in members),
+    ]
+    del objects[-1]["status"]
+    objects[-1]["metadata"]["ownerReferences"][0]["apiVersion"] = "batch.volcano.sh/v1alpha1"
+    lost, again = "Pod default/lost-0", "its pods are taken to be made again"
+    assert what_if(world(objects), Question(job="j")).notes == [
+        "no configuration was given: the built-in configuration is used",
+        "PriorityClass high is missing, but 1 object names it: PodGroup default/j",
+        "Queue nowhere is missing, but 1 object names it: PodGroup default/j",
+        f"Job default/web is missing, but 1 object names it: {lost}; {again}",
+        "Node gone is missing, but 1 object names it: Pod default/lost-0",
+        "1 pod has no phase: default/lost-0",
+    ]
+
+
+# What becomes of pods and jobs
+
+
+def test_pods_of_a_drained_node_are_moved_or_wait(world: Any, job: Any) -> None:
+    group, *members = job("web", cpu=2, pods=2, least=0, nodes=["n2", "n2"])
+    there = world(
+        [*WORLD, node("n2", cpu=4), *job("a", cpu=2, nodes=["n1"]), group]
+        + [owned(one) for one in members]
+    )
+    drained = drain_node(there, "n2")
+    found = what_if(there, Question(changes=[drained]))
+    assert found.changes == ["drain node n2"]
+    assert [*found.pods] == ["default/web-0", "default/web-1"]
+    assert sorted(found.pods.values()) == [("on n2", "on n1"), ("on n2", "pending")]
+    assert found.evictions == {}
+    assert "Insufficient cpu" in found.waiting["default/web"]
+
+
+def test_why_other_jobs_wait_is_told_and_jobs_have_their_own_names() -> None:
+    there = loaded(volcano_job(), volcano_job("next"), volcano_job("third"))
+    found = what_if(there, Question(job="third"))
+    assert present(found.job).job == "default/third"
+    assert [*found.waiting] == ["default/train"]
+    assert found.waiting["default/train"].startswith("not enqueued: over quota at cluster: cpu")
+
+
+def test_a_starting_time_and_a_phase_do_not_contradict_each_other(world: Any, job: Any) -> None:
+    old = job("old", cpu=3, nodes=["n1"], seconds=7200, created="2026-01-15T09:00:00Z")
+    found = what_if(world([*WORLD, *old]), Question(new_job=job("new", cpu=2)))
+    [effect] = found.jobs
+    assert effect.after == "0 of 1 run, Inqueue, starts in 1 h"

@@ -11,6 +11,7 @@ from pumice.errors import BadHookResultError
 from pumice.framework.columns import Jobs
 from pumice.framework.dispatch import Enabled, Hooks
 from pumice.framework.plugin import Plugin
+from pumice.framework.refusals import Failed, Refusal
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.samples import open_session
 
@@ -84,19 +85,29 @@ def test_some_hooks_are_asked_only_with_or_only_without_a_tree_of_queues() -> No
     assert not Enabled(tree, {}).offers("allocatable")
 
 
+def refused(hook: str) -> Refusal:
+    return Failed("bad", hook).refusal
+
+
 SAFE = {
-    "job_ready": (lambda ssn: ssn.policy.job_ready(0), False),
+    "job_ready": (lambda ssn: ssn.policy.job_ready(0), refused("job_ready")),
     "job_valid": (lambda ssn: bool(ssn.policy.job_valid(0)), True),
-    "job_pipelined": (lambda ssn: ssn.policy.job_pipelined(0), False),
-    "job_enqueueable": (lambda ssn: ssn.policy.job_enqueueable(0), False),
+    "job_pipelined": (lambda ssn: ssn.policy.job_pipelined(0), refused("job_pipelined")),
+    "job_enqueueable": (lambda ssn: ssn.policy.job_enqueueable(0), refused("job_enqueueable")),
     "job_starving": (lambda ssn: ssn.policy.job_starving(0), False),
     "overused": (lambda ssn: ssn.policy.overused(0), True),
-    "allocatable": (lambda ssn: ssn.policy.allocatable(0, ssn.task(0)), False),
-    "preemptive": (lambda ssn: ssn.policy.preemptive(0, ssn.task(0).request[:, 0]), False),
+    "allocatable": (lambda ssn: ssn.policy.allocatable(0, ssn.task(0)), refused("allocatable")),
+    "preemptive": (
+        lambda ssn: ssn.policy.preemptive(0, ssn.task(0).request[:, 0]),
+        refused("preemptive"),
+    ),
     "preemptable": (lambda ssn: ssn.policy.preemptable(ssn.task(0), [1]), []),
     "reclaimable": (lambda ssn: ssn.policy.reclaimable(ssn.task(0), [1]), []),
     "victims": (lambda ssn: ssn.policy.victims([1]), []),
-    "filter_task": (lambda ssn: ssn.policy.filter_task(ssn.task(0)), None),
+    "filter_task": (
+        lambda ssn: ssn.policy.filter_task(ssn.task(0)),
+        Failed("bad", "filter_task").reason,
+    ),
     "order_jobs": (lambda ssn: ssn.ordering.sort_jobs([0]), [0]),
     "order_tasks": (lambda ssn: ssn.ordering.sort_tasks([0]), [0]),
     "order_queues": (lambda ssn: ssn.ordering.sort_queues([0]), [0]),
@@ -110,7 +121,7 @@ def test_a_hook_that_raises_is_taken_to_change_least(
 ) -> None:
     ask, wanted = case
     ssn = bad_session(hook)
-    caplog.set_level(logging.CRITICAL, logger="pumice.framework.dispatch")
+    caplog.set_level(logging.CRITICAL, logger="pumice.framework.failing_hooks")
     assert wanted == ask(ssn)
     if hook != "compare_queues":  # a single queue is compared with nothing
         assert list(ssn.failures.errors) == [("bad", hook)]
@@ -145,7 +156,8 @@ def test_a_filter_that_raises_lets_nothing_through() -> None:
     task = ssn.task(0)
     fit = ssn.placing.fit(task)
     assert ssn.placing.choose(task, fit) is None
-    assert [ssn.placing.reasons[code].text for code in fit.verdict] == ["a plugin failed"] * 2
+    told = [ssn.placing.reasons[code].text for code in fit.verdict]
+    assert told == ["plugin bad failed in filter_nodes"] * 2
     assert ssn.placing.incurable(fit).all()
 
 

@@ -53,6 +53,7 @@ def filled() -> Any:
     metrics.job_seen("j", "q", "ns", now=5.0)
     metrics.job_scheduled("j", "q", "ns", created=1.0, now=5.0)
     metrics.unschedulable({"j": 2})
+    metrics.waiting_jobs({"GangShort": 1})
     metrics.job_share("ns", "j", 0.5)
     metrics.preemption(2)
     metrics.eviction_transaction("preempt")

@@ -184,3 +184,19 @@ class TestSpread:
     def test_hard_constraints_are_no_matter_of_score(self, ranks: Any) -> None:
         hard = self.constraint(whenUnsatisfiable="DoNotSchedule")
         assert ranks([*ZONES, waiting(topologySpreadConstraints=[hard])], spread=1) is None
+
+
+def test_soft_spread_over_a_label_that_no_node_has_ranks_nobody(open_session: Any) -> None:
+    soft: dict[str, Any] = {
+        "topologyKey": "rack",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "ScheduleAnyway",
+    }
+    soft["labelSelector"] = {"matchLabels": {"app": "x"}}
+    objects = [node("a"), node("b"), waiting(topologySpreadConstraints=[soft])]
+    plugins = NodeOrder(**{**OFF, "spread": 2}), Predicates()
+    ssn = open_session([queue("default"), pod_group("g"), *objects], *plugins)
+    assert ranked(ssn) is None
+    task = ssn.task(0)
+    assert ssn.placing.choose(task, ssn.placing.fit(task)) is not None
+    assert ssn.failures.lines() == []

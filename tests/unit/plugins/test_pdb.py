@@ -100,3 +100,13 @@ def test_the_bound_leaves_out_who_could_not_even_go_alone(offered: Any) -> None:
     one = pdb("one", match_labels={"app": "b"}, disruptions_allowed=1)
     pods = running({"app": "a"}, {"app": "b"}, {"app": "b"}, {}, {"app": "c"})
     assert offered(none, one, *pods, hook="bound") == ["p1", "p2", "p4"]
+
+
+@pytest.mark.parametrize("hook", ["preemptable", "bound"])
+def test_pods_on_their_way_out_cost_a_spent_budget_nothing(offered: Any, hook: str) -> None:
+    """The shortcut over many nodes must not rule out what the hook itself would offer."""
+    budget = pdb("b", match_labels=APP, disruptions_allowed=0)
+    budget["status"]["disruptedPods"] = {"p1": "2026-01-15T10:00:00Z"}
+    found = offered(budget, *running(APP, APP), hook=hook)
+    assert "p1" in found
+    assert hook == "bound" or found == ["p1"]

@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
+from pumice.framework.close_session import close_session
 from pumice.plugins.predicates import Predicates
 from pumice.testing import node, pod, pod_group, queue
 
 FITS = "fits"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 ZONE = "node(s) had no available volume zone"
-NODE = "node(s) had volume node affinity conflict"
+NODE = "node(s) didn't match PersistentVolume's node affinity"
 BIND = "node(s) didn't find available persistent volumes to bind"
 LIMIT = "node(s) exceed max volume count"
 
@@ -313,3 +314,119 @@ class TestLimits:
             csi_node("a", "disks", 1),
         )
         assert not w.ssn.placing.incurable(w.ssn.placing.fit(w.task("p"))).any()
+
+
+def driver(name: str, *, tells: bool = True) -> Any:
+    head = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": name}}
+    return {**head, "spec": {"storageCapacity": tells}}
+
+
+def capacity(name: str, selector: Any, amount: Any = "10Gi", **more: Any) -> Any:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIStorageCapacity",
+        "metadata": {"name": name, "namespace": "default"},
+        "storageClassName": "make",
+        "nodeTopology": selector,
+        "capacity": amount,
+        **more,
+    }
+
+
+class TestCapacity:
+    FULL = "node(s) did not have enough free storage"
+    MAKE = (using("p", "c"), storage_class("make", provisioner="disks"))
+
+    def told(self, world: Any, *objects: Any, size: str = "10Gi") -> Any:
+        wanted = claim("c", storage_class="make", size=size)
+        return world(*self.MAKE, wanted, *objects).told("p")
+
+    def test_a_driver_that_does_not_tell_is_not_asked(self, world: Any) -> None:
+        small = capacity("k", {}, "1Gi")
+        assert self.told(world, small) == [FITS] * 3
+        assert self.told(world, small, driver("disks", tells=False)) == [FITS] * 3
+        assert self.told(world, small, driver("other")) == [FITS] * 3
+
+    @pytest.mark.parametrize(
+        ("selector", "reached"),
+        [
+            ({"matchLabels": {"zone": "x"}}, "a"),
+            ({"matchExpressions": [{"key": "zone", "operator": "Exists"}]}, "ab"),
+            ({"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["x"]}]}, "bc"),
+            ({"matchExpressions": [{"key": "zone", "operator": "In"}]}, ""),
+            ({}, "abc"),
+            (None, ""),
+        ],
+    )
+    def test_capacity_counts_on_the_nodes_it_is_for(
+        self, world: Any, selector: Any, reached: str
+    ) -> None:
+        told = self.told(world, driver("disks"), capacity("k", selector))
+        assert told == [FITS if name in reached else self.FULL for name in "abc"]
+
+    @pytest.mark.parametrize(
+        ("more", "fits"),
+        [
+            ({}, True),
+            ({"amount": "9Gi"}, False),
+            ({"amount": None}, False),
+            ({"maximumVolumeSize": "9Gi", "amount": "99Gi"}, False),
+            ({"maximumVolumeSize": "10Gi", "amount": None}, True),
+            ({"storageClassName": "other"}, False),
+        ],
+    )
+    def test_one_volume_must_fit_as_a_whole(self, world: Any, more: Any, fits: bool) -> None:
+        found = self.told(world, driver("disks"), capacity("k", {}, **more))
+        assert found == [FITS if fits else self.FULL] * 3
+
+    def test_a_claim_without_a_size_asks_for_no_room(self, world: Any) -> None:
+        wanted = claim("c", storage_class="make")
+        wanted["spec"]["resources"] = {}
+        assert world(*self.MAKE, wanted, driver("disks")).told("p") == [FITS] * 3
+
+    def test_a_volume_that_is_there_needs_no_room(self, world: Any) -> None:
+        there = volume("v", zone="y", storage_class="make", size="10Gi")
+        assert self.told(world, driver("disks"), there) == [self.FULL, FITS, self.FULL]
+
+
+class TestChoices:
+    OBJECTS = (
+        using("p", "c", "d"),
+        claim("c", storage_class="wait"),
+        claim("d", storage_class="make"),
+        storage_class("wait"),
+        storage_class("make", provisioner="disks"),
+        volume("v", zone="x", storage_class="wait"),
+    )
+
+    def close(self, world: Any, *objects: Any, **switches: Any) -> Any:
+        w = world(*objects, **switches)
+        w.statement.place(w.task("p").row, 0)
+        w.statement.commit()
+        return close_session(w.ssn)
+
+    def test_a_pod_to_be_bound_names_its_choices(self, world: Any) -> None:
+        decisions = self.close(world, *self.OBJECTS, bind_timeout_s=7)
+        (wanted,) = decisions.volumes.values()
+        assert (wanted.pod, wanted.timeout_s) == ("default/p", 7)
+        assert [(c.claim, c.volume, c.node) for c in wanted.choices] == [
+            ("default/c", "v", "a"),
+            ("default/d", "", "a"),
+        ]
+
+    def test_without_volume_binding_nothing_is_chosen(self, world: Any) -> None:
+        assert not self.close(world, *self.OBJECTS, volume_binding=False).volumes
+
+    def test_a_pod_placed_where_a_claim_finds_nothing_chooses_nothing(self, world: Any) -> None:
+        objects = [each for each in self.OBJECTS if each["kind"] != "PersistentVolume"]
+        assert not self.close(world, *objects).volumes
+
+    def test_bound_claims_are_no_matter(self, world: Any) -> None:
+        objects = (using("p", "c"), claim("c", "v"), volume("v"))
+        assert not self.close(world, *objects).volumes
+
+
+def test_a_claim_that_the_cluster_has_yet_to_make_is_waited_for(world: Any) -> None:
+    w = world(pod("p", group="g", spec={"volumes": [{"name": "v", "ephemeral": {}}]}))
+    made = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-v"'
+    assert w.problem("p") == made

@@ -10,6 +10,7 @@ from pumice.plugins.tdm import Tdm
 from pumice.scheduler import Scheduler
 from pumice.testing import node, pod, pod_group, queue
 from pumice.testing.conformance import check_plugin
+from pumice.testing.samples import open_session
 
 ZONE = "volcano.sh/revocable-zone"
 MIN, MAX = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
@@ -252,3 +253,26 @@ def test_a_group_that_may_be_preempted_is_never_starving() -> None:
 def test_it_keeps_a_plugins_promises() -> None:
     check_plugin(Tdm)
     check_plugin(Tdm, windows={"rz1": "00:00-23:00"})
+
+
+@pytest.mark.parametrize(("allowed", "gone"), [("1", 1), ("2", 2), ("9", 3)])
+def test_several_victims_of_a_job_share_its_budget(allowed: str, gone: int) -> None:
+    """The hook is asked once about three pods of one job, on an ordinary node."""
+    budget = {MAX: allowed}
+    asker = pod("asker", group="h", cpu=1, preemptable=False)
+    objects = [
+        queue("default"),
+        node("n", cpu=4),
+        pod_group("h", phase="Inqueue"),
+        pod_group("g", phase="Running", annotations=budget, min_member=0),
+        asker,
+        *(
+            pod(f"p{i}", group="g", cpu=1, node="n", preemptable=True, annotations=budget)
+            for i in range(3)
+        ),
+    ]
+    ssn = open_session(objects, [Tdm()])
+    tasks = ssn.snapshot.tasks
+    rows = [tasks.row_of[f"default/p{i}"] for i in range(3)]
+    found = ssn.policy.preemptable(ssn.task(tasks.row_of["default/asker"]), rows)
+    assert len(found) == gone

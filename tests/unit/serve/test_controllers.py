@@ -11,6 +11,7 @@ from pumice.metrics import Metrics
 from pumice.serve.controllers import (
     NAMES,
     chosen_controllers,
+    discovery_config,
     followed_kinds,
     is_enabled,
     run_controllers,
@@ -51,8 +52,19 @@ def test_feature_gates_turn_controllers_off() -> None:
 
 
 def test_controllers_that_do_not_exist_are_named_only_if_they_are_wanted() -> None:
-    wanted = ("*", "-sharding-controller", "+hyperNode-controller", "job-controller")
-    assert unknown_controllers(wanted) == ["hyperNode-controller"]
+    wanted = ("*", "-sharding-controller", "+nodeShard-controller", "hyperNode-controller")
+    assert unknown_controllers(wanted) == ["nodeShard-controller"]
+
+
+def test_the_discovery_settings_are_found_by_the_variables_of_the_chart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("KUBE_POD_NAMESPACE", "HELM_RELEASE_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    assert discovery_config() == ("volcano-system", "volcano-controller-configmap")
+    monkeypatch.setenv("KUBE_POD_NAMESPACE", "batch")
+    monkeypatch.setenv("HELM_RELEASE_NAME", "pumice")
+    assert discovery_config() == ("batch", "pumice-controller-configmap")
 
 
 def test_secrets_are_not_followed() -> None:

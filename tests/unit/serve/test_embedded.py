@@ -1,19 +1,23 @@
 """The control plane as a whole: gangs arrive, wait, run and end in virtual time."""
 
 import threading
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
+import yaml
 
+from pumice.api.annotations import QUEUE_GATE
 from pumice.api.conf import parse_conf
 from pumice.clock import RealClock, VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.node_operations import add_node, lose
 from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.cluster.embedded.volumes import VolumeController
 from pumice.serve.embedded import EmbeddedControlPlane
 from pumice.serve.scheduler.default_queues import make_queues
-from pumice.testing import pod, pod_group, priority_class
+from pumice.testing import pod, pod_group, priority_class, queue
 
 GROUP = "PodGroup.scheduling.volcano.sh"
 QUEUE = "Queue.scheduling.volcano.sh"
@@ -23,6 +27,24 @@ tiers:
 - plugins: [{name: priority}, {name: gang}, {name: conformance}]
 - plugins: [{name: predicates}, {name: nodeorder}]
 """
+GATED = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: predicates}, {name: capacity}, {name: nodeorder}]
+"""
+RACKS = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: predicates}, {name: network-topology-aware}, {name: nodeorder}]
+"""
+DISKS = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "disks"},
+    "provisioner": "disk.test",
+}
 
 
 def plane(nodes: Any = 2, **options: Any) -> Any:
@@ -49,6 +71,70 @@ def running(plane: Any) -> Any:
         for m in plane.cluster.list("Pod")[0]
         if m["status"]["phase"] == "Running"
     }
+
+
+def test_pods_behind_a_queue_gate_run_one_after_the_other() -> None:
+    """Gated ones are never said to be unschedulable, so no autoscaler adds a node for them."""
+    conf = replace(parse_conf(GATED), queue_gates=True)
+    control = plane(conf=conf)
+    control.cluster.create(queue("small", capability={"cpu": 1}))
+    spec = {"schedulingGates": [{"name": QUEUE_GATE}]}
+    for name in ("a", "b", "c"):
+        marks = {"pumice.dev/run-seconds": "10", QUEUE_GATE: "true"}
+        control.cluster.create(pod_group(name, queue="small", phase=None))
+        control.cluster.create(pod(name, group=name, cpu=1, annotations=marks, spec=spec))
+    for seconds, runs in ((5, "a"), (17, "b"), (29, "c")):
+        control.run(until=seconds)
+        assert running(control) == {runs}
+        assert {
+            one["reason"]
+            for each in control.cluster.list("Pod")[0]
+            for one in each["status"]["conditions"]
+            if one["type"] == "PodScheduled" and each["spec"]["schedulingGates"]
+        } <= {"SchedulingGated"}
+
+
+def test_hypernodes_follow_the_labels_of_nodes_and_jobs_are_placed_by_them() -> None:
+    """Two racks of two nodes: a gang that must stay in a rack is placed in one of them."""
+    control = plane(0, conf=parse_conf(RACKS))
+    conf = {
+        "source": "label",
+        "enabled": True,
+        "config": {
+            "networkTopologyTypes": {
+                "dc": [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+            }
+        },
+    }
+    place = {"name": "volcano-controller-configmap", "namespace": "volcano-system"}
+    text = yaml.safe_dump({"networkTopologyDiscovery": [conf]})
+    control.cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": place,
+            "data": {"volcano-controller.conf": text},
+        }
+    )
+    for number in range(4):
+        labels = {"rack": f"r{number % 2}"}
+        add_node(control.cluster, f"n{number}", {"cpu": "2", "memory": "8Gi"}, labels=labels)
+    control.run(until=3)
+    found = {
+        each["metadata"]["labels"]["rack"]: each["status"]["nodeCount"]
+        for each in control.cluster.list("HyperNode.topology.volcano.sh")[0]
+    }
+    assert found == {"r0": 2, "r1": 2}
+    topology = {"mode": "hard", "highestTierAllowed": 1}
+    gang(control, "near", 4, network_topology=topology)
+    control.run(until=8)
+    places = {each["spec"]["nodeName"] for each in control.cluster.list("Pod")[0]}
+    assert places in ({"n0", "n2"}, {"n1", "n3"})
+    for number in range(4):
+        labels_gone = {"metadata": {"labels": {"rack": None}}}
+        control.cluster.patch("Node", "", f"n{number}", labels_gone)
+    control.run(until=12)
+    assert control.cluster.list("HyperNode.topology.volcano.sh")[0] == []
 
 
 def test_gangs_that_fit_run_and_the_others_wait_their_turn() -> None:
@@ -215,3 +301,49 @@ def test_a_given_cluster_and_kubelet_are_used() -> None:
     assert control.clock.now() >= 17
     make_queues(cluster)
     assert len(cluster.list(QUEUE)[0]) == 2
+
+
+@pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
+def test_a_job_gets_the_volume_that_it_describes(mode: str) -> None:
+    control = plane(1)
+    control.cluster.create({**DISKS, "volumeBindingMode": mode})
+    wanted = {
+        "storageClassName": "disks",
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    container = {"name": "main", "image": "app", "resources": {"requests": {"cpu": "1"}}}
+    template = {
+        "metadata": {"annotations": {"pumice.dev/run-seconds": "5"}},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
+    control.cluster.create(
+        {
+            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "kind": "Job",
+            "metadata": {"name": "j", "namespace": "default"},
+            "spec": {
+                "schedulerName": "volcano",
+                "minAvailable": 3,
+                "volumes": [{"mountPath": "/data", "volumeClaim": wanted}],
+                "tasks": [{"name": "w", "replicas": 3, "template": template}],
+            },
+        }
+    )
+    control.run(max_cycles=40)
+    job = control.cluster.get("Job.batch.volcano.sh", "default", "j")
+    assert job["status"]["state"]["phase"] == "Completed"
+
+
+def test_time_moves_on_to_where_a_pod_gives_up_waiting_for_its_volume() -> None:
+    control = plane(1, controllers=[])
+    control.volumes = VolumeController(control.cluster, provisions=False)
+    control.cluster.create({**DISKS, "volumeBindingMode": "WaitForFirstConsumer"})
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}}
+    control.cluster.create({**claim, "spec": {"storageClassName": "disks"}})
+    control.cluster.create(pod_group("g", phase=None))
+    mounted = [{"name": "c", "persistentVolumeClaim": {"claimName": "c"}}]
+    control.cluster.create(pod("p", group="g", cpu=1, spec={"volumes": mounted}))
+    control.run(until=700, max_cycles=50)
+    messages = [each["message"] for each in control.cluster.list("Event")[0]]
+    assert any("not bound within 600 s" in message for message in messages)

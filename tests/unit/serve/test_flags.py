@@ -112,6 +112,7 @@ WEBHOOKS = [
     ("graceful-shutdown-time", "1m", 30.0),
     ("enable-queue-allocated-pods-check", "true", False),
     ("max-queue-depth", "7", 5),
+    ("max-job-replicas", "0", 100_000),
     ("enable-root-queue-protection", "false", True),
 ]
 ROWS = [

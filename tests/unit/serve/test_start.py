@@ -21,7 +21,7 @@ from pumice.errors import InputError
 from pumice.serve import start
 from pumice.serve.http_server import HttpServer
 from pumice.serve.options import read_options
-from pumice.testing import node, pod, pod_group
+from pumice.testing import node, pod, pod_group, queue
 
 QUEUE = "Queue.scheduling.volcano.sh"
 HYPER_NODE = "HyperNode.topology.volcano.sh"
@@ -220,6 +220,28 @@ def test_warnings_of_flags_are_logged_once(kube: Any, capfd: pytest.CaptureFixtu
     lines = [line for line in capfd.readouterr().err.splitlines() if "--plugins-dir" in line]
     assert len(lines) == 1
     assert '"severity": "warning"' in lines[0]
+
+
+@pytest.mark.parametrize(("plugin", "warned"), [("capacity", False), ("proportion", True)])
+def test_a_scheduler_opens_queue_gates_if_told_and_warns_if_nobody_keeps_the_room(
+    kube: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], plugin: str, warned: bool
+) -> None:
+    gate = "scheduling.volcano.sh/queue-allocation-gate"
+    conf = tmp_path / "conf"
+    conf.write_text(f"actions: enqueue, allocate\ntiers: [{{plugins: [{{name: {plugin}}}]}}]\n")
+    spec = {"schedulingGates": [{"name": gate}]}
+    gated = pod("a-0", group="a", cpu=1, annotations={gate: "true"}, spec=spec)
+    for thing in (queue("default"), node("n", cpu=4, memory="8Gi"), pod_group("a"), gated):
+        kube.stored.create(thing)
+    opened = {"status": {"state": "Open"}}
+    kube.stored.patch(QUEUE, "", "default", opened, subresource="status")
+    stop_when(
+        kube.stored,
+        lambda kind, found: kind == "Pod" and not found["spec"]["schedulingGates"],
+    )
+    feature = "--feature-gates=SchedulingGatesQueueAdmission=true"
+    assert serve("scheduler", f"--scheduler-conf={conf}", feature, "--schedule-period=10ms") == 0
+    assert ("only the plugin capacity keeps room" in capfd.readouterr().err) is warned
 
 
 def test_one_process_for_all_follows_what_all_need(

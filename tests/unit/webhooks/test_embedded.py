@@ -102,9 +102,9 @@ def test_other_kinds_are_let_through(cluster: Any) -> None:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "a"},
-        "data": {"b": 1},
+        "data": {"b": "1"},
     }
-    assert cluster.create(manifest)["data"] == {"b": 1}
+    assert cluster.create(manifest)["data"] == {"b": "1"}
 
 
 def test_a_client_is_told_in_volcanos_words() -> None:

@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, Literal
 
+from pumice.api.schema.built_ins import BUILT_INS
 from pumice.api.schema.jobs import JOBS
 from pumice.api.schema.pods import PODS, VOLUMES
 from pumice.api.schema.scheduling import SCHEDULING
@@ -177,7 +178,7 @@ def _declarations() -> Mapping[str, list[str]]:
     """Split the texts into structs: a head, then the lines of fields."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
-    for line in f"{PODS}{VOLUMES}{JOBS}{SCHEDULING}".splitlines():
+    for line in f"{PODS}{VOLUMES}{JOBS}{SCHEDULING}{BUILT_INS}".splitlines():
         if line.startswith("    "):
             lines[-1] += f" {line.strip()}"
         elif line.startswith("  "):

@@ -86,6 +86,10 @@ def _go_fault(text: str, error: ManifestError) -> str:
     """Find what is wrong with a text once more, and tell it as Go's reader does."""
     import yaml  # noqa: PLC0415  (loading takes longer than most commands)
 
+    from pumice.api.yaml_text import NOT_YAML  # noqa: PLC0415
+
+    if error.wanted != NOT_YAML:
+        return str(error)
     try:
         next(iter(yaml.compose_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))))
     except yaml.MarkedYAMLError as fault:

@@ -25,14 +25,17 @@ def unmade_claims(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def claim_from(template: Manifest, pod: Manifest, entry: str, name: Manifest) -> Manifest:
-    """Make the claim of a pod from a template; ``name`` is how it is called."""
+    """Make the claim of a pod from a template; ``name`` is how it is called.
+
+    A pod that no cluster has seen yet has no uid by which a claim could be its own.
+    """
     given, owner = template["spec"], pod["metadata"]
     marks = given.get("metadata") or {}
     reference = {
         "apiVersion": "v1",
         "kind": "Pod",
         "name": owner["name"],
-        "uid": owner.get("uid", ""),
+        "uid": owner.get("uid"),
         "controller": True,
         "blockOwnerDeletion": True,
     }
@@ -44,7 +47,7 @@ def claim_from(template: Manifest, pod: Manifest, entry: str, name: Manifest) ->
             "namespace": owner.get("namespace") or "default",
             "labels": dict(marks.get("labels") or {}),
             "annotations": {**(marks.get("annotations") or {}), POD_CLAIM_NAME: entry},
-            "ownerReferences": [reference],
+            "ownerReferences": [reference] if reference["uid"] else [],
         },
         "spec": given.get("spec") or {},
     }
@@ -56,12 +59,18 @@ def with_made_claim(pod: Manifest, entry: str, claim: str) -> list[Manifest]:
     return [*known, {"name": entry, "resourceClaimName": claim}]
 
 
-def with_made_claims(objects: Sequence[Manifest]) -> list[Manifest]:
-    """Return objects with the claims that a control plane makes from templates, `<pod>-<name>`."""
-    templates = {_key(each): each for each in objects if each["kind"] == "ResourceClaimTemplate"}
+def with_made_claims(
+    objects: Sequence[Manifest], others: Sequence[Manifest] = ()
+) -> list[Manifest]:
+    """Return objects with the claims that a control plane makes from templates, `<pod>-<name>`.
+
+    Templates and claims may be among ``others``, of which nothing is returned.
+    """
+    known = (*others, *objects)
+    templates = {_key(each): each for each in known if each["kind"] == "ResourceClaimTemplate"}
     if not templates:
         return list(objects)
-    named = {_key(each) for each in objects if each["kind"] == "ResourceClaim"}
+    named = {_key(each) for each in known if each["kind"] == "ResourceClaim"}
     made: list[Manifest] = []
     for manifest in objects:
         pod = manifest

@@ -19,6 +19,14 @@ _POD: Final[Mapping[str, Any]] = MappingProxyType(
         "enableServiceLinks": True,
     }
 )
+_GATED: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    }
+)
 SYSTEM_PRIORITIES: Final[Mapping[str, int]] = MappingProxyType(
     {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 )
@@ -39,6 +47,8 @@ def _pod(pod: Manifest) -> None:
                 asked = resources.get("requests") or {}
                 resources["requests"] = {**resources["limits"], **asked}
     pod["status"] = {"phase": "Pending"}
+    if spec.get("schedulingGates"):
+        pod["status"]["conditions"] = [dict(_GATED)]
 
 
 def _job(job: Manifest) -> None:

@@ -35,6 +35,9 @@ def check_owners(kind: str, manifest: Manifest) -> None:
             raise RejectedError(kind, metadata.get("namespace", ""), metadata["name"], problem)
 
 
+_LONGEST_GRACE_S: Final = 1 << 31  # more would end after the calendar does
+
+
 class GarbageCollector:
     """Lets objects go by the rules of an API server and its garbage collector."""
 
@@ -191,4 +194,5 @@ def _grace(kind: str, manifest: Manifest, asked: int | None) -> int:
     phase = (manifest.get("status") or {}).get("phase")
     if not spec.get("nodeName") or phase in _OVER:
         return 0
-    return int(spec.get("terminationGracePeriodSeconds", 30) if asked is None else asked)
+    grace = spec.get("terminationGracePeriodSeconds") if asked is None else asked
+    return min(max(int(30 if grace is None else grace), 0), _LONGEST_GRACE_S)

@@ -3,7 +3,9 @@
 Works on the embedded store only.  ``sync`` looks at what changed; timers do the rest.
 """
 
+import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -24,7 +26,9 @@ EXIT_CODE: Final = "pumice.dev/exit-code"
 
 Durations = Callable[[Manifest], float | None]
 """How long a pod without annotation runs; None for ever."""
+_ODD: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 _OVER: Final = frozenset({"Succeeded", "Failed"})
+_HIGHEST_CODE: Final = 255
 _BACK_OFF_S: Final = 10.0
 _BACK_OFF_MOST_S: Final = 300.0
 """How long a container that failed waits before it starts again: at first, and at most."""
@@ -78,7 +82,8 @@ class Kubelet:
             if event.type == "DELETED":
                 self._forget((metadata["namespace"], metadata["name"]), metadata["uid"])
             elif event.object["spec"].get("nodeName"):
-                self._look(event.object)
+                with suppress(*_ODD):  # a pod of odd content hurts only itself
+                    self._look(event.object)
         return len(events) + len(gone)
 
     def _nodes_gone(self) -> list[str]:
@@ -207,7 +212,7 @@ class Kubelet:
         if lasts is None:
             lasts = self._durations(pod)
         if fails is not None and (lasts is None or fails <= lasts):
-            code = int(_seconds(marks.get(EXIT_CODE)) or 1)
+            code = min(max(int(_seconds(marks.get(EXIT_CODE)) or 1), 0), _HIGHEST_CODE)
             self._after(fails - done_s, run, self._end_now, place, code)
         elif lasts is not None:
             self._after(lasts - done_s, run, self._end_now, place, 0)
@@ -325,9 +330,10 @@ def _back_off_s(pod: Manifest) -> float:
 def _seconds(text: str | None) -> float | None:
     """Read a number of an annotation; what is no number is not there."""
     try:
-        return None if text is None else float(text)
-    except ValueError:
+        number = math.nan if text is None else float(text)
+    except (ValueError, TypeError):
         return None
+    return number if math.isfinite(number) else None
 
 
 def _ready(pod: Manifest, now: str, *, ready: bool) -> list[Any]:

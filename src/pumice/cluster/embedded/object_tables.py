@@ -146,6 +146,7 @@ class ObjectTables:
         self.version = 0
         self.listeners: list[Listener] = []
         self._history = history
+        self._resumed_at = 0
         self._tables: dict[str, Table] = {}
         self._by_uid: dict[str, Ref] = {}
         self._dependents: dict[str, dict[Ref, None]] = {}
@@ -162,7 +163,19 @@ class ObjectTables:
             if known is None:
                 raise NotFoundError(kind, problem="the cluster serves no such kind")
             table = self._tables[kind] = Table(known, self._history)
+            table.history.forgotten = self._resumed_at
         return table
+
+    def resume(self, manifests: Iterable[Manifest], version: int) -> None:
+        """Take in objects as they were at a version; nothing before it is remembered."""
+        self.version = self._resumed_at = version
+        for manifest in manifests:
+            table = self.table(self.kinds.of(manifest).name)
+            metadata = manifest["metadata"]
+            ref = Ref(table.kind.name, metadata.get("namespace", ""), metadata["name"])
+            table.spaces.setdefault(ref.namespace, {})[ref.name] = manifest
+            self._by_uid[metadata["uid"]] = ref
+            self._link(ref, metadata.get("ownerReferences"))
 
     def tables(self) -> Iterable[Table]:
         """Give the tables of all kinds that were used."""

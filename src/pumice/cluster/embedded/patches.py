@@ -47,13 +47,13 @@ def apply_patch(target: Any, patch: Any, patch_type: PatchType) -> Any:
     Raises:
         RejectedError: a patch that cannot be applied.
     """
-    if patch_type == "json":
-        return json_patch(target, patch)
-    if not isinstance(patch, dict):
+    if patch_type != "json" and not isinstance(patch, dict):
         raise RejectedError("patch", problem=f"wanted a mapping, found {patch!r:.60}")
-    if patch_type == "merge":
-        return merge_patch(target, patch)
-    return strategic_patch(target, patch)
+    try:
+        return _PATCHES[patch_type](target, patch)
+    except (TypeError, AttributeError, LookupError, ValueError) as error:
+        problem = f"wanted a patch that fits the object, found one that does not ({error})"
+        raise RejectedError("patch", problem=problem) from None
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -247,5 +247,15 @@ _STEPS: Final[Mapping[str, Callable[[Any, Mapping[str, Any]], None]]] = MappingP
         "move": _move,
         "copy": _copy,
         "test": _test,
+    }
+)
+
+
+_PATCHES: Final[Mapping[PatchType, Callable[[Any, Any], Any]]] = MappingProxyType(
+    {
+        "json": json_patch,
+        "merge": merge_patch,
+        "strategic": strategic_patch,
+        "apply": strategic_patch,
     }
 )

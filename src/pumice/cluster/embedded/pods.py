@@ -61,7 +61,7 @@ def bound(pod: Manifest, node: str, annotations: Mapping[str, str], now: str) ->
     """Give a pod as it is once it has a node.
 
     Raises:
-        ConflictError: it has one, or it is being deleted.
+        ConflictError: it has one, a gate holds it back, or it is being deleted.
     """
     metadata, spec = pod["metadata"], pod.get("spec") or {}
     problem = ""
@@ -69,6 +69,8 @@ def bound(pod: Manifest, node: str, annotations: Mapping[str, str], now: str) ->
         problem = f"pod is already assigned to node {spec['nodeName']}"
     elif metadata.get("deletionTimestamp"):
         problem = "pod is being deleted, cannot be assigned to a host"
+    elif spec.get("schedulingGates"):
+        problem = f"pod {metadata['name']} has non-empty .spec.schedulingGates"
     if problem:
         raise ConflictError("Pod", metadata["namespace"], metadata["name"], problem)
     metadata = {**metadata, "generation": metadata.get("generation", 0) + 1}

@@ -1,6 +1,6 @@
 """Keeps the status of disruption budgets and resource quotas true, as controllers do."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest
@@ -222,21 +222,25 @@ class StatusUpkeep:
         if cluster.version == self._seen:
             return 0
         written = 0
-        for kind, manifest, status in self._statuses():
-            meta, old = manifest["metadata"], manifest.get("status") or {}
-            if any(old.get(key) != value for key, value in status.items()):
-                cluster.merge_status(kind, meta["namespace"], meta["name"], status)
-                written += 1
+        for kind, work_out in ((BUDGETS, self._budget), (QUOTAS, self._quota)):
+            for manifest in cluster.list(kind)[0]:
+                meta, old = manifest["metadata"], manifest.get("status") or {}
+                try:
+                    status = work_out(manifest)
+                except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+                    continue  # an object of odd content hurts only itself: its status stays
+                if any(old.get(key) != value for key, value in status.items()):
+                    cluster.merge_status(kind, meta["namespace"], meta["name"], status)
+                    written += 1
         self._seen = cluster.version
         return written
 
-    def _statuses(self) -> Iterator[tuple[str, Manifest, Manifest]]:
-        cluster, now = self._cluster, rfc3339(self._cluster.now())
-        for budget in cluster.list(BUDGETS)[0]:
-            pods = cluster.list("Pod", budget["metadata"]["namespace"])[0]
-            yield BUDGETS, budget, budget_status(budget, pods, now)
-        for quota in cluster.list(QUOTAS)[0]:
-            yield QUOTAS, quota, quota_status(quota, self._listing(quota))
+    def _budget(self, budget: Manifest) -> Manifest:
+        pods = self._cluster.list("Pod", budget["metadata"]["namespace"])[0]
+        return budget_status(budget, pods, rfc3339(self._cluster.now()))
+
+    def _quota(self, quota: Manifest) -> Manifest:
+        return quota_status(quota, self._listing(quota))
 
     def _listing(self, quota: Manifest) -> Listing:
         home = quota["metadata"]["namespace"]

@@ -36,8 +36,8 @@ from pumice.errors import (
 )
 
 Admission = Callable[[str, Manifest, Manifest | None], Manifest]
-"""Asked before a write with "CREATE", "UPDATE" or "DELETE", the object and the one before; gives
-the object to store, or raises RejectedError."""
+"""Asked before a write with "CREATE", "UPDATE", "STATUS" or "DELETE", the object and the one
+before; gives the object to store, or raises RejectedError."""
 
 _KEPT = (
     "name",
@@ -63,15 +63,15 @@ class EmbeddedCluster:
         history: int = 50_000,
         admission: Admission | None = None,
         record_events: bool = True,
+        tables: ObjectTables | None = None,
     ) -> None:
         self.clock: Clock = clock if clock is not None else VirtualClock()
         self.lock = threading.RLock()
         """Held during each call; hold it to make several calls one."""
         self.admission = admission
-        self._tables = ObjectTables(history)
+        self._tables = tables or ObjectTables(history)
         self._identity = Identity(seed)
-        self._services = 0
-        """Services made so far; each has another address."""
+        self._services = self._tables.version  # counts services; each has another address
         self._garbage = GarbageCollector(self._tables, lambda s: rfc3339(self.now() + s))
         self._events = EventRecorder(self) if record_events else None
         for namespace in ("default", "kube-system"):
@@ -149,17 +149,18 @@ class EmbeddedCluster:
             table = self._tables.table(kind.name)
             new: Manifest = clone(manifest)
             metadata = self._name(kind, new)
-            check_owners(kind.name, new)
             if table.find(metadata.get("namespace", ""), metadata["name"]) is not None:
                 raise AlreadyExistsError(kind.name, metadata.get("namespace", ""), metadata["name"])
+            if self.admission is not None:
+                new = self.admission("CREATE", new, None)
+                metadata = new["metadata"]
+            check_owners(kind.name, new)
             fill_in(kind.name, new, has_status=kind.has_status)
             if kind.name == "Pod":
                 prioritised(new, self._tables.table(PRIORITY_CLASS).all())
             elif kind.name == "Service":
                 self._services += 1
                 assign_cluster_ip(new, self._services)
-            if self.admission is not None:
-                new = self.admission("CREATE", new, None)
             self._identity.stamp(new["metadata"], self.now())
             self._tables.put(table, new, None)
             if metadata.get("ownerReferences"):
@@ -357,11 +358,10 @@ class EmbeddedCluster:
             new.pop("status", None)
             if "status" in old:
                 new["status"] = old["status"]
-        check_owners(kind.name, new)
         if self.admission is not None:
             new = self.admission("UPDATE", new, old)
-        copied: Manifest = clone(self._write(self._tables.table(kind.name), old, new))
-        return copied
+        check_owners(kind.name, new)
+        return self._write(self._tables.table(kind.name), old, new)
 
     def _replace_status(self, kind: Kind, old: Manifest, status: Any) -> Manifest:
         metadata = old["metadata"]
@@ -371,20 +371,21 @@ class EmbeddedCluster:
         new = {**old, "metadata": dict(metadata), "status": status}
         if status is None:
             del new["status"]
+        elif self.admission is not None:
+            new = self.admission("STATUS", new, old)
         check_claim_status(kind.name, old, status or {})
-        copied: Manifest = clone(self._write(self._tables.table(kind.name), old, new))
-        return copied
+        return self._write(self._tables.table(kind.name), old, new)
 
     def _write(self, table: Table, old: Manifest, new: Manifest) -> Manifest:
-        """Put down a change; one that changes nothing is not told."""
-        if new == old:
-            return old
-        metadata = new["metadata"]
-        aside = ("metadata", "status") if table.kind.has_status else ("metadata",)
-        if any(new.get(key) != old.get(key) for key in {*new, *old} if key not in aside):
-            metadata["generation"] = metadata.get("generation", 0) + 1
-        self._put(table, old, new)
-        return new
+        """Put down a change and return a copy; one that changes nothing is not told."""
+        if new != old:
+            metadata = new["metadata"]
+            aside = ("metadata", "status") if table.kind.has_status else ("metadata",)
+            if any(new.get(key) != old.get(key) for key in {*new, *old} if key not in aside):
+                metadata["generation"] = metadata.get("generation", 0) + 1
+            self._put(table, old, new)
+        copied: Manifest = clone(new)
+        return copied
 
     def _put(self, table: Table, old: Manifest, new: Manifest) -> None:
         self._tables.put(table, new, old)

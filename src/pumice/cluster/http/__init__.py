@@ -1,1 +1,1 @@
-"""The one HTTP client: to API servers, to sources of node usage, to extenders."""
+"""The one HTTP client: to API servers, sources of node usage, extenders, fabric managers."""

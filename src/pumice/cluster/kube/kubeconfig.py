@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pumice.api.text_files import read_text
 from pumice.errors import ABSENT, InputError
 
 
@@ -109,13 +110,17 @@ def _choose(
 
 
 def _load(file: Path) -> dict[str, Any]:
-    import yaml  # noqa: PLC0415  (loading takes longer than most commands)
+    from pumice.api.yaml_text import parse_yaml  # noqa: PLC0415  (loads YAML, which takes longer)
 
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        problem = getattr(error, "problem", None) or getattr(error, "strerror", None) or error
-        raise InputError(wanted="a kubeconfig", found=str(problem), file=str(file)) from None
+        documents = parse_yaml(read_text(file), str(file), unique=False)
+    except InputError as error:
+        line = error.file.removeprefix(f"{file}:")
+        hint = f"line {line}: {error.wanted} is wanted" if line.isdigit() else ""
+        raise InputError(
+            wanted="a kubeconfig", found=error.found, file=str(file), hint=hint
+        ) from None
+    content = documents[0] if documents else None
     if not isinstance(content, dict):
         raise InputError(wanted="a kubeconfig", found=content, file=str(file))
     return content

@@ -4,6 +4,7 @@ Written by a reflector, read by any thread.  Objects are shared with the readers
 them.
 """
 
+import json
 import threading
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
@@ -13,6 +14,9 @@ from pumice.cluster.base import Event
 from pumice.errors import GoneError, RejectedError
 
 _REMEMBERED: Final = 10_000
+"""Deleted objects that are kept at most."""
+_REMEMBERED_BYTES: Final = 32 << 20
+"""Bytes of JSON that they have at most, together; in memory they take about five times that."""
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -29,6 +33,13 @@ class _Entry(NamedTuple):
     object: Manifest
 
 
+class _Deleted(NamedTuple):
+    """A deleted object as it was last, and its bytes as JSON."""
+
+    entry: _Entry
+    size: int
+
+
 class ObjectCache:
     """Objects of one kind.
 
@@ -37,16 +48,23 @@ class ObjectCache:
     numbers, as API servers promise.
     """
 
-    def __init__(self, kind: str, remembered: int = _REMEMBERED) -> None:
+    def __init__(
+        self,
+        kind: str,
+        remembered: int = _REMEMBERED,
+        remembered_bytes: int = _REMEMBERED_BYTES,
+    ) -> None:
         self.kind = kind
         self.synced = False
         """Whether there was a complete list; a kind the server does not have counts as empty."""
         self.version = 0
         """The version up to which all is known; 0 while there is none."""
         self._remembered = remembered
+        self._remembered_bytes = remembered_bytes
+        self._deleted_bytes = 0
         self._forgotten = 0
         self._entries: dict[Key, _Entry] = {}  # by the version of their last change
-        self._deleted: dict[tuple[str, str, str], _Entry] = {}
+        self._deleted: dict[tuple[str, str, str], _Deleted] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -69,6 +87,7 @@ class ObjectCache:
             differs = not self.synced or self._entries != known
             if differs:
                 self._deleted.clear()
+                self._deleted_bytes = 0
                 self._forgotten = self.version
             self.synced = True
         return differs
@@ -140,7 +159,7 @@ class ObjectCache:
             step: Event = Event("ADDED" if entry.appeared > start else "MODIFIED", entry.object)
             found.append((entry.changed, step))
         if start:  # who starts from nothing has nothing to lose
-            for entry in reversed(self._deleted.values()):
+            for entry, _ in reversed(self._deleted.values()):
                 if entry.changed <= start:
                     break
                 if entry.appeared <= start:  # else it came and went unseen
@@ -164,10 +183,14 @@ class ObjectCache:
 
     def _remember_deleted(self, key: Key, entry: _Entry) -> None:
         uid = str(entry.object["metadata"].get("uid"))
-        self._deleted[*key, uid] = entry
-        if len(self._deleted) > self._remembered:
-            oldest = next(iter(self._deleted))
-            self._forgotten = max(self._forgotten, self._deleted.pop(oldest).changed)
+        size = len(json.dumps(entry.object))
+        before = self._deleted.pop((*key, uid), None)
+        self._deleted[*key, uid] = _Deleted(entry, size)
+        self._deleted_bytes += size - (before.size if before else 0)
+        while len(self._deleted) > self._remembered or self._deleted_bytes > self._remembered_bytes:
+            oldest = self._deleted.pop(next(iter(self._deleted)))
+            self._deleted_bytes -= oldest.size
+            self._forgotten = max(self._forgotten, oldest.entry.changed)
 
 
 def _key(manifest: Manifest) -> Key:

@@ -173,7 +173,7 @@ class JobController:
             effects.append(Delete(key_of(request.command)))
         if not outcome.failed:
             tracked.failures = 0
-            return Plan(effects)
+            return Plan(effects, outcome.again_in_s)
         if outcome.waits_for is not None:
             self._waiting.setdefault(outcome.waits_for, set()).add(key_of(state.job))
         limit = self._max_requeue_num

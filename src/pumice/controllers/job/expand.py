@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pumice.api.kinds import QUEUE, Manifest
 from pumice.controllers.base import View
-from pumice.controllers.job.names import FORWARDING, pod_name
+from pumice.controllers.job.names import FORWARDING, pod_index, pod_name
 from pumice.controllers.job.plugins import JOB_PLUGINS, JobPlugin, plugins_of
 from pumice.controllers.job.podgroup import new_podgroup
 from pumice.controllers.job.pods import new_pod
@@ -34,10 +34,21 @@ def _ready(state: JobState, name: str) -> bool:
     task = state.task(name)
     if task is None or task.get("minAvailable") is None:
         return True
-    pods = state.pods.get(name, {})
-    names = (pod_name(state.name, name, index) for index in range(replicas_of(task)))
-    ready = sum(_pod_ready(pods[one]) for one in names if one in pods)
+    ready = sum(_pod_ready(pod) for pod in wanted_pods(state, task).values())
     return ready >= int(task["minAvailable"])
+
+
+def wanted_pods(state: JobState, task: Manifest) -> dict[str, Manifest]:
+    """Return the pods of a task by name that its replicas ask for.
+
+    Counts what there is and not what is asked for, which may be anything.
+    """
+    task_name, replicas = str(task.get("name") or ""), replicas_of(task)
+    return {
+        name: pod
+        for name, pod in state.pods.get(task_name, {}).items()
+        if (index := pod_index(state.name, task_name, name)) is not None and index < replicas
+    }
 
 
 def _pod_ready(pod: Manifest) -> bool:

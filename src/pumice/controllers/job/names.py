@@ -18,11 +18,25 @@ OUT_OF_SYNC: Final = "volcano.sh/controller-out-of-sync"
 
 DEFAULT_TASK: Final = "default"
 _ALPHABET: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+_DIGITS: Final = 11
+"""More than an index can have."""
+MOST_HOSTS: Final = 50_000
+"""Hosts of a task that plugins write down; of more no ConfigMap and no pod could hold the names."""
 
 
 def pod_name(job: str, task: str, index: int) -> str:
     """Name the pod of a task."""
     return f"{job}-{task}-{index}"
+
+
+def pod_index(job: str, task: str, name: str) -> int | None:
+    """Read the index off the name of a pod of a task; None if it is not such a name."""
+    start = pod_name(job, task, 0)[:-1]
+    digits = name.removeprefix(start)
+    plain = digits.isascii() and digits.isdigit() and len(digits) < _DIGITS
+    if digits == name or not plain or digits != str(int(digits)):
+        return None
+    return int(digits)
 
 
 def podgroup_name(job: Manifest) -> str:
@@ -54,6 +68,6 @@ def host_name(job: Manifest, task: Manifest, index: int) -> tuple[str, str]:
 
 def hosts(job: Manifest, task: Manifest) -> list[tuple[str, str]]:
     """List the hosts of a task; a fixed host name in the template makes it a single one."""
-    replicas = int(task.get("replicas") or 0)
     fixed = ((task.get("template") or {}).get("spec") or {}).get("hostname")
-    return [host_name(job, task, index) for index in range(min(replicas, 1) if fixed else replicas)]
+    number = min(int(task.get("replicas") or 0), 1 if fixed else MOST_HOSTS)
+    return [host_name(job, task, index) for index in range(number)]

@@ -133,7 +133,7 @@ def annotation(manifest: Manifest, key: str) -> str:
 def version_of(pod: Manifest) -> int:
     """Tell under which version of its job a pod was made."""
     text = annotation(pod, JOB_VERSION)
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
 def pod_phase(pod: Manifest) -> str:

@@ -2,19 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
 
 from pumice.api.kinds import CLAIM, JOB, QUEUE
 from pumice.controllers.base import Create, Effect, Key, Patch, Record, Update, UpdateStatus
-from pumice.controllers.job.expand import Expansion, is_forwarded
-from pumice.controllers.job.names import FORWARDING, pod_name
+from pumice.controllers.job.expand import Expansion, is_forwarded, wanted_pods
+from pumice.controllers.job.names import FORWARDING
 from pumice.controllers.job.phases import NextPhase
 from pumice.controllers.job.plugins import JobPlugin, Owned
 from pumice.controllers.job.podgroup import pending_event, podgroup_effects
 from pumice.controllers.job.pods import plain_removal, removal
-from pumice.controllers.job.state import JobState, deleting, left_over, replicas_of
+from pumice.controllers.job.state import JobState, deleting, left_over
 from pumice.controllers.job.status import Counts, Status
 from pumice.controllers.job.volumes import claims
 from pumice.controllers.ownership import SOURCE
+
+BATCH: Final = 250
+"""Pods that are made for a job before others have their turn."""
 
 
 @dataclass(slots=True)
@@ -25,6 +30,8 @@ class Outcome:
     failed: bool = False
     waits_for: Key | None = None
     """The object whose coming would cure the failure."""
+    again_in_s: float | None = None
+    """When to go on with what is left to do."""
 
 
 def sync_job(state: JobState, plugins: Sequence[JobPlugin], following: NextPhase) -> Outcome:
@@ -53,9 +60,13 @@ def sync_job(state: JobState, plugins: Sequence[JobPlugin], following: NextPhase
     effects += _leftovers(state)
     effects += [*podgroup_effects(state), *pending_event(state)]
     status = Status.of(state.job)
+    more = False
     if state.admitted:
-        effects += _pods(Expansion(state=state, plugins=plugins, is_forwarded=forwarded), status)
-    return Outcome([*effects, *_status_update(state, status, following, resources)])
+        expansion = Expansion(state=state, plugins=plugins, is_forwarded=forwarded)
+        pods, more = _pods(expansion, status)
+        effects += pods
+    effects += _status_update(state, status, following, resources)
+    return Outcome(effects, again_in_s=0.0 if more else None)
 
 
 def _status_update(
@@ -118,27 +129,35 @@ def _kept(state: JobState, owned: Owned) -> list[Effect]:
     return []
 
 
-def _pods(expansion: Expansion, status: Status) -> list[Effect]:
-    """Make missing pods, remove surplus ones, and count what is there and what will be."""
+def _pods(expansion: Expansion, status: Status) -> tuple[list[Effect], bool]:
+    """Make missing pods, remove surplus ones, and count what is there and what will be.
+
+    Return whether there are more to make: a job of many waits for its turn in between, so that
+    others are not kept waiting and what is made at a time is bounded.
+    """
     state = expansion.state
     effects: list[Effect] = []
     counts = Counts()
+    left = BATCH
     for task in state.tasks:
         name = str(task.get("name") or "")
-        pods = dict(state.pods.get(name, {}))
-        for index in range(replicas_of(task)):
-            pod = pods.pop(pod_name(state.name, name, index), None)
-            if pod is not None and (deleting(pod) or left_over(pod, state.version)):
+        wanted = wanted_pods(state, task)
+        for pod in wanted.values():
+            if deleting(pod) or left_over(pod, state.version):
                 counts.add_terminating()
-            elif pod is not None:
+            else:
                 counts.add(pod)
-        for pod in expansion.new_pods(task):
+        for pod in islice(expansion.new_pods(task), left):
             effects.append(Create(pod))
+            left -= 1
             if name:  # without a name a pod is filed elsewhere and never seen again
                 counts.add_phase(name, "Pending")
-        counts.add_terminating(len(pods))
-        effects += [plain_removal(pods[one]) for one in sorted(pods) if not deleting(pods[one])]
+        surplus = {one: pod for one, pod in state.pods.get(name, {}).items() if one not in wanted}
+        counts.add_terminating(len(surplus))
+        effects += [
+            plain_removal(surplus[one]) for one in sorted(surplus) if not deleting(surplus[one])
+        ]
     status.set_counts(counts)
     status.set_count("minAvailable", state.min_available)
     status.manifest.pop("runningDuration", None)
-    return effects
+    return effects, not left

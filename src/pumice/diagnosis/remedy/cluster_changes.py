@@ -10,9 +10,9 @@ from pumice.api.wording import counted
 from pumice.diagnosis.changes import Add, Change, Operation, Wait, patched
 from pumice.diagnosis.cluster_state import group_of, key_of
 from pumice.diagnosis.expected import is_expected
-from pumice.diagnosis.findings import Finding
 from pumice.diagnosis.remedy.target import Target
 from pumice.diagnosis.settings import add_nodes, biggest_first
+from pumice.examine.findings import Finding
 
 Sized = tuple[Callable[[int], Change | None], int]
 _NANO: Final = 10**9

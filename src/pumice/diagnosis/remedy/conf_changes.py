@@ -7,8 +7,8 @@ from typing import Any, Final
 import yaml
 
 from pumice.diagnosis.changes import Change, Conf
-from pumice.diagnosis.findings import Finding
 from pumice.diagnosis.remedy.target import Target
+from pumice.examine.findings import Finding
 
 _EVICTING: Final = ("preempt", "reclaim")
 Conf_ = dict[str, Any]

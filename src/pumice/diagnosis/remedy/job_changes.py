@@ -10,8 +10,8 @@ from pumice.api.kinds import Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
 from pumice.diagnosis.changes import Add, Change, Operation, patched
 from pumice.diagnosis.cluster_state import key_of
-from pumice.diagnosis.findings import Finding
 from pumice.diagnosis.remedy.target import Target
+from pumice.examine.findings import Finding
 
 Sized = tuple[Callable[[int], Change | None], int]
 _SCHEDULER: Final = "volcano"

@@ -6,9 +6,9 @@ from typing import Final
 
 from pumice.api.codes import Cause
 from pumice.diagnosis.changes import Change
-from pumice.diagnosis.findings import Finding
 from pumice.diagnosis.remedy import cluster_changes, conf_changes, job_changes, queue_changes
 from pumice.diagnosis.remedy.target import Target
+from pumice.examine.findings import Finding
 
 
 @dataclass(frozen=True)

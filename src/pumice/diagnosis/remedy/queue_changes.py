@@ -9,8 +9,8 @@ from pumice.api.kinds import Manifest
 from pumice.api.quantity import format_quantity
 from pumice.api.wording import nearest
 from pumice.diagnosis.changes import Add, Change, patched
-from pumice.diagnosis.findings import Finding
 from pumice.diagnosis.remedy.target import Target
+from pumice.examine.findings import Finding
 
 _PARTS: Final = 4
 _TIMES: Final = 3

@@ -10,13 +10,14 @@ from pumice.api.codes import Cause
 from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.changes import Change, chain
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.diagnosis.examine.examiner import Examiner
-from pumice.diagnosis.findings import Finding, ObjectRef
-from pumice.diagnosis.job_outcome import JobOutcome, look
 from pumice.diagnosis.remedy.proposals import Proposal, proposals
 from pumice.diagnosis.remedy.target import Target
 from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.trials import look
 from pumice.errors import PumiceError
+from pumice.examine.examiner import Examiner
+from pumice.examine.findings import Finding, ObjectRef
+from pumice.examine.job_outcome import JobOutcome
 
 _MOST: Final = 120
 _LEAST: Final = 30

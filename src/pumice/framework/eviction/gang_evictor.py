@@ -73,7 +73,9 @@ class GangEvictor:
     def _make_room(self, stmt: Statement, job: int) -> None:
         """Leave evictions and promises for a job in the statement, if any domain works out."""
         state = self._state
-        sheet, _ = make_worksheet(state, job)
+        best_effort = state.snapshot.tasks.best_effort
+        rows = [row for row in state.pending_tasks(job) if not best_effort[row]]
+        sheet, _ = make_worksheet(state, job, rows)
         need = state.snapshot.sum_requests(self._demand(job, sheet))
         if not len(sheet):
             return

@@ -7,12 +7,12 @@ looked at one by one.
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.api.annotations import QUEUE_GATE
 from pumice.core.resources import Column, is_empty, sum_by
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import ALLOCATED_CLASS, PHASE_CODE, Status
 from pumice.core.tables import JobTable
 from pumice.core.views import Job, Task
+from pumice.framework.queue_limits.queue_gates import has_only_queue_gate
 
 _ALLOCATED = sorted(ALLOCATED_CLASS)
 
@@ -119,8 +119,7 @@ def _gated_requests(snapshot: Snapshot) -> dict[int, Column]:
     held = tasks.gated & (tasks.status == Status.PENDING) & (tasks.job >= 0)
     out: dict[int, Column] = {}
     for row in np.flatnonzero(held).tolist():
-        gates = [gate.name for gate in Task(snapshot, row).pod.spec.scheduling_gates]
-        if gates == [QUEUE_GATE]:
+        if has_only_queue_gate(Task(snapshot, row)):
             continue
         job = int(tasks.job[row])
         request = snapshot.request(row)

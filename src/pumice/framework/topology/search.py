@@ -78,7 +78,7 @@ class DomainSearch:
     def worksheet(self, job: int) -> Worksheet:
         """List what a job has to place; sub-groups that it cannot start without go first."""
         state = self._state
-        sheet, self._keys[job] = make_worksheet(state, job)
+        sheet, self._keys[job] = make_worksheet(state, job, state.tasks_to_allocate(job))
         return sheet
 
     def place(self, stmt: Statement, job: int, sheet: Worksheet) -> Trial | None:
@@ -293,12 +293,11 @@ class DomainSearch:
             records.barred.pop(row, None)
 
 
-def make_worksheet(state: SessionState, job: int) -> tuple[Worksheet, Any]:
+def make_worksheet(state: SessionState, job: int, rows: list[int]) -> tuple[Worksheet, Any]:
     """List what a job has to place, with the key that orders its sub-groups.
 
-    Pending tasks that ask for something count; the sub-groups that make up ``minSubGroups`` first.
+    That are the given tasks; the sub-groups that make up ``minSubGroups`` come first.
     """
-    snapshot = state.snapshot
     parts = state.topology.subgroups(job)
     needed = _needed(state, job, parts)
 
@@ -308,9 +307,8 @@ def make_worksheet(state: SessionState, job: int) -> tuple[Worksheet, Any]:
         return state.policy.compare_subgroups(left, right)
 
     key = functools.cmp_to_key(compare)
-    pending = [row for row in state.pending_tasks(job) if not snapshot.tasks.best_effort[row]]
     tasks: dict[str, list[int]] = {}
-    for row in state.ordering.sort_tasks(pending):
+    for row in state.ordering.sort_tasks(rows):
         tasks.setdefault(state.topology.subgroup_of(row).id, []).append(row)
     order = [key(part) for part in parts if part.id in tasks]
     heapq.heapify(order)

@@ -73,6 +73,7 @@ class Capacity(Plugin, name="capacity"):
         self._commitments = QueueCommitments(snapshot)
         quota = DeviceQuota(snapshot, self._tree, capacities=self.device_capacity_quota)
         self._devices = quota if self.device_quota and quota.states_limits else None
+        self._gates = ssn.queue_gates
         self._opening_shares = {row: self._live_share(row) for row in self._tree.children}
         self._moved = ssn.journal.moved
         self._leaf_shares: tuple[int, dict[int, float]] = (0, {})
@@ -163,6 +164,8 @@ class Capacity(Plugin, name="capacity"):
     def allocatable(self, queue: Queue, task: Task) -> Verdict:
         """Let an open leaf take a task that keeps it and all above it within their limits."""
         used = self._queues.allocated_or_pipelined
+        if self._gates.is_reserving:
+            used = used + self._gates.reserved(beside=task.row)
         verdict = self._may_take(queue.row)
         verdict = verdict and self._leaves_room(queue.row, task.request[:, 0], used)
         if verdict and self._devices is not None and task.shape.spec.resource_claims:

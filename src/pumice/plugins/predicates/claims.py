@@ -5,21 +5,19 @@ Reads storage objects once for each session; promises made to placed pods are jo
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from pumice.api.annotations import BIND_COMPLETED
-from pumice.api.quantity import value
-from pumice.api.storage import PersistentVolume, PersistentVolumeClaim
+from pumice.api.decisions import ClaimChoice
+from pumice.api.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolume, PersistentVolumeClaim
 from pumice.core.labels import node_labels
 from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
-
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
-STATIC_ONLY = "kubernetes.io/no-provisioner"
-WAIT = "WaitForFirstConsumer"
+from pumice.plugins.predicates.free_volumes import FreeVolumes, Pick, Reach
+from pumice.plugins.predicates.provisioning import Provisioning
 
 
 @dataclass(frozen=True)
@@ -30,18 +28,35 @@ class Promise:
     node: int
 
 
+@dataclass(frozen=True)
+class Offer:
+    """What the waiting claims of a pod would get, node by node."""
+
+    fits: Mask
+    """Where each finds a volume or can have one provisioned (n,)."""
+    has_room: Mask
+    """Where there is storage for what would be provisioned (n,)."""
+    picks: dict[str, Pick]
+    """By claim, the volume it would take."""
+
+
 class Claims:
     """The claims of a session's pods."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._labels = node_labels(snapshot)
+        labels = node_labels(snapshot)
         self._claims: dict[str, PersistentVolumeClaim] = snapshot.kind("PersistentVolumeClaim")
         self._volumes: dict[str, PersistentVolume] = snapshot.kind("PersistentVolume")
         self._classes: dict[str, Any] = snapshot.kind("StorageClass")
         self._keys: dict[int, tuple[str, ...]] = {}
-        self._reach: dict[str, Mask] = {}
+        self._reach = Reach(labels, snapshot.nodes.n)
+        self._provisioning = Provisioning(snapshot, labels)
         self.promises: dict[str, Promise] = {}
+
+    @cached_property
+    def _free(self) -> FreeVolumes:
+        return FreeVolumes(self._volumes.values(), self._reach, self._snapshot.nodes.n)
 
     def keys(self, task: Task) -> tuple[str, ...]:
         """List the claims that a pod's volumes use."""
@@ -67,15 +82,26 @@ class Claims:
             claim = self._claims.get(key)
             name = key.partition("/")[2]
             if claim is None:
-                return f'persistentvolumeclaim "{name}" not found'
+                return self._missing(task, name)
             if claim.metadata.deletion_timestamp:
                 return f'persistentvolumeclaim "{name}" is being deleted'
             if claim.status.phase == "Lost":
-                return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume'
-            problem = self._cannot_wait(claim) if must_bind and not self._is_bound(claim) else ""
+                lost = f'non-existent persistentvolume "{claim.spec.volume_name}"'
+                return f'persistentvolumeclaim "{name}" bound to {lost}'
+            problem = self._cannot_wait(claim) if must_bind and not claim.is_bound else ""
             if problem:
                 return problem
         return self._foreign(task) if names_its_pod(task) else ""
+
+    def _missing(self, task: Task, name: str) -> str:
+        """Say that a claim does not exist; one of the pod's own is made by the cluster."""
+        own = {f"{task.name}-{each.name}" for each in task.shape.spec.volumes if each.ephemeral}
+        if name in own:
+            return (
+                "waiting for ephemeral volume controller to create the persistentvolumeclaim "
+                f'"{name}"'
+            )
+        return f'persistentvolumeclaim "{name}" not found'
 
     def _foreign(self, task: Task) -> str:
         """Say that a claim with the name of a pod's own one was made for somebody else."""
@@ -89,18 +115,14 @@ class Claims:
                 return f'persistentvolumeclaim "{name}" was not created for the pod'
         return ""
 
-    def _is_bound(self, claim: PersistentVolumeClaim) -> bool:
-        done = BIND_COMPLETED in claim.metadata.annotations or claim.status.phase == "Bound"
-        return bool(claim.spec.volume_name) and done
-
     def _cannot_wait(self, claim: PersistentVolumeClaim) -> str:
         """Say why an unbound claim does not leave its volume to the scheduler."""
-        wanted = claim.spec.storage_class_name or ""
+        wanted = claim.class_name
         if wanted and wanted not in self._classes:
             return f'storageclass "{wanted}" not found'
         if not wanted or claim.spec.volume_name:
             return "pod has unbound immediate PersistentVolumeClaims"
-        if self._classes[wanted].volume_binding_mode != WAIT:
+        if self._classes[wanted].volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
             return "pod has unbound immediate PersistentVolumeClaims"
         return ""
 
@@ -120,7 +142,7 @@ class Claims:
         if volume is not None:
             source = volume.spec.csi
             return (source.driver, source.volume_handle) if source and source.driver else None
-        known = self._classes.get(claim.spec.storage_class_name or "")
+        known = self._classes.get(claim.class_name)
         return (known.provisioner, f"claim {key}") if known and known.provisioner else None
 
     # Nodes
@@ -131,7 +153,7 @@ class Claims:
         for key in self.keys(task):
             claim = self._claims.get(key)
             promise = self.promises.get(key)
-            if claim is not None and self._is_bound(claim):
+            if claim is not None and claim.is_bound:
                 here = self._reached_by(claim.spec.volume_name)
             elif promise is not None:
                 here = self._kept(promise)
@@ -149,91 +171,55 @@ class Claims:
 
     def _reached_by(self, name: str) -> Mask:
         """Mark nodes that reach a volume; none reaches one that does not exist (n,)."""
-        found = self._reach.get(name)
-        if found is None:
-            volume = self._volumes.get(name)
-            found = np.full(self._snapshot.nodes.n, volume is not None)
-            affinity = None if volume is None else volume.spec.node_affinity
-            if affinity is not None and affinity.required is not None:
-                found = self._labels.selected(affinity.required)
-            self._reach[name] = found
-        return found
+        return self._reach.mask(self._volumes.get(name))
 
     def waiting(self, task: Task) -> list[str]:
         """List the claims of a pod that wait for a volume, those that ask for least first."""
         keys = [
             key
             for key in self.keys(task)
-            if key in self._claims
-            and key not in self.promises
-            and not self._is_bound(self._claims[key])
+            if key in self._claims and key not in self.promises and not self._claims[key].is_bound
         ]
-        return sorted(keys, key=lambda key: self._size(self._claims[key]))
+        return sorted(keys, key=lambda key: self._claims[key].size)
 
-    def unbound_fits(self, task: Task) -> tuple[Mask, dict[str, list[tuple[str, Mask]]]]:
-        """Mark nodes on which every waiting claim of a pod finds a volume or can have one made.
+    def offer(self, task: Task) -> Offer:
+        """Return what the waiting claims of a pod would get on each node.
 
-        Also gives, for each claim, the volumes it would take and on which nodes (n,).
+        A claim for which a node was selected before is provisioned there and nowhere else.
         """
         n = self._snapshot.nodes.n
-        fits = np.ones(n, dtype=bool)
-        taken: dict[str, Mask] = {}
-        picks: dict[str, list[tuple[str, Mask]]] = {}
+        fits, has_room = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
+        promised = {promise.volume for promise in self.promises.values()}
+        picks: dict[str, Pick] = {}
         for key in self.waiting(task):
             claim = self._claims[key]
             lacking = np.ones(n, dtype=bool)
-            for volume in self._candidates(claim, key):
-                name = volume.metadata.name
-                used = taken.setdefault(name, np.zeros(n, dtype=bool))
-                here = lacking & self._reached_by(name) & ~used
-                used |= here
-                lacking &= ~here
-                picks.setdefault(key, []).append((name, here))
-            fits &= ~lacking | self._can_make(claim)
-        return fits, picks
+            if claim.selected_node is None:
+                picks[key] = self._free.pick(claim, promised, list(picks.values()))
+                lacking = picks[key] < 0
+            fits &= ~lacking | self._provisioning.can_make(claim)
+            has_room &= ~lacking | self._provisioning.has_room(claim)
+        return Offer(fits, has_room, picks)
 
-    def _candidates(self, claim: PersistentVolumeClaim, key: str) -> list[PersistentVolume]:
-        """List free volumes that suit a claim, smallest first; one kept for it is the only one."""
-        kept = {promise.volume for promise in self.promises.values()}
-        found = []
-        for volume in self._volumes.values():
-            owner = volume.spec.claim_ref
-            if owner is not None and f"{owner.namespace}/{owner.name}" == key:
-                return [volume]
-            if owner is None and volume.metadata.name not in kept and self._suits(claim, volume):
-                found.append(volume)
-        return sorted(found, key=lambda each: value(each.spec.capacity.get("storage", 0)))
+    def promised(self, task: Task, node: int) -> dict[str, Promise]:
+        """Return what the waiting claims of a pod get on a node; nothing if one gets nothing."""
+        waiting = self.waiting(task)
+        if not waiting:
+            return {}
+        offer = self.offer(task)
+        if not offer.fits[node] or not offer.has_room[node]:
+            return {}
+        picked = {key: int(pick[node]) for key, pick in offer.picks.items()}
+        return {key: Promise(self._free.name(picked.get(key, -1)), node) for key in waiting}
 
-    def _suits(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
-        spec = volume.spec
-        return (
-            spec.storage_class_name == (claim.spec.storage_class_name or "")
-            and volume.status.phase == "Available"
-            and not volume.metadata.deletion_timestamp
-            and value(spec.capacity.get("storage", 0)) >= self._size(claim)
-            and set(claim.spec.access_modes) <= set(spec.access_modes)
-        )
-
-    def _size(self, claim: PersistentVolumeClaim) -> int:
-        return value(claim.spec.resources.requests.get("storage", 0))
-
-    def _can_make(self, claim: PersistentVolumeClaim) -> Mask:
-        """Mark nodes on which the class of a claim can make a volume (n,)."""
-        known = self._classes.get(claim.spec.storage_class_name or "")
-        n = self._snapshot.nodes.n
-        if known is None or known.provisioner in ("", STATIC_ONLY):
-            return np.zeros(n, dtype=bool)
-        fits = np.full(n, not known.allowed_topologies)
-        for term in known.allowed_topologies:
-            here = np.full(n, bool(term.match_label_expressions))
-            for each in term.match_label_expressions:
-                values = set(each.values)
-                here &= self._labels.column(each.key).where(values.__contains__)
-            fits |= here
-        chosen = claim.metadata.annotations.get(SELECTED_NODE)
-        if chosen is not None:
-            fits &= self._labels.names().where(lambda name: name == chosen)
-        return fits
+    def choices(self, task: Task) -> list[ClaimChoice]:
+        """Return how the claims of a placed pod get their volumes."""
+        names, promises = self._snapshot.nodes.names, self.promises
+        return [
+            ClaimChoice(key, promises[key].volume, names[promises[key].node])
+            for key in self.keys(task)
+            if key in promises
+        ]
 
 
 def names_its_pod(task: Task) -> bool:

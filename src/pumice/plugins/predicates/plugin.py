@@ -12,6 +12,7 @@ from pumice.core.pod_terms import pod_terms
 from pumice.core.resources import PODS, Mask
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
+from pumice.core.status import Status
 from pumice.core.views import NodeFacts, Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Codes, Plugin, Reason
@@ -55,6 +56,20 @@ class Predicates(Plugin, name="predicates"):
     volume_binding: bool = arg(
         "predicate.VolumeBindingEnable", default=True, doc="test where volumes can be had"
     )
+    bind_timeout_s: int = arg(
+        "volumebinding.bindTimeoutSeconds",
+        default=600,
+        minimum=0,
+        doc="how many seconds a pod waits on its node for its volumes to be bound",
+    )
+    volume_weight: int = arg(
+        "volumebinding.weight", default=1, doc="accepted and without effect: volumes do not score"
+    )
+    volume_shape: list[Any] = arg(
+        "volumebinding.shape",
+        default_factory=list,
+        doc="accepted and without effect: volumes do not score",
+    )
     devices: bool = arg(
         "predicate.DynamicResourceAllocationEnable",
         default=True,
@@ -88,11 +103,6 @@ class Predicates(Plugin, name="predicates"):
         if ssn.snapshot.kind("ResourceClaim"):
             ssn.snapshot.view_watchers.append(allocations.follow)
         return allocations
-
-    def on_close(self, ssn: PluginSession) -> None:
-        """Let go of devices that are kept for pods which were not placed."""
-        if self._allocations is not None:
-            ssn.release_claims(self._allocations.left_over())
 
     def refusal_numbers(self, task: Task) -> dict[str, Any]:
         """Return what the resource claims of a task lack."""
@@ -215,3 +225,14 @@ class Predicates(Plugin, name="predicates"):
         if devices is not None:
             devices.settle(codes, task, rows)
         return codes
+
+    def on_close(self, ssn: PluginSession) -> None:
+        """Ask for volumes of pods to be bound; let go of devices of pods that were not placed."""
+        if self._allocations is not None:
+            ssn.release_claims(self._allocations.left_over())
+        if self._volumes is None or not self._volumes.claims.promises:
+            return
+        for row in np.flatnonzero(self._tasks.status == Status.BINDING).tolist():
+            choices = self._volumes.claims.choices(Task(ssn.snapshot, row))
+            if choices:
+                ssn.bind_volumes(row, choices, self.bind_timeout_s)

@@ -24,8 +24,9 @@ class Code(IntEnum):
     SPREAD = 12
     VOLUME_NODE = 13
     VOLUME_BINDING = 14
-    CLAIM_NODE = 15
-    DEVICES = 16
+    VOLUME_CAPACITY = 15
+    CLAIM_NODE = 16
+    DEVICES = 17
 
 
 REASONS = (
@@ -49,10 +50,13 @@ REASONS = (
         code=Cause.TOPOLOGY_SPREAD,
     ),
     Reason("node(s) didn't match pod topology spread constraints", code=Cause.TOPOLOGY_SPREAD),
-    Reason("node(s) had volume node affinity conflict", curable=False, code=Cause.VOLUME),
+    Reason(
+        "node(s) didn't match PersistentVolume's node affinity", curable=False, code=Cause.VOLUME
+    ),
     Reason(
         "node(s) didn't find available persistent volumes to bind", curable=False, code=Cause.VOLUME
     ),
+    Reason("node(s) did not have enough free storage", curable=False, code=Cause.VOLUME),
     Reason(
         "node(s) don't reach the devices of the pod's resource claims",
         curable=False,

@@ -1,6 +1,6 @@
 """Volumes: their zones, where they can be reached or had, and how many a node takes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from pumice.core.labels import node_labels
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
-from pumice.plugins.predicates.claims import Claims, Promise
+from pumice.plugins.predicates.claims import Claims, Offer, Promise
 from pumice.plugins.predicates.neighbours import refuse
 from pumice.plugins.predicates.reasons import Code
 
@@ -37,7 +37,7 @@ class Volumes:
         self._zones, self._binding = zones, binding
         self._counts = AttachedVolumes(snapshot, self.claims) if limits else None
         self._zone_masks: dict[Any, Mask] = {}
-        self._masks: dict[Any, tuple[int, Mask | None, Mask]] = {}
+        self._masks: dict[Any, tuple[int, Mask | None, Offer]] = {}
         self._version = 0
 
     def problem(self, task: Task) -> str:
@@ -61,12 +61,13 @@ class Volumes:
             return
         kept = self._masks.get(keys)
         if kept is None or kept[0] != self._version:
-            fits, _ = self.claims.unbound_fits(task)
-            kept = self._masks[keys] = (self._version, self.claims.bound_fits(task), fits)
-        _, bound, unbound = kept
+            bound, offer = self.claims.bound_fits(task), self.claims.offer(task)
+            kept = self._masks[keys] = (self._version, bound, offer)
+        _, bound, offer = kept
         if bound is not None:
             refuse(codes, ~bound[rows], Code.VOLUME_NODE)
-        refuse(codes, ~unbound[rows], Code.VOLUME_BINDING)
+        refuse(codes, ~offer.fits[rows], Code.VOLUME_BINDING)
+        refuse(codes, ~offer.has_room[rows], Code.VOLUME_CAPACITY)
 
     def _in_zone(self, task: Task) -> Mask:
         """Mark nodes in the zones of a pod's bound volumes, or in none at all (n,)."""
@@ -114,16 +115,9 @@ class Volumes:
     def _age(self) -> None:
         self._version += 1
 
-    def _promises(self, task: Task, node: int) -> dict[str, Promise | None]:
-        """Say what the waiting claims of a pod get on its node."""
-        waiting = self.claims.waiting(task) if self._binding else []
-        if not waiting:
-            return {}
-        _, picks = self.claims.unbound_fits(task)
-        return {
-            key: Promise(next((name for name, here in picks.get(key, ()) if here[node]), ""), node)
-            for key in waiting
-        }
+    def _promises(self, task: Task, node: int) -> Mapping[str, Promise | None]:
+        """Return what the waiting claims of a pod get on its node."""
+        return self.claims.promised(task, node) if self._binding else {}
 
     def _returned(self, task: int, keys: tuple[str, ...]) -> dict[str, Promise | None]:
         """Say which promises fall back because the last pod they were made for left again."""

@@ -21,6 +21,7 @@ from pumice.core.status import Status
 from pumice.framework.process_memory import ProcessMemory
 from pumice.scheduler import Observer, Scheduler
 from pumice.serve.scheduler.recovery import Read, Recovery
+from pumice.serve.scheduler.volume_binding import VolumeBinding
 
 Usage = Callable[[float], Mapping[str, Any]]
 """Measured use of nodes at a time, as ``Scheduler.decide`` wants it."""
@@ -88,6 +89,9 @@ class LiveScheduler:
         self.recovery = Recovery(
             self.informer, self.binder, read, clock=self._clock, confirm_s=confirm_s, look_s=look_s
         )
+        self.volumes = VolumeBinding(self.informer, self.binder, self.recovery)
+        self._recovers = assume
+        """Whether writes are followed: always if all are assumed, else once pods had to wait."""
         self.stale = False
         """Whether the tables are to be made anew before the next cycle: the last one broke off, or
         another scheduler was at work meanwhile.  Writes under way are not forgotten by that."""
@@ -138,32 +142,47 @@ class LiveScheduler:
         """Take in what changed and what came of writes; return the latter."""
         self.informer.sync()
         writes = self.binder.drain()
-        if self._assume:
+        if self._recovers:
             now = self._clock()
-            self.recovery.learn(writes.results, now)
+            self._learn(writes, now)
+            self.volumes.step(now)
             self.recovery.step(now)
             self.informer.settle()
         return writes
+
+    def _learn(self, writes: WriteResults, now: float) -> None:
+        self.volumes.learn(writes.results)
+        self.recovery.learn(writes.results, now)
+
+    @property
+    def next_due(self) -> float | None:
+        """When something is due although nothing happens, by the clock; None: nothing is."""
+        due = (self.volumes.next_deadline, self.recovery.next_release)
+        return min((at for at in due if at is not None), default=None)
 
     def _start_over(self) -> None:
         """Make the tables anew from what the cluster has and what is still on its way."""
         self.informer = self._new_informer()
         self.informer.sync()
         self.recovery.move_to(self.informer, self._clock())
+        self.volumes.move_to(self.informer)
 
     def _write(self, decisions: Decisions) -> WriteResults:
         snapshot = self.informer.snapshot
         waiting = {group: _waiting_pods(snapshot, group) for group in decisions.unschedulable}
+        self._recovers |= bool(decisions.volumes)
+        decisions = self.volumes.begin(decisions, self._clock())
         if self._assume:
             self.recovery.assume(decisions, self._clock())
         writes = self.binder.apply(decisions, waiting)
         for result in writes.results if not self._assume else ():
             if result.what == "bind" and result.error is not None:  # answered at once: it is so
                 self.binder.give_claims_back(result.key, result.uid)
+        now = self._clock()
         if self._assume:
-            now = self._clock()
             self.recovery.assume_groups(now)
-            self.recovery.learn(writes.results, now)
+        if self._recovers:
+            self._learn(writes, now)
         return writes
 
     def _waits(self, pod: str) -> bool:

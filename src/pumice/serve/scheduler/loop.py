@@ -24,6 +24,7 @@ from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler
 from pumice.serve.scheduler.loop_log import LoopLog
 from pumice.serve.scheduler.node_usage import BackgroundUsage
 from pumice.serve.scheduler.queue_metrics import QueueMetrics
+from pumice.serve.scheduler.waiting_causes import WaitingCauses
 
 _log = logs.get("scheduler")
 _LONGEST_PAUSE_S: Final = 30.0
@@ -60,7 +61,8 @@ class SchedulerLoop:
         self._on_cycle = on_cycle
         self._clock = clock
         self._metrics = metrics
-        self._cycle_metrics = CycleMetrics(metrics, clock, QueueMetrics(metrics))
+        self._waiting_causes = WaitingCauses(metrics, QueueMetrics(metrics))
+        self._cycle_metrics = CycleMetrics(metrics, clock, self._waiting_causes)
         self._process = ProcessMemory(started_at=cluster.now())
         self._log = LoopLog()
         self._live: LiveScheduler | None = None
@@ -138,6 +140,10 @@ class SchedulerLoop:
             cycle = live.cycle(observer)
         troubles = self._cluster.troubles()
         self._cycle_metrics.record(cycle, live, troubles)
+        for group, cause in self._waiting_causes.take_changed().items():
+            if not cycle.dropped:
+                code, text = (cause.code.value, cause.text) if cause is not None else ("", "")
+                live.binder.write_cause(group, code, text)
         if cycle.dropped:
             _log.warning("lost the lease during a cycle, dropped its decisions")
             self._stand_down()

@@ -5,7 +5,7 @@ node; only when it is certain that the pod is not there is the room given back.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from pumice import logs
@@ -96,14 +96,32 @@ class Recovery:
     def assume(self, decisions: Decisions, now: float) -> None:
         """Count on what is about to be written."""
         for pod, node in decisions.binds.items():
-            self._informer.assume(pod, node)
-            self._informer.assume_claims(pod, decisions.reservations.get(pod, ()))
-            marks = decisions.annotations.get(pod, {})
-            self._binds[pod] = self._new_write(pod, now, node, marks)
-            self._binds[pod].claims = decisions.reservations.get(pod, ())
+            claims = decisions.reservations.get(pod, ())
+            self.assume_bind(pod, node, decisions.annotations.get(pod, {}), claims, now)
         for pod in decisions.evictions:
             self._informer.assume_evicted(pod)
             self._evictions[pod] = self._new_write(pod, now)
+
+    def assume_bind(
+        self,
+        pod: str,
+        node: str,
+        annotations: dict[str, str],
+        claims: tuple[ClaimReservation, ...],
+        now: float,
+    ) -> None:
+        """Count on a bind that is about to be written, with its resource claims."""
+        self._informer.assume(pod, node)
+        self._informer.assume_claims(pod, claims)
+        self._binds[pod] = replace(
+            self._new_write(pod, now), node=node, annotations=annotations, claims=claims
+        )
+
+    def take_back(self, pod: str, uid: str, now: float) -> None:
+        """Free room and claims of a pod that was assumed and is not bound; hold it back."""
+        self._informer.undo_claims(uid)
+        self._undo_bind(pod)
+        self._hold(pod, uid, now)
 
     def assume_groups(self, now: float) -> None:
         """Count on the statuses of groups that were just handed in."""
@@ -164,6 +182,11 @@ class Recovery:
     def open(self) -> int:
         """Count the binds and evictions that the cluster has yet to confirm."""
         return len(self._binds) + len(self._evictions)
+
+    @property
+    def next_release(self) -> float | None:
+        """When the first pod that is held back may be placed again; None: none is."""
+        return min(self._held.values(), default=None)
 
     # Answers
 
@@ -338,17 +361,9 @@ class Recovery:
         known = self._informer.known("Pod", pod)
         return "" if known is None else known.metadata.uid
 
-    def _new_write(
-        self, pod: str, now: float, node: str = "", annotations: dict[str, str] | None = None
-    ) -> _PendingWrite:
+    def _new_write(self, pod: str, now: float) -> _PendingWrite:
         self._numbers += 1
-        return _PendingWrite(
-            self._uid(pod),
-            due=now + _LOST_S,
-            node=node,
-            annotations=annotations,
-            number=self._numbers,
-        )
+        return _PendingWrite(self._uid(pod), due=now + _LOST_S, number=self._numbers)
 
     def _note_answer(self, sort: str, write: _PendingWrite, now: float) -> None:
         """Note how far answers have come."""

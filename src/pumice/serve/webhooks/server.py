@@ -11,19 +11,21 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-import yaml
 from aiohttp import web
 
 from pumice import logs
 from pumice.api.kinds import QUEUE, Manifest
+from pumice.api.text_files import read_text
+from pumice.api.wording import name_hint
+from pumice.api.yaml_text import parse_yaml
 from pumice.cluster.base import Cluster
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
 from pumice.errors import ClusterError, InputError
 from pumice.serve.http_server import HttpServer, Site, read_body
-from pumice.serve.options import WebhookOptions
+from pumice.serve.options import QUEUE_GATES, WebhookOptions
 from pumice.serve.webhooks.ca_bundle import register
 from pumice.webhooks.admission_review import answer_review
 from pumice.webhooks.registry import SERVICES, Service
@@ -52,7 +54,7 @@ class ReloadedFiles(Generic[_T]):
                 return
             self._look = look
             self.current = self._read()
-        except (OSError, ValueError, yaml.YAMLError) as error:
+        except (OSError, ValueError) as error:
             _log.error("cannot read", files=", ".join(self._paths), error=error)
 
 
@@ -65,9 +67,13 @@ def watch_groups(path: str) -> ReloadedFiles[tuple[ResourceGroup, ...] | None]:
     """Read the resource groups of pods; without a file there are none, and pods stay untouched."""
     if not path:
         return ReloadedFiles((), lambda: None, None)
-    return ReloadedFiles(
-        (path,), lambda: read_groups(yaml.safe_load(Path(path).read_text(encoding="utf-8"))), None
-    )
+    return ReloadedFiles((path,), lambda: read_groups(_only_document(path)), None)
+
+
+def _only_document(path: str) -> Any:
+    """Return what a YAML file says, None if it says nothing."""
+    documents = parse_yaml(read_text(Path(path)), path)
+    return documents[0] if documents else None
 
 
 def watch_certificate(cert_file: str, key_file: str) -> ReloadedFiles[ssl.SSLContext]:
@@ -100,7 +106,8 @@ def watch_certificate(cert_file: str, key_file: str) -> ReloadedFiles[ssl.SSLCon
 MAX_BODY: Final = 3 * 1024 * 1024
 _REFRESH_S: Final = 5.0
 _REGISTER_S: Final = 300.0
-_THREADS: Final = 8
+_THREADS: Final = 2
+"""Of each kind."""
 _log = logs.get("webhooks")
 
 
@@ -134,7 +141,14 @@ class Reviewer:
     view: ClusterView
     settings: WebhookOptions
     groups: ReloadedFiles[tuple[ResourceGroup, ...] | None]
-    pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS))
+    _pools: dict[str, ThreadPoolExecutor] = field(default_factory=dict)
+
+    def pool(self, kind: str) -> ThreadPoolExecutor:
+        """Return the threads of a kind: however many reviews of one there are, others go on."""
+        found = self._pools.get(kind)
+        if found is None:
+            found = self._pools[kind] = ThreadPoolExecutor(_THREADS, f"review-{kind}")
+        return found
 
     def options(self) -> Options:
         """Return the options that change decisions, as they are now."""
@@ -142,9 +156,10 @@ class Reviewer:
             scheduler_names=tuple(self.settings.scheduler_name),
             resource_groups=self.groups.current,
             max_queue_depth=self.settings.max_queue_depth,
+            max_job_replicas=self.settings.max_job_replicas,
             check_allocated_pods=self.settings.enable_queue_allocated_pods_check,
             protect_root_queue=self.settings.enable_root_queue_protection,
-            gate_pods=self.settings.gate("SchedulingGatesQueueAdmission"),
+            gate_pods=self.settings.gate(QUEUE_GATES),
         )
 
     async def answer(self, request: web.Request, service: Service) -> web.Response:
@@ -157,7 +172,7 @@ class Reviewer:
         loop = asyncio.get_running_loop()
         try:
             text = await loop.run_in_executor(
-                self.pool, answer_review, body, service, self.view, self.options()
+                self.pool(service.kind), answer_review, body, service, self.view, self.options()
             )
         except ClusterError as error:
             _log.error("cannot decide", path=service.path, error=error)
@@ -174,7 +189,7 @@ def enabled_services(listed: str) -> list[Service]:
     paths = [path.strip() for path in listed.split(",") if path.strip()]
     for path in paths:
         if path not in SERVICES:
-            hint = f"there are {', '.join(SERVICES)}"
+            hint = name_hint(path, SERVICES)
             raise InputError(
                 field="--enabled-admission", wanted="the path of a webhook", found=path, hint=hint
             )

@@ -1,5 +1,6 @@
 """Where a pod wants to be: selectors, affinity, tolerations, spreading."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -181,13 +182,13 @@ def _label_keys(term: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
         for index, key in enumerate(keys):
             yield from each(qualified_name(key), (*path, name, index), key)
     known = set((selector or {}).get("matchLabels") or ())
+    last = {key: index for index, key in enumerate(matched)}
     for one in (selector or {}).get("matchExpressions") or ():
-        if one["key"] in matched and one["key"] in known:
-            last = len(matched) - 1 - matched[::-1].index(one["key"])
+        if one["key"] in last and one["key"] in known:
             text = "exists in both matchLabelKeys and labelSelector"
-            yield invalid((*path, last), one["key"], text)
+            yield invalid((*path, last[one["key"]]), one["key"], text)
         known.add(one["key"])
-    others = term.get("mismatchLabelKeys") or []
+    others = set(term.get("mismatchLabelKeys") or ())
     for index, key in enumerate(matched):
         if key in others:
             text = "exists in both matchLabelKeys and mismatchLabelKeys"
@@ -196,6 +197,7 @@ def _label_keys(term: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
 
 def check_spreading(given: list[Mapping[str, Any]], path: Path) -> Iterator[FieldError]:
     """Check the topology spread constraints of a pod."""
+    left = Counter((one["topologyKey"], one["whenUnsatisfiable"]) for one in given)
     for index, one in enumerate(given):
         place = (*path, index)
         if one["maxSkew"] <= 0:
@@ -206,8 +208,8 @@ def check_spreading(given: list[Mapping[str, Any]], path: Path) -> Iterator[Fiel
         if action not in ("DoNotSchedule", "ScheduleAnyway"):
             known = ("DoNotSchedule", "ScheduleAnyway")
             yield unsupported((*place, "whenUnsatisfiable"), action, known)
-        later = given[index + 1 :]
-        if any((o["topologyKey"], o["whenUnsatisfiable"]) == (key, action) for o in later):
+        left[key, action] -= 1
+        if left[key, action]:
             place_of_both = (*place, "{topologyKey, whenUnsatisfiable}")
             yield duplicate(place_of_both, f"{{{key}, {action}}}")
         yield from _domains(one, place)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pumice.webhooks.cpu_budget import check_cpu
 from pumice.webhooks.fields import (
     FieldError,
     Path,
@@ -165,6 +166,7 @@ def check_image(container: Mapping[str, Any], path: Path) -> Iterator[FieldError
 
 def _common(container: Mapping[str, Any], path: Path, around: Around) -> Iterator[FieldError]:
     """Check what holds for containers of every kind."""
+    check_cpu()
     name = container["name"]
     if name:
         yield from each(dns_label(name), (*path, "name"), name)

@@ -4,7 +4,6 @@ Works on decoded templates (see webhooks.types.decoding) and gives a filled copy
 looks at, or what a pod as stored shows, is filled in.
 """
 
-import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,14 +14,14 @@ _MILLI = 10**6
 
 def filled_template(template: dict[str, Any]) -> dict[str, Any]:
     """Fill in a pod template."""
-    filled = copy.deepcopy(template)
+    filled = _copied(template)
     _fill_spec(filled["spec"])
     return filled
 
 
 def filled_pod(pod: dict[str, Any]) -> dict[str, Any]:
     """Fill in a pod: as a template, and what follows from limits and the host's network."""
-    filled = copy.deepcopy(pod)
+    filled = _copied(pod)
     spec = filled["spec"]
     _fill_spec(spec)
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
@@ -35,6 +34,13 @@ def filled_pod(pod: dict[str, Any]) -> dict[str, Any]:
                 port.setdefault("hostPort", port["containerPort"])
     spec.setdefault("enableServiceLinks", True)
     return filled
+
+
+def _copied(value: Any) -> Any:
+    """Copy what JSON can hold; many times faster than a copy of anything."""
+    if isinstance(value, dict):
+        return {key: _copied(each) for key, each in value.items()}
+    return [_copied(each) for each in value] if isinstance(value, list) else value
 
 
 def all_containers(spec: dict[str, Any]) -> Iterator[tuple[str, int, dict[str, Any]]]:
@@ -50,9 +56,9 @@ def _fill_spec(spec: dict[str, Any]) -> None:
         ("restartPolicy", "Always"),
         ("terminationGracePeriodSeconds", 30),
         ("schedulerName", "default-scheduler"),
-        ("securityContext", {}),
     ):
-        spec.setdefault(key, copy.deepcopy(value))
+        spec.setdefault(key, value)
+    spec.setdefault("securityContext", {})
     if not spec.get("serviceAccountName") and spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"]  # its name of old
     for _, _, container in all_containers(spec):

@@ -1,5 +1,6 @@
 """Requests and limits of containers and pods."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -144,20 +145,24 @@ def _claims(
     given: list[Mapping[str, Any]], path: Path, known: frozenset[str]
 ) -> Iterator[FieldError]:
     seen: set[str] = set()
+    requests: Counter[str] = Counter()
+    listed = f": {', '.join(sorted(known))}" if known else " which is empty"
     for index, claim in enumerate(given):
         name, place = claim["name"], (*path, index)
         if not name:
             yield required(place)
             continue
-        yield from _repeated_claim(claim, place, seen)
+        yield from _repeated_claim(claim, place, seen, requests)
         if name not in known:
-            listed = f": {', '.join(sorted(known))}" if known else " which is empty"
             text = f"must be one of the names in pod.spec.resourceClaims{listed}"
             error = not_found(place, name)
             yield FieldError(error.fault, error.path, error.value, text)
 
 
-def _repeated_claim(claim: Mapping[str, Any], place: Path, seen: set[str]) -> Iterator[FieldError]:
+def _repeated_claim(
+    claim: Mapping[str, Any], place: Path, seen: set[str], requests: Counter[str]
+) -> Iterator[FieldError]:
+    """Refuse a claim that came before; ``requests`` counts those of claims with a request."""
     name, request = claim["name"], claim.get("request", "")
     if name in seen:
         yield duplicate(place, name)
@@ -168,9 +173,9 @@ def _repeated_claim(claim: Mapping[str, Any], place: Path, seen: set[str]) -> It
     if key in seen:
         yield duplicate(place, key)
     elif not request:
-        for other in sorted(seen):
-            if other.startswith(f"{name}/"):
-                yield duplicate(place, name)
+        yield from (duplicate(place, name) for _ in range(requests[name]))
+    if key not in seen and request:
+        requests[name] += 1
     seen.add(key)
 
 

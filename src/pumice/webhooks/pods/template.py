@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pumice.api.annotations import MIRROR
+from pumice.webhooks.cpu_budget import check_cpu
 from pumice.webhooks.fields import FieldError, Key, Path, forbidden, invalid, quoted
 from pumice.webhooks.metadata import check_annotations, check_metadata
 from pumice.webhooks.names import labels
@@ -24,6 +25,7 @@ _APPARMOR_OF: Final = "container.apparmor.security.beta.kubernetes.io/"
 
 def check_template(template: dict[str, Any], *, name: str, namespace: str) -> Iterator[FieldError]:
     """Check a decoded pod template; ``name`` and ``namespace`` are those its pods would have."""
+    check_cpu()
     metadata = {"name": name, "namespace": namespace}
     yield from check_metadata(metadata, namespaced=True)
     filled = filled_template(template)

@@ -5,10 +5,12 @@ The result has every field Go writes and no other; what does not fit is refused 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 from pumice.api.quantity import amount
 from pumice.api.schema.grammar import Field, GoType, fields_of, go_type
+from pumice.webhooks.cpu_budget import check_cpu
 from pumice.webhooks.types.scalars import (
     READERS,
     STRUCTS,
@@ -48,6 +50,8 @@ def _same(one: Any, other: Any, expected: GoType) -> bool:
 
 
 _DEEPEST: Final = 200
+_LOOKS: Final = 64
+"""Items after which the clock is looked at."""
 
 
 class DecodeError(ValueError):
@@ -66,21 +70,17 @@ class DecodeError(ValueError):
 
 
 @dataclass(slots=True)
-class _Place:
-    """Where the reading stands: the struct around, the names of fields, and all keys."""
-
-    struct: str = ""
-    names: tuple[str, ...] = ()
-    keys: tuple[str | int, ...] = ()
-
-
-@dataclass(slots=True)
 class _Reading:
     """One object being read; the first mismatch is told once all is read."""
 
     from_yaml: bool = False
     first: DecodeError | None = None
-    place: _Place = field(default_factory=_Place)
+    struct: str = ""
+    """The struct around the place where the reading stands."""
+    names: list[str] = field(default_factory=list)
+    """The names of fields that lead there."""
+    keys: list[str | int] = field(default_factory=list)
+    """All keys that lead there."""
 
     @property
     def _readers(self) -> Mapping[str, Callable[[Any], Any]]:
@@ -94,17 +94,15 @@ class _Reading:
     def told(self, found: str, wanted: str) -> DecodeError:
         """Say in Go's words that a value here has the wrong type."""
         where = (
-            f"Go struct field {self.place.struct}.{'.'.join(self.place.names)}"
-            if self.place.names
-            else "Go value"
+            f"Go struct field {self.struct}.{'.'.join(self.names)}" if self.names else "Go value"
         )
         text = f"json: cannot unmarshal {found} into {where} of type {wanted}"
-        return DecodeError(text, self.place.keys, found, wanted)
+        return DecodeError(text, tuple(self.keys), found, wanted)
 
     def read(self, value: Any, expected: GoType) -> Any:
         if value is None:
             return None if expected.pointer else zero(expected)
-        if len(self.place.keys) > _DEEPEST:
+        if len(self.keys) > _DEEPEST:
             raise RefusedError("exceeded max depth")
         if expected.kind == "struct":
             return self._struct(value, expected)
@@ -122,42 +120,46 @@ class _Reading:
         if not isinstance(value, dict):
             self.mismatch(json_name(value), expected)
             return zero(expected)
-        around = self.place
+        around = self.struct
         fields = fields_of(expected.notation)
         name = expected.name.partition(".")[2]
         read: dict[str, Any] = {}
         for key in sorted(value):  # the order in which an API server writes them
             if key in fields:
-                self.place = _Place(name, (*around.names, key), (*around.keys, key))
+                self.struct = name
+                self.names.append(key)
+                self.keys.append(key)
                 read[key] = self.read(value[key], fields[key].type)
-        self.place = around
+                self.keys.pop()
+                self.names.pop()
+        self.struct = around
         unknown = (key for key in value if key not in fields) if self.from_yaml else ()
-        return _written(fields, read) | {key: value[key] for key in unknown}
+        return _written(expected.notation, read) | {key: value[key] for key in unknown}
 
     def _list(self, value: Any, expected: GoType) -> list[Any]:
         if not isinstance(value, list):
             self.mismatch(json_name(value), expected)
             return []
-        around = self.place
         element = go_type(expected.element)
         items = []
         for index, item in enumerate(value):
-            self.place = _Place(around.struct, around.names, (*around.keys, index))
+            if not index % _LOOKS:
+                check_cpu()
+            self.keys.append(index)
             items.append(self.read(item, element))
-        self.place = around
+            self.keys.pop()
         return items
 
     def _map(self, value: Any, expected: GoType) -> dict[str, Any]:
         if not isinstance(value, dict):
             self.mismatch(json_name(value), expected)
             return {}
-        around = self.place
         element = go_type(expected.element)
         items = {}
         for key in sorted(value):
-            self.place = _Place(around.struct, around.names, (*around.keys, key))
+            self.keys.append(key)
             items[key] = self.read(value[key], element)
-        self.place = around
+            self.keys.pop()
         return items
 
 
@@ -176,7 +178,7 @@ def decode(value: Any, notation: str, *, from_yaml: bool = False) -> dict[str, A
     except RefusedError as error:
         if error.found:
             raise reading.told(error.found, error.wanted) from None
-        raise DecodeError(str(error), reading.place.keys) from None
+        raise DecodeError(str(error), tuple(reading.keys)) from None
     if reading.first is not None:
         raise reading.first
     return dict(read)
@@ -187,23 +189,46 @@ def zero(expected: GoType) -> Any:
     if expected.pointer or expected.kind in ("list", "map"):
         return None
     if expected.kind == "struct":
-        return _written(fields_of(expected.notation), {})
+        return _written(expected.notation, {})
     return ZERO[expected.kind]
 
 
-def _written(fields: Mapping[str, Field], read: Mapping[str, Any]) -> dict[str, Any]:
+@cache
+def _order(struct: str) -> Mapping[str, int]:
+    """Number the fields of a struct in the order in which Go writes them."""
+    return {name: number for number, name in enumerate(fields_of(struct))}
+
+
+@cache
+def _always(struct: str) -> tuple[Field, ...]:
+    """Return the fields that Go writes even if nothing was said."""
+    return tuple(
+        each
+        for each in fields_of(struct).values()
+        if each.written == "always" or not _is_left_out(zero(each.type), each)
+    )
+
+
+def _written(struct: str, read: Mapping[str, Any]) -> dict[str, Any]:
     """Keep the fields Go writes, in its order."""
-    kept = {}
-    for name, each in fields.items():
-        content = read.get(name) if name in read else zero(each.type)
-        if each.written == "always" or not _is_left_out(content, each):
-            kept[name] = content
-    return kept
+    fields = fields_of(struct)
+    kept = {each.name: zero(each.type) for each in _always(struct) if each.name not in read}
+    kept |= {
+        name: content
+        for name, content in read.items()
+        if fields[name].written == "always" or not _is_left_out(content, fields[name])
+    }
+    return in_order(kept, struct)
+
+
+def in_order(content: Mapping[str, Any], struct: str) -> dict[str, Any]:
+    """Put the fields of a struct in the order in which Go writes them."""
+    return {name: content[name] for name in sorted(content, key=_order(struct).__getitem__)}
 
 
 def _is_left_out(content: Any, each: Field) -> bool:
     if each.type.pointer:
         return content is None
     if each.type.kind == "struct" or each.type.kind in STRUCTS:
-        return each.written == "nonzero" and content == zero(each.type)
+        return each.written == "nonzero" and bool(content == zero(each.type))
     return content is None or content in ("", 0, False) or content in ([], {})

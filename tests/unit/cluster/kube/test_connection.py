@@ -18,6 +18,7 @@ from pumice.cluster.kube.client import KubeClient
 from pumice.cluster.kube.connection import Connection, load_connection
 from pumice.cluster.kube.credentials import ExecCredentials, ExecPlugin, TokenFile
 from pumice.errors import InputError, ServiceError, UnavailableError
+from tests.e2e_kube.controlplane.certificates import Authority
 from tests.present import present
 from tests.unit.cluster.kube.fakes import FakeTime, pod
 
@@ -406,6 +407,51 @@ def test_the_server_must_carry_the_name_that_is_wanted(
                 assert await client.get("Pod", "lab", "p") == pod()
             else:
                 with pytest.raises(UnavailableError, match="elsewhere"):
+                    await client.get("Pod", "lab", "p")
+        finally:
+            await client.close()
+            await server.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("gives", [True, False])
+def test_the_certificate_of_a_program_is_shown_to_the_server(
+    written: Any, tmp_path: Path, gives: bool
+) -> None:
+    """The server takes nobody without a certificate; a token alone does not help."""
+    authority = Authority(tmp_path / "pki")
+    user = authority.client("user", "jane")
+
+    async def main() -> None:
+        app = web.Application()
+        app.router.add_get("/{tail:.*}", _answer)
+        serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        serving.load_cert_chain(CERT, KEY)
+        serving.load_verify_locations(authority.own.certificate)
+        serving.verify_mode = ssl.CERT_REQUIRED
+        server = TestServer(app, scheme="https")
+        await server.start_server(ssl=serving)
+        pair = {
+            "clientCertificateData": user.certificate.read_text(),
+            "clientKeyData": user.key.read_text(),
+        }
+        status = pair if gives else {"token": "t"}
+        said = json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": status})
+        shows = {
+            "apiVersion": V1,
+            "command": sys.executable,
+            "args": ["-c", f"print({said!r})"],
+            "interactiveMode": "Never",
+        }
+        cluster = {"certificate-authority": str(CERT), "tls-server-name": "localhost"}
+        file = written(config(str(server.make_url("")), cluster, exec=shows))
+        client = KubeClient(load_connection(file, env={}), timing=FakeTime().timing)
+        try:
+            if gives:
+                assert await client.get("Pod", "lab", "p") == pod()
+            else:
+                with pytest.raises(UnavailableError):
                     await client.get("Pod", "lab", "p")
         finally:
             await client.close()

@@ -1,5 +1,6 @@
 """Stores: where things stand, and what changed since a version."""
 
+import json
 from typing import Any
 
 import pytest
@@ -73,6 +74,20 @@ def test_deletions_beyond_what_is_remembered_are_gone() -> None:
     with pytest.raises(GoneError):
         store.since("10")
     assert told(store, "11") == [("DELETED", "b")]
+
+
+def test_deletions_beyond_the_bytes_that_are_remembered_are_gone() -> None:
+    steps = [Event("DELETED", pod(name, n)) for n, name in enumerate("ab", 11)]
+    steps[1].object["spec"] = {"text": "x" * 1000}
+    store = ObjectCache("Pod", 100, remembered_bytes=len(json.dumps(steps[1].object)))
+    store.replace([pod("a", 3), pod("b", 5)], "10")
+    store.apply(steps)
+    with pytest.raises(GoneError):
+        store.since("10")
+    assert told(store, "11") == [("DELETED", "b")]
+    assert store.replace([pod("d", 15)], "20")
+    store.apply([Event("ADDED", pod("c", 21)), Event("DELETED", pod("c", 22))])
+    assert told(store, "21") == [("DELETED", "c")]
 
 
 def test_a_list_that_differs_sends_readers_back_to_the_list() -> None:

@@ -181,3 +181,19 @@ def test_nothing_is_followed_where_all_nodes_are_equally_near() -> None:
 
 def _job(topology: Any, row: Any) -> Any:
     return topology._job(row)
+
+
+def test_a_subgroup_without_topology_lies_nowhere_in_particular() -> None:
+    """Only the part that asks for a place has one; the job lies where that part does."""
+    rack = {"mode": "hard", "highestTierAllowed": 1}
+    policies = [policy("p", networkTopology=rack), policy("q", keys=("other",))]
+    topology, job = topology_of(
+        member("a", "0", node="n0"),
+        member("b", node="n2", labels={"other": "1"}),
+        policies=policies,
+    )
+    lies = {part.id: topology.allocated(part) for part in topology.subgroups(job)}
+    assert {key: domain and domain.name for key, domain in lies.items()} == {
+        "default/g/p-0": "s0",
+        "default/g/q-1": None,
+    }

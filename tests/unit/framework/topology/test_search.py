@@ -1,5 +1,6 @@
 """The search for the best domain: narrow tiers first, parts together, nothing left behind."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from pumice.api.conf import parse_conf
 from pumice.core.consistency import check
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
+from pumice.framework.topology import search
 from pumice.framework.topology.search import DomainSearch, Trial
 from pumice.plugins.gang import Gang
 from pumice.plugins.network_topology_aware import NetworkTopologyAware
@@ -325,3 +327,68 @@ def test_a_job_in_one_piece_is_tried_in_the_best_domain_first(
     monkeypatch.setattr(DomainSearch, "_try_job", counted)
     decide(pod("other", cpu=1, node="n2"), *job(n=2))
     assert tried == ["s1"]
+
+
+# Trials that fail, and sub-groups that must come first
+
+
+def trial_session(*objects: Any, cpus: Any = (4, 4, 4, 4, 4, 4)) -> Any:
+    nodes = [node(f"n{i}", cpu=cpu) for i, cpu in enumerate(cpus)]
+    plugins = [Enabled(plugin, {}) for plugin in (Priority(), Gang(), NetworkTopologyAware())]
+    return Session(snapshot_of([queue("default"), *nodes, *TREE, *objects]), [plugins])
+
+
+def trial(ssn: Any, domain: str) -> Any:
+    """Try the only part of job j in one domain."""
+    row = ssn.snapshot.jobs.row_of["default/j"]
+    (part,) = ssn.topology.subgroups(row)
+    found = next(each for each in ssn.topology.tree.domains if each.name == domain)
+    tasks = ssn.pending_tasks(row)
+    return DomainSearch(ssn)._run(ssn.statement(), part, tasks, found)
+
+
+def test_a_trial_that_places_too_few_has_failed_and_leaves_nothing() -> None:
+    ssn = trial_session(*job(n=5))
+    assert trial(ssn, "s0") is None
+    assert not (ssn.snapshot.tasks.node[: ssn.snapshot.tasks.n] >= 0).any()
+    assert len(trial(ssn, "g0").moves) == 5
+
+
+def test_a_trial_that_places_nothing_has_failed_even_of_a_job_that_is_ready() -> None:
+    runs = pod("j-w-9", group="j", cpu=1, node="n0")
+    ssn = trial_session(*job(n=1, cpu=9, min_member=1), runs)
+    assert ssn.policy.job_ready(0)
+    assert trial(ssn, "s0") is None
+
+
+def test_a_trial_forgets_why_earlier_ones_failed() -> None:
+    ssn = trial_session(*job(n=2))
+    ssn.records.no_fit[0] = {"too far away": 2}
+    ssn.records.barred[0] = None
+    assert trial(ssn, "s0") is not None
+    assert ssn.records.no_fit == {}
+    assert ssn.records.barred == {}
+
+
+@pytest.mark.parametrize(("least", "needed"), [(None, []), (1, ["1"]), (2, ["1", "2"])])
+def test_as_many_subgroups_come_first_as_the_job_cannot_start_without(
+    least: Any, needed: Any
+) -> None:
+    """Sub-group 0 runs already, and counts."""
+    policies = [policy(1, least=None if least is None else least + 1)]
+    ssn = trial_session(
+        *job(n=4, parts=[3, 1, 2, 4], policies=policies, min_member=1),
+        pod("j-w-8", group="j", cpu=1, node="n0", labels={"part": "0"}),
+    )
+    row = ssn.snapshot.jobs.row_of["default/j"]
+    found = search._needed(ssn, row, ssn.topology.subgroups(row))
+    assert sorted(part.id.rpartition("-")[2] for part in found) == needed
+
+
+def test_a_pattern_written_to_take_forever_does_not_hold_up_a_cycle() -> None:
+    slow = {"type": "Node", "selector": {"regexMatch": {"pattern": "^(a+)+$"}}}
+    world = [queue("default"), hyper_node("slow", members=[slow]), *job(n=1, network_topology=None)]
+    world += [node(f"{'a' * 60}{i}") for i in range(50)]
+    started = time.thread_time()
+    assert Scheduler(parse_conf(CONF)).cycle(world, 0.0).binds
+    assert time.thread_time() - started < 10.0

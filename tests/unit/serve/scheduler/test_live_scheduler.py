@@ -1,9 +1,11 @@
 """One cycle at a time on a cluster: what is written counts, what fails is given back."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from pumice.api.annotations import QUEUE_GATE
 from pumice.api.conf import parse_conf
 from pumice.api.groups import PodGroupStatus
 from pumice.clock import VirtualClock
@@ -15,7 +17,7 @@ from pumice.errors import ConflictError, FencedError, RejectedError, Unavailable
 from pumice.scheduler import Observer, Scheduler
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.live_scheduler import LiveScheduler
-from pumice.testing import pod, pod_group, priority_class
+from pumice.testing import pod, pod_group, priority_class, queue
 
 GROUP = "PodGroup.scheduling.volcano.sh"
 CONF = """
@@ -23,6 +25,13 @@ actions: "enqueue, allocate, preempt"
 tiers:
 - plugins: [{name: priority}, {name: gang}, {name: conformance}]
 - plugins: [{name: predicates}, {name: nodeorder}]
+"""
+QUEUE = "Queue.scheduling.volcano.sh"
+GATED_CONF = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: predicates}, {name: capacity}, {name: nodeorder}]
 """
 
 
@@ -95,6 +104,51 @@ def test_a_bound_pod_holds_its_room_before_the_cluster_knows(
     writer.go()
     assert live.cycle().writes.bound == ["default/p"]
     assert live.recovery.open == 0
+
+
+def opening(cluster: Any, writer: Any) -> Any:
+    """A scheduler that opens queue gates, and a queue with room for one pod."""
+    cluster.create(queue("small", capability={"cpu": 1}))
+    cluster.patch(QUEUE, "", "small", {"status": {"state": "Open"}}, subresource="status")
+    conf = replace(parse_conf(GATED_CONF), queue_gates=True)
+    return LiveScheduler(cluster, Scheduler(conf), assume=True, writer=writer)
+
+
+def gates(cluster: Any, name: str) -> Any:
+    return cluster.get("Pod", "default", name)["spec"]["schedulingGates"]
+
+
+def test_room_behind_an_opened_gate_is_kept_before_the_cluster_knows(
+    cluster: Any, writer: Any
+) -> None:
+    """A more urgent pod comes between the decision and the write: the room is not for it."""
+    live = opening(cluster, writer)
+    cluster.create(priority_class("high", value=100))
+    for name, rank in (("early", None), ("urgent", "high")):
+        cluster.create(pod_group(name, queue="small", phase=None, priority_class=rank))
+        spec = {"schedulingGates": [{"name": QUEUE_GATE}], "nodeSelector": {"pool": "later"}}
+        marks = {QUEUE_GATE: "true"}
+        cluster.create(pod(name, group=name, cpu=1, annotations=marks, spec=spec))
+        assert live.cycle().decisions.opened_gates == ["default/early"]
+    writer.go()
+    cycle = live.cycle()
+    assert gates(cluster, "early") == []
+    assert cycle.decisions.opened_gates == []
+
+
+def test_a_gate_whose_removal_fails_is_removed_again(cluster: Any, writer: Any) -> None:
+    live = opening(cluster, writer)
+    cluster.create(pod_group("late", queue="small", phase=None))
+    spec = {"schedulingGates": [{"name": QUEUE_GATE}]}
+    cluster.create(pod("late", group="late", cpu=1, annotations={QUEUE_GATE: "true"}, spec=spec))
+    live.cycle()
+    for write, _, done in writer.waiting:
+        done(UnavailableError(problem="no answer") if write.verb == "patch" else None)
+    writer.waiting.clear()
+    live.cycle()
+    live.cycle()
+    writer.go()
+    assert gates(cluster, "late") == []
 
 
 def test_a_refused_bind_frees_the_room_and_the_pod_waits_ever_longer(
@@ -512,7 +566,8 @@ def test_gated_pods_are_not_told_that_they_wait(cluster: Any, live: Any, writer:
     cluster.create(pod("b", group="gated", cpu=1))
     live.cycle()
     writer.go()
-    assert "conditions" not in cluster.get("Pod", "default", "a")["status"]
+    said = cluster.get("Pod", "default", "a")["status"]["conditions"]
+    assert [one["reason"] for one in said] == ["SchedulingGated"]
     assert cluster.get("Pod", "default", "b")["status"]["conditions"]
 
 

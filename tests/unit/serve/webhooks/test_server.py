@@ -22,6 +22,7 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import InputError
 from pumice.serve import http_server
 from pumice.serve.options import WebhookOptions
+from pumice.serve.webhooks import server
 from pumice.serve.webhooks.ca_bundle import register
 from pumice.serve.webhooks.server import (
     MAX_BODY,
@@ -33,6 +34,7 @@ from pumice.serve.webhooks.server import (
     watch_groups,
     webhook_app,
 )
+from pumice.webhooks.admission_review import answer_review
 from pumice.webhooks.registry import SERVICES
 from tests.present import present
 
@@ -324,3 +326,43 @@ def until_answered(port: Any, tls: Any, path: Any, body: Any) -> Any:
         finally:
             connection.close()
     raise AssertionError("nobody listens")
+
+
+def test_reviews_of_one_kind_leave_threads_for_others(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many jobs hang in their review, a queue is answered."""
+    go_on = threading.Event()
+    answered = answer_review
+
+    def slow(body: bytes, service: Any, *rest: Any) -> bytes:
+        if service.kind == "Job.batch.volcano.sh":
+            go_on.wait(20.0)
+        return answered(body, service, *rest)
+
+    monkeypatch.setattr(server, "answer_review", slow)
+    jobs, queue = json.dumps(review(JOB)), review({"metadata": {"name": "q"}}, resource="queues")
+    queue["request"]["resource"]["group"] = "scheduling.volcano.sh"
+    queue["request"]["resource"]["version"] = "v1beta1"
+
+    async def run() -> Any:
+        reviewer = Reviewer(ClusterView(cluster), WebhookOptions(), watch_groups(""))
+        async with TestClient(TestServer(webhook_app(reviewer, SERVICES.values()))) as client:
+            hanging = [
+                asyncio.create_task(client.post("/jobs/validate", data=jobs, headers=JSON))
+                for _ in range(20)
+            ]
+            await asyncio.sleep(0.1)
+            async with asyncio.timeout(10.0):
+                found = await client.post("/queues/mutate", json=queue, headers=JSON)
+                text = await found.text()
+            go_on.set()
+            await asyncio.gather(*hanging)
+            return json.loads(text)["response"]["allowed"]
+
+    assert asyncio.run(run()) is True
+
+
+def test_a_misspelt_path_is_answered_with_the_right_one() -> None:
+    with pytest.raises(InputError, match=r"did you mean '/jobs/validate'\?"):
+        enabled_services("/jobs/mutate,/job/validate")

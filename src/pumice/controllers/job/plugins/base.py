@@ -57,9 +57,8 @@ def flags(arguments: Sequence[str], defaults: Mapping[str, Any]) -> dict[str, An
     Reading stops at the first thing that is no known flag; what was read before it stays.
     """
     values = dict(defaults)
-    words = list(arguments)
-    while words:
-        word = words.pop(0)
+    words = iter(arguments)
+    for word in words:
         body = word.removeprefix("-").removeprefix("-")
         name, equals, text = body.partition("=")
         if word == body or name not in defaults:
@@ -67,9 +66,10 @@ def flags(arguments: Sequence[str], defaults: Mapping[str, Any]) -> dict[str, An
         if not equals and isinstance(defaults[name], bool):
             text = "true"
         elif not equals:
-            if not words:
+            following = next(words, None)
+            if following is None:
                 break
-            text = words.pop(0)
+            text = following
         value = _parsed(text, defaults[name])
         if value is None:
             break
@@ -84,7 +84,7 @@ def _parsed(text: str, default: _Flag) -> _Flag | None:
         return text in _TRUE if known else None
     if isinstance(default, int):
         digits = text.removeprefix("-").removeprefix("+")
-        return int(text) if digits.isdigit() else None
+        return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
     return text
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 
 from pumice.api.annotations import JOB_NAME, TASK_SPEC
 from pumice.api.kinds import Manifest
-from pumice.controllers.job.names import JOB_NAMESPACE, host_name, hosts
+from pumice.controllers.job.names import JOB_NAMESPACE, MOST_HOSTS, host_name, hosts
 from pumice.controllers.job.plugins.base import (
     JobPlugin,
     Owned,
@@ -119,7 +119,7 @@ class Tensorflow(JobPlugin):
             add_env(container, TF_CONFIG=text)
 
     def _hosts(self, job: Manifest, task: Manifest) -> list[str]:
-        names = (host_name(job, task, index) for index in range(replicas_of(task)))
+        names = (host_name(job, task, index) for index in range(min(replicas_of(task), MOST_HOSTS)))
         return [f"{host}.{domain}:{self.flags['port']}" for host, domain in names]
 
     def _role(self, task: str) -> str:

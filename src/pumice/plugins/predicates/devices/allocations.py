@@ -95,8 +95,8 @@ class DeviceAllocations:
 
     def _kind(self, key: str) -> Hashable:
         """Return what a claim's answers depend on: devices it has, or what it asks for."""
-        claim = self.claims.by_key.get(key)
-        if claim is None or key in self._promises or claim.status.allocation is not None:
+        claim = self.claims.by_key[key]
+        if key in self._promises or claim.status.allocation is not None:
             return key
         return self._asked_for(key, claim)
 

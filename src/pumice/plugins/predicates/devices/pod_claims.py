@@ -47,17 +47,16 @@ class PodClaims:
         self._demands: dict[str, Demand | UnmetDemandError] = {}
 
     def keys(self, task: Task) -> list[str] | ClaimProblem:
-        """List the claims that a pod needs, or say which of them is not there yet."""
+        """List the claims that a pod needs, or say which of them is not there."""
         found = self._keys.of(task)
         if isinstance(found, UnmadeClaim):
             return ClaimProblem(found.name, f"not made yet from template {found.template}")
-        return found
+        missing = next((key for key in found if key not in self.by_key), None)
+        return found if missing is None else ClaimProblem(missing, "not found")
 
     def problem(self, task: Task, key: str, more: int) -> ClaimProblem | None:
         """Return why a pod cannot have a claim, whatever the node; ``more`` pods just got it."""
-        claim = self.by_key.get(key)
-        if claim is None:
-            return ClaimProblem(key, "not found")
+        claim = self.by_key[key]
         if claim.metadata.deletion_timestamp:
             return ClaimProblem(key, "is being deleted")
         uid = task.pod.metadata.uid

@@ -1,0 +1,83 @@
+"""The schema of the chart's values, by which Helm refuses misspelt names and values of no use.
+
+Types follow from ``values.yaml``.  Names of Volcano's chart that mean nothing here are let through,
+so that its values files can be kept; the notes after installation name them.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pumice.webhooks.registry import SERVICES
+
+Schema = dict[str, Any]
+_OF_VOLCANO: Final[Mapping[str, tuple[str, ...]]] = {
+    "basic": ("agent_image_name", "agent_image_tag_version"),
+    "custom": (
+        "colocation_enable",
+        "controller_config_override",
+        "kube_state_metrics_ns",
+        "map_enable",
+        "metrics_enable",
+        "scheduler_node_worker_threads",
+        "scheduler_plugins_dir",
+        "scheduler_pprof_enable",
+        "vap_enable",
+    ),
+}
+_OF_ITS_AGENTS: Final = "^agent_"
+_PORT: Final = {"type": "integer", "minimum": 1, "maximum": 65535}
+_COUNT: Final = {"type": "integer", "minimum": 0}
+_UNSET: Final[Mapping[str, tuple[str, ...]]] = {
+    "_(affinity|labels|podLabels|ns|sc|csc)$": ("object",),
+    "_(tolerations|expressions)$": ("array",),
+    "_percentage_nodes_to_find$": ("integer",),
+    "ignored_provisioners$": ("array", "string"),
+    "": ("string",),
+}
+"""What values may be that are not set, by the end of their name; the first that matches counts."""
+_PATHS: Final = "|".join(map(re.escape, SERVICES))
+_SPECIAL: Final[Mapping[str, Schema]] = {
+    "admission_port": _PORT,
+    "enabled_admissions": {
+        "type": "string",
+        "pattern": rf"^\s*({_PATHS})?(\s*,\s*({_PATHS})?)*\s*$",
+        "description": f"paths of webhooks, separated by commas: {', '.join(SERVICES)}",
+    },
+}
+
+
+def values_schema(values: Mapping[str, Mapping[str, Any]]) -> Schema:
+    """Write the schema of values whose defaults are given."""
+    sections = {section: _section(section, given) for section, given in values.items()}
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "properties": {**sections, "global": {}},
+        "additionalProperties": False,
+    }
+
+
+def _section(section: str, defaults: Mapping[str, Any]) -> Schema:
+    known = {name: _SPECIAL.get(name) or _of(name, value) for name, value in defaults.items()}
+    theirs: Schema = {name: {} for name in _OF_VOLCANO.get(section, ())}
+    return {
+        "type": ["object", "null"],
+        "properties": dict(sorted((theirs | known).items())),
+        "patternProperties": {_OF_ITS_AGENTS: {}},
+        "additionalProperties": False,
+    }
+
+
+def _of(name: str, default: Any) -> Schema:
+    """Write what a value may be."""
+    if isinstance(default, bool):
+        return {"type": "boolean"}
+    if isinstance(default, int):
+        return dict(_COUNT)
+    if isinstance(default, str):
+        return {"type": ["string", "number", "null"]}
+    if isinstance(default, dict | list):
+        return {"type": ["object" if isinstance(default, dict) else "array", "null"]}
+    kinds = next(kinds for end, kinds in _UNSET.items() if re.search(end, name))
+    return {"type": [*kinds, "null"]}

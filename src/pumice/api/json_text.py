@@ -1,0 +1,160 @@
+"""JSON text to plain values, with Kubernetes' rules for numbers; hostile text is refused.
+
+Used by pumice.api.manifests for files and by the embedded API server for requests.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+from pumice.errors import ManifestError
+
+DEPTH: Final = 100
+"""Nested levels of a document; a manifest needs 20."""
+NOT_JSON: Final = "readable JSON"
+"""What is wanted where a text is no JSON at all."""
+_STRUCTURE: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+_HALF: Final = re.compile("[\ud800-\udfff]")
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_SPACE: Final = re.compile(r"\s*")
+_INT64: Final = 1 << 63
+_LONGEST: Final = 400  # digits; a finite float has at most 309 before the point
+
+
+@dataclass(frozen=True, slots=True)
+class JsonValue:
+    """One value of a text, and the line on which it begins."""
+
+    content: Any
+    line: int
+
+
+def starts_like_json(text: str) -> bool:
+    """Return whether a text begins with a bracket or a brace."""
+    return text[_after_space(text, 0) :][:1] in ("{", "[")
+
+
+def parse_json(text: str, file: str, *, unique: bool = True) -> Any:
+    """Return the one value of a text; ``unique`` refuses a key that is given twice.
+
+    Raises:
+        ManifestError: not JSON, or more than the one value.
+    """
+    values = parse_json_stream(text, file, unique=unique)
+    found = next(values, None)
+    if found is None:
+        raise ManifestError(wanted=NOT_JSON, found="an empty text", file=f"{file}:1")
+    if (more := next(values, None)) is not None:
+        raise ManifestError(wanted="one JSON value", found="more", file=f"{file}:{more.line}")
+    return found.content
+
+
+def parse_json_stream(text: str, file: str, *, unique: bool = True) -> Iterator[JsonValue]:
+    """Yield the JSON values that follow each other in a text.
+
+    Raises:
+        ManifestError: not JSON; names the file and the line.
+    """
+    _check_depth(text, file)
+    decoder = json.JSONDecoder(
+        object_pairs_hook=_unique if unique else None,
+        parse_constant=_no_constant,
+        parse_int=_integer,
+        parse_float=_float,
+    )
+    position = _after_space(text, 0)
+    while position < len(text):
+        line = text.count("\n", 0, position) + 1
+        try:
+            content, position = decoder.raw_decode(text, position)
+        except json.JSONDecodeError as error:
+            raise ManifestError(
+                wanted=NOT_JSON, found=error.msg, file=f"{file}:{error.lineno}"
+            ) from None
+        except ManifestError as error:
+            error.file = f"{file}:{line}"
+            raise
+        if _SURROGATE.search(text):
+            _check_characters(content, f"{file}:{line}")
+        yield JsonValue(content, line)
+        position = _after_space(text, position)
+
+
+def lone_surrogate(text: str) -> bool:
+    """Return whether a text holds half a character, which no UTF-8 can hold."""
+    return not text.isascii() and _HALF.search(text) is not None
+
+
+def _check_characters(content: Any, file: str) -> None:
+    """Refuse half a character: the escape of one surrogate without the other."""
+    for text in _texts(content):
+        if lone_surrogate(text):
+            raise ManifestError(wanted="whole characters", found=text, file=file)
+
+
+def _texts(content: Any) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, dict):
+        yield from content
+        yield from _each(content.values())
+    elif isinstance(content, list):
+        yield from _each(content)
+
+
+def _each(items: Iterable[Any]) -> Iterator[str]:
+    for item in items:
+        yield from _texts(item)
+
+
+def _check_depth(text: str, file: str) -> None:
+    """Refuse nesting beyond reason before the decoder, which recurses, comes to it."""
+    if text.count("[") + text.count("{") <= DEPTH:
+        return
+    depth = 0
+    for token in _STRUCTURE.finditer(text):
+        first = text[token.start()]
+        if first in "[{":
+            depth += 1
+        elif first in "]}":
+            depth -= 1
+        if depth > DEPTH:
+            line = text.count("\n", 0, token.start()) + 1
+            wanted = f"at most {DEPTH} nested levels"
+            raise ManifestError(wanted=wanted, found="more", file=f"{file}:{line}")
+
+
+def _after_space(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a dict, refusing a key given twice."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ManifestError(wanted="each key once", found=twice)
+    return content
+
+
+def _integer(text: str) -> int | float:
+    """Read an integer; one beyond 64 bits is a float, as in Kubernetes."""
+    if len(text) <= _LONGEST and -_INT64 <= (number := int(text)) < _INT64:
+        return number
+    return _float(text)
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ManifestError(wanted="a number that fits 64 bits", found=text)
+    return number
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ManifestError(wanted="a finite number", found=name)

@@ -1,0 +1,145 @@
+"""Kubernetes' own kinds other than pods: the fields that Pumice reads, to check their types."""
+
+from typing import Final
+
+BUILT_INS: Final = r"""
+v1.StatusCondition
+  type string, status string, reason string, message string, lastTransitionTime Time
+  lastProbeTime Time, lastHeartbeatTime Time, observedGeneration int64
+v1.NamespaceStatus
+  phase string, conditions []v1.StatusCondition
+v1.Namespace kind
+  spec any, status v1.NamespaceStatus
+v1.Taint
+  key! string, value string, effect! v1.TaintEffect, timeAdded *Time
+v1.NodeSpec
+  podCIDR string, podCIDRs []string, providerID string, unschedulable bool, taints []v1.Taint
+v1.ContainerImage
+  names []string, sizeBytes int64
+v1.AttachedVolume
+  name string, devicePath string
+v1.NodeStatus
+  capacity v1.ResourceList, allocatable v1.ResourceList, phase string
+  conditions []v1.StatusCondition, addresses []any, images []v1.ContainerImage
+  volumesInUse []string, volumesAttached []v1.AttachedVolume
+v1.Node kind
+  spec v1.NodeSpec, status v1.NodeStatus
+v1.ConfigMap kind
+  immutable *bool, data {}string, binaryData {}string
+v1.Secret kind
+  immutable *bool, data {}string, stringData {}string, type string
+v1.ServiceAccount kind
+  secrets []v1.ObjectReference, imagePullSecrets []v1.LocalObjectReference
+  automountServiceAccountToken *bool
+v1.ScopedResourceSelectorRequirement
+  scopeName! string, operator! string, values []string
+v1.ScopeSelector
+  matchExpressions []v1.ScopedResourceSelectorRequirement
+v1.ResourceQuotaSpec
+  hard v1.ResourceList, scopes []string, scopeSelector *v1.ScopeSelector
+v1.ResourceQuotaStatus
+  hard v1.ResourceList, used v1.ResourceList
+v1.ResourceQuota kind
+  spec v1.ResourceQuotaSpec, status v1.ResourceQuotaStatus
+v1.ServicePort
+  name string, protocol string, appProtocol *string, port! int32, targetPort IntOrString
+  nodePort int32
+v1.ServiceSpec
+  ports []v1.ServicePort, selector {}string, clusterIP string, clusterIPs []string, type string
+  externalIPs []string, sessionAffinity string, externalName string, ipFamilies []string
+v1.Service kind
+  spec v1.ServiceSpec, status any
+v1.PersistentVolumeClaimStatus
+  phase string, accessModes []string, capacity v1.ResourceList, conditions []v1.StatusCondition
+v1.PersistentVolumeClaim kind
+  spec v1.PersistentVolumeClaimSpec, status v1.PersistentVolumeClaimStatus
+v1.VolumeNodeAffinity
+  required *v1.NodeSelector
+v1.PersistentVolumeSpec
+  capacity v1.ResourceList, accessModes []string, claimRef *v1.ObjectReference
+  persistentVolumeReclaimPolicy string, storageClassName string, mountOptions []string
+  volumeMode *string, nodeAffinity *v1.VolumeNodeAffinity
+v1.PersistentVolume kind
+  spec v1.PersistentVolumeSpec, status any
+v1.Event kind
+  involvedObject v1.ObjectReference, reason string, message string, firstTimestamp Time
+  lastTimestamp Time, count int32, type string, reportingComponent string, action string
+v1.ContainerStatus
+  name string, state any, lastState any, ready bool, restartCount int32, image string
+v1.PodStatus
+  phase string, conditions []v1.StatusCondition, message string, reason string
+  nominatedNodeName string, hostIP string, podIP string, startTime *Time, qosClass string
+  containerStatuses []v1.ContainerStatus, initContainerStatuses []v1.ContainerStatus
+v1.RunningPod kind
+  status v1.PodStatus
+policy.PodDisruptionBudgetSpec
+  minAvailable *IntOrString, selector *meta.LabelSelector, maxUnavailable *IntOrString
+  unhealthyPodEvictionPolicy *string
+policy.PodDisruptionBudgetStatus
+  observedGeneration int64, disruptedPods {}Time, disruptionsAllowed int32, currentHealthy int32
+  desiredHealthy int32, expectedPods int32, conditions []v1.StatusCondition
+policy.PodDisruptionBudget kind
+  spec policy.PodDisruptionBudgetSpec, status policy.PodDisruptionBudgetStatus
+priority.PriorityClass kind
+  value! int32, globalDefault bool, description string, preemptionPolicy *string
+storage.StorageClass kind
+  provisioner! string, parameters {}string, reclaimPolicy *string, mountOptions []string
+  allowVolumeExpansion *bool, volumeBindingMode *string
+storage.VolumeNodeResources
+  count *int32
+storage.CSINodeDriver
+  name! string, nodeID! string, topologyKeys []string, allocatable *storage.VolumeNodeResources
+storage.CSINodeSpec
+  drivers []storage.CSINodeDriver
+storage.CSINode kind
+  spec storage.CSINodeSpec
+coordination.LeaseSpec
+  holderIdentity *string, leaseDurationSeconds *int32, leaseTransitions *int32
+coordination.Lease kind
+  spec coordination.LeaseSpec
+apps.ReplicatedSpec
+  replicas *int32, selector *meta.LabelSelector, template v1.PodTemplateSpec
+apps.DaemonSet kind
+  spec apps.ReplicatedSpec, status any
+apps.Deployment kind
+  spec apps.ReplicatedSpec, status any
+apps.ReplicaSet kind
+  spec apps.ReplicatedSpec, status any
+apps.StatefulSet kind
+  spec apps.ReplicatedSpec, status any
+meta.Preconditions
+  uid *string, resourceVersion *string
+meta.DeleteOptions kind
+  gracePeriodSeconds *int64, preconditions *meta.Preconditions, orphanDependents *bool
+  propagationPolicy *string, dryRun []string
+v1.Binding kind
+  target v1.ObjectReference
+policy.Eviction kind
+  deleteOptions *meta.DeleteOptions
+autoscaling.ScaleSpec
+  replicas int32
+autoscaling.Scale kind
+  spec autoscaling.ScaleSpec
+meta.AnyObject kind
+  spec any, status any
+"""
+
+_PACKAGES: Final = {
+    "": "v1",
+    "policy": "policy",
+    "apps": "apps",
+    "scheduling.k8s.io": "priority",
+    "storage.k8s.io": "storage",
+    "coordination.k8s.io": "coordination",
+}
+
+
+def notation_of(group: str, kind: str) -> str:
+    """Return the notation of the struct of a kind; one that is not declared has metadata only."""
+    if group.endswith(".volcano.sh"):
+        return f"{group.partition('.')[0]}.{kind}"
+    notation = f"{_PACKAGES[group]}.{kind}" if group in _PACKAGES else ""
+    return notation if f"\n{notation} kind" in BUILT_INS or notation == "v1.Pod" else _ANY
+
+
+_ANY: Final = "meta.AnyObject"

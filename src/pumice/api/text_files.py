@@ -1,0 +1,54 @@
+"""Files as text: UTF-8 of a bounded size, or one sentence that says what is wrong with them.
+
+Used by whatever reads a file that a person wrote.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from pumice.errors import InputError
+
+STDIN: Final = Path("-")
+"""Stands for standard input where a file is named."""
+MOST_BYTES: Final = 1 << 30
+"""The largest file that is read; `kubectl get -o yaml` of 100,000 pods takes half of it."""
+_FOREIGN: Final = ((b"\xff\xfe", "UTF-16 text"), (b"\xfe\xff", "UTF-16 text"))
+
+
+def read_text(path: Path, error: type[InputError] = InputError) -> str:
+    """Read a file, or standard input for ``-``, as UTF-8 text; a byte order mark is left out.
+
+    Raises:
+        InputError: it cannot be read, is too large or is no such text; raised as ``error``.
+    """
+    name = "<stdin>" if path == STDIN else str(path)
+    try:
+        if path == STDIN:
+            content = _stdin().read(MOST_BYTES + 1)
+        else:
+            with path.open("rb") as file:
+                content = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as fault:
+        found = getattr(fault, "strerror", None) or str(fault)
+        raise error(wanted="a readable file", found=found, file=name) from None
+    if len(content) > MOST_BYTES:
+        raise error(wanted=f"at most {MOST_BYTES} bytes", found="more", file=name)
+    return decoded(content, name, error)
+
+
+def decoded(content: bytes, name: str, error: type[InputError] = InputError) -> str:
+    """Return bytes as the text they are; ``name`` is the file for the message."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as fault:
+        foreign = (kind for mark, kind in _FOREIGN if content.startswith(mark))
+        line = content.count(b"\n", 0, fault.start) + 1
+        found = next(foreign, None) or f"byte 0x{content[fault.start]:02x}"
+        raise error(wanted="UTF-8 text", found=found, file=f"{name}:{line}") from None
+    return text.replace("\r\n", "\n")
+
+
+def _stdin() -> Any:
+    """Return standard input as bytes; a test may have put a text in its place."""
+    return getattr(sys.stdin, "buffer", sys.stdin)

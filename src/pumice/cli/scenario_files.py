@@ -1,0 +1,123 @@
+"""Files and standard input as one scenario; what they hold may be plain manifests.
+
+Used by `pumice run` and `pumice test`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from pumice.api.manifests import load_values
+from pumice.api.text_files import STDIN, read_text
+from pumice.api.times import epoch
+from pumice.errors import ScenarioError
+from pumice.scenarios.scenario import (
+    Scenario,
+    are_manifests,
+    expectations_from,
+    load_scenario,
+    scenario_from,
+)
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+EXISTING = click.Path(exists=True, allow_dash=True, path_type=Path)
+
+_FILES = click.option(
+    "-f",
+    "--filename",
+    "more_files",
+    metavar="FILE",
+    multiple=True,
+    type=EXISTING,
+    help="Output of 'kubectl get … -o yaml' or manifests, a file or a folder; may be given several "
+    "times; - reads the input.",
+)
+_CONF = click.option(
+    "--conf",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The scheduler configuration.  [default: that of the scenario or of a ConfigMap among "
+    "the files, else the built-in one]",
+)
+_NOW = click.option(
+    "--now",
+    metavar="TIME",
+    help="The time to decide at, RFC 3339.  [default: that of the scenario, or the latest that "
+    "the files speak of]",
+)
+
+
+def manifest_options(command: _F) -> _F:
+    """Add the options that name manifests, their configuration and the time."""
+    return _FILES(_CONF(_NOW(command)))
+
+
+def read_scenario(
+    files: Sequence[Path], conf: Path | None = None, now: str | None = None
+) -> Scenario:
+    """Make one scenario of files; of plain manifests, tell which configuration counts.
+
+    Raises:
+        InputError: a file cannot be read or used.
+    """
+    sources = [f"{read_text(STDIN)}\n" if file == STDIN else file for file in files]
+    at = epoch(now) if now else None
+    if len(files) > 1 or hold_manifests(sources[0]):
+        return _of_manifests(files, sources, conf, at)
+    if isinstance(sources[0], Path):
+        scenario = load_scenario(sources[0])
+    else:
+        scenario = scenario_from(_only(load_values(sources[0])), Path("<stdin>"))
+    if conf is not None:
+        scenario = replace(scenario, conf=read_text(conf), conf_source=str(conf))
+    return scenario if at is None else replace(scenario, now=at)
+
+
+def with_expectations(scenario: Scenario, file: Path) -> Scenario:
+    """Return a scenario with the expectations of a file, which `pumice run -o yaml` can print.
+
+    Raises:
+        ScenarioError: the file holds something else.
+    """
+    cycles, expect = expectations_from(file, {"expect": _only(load_values(file))})
+    if not expect:
+        raise ScenarioError(wanted="expectations", field="expect", file=str(file))
+    return replace(scenario, cycles=cycles, expect=expect)
+
+
+def hold_manifests(source: Path | str) -> bool:
+    """Return whether a file or a text holds manifests rather than a scenario."""
+    if isinstance(source, Path) and source.is_dir():
+        return True
+    return are_manifests(load_values(source))
+
+
+def _of_manifests(
+    files: Sequence[Path], sources: Sequence[Path | str], conf: Path | None, now: float | None
+) -> Scenario:
+    from pumice.diagnosis import load_world  # noqa: PLC0415  (loads the deciding core)
+
+    world = load_world(sources, conf, now)
+    click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)
+    if world.left_out:
+        left = ", ".join(f"{number} {kind}" for kind, number in sorted(world.left_out.items()))
+        click.echo(f"note: not looked at by scheduling: {left}", err=True)
+    name = "<stdin>" if files[0] == STDIN else str(files[0])
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    return Scenario(
+        path=Path(f"{name}{more}"),
+        name=Path(name).stem,
+        objects=list(world.objects),
+        conf=world.conf,
+        conf_source=world.conf_source,
+        now=world.now,
+        seed=world.seed,
+        node_usage={node: dict(facts) for node, facts in world.node_usage.items()},
+    )
+
+
+def _only(documents: Sequence[Any]) -> Any:
+    return documents[0] if len(documents) == 1 else list(documents)

@@ -1,0 +1,152 @@
+"""NVIDIA's Unified Fabric Manager: the ports of an InfiniBand fabric, read in the background.
+
+Used by the controller of HyperNodes.  What comes back is bounded in size and time and not trusted.
+"""
+
+import base64
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import msgspec
+
+from pumice import logs
+from pumice.cluster.http.blocking import BlockingClient
+from pumice.cluster.http.client import tls_context
+from pumice.errors import HttpError, PumiceError
+
+_PATH: Final = "/ufmRest/resources/ports"
+_TIMEOUT_S: Final = 30.0
+_MAX_ANSWER: Final = 64 << 20
+"""Bytes of an answer that are read at most; a port takes about a thousand."""
+_RETRY_S: Final = 60.0
+"""The longest time after which a failed reading is tried again."""
+_log = logs.get("ufm")
+
+
+class Port(msgspec.Struct, frozen=True, gc=False):
+    """One end of a cable, as far as it says what hangs on which switch."""
+
+    description: str | None = None
+    system_name: str | None = None
+    peer_node_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UfmAccess:
+    """Where the manager is, how to get in, and how often to ask."""
+
+    endpoint: str
+    username: str = ""
+    password: str = field(default="", repr=False)
+    verify: bool = True
+    authority: str = field(default="", repr=False)
+    """Certificates in PEM that its own must come from; the system's unless given."""
+    interval_s: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The last ports that were read, None if there are none yet, and what went wrong since."""
+
+    ports: list[Port] | None = None
+    problem: str = ""
+
+
+class Fabric(Protocol):
+    """Something that knows the ports of a fabric and never makes anybody wait."""
+
+    def latest(self, access: UfmAccess) -> Reading:
+        """Return the last reading; a new access is read from now on."""
+
+    def forget(self) -> None:
+        """Ask no more."""
+
+
+def read_ports(access: UfmAccess) -> list[Port]:
+    """Ask the manager for all ports.
+
+    Raises:
+        HttpError: no answer in time, one that is too long, or none that can be used.
+    """
+    client = BlockingClient(access.endpoint, tls=_tls(access))
+    user = base64.b64encode(f"{access.username}:{access.password}".encode()).decode()
+    try:
+        answer = client.request(
+            "GET",
+            _PATH,
+            headers={"Authorization": f"Basic {user}"},
+            deadline=time.monotonic() + _TIMEOUT_S,
+            cap=_MAX_ANSWER,
+        )
+    finally:
+        client.close()
+    if answer.status != 200:
+        raise HttpError(answer.url, f"answered with status {answer.status}")
+    try:
+        return msgspec.json.decode(answer.content, type=list[Port])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise HttpError(answer.url, f"wanted a JSON list of ports: {error}") from error
+
+
+def _tls(access: UfmAccess) -> ssl.SSLContext | None:
+    if not access.endpoint.startswith("https:"):
+        return None
+    context = tls_context(verify=access.verify)
+    if access.authority and access.verify:
+        try:
+            context = ssl.create_default_context(cadata=access.authority)
+        except (ssl.SSLError, ValueError) as error:
+            raise HttpError(access.endpoint, "ca.crt: wanted certificates in PEM") from error
+    return context
+
+
+class BackgroundUfm:
+    """Reads at the pace that the access says in a thread, and returns the last reading at once."""
+
+    def __init__(self, read: Callable[[UfmAccess], list[Port]] = read_ports) -> None:
+        self._read = read
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._access: UfmAccess | None = None
+        self._reading = Reading()
+        self._thread: threading.Thread | None = None
+
+    def latest(self, access: UfmAccess) -> Reading:
+        """Return the last reading; a new access is read from now on."""
+        with self._lock:
+            if access != self._access:
+                self._access, self._reading = access, Reading()
+                self._wake.set()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="ufm", daemon=True)
+                self._thread.start()
+            return self._reading
+
+    def forget(self) -> None:
+        """Ask no more; a reading under way is of no use any more."""
+        with self._lock:
+            self._access, self._reading = None, Reading()
+
+    def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            access = self._access
+            self._wake.wait(None if access is None else self._take(access))
+
+    def _take(self, access: UfmAccess) -> float:
+        """Read once; return the seconds until the next time."""
+        before = self._reading
+        try:
+            reading, pause_s = Reading(self._read(access)), access.interval_s
+        except Exception as error:  # noqa: BLE001  # the next reading may do better
+            said = str(error) if isinstance(error, PumiceError) else repr(error)
+            reading, pause_s = Reading(before.ports, said), min(access.interval_s, _RETRY_S)
+            _log.warning("cannot read the fabric", endpoint=access.endpoint, error=said)
+        with self._lock:
+            if self._access == access:
+                self._reading = reading
+        return pause_s

@@ -1,0 +1,88 @@
+"""What a dump leaves out although its objects speak of it; an answer says so first of all."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from pumice.api.kinds import queue_of
+from pumice.api.wording import counted, first_of
+from pumice.diagnosis.cluster_state import ClusterState
+from pumice.diagnosis.unseen_jobs import owner_of
+
+_NAMED: Final = 3
+_SYSTEM: Final = ("system-cluster-critical", "system-node-critical")
+
+
+def missing_input(world: ClusterState) -> list[str]:
+    """Tell what is missing from a world, a sentence each."""
+    return [
+        *_configuration(world),
+        *_named("PriorityClass", _priority_classes(world), {*world.of_kind("PriorityClass")}),
+        *_named("Queue", _queues(world), {*world.of_kind("Queue")}),
+        *_named("Job", _jobs(world), {*world.jobs}, "its pods are taken to be made again"),
+        *_named("Node", _nodes(world), {*world.of_kind("Node")}),
+        *_phases(world),
+    ]
+
+
+def _configuration(world: ClusterState) -> Iterator[str]:
+    if world.conf_source == ClusterState.conf_source:
+        yield f"no configuration was given: {world.conf_source} is used"
+
+
+def _named(
+    kind: str, wanted: Mapping[str, list[str]], known: Iterable[str], what: str = ""
+) -> Iterator[str]:
+    there = set(known)
+    for name, users in sorted(wanted.items()):
+        if name not in there:
+            then = f"; {what}" if what else ""
+            yield (
+                f"{kind} {name} is missing, but {counted(len(users), 'object')} "
+                f"{'names' if len(users) == 1 else 'name'} it: {first_of(users, _NAMED)}{then}"
+            )
+
+
+def _priority_classes(world: ClusterState) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for kind in ("PodGroup", "Pod", "Job"):
+        for key, one in world.of_kind(kind).items():
+            name = (one.get("spec") or {}).get("priorityClassName")
+            if name and name not in _SYSTEM:
+                found.setdefault(str(name), []).append(f"{kind} {key}")
+    return found
+
+
+def _queues(world: ClusterState) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for key, group in world.groups.items():
+        found.setdefault(queue_of(group), []).append(f"PodGroup {key}")
+    return found
+
+
+def _jobs(world: ClusterState) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for kind in ("PodGroup", "Pod"):
+        for key, one in world.of_kind(kind).items():
+            if owner_of(one):
+                found.setdefault(owner_of(one), []).append(f"{kind} {key}")
+    return found
+
+
+def _nodes(world: ClusterState) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for key, pod in world.of_kind("Pod").items():
+        node = (pod.get("spec") or {}).get("nodeName")
+        if node and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+            found.setdefault(str(node), []).append(f"Pod {key}")
+    return found
+
+
+def _phases(world: ClusterState) -> Iterator[str]:
+    pods = [
+        key
+        for key, pod in world.of_kind("Pod").items()
+        if not (pod.get("status") or {}).get("phase")
+    ]
+    if pods:
+        have = "has" if len(pods) == 1 else "have"
+        yield f"{counted(len(pods), 'pod')} {have} no phase: {first_of(pods, _NAMED)}"

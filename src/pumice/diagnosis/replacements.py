@@ -1,0 +1,72 @@
+"""Pods that controllers outside Volcano make again: those of replica sets, stateful sets and so on.
+
+The embedded cluster has no such controllers; forecasts need what they would do once a pod is
+evicted or lost.
+"""
+
+from typing import Final
+
+from pumice.api.kinds import JOB, Manifest
+from pumice.cluster.base import Event, clone
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.controllers.ownership import controller_of
+from pumice.diagnosis.unseen_jobs import owner_of
+
+AT_ONCE: Final = frozenset({"ReplicaSet", "ReplicationController"})
+"""Owners that replace a pod as soon as it is told to leave, under another name."""
+_IN_PLACE: Final = frozenset({"StatefulSet", "Job"})
+"""Owners that wait until a pod is gone; a Volcano job that is not known is taken to be one."""
+_DROPPED: Final = (
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+)
+
+
+class Replacements:
+    """Makes pods again on one embedded cluster."""
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._cluster = cluster
+        self._due: list[Manifest] = []
+        self._replaced: set[str] = set()
+        cluster.listeners.append(self._hear)
+
+    def make(self) -> None:
+        """Make the pods that are due."""
+        due, self._due = self._due, []
+        self._cluster.restore(due)  # their owners need not be there
+
+    def _hear(self, kind: str, event: Event) -> None:
+        if kind != "Pod":
+            return
+        pod, meta = event.object, event.object["metadata"]
+        owner = controller_of(pod)
+        if owner is None or meta["uid"] in self._replaced or self._is_managed(pod):
+            return
+        leaves = bool(meta.get("deletionTimestamp")) or event.type == "DELETED"
+        gone = event.type == "DELETED" and (pod.get("status") or {}).get("phase") != "Succeeded"
+        if owner.get("kind") in AT_ONCE and leaves:
+            self._replace(pod, new_name=f"{owner.get('name')}-")
+        elif owner.get("kind") in _IN_PLACE and gone:
+            self._replace(pod)
+
+    def _is_managed(self, pod: Manifest) -> bool:
+        """Tell whether the controllers at hand make the pod again themselves."""
+        job = owner_of(pod)
+        space, _, name = job.partition("/")
+        return bool(job) and self._cluster.peek(JOB, space, name) is not None
+
+    def _replace(self, pod: Manifest, new_name: str = "") -> None:
+        self._replaced.add(pod["metadata"]["uid"])
+        meta = {key: value for key, value in pod["metadata"].items() if key not in _DROPPED}
+        if new_name:
+            meta.pop("name", None)
+            meta["generateName"] = new_name
+        spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+        self._due.append(
+            clone({**pod, "metadata": meta, "spec": spec, "status": {"phase": "Pending"}})
+        )

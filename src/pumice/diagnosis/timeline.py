@@ -1,0 +1,351 @@
+"""A world in which time passes: the embedded cluster itself, on a virtual clock.
+
+Scheduler, controllers and kubelet are those of `pumice up`, so what happens here is what would
+happen there, to the second.  A cycle follows a second after each in which something changed;
+else time moves at once to the next moment at which something may.
+"""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from pumice.api.annotations import RUN_SECONDS
+from pumice.api.decisions import Decisions
+from pumice.api.kinds import POD_GROUP, Manifest
+from pumice.binder import Binder
+from pumice.cache.informer import Informer
+from pumice.cache.ingest import Ingest
+from pumice.cluster.base import Event
+from pumice.cluster.embedded.kubelet import Kubelet
+from pumice.cluster.embedded.resource_claims import ResourceClaimUpkeep
+from pumice.controllers import all_controllers
+from pumice.controllers.ownership import controller_of
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import Status
+from pumice.diagnosis.cluster_state import ClusterState, group_of, key_of, title_of
+from pumice.diagnosis.control_plane import ControlPlane, no_keys
+from pumice.diagnosis.questions import question_scheduler
+from pumice.diagnosis.replacements import AT_ONCE
+from pumice.diagnosis.replay import usage_at
+from pumice.diagnosis.unseen_jobs import owner_of
+from pumice.errors import InputError
+from pumice.framework.plugin import Plugin
+from pumice.framework.process_memory import ProcessMemory
+from pumice.framework.session import Session
+from pumice.scheduler import Observer
+
+CYCLE_S: Final = 1.0
+"""Seconds from one cycle to the next while something changes."""
+MOST_UNTOLD_S: Final = 3600.0
+"""How long plugins that do not tell when time counts are asked each second."""
+_OVER: Final = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moved:
+    """A pod that was bound, evicted, ended or is gone."""
+
+    at: float
+    pod: str
+    job: str
+    """The name of its job: the Volcano job if there is one, else the pod group."""
+    node: str = ""
+    whom: str = ""
+    """The pod or pod group that it was evicted for; empty: for none."""
+    whose: str = ""
+    """The name of the job that it was evicted for."""
+    action: str = ""
+
+
+@dataclass
+class Story:
+    """What happened so far, in order."""
+
+    binds: list[Moved] = field(default_factory=list)
+    evictions: list[Moved] = field(default_factory=list)
+    ends: list[Moved] = field(default_factory=list)
+    gone: list[Moved] = field(default_factory=list)
+    instants: list[tuple[float, str]] = field(default_factory=list)
+    """Times at which time alone changed an answer, and the plugin that gave it."""
+
+
+class Timeline:
+    """One copy of a world that time passes for."""
+
+    def __init__(self, world: ClusterState, *, default_s: float | None = None) -> None:
+        """Make one; ``default_s`` is how long pods run that do not say so, None: for ever.
+
+        Raises:
+            InputError: a time that a pod runs cannot be read.
+        """
+        check_run_times(world)
+        self.start = world.now
+        self._world, self._default_s = world, default_s
+        objects = [_started(one) for one in (*world.objects, *world.jobs.values())]
+        self.plane = ControlPlane(world, objects, all_controllers(keys=no_keys))
+        self.cluster = self.plane.cluster
+        self._kubelet = Kubelet(self.cluster, durations=self._lasts)
+        self._claims = ResourceClaimUpkeep(self.cluster)
+        self._scheduler, self._process = question_scheduler(world), ProcessMemory()
+        self._informer = Informer(self.cluster, Ingest(Snapshot()))
+        self._binder = Binder(self.cluster, known=self._informer.known, waits=self._waits)
+        self._ended = {
+            pod["metadata"]["uid"]
+            for pod in self.pods()
+            if (pod.get("status") or {}).get("phase") in _OVER
+        }
+        self._changed = True
+        self.story = Story()
+        self.next_at: float | None = world.now
+        """When the next cycle is due; None once nothing is left to happen."""
+        self.cluster.listeners.append(self._hear)
+
+    @property
+    def now(self) -> float:
+        """The time, in seconds since 1970."""
+        return self.plane.clock.now()
+
+    # Time
+
+    def step(self, observer: Observer | None = None) -> Decisions:
+        """Move on to the next cycle, decide it and let happen what was decided."""
+        if self.next_at is not None and self.next_at > self.now:
+            self.plane.clock.advance_to(self.next_at)
+        before = self.cluster.version
+        self._settle()
+        watching = _Asking(observer or Observer())
+        decisions = self._cycle(watching)
+        self._settle()
+        self._plan(watching, changed=self.cluster.version != before)
+        return decisions
+
+    def look(self, observer: Observer | None = None) -> Decisions:
+        """Decide a cycle as it would be now and leave everything as it is."""
+        self._informer.sync()
+        return self._scheduler.decide(
+            self._informer.snapshot,
+            self.now,
+            usage_at(self._world, self.now),
+            observer=observer,
+            process=copy.deepcopy(self._process),
+        )
+
+    def _settle(self) -> None:
+        """Let controllers and kubelet react until nothing changes but by the scheduler."""
+        while True:
+            before = self.cluster.version
+            self._kubelet.sync()
+            self.plane.upkeep.sync()
+            self._claims.sync()
+            self.cluster.collect_garbage()
+            self.plane.controllers.run_until_quiet()
+            self.plane.replacements.make()
+            if self.cluster.version == before:
+                return
+
+    def _cycle(self, observer: Observer) -> Decisions:
+        self._informer.sync()
+        snapshot = self._informer.snapshot
+        decisions = self._scheduler.decide(
+            snapshot,
+            self.now,
+            usage_at(self._world, self.now),
+            only_changes=True,
+            observer=observer,
+            process=self._process,
+        )
+        self._world.failures.update(dict.fromkeys(decisions.failures))
+        self._note(decisions)
+        waiting = {group: _waiting_pods(snapshot, group) for group in decisions.unschedulable}
+        self._binder.apply(decisions, waiting)
+        return decisions
+
+    def _plan(self, asked: "_Asking", *, changed: bool) -> None:
+        """Set the time of the next cycle; of what passes until then plugins are told."""
+        now, timer = self.now, self.plane.clock.next_at()
+        self._changed = changed
+        if changed:
+            self.next_at = now + CYCLE_S
+            return
+        instant = self._instant(asked.instants)
+        times = [each for each in (timer, instant) if each is not None]
+        self.next_at = min(times, default=None)
+        if self.next_at is None:
+            return
+        if instant is not None and instant <= self.next_at:
+            names = [name for name, at in asked.instants if at <= self.next_at]
+            self.story.instants += [(self.next_at, name) for name in names]
+        for plugin in asked.plugins:
+            plugin.passed_over(self._process.plugins, self.next_at)
+
+    def _instant(self, instants: Sequence[tuple[str, float]]) -> float | None:
+        """Return when time alone may change an answer, as a time at which there is a cycle."""
+        if not instants:
+            return None
+        at = min(at for _, at in instants)
+        if at <= self.now + CYCLE_S and self.now - self.start > MOST_UNTOLD_S:
+            return None
+        whole = self.now + CYCLE_S * -(-(at - self.now) // CYCLE_S)
+        return max(whole, self.now + CYCLE_S)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing changed in the last cycle and no pod is on its way out."""
+        return not self._changed and not any(
+            pod["metadata"].get("deletionTimestamp") and pod["spec"].get("nodeName")
+            for pod in self.pods()
+        )
+
+    # Pods
+
+    def ident(self, pod: Manifest) -> str:
+        """Name a pod by what stays when it is made again."""
+        owner = controller_of(pod)
+        if owner is not None and owner.get("kind") in AT_ONCE:
+            return f"{pod['metadata'].get('namespace')}/{owner.get('name')}"
+        return key_of(pod)
+
+    def pods(self) -> list[Manifest]:
+        """Return all pods as they are now."""
+        return self.cluster.list("Pod")[0]
+
+    def job_of(self, pod: Manifest) -> str:
+        """Name the job of a pod: the Volcano job if there is one, else what its group is for."""
+        space, _, name = group_of(pod).partition("/")
+        group = self.cluster.peek(POD_GROUP, space, name)
+        return owner_of(pod) or (group_of(pod) if group is None else title_of(group))
+
+    def endless(self) -> int:
+        """Count the pods that run and have no known end."""
+        return sum(self._is_endless(pod) for pod in self.pods())
+
+    def _is_endless(self, pod: Manifest) -> bool:
+        if (pod.get("status") or {}).get("phase") != "Running" or not pod["spec"].get("nodeName"):
+            return False
+        marks = pod["metadata"].get("annotations") or {}
+        return RUN_SECONDS not in marks and self._lasts(pod) is None
+
+    def _lasts(self, pod: Manifest) -> float | None:
+        """Return how long a pod runs that does not say so itself; those of no group never end."""
+        if not group_of(pod):
+            return None
+        space, _, name = group_of(pod).partition("/")
+        group = self.cluster.peek(POD_GROUP, space, name)
+        marks = ((group or {}).get("metadata") or {}).get("annotations") or {}
+        return float(marks[RUN_SECONDS]) if RUN_SECONDS in marks else self._default_s
+
+    def _waits(self, pod: str) -> bool:
+        tasks = self._informer.snapshot.tasks
+        row = tasks.row_of.get(pod)
+        return row is not None and tasks.status[row] == Status.PENDING
+
+    def _note(self, decisions: Decisions) -> None:
+        for pod, node in decisions.binds.items():
+            self.story.binds.append(self._moved(pod, node=node))
+        for pod in decisions.evictions:
+            whom, action = decisions.beneficiaries.get(pod, ""), decisions.evicted_by.get(pod, "")
+            self.story.evictions.append(self._moved(pod, whom=whom, action=action))
+
+    def _moved(self, pod: str, *, node: str = "", whom: str = "", action: str = "") -> Moved:
+        space, _, name = pod.partition("/")
+        found = self.cluster.peek("Pod", space, name)
+        job = "" if found is None else self.job_of(found)
+        whose = self._named(whom) if whom else ""
+        return Moved(
+            at=self.now, pod=pod, job=job, node=node, whom=whom, whose=whose, action=action
+        )
+
+    def _named(self, whom: str) -> str:
+        """Name the job of a pod or pod group."""
+        space, _, name = whom.partition("/")
+        pod = self.cluster.peek("Pod", space, name)
+        if pod is not None:
+            return self.job_of(pod)
+        group = self.cluster.peek(POD_GROUP, space, name)
+        return whom if group is None else title_of(group)
+
+    def group(self, job: str) -> str:
+        """Return the key of the pod group that a pod group of the world is here."""
+        title = self._world.title(job)
+        for one in self.cluster.list(POD_GROUP)[0]:
+            if title_of(one) == title:
+                return key_of(one)
+        return job
+
+    def _hear(self, kind: str, event: Event) -> None:
+        if kind != "Pod":
+            return
+        pod, uid = event.object, event.object["metadata"]["uid"]
+        over = (pod.get("status") or {}).get("phase") in _OVER
+        if over and uid not in self._ended:
+            self._ended.add(uid)
+            self.story.ends.append(self._of(pod))
+        elif event.type == "DELETED" and not over and pod["spec"].get("nodeName"):
+            self.story.gone.append(self._of(pod))
+
+    def _of(self, pod: Manifest) -> Moved:
+        node = str(pod["spec"].get("nodeName") or "")
+        return Moved(at=self.now, pod=key_of(pod), job=self.job_of(pod), node=node)
+
+
+class _Asking(Observer):
+    """Asks plugins at the end of a cycle when time alone would change their answers."""
+
+    def __init__(self, inner: Observer) -> None:
+        self._inner = inner
+        self.instants: list[tuple[str, float]] = []
+        self.plugins: list[Plugin] = []
+
+    def opened(self, ssn: Session) -> None:
+        self._inner.opened(ssn)
+
+    def action_done(self, action: str) -> None:
+        self._inner.action_done(action)
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        self._inner.decided(ssn, decisions)
+        self.plugins = [each for each in ssn.hooks.plugins if type(each).simulator.timed]
+        if decisions.binds or decisions.evictions:
+            return  # something changes, so there is a cycle in a second
+        told = [(each.name, each.changes_at(ssn)) for each in self.plugins]
+        self.instants = [(name, at) for name, at in told if at is not None]
+
+
+def _waiting_pods(snapshot: Snapshot, group: str) -> list[str]:
+    """Name the pods of a group that wait, but for those that a gate holds back."""
+    jobs, tasks = snapshot.jobs, snapshot.tasks
+    rows = np.asarray(jobs.tasks[jobs.row_of[group]], dtype=np.int64)
+    waits = (tasks.status[rows] == Status.PENDING) & ~tasks.gated[rows]
+    return [tasks.keys[row] for row in rows[waits].tolist()]
+
+
+def _started(one: Manifest) -> Manifest:
+    """Return a running pod with the time it started at, its creation if it does not say so."""
+    status, created = one.get("status") or {}, one["metadata"].get("creationTimestamp")
+    if one["kind"] != "Pod" or status.get("phase") != "Running" or not created:
+        return one
+    return one if status.get("startTime") else {**one, "status": {**status, "startTime": created}}
+
+
+def check_run_times(world: ClusterState) -> None:
+    """Check the times that pods and pod groups say their pods run.
+
+    Raises:
+        InputError: one is no number of seconds.
+    """
+    for kind in ("Pod", "PodGroup"):
+        for key, one in world.of_kind(kind).items():
+            text = (one["metadata"].get("annotations") or {}).get(RUN_SECONDS)
+            if text is not None and not _is_span(text):
+                field_name = f"{key}: annotation {RUN_SECONDS}"
+                raise InputError(wanted="a number of seconds", found=text, field=field_name)
+
+
+def _is_span(text: object) -> bool:
+    try:
+        return 0 <= float(str(text)) < float("inf")
+    except ValueError:
+        return False

@@ -1,0 +1,70 @@
+"""What keeps a job of a session waiting, the decisive cause first."""
+
+from typing import Final
+
+from pumice.api.codes import Cause
+from pumice.api.wording import counted, first_of
+from pumice.examine.examiner import Examiner
+from pumice.examine.findings import Finding, ObjectRef
+from pumice.examine.job_outcome import JobOutcome
+from pumice.framework.refusals import Why
+
+_NAMED: Final = 3
+
+
+def session_causes(examiner: Examiner, early: list[Finding] | None = None) -> list[Finding]:
+    """List what keeps a job waiting; ``early`` is what was found before any session."""
+    outcome, examination = examiner.outcome, examiner.examination
+    if outcome.makes_room:
+        return [_waits_for_evicted(outcome)]
+    later = examination.findings() if examination is not None else []
+    if early:  # what keeps pods from being made, or from being ours, is told once
+        later = [each for each in later if each.code not in (Cause.TOO_FEW_PODS, Cause.NO_PODS)]
+    found = [*(early or ()), *later]
+    found += _no_pods(outcome, found)
+    if found:
+        return found
+    return [examiner.ahead if examiner.ahead is not None else as_recorded(outcome)]
+
+
+def _no_pods(outcome: JobOutcome, found: list[Finding]) -> list[Finding]:
+    """Tell of a pod group without pods, if nothing else says why it has none."""
+    if outcome.counts or found or outcome.awaits_entry:
+        return []
+    about = ObjectRef.of_key("PodGroup", outcome.job)
+    when = "it is admitted to its queue now; " if outcome.is_admitted else ""
+    return [Finding(Cause.NO_PODS, f"{when}its pod group has no pods", about, {"pods": 0})]
+
+
+_CODES = {
+    Why.PLUGIN_FAILED: Cause.PLUGIN_FAILED,
+    Why.NOT_VALID: Cause.INVALID,
+    Why.NOT_ENQUEUED: Cause.NOT_ADMITTED,
+    Why.NOT_TAKEN: Cause.ACTION_MISSING,
+    Why.QUEUE_OVERUSED: Cause.QUEUE_OVER_DESERVED,
+    Why.QUEUE_CLOSED: Cause.QUEUE_CLOSED,
+    Why.QUEUE_MISPLACED: Cause.QUEUE_MISPLACED,
+    Why.QUEUE_POSITION: Cause.JOB_AHEAD,
+    Why.OVER_QUOTA: Cause.QUEUE_OVER_CAPABILITY,
+    Why.NO_NODE_FITS: Cause.INSUFFICIENT_RESOURCE,
+    Why.NO_DOMAIN_FITS: Cause.NETWORK_DOMAIN,
+    Why.GANG_SHORT: Cause.GANG_SHORT,
+    Why.SCHEDULED: Cause.GANG_SHORT,
+    Why.WAITING_FOR_EVICTION: Cause.WAITING_FOR_EVICTED,
+}
+
+
+def as_recorded(outcome: JobOutcome) -> Finding:
+    """Tell the record of the cycle, where asking every gate found nothing."""
+    why = outcome.last.why if outcome.last is not None else Why.NOT_TAKEN
+    return Finding(_CODES[why], outcome.sentence or why.value)
+
+
+def _waits_for_evicted(outcome: JobOutcome) -> Finding:
+    pods = list(outcome.victims) or list(outcome.makes_way)
+    seconds = outcome.leaves_in_s
+    told = f": {first_of(pods, _NAMED)}" if pods else ""
+    text = f"its place is promised; {counted(len(pods), 'pod')} must leave first{told}"
+    about = ObjectRef.of_key("Pod", pods[0]) if pods else None
+    numbers = {"pods": pods, "seconds": seconds}
+    return Finding(Cause.WAITING_FOR_EVICTED, f"{text} (within {seconds:g} s)", about, numbers)

@@ -1,0 +1,136 @@
+"""Watches one cycle for one job: what it finds as the cycle begins, and what comes of it."""
+
+import numpy as np
+
+from pumice.api.codes import Cause
+from pumice.api.decisions import Decisions
+from pumice.api.wording import counted, first_of
+from pumice.core.status import PHASE_CODE
+from pumice.core.tables import NOWHERE
+from pumice.examine.findings import Finding, ObjectRef, Position, SparedPods
+from pumice.examine.funnel import Funnel
+from pumice.examine.job_outcome import Watcher
+from pumice.examine.order_keys import OrderBook
+from pumice.examine.session_causes import Examination, examine
+from pumice.examine.spared import why_spared
+from pumice.framework.job_records import Stage
+from pumice.framework.session import Session
+
+_NAMED = 3
+_IN_ITS_QUEUE = (Stage.QUEUE, Stage.QUOTA)
+
+
+class Examiner(Watcher):
+    """Asks every gate as the cycle begins; at its end, who went first and who was spared."""
+
+    def __init__(self, key: str, cycle: int = 1) -> None:
+        super().__init__(key, cycle)
+        self.book: OrderBook | None = None
+        """Keys that others use, too; made if there are none yet."""
+        self.asks = True
+        """Whether every gate is asked, or only looked at what comes of it."""
+        self.examination: Examination | None = None
+        self.spared: list[SparedPods] = []
+        self.position: Position | None = None
+        self.ahead: Finding | None = None
+
+    def opened(self, ssn: Session) -> None:
+        """Ask every gate."""
+        super().opened(ssn)
+        row = ssn.snapshot.jobs.row_of.get(self._key)
+        if row is None or not ssn.snapshot.jobs.listed[row]:
+            return
+        self._book = self.book or OrderBook(ssn)
+        self._stated = ssn.snapshot.jobs.phase.copy()
+        self.examination = examine(ssn, row) if self.asks else Examination()
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        """See who went first, and why nobody was evicted."""
+        super().decided(ssn, decisions)
+        row = ssn.snapshot.jobs.row_of.get(self._key)
+        if row is None or self.examination is None:
+            return
+        self.position = self._place(ssn, row)
+        if self.outcome.started or self.outcome.makes_room:
+            return
+        if not self.asks:
+            return
+        self.spared = why_spared(ssn, row)
+        self.ahead = self._who_is_ahead(ssn, row)
+
+    def _place(self, ssn: Session, row: int) -> Position | None:
+        jobs, queues = ssn.snapshot.jobs, ssn.snapshot.queues
+        queue = int(jobs.queue[row])
+        line = self._book.jobs.get(queue, [])
+        if row not in line:
+            return None
+        at = line.index(row)
+        before = line[max(0, at - _NAMED) : at]
+        turn = ssn.records.turns.get(row)
+        return Position(
+            queue=queues.names[queue],
+            place=at + 1,
+            of=len(line),
+            queue_place=self._book.queues.index(queue) + 1,
+            queues=len(self._book.queues),
+            turn=None if turn is None else turn + 1,
+            behind=[(jobs.keys[each], self._book.why(each, row)) for each in before],
+        )
+
+    def _who_is_ahead(self, ssn: Session, row: int) -> Finding | None:
+        """Name the jobs that this cycle gave what the job needs, the first one first."""
+        jobs = ssn.snapshot.jobs
+        stop = self.outcome.last
+        if stop is not None and stop.stage is Stage.ENQUEUE:
+            rows = self._admitted(ssn)
+        else:
+            rows = self._served(ssn, row)
+        rows = [each for each in rows if each != row]
+        if stop is not None and stop.stage in _IN_ITS_QUEUE:
+            rows = [each for each in rows if self._shares_queue(ssn, each, row)]
+        if not rows:
+            return None
+        turns = ssn.records.turns
+        rows.sort(key=lambda each: (turns.get(each, len(turns)), jobs.keys[each]))
+        names = [jobs.keys[each] for each in rows]
+        key = self._book.why(rows[0], row)
+        took = (
+            "were admitted" if stop is not None and stop.stage is Stage.ENQUEUE else "were placed"
+        )
+        took = took.replace("were", "was") if len(names) == 1 else took
+        why = f" ({key})" if key else ""
+        return Finding(
+            Cause.JOB_AHEAD,
+            f"{counted(len(names), 'job')} {took} before it in this cycle and hold"
+            f"{'s' * (len(names) == 1)} what it needs: {first_of(names, _NAMED)}{why}",
+            ObjectRef.of_key("PodGroup", names[0]),
+            {"jobs": names, "key": key},
+        )
+
+    def _admitted(self, ssn: Session) -> list[int]:
+        """List the jobs that this cycle admitted to their queue."""
+        jobs = ssn.snapshot.jobs
+        pending = np.isin(self._stated, [PHASE_CODE[""], PHASE_CODE["Pending"]])
+        now = jobs.phase[: len(pending)] == PHASE_CODE["Inqueue"]
+        return np.flatnonzero(pending & now & jobs.listed[: len(pending)]).tolist()
+
+    def _served(self, ssn: Session, row: int) -> list[int]:
+        """List the jobs whose pods this cycle gave room that the job could use."""
+        tasks, decided = ssn.snapshot.tasks, self.decisions
+        pods = [tasks.row_of[pod] for pod in {**decided.binds, **decided.pipelined}]
+        pending = ssn.ordering.sort_tasks(ssn.pending_tasks(row))
+        if pending:
+            usable = Funnel(ssn, ssn.task(pending[0])).usable
+            pods = [pod for pod in pods if usable[tasks.node[pod]]]
+        rows = {int(tasks.job[pod]) for pod in pods}
+        return [each for each in rows if each != NOWHERE]
+
+    def _shares_queue(self, ssn: Session, other: int, row: int) -> bool:
+        jobs = ssn.snapshot.jobs
+        return int(jobs.queue[other]) == int(jobs.queue[row]) or self._at_above()
+
+    def _at_above(self) -> bool:
+        """Say whether a queue above the job's own is what refused it."""
+        stop = self.outcome.last
+        at = stop.numbers.get("at") if stop is not None else None
+        return at is not None and at != self.outcome.queue

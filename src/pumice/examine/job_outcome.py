@@ -1,0 +1,274 @@
+"""What one cycle did with one job, from the records of the code that decided.
+
+Used by explain and by every trial that asks whether a change helps.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pumice.api.decisions import Decisions
+from pumice.api.times import epoch
+from pumice.core.status import PHASES, Status
+from pumice.core.views import Job
+from pumice.framework.job_records import Record, Stage
+from pumice.framework.refusals import Why
+from pumice.framework.session import Session
+from pumice.framework.waiting_reason import waiting_reason
+from pumice.scheduler import Observer
+
+STAGES = list(Stage)
+Amounts = Mapping[str, float]
+_GRACE_S = 30.0
+"""How long a pod takes to leave that says nothing else."""
+_EVICTING = frozenset({"preempt", "reclaim", "gangpreempt", "gangreclaim"})
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A no that a job was told on its way: at which stage, why, and the numbers compared."""
+
+    stage: Stage
+    why: Why
+    numbers: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a job stands in line when a cycle begins, and whose turn came before it."""
+
+    queues: tuple[str, ...] = ()
+    """Queues with waiting jobs, the first one first."""
+    jobs: tuple[str, ...] = ()
+    """Waiting jobs of its own queue, the first one first."""
+    turn: int | None = None
+    """How many jobs were taken before it to be placed; None if it had no turn."""
+    before: tuple[str, ...] = ()
+    """The jobs that were."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOutcome:
+    """One job in one cycle."""
+
+    job: str
+    listed: bool = False
+    """Whether the session knew it: its pod group and its queue exist."""
+    queue: str = ""
+    phase: str = ""
+    phase_before: str = ""
+    min_member: int = 0
+    ready: int = 0
+    """Tasks with a node or done, those placed in this cycle included."""
+    waiting: int = 0
+    """Tasks that were promised a node."""
+    pending: int = 0
+    gated: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Tasks by status when the cycle ends."""
+    invalid: str = ""
+    stops: Mapping[Stage, Stop] = field(default_factory=dict)
+    last: Stop | None = None
+    sentence: str = ""
+    """Why it waits, as the cycle puts it."""
+    place: Place = field(default_factory=Place)
+    found_node: int = 0
+    """Tasks that found a node and gave it back, because the gang was not complete."""
+    n_nodes: int = 0
+    held: Mapping[str, Amounts] = field(default_factory=dict)
+    """What the queue holds when the cycle ends: resource to amount."""
+    binds: Mapping[str, str] = field(default_factory=dict)
+    victims: Mapping[str, str] = field(default_factory=dict)
+    """Pods evicted for its sake, and their nodes."""
+    promised: Mapping[str, str] = field(default_factory=dict)
+    evicted: Mapping[str, str] = field(default_factory=dict)
+    """Its own pods that this cycle evicts, and for which pod or job; empty: for none."""
+    evicted_by: tuple[str, ...] = ()
+    """The actions that evict them."""
+    leaving: tuple[str, ...] = ()
+    """Its own pods that are on their way out already."""
+    makes_way: tuple[str, ...] = ()
+    """Pods on their way out on nodes that its own pods are promised."""
+    leaves_in_s: float = 0.0
+    """Seconds within which the last of the pods that make way is gone."""
+    evicting: tuple[str, ...] = ()
+    """Actions that may evict for it."""
+    cycle: int = 1
+
+    @property
+    def started(self) -> bool:
+        """Whether the cycle gave it a node."""
+        return bool(self.binds)
+
+    @property
+    def makes_room(self) -> bool:
+        """Whether it only waits for pods that are on their way out."""
+        return self.last is not None and self.last.why is Why.WAITING_FOR_EVICTION
+
+    @property
+    def is_admitted(self) -> bool:
+        """Whether it has no pods yet and this cycle admits it to its queue."""
+        entered = self.phase_before in ("Pending", "") and self.phase == "Inqueue"
+        return self.listed and not self.counts and entered
+
+    @property
+    def awaits_entry(self) -> bool:
+        """Whether it has no pods because they are made only once it is admitted to its queue."""
+        return self.listed and not self.counts and self.phase in ("Pending", "")
+
+    @property
+    def reached(self) -> int:
+        """How far it got, as a number."""
+        if self.started:
+            return len(STAGES)
+        return STAGES.index(self.last.stage) if self.last is not None else 0
+
+
+class Watcher(Observer):
+    """Looks at one job in one session."""
+
+    def __init__(self, key: str, cycle: int) -> None:
+        self._key = key
+        self._cycle = cycle
+        self._queues: tuple[str, ...] = ()
+        self._jobs: tuple[str, ...] = ()
+        self.outcome = JobOutcome(job=key, cycle=cycle)
+        self.decisions = Decisions()
+
+    def opened(self, ssn: Session) -> None:
+        """See who stands in line, and ask for more to be noted of the job."""
+        jobs, queues = ssn.snapshot.jobs, ssn.snapshot.queues
+        row = jobs.row_of.get(self._key)
+        if row is None or not jobs.listed[row]:
+            return
+        ssn.records.watched = frozenset({row})
+        lines = waiting_lines(ssn)
+        self._queues = tuple(queues.names[each] for each in ssn.ordering.sort_queues(lines))
+        mine = ssn.ordering.sort_jobs(lines.get(int(jobs.queue[row]), []))
+        self._jobs = tuple(jobs.keys[each] for each in mine)
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        """Copy what was noted of the job."""
+        snapshot, self.decisions = ssn.snapshot, decisions
+        row = snapshot.jobs.row_of.get(self._key)
+        if row is None or snapshot.jobs.groups[row] is None:
+            return
+        job, records = ssn.job(row), ssn.records
+        listed = bool(snapshot.jobs.listed[row])
+        state = decisions.pod_groups.get(self._key)
+        stated = PHASES[snapshot.jobs.stated_phase[row]] or "Pending"
+        own = {snapshot.tasks.keys[each] for each in job.tasks}
+        last = records.by_job.get(row)
+        gone = {snapshot.tasks.row_of[pod] for pod in decisions.evictions}
+        self.outcome = JobOutcome(
+            job=self._key,
+            listed=listed,
+            queue=job.group.spec.queue,
+            phase=state.phase if state is not None else stated,
+            phase_before=stated,
+            min_member=job.min_member,
+            ready=job.ready,
+            waiting=job.waiting,
+            pending=job.counts[Status.PENDING],
+            gated=sum(bool(snapshot.tasks.gated[each]) for each in job.tasks),
+            counts={Status(code).label: n for code, n in enumerate(job.counts) if n},
+            invalid=ssn.policy.job_valid(row) if listed else "",
+            stops={each: _stop(ssn, one) for each, one in records.stops.get(row, {}).items()},
+            last=None if last is None else _stop(ssn, last),
+            sentence=waiting_reason(ssn, job) if listed else "",
+            place=self._line(ssn, row),
+            found_node=len(records.given_up.intersection(job.tasks)),
+            n_nodes=snapshot.nodes.n,
+            held=_held(ssn, job) if listed else {},
+            binds={pod: node for pod, node in decisions.binds.items() if pod in own},
+            victims=_victims(ssn, decisions, own | {self._key}),
+            promised={pod: node for pod, node in decisions.pipelined.items() if pod in own},
+            evicted={
+                p: decisions.beneficiaries.get(p, "") for p in decisions.evictions if p in own
+            },
+            evicted_by=_distinct(decisions.evicted_by.get(p, "") for p in own),
+            leaving=_leaving(ssn, [each for each in job.tasks if each not in gone]),
+            makes_way=_making_way(ssn, decisions, own),
+            leaves_in_s=_leaves_in(ssn, decisions, own),
+            evicting=tuple(action for action in ssn.actions if action in _EVICTING),
+            cycle=self._cycle,
+        )
+
+    def _line(self, ssn: Session, row: int) -> Place:
+        turns, keys = ssn.records.turns, ssn.snapshot.jobs.keys
+        turn = turns.get(row)
+        before = [keys[each] for each, at in turns.items() if turn is not None and at < turn]
+        return Place(queues=self._queues, jobs=self._jobs, turn=turn, before=tuple(before))
+
+
+def waiting_lines(ssn: Session) -> dict[int, list[int]]:
+    """Give the jobs of each queue that wait to be admitted or to be placed, by queue row."""
+    jobs = ssn.snapshot.jobs
+    lines: dict[int, list[int]] = {}
+    for row in sorted({*ssn.pending_jobs(), *ssn.waiting_jobs()}):
+        lines.setdefault(int(jobs.queue[row]), []).append(row)
+    return lines
+
+
+def _stop(ssn: Session, record: Record) -> Stop:
+    numbers = dict(record.numbers)
+    if numbers.get("queue") is not None:
+        numbers["queue"] = ssn.snapshot.queues.names[numbers["queue"]]
+    return Stop(record.stage, record.why, numbers)
+
+
+def _held(ssn: Session, job: Job) -> dict[str, Amounts]:
+    """Say what the job's queue holds and what the job still asks for, by resource."""
+    names, queue = ssn.snapshot.resources.names, ssn.snapshot.queues
+    asked = {name: float(x) for name, x in zip(names, job.pending, strict=True) if x}
+    allocated_or_pipelined = queue.allocated_or_pipelined[:, job.queue]
+    held = {
+        name: float(x)
+        for name, x in zip(names, allocated_or_pipelined, strict=True)
+        if x or name in asked
+    }
+    return {"held": held, "asked": asked}
+
+
+def _victims(ssn: Session, decisions: Decisions, own: set[str]) -> dict[str, str]:
+    tasks, names = ssn.snapshot.tasks, ssn.snapshot.nodes.names
+    return {
+        pod: names[int(tasks.node[tasks.row_of[pod]])]
+        for pod in decisions.evictions
+        if decisions.beneficiaries.get(pod, "") in own
+    }
+
+
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({name for name in names if name}))
+
+
+def _leaving(ssn: Session, rows: Iterable[int]) -> tuple[str, ...]:
+    tasks = ssn.snapshot.tasks
+    return tuple(tasks.keys[row] for row in rows if tasks.status[row] == Status.RELEASING)
+
+
+def _leaves_in(ssn: Session, decisions: Decisions, own: set[str]) -> float:
+    """Return the seconds until all pods are gone that make way for a job."""
+    tasks = ssn.snapshot.tasks
+    waits = [0.0]
+    for key in (*_victims(ssn, decisions, own), *_making_way(ssn, decisions, own)):
+        pod: Any = tasks.pods[tasks.row_of[key]]
+        if pod.metadata.deletion_timestamp:
+            waits.append(epoch(pod.metadata.deletion_timestamp) - ssn.now)
+        else:
+            grace = pod.spec.termination_grace_period_seconds
+            waits.append(_GRACE_S if grace is None else float(grace))
+    return max(waits)
+
+
+def _making_way(ssn: Session, decisions: Decisions, own: set[str]) -> tuple[str, ...]:
+    """Name the pods that leave the nodes promised to a job's pods, evicted now or earlier."""
+    nodes = {node for pod, node in decisions.pipelined.items() if pod in own}
+    table = ssn.snapshot.nodes
+    return tuple(
+        pod
+        for node in sorted(nodes)
+        for pod in _leaving(ssn, table.tasks[table.row_of[node]])
+        if pod not in own
+    )

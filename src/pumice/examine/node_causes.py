@@ -1,0 +1,343 @@
+"""What the nodes have against a pod, in words: one text for each constraint."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from pumice.api.annotations import NOT_READY_TAINTS
+from pumice.api.codes import Cause
+from pumice.api.nodes import Taint
+from pumice.api.quantity import amount_text, base_units
+from pumice.api.wording import counted, first_of
+from pumice.core.labels import node_labels, tolerates
+from pumice.core.resources import Mask
+from pumice.core.views import NodeFacts
+from pumice.examine.findings import Finding, FunnelRow, ObjectRef
+from pumice.examine.funnel import CAPACITY, Constraint, Funnel
+from pumice.framework.waiting_reason import claim_reason
+
+RESOURCE_CLAIM: Final = "ResourceClaim"
+_SHOWN: Final = 3
+_BLOCKING: Final = ("NoSchedule", "NoExecute")
+
+
+def funnel_rows(funnel: Funnel) -> list[FunnelRow]:
+    """Tell how many nodes are left after each constraint that refuses any."""
+    n = funnel.snapshot.nodes.n
+    pod = _pod(funnel)
+    rows = [FunnelRow("all nodes", n, f"{counted(n, 'node')} for pod {pod}, {_asks(funnel)}")]
+    left = np.ones(n, dtype=bool)
+    for constraint, after in funnel.left:
+        if (constraint.failed & left).any():
+            text = _TEXTS.get(constraint.name, _plain)(funnel, constraint, left)
+            rows.append(FunnelRow(str(constraint.name), int(after.sum()), text))
+        left = after
+    return rows
+
+
+def node_findings(funnel: Funnel, missing: int) -> list[Finding]:
+    """List what keeps a pod off all nodes, the decisive constraint first.
+
+    After it come those that by themselves leave no node, and those without which the ``missing``
+    pods of the job would have their nodes.
+    """
+    decisive = funnel.decisive
+    if decisive is None:
+        return []
+    n = funnel.snapshot.nodes.n
+    found = {decisive.code: finding_of(funnel, decisive)}
+    alone = [each for each in funnel.alone() if each is not decisive]
+    opening = [
+        each
+        for each, nodes in funnel.but_for()
+        if each.code is Cause.INSUFFICIENT_RESOURCE or funnel.holds(nodes) >= missing
+    ]
+    for each in (*alone, *opening) if n else ():
+        found.setdefault(each.code, finding_of(funnel, each))
+    return list(found.values())
+
+
+def finding_of(funnel: Funnel, constraint: Constraint) -> Finding:
+    """Tell what one constraint has against a pod."""
+    before = np.ones(funnel.snapshot.nodes.n, dtype=bool)
+    for each, left in funnel.left:
+        if each is constraint:
+            break
+        before = left
+    if not (before & constraint.failed).any():
+        before = np.ones_like(before)
+    text = _TEXTS.get(constraint.name, _plain)(funnel, constraint, before)
+    refused = before & constraint.failed
+    numbers: dict[str, Any] = {
+        "nodes": funnel.snapshot.nodes.n,
+        "refused": int(constraint.failed.sum()),
+        "left": int((before & ~constraint.failed).sum()),
+        "pod": funnel.task.key,
+        "plugins": sorted(funnel.plugins.get(constraint.name, ())),
+        **({"words": "; ".join(words)} if (words := funnel.words.get(constraint.name)) else {}),
+        **_NUMBERS.get(constraint.name, _no_numbers)(funnel, constraint, before),
+    }
+    return Finding(constraint.code, text, _about(funnel, refused, numbers), numbers)
+
+
+def _no_numbers(*_: object) -> dict[str, Any]:
+    return {}
+
+
+def _about(funnel: Funnel, refused: Mask, numbers: dict[str, Any]) -> ObjectRef | None:
+    """Name the claim or the node that the finding is about, where it is one."""
+    if "claim" in numbers:
+        return ObjectRef.of_key(RESOURCE_CLAIM, numbers["claim"]["claim"])
+    name = numbers.get("nearest") or numbers.get("largest")
+    rows = np.flatnonzero(refused)
+    if not name and len(rows) == 1:
+        name = funnel.snapshot.nodes.names[int(rows[0])]
+    return ObjectRef("Node", str(name)) if name else None
+
+
+def _pod(funnel: Funnel) -> str:
+    return funnel.task.key.partition("/")[2]
+
+
+def _asks(funnel: Funnel) -> str:
+    asked = _amounts(funnel, funnel.task.request[:, 0])
+    shown = ", ".join(f"{name} {amount_text(name, x)}" for name, x in asked.items())
+    return f"which asks for {shown}" if shown else "which asks for nothing"
+
+
+def _amounts(funnel: Funnel, column: Any) -> dict[str, float]:
+    names = funnel.snapshot.resources.names
+    rows = np.flatnonzero(column).tolist()
+    return {names[row]: float(column[row]) for row in rows if names[row] != "pods"}
+
+
+def _nodes(funnel: Funnel, mask: Mask) -> str:
+    names = [funnel.snapshot.nodes.names[row] for row in np.flatnonzero(mask).tolist()]
+    return f"{counted(len(names), 'node')} ({first_of(names, _SHOWN)})" if names else "no node"
+
+
+# One text for each constraint: ``before`` are the nodes that earlier constraints leave
+
+
+def _plain(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+    if constraint.name == Cause.PLUGIN_FAILED:
+        failed = _failure_numbers(funnel, constraint, before)
+        error = funnel.failures.get((failed["plugin"], failed["hook"]))
+        return f"plugin {failed['plugin']} failed in {failed['hook']}: {error}"
+    texts = sorted(funnel.texts.get(constraint.name, ())) + funnel.words.get(constraint.name, [])
+    told = "; ".join(texts).replace("node(s) ", "")
+    who = ", ".join(sorted(funnel.plugins.get(constraint.name, ())))
+    return f"{_nodes(funnel, before & constraint.failed)}: {told or 'refused'} ({who})"
+
+
+def _capacity(funnel: Funnel, constraint: Constraint, _: Mask) -> str:
+    numbers = _capacity_numbers(funnel)
+    n = int(constraint.failed.sum())
+    told = ", ".join(
+        f"{name} {amount_text(name, need)} where the largest node has {amount_text(name, most)}"
+        for name, need, most in _beyond(funnel)
+    )
+    small = f"{counted(n, 'node')} {'is' if n == 1 else 'are'} too small for {_pod(funnel)}"
+    if constraint.failed.all() and told:
+        return f"no node is large enough for {_pod(funnel)}: it asks for {told}"
+    lacking = ", ".join(sorted(numbers["resources"]))
+    return f"{small}, even when empty ({lacking})"
+
+
+def _beyond(funnel: Funnel) -> Iterator[tuple[str, float, float]]:
+    """List the resources of which a pod asks for more than any node has."""
+    short = (funnel.undersized > 0).all(axis=1)
+    offered = NodeFacts(funnel.snapshot).allocatable
+    for row in np.flatnonzero(short).tolist() if offered.shape[1] else ():
+        need = float(funnel.task.need[row, 0])
+        yield funnel.snapshot.resources.names[row], need, float(offered[row].max())
+
+
+def _capacity_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
+    names = funnel.snapshot.resources.names
+    rows = np.flatnonzero((funnel.undersized > 0).any(axis=1)).tolist()
+    offered = NodeFacts(funnel.snapshot).allocatable
+    asked = _amounts(funnel, funnel.task.need[:, 0])
+    found = {
+        names[row]: {
+            "request": base_units(names[row], float(funnel.task.need[row, 0])),
+            "largest": base_units(names[row], float(offered[row].max(initial=0.0))),
+        }
+        for row in rows
+    }
+    beyond = [name for name, one in found.items() if one["request"] > one["largest"]]
+    first = next(iter([*beyond, *found]), "")
+    return {
+        **({"resource": first, **found[first]} if first else {}),
+        "requests": {res: base_units(res, x) for res, x in asked.items()},
+        "resources": found,
+    }
+
+
+def _room(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+    tight = before & constraint.failed
+    near = funnel.nearest(tight)
+    lacking = sorted(
+        {
+            funnel.snapshot.resources.names[row]
+            for row in np.flatnonzero((funnel.lacking[:, tight] > 0).any(axis=1)).tolist()
+        }
+    )
+    told = f"{_nodes(funnel, tight)} {_have(tight)} too little free {' or '.join(lacking)}"
+    if near is None:
+        return told
+    name, lacks = near
+    asked = _amounts(funnel, funnel.task.need[:, 0])
+    short = ", ".join(
+        f"{amount_text(res, x)} of the {amount_text(res, asked.get(res, x))} {res}"
+        for res, x in lacks.items()
+    )
+    return f"{told} for {_pod(funnel)}; the nearest, {name}, lacks {short}"
+
+
+def _have(mask: Mask) -> str:
+    return "has" if int(mask.sum()) == 1 else "have"
+
+
+def _room_numbers(funnel: Funnel, constraint: Constraint, before: Mask) -> dict[str, Any]:
+    near = funnel.nearest(before & constraint.failed)
+    if near is None:
+        return {}
+    name, lacks = near
+    asked = _amounts(funnel, funnel.task.need[:, 0])
+    first = max(lacks, key=lambda res: lacks[res] / asked.get(res, lacks[res]))
+    return {
+        "resource": first,
+        "request": base_units(first, asked.get(first, 0.0)),
+        "free": base_units(first, asked.get(first, 0.0) - lacks[first]),
+        "nearest": name,
+        "lacks": {res: base_units(res, x) for res, x in lacks.items()},
+        "requests": {res: base_units(res, x) for res, x in asked.items()},
+    }
+
+
+def _selector(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+    found = _selector_numbers(funnel)["labels"]
+    told = ", ".join(f"{label} is on {counted(n, 'node')}" for label, n in found.items())
+    refused = before & constraint.failed
+    lack = "lacks" if int(refused.sum()) == 1 else "lack"
+    return f"{_nodes(funnel, refused)} {lack} the node selector: {told}"
+
+
+def _selector_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
+    labels = node_labels(funnel.snapshot)
+    counts = {}
+    for key, value in funnel.task.shape.spec.node_selector.items():
+        column = labels.column(key)
+        counts[f"{key}={value}"] = int((column.codes == column.code_of.get(value, -2)).sum())
+    return {"labels": counts}
+
+
+def _affinity(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+    told = "; or ".join(_terms(funnel))
+    refused = before & constraint.failed
+    does = "does" if int(refused.sum()) == 1 else "do"
+    return f"{_nodes(funnel, refused)} {does} not meet the node affinity: {told}"
+
+
+def _terms(funnel: Funnel) -> Iterator[str]:
+    affinity = funnel.task.shape.spec.affinity
+    required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
+    for term in required.node_selector_terms if required else ():
+        parts = (*term.match_expressions, *term.match_fields)
+        yield " and ".join(f"{e.key} {e.operator} {','.join(e.values)}".strip() for e in parts)
+
+
+def _taints(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+    counts = _taint_numbers(funnel, constraint, before)["taints"]
+    told = ", ".join(f"{text} on {counted(n, 'node')}" for text, n in counts.items())
+    refused = before & constraint.failed
+    return f"{_nodes(funnel, refused)} {_have(refused)} taints it does not tolerate: {told}"
+
+
+def _taint_numbers(funnel: Funnel, constraint: Constraint, before: Mask) -> dict[str, Any]:
+    snapshot, sick = funnel.snapshot, constraint.name == Cause.NODE_NOT_READY
+    tolerations = funnel.task.shape.spec.tolerations
+    counts: Counter[str] = Counter()
+    for row in np.flatnonzero(before & constraint.failed).tolist():
+        for taint in snapshot.taint_sets[int(snapshot.nodes.taint_class[row])]:
+            blocks = taint.effect in _BLOCKING and not tolerates(tolerations, taint)
+            if blocks and (taint.key in NOT_READY_TAINTS) == sick:
+                counts[taint_text(taint)] += 1
+    found = dict(counts.most_common())
+    return {"taint": next(iter(found), ""), "taints": found}
+
+
+def taint_text(taint: Taint) -> str:
+    """Write a taint as kubectl does."""
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
+def _cordon(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+    refused = before & constraint.failed
+    are = "is" if int(refused.sum()) == 1 else "are"
+    return f"{_nodes(funnel, refused)} {are} cordoned"
+
+
+def _pods(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+    refused = before & constraint.failed
+    return f"{_nodes(funnel, refused)} {_have(refused)} as many pods as allowed"
+
+
+def _port_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
+    spec = funnel.task.shape.spec
+    ports = sorted(
+        {port.host_port for one in spec.containers for port in one.ports if port.host_port}
+    )
+    return {"port": ports[0] if ports else 0, "ports": ports}
+
+
+def _ports(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+    told = ", ".join(map(str, _port_numbers(funnel)["ports"]))
+    return f"host port {told} is taken on {_nodes(funnel, before & constraint.failed)}"
+
+
+def _devices(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+    claim = funnel.compared.get("claim")
+    if claim is None or "request" not in claim:
+        return _plain(funnel, constraint, before)
+    refused = _nodes(funnel, before & constraint.failed)
+    return f"{refused} cannot give {_pod(funnel)} its devices; {claim_reason(claim)}"
+
+
+def _device_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
+    return {key: found for key, found in funnel.compared.items() if key == "claim"}
+
+
+def _failure_numbers(funnel: Funnel, constraint: Constraint, _: Mask) -> dict[str, Any]:
+    names = sorted(funnel.plugins.get(constraint.name, ()))
+    hooks = [hook for plugin, hook in funnel.failures if plugin in names]
+    return {"plugin": names[0] if names else "", "hook": hooks[0] if hooks else ""}
+
+
+_Text = Callable[[Funnel, Constraint, Mask], str]
+_TEXTS: Final[dict[str, _Text]] = {
+    CAPACITY: _capacity,
+    Cause.INSUFFICIENT_RESOURCE: _room,
+    Cause.NODE_SELECTOR: _selector,
+    Cause.NODE_AFFINITY: _affinity,
+    Cause.TAINT: _taints,
+    Cause.NODE_NOT_READY: _taints,
+    Cause.NODE_UNSCHEDULABLE: _cordon,
+    Cause.POD_LIMIT: _pods,
+    Cause.HOST_PORT: _ports,
+    Cause.DEVICE: _devices,
+}
+_NUMBERS: Final[dict[str, Callable[[Funnel, Constraint, Mask], dict[str, Any]]]] = {
+    CAPACITY: _capacity_numbers,
+    Cause.INSUFFICIENT_RESOURCE: _room_numbers,
+    Cause.NODE_SELECTOR: _selector_numbers,
+    Cause.TAINT: _taint_numbers,
+    Cause.NODE_NOT_READY: _taint_numbers,
+    Cause.HOST_PORT: _port_numbers,
+    Cause.DEVICE: _device_numbers,
+    Cause.PLUGIN_FAILED: _failure_numbers,
+}

@@ -1,0 +1,90 @@
+"""What the nodes have against the pods that found none, and how far the gang is."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pumice.api.codes import Cause
+from pumice.api.wording import counted
+from pumice.examine.findings import Finding, ObjectRef
+from pumice.examine.funnel import Funnel
+from pumice.examine.node_causes import RESOURCE_CLAIM, finding_of, node_findings
+from pumice.examine.trial import Trial, pending_rows
+from pumice.framework.refusals import Reason
+from pumice.framework.session import Session
+
+_CLAIM: Final = "PersistentVolumeClaim"
+
+
+def placement_findings(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
+    """Tell what the nodes have against the pods that found none, and how far the gang is."""
+    if trial.domain is not None:
+        yield _no_domain(trial)
+        yield from _shut_domains(ssn, job, trial)
+    for pod, reason in trial.barred.items():
+        yield _barred(ssn, pod, reason)
+    missing = max(trial.needed - trial.placed, 1)
+    found = [each for funnel in trial.funnels for each in node_findings(funnel, missing)]
+    gang = list(_gang(trial)) if trial.placed and (found or trial.barred) else []
+    if found and found[0].code is Cause.INSUFFICIENT_RESOURCE:
+        yield from [*gang, *found]
+    else:
+        yield from [*found, *gang]
+
+
+def _gang(trial: Trial) -> Iterator[Finding]:
+    roles = trial.short_roles
+    if trial.placed < trial.needed:
+        numbers = {"found": trial.placed, "minMember": trial.needed}
+        text = f"{trial.placed} of the {trial.needed} pods that its gang needs find a node"
+        yield Finding(Cause.GANG_SHORT, text, None, numbers)
+    for role, (placed, least) in roles.items():
+        told = {"role": role, "found": placed, "needed": least}
+        text = f"role {role} needs {counted(least, 'node')} and finds {placed}"
+        yield Finding(Cause.ROLE_SHORT, text, None, told)
+
+
+def _barred(ssn: Session, pod: str, reason: Reason) -> Finding:
+    name = pod.partition("/")[2]
+    about = ObjectRef.of_key("Pod", pod)
+    numbers: dict[str, Any] = {"pod": pod}
+    if reason.code is Cause.VOLUME:
+        about = next(_unbound(ssn, pod), about)
+    elif reason.code is Cause.DEVICE:
+        numbers |= ssn.refusal_numbers(ssn.task(ssn.snapshot.tasks.row_of[pod]))
+        if "claim" in numbers:
+            about = ObjectRef.of_key(RESOURCE_CLAIM, numbers["claim"]["claim"])
+    return Finding(reason.code, f"no node can take {name}: {reason.text}", about, numbers)
+
+
+def _unbound(ssn: Session, pod: str) -> Iterator[ObjectRef]:
+    """Name the claims of a pod that are missing or not bound."""
+    space, _, name = pod.partition("/")
+    task, claims = ssn.task(ssn.snapshot.tasks.row_of[pod]), ssn.snapshot.kind(_CLAIM)
+    for volume in task.shape.spec.volumes:
+        source = volume.persistent_volume_claim
+        wanted = f"{name}-{volume.name}" if source is None else source.claim_name
+        claim = claims.get(f"{space}/{wanted}")
+        has_claim = source is not None or volume.ephemeral is not None
+        if has_claim and (claim is None or claim.status.phase != "Bound"):
+            yield ObjectRef(_CLAIM, wanted, space)
+
+
+def _shut_domains(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
+    """Tell of constraints without which one of the domains would hold the whole job."""
+    limit, rows = ssn.topology.limit(job), pending_rows(ssn, job)
+    funnel = Funnel(ssn, ssn.task(rows[0]))
+    domains = [each for each in ssn.topology.tree.domains if limit is None or each.tier <= limit]
+    for constraint, opened in funnel.but_for():
+        free = funnel.fitting | opened
+        if any(funnel.holds(free & each.mask) >= trial.needed for each in domains):
+            yield finding_of(funnel, constraint)
+
+
+def _no_domain(trial: Trial) -> Finding:
+    numbers = dict(trial.domain.numbers) if trial.domain is not None else {}
+    limit, large, total = (numbers.get(key) for key in ("limit", "large", "total"))
+    reach = "" if limit is None else f" up to tier {limit}"
+    text = f"no network domain{reach} takes it: {large} of {total} look large enough"
+    return Finding(
+        Cause.NETWORK_DOMAIN, text, None, {"limit": limit, "large": large, "total": total}
+    )

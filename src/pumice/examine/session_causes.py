@@ -1,0 +1,212 @@
+"""What the session has against a job as the cycle begins, others left aside: gate by gate."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pumice.api.codes import Cause
+from pumice.api.wording import counted
+from pumice.core.status import Status
+from pumice.examine.failures import EXTENDER, failed_in
+from pumice.examine.findings import Finding, ObjectRef
+from pumice.examine.funnel import Funnel
+from pumice.examine.limits import closed, overused, refused
+from pumice.examine.placement import placement_findings
+from pumice.examine.trial import Trial, pending_rows, try_alone
+from pumice.framework.plugin import Plugin
+from pumice.framework.refusals import PERMIT, REJECT, Refusal
+from pumice.framework.roles import count_roles, minima
+from pumice.framework.session import Session
+
+
+@dataclass
+class Examination:
+    """What was found when the cycle began."""
+
+    invalid: list[Finding] = field(default_factory=list)
+    admission: list[Finding] = field(default_factory=list)
+    queue: list[Finding] = field(default_factory=list)
+    """What its queue says when its pods are to be placed."""
+    nodes: list[Finding] = field(default_factory=list)
+    holds_when_empty: bool = False
+    """Whether the nodes would say so in an empty cluster, too."""
+    funnel: Funnel | None = None
+    starts: bool = False
+    """Whether it would start if it were the only job to be considered."""
+
+    def findings(self) -> list[Finding]:
+        """List all, the decisive one first."""
+        closed = [each for each in self.admission + self.queue if each.code in _CLOSED]
+        others = [each for each in self.admission + self.queue if each.code not in _CLOSED]
+        lasting, now = (self.nodes, []) if self.holds_when_empty else ([], self.nodes)
+        return distinct([*self.invalid, *closed, *lasting, *others, *now])
+
+
+_CLOSED: Final = (Cause.QUEUE_CLOSED, Cause.QUEUE_MISPLACED)
+
+
+def distinct(findings: list[Finding]) -> list[Finding]:
+    """Leave out what was found before: the same code about the same object."""
+    kept: dict[Any, Finding] = {}
+    for each in findings:
+        kept.setdefault((each.code, each.about if each.code not in _NODE_LIKE else None), each)
+    return list(kept.values())
+
+
+_NODE_LIKE: Final = frozenset({Cause.INSUFFICIENT_RESOURCE, Cause.TAINT, Cause.NODE_SELECTOR})
+
+
+def examine(ssn: Session, job: int) -> Examination:
+    """Ask every gate that a job has to pass, at this moment of a session."""
+    found = Examination(invalid=list(_invalid(ssn, job)) + list(_gated(ssn, job)))
+    found.invalid += _unplaced_by(ssn, job)
+    if ssn.is_pending(job) and "enqueue" in ssn.actions:
+        found.admission = list(_admission(ssn, job))
+        if any(each.code is Cause.QUEUE_CLOSED for each in found.admission):
+            with _opened(ssn, job):
+                found.admission += _admission(ssn, job)
+    if not pending_rows(ssn, job):
+        found.queue += closed(ssn, job)
+        return found
+    queue = int(ssn.snapshot.jobs.queue[job])
+    if ssn.policy.overused(queue):
+        found.queue.append(overused(ssn, queue))
+    trial = try_alone(ssn, job)
+    found.starts = trial.starts and not found.queue
+    if not trial.starts:
+        found.queue += _quota(ssn, job, trial)
+        if any(each.code is Cause.QUEUE_CLOSED for each in found.queue):
+            with _opened(ssn, job):
+                found.queue += _quota(ssn, job, try_alone(ssn, job))
+        found.nodes = list(placement_findings(ssn, job, trial))
+        found.funnel = trial.funnels[0] if trial.funnels else None
+        found.holds_when_empty = any(each.holds_when_empty for each in trial.funnels)
+    return found
+
+
+@contextmanager
+def _opened(ssn: Session, job: int) -> Iterator[None]:
+    """Open a job's queue meanwhile, to see what else is against it."""
+    queues, row = ssn.snapshot.queues, int(ssn.snapshot.jobs.queue[job])
+    state, queues.open[row] = bool(queues.open[row]), True
+    try:
+        yield
+    finally:
+        queues.open[row] = state
+
+
+# Validity
+
+
+def _invalid(ssn: Session, job: int) -> Iterator[Finding]:
+    """Tell what plugins say against the job as such."""
+    view = ssn.job(job)
+    for plugin, ask in ssn.hooks.bound(Plugin.job_valid):
+        problem = ask(view)
+        if not problem:
+            continue
+        failed = failed_in(ssn, plugin, "job_valid")
+        told = Finding(Cause.INVALID, f"{plugin.name}: {problem}", None, {"plugin": plugin.name})
+        yield failed or _too_few(ssn, job) or told
+
+
+def _too_few(ssn: Session, job: int) -> Finding | None:
+    """Tell a gang that lacks pods from other problems."""
+    view = ssn.job(job)
+    alive = [Status(code) for code in range(len(view.counts)) if Status(code) is not Status.FAILED]
+    statuses = [each for each in alive if each not in (Status.RELEASING, Status.UNKNOWN)]
+    there = sum(view.counts[each] for each in statuses)
+    pods = count_roles(view, set(statuses))
+    about = ObjectRef.of_key("PodGroup", view.key)
+    for role, least in minima(view).items():
+        if pods.get(role, 0) < least and there >= view.min_member:
+            numbers = {"role": role, "pods": pods.get(role, 0), "needed": least}
+            text = f"role {role} has {counted(pods.get(role, 0), 'pod')} and needs {least}"
+            return Finding(Cause.ROLE_SHORT, text, about, numbers)
+    if not there and not view.tasks:
+        return Finding(Cause.NO_PODS, "its pod group has no pods", about, {"pods": 0})
+    if there < view.min_member:
+        numbers = {"pods": there, "minMember": view.min_member}
+        text = f"it has {counted(there, 'pod')} and needs {view.min_member} to start"
+        return Finding(Cause.TOO_FEW_PODS, text, about, numbers)
+    return None
+
+
+def _gated(ssn: Session, job: int) -> Iterator[Finding]:
+    """Tell of gates that hold back pods without which the gang is not complete."""
+    view, tasks = ssn.job(job), ssn.snapshot.tasks
+    gated = [row for row in view.tasks if tasks.gated[row] and tasks.status[row] == Status.PENDING]
+    free = view.counts[Status.PENDING] - len(gated)
+    if not gated or view.ready + view.waiting + free >= max(view.min_member, 1):
+        return
+    pods: list[Any] = [tasks.pods[row] for row in gated]
+    names = sorted({gate.name for pod in pods for gate in pod.spec.scheduling_gates})
+    yield Finding(
+        Cause.GATED,
+        f"the scheduling gate {', '.join(names)} holds back {len(gated)} of its "
+        f"{counted(len(view.tasks), 'pod')}",
+        ObjectRef.of_key("Pod", tasks.keys[gated[0]]),
+        {"gated": len(gated), "pods": len(view.tasks), "gates": names},
+    )
+
+
+def _unplaced_by(ssn: Session, job: int) -> Iterator[Finding]:
+    """Tell of an action that is not configured and without which nobody looks at its pods."""
+    tasks = ssn.snapshot.tasks
+    rows = ssn.pending_tasks(job)
+    needed = {"backfill" if tasks.best_effort[row] else "allocate" for row in rows}
+    if ssn.is_pending(job) and not rows and "enqueue" not in ssn.actions:
+        needed.add("allocate")
+    for action in sorted(needed - set(ssn.actions)):
+        what = "pods without requests" if action == "backfill" else "pods"
+        text = f"the configuration has no action {action}, which places {what}"
+        yield Finding(
+            Cause.ACTION_MISSING, text, None, {"action": action, "actions": list(ssn.actions)}
+        )
+
+
+# Admission
+
+
+def _admission(ssn: Session, job: int) -> Iterator[Finding]:
+    """Tell who votes against admitting the job, if that is what the vote comes to."""
+    if not ssn.snapshot.jobs.has_min_resources[job] or ssn.policy.job_enqueueable(job):
+        return
+    view = ssn.job(job)
+    for tier in ssn.hooks.tiers(Plugin.job_enqueueable):
+        permitted = False
+        for plugin, ask in tier:
+            vote = ask(view)
+            if isinstance(vote, Refusal) or vote <= REJECT:
+                yield _vote(ssn, job, plugin, vote)
+            elif vote >= PERMIT:
+                permitted = True
+        if permitted:
+            return
+
+
+def _vote(ssn: Session, job: int, plugin: Plugin, vote: Any) -> Finding:
+    failed = failed_in(ssn, plugin, "job_enqueueable")
+    if failed is not None:
+        return failed
+    if isinstance(vote, Refusal):
+        return refused(ssn, vote.code, vote.why, vote.numbers, job)
+    code = Cause.EXTENDER_REFUSED if plugin.name == EXTENDER else Cause.NOT_ADMITTED
+    return Finding(code, f"{plugin.name} votes against admitting it", None, {"by": plugin.name})
+
+
+def _quota(ssn: Session, job: int, trial: Trial) -> Iterator[Finding]:
+    """Tell what its queue has against one of its pods."""
+    record = trial.quota
+    if record is None:
+        return
+    row = int(ssn.snapshot.jobs.queue[job])
+    task = ssn.task(ssn.snapshot.tasks.row_of[record.numbers["task"]])
+    for plugin, ask in ssn.hooks.bound(Plugin.allocatable):
+        failed = failed_in(ssn, plugin, "allocatable")
+        if failed is not None and not ask(ssn.queue(row), task):
+            yield failed
+            return
+    code = record.code or Cause.PLUGIN_REFUSED
+    yield refused(ssn, code, record.why, record.numbers, job)

@@ -1,0 +1,161 @@
+"""One job placed as if it were the only one to be considered now, and taken back.
+
+Tells what stops a job that others have nothing to do with: its queue, its nodes, its gang.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from pumice.core.status import Status
+from pumice.core.views import Task
+from pumice.examine.funnel import Funnel
+from pumice.framework.action_arguments import AllocateArguments, arguments_of
+from pumice.framework.job_placement import JobMemory, JobPlacement
+from pumice.framework.job_records import Record, Records, Stage
+from pumice.framework.refusals import Reason
+from pumice.framework.roles import READY, count_roles, minima
+from pumice.framework.session import Session
+from pumice.framework.statement import Statement
+from pumice.framework.topology.search import DomainSearch
+
+_MOST_SHAPES = 8
+"""Different pods of a job that are looked at."""
+
+
+@dataclass(kw_only=True)
+class Trial:
+    """What came of it."""
+
+    starts: bool = False
+    """Whether it has all it needs to start, now or once pods that leave are gone."""
+    placed: int = 0
+    """Its pods with a node, those of earlier cycles included."""
+    needed: int = 0
+    short_roles: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Role to how many of its pods have a node, and how many must."""
+    quota: Record | None = None
+    """What its queue said to a pod of it."""
+    domain: Record | None = None
+    """What was said of network domains."""
+    barred: dict[str, Reason] = field(default_factory=dict)
+    """Pod to why no node at all can take it."""
+    funnels: list[Funnel] = field(default_factory=list)
+    """The nodes for each kind of pod that found none, the first one first."""
+
+
+def try_alone(ssn: Session, job: int) -> Trial:
+    """Place a job at this moment of a session, look, and take it back.
+
+    Where its queue refuses it, nodes are looked at as if the queue did not.
+    """
+    trial = _try(ssn, job)
+    if trial.starts:
+        return trial
+    if trial.domain is not None:  # what stops it on all nodes stops it in every domain
+        anywhere = _try(ssn, job, anywhere=True)
+        trial = replace(anywhere, starts=False, domain=trial.domain)
+    if trial.quota is not None:
+        with ssn.policy.queue_limits_lifted():
+            lifted = _try(ssn, job)
+            if lifted.domain is not None:
+                lifted = replace(_try(ssn, job, anywhere=True), domain=lifted.domain)
+        trial = replace(lifted, starts=False, quota=trial.quota)
+    return trial
+
+
+def _try(ssn: Session, job: int, *, anywhere: bool = False) -> Trial:
+    with _undisturbed(ssn):
+        stmt = ssn.statement()
+        try:
+            return _placed(ssn, job, stmt, anywhere=anywhere)
+        finally:
+            stmt.discard()
+
+
+@contextmanager
+def _undisturbed(ssn: Session) -> Iterator[None]:
+    """Leave no trace: neither in the records nor in how equals are told apart."""
+    records, state = ssn.records, ssn.placing.state
+    ssn.records = Records(ssn.snapshot)
+    try:
+        yield
+    finally:
+        ssn.records, ssn.placing.state = records, state
+
+
+def _placed(ssn: Session, job: int, stmt: Statement, *, anywhere: bool) -> Trial:
+    tasks = ssn.snapshot.tasks
+    rows = ssn.ordering.sort_tasks(pending_rows(ssn, job))
+    asking = [row for row in rows if not tasks.best_effort[row]]
+    if asking and ssn.topology.needs_search(job) and not anywhere:
+        _place_in_domain(ssn, job, stmt)
+    elif asking:
+        _place(ssn, job, asking, stmt)
+    stops, view = ssn.records.stops.get(job, {}), ssn.job(job)
+    placed = count_roles(view, READY, pending_best_effort=True)
+    nodes = stops.get(Stage.NODES)
+    barred, funnels = _unplaced(ssn, job, rows if not asking else [])
+    return Trial(
+        starts=(bool(ssn.policy.job_ready(job)) and (bool(len(stmt)) or not asking))
+        or bool(len(stmt) and ssn.policy.job_pipelined(job)),
+        placed=view.ready + view.waiting,
+        needed=view.min_member,
+        short_roles={
+            role: (placed.get(role, 0), least)
+            for role, least in minima(view).items()
+            if placed.get(role, 0) < least
+        },
+        quota=stops.get(Stage.QUOTA),
+        domain=nodes if nodes is not None and "total" in nodes.numbers else None,
+        barred=barred,
+        funnels=funnels,
+    )
+
+
+def pending_rows(ssn: Session, job: int) -> list[int]:
+    """List the pending tasks of a job, those behind scheduling gates too."""
+    tasks = ssn.snapshot.tasks
+    return [row for row in ssn.snapshot.jobs.tasks[job] if tasks.status[row] == Status.PENDING]
+
+
+def _place_in_domain(ssn: Session, job: int, stmt: Statement) -> None:
+    arguments = arguments_of(ssn.action_arguments, "allocate", AllocateArguments)
+    search = DomainSearch(ssn, remember_errors=arguments.remember_errors)
+    search.place(stmt, job, search.worksheet(job))
+
+
+def _place(ssn: Session, job: int, rows: list[int], stmt: Statement) -> None:
+    arguments = arguments_of(ssn.action_arguments, "allocate", AllocateArguments)
+    JobPlacement(
+        ssn,
+        job,
+        deque(rows),
+        JobMemory(),
+        is_done=lambda: ssn.policy.job_ready(job),
+        remember_errors=arguments.remember_errors,
+        on_placed=ssn.topology.follow_job(job),
+    ).run(stmt)
+    ssn.topology.stop_following()
+
+
+def _unplaced(
+    ssn: Session, job: int, best_effort: list[int]
+) -> tuple[dict[str, Reason], list[Funnel]]:
+    """Look at the nodes for each kind of pod that found none."""
+    seen: set[int] = set()
+    barred: dict[str, Reason] = {}
+    funnels: list[Funnel] = []
+    for row in [*ssn.records.no_fit, *best_effort]:
+        task = Task(ssn.snapshot, row)
+        if task.shape.id in seen or len(seen) >= _MOST_SHAPES or task.job != job:
+            continue
+        seen.add(task.shape.id)
+        reason = ssn.policy.filter_task(task)
+        if reason is not None:
+            barred[task.key] = reason
+        funnel = Funnel(ssn, task)
+        if funnel.decisive is not None:
+            funnels.append(funnel)
+    return barred, funnels

@@ -1,0 +1,80 @@
+"""Hooks that failed: in which plugins, for whom, and who can be answered all the same.
+
+A question about several rows is asked again by halves, so that one bad object costs the others
+nothing: the answers of a right plugin treat rows independently.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from pumice.errors import PluginError
+
+log = logging.getLogger(__name__)
+
+Subject = tuple[Literal["task", "job", "shape"], int]
+"""Whom a hook failed for: a row of tasks or of jobs, or the number of a shape."""
+
+_PATIENCE: Final = 64
+"""Failures after which the rows that are left of a question count as failed, too."""
+_LONGEST: Final = 256
+"""Characters of an error that are told: it may quote what somebody wrote to do harm."""
+
+
+@dataclass
+class Failures:
+    """Plugins that raised in this session, by plugin and hook, with the first error."""
+
+    errors: dict[tuple[str, str], Exception] = field(default_factory=dict)
+    about: dict[Subject, dict[str, None]] = field(default_factory=dict)
+    """For whom they failed, and the lines that tell it."""
+
+    def lines(self) -> list[str]:
+        """Write each down in one line."""
+        return [_line(*where, error) for where, error in self.errors.items()]
+
+    def note(
+        self, plugin: str, hook: str, error: Exception, subjects: Iterable[Subject] = ()
+    ) -> None:
+        """Keep the first error of a hook and log it once; note whom it failed for."""
+        if (plugin, hook) not in self.errors:
+            self.errors[plugin, hook] = error
+            log.error("plugin %s failed in %s: %s", plugin, hook, error, exc_info=error)
+        for subject in subjects:
+            self.about.setdefault(subject, {})[_line(plugin, hook, error)] = None
+
+
+def _line(plugin: str, hook: str, error: Exception) -> str:
+    """Write a failure down; a broken contract is told without naming plugin and hook again."""
+    told = error.problem if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+    if len(told) > _LONGEST:
+        told = f"{told[:_LONGEST]}…"
+    return f"plugin {plugin} failed in {hook}: {told}"
+
+
+@dataclass
+class Halves:
+    """Parts of a question: those that were answered, and the rows that could not be."""
+
+    answered: list[tuple[slice, Any]] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)
+
+
+def ask_by_halves(ask: Callable[[slice], Any], n: int) -> Halves:
+    """Ask about parts of n rows of which not all can be answered together."""
+    found = Halves()
+    unanswered, failures = [slice(0, n)], 0
+    while unanswered:
+        part = unanswered.pop()
+        if part.stop - part.start == 1 or failures >= _PATIENCE:
+            found.failed += range(part.start, part.stop)
+            continue
+        middle = (part.start + part.stop) // 2
+        for half in (slice(middle, part.stop), slice(part.start, middle)):
+            try:
+                found.answered.append((half, ask(half)))
+            except Exception:  # noqa: BLE001  # a plugin is foreign code
+                failures += 1
+                unanswered.append(half)
+    return found

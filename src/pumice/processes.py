@@ -1,0 +1,36 @@
+"""Worker processes that end with the block that uses them, at once if it is left early.
+
+Used by the runner of scenarios and by sweeps.
+"""
+
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import active_children, get_context
+from typing import Literal
+
+
+@contextmanager
+def worker_processes(
+    count: int, method: Literal["fork", "spawn"] | None = None
+) -> Iterator[ProcessPoolExecutor]:
+    """Yield a pool; an exception in the block, Ctrl-C included, ends its workers where they are.
+
+    ``method`` says how a worker starts; None takes the way of the platform.
+    """
+    others = set(active_children())
+    pool = ProcessPoolExecutor(count, mp_context=get_context(method), initializer=_leave_ctrl_c)
+    try:
+        yield pool
+    except BaseException:
+        for worker in set(active_children()) - others:
+            worker.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _leave_ctrl_c() -> None:
+    """Leave Ctrl-C, which reaches every process of a terminal, to the one that started this."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

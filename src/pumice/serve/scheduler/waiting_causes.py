@@ -1,0 +1,104 @@
+"""Why jobs wait, as `explain` tells it: on the pod group, as an event, and counted as a metric.
+
+An observer of the live scheduler.  A job is examined in the cycle after one that left it waiting
+for another reason than before; a few jobs each cycle, so that a cycle never takes long for it.
+"""
+
+from collections import Counter
+from collections.abc import Hashable
+from typing import Final
+
+from pumice.api.decisions import Decisions
+from pumice.examine.causes import as_recorded, session_causes
+from pumice.examine.examiner import Examiner
+from pumice.examine.findings import Finding
+from pumice.examine.order_keys import OrderBook
+from pumice.framework.job_records import Stage
+from pumice.framework.session import Session
+from pumice.metrics import Metrics
+from pumice.scheduler import Observer
+
+MOST_EACH_CYCLE: Final = 10
+"""Jobs that are examined in one cycle."""
+_OUTSIDE: Final = "extender"
+"""A plugin whose service must not hear of placements that are only tried."""
+
+
+class WaitingCauses(Observer):
+    """Keeps the decisive cause of every waiting job, and hands out those that changed."""
+
+    def __init__(self, metrics: Metrics, inner: Observer) -> None:
+        """Count in ``metrics``; ``inner`` looks at each session as well."""
+        self._metrics = metrics
+        self._inner = inner
+        self._causes: dict[str, Finding] = {}
+        self._records: dict[str, Hashable] = {}
+        self._due: dict[str, None] = {}
+        self._examiners: list[Examiner] = []
+        self.changed: dict[str, Finding | None] = {}
+        """Jobs with another cause than before, None for those that wait no more."""
+
+    def opened(self, ssn: Session) -> None:
+        """Examine the jobs that are due."""
+        self._inner.opened(ssn)
+        keys = [key for key in self._due if key in ssn.snapshot.jobs.row_of][:MOST_EACH_CYCLE]
+        self._examiners = []
+        if not keys or ssn.has_plugin(_OUTSIDE):
+            return
+        book = OrderBook(ssn)
+        for key in keys:
+            examiner = Examiner(key)
+            examiner.book = book
+            examiner.opened(ssn)
+            self._examiners.append(examiner)
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        """Take down what was found, and see whom to examine next."""
+        self._inner.decided(ssn, decisions)
+        waiting = self._waiting(ssn)
+        for examiner in self._examiners:
+            examiner.decided(ssn, decisions)
+            key = examiner.outcome.job
+            self._due.pop(key, None)
+            if key in waiting and not examiner.outcome.started:
+                self._take(key, session_causes(examiner)[0])
+        for key, record in waiting.items():
+            if self._records.get(key) != record:
+                self._due[key] = None
+                if ssn.has_plugin(_OUTSIDE):
+                    self._take(key, _recorded(ssn, key, decisions))
+        for key in self._causes.keys() - waiting.keys():
+            del self._causes[key]
+            self.changed[key] = None
+        self._due = {key: None for key in self._due if key in waiting}
+        self._records = waiting
+        self._metrics.waiting_jobs(Counter(each.code.value for each in self._causes.values()))
+
+    def _waiting(self, ssn: Session) -> dict[str, Hashable]:
+        """Name the jobs that this cycle leaves waiting, with what its record says in short."""
+        keys = ssn.snapshot.jobs.keys
+        found: dict[str, Hashable] = {}
+        for row, record in ssn.records.by_job.items():
+            if record.stage is not Stage.DONE:
+                found[keys[row]] = (record.stage, record.why, record.numbers.get("at"))
+        return found
+
+    def _take(self, key: str, cause: Finding) -> None:
+        known = self._causes.get(key)
+        self._causes[key] = cause
+        if known is None or known.code is not cause.code:
+            self.changed[key] = cause
+
+    def take_changed(self) -> dict[str, Finding | None]:
+        """Return the jobs whose cause is another one since this was last asked."""
+        changed, self.changed = self.changed, {}
+        return changed
+
+
+def _recorded(ssn: Session, key: str, decisions: Decisions) -> Finding:
+    """Tell the record of the cycle alone."""
+    examiner = Examiner(key)
+    examiner.asks = False
+    examiner.opened(ssn)
+    examiner.decided(ssn, decisions)
+    return as_recorded(examiner.outcome)

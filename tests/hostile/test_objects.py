@@ -1,0 +1,143 @@
+"""Objects that somebody wrote to do harm: the embedded cluster refuses them, or lives with them."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pumice.apiserver.rest import Request
+from pumice.apiserver.served_cluster import ServedCluster
+from pumice.apiserver.server import _response
+from tests.hostile.objects import REFUSED, objects
+
+PATHS = {
+    "ConfigMap": "/api/v1/namespaces/default/configmaps",
+    "Job": "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs",
+    "Namespace": "/api/v1/namespaces",
+    "Node": "/api/v1/nodes",
+    "PersistentVolumeClaim": "/api/v1/namespaces/default/persistentvolumeclaims",
+    "Pod": "/api/v1/namespaces/default/pods",
+    "PodDisruptionBudget": "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+    "PodGroup": "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "Queue": "/apis/scheduling.volcano.sh/v1beta1/queues",
+    "ResourceQuota": "/api/v1/namespaces/default/resourcequotas",
+    "Service": "/api/v1/namespaces/default/services",
+}
+GOOD = {"ConfigMap": {"data": {"a": "b"}}, "Namespace": {}, "Queue": {"spec": {"weight": 1}}}
+
+
+class Client:
+    """Talks to a cluster that is served, without a socket."""
+
+    def __init__(self) -> None:
+        self.served = ServedCluster()
+        self.served.add_nodes(1, {"cpu": "4", "memory": "8Gi"})
+        self.plane = self.served.plane
+
+    def send(self, method: str, path: str, body: bytes = b"", kind: str = "") -> tuple[int, Any]:
+        answer = self.served.api.answer(Request(method, path, body=body, content_type=kind or JSON))
+        return answer.code, json.loads(_response(answer).body)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        self.served.stop()
+
+
+JSON = "application/json"
+MERGE = "application/merge-patch+json"
+
+
+@pytest.fixture(scope="module")
+def client() -> Any:
+    made = Client()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_an_api_server_refuses_is_refused(client: Client, case: str) -> None:
+    kind, text = REFUSED[case]
+    code, said = client.send("POST", PATHS[kind], text.encode())
+    assert code in (400, 422), said
+    assert said["kind"] == "Status"
+    webhook = said["message"].startswith("admission webhook")  # whose refusals have no reason
+    assert said.get("reason") in ((None,) if webhook else ("BadRequest", "Invalid"))
+    assert client.send("GET", PATHS[kind])[0] == 200
+    client.plane.step()
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_what_is_right_is_taken(client: Client, kind: str) -> None:
+    version = "scheduling.volcano.sh/v1beta1" if kind == "Queue" else "v1"
+    body = {"apiVersion": version, "kind": kind, "metadata": {"name": "good"}, **GOOD[kind]}  # type: ignore[dict-item]
+    code, said = client.send("POST", PATHS[kind], json.dumps(body).encode())
+    assert code == 201, said
+
+
+def test_a_status_of_wrong_types_is_refused(client: Client) -> None:
+    for patch in ({"status": {"conditions": 5}}, {"status": {"allocatable": {"cpu": [1]}}}):
+        path = f"{PATHS['Node']}/node-1/status"
+        code, said = client.send("PATCH", path, json.dumps(patch).encode(), MERGE)
+        assert code == 400, said
+    client.plane.step()
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_no_object_ends_the_cluster(data: st.DataObject) -> None:
+    client = Client()
+    try:
+        for number in range(data.draw(st.integers(1, 6))):
+            kind, manifest = data.draw(objects(PATHS))
+            manifest["metadata"].setdefault("name", f"o{number}")
+            body = json.dumps(manifest).encode()
+            code, said = client.send("POST", PATHS[kind], body)
+            assert code in (201, 400, 403, 404, 409, 422), (kind, manifest, said)
+            assert client.send("GET", PATHS[kind])[0] == 200
+            patched, said = client.send("PATCH", f"{PATHS[kind]}/o{number}", body, MERGE)
+            assert patched in (200, 400, 404, 409, 422), (kind, manifest, said)
+        client.plane.step()
+        client.plane.step()
+    finally:
+        client.close()
+
+
+BODIES = st.one_of(
+    st.binary(max_size=60),
+    st.recursive(
+        st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["apiVersion", "kind", "metadata", "spec", "status", "items", "x"]),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=8,
+    ).map(lambda value: json.dumps(value).encode()),
+)
+
+
+@settings(max_examples=150)
+@given(
+    st.sampled_from(["POST", "PUT", "PATCH", "DELETE"]),
+    st.sampled_from(sorted(PATHS)),
+    st.sampled_from(["", "/good", "/node-1", "/default", "/good/status", "/good/scale"]),
+    st.sampled_from([JSON, MERGE, "application/json-patch+json", "application/apply-patch+yaml",
+                     "application/strategic-merge-patch+json", "application/yaml"]),
+    BODIES,
+)  # fmt: skip
+@example("POST", "Pod", "/good/binding", JSON, b'{"target": 5}')
+@example("DELETE", "Pod", "/good", JSON, b"[1]")
+def test_no_request_is_an_internal_error(
+    method: str, kind: str, rest: str, content: str, body: bytes
+) -> None:
+    client = Client()
+    try:
+        code, said = client.send(method, f"{PATHS[kind]}{rest}", body, content)
+        assert code != 500, said
+    finally:
+        client.close()

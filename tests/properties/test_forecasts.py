@@ -1,0 +1,39 @@
+"""Forecasts against what really happens: equal in second, nodes and victims."""
+
+from functools import cache
+
+import pytest
+
+from pumice.diagnosis.forecast import forecast_all
+from tests.properties.scenes import FAMILIES, HORIZON, Dice, Scene
+
+
+@cache
+def staged(family: str, seed: int) -> Scene:
+    return FAMILIES[family][0](Dice(seed))
+
+
+SCENES = [(family, seed) for family, (_, count) in FAMILIES.items() for seed in range(count)]
+
+
+@pytest.mark.parametrize(("family", "seed"), SCENES)
+def test_a_forecast_is_what_happens(family: str, seed: int) -> None:
+    """A job that does not start in time may be forecast for later, or never."""
+    scene = staged(family, seed)
+    found = forecast_all(scene.world)
+    assert found, "a scene without waiting jobs shows nothing"
+    for key, told in found.items():
+        job = scene.world.title(key)
+        if job not in scene.starts:
+            assert told.in_s is None or told.in_s > HORIZON, (job, told)
+            continue
+        at, places = scene.starts[job]
+        assert (told.in_s, told.places) == (at, places), (job, told)
+        assert set(told.victims) == scene.victims.get(job, set()), (job, told)
+
+
+def test_there_are_enough_scenes_and_they_show_what_they_are_for() -> None:
+    assert len(SCENES) >= 60
+    for family in ("preemption", "reclaim", "cooldown"):
+        count = FAMILIES[family][1]
+        assert any(staged(family, seed).victims for seed in range(count)), family

@@ -1,0 +1,78 @@
+"""`pumice up --data`: what a client was told is stored survives a kill."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+class Up:
+    """A running `pumice up`."""
+
+    def __init__(self, folder: Path) -> None:
+        config = folder / "kubeconfig"
+        config.unlink(missing_ok=True)
+        script = "from pumice.cli.main import main; main()"
+        words = ["up", "--data", str(folder / "data"), "--kubeconfig", str(config), "--nodes", "2"]
+        self.process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-c", script, *words], stdout=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().split()[-1]
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.url}{path}", data, headers, method=method)  # noqa: S310
+        with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
+            return json.load(answer)
+
+    def names(self, path: str) -> set[str]:
+        return {item["metadata"]["name"] for item in self.ask("GET", path)["items"]}
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        os.kill(self.process.pid, number)
+        self.process.wait(30)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+def stored(up: Up, done: list[str]) -> None:
+    """Write config maps one after another until the cluster is gone."""
+    for number in range(10_000):
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"m{number}"}}
+        try:
+            up.ask("POST", MAPS, body)
+        except (OSError, urllib.error.URLError, ValueError):
+            return
+        done.append(f"m{number}")
+
+
+def test_what_a_client_was_told_is_stored_survives_kill_9(tmp_path: Path) -> None:
+    up, done = Up(tmp_path), list[str]()
+    writer = threading.Thread(target=stored, args=(up, done))
+    writer.start()
+    deadline = time.monotonic() + 60
+    while len(done) < 30 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    up.kill()
+    writer.join()
+    assert len(done) >= 30
+    again = Up(tmp_path)
+    try:
+        assert again.names(MAPS) >= set(done)
+        assert again.names("/api/v1/nodes") == {"node-1", "node-2"}
+        queues = "/apis/scheduling.volcano.sh/v1beta1/queues"
+        assert again.names(queues) >= {"root", "default"}
+    finally:
+        again.kill(signal.SIGTERM)
+    assert again.process.returncode == 0

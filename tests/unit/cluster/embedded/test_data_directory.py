@@ -1,0 +1,181 @@
+"""The state of an embedded cluster on disk: what was synced is there again, whatever happened."""
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pumice.clock import VirtualClock
+from pumice.cluster.embedded import data_directory
+from pumice.cluster.embedded.data_directory import DataDirectory
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import GoneError, InputError, UnavailableError
+
+
+def config_map(name: str, **data: str) -> Any:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+class Run:
+    """A cluster on a directory, from its start to its end."""
+
+    def __init__(self, folder: Path, at: float = 1000.0) -> None:
+        self.data = DataDirectory(folder)
+        clock = VirtualClock(max(at, self.data.now))
+        self.data.record(clock.now)
+        self.cluster = EmbeddedCluster(clock, seed=self.data.starts, tables=self.data.tables)
+
+    def crash(self) -> None:
+        """Let go without a last sync; what was not synced is nowhere."""
+        synced = (self.data.folder / "log").read_bytes()
+        self.data.close()
+        (self.data.folder / "log").write_bytes(synced)
+
+    def names(self) -> list[str]:
+        return [m["metadata"]["name"] for m in self.cluster.list("ConfigMap")[0]]
+
+
+def test_objects_versions_and_time_are_there_again(tmp_path: Path) -> None:
+    first = Run(tmp_path / "new" / "data")
+    assert first.data.is_new
+    made = first.cluster.create(config_map("a", x="1"))
+    first.cluster.create(config_map("b"))
+    first.cluster.patch("ConfigMap", "default", "b", {"data": {"x": "2"}})
+    first.cluster.create(config_map("gone"))
+    first.cluster.delete("ConfigMap", "default", "gone")
+    version = first.cluster.version
+    first.data.sync()
+    first.crash()
+    second = Run(tmp_path / "new" / "data", at=0.0)
+    assert not second.data.is_new
+    assert second.names() == ["a", "b"]
+    assert second.cluster.get("ConfigMap", "default", "a") == made
+    assert second.cluster.get("ConfigMap", "default", "b")["data"] == {"x": "2"}
+    assert second.cluster.version == version
+    assert second.cluster.now() == 1000.0
+    assert second.cluster.create(config_map("c"))["metadata"]["uid"] != made["metadata"]["uid"]
+    with pytest.raises(GoneError):
+        list(second.cluster.watch("ConfigMap", since=str(version - 1)))
+    second.data.close()
+
+
+def test_owners_are_known_again(tmp_path: Path) -> None:
+    first = Run(tmp_path)
+    owner = first.cluster.create(config_map("owner"))
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner"}
+    owned = config_map("owned")
+    owned["metadata"]["ownerReferences"] = [{**reference, "uid": owner["metadata"]["uid"]}]
+    first.cluster.create(owned)
+    first.data.sync()
+    first.crash()
+    second = Run(tmp_path)
+    second.cluster.delete("ConfigMap", "default", "owner")
+    assert second.names() == []
+    second.data.close()
+
+
+@pytest.mark.parametrize("cut", [1, 2, 9, 30, 100])
+def test_a_torn_end_is_left_out(tmp_path: Path, cut: int) -> None:
+    first = Run(tmp_path)
+    first.cluster.create(config_map("a"))
+    first.data.sync()
+    whole = (tmp_path / "log").stat().st_size
+    first.cluster.create(config_map("b"))
+    first.data.sync()
+    first.crash()
+    log = tmp_path / "log"
+    log.write_bytes(log.read_bytes()[: -min(cut, log.stat().st_size - whole - 1)])
+    second = Run(tmp_path)
+    assert second.names() == ["a"]
+    assert "torn" in second.data.note
+    second.cluster.create(config_map("c"))
+    second.data.close()
+    third = Run(tmp_path)
+    assert third.names() == ["a", "c"]
+    assert not third.data.note
+    third.data.close()
+
+
+@pytest.mark.parametrize("file", ["log", "snapshot"])
+def test_damage_in_the_middle_is_refused(tmp_path: Path, file: str) -> None:
+    first = Run(tmp_path)
+    first.data.close()
+    second = Run(tmp_path)
+    for name in ("a", "b"):
+        second.cluster.create(config_map(name))
+    second.data.close()
+    damaged = tmp_path / file
+    content = bytearray(damaged.read_bytes())
+    content[20] ^= 1
+    damaged.write_bytes(content)
+    with pytest.raises(InputError, match=f"{file}:1: wanted a record with its checksum"):
+        DataDirectory(tmp_path)
+
+
+def test_a_snapshot_takes_the_place_of_a_long_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_directory, "_LEAST_LOG", 1000)
+    first = Run(tmp_path)
+    for number in range(50):
+        first.cluster.create(config_map(f"a{number:02}"))
+        first.data.sync()
+        assert (tmp_path / "log").stat().st_size < 60_000
+    first.crash()
+    second = Run(tmp_path)
+    assert len(second.names()) == 50
+    second.data.close()
+
+
+def test_an_old_log_beside_a_new_snapshot_counts_for_nothing(tmp_path: Path) -> None:
+    first = Run(tmp_path)
+    first.cluster.create(config_map("a"))
+    first.cluster.delete("ConfigMap", "default", "a")
+    first.cluster.create(config_map("a", x="new"))
+    first.data.sync()
+    log = (tmp_path / "log").read_bytes()
+    first.data._compact()
+    first.crash()
+    (tmp_path / "log").write_bytes(log)  # as if the crash had come between the two
+    second = Run(tmp_path)
+    assert second.cluster.get("ConfigMap", "default", "a")["data"] == {"x": "new"}
+    second.data.close()
+
+
+def test_a_directory_belongs_to_one_cluster(tmp_path: Path) -> None:
+    first = Run(tmp_path)
+    with pytest.raises(InputError, match="in use by another cluster"):
+        DataDirectory(tmp_path)
+    first.data.close()
+    Run(tmp_path).data.close()
+
+
+def test_a_file_in_the_place_of_a_directory_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="wanted a directory to write to"):
+        DataDirectory(tmp_path / "file")
+
+
+def test_a_full_disk_is_told_and_made_up_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(tmp_path)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    run.cluster.create(config_map("a"))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(UnavailableError, match="No space left"):
+            run.data.sync()
+        run.cluster.create(config_map("b"))
+        with pytest.raises(UnavailableError, match="No space left"):
+            run.data.sync()
+    run.data.sync()
+    run.crash()
+    again = Run(tmp_path)
+    assert again.names() == ["a", "b"]
+    again.data.close()

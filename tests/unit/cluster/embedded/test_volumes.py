@@ -1,0 +1,180 @@
+"""Claims and volumes of the embedded cluster: bound and provisioned as a real one does it."""
+
+from typing import Any
+
+import pytest
+
+from pumice.cluster.embedded.node_operations import add_node
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.cluster.embedded.volumes import VolumeController
+
+CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
+SELECTED = "volume.kubernetes.io/selected-node"
+
+
+@pytest.fixture
+def cluster() -> Any:
+    cluster = EmbeddedCluster()
+    for name, provisioner, mode in (
+        ("now", "disk.test", "Immediate"),
+        ("wait", "disk.test", "WaitForFirstConsumer"),
+        ("local", "kubernetes.io/no-provisioner", "WaitForFirstConsumer"),
+    ):
+        cluster.create(
+            {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "StorageClass",
+                "metadata": {"name": name},
+                "provisioner": provisioner,
+                "volumeBindingMode": mode,
+            }
+        )
+    add_node(cluster, "n", {"cpu": "1"})
+    return cluster
+
+
+def claim(cluster: Any, name: str = "c", **spec: Any) -> Any:
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "2Gi"}},
+        **spec,
+    }
+    return cluster.create(
+        {"apiVersion": "v1", "kind": CLAIM, "metadata": {"name": name}, "spec": spec}
+    )
+
+
+def volume(cluster: Any, name: str, size: str = "2Gi", labels: Any = None, **spec: Any) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": size}, **spec}
+    metadata = {"name": name, "labels": labels or {}}
+    cluster.create({"apiVersion": "v1", "kind": VOLUME, "metadata": metadata, "spec": spec})
+
+
+def volume_of(cluster: Any, name: str = "c") -> Any:
+    found = cluster.get(CLAIM, "default", name)
+    named = found["spec"].get("volumeName", "")
+    assert (found["status"]["phase"] == "Bound") == bool(named)
+    return named
+
+
+def phase(cluster: Any, name: str) -> Any:
+    return cluster.get(VOLUME, "", name)["status"]["phase"]
+
+
+def test_a_claim_without_a_class_takes_the_smallest_volume_that_fits(cluster: Any) -> None:
+    for name, size in (("large", "9Gi"), ("fits", "3Gi"), ("small", "1Gi")):
+        volume(cluster, name, size)
+    claim(cluster)
+    VolumeController(cluster).sync()
+    assert volume_of(cluster) == "fits"
+    assert [phase(cluster, name) for name in ("large", "fits")] == ["Available", "Bound"]
+    assert cluster.get(CLAIM, "default", "c")["status"]["capacity"] == {"storage": "3Gi"}
+
+
+def test_a_selector_and_a_name_are_heeded(cluster: Any) -> None:
+    volume(cluster, "plain")
+    volume(cluster, "marked", "9Gi", {"a": "b"})
+    claim(cluster, "s", selector={"matchLabels": {"a": "b"}})
+    claim(cluster, "n", volumeName="plain")
+    claim(cluster, "none", volumeName="absent")
+    controller = VolumeController(cluster)
+    controller.sync()
+    assert volume_of(cluster, "s") == "marked"
+    assert cluster.get(CLAIM, "default", "n")["status"]["phase"] == "Bound"
+    assert cluster.get(CLAIM, "default", "none")["status"]["phase"] == "Pending"
+
+
+def test_an_immediate_class_provisions_at_once(cluster: Any) -> None:
+    made = claim(cluster, storageClassName="now")
+    VolumeController(cluster).sync()
+    assert volume_of(cluster) == f"pvc-{made['metadata']['uid']}"
+    assert "nodeAffinity" not in cluster.get(VOLUME, "", volume_of(cluster))["spec"]
+
+
+def test_a_class_that_waits_does_nothing_by_itself(cluster: Any) -> None:
+    claim(cluster, storageClassName="wait")
+    claim(cluster, "l", storageClassName="local")
+    volume(cluster, "v", storageClassName="local")
+    VolumeController(cluster).sync()
+    assert not volume_of(cluster)
+    assert not volume_of(cluster, "l")
+
+
+def test_a_selected_node_gets_the_volume(cluster: Any) -> None:
+    claim(cluster, storageClassName="wait")
+    cluster.patch(CLAIM, "default", "c", {"metadata": {"annotations": {SELECTED: "n"}}})
+    VolumeController(cluster).sync()
+    (term,) = cluster.get(VOLUME, "", volume_of(cluster))["spec"]["nodeAffinity"]["required"][
+        "nodeSelectorTerms"
+    ]
+    assert term["matchExpressions"][0]["values"] == ["n"]
+
+
+@pytest.mark.parametrize(("node", "provisions"), [("gone", True), ("n", False)])
+def test_nothing_is_provisioned_without_a_node_or_a_driver(
+    cluster: Any, node: str, provisions: bool
+) -> None:
+    claim(cluster, storageClassName="wait")
+    cluster.patch(CLAIM, "default", "c", {"metadata": {"annotations": {SELECTED: node}}})
+    VolumeController(cluster, provisions=provisions).sync()
+    assert not volume_of(cluster)
+
+
+def test_a_volume_that_is_kept_for_a_claim_is_bound_to_it(cluster: Any) -> None:
+    made = claim(cluster, storageClassName="local")
+    owner = {"namespace": "default", "name": "c", "uid": made["metadata"]["uid"]}
+    volume(cluster, "v", storageClassName="local", claimRef=owner)
+    VolumeController(cluster).sync()
+    assert volume_of(cluster) == "v"
+    marks = cluster.get(CLAIM, "default", "c")["metadata"]["annotations"]
+    assert "pv.kubernetes.io/bind-completed" in marks
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_volume_whose_claim_got_another_is_free_again_if_it_was_given(
+    cluster: Any, given: bool
+) -> None:
+    made = claim(cluster, storageClassName="local")
+    owner = {"namespace": "default", "name": "c", "uid": made["metadata"]["uid"]}
+    for name in ("v", "w"):
+        volume(cluster, name, storageClassName="local", claimRef=owner)
+        marks = {"pv.kubernetes.io/bound-by-controller": "yes"} if given else {}
+        cluster.patch(VOLUME, "", name, {"metadata": {"annotations": marks}})
+    VolumeController(cluster).sync()
+    left = cluster.get(VOLUME, "", "w" if volume_of(cluster) == "v" else "v")
+    assert bool(left["spec"].get("claimRef")) != given
+
+
+def test_what_was_made_goes_with_its_claim_and_the_rest_is_left_over(cluster: Any) -> None:
+    volume(cluster, "v")
+    claim(cluster)
+    claim(cluster, "d", storageClassName="now")
+    controller = VolumeController(cluster)
+    controller.sync()
+    made = volume_of(cluster, "d")
+    for name in ("c", "d"):
+        cluster.delete(CLAIM, "default", name)
+    controller.sync()
+    assert phase(cluster, "v") == "Released"
+    assert cluster.peek(VOLUME, "", made) is None
+    claim(cluster, "e")
+    controller.sync()
+    assert not volume_of(cluster, "e")
+
+
+def test_odd_objects_hurt_only_themselves(cluster: Any) -> None:
+    claim(cluster, "odd", resources={"requests": {"storage": "many"}})
+    volume(cluster, "bad", size="much")
+    volume(cluster, "good")
+    claim(cluster)
+    VolumeController(cluster).sync()
+    assert volume_of(cluster) == "good"
+
+
+def test_when_nothing_changed_nothing_is_done(cluster: Any) -> None:
+    claim(cluster, storageClassName="now")
+    controller = VolumeController(cluster)
+    controller.sync()
+    before = cluster.version
+    controller.sync()
+    assert cluster.version == before

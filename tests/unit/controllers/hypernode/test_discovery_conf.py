@@ -1,0 +1,133 @@
+"""The discovery section: Volcano's example is understood, each mistake is one clear sentence."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from pumice.controllers.hypernode.discovery_conf import DiscoveryConf, UfmSource, read_discovery
+from pumice.errors import InputError
+
+EXAMPLE = """
+networkTopologyDiscovery:
+  - source: ufm
+    enabled: true
+    interval: 10m
+    credentials:
+      secretRef:
+        name: ufm-credentials
+        namespace: volcano-system
+    config:
+      endpoint: https://ufm-server:8080
+      insecureSkipVerify: true
+  - source: roce
+    enabled: false
+    interval: 15m
+    config:
+      endpoint: https://roce-server:9090
+  - source: label
+    enabled: true
+    config:
+      networkTopologyTypes:
+        topologyA2:
+          - nodeLabel: "volcano.sh/tor"
+          - nodeLabel: "kubernetes.io/hostname"
+        topologyA3:
+          - nodeLabel: "volcano.sh/hypercluster"
+          - nodeLabel: "volcano.sh/hypernode"
+          - nodeLabel: "kubernetes.io/hostname"
+"""
+HOST = {"nodeLabel": "kubernetes.io/hostname"}
+
+
+def test_the_documented_example_is_understood() -> None:
+    conf = read_discovery(EXAMPLE, "map")
+    assert conf.problems == ()
+    assert conf.labels == {
+        "topologya2": ("volcano.sh/tor",),
+        "topologya3": ("volcano.sh/hypernode", "volcano.sh/hypercluster"),
+    }
+    assert conf.ufm == UfmSource(
+        "https://ufm-server:8080",
+        verify=False,
+        interval_s=600.0,
+        secret=("volcano-system", "ufm-credentials"),
+    )
+
+
+@pytest.mark.parametrize("text", ["", "networkTopologyDiscovery:", "other: 1", "{}"])
+def test_nothing_is_discovered_unless_it_is_asked_for(text: str) -> None:
+    assert read_discovery(text, "map") == DiscoveryConf()
+
+
+def labels(**types: Any) -> Any:
+    return {"source": "label", "enabled": True, "config": {"networkTopologyTypes": types}}
+
+
+def ufm(**changes: Any) -> Any:
+    reference = {"name": "s", "namespace": "n"}
+    config = {"endpoint": "ufm", **changes.pop("config", {})}
+    known = {"source": "ufm", "enabled": True, "credentials": {"secretRef": reference}}
+    return {**known, "config": config, **changes}
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ("all", "map: networkTopologyDiscovery: wanted a list, found 'all'"),
+        (["label"], "networkTopologyDiscovery[0]: wanted a mapping"),
+        ([{"source": "roce", "enabled": True}], "[0].source: wanted label or ufm, found 'roce'"),
+        ([{"enabled": True}], "[0].source: wanted label or ufm"),
+        ([{"source": "label", "enabled": "yes"}], "[0].enabled: wanted true or false, found 'yes'"),
+        ([{**labels(), "intervals": 1}], "did you mean 'interval'?"),
+        ([{"source": "label", "enabled": True}], "networkTopologyTypes: wanted topology types"),
+        ([labels(t=[{"label": "x"}])], "t[0].nodeLabel: wanted the name of a label"),
+        ([labels(t=[{"nodeLabel": 5}])], "t[0].nodeLabel: wanted the name of a label, found 5"),
+        ([labels(t=[{"nodeLabel": "a"}] * 2)], "t: wanted each label once, found 'a, a'"),
+        ([labels(t=[{"nodeLabel": "a"}])], "t[0].nodeLabel: wanted kubernetes.io/hostname"),
+        ([labels(**{"x" * 21: [HOST]})], "wanted a name of at most 20 letters"),
+        ([labels(**{"a..b": [HOST]})], "wanted a name of at most 20 letters"),
+        ([labels(**{"a_b": [HOST], "a-b": [HOST]})], "differ by more than case and signs"),
+        ([labels(t=[HOST]), labels(t=[HOST])], "[1].source: wanted label once"),
+        ([ufm(config={"endpoint": "ftp://x"})], "wanted an address such as https://ufm:8080"),
+        ([ufm(config={"endpoint": "https://me:secret@x"})], "found 'one with a user'"),
+        ([ufm(config={"endpoint": None})], "config.endpoint: wanted an address"),
+        ([ufm(config={"endpoint": "https://x:99999"})], "config.endpoint: wanted an address"),
+        ([ufm(config={"insecureSkipVerify": "no"})], "insecureSkipVerify: wanted true or false"),
+        ([ufm(interval="often")], "interval: wanted a duration such as 10m, found 'often'"),
+        ([ufm(credentials=None)], "credentials.secretRef: wanted name and namespace of a Secret"),
+        ([ufm(credentials={"secretRef": {"name": "s"}})], "wanted name and namespace"),
+    ],
+)
+def test_a_mistake_is_one_sentence(entries: Any, said: str) -> None:
+    conf = read_discovery(yaml.safe_dump({"networkTopologyDiscovery": entries}), "map")
+    assert len(conf.problems) == 1
+    assert said in conf.problems[0]
+    assert "secret@" not in conf.problems[0]
+
+
+def test_a_bad_entry_hurts_only_itself() -> None:
+    text = yaml.safe_dump(
+        {"networkTopologyDiscovery": [ufm(interval="often"), labels(good=[HOST], bad=5)]}
+    )
+    conf = read_discovery(text, "map")
+    assert conf.ufm is None
+    assert conf.labels == {"good": ()}
+    assert len(conf.problems) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"), [(None, 3600.0), ("0s", 3600.0), ("-1m", 3600.0), ("1ms", 1.0)]
+)
+def test_an_interval_that_is_none_is_an_hour(given: Any, seconds: float) -> None:
+    entry = ufm() if given is None else ufm(interval=given)
+    conf = read_discovery(yaml.safe_dump({"networkTopologyDiscovery": [entry]}), "map")
+    assert conf.ufm is not None
+    assert conf.ufm.interval_s == seconds
+    assert conf.ufm.endpoint == "https://ufm"
+
+
+@pytest.mark.parametrize("text", ["- a", "5", "a: [", "[" * 5000, "a: &a [*a"])
+def test_what_is_no_mapping_is_refused_as_a_whole(text: str) -> None:
+    with pytest.raises(InputError, match="map"):
+        read_discovery(text, "map")
