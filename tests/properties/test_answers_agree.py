@@ -32,13 +32,14 @@ class Scene:
     def told(self) -> dict[str, Any]:
         """The explanation of each job."""
         return {
-            key: explain_job(self.world, key, unblock=False).to_dict() for key in self.world.groups
+            key: explain_job(self.world, key, unblock=False, foresee=False).to_dict()
+            for key in self.world.groups
         }
 
     @property
     def listed(self) -> set[str]:
         """The jobs that the list of waiting jobs has."""
-        return {each.job for each in waiting_jobs(self.world)}
+        return {each.job for each in waiting_jobs(self.world, foresee=False)}
 
     def started(self, key: str) -> int:
         """Return how many pods of a job the cycle binds."""

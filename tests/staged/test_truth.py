@@ -122,7 +122,8 @@ def test_a_change_that_helps_gets_the_job_going(name: str) -> None:
     assert gets_going(world_of(changed(content, [HELP[name]])), content["job"])
 
 
-@pytest.mark.parametrize("name", sorted({*HELP} - {"suspended-job"}))
+# the quota of that file counts pods that are not there; time alone corrects its status
+@pytest.mark.parametrize("name", sorted({*HELP} - {"suspended-job", "resource-quota"}))
 def test_a_change_that_does_not_help_is_found(name: str) -> None:
     content = read(HERE / f"{name}.yaml")
     more = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "more"}}

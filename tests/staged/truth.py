@@ -20,6 +20,7 @@ from pumice.api.codes import Cause, Spared
 from pumice.api.quantity import milli_value
 from pumice.diagnosis import ClusterState, load_world
 from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.timeline import Timeline
 from pumice.errors import InputError
 from pumice.framework.plugin_loading import load_plugins
 
@@ -119,15 +120,21 @@ def stands(world: ClusterState, name: str) -> str:
 def gets_going(world: ClusterState, name: str) -> bool:
     """Return whether a job starts, is admitted before its pods are made, or is promised nodes."""
     world = world.edited(_creatable(world))
-    replay, job = Replay(world), world.find_job(name)
-    before = _phase(replay, job)
+    job = world.find_job(name)
+    before = (world.groups.get(job, {}).get("status") or {}).get("phase", "")
     pods = {_key(pod) for pod in world.pods_by_group.get(job, ())}
+    decisions = Replay(world).decide()
+    if pods & (decisions.binds.keys() | decisions.pipelined.keys()):
+        return True
+    timeline = Timeline(world)
     for _ in range(_CYCLES):
-        decisions = replay.decide()
+        if timeline.next_at is None or timeline.next_at - timeline.start > _CYCLES:
+            return False
+        decisions = timeline.step()
         if pods & (decisions.binds.keys() | decisions.pipelined.keys()):
             return True
-        replay.apply(decisions)
-        if not pods and before in ("", "Pending") and _phase(replay, job) == "Inqueue":
+        state = decisions.pod_groups.get(job)
+        if not pods and before in ("", "Pending") and state and state.phase == "Inqueue":
             return True
     return False
 
@@ -142,11 +149,6 @@ def _creatable(world: ClusterState) -> Callable[[Any], Any]:
         return one if one["kind"] != "Pod" or is_known else None
 
     return keep
-
-
-def _phase(replay: Replay, job: str) -> str:
-    group = replay.objects.get(("PodGroup", job)) or {}
-    return str((group.get("status") or {}).get("phase") or "")
 
 
 def _key(manifest: Mapping[str, Any]) -> str:

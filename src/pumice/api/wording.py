@@ -27,6 +27,11 @@ def first_of(names: Sequence[str], most: int) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
+def verb(n: int, one: str, many: str) -> str:
+    """Choose the form of a verb for a number of subjects: ``is`` for 1, ``are`` for others."""
+    return one if n == 1 else many
+
+
 def counted(n: int, noun: str) -> str:
     """Write a number with its noun: ``1 pod``, ``2 pods``."""
     return f"{n} {noun}{'s' * (n != 1)}"

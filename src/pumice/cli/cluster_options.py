@@ -184,4 +184,5 @@ def sentence(text: str) -> str:
     """Give a text a capital letter, unless it starts with a name, and a full stop."""
     first = text.partition(" ")[0]
     head = text[:1] if "/" in first else text[:1].upper()
-    return f"{head}{text[1:].rstrip('.')}." if text else ""
+    end = "" if text.endswith("?") else "."
+    return f"{head}{text[1:].rstrip('.')}{end}" if text else ""

@@ -1,7 +1,8 @@
 """`pumice explain`: why a job waits, what the nodes say, who was spared, and what would help."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,7 +20,9 @@ from pumice.cli.plugin_option import PluginSources, plugin_option
 from pumice.cli.tables import print_rows
 from pumice.diagnosis import Explanation, WaitingJob, explain_job, waiting_jobs
 from pumice.diagnosis.explanation_schema import EXPLANATION
+from pumice.diagnosis.forecast import span
 from pumice.diagnosis.questions import unknown_votes
+from pumice.examine.findings import Position
 
 Say = Callable[[str], str]
 _CODE_WIDTH = 22
@@ -113,11 +116,21 @@ def _print_all(jobs: list[WaitingJob], output: str, say: Say) -> None:
             f"{each.position.place} of {each.position.of}" if each.position else "",
             each.cause.code.value,
             say(each.cause.text),
-            str((each.forecast or {}).get("text", "")),
+            _start(each.forecast),
         )
         for each in jobs
     ]
     print_rows(("job", "queue", "place", "cause", "why", "starts"), rows)
+
+
+def _start(forecast: Mapping[str, Any] | None) -> str:
+    """Write when a job starts, in short."""
+    if forecast is None:
+        return ""
+    wait = forecast["in_s"]
+    if wait is None:
+        return str(forecast["state"])
+    return f"in {span(wait)}" if wait else "now"
 
 
 def _print(found: Explanation, say: Say) -> None:
@@ -127,10 +140,11 @@ def _print(found: Explanation, say: Say) -> None:
     place = f"queue {found.queue or '(none)'}, phase {found.phase or '(none)'}"
     print_text(f"{found.name}  {place}, minMember {found.min_member}; {pods}")
     click.echo()
-    print_text(sentence(say(found.text)), bold=True)
-    if found.causes:
-        print_heading("Causes, the decisive one first")
-        for cause in found.causes:
+    head = f"{found.causes[0].code}: {found.text}" if found.causes else sentence(found.text)
+    print_text(say(head), bold=True)
+    if found.causes[1:]:
+        print_heading("Further causes")
+        for cause in found.causes[1:]:
             _print_line(cause.code.value, say(cause.text))
     _print_nodes(found, say)
     if found.not_evicted:
@@ -153,9 +167,11 @@ def _print_line(code: str, text: str) -> None:
 def _print_nodes(found: Explanation, say: Say) -> None:
     if found.funnel:
         print_heading("Nodes left after each constraint")
+        told = {each.text for each in found.causes}
         for row in found.funnel:
             first = f"  {row.constraint:<{_CODE_WIDTH}} {row.left:>5}  "
-            print_text(say(row.text), indent=" " * len(first), first=first)
+            text = "as above" if row.text in told else say(row.text)
+            print_text(text, indent=" " * len(first), first=first)
 
 
 def _print_place(found: Explanation, say: Say) -> None:
@@ -164,17 +180,22 @@ def _print_place(found: Explanation, say: Say) -> None:
         return
     if place is not None:
         print_heading("Position")
-        turn = f"; taken {_nth(place.turn)} in this cycle" if place.turn else ""
-        print_text(
-            f"{_nth(place.place)} of {place.of} in queue {place.queue}, which comes "
-            f"{_nth(place.queue_place)} of {place.queues}{turn}",
-            indent="  ",
-        )
+        print_text(_where(place), indent="  ")
         for job, key in place.behind:
-            print_text(say(f"behind {job} ({key})"), indent="  ")
+            print_text(say(f"after {job} ({key})"), indent="  ")
     if found.forecast:
         print_heading("Forecast")
         print_text(say(sentence(str(found.forecast["text"]))), indent="  ")
+
+
+def _where(place: Position) -> str:
+    own = f"{_nth(place.place)} of {place.of} waiting jobs" if place.of > 1 else "the only job"
+    told = [f"{own} in queue {place.queue}"]
+    if place.queues > 1:
+        told.append(f"the queue comes {_nth(place.queue_place)} of {place.queues}")
+    if place.turn and (place.of > 1 or place.queues > 1):
+        told.append(f"the job was taken {_nth(place.turn)} in this cycle")
+    return sentence("; ".join(told))
 
 
 def _print_remedies(found: Explanation, say: Say) -> None:
@@ -185,7 +206,9 @@ def _print_remedies(found: Explanation, say: Say) -> None:
             print_text(say(text), indent="    ", first="  • ")
     elif found.tried:
         print_heading("What would help")
-        tried = f"None of the {found.tried} changes that were tried gets it started."
+        n = found.tried
+        which = f"None of the {n} changes that were" if n > 1 else "The one change that was"
+        tried = f"{which} tried {'gets' if n > 1 else 'does not get'} it started."
         print_text(tried, indent="  ")
 
 

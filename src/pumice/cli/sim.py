@@ -1,33 +1,40 @@
 """`pumice sim`: run a workload to its end under one or more configurations, and report."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
-from pumice.api.text_files import read_text
+from pumice.api.times import rfc3339
+from pumice.cli.cluster_options import print_data
 from pumice.cli.plugin_option import PluginSources, plugin_option
+from pumice.cli.progress import progress
+from pumice.cli.sim_options import (
+    FILE,
+    Output,
+    as_options,
+    check_configurations,
+    output_options,
+    prepare_folder,
+    simulation_options,
+    stoppable,
+    writing_to,
+)
 from pumice.cli.tables import print_rows
 from pumice.sim import output as files
-from pumice.sim.inputs import SimulationInput, load, simulate
+from pumice.sim.engine import Outcome
+from pumice.sim.inputs import SimulationInput, load, read_configuration, simulate
 from pumice.sim.measure import Measures
+from pumice.sim.options import SimulationOptions
 from pumice.sim.report.page import render
-from pumice.sim.report.tables import duration, summary_rows
+from pumice.sim.report.tables import summary_rows
+from pumice.sim.wording import duration
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+BUILT_IN = "built-in"
+REPORT = "report.html"
 
 
 @click.command()
@@ -35,163 +42,161 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--trace",
     metavar="FILE",
     required=True,
-    type=_FILE,
+    type=FILE,
     help="The workload: openb, Philly or SWF trace, manifests, or a synthetic description.",
-)
-@click.option(
-    "--nodes",
-    metavar="FILE",
-    type=_FILE,
-    help="The cluster: manifests, or openb nodes.  [default: sized for the trace]",
 )
 @click.option(
     "--conf",
     "confs",
     metavar="FILE",
     multiple=True,
-    type=_FILE,
+    type=FILE,
     help="A scheduler configuration; give several to compare them.  [default: the built-in one]",
 )
-@click.option(
-    "-o",
-    "--output",
-    metavar="DIR",
-    required=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where report.html, summary.json and the tables go.",
-)
-@click.option(
-    "--format",
-    "trace_format",
-    type=click.Choice(["manifests", "openb", "philly", "swf", "synthetic"]),
-    help="The kind of trace.  [default: recognised by its content]",
-)
 @click.option("--seed", type=int, default=0, show_default=True, help="For all that is random.")
-@click.option(
-    "--period",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="Simulated seconds between two cycles, at least.",
-)
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Only the first N jobs.")
-@click.option(
-    "--speed",
-    metavar="TIMES",
-    type=click.FloatRange(min=0, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="Let jobs come so many times as fast as in the trace.",
-)
-@click.option(
-    "--late-pods",
-    is_flag=True,
-    help="Make pods only once their job is admitted, as for Volcano's own jobs.",
-)
-@click.option(
-    "--evicted",
-    type=click.Choice(["requeue", "restart", "lose"]),
-    default="requeue",
-    show_default=True,
-    help="An evicted pod waits again, its broken gang starts anew, or it is gone.",
-)
-@click.option("--parquet", is_flag=True, help="Write the tables as Parquet; needs pyarrow.")
+@simulation_options
+@output_options
 @plugin_option
 def sim(
     *,
     trace: Path,
     nodes: Path | None,
     confs: tuple[Path, ...],
-    output: Path,
+    output: Output,
+    folder: Path | None,
     trace_format: str | None,
     seed: int,
-    period: float,
-    limit: int | None,
-    speed: float,
-    late_pods: bool,
-    evicted: Any,
     parquet: bool,
     plugins: PluginSources,
+    **chosen: Any,
 ) -> None:
-    """Run a workload to its end on a virtual clock, and write a report."""
-    named = _configurations(confs)
-    setup = load(
-        trace,
-        nodes=nodes,
-        trace_format=trace_format or "",
-        seed=seed,
-        limit=limit,
-        speed=speed,
-        late_pods=late_pods,
-    )
-    run = partial(simulate, setup, seed=seed, period=period, evicted=evicted, plugins=plugins)
-    outcomes = []
-    for name, conf in named.items():
-        with _progress(name, len(setup.workload.jobs)) as progress:
-            outcomes.append(run(conf=conf, progress=progress))
-    options = {
-        "seed": seed,
-        "period": period,
-        "evicted": evicted,
-        "limit": limit,
-        "speed": speed,
-        "late_pods": late_pods,
-    }
-    end = max(outcome.end for outcome in outcomes)
-    measured = [Measures(name, outcome, end) for name, outcome in zip(named, outcomes, strict=True)]
-    _write(output, setup, measured, options, ".parquet" if parquet else ".csv")
-    failures = [
-        (name, line) for name, out in zip(named, outcomes, strict=True) for line in out.failures
-    ]
-    for name, line in failures:
-        click.echo(f"error: {name}: {line}", err=True)
-    if failures:
-        raise SystemExit(1)
+    """Run a workload to its end on a virtual clock, and write a report.
+
+    Several configurations are compared with the first.
+    """
+    options, folder = as_options(chosen), folder or output.folder
+    with stoppable("the simulation was not over, nothing was written"):
+        named = _configurations(confs)
+        setup = load(
+            trace,
+            nodes=nodes,
+            trace_format=trace_format or "",
+            seed=seed,
+            limit=options.limit,
+            speed=options.speed,
+            late_pods=options.late_pods,
+        )
+        check_configurations(
+            ((str(file or name), conf) for name, (file, conf) in named.items()), plugins
+        )
+        tables = _Tables(list(named), ".parquet" if parquet else ".csv")
+        if folder is not None:
+            prepare_folder(folder, tables.all_files(), parquet=parquet)
+        outcomes = _run_all(setup, named, options, seed, plugins)
+        measured = _measure(outcomes)
+        summary = files.summary(setup, measured, _as_data(options, setup, seed))
+        if folder is not None:
+            with writing_to(folder):
+                tables.write(folder, measured, summary)
+        _print(summary, files.timings(measured), output.form)
+    if folder is not None:
+        click.echo(f"wrote {folder / REPORT}", err=output.form != "table")
+    _end_if_plugins_failed(outcomes)
 
 
-def _configurations(files: Sequence[Path]) -> dict[str, SchedulerConf]:
+Named = dict[str, tuple[Path | None, SchedulerConf]]
+"""Configurations and their files, by the names they go by."""
+
+
+def _configurations(paths: Sequence[Path]) -> Named:
     """Read configurations; each is named after its file, numbered if two have one name."""
-    if not files:
-        return {"built-in": parse_conf(DEFAULT_CONF)}
-    named: dict[str, SchedulerConf] = {}
-    for file in files:
-        name, n = file.stem, 2
+    if not paths:
+        return {BUILT_IN: (None, parse_conf(DEFAULT_CONF))}
+    named: Named = {}
+    for path in paths:
+        name, n = path.stem, 2
         while name in named:
-            name, n = f"{file.stem}-{n}", n + 1
-        named[name] = parse_conf(read_text(file), source=str(file))
+            name, n = f"{path.stem}-{n}", n + 1
+        named[name] = path, read_configuration(path)
     return named
 
 
-def _write(
-    folder: Path,
+def _run_all(
     setup: SimulationInput,
-    measured: Sequence[Measures],
-    options: dict[str, Any],
-    suffix: str,
-) -> None:
-    """Write all files and print the summary."""
-    folder.mkdir(parents=True, exist_ok=True)
-    tables = []
-    for each in measured:
-        tail = "" if len(measured) == 1 else f"-{each.name}"
-        for stem, columns, rows in (
-            ("decisions", files.DECISION_COLUMNS, files.decisions(each)),
-            ("jobs", files.JOB_COLUMNS, files.jobs(each)),
-        ):
-            path = files.write_table(folder / f"{stem}{tail}{suffix}", columns, rows)
-            tables.append(path.name)
-    summary = files.summary(setup, measured, options)
-    timings = files.timings(measured)
-    files.write_json(folder / "summary.json", summary)
-    files.write_json(folder / "timing.json", timings)
-    page = folder / "report.html"
-    page.write_text(render(summary, measured, ["summary.json", *tables]), encoding="utf-8")
-    _print_summary(summary, timings)
-    click.echo(f"wrote {page}")
+    named: Named,
+    options: SimulationOptions,
+    seed: int,
+    plugins: PluginSources,
+) -> dict[str, Outcome]:
+    """Run the workload under each configuration."""
+    outcomes = {}
+    for name, (_, conf) in named.items():
+        with progress(name, len(setup.workload.jobs), "jobs") as report:
+            outcomes[name] = simulate(
+                setup, conf, options, seed=seed, progress=report, plugins=plugins
+            )
+    return outcomes
 
 
-def _print_summary(summary: dict[str, Any], timings: dict[str, dict[str, float]]) -> None:
+def _measure(outcomes: dict[str, Outcome]) -> list[Measures]:
+    """Measure all runs, with charts on one time axis."""
+    end = max(outcome.end for outcome in outcomes.values())
+    return [Measures(name, outcome, end) for name, outcome in outcomes.items()]
+
+
+def _as_data(options: SimulationOptions, setup: SimulationInput, seed: int) -> dict[str, Any]:
+    stated = setup.workload.start if options.start is None else options.start
+    start = None if stated is None else rfc3339(stated)
+    return {"seed": seed, **asdict(options), "start": start}
+
+
+class _Tables:
+    """The files of a simulation: the report, the summary, two tables for each configuration."""
+
+    def __init__(self, names: Sequence[str], suffix: str) -> None:
+        self._names = names
+        self._suffix = suffix
+
+    def all_files(self) -> list[str]:
+        """Name everything that is written."""
+        return [REPORT, "summary.json", "timing.json", *self._tables()]
+
+    def _tables(self) -> list[str]:
+        stems = ("decisions", "jobs")
+        return [self._table(stem, name) for name in self._names for stem in stems]
+
+    def _table(self, stem: str, name: str) -> str:
+        tail = "" if len(self._names) == 1 else f"-{name}"
+        return f"{stem}{tail}{self._suffix}"
+
+    def write(self, folder: Path, measured: Sequence[Measures], summary: dict[str, Any]) -> None:
+        """Write all of them."""
+        for each in measured:
+            contents: tuple[tuple[str, Sequence[str], Iterable[Sequence[Any]]], ...] = (
+                ("decisions", files.DECISION_COLUMNS, files.decisions(each)),
+                ("jobs", files.JOB_COLUMNS, files.jobs(each)),
+            )
+            for stem, columns, rows in contents:
+                files.write_table(folder / self._table(stem, each.name), columns, rows)
+        files.write_json(folder / "summary.json", summary)
+        files.write_json(folder / "timing.json", files.timings(measured))
+        page = render(summary, measured, ["summary.json", *self._tables()])
+        (folder / REPORT).write_text(page, encoding="utf-8")
+
+
+def _print(summary: dict[str, Any], timings: dict[str, dict[str, float]], form: str) -> None:
+    """Print the summary; what is wrong with the runs goes to stderr."""
+    if form == "table":
+        _print_table(summary, timings)
+    else:
+        print_data(summary, form)
+    for each in summary["configurations"]:
+        if each["storm"]:
+            text = each["storm"]["text"]
+            click.echo(f"warning: {each['configuration']}: {text}", err=True)
+
+
+def _print_table(summary: dict[str, Any], timings: dict[str, dict[str, float]]) -> None:
     """Print one row a figure, one column a configuration."""
     names = [each["configuration"] for each in summary["configurations"]]
     rows = [
@@ -206,25 +211,16 @@ def _print_summary(summary: dict[str, Any], timings: dict[str, dict[str, float]]
     print_rows(("", *names), rows)
     for each in summary["configurations"]:
         for job in each["unfinished"][:5]:
-            click.echo(f"{each['configuration']}: {job['job']} never ran: {job['reason']}")
+            what = "did not finish" if job["started"] else "never ran"
+            click.echo(f"{each['configuration']}: {job['job']} {what}: {job['reason']}")
         more = len(each["unfinished"]) - 5
         if more > 0:
             click.echo(f"{each['configuration']}: … and {more} more")
 
 
-@contextmanager
-def _progress(name: str, jobs: int) -> Iterator[Callable[[int], None]]:
-    """Show how many jobs are over, on a terminal only."""
-    console = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("jobs"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    ) as bar:
-        task = bar.add_task(name, total=jobs)
-        yield lambda over: bar.update(task, completed=over)
+def _end_if_plugins_failed(outcomes: dict[str, Outcome]) -> None:
+    failures = [(name, line) for name, outcome in outcomes.items() for line in outcome.failures]
+    for name, line in failures:
+        click.echo(f"error: {name}: {line}", err=True)
+    if failures:
+        raise SystemExit(1)

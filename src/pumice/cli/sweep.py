@@ -1,18 +1,32 @@
 """`pumice sweep`: many simulations, in processes here or on a Dask cluster, in one table."""
 
-from collections.abc import Iterable, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 
+from pumice.api.conf import SchedulerConf
 from pumice.api.meta import KubeObject
+from pumice.cli.cluster_options import print_data
 from pumice.cli.plugin_option import PluginSources, plugin_option
+from pumice.cli.progress import progress
+from pumice.cli.sim_options import (
+    FILE,
+    Output,
+    as_options,
+    check_configurations,
+    output_options,
+    prepare_folder,
+    simulation_options,
+    stoppable,
+    writing_to,
+)
 from pumice.cli.tables import print_rows
-from pumice.sim.inputs import load
+from pumice.errors import InputError
+from pumice.sim.inputs import load, read_configuration
 from pumice.sim.sweep import (
     GridPoint,
     Rows,
@@ -21,13 +35,13 @@ from pumice.sim.sweep import (
     gather,
     grid,
     records,
+    summary_files,
     sweep_dask,
     sweep_local,
     write_summary,
 )
 from pumice.sim.workload import Workload
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _COLUMNS = (
     *("configuration", "trace", "seed", "makespan", "wait p50", "p90", "p99", "used"),
     *("evictions", "fairness", "wall", "cpu", "error"),
@@ -53,7 +67,7 @@ def _seeds(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int
     "confs",
     metavar="FILE",
     multiple=True,
-    type=_FILE,
+    type=FILE,
     help="A scheduler configuration; may be given several times.  [default: the built-in one]",
 )
 @click.option(
@@ -62,24 +76,17 @@ def _seeds(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int
     metavar="FILE",
     multiple=True,
     required=True,
-    type=_FILE,
+    type=FILE,
     help="A workload, as for 'pumice sim'; may be given several times.",
 )
 @click.option(
     "--seeds",
+    "--seed",
     default="0",
     show_default=True,
     callback=_seeds,
     help="Numbers and ranges, such as 7, 1,2,5 or 0-9.",
 )
-@click.option("--nodes", metavar="FILE", type=_FILE, help="The nodes, for all traces.")
-@click.option(
-    "--format",
-    "trace_format",
-    type=click.Choice(["manifests", "openb", "philly", "swf", "synthetic"]),
-    help="The kind of the traces.  [default: recognised by their content]",
-)
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Only the first N jobs.")
 @click.option(
     "-j",
     "--jobs",
@@ -93,84 +100,102 @@ def _seeds(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int
     metavar="ADDRESS",
     help="Run on this Dask cluster, such as tcp://host:8786, instead of in processes here.",
 )
-@click.option(
-    "--output",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Also write summary.csv and summary.json here.",
-)
+@simulation_options
+@output_options
 @plugin_option
 @click.pass_context
 def sweep(
     ctx: click.Context,
+    /,
     *,
     confs: tuple[Path, ...],
     traces: tuple[Path, ...],
     seeds: tuple[int, ...],
     nodes: Path | None,
     trace_format: str | None,
-    limit: int | None,
     jobs: int | None,
     address: str | None,
-    output: Path | None,
+    output: Output,
+    folder: Path | None,
+    parquet: bool,
     plugins: PluginSources,
+    **chosen: Any,
 ) -> None:
-    """Simulate every configuration on every trace with every seed."""
+    """Simulate every configuration on every trace with every seed.
+
+    Each configuration is compared with the first, on the same trace with the same seed.
+    """
     if address and jobs:
         raise click.UsageError("--jobs counts processes here; a Dask cluster has its own workers")
-    name = _full if address else str
     points = grid(
-        [name(conf) for conf in confs],
-        [name(trace) for trace in traces],
+        [str(conf) for conf in confs],
+        [str(trace) for trace in traces],
         seeds,
-        nodes=name(nodes) if nodes else "",
+        nodes=str(nodes) if nodes else "",
         trace_format=trace_format or "",
-        limit=limit,
+        options=as_options(chosen),
+        folder=str(Path.cwd()) if address else "",
     )
-    simulate = Simulation(load_point, plugins)
-    coming = (
-        sweep_dask(points, simulate, address)
-        if address
-        else sweep_local(points, simulate, jobs=jobs)
-    )
-    rows = _with_progress(coming, len(points))
-    _print_table(rows)
-    if output is not None:
-        for path in write_summary(rows, output):
-            click.echo(f"written: {path}")
+    folder = folder or output.folder
+    with stoppable("the runs that were not over are lost"):
+        check_configurations(_readable(confs), plugins)
+        if folder is not None:
+            prepare_folder(folder, summary_files(parquet=parquet), parquet=parquet)
+        simulate = Simulation(load_point, plugins)
+        coming = (
+            sweep_dask(points, simulate, address)
+            if address
+            else sweep_local(points, simulate, jobs=jobs)
+        )
+        rows = _with_progress(coming, len(points))
+        written: Sequence[Path] = ()
+        if folder is not None:
+            with writing_to(folder):
+                written = write_summary(rows, folder, parquet=parquet)
+    _print(rows, output.form)
+    to_stderr = output.form != "table"
+    for path in written:
+        click.echo(f"written: {path}", err=to_stderr)
     failed = sum(bool(row.error) for row in rows)
-    click.echo(f"{len(rows) - failed} runs done, {failed} failed")
+    click.echo(f"{len(rows) - failed} runs done, {failed} failed", err=to_stderr)
     ctx.exit(1 if failed else 0)
 
 
 def load_point(point: GridPoint) -> tuple[Workload, Iterable[KubeObject]]:
     """Read the jobs of a point and the cluster they run on."""
+    options = point.options
     setup = load(
-        Path(point.trace),
-        nodes=Path(point.nodes) if point.nodes else None,
+        point.path(point.trace),
+        nodes=point.path(point.nodes) if point.nodes else None,
         trace_format=point.format,
         seed=point.seed,
-        limit=point.limit,
+        limit=options.limit,
+        speed=options.speed,
+        late_pods=options.late_pods,
     )
     return setup.workload, setup.cluster
 
 
-def _full(path: Path) -> str:
-    """Return the whole name: the workers of a cluster stand in folders of their own."""
-    return str(path.resolve())
+def _readable(confs: Iterable[Path]) -> Iterator[tuple[str, SchedulerConf]]:
+    """Read the configurations that can be read; the others are errors of their rows."""
+    for path in confs:
+        with suppress(InputError):
+            yield str(path), read_configuration(path)
 
 
 def _with_progress(coming: Rows, total: int) -> list[SweepRow]:
-    """Gather the rows under a bar on the error output, if that is a terminal."""
-    console = Console(stderr=True)
-    shown = Progress(console=console, transient=True, disable=not console.is_terminal)
-    with shown as progress, closing(coming):  # so that Ctrl-C ends the workers
-        task = progress.add_task("simulating", total=total)
-        return gather(coming, lambda _: progress.advance(task))
+    """Gather the rows, and show how many have come."""
+    done = count(1)
+    with progress("simulating", total, "runs") as report, closing(coming):  # Ctrl-C ends workers
+        return gather(coming, lambda _: report(next(done)))
 
 
-def _print_table(rows: Sequence[SweepRow]) -> None:
-    print_rows(_COLUMNS, [_cells(record) for record in records(rows)])
+def _print(rows: Sequence[SweepRow], form: str) -> None:
+    plain = records(rows)
+    if form == "table":
+        print_rows(_COLUMNS, [_cells(record) for record in plain])
+    else:
+        print_data(plain, form)
 
 
 def _cells(record: dict[str, Any]) -> list[str]:
@@ -180,7 +205,7 @@ def _cells(record: dict[str, Any]) -> list[str]:
         record["configuration"],
         record["trace"],
         str(record["seed"]),
-        *(_number(record[name], 0) for name in ("makespan", "wait_p50", "wait_p90", "wait_p99")),
+        *(_compared(record, name) for name in ("makespan", "wait_p50", "wait_p90", "wait_p99")),
         f"{used[busiest]:.0%} {busiest}" if busiest else "",
         _number(record["evictions"], 0),
         _number(record["fairness"], 3),
@@ -191,3 +216,9 @@ def _cells(record: dict[str, Any]) -> list[str]:
 
 def _number(value: float | None, digits: int, unit: str = "") -> str:
     return "" if value is None else f"{value:.{digits}f}{unit}"
+
+
+def _compared(record: dict[str, Any], name: str) -> str:
+    """Write seconds and, behind them, how they differ from those of the first configuration."""
+    change = (record["differences"] or {}).get(name)
+    return _number(record[name], 0) + ("" if not change else f" ({change:+.0f})")

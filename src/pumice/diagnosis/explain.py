@@ -15,6 +15,7 @@ from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState, group_of
 from pumice.diagnosis.expected import is_expected, open_queue
+from pumice.diagnosis.forecast import Forecast, forecast
 from pumice.diagnosis.manifest_causes import manifest_findings
 from pumice.diagnosis.questions import unknown_votes
 from pumice.diagnosis.remedy.search import Search, Way
@@ -110,7 +111,12 @@ class Explanation:
 
 
 def explain_job(
-    world: ClusterState, name: str, *, cycles: int = 1, unblock: bool = True
+    world: ClusterState,
+    name: str,
+    *,
+    cycles: int = 1,
+    unblock: bool = True,
+    foresee: bool = True,
 ) -> Explanation:
     """Explain where a job stands after some cycles.
 
@@ -149,6 +155,7 @@ def explain_job(
         not_evicted=examiner.spared if state == "waits" else [],
         funnel=rows,
         position=examiner.position,
+        forecast=_forecast(world, job, causes) if foresee and state == "waits" else None,
         remedies=remedies,
         victims=_victims(world, outcome),
         places={**outcome.binds, **outcome.promised},
@@ -156,6 +163,15 @@ def explain_job(
         cycle=outcome.cycle,
         notes=[*world.notes, *unknown_votes(world)],
     )
+
+
+def _forecast(world: ClusterState, job: str, causes: list[Finding]) -> dict[str, Any]:
+    """Tell when a waiting job starts; never, while something must be done about it first."""
+    barring = next((each for each in causes if each.code in _BARRING), None)
+    if barring is not None:
+        never = Forecast(state="never", text=f"it does not start: {barring.text}")
+        return never.to_data()
+    return forecast(world, job).to_data()
 
 
 def _causes_in_queue(

@@ -44,7 +44,9 @@ def _invalid(world: ClusterState, job: Manifest | None) -> Iterator[Finding]:
     verdict = Chain(queues).judge("CREATE", fresh)
     if not verdict.allowed:
         about = ObjectRef.of_key("Job", key_of(job))
-        yield Finding(Cause.INVALID, f"admission refuses the job: {verdict.message}", about)
+        yield Finding(
+            Cause.INVALID, f"admission refuses the job: {verdict.message.rstrip('; ')}", about
+        )
 
 
 def _suspended(job: Manifest | None) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from pumice.api.decisions import Decisions
 from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.explain import state_of
+from pumice.diagnosis.forecast import forecast_all
 from pumice.diagnosis.replay import Replay
 from pumice.examine.causes import as_recorded
 from pumice.examine.examiner import Examiner
@@ -63,13 +64,15 @@ class _All(Observer):
             each.decided(ssn, decisions)
 
 
-def waiting_jobs(world: ClusterState) -> list[WaitingJob]:
+def waiting_jobs(world: ClusterState, *, foresee: bool = True) -> list[WaitingJob]:
     """List every job that the next cycle leaves waiting, whatever the reason."""
     bare = [key for key in world.jobs if world.group_titled(key) not in world.groups]
     watch = _All([*world.groups, *bare])
     Replay(world).decide(watch)
     waiting = [each for each in watch.examiners if state_of(world, each.outcome) == "waits"]
-    return [_line(world, each, {}) for each in sorted(waiting, key=_in_line)]
+    keys = [each.outcome.job for each in waiting if each.outcome.job in world.groups]
+    starts = forecast_all(world, keys) if keys and foresee else {}
+    return [_line(world, each, starts) for each in sorted(waiting, key=_in_line)]
 
 
 def _in_line(examiner: Examiner) -> tuple[int, int, str]:

@@ -4,7 +4,7 @@ import numpy as np
 
 from pumice.api.codes import Cause
 from pumice.api.decisions import Decisions
-from pumice.api.wording import counted, first_of
+from pumice.api.wording import counted, first_of, verb
 from pumice.core.status import PHASE_CODE
 from pumice.core.tables import NOWHERE
 from pumice.examine.findings import Finding, ObjectRef, Position, SparedPods
@@ -94,15 +94,10 @@ class Examiner(Watcher):
         rows.sort(key=lambda each: (turns.get(each, len(turns)), jobs.keys[each]))
         names = [jobs.keys[each] for each in rows]
         key = self._book.why(rows[0], row)
-        took = (
-            "were admitted" if stop is not None and stop.stage is Stage.ENQUEUE else "were placed"
-        )
-        took = took.replace("were", "was") if len(names) == 1 else took
-        why = f" ({key})" if key else ""
+        admitted = stop is not None and stop.stage is Stage.ENQUEUE
         return Finding(
             Cause.JOB_AHEAD,
-            f"{counted(len(names), 'job')} {took} before it in this cycle and hold"
-            f"{'s' * (len(names) == 1)} what it needs: {first_of(names, _NAMED)}{why}",
+            _went_first(names, "admitted" if admitted else "placed", key),
             ObjectRef.of_key("PodGroup", names[0]),
             {"jobs": names, "key": key},
         )
@@ -134,3 +129,12 @@ class Examiner(Watcher):
         stop = self.outcome.last
         at = stop.numbers.get("at") if stop is not None else None
         return at is not None and at != self.outcome.queue
+
+
+def _went_first(names: list[str], done: str, key: str) -> str:
+    """Word that jobs were placed or admitted before, and by which key."""
+    n = len(names)
+    who = f"job {names[0]}" if n == 1 else f"{counted(n, 'job')} ({first_of(names, _NAMED)})"
+    why = f"; {names[0]} goes first: {key}" if key else ""
+    was, hold = verb(n, "was", "were"), verb(n, "holds", "hold")
+    return f"{who} {was} {done} before it in this cycle and {hold} what it needs{why}"

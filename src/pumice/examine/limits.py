@@ -42,24 +42,21 @@ def _overrun(ssn: Session, code: Cause, numbers: Mapping[str, Any], job: int) ->
         factor = numbers.get("factor", 1.0)
         told["factor"] = factor
         told["reserved"] = {k: base_units(k, x) for k, x in numbers.get("reserved", {}).items()}
-        text = f"not admitted: overcommit counts the cluster {factor:g} times: {compared}"
+        text = f"overcommit lets jobs reserve {factor:g} times the cluster: {compared}"
         return Finding(code, text, None, told)
     if at.startswith(RESOURCE_QUOTA):
         name, namespace = at.removeprefix(RESOURCE_QUOTA), ssn.job(job).key.partition("/")[0]
-        text = f"not admitted: resource quota {name}: {compared}"
+        text = f"resource quota {name} would be exceeded: {compared}"
         return Finding(code, text, ObjectRef("ResourceQuota", name, namespace), told)
-    words = "deserves" if code is Cause.QUEUE_OVER_DESERVED else "may hold"
+    words = "deserves" if code is Cause.QUEUE_OVER_DESERVED else "may"
     at = _whose_limit(ssn, at, shorts[0]) if code is Cause.QUEUE_OVER_CAPABILITY else at
-    text = f"queue {at} {words} no more: {compared}"
+    text = f"queue {at} would hold more than it {words}: {compared}"
     guarantees = _guarantees(ssn, at, shorts[0])
     if guarantees:
         told["guarantees"] = {k: base_units(shorts[0].resource, x) for k, x in guarantees.items()}
-        text += f"; {first_of(list(guarantees), 3)} {_is(guarantees)} guaranteed the rest"
+        amounts = [f"{k} ({amount_text(shorts[0].resource, x)})" for k, x in guarantees.items()]
+        text += f"; the rest is guaranteed to {first_of(amounts, 3)}"
     return Finding(code, text, ObjectRef("Queue", at), told)
-
-
-def _is(names: Any) -> str:
-    return "is" if len(names) == 1 else "are"
 
 
 def _short_numbers(short: Short) -> dict[str, Any]:
@@ -84,7 +81,7 @@ def _compared(short: Short) -> str:
             short.used + short.request - short.limit,
         )
     )
-    return f"{name} {used} in use or reserved + {request} asked for > {limit}, {over} too much"
+    return f"{name} {used} in use or reserved + {request} asked for is {over} more than {limit}"
 
 
 def _whose_limit(ssn: Session, queue: str, short: Short) -> str:

@@ -10,7 +10,7 @@ from pumice.api.annotations import NOT_READY_TAINTS
 from pumice.api.codes import Cause
 from pumice.api.nodes import Taint
 from pumice.api.quantity import amount_text, base_units
-from pumice.api.wording import counted, first_of
+from pumice.api.wording import counted, first_of, verb
 from pumice.core.labels import node_labels, tolerates
 from pumice.core.resources import Mask
 from pumice.core.views import NodeFacts
@@ -20,6 +20,8 @@ from pumice.framework.waiting_reason import claim_reason
 
 RESOURCE_CLAIM: Final = "ResourceClaim"
 _SHOWN: Final = 3
+_NODES: Final = "node(s) "
+"""How a reason begins that is a sentence about nodes."""
 _BLOCKING: Final = ("NoSchedule", "NoExecute")
 
 
@@ -27,7 +29,7 @@ def funnel_rows(funnel: Funnel) -> list[FunnelRow]:
     """Tell how many nodes are left after each constraint that refuses any."""
     n = funnel.snapshot.nodes.n
     pod = _pod(funnel)
-    rows = [FunnelRow("all nodes", n, f"{counted(n, 'node')} for pod {pod}, {_asks(funnel)}")]
+    rows = [FunnelRow("all nodes", n, f"for pod {pod}, {_asks(funnel)}")]
     left = np.ones(n, dtype=bool)
     for constraint, after in funnel.left:
         if (constraint.failed & left).any():
@@ -115,7 +117,13 @@ def _amounts(funnel: Funnel, column: Any) -> dict[str, float]:
 
 def _nodes(funnel: Funnel, mask: Mask) -> str:
     names = [funnel.snapshot.nodes.names[row] for row in np.flatnonzero(mask).tolist()]
+    if len(names) == 1:
+        return f"node {names[0]}"
     return f"{counted(len(names), 'node')} ({first_of(names, _SHOWN)})" if names else "no node"
+
+
+def _verb(mask: Mask, one: str, many: str) -> str:
+    return verb(int(mask.sum()), one, many)
 
 
 # One text for each constraint: ``before`` are the nodes that earlier constraints leave
@@ -127,19 +135,22 @@ def _plain(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
         error = funnel.failures.get((failed["plugin"], failed["hook"]))
         return f"plugin {failed['plugin']} failed in {failed['hook']}: {error}"
     texts = sorted(funnel.texts.get(constraint.name, ())) + funnel.words.get(constraint.name, [])
-    told = "; ".join(texts).replace("node(s) ", "")
+    nodes = _nodes(funnel, before & constraint.failed)
     who = ", ".join(sorted(funnel.plugins.get(constraint.name, ())))
-    return f"{_nodes(funnel, before & constraint.failed)}: {told or 'refused'} ({who})"
+    if texts and all(text.startswith(_NODES) for text in texts):
+        return f"{nodes} {' or '.join(text.removeprefix(_NODES) for text in texts)} ({who})"
+    return f"{nodes}: {'; '.join(texts) or 'refused'} ({who})"
 
 
 def _capacity(funnel: Funnel, constraint: Constraint, _: Mask) -> str:
     numbers = _capacity_numbers(funnel)
     n = int(constraint.failed.sum())
     told = ", ".join(
-        f"{name} {amount_text(name, need)} where the largest node has {amount_text(name, most)}"
+        f"{name} {amount_text(name, need)}, and "
+        + (f"the largest node has {amount_text(name, most)}" if most else "no node has any")
         for name, need, most in _beyond(funnel)
     )
-    small = f"{counted(n, 'node')} {'is' if n == 1 else 'are'} too small for {_pod(funnel)}"
+    small = f"{counted(n, 'node')} {verb(n, 'is', 'are')} too small for {_pod(funnel)}"
     if constraint.failed.all() and told:
         return f"no node is large enough for {_pod(funnel)}: it asks for {told}"
     lacking = ", ".join(sorted(numbers["resources"]))
@@ -185,20 +196,23 @@ def _room(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
             for row in np.flatnonzero((funnel.lacking[:, tight] > 0).any(axis=1)).tolist()
         }
     )
-    told = f"{_nodes(funnel, tight)} {_have(tight)} too little free {' or '.join(lacking)}"
+    told = f"{_nodes(funnel, tight)} {_verb(tight, 'has', 'have')} too little free "
+    told += f"{' or '.join(lacking)} for {_pod(funnel)}"
     if near is None:
         return told
     name, lacks = near
     asked = _amounts(funnel, funnel.task.need[:, 0])
-    short = ", ".join(
-        f"{amount_text(res, x)} of the {amount_text(res, asked.get(res, x))} {res}"
-        for res, x in lacks.items()
-    )
-    return f"{told} for {_pod(funnel)}; the nearest, {name}, lacks {short}"
+    short = ", ".join(_part(res, x, asked.get(res, x)) for res, x in lacks.items())
+    if int(tight.sum()) == 1:
+        return f"{told}: it lacks {short}"
+    return f"{told}; the nearest, {name}, lacks {short}"
 
 
-def _have(mask: Mask) -> str:
-    return "has" if int(mask.sum()) == 1 else "have"
+def _part(resource: str, lacks: float, asked: float) -> str:
+    amount = amount_text(resource, lacks)
+    if lacks >= asked:
+        return f"all of the {amount} {resource}"
+    return f"{amount} of the {amount_text(resource, asked)} {resource}"
 
 
 def _room_numbers(funnel: Funnel, constraint: Constraint, before: Mask) -> dict[str, Any]:
@@ -220,10 +234,12 @@ def _room_numbers(funnel: Funnel, constraint: Constraint, before: Mask) -> dict[
 
 def _selector(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     found = _selector_numbers(funnel)["labels"]
-    told = ", ".join(f"{label} is on {counted(n, 'node')}" for label, n in found.items())
+    told = ", ".join(
+        f"{label} is on {counted(n, 'node') if n else 'no node'}" for label, n in found.items()
+    )
     refused = before & constraint.failed
-    lack = "lacks" if int(refused.sum()) == 1 else "lack"
-    return f"{_nodes(funnel, refused)} {lack} the node selector: {told}"
+    does = _verb(refused, "does", "do")
+    return f"{_nodes(funnel, refused)} {does} not match the node selector: {told}"
 
 
 def _selector_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
@@ -238,7 +254,7 @@ def _selector_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
 def _affinity(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     told = "; or ".join(_terms(funnel))
     refused = before & constraint.failed
-    does = "does" if int(refused.sum()) == 1 else "do"
+    does = _verb(refused, "does", "do")
     return f"{_nodes(funnel, refused)} {does} not meet the node affinity: {told}"
 
 
@@ -252,9 +268,14 @@ def _terms(funnel: Funnel) -> Iterator[str]:
 
 def _taints(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     counts = _taint_numbers(funnel, constraint, before)["taints"]
-    told = ", ".join(f"{text} on {counted(n, 'node')}" for text, n in counts.items())
     refused = before & constraint.failed
-    return f"{_nodes(funnel, refused)} {_have(refused)} taints it does not tolerate: {told}"
+    told = ", ".join(
+        text if n == int(refused.sum()) else f"{text} on {n}" for text, n in counts.items()
+    )
+    if constraint.name == Cause.NODE_NOT_READY:
+        return f"{_nodes(funnel, refused)} {_verb(refused, 'is', 'are')} not ready: {told}"
+    what = f"{verb(len(counts), 'a taint', 'taints')} that it does not tolerate"
+    return f"{_nodes(funnel, refused)} {_verb(refused, 'has', 'have')} {what}: {told}"
 
 
 def _taint_numbers(funnel: Funnel, constraint: Constraint, before: Mask) -> dict[str, Any]:
@@ -278,13 +299,12 @@ def taint_text(taint: Taint) -> str:
 
 def _cordon(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     refused = before & constraint.failed
-    are = "is" if int(refused.sum()) == 1 else "are"
-    return f"{_nodes(funnel, refused)} {are} cordoned"
+    return f"{_nodes(funnel, refused)} {_verb(refused, 'is', 'are')} cordoned"
 
 
 def _pods(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     refused = before & constraint.failed
-    return f"{_nodes(funnel, refused)} {_have(refused)} as many pods as allowed"
+    return f"{_nodes(funnel, refused)} {_verb(refused, 'has', 'have')} as many pods as allowed"
 
 
 def _port_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
@@ -296,8 +316,10 @@ def _port_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
 
 
 def _ports(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
-    told = ", ".join(map(str, _port_numbers(funnel)["ports"]))
-    return f"host port {told} is taken on {_nodes(funnel, before & constraint.failed)}"
+    ports = _port_numbers(funnel)["ports"]
+    told = f"{verb(len(ports), 'port', 'ports')} {', '.join(map(str, ports))}"
+    nodes = _nodes(funnel, before & constraint.failed)
+    return f"host {told} {verb(len(ports), 'is', 'are')} taken on {nodes}"
 
 
 def _devices(funnel: Funnel, constraint: Constraint, before: Mask) -> str:

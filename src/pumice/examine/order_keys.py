@@ -33,7 +33,9 @@ class Keys:
         if self.is_rank:
             return f"rank {keys[0] + 1:g}"
         if self.plugin in _WORDS:
-            return _WORDS[self.plugin](keys)
+            words = _WORDS[self.plugin](keys)
+            has_priority = _WORDS[self.plugin] is _queue_words and any(row[0] for row in self.rows)
+            return f"priority {-keys[0] + 0.0:g}, {words}" if has_priority else words
         return ", ".join(f"{key:g}" for key in keys)
 
 
@@ -85,14 +87,18 @@ def _keys_of(answer: Any) -> list[list[float]]:
 
 
 def difference(
-    first: int, second: int, keys: Sequence[Keys], ties: Sequence[tuple[float, str]]
+    first: int,
+    second: int,
+    keys: Sequence[Keys],
+    ties: Sequence[tuple[float, str]],
+    age: str = "younger",
 ) -> str:
-    """Name what puts one before another."""
+    """Name what puts one before another; ``age`` is said of the one that is spoken of."""
     for each in keys:
         if each.rows[first] != each.rows[second]:
             return f"{each.plugin}: {each.words(first)} before {each.words(second)}"
     if ties[first][0] != ties[second][0]:
-        return f"younger by {_span(ties[second][0] - ties[first][0])}"
+        return f"{age} by {_span(ties[second][0] - ties[first][0])}"
     return "same age; by name"
 
 
@@ -118,11 +124,11 @@ class OrderBook:
             return ""
         if queues[0] == queues[1]:
             i, j = self._job_at[first], self._job_at[second]
-            return difference(i, j, self._job_keys, self._job_ties)
+            return difference(i, j, self._job_keys, self._job_ties, "older")
         i, j = (self._queue_at[queue] for queue in queues if queue is not None)
         if i > j:
             return "queues take turns"
-        return f"queues: {difference(i, j, self._queue_keys, self._queue_ties)}"
+        return f"its queue: {difference(i, j, self._queue_keys, self._queue_ties, 'older')}"
 
 
 # Keys in words
@@ -133,11 +139,8 @@ def _percent(share: float) -> str:
 
 
 def _queue_words(keys: Sequence[float]) -> str:
-    """Read the keys of proportion and capacity: priority, share, then whether it deserves none."""
-    words = f"{_percent(keys[1])} of its share"
-    if keys[2:] and keys[2]:
-        words = "deserves nothing"
-    return f"priority {-keys[0] + 0.0:g}, {words}" if keys[0] else words
+    """Read the keys of proportion and capacity after priority: share, whether it deserves any."""
+    return "deserves nothing" if keys[2:] and keys[2] else f"{_percent(keys[1])} of its share"
 
 
 def _deadline(keys: Sequence[float]) -> str:

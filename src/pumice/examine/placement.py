@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pumice.api.codes import Cause
-from pumice.api.wording import counted
+from pumice.api.wording import counted, verb
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.funnel import Funnel
 from pumice.examine.node_causes import RESOURCE_CLAIM, finding_of, node_findings
@@ -35,11 +35,12 @@ def _gang(trial: Trial) -> Iterator[Finding]:
     roles = trial.short_roles
     if trial.placed < trial.needed:
         numbers = {"found": trial.placed, "minMember": trial.needed}
-        text = f"{trial.placed} of the {trial.needed} pods that its gang needs find a node"
+        finds = verb(trial.placed, "finds", "find")
+        text = f"only {trial.placed} of the {trial.needed} pods that its gang needs {finds} a node"
         yield Finding(Cause.GANG_SHORT, text, None, numbers)
     for role, (placed, least) in roles.items():
         told = {"role": role, "found": placed, "needed": least}
-        text = f"role {role} needs {counted(least, 'node')} and finds {placed}"
+        text = f"role {role} needs nodes for {counted(least, 'pod')} and finds {placed or 'none'}"
         yield Finding(Cause.ROLE_SHORT, text, None, told)
 
 
@@ -84,7 +85,8 @@ def _no_domain(trial: Trial) -> Finding:
     numbers = dict(trial.domain.numbers) if trial.domain is not None else {}
     limit, large, total = (numbers.get(key) for key in ("limit", "large", "total"))
     reach = "" if limit is None else f" up to tier {limit}"
-    text = f"no network domain{reach} takes it: {large} of {total} look large enough"
+    looks = verb(int(large or 0), "looks", "look")
+    text = f"no network domain{reach} takes it; {large} of {total} {looks} large enough"
     return Finding(
         Cause.NETWORK_DOMAIN, text, None, {"limit": limit, "large": large, "total": total}
     )

@@ -165,13 +165,13 @@ def _told(ssn: Session, code: Spared, pile: _Pile) -> SparedPods:
     tasks = ssn.snapshot.tasks
     names = [tasks.keys[row] for row in pile.rows]
     who = f"{counted(len(names), 'pod')} ({first_of(sorted(names), _SHOWN)})"
-    meaning = SPARED_MEANINGS[code]
-    by = f" [{', '.join(pile.by)}]" if pile.by else ""
-    until = f" Until {pile.numbers['until']}." if "until" in pile.numbers else ""
+    rule = SPARED_MEANINGS[code].rstrip(".")
+    by = f" ({', '.join(pile.by)})" if pile.by else ""
+    until = f", until {pile.numbers['until']}" if "until" in pile.numbers else ""
     return SparedPods(
         code,
         len(names),
-        f"{who}: {meaning[0].lower()}{meaning[1:]}{until}{by}",
+        f"{who}: {rule[0].lower()}{rule[1:]}{until}{by}",
         next(_about(ssn, code, pile), None),
         pile.numbers,
     )

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Literal
 
 from pumice.api.conf import SchedulerConf
 from pumice.api.decisions import Decisions
@@ -20,18 +19,17 @@ from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Shortcuts
 from pumice.sim.event_log import NONE, EventKind, EventLog
 from pumice.sim.job_run import EPOCH, JobRun, State
+from pumice.sim.options import Evicted
 from pumice.sim.sim_cluster import SimCluster
 from pumice.sim.waiting_jobs import WaitingJobs
 from pumice.sim.workload import Workload
-
-Evicted = Literal["requeue", "restart", "lose"]
-"""What becomes of an evicted pod: a new one waits in its place; so do all pods of its job, if too
-few are left; or it is gone."""
 
 _LONGEST_PAUSE = 600.0
 """Seconds between cycles, at most, while time alone may change an answer."""
 _GIVE_UP_AFTER = 7 * 86400.0
 """Seconds without any event or decision after which the jobs that still wait are given up."""
+_STEPS_BETWEEN_REPORTS = 64
+"""Events and cycles between two reports of progress."""
 _MAX_CYCLES_SINCE_EVENT = 200
 """Cycles in a row between two events, after which evictions are taken to lead nowhere."""
 
@@ -73,12 +71,14 @@ class Engine:
         seed: int = 0,
         period: float = 1.0,
         evicted: Evicted = "requeue",
+        start: float | None = None,
         shortcuts: Shortcuts | None = None,
         scheduler: Scheduler | None = None,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self.workload = workload
-        self.sim_cluster = SimCluster()
+        stated = workload.start if start is None else start
+        self.sim_cluster = SimCluster(EPOCH if stated is None else stated)
         self.snapshot = self.sim_cluster.snapshot
         self.log = EventLog()
         self.cost = SimulationCost()
@@ -112,17 +112,17 @@ class Engine:
 
     def run(self, progress: Callable[[int], None] | None = None) -> Outcome:
         """Go on until nothing happens any more; ``progress`` receives how many jobs have ended."""
-        start, told = self._clock(), 0
+        start, steps = self._clock(), 0
         while self.step():
-            if progress is not None and self.cost.events >= told + 256:
-                told = self.cost.events
+            steps += 1
+            if progress is not None and not steps % _STEPS_BETWEEN_REPORTS:
                 progress(self.n_ended)
         if progress is not None:
             progress(self.n_ended)
         self._explain_waiting()
         self.cost.seconds = self._clock() - start
         return Outcome(
-            self.runs, self.log, self.snapshot, self.now, self.cost, tuple(self._failures)
+            self.runs, self.log, self.snapshot, self.log.end, self.cost, tuple(self._failures)
         )
 
     def step(self) -> bool:
@@ -169,15 +169,26 @@ class Engine:
         """Let a cycle run at the next tick of the scheduler's own clock."""
         self._pause = self._period
         if self._next_cycle is None or self._next_cycle > self.now + self._period:
-            tick = math.ceil(self.now / self._period) * self._period
-            self._next_cycle = max(tick, self._last_cycle + self._period)
+            self._next_cycle = max(self._tick(), self._last_cycle + self._period)
+
+    def _tick(self) -> float:
+        """Return the next moment at which the scheduler looks: this one, if it is one of them."""
+        periods = self.now / self._period
+        if math.isclose(periods, round(periods), rel_tol=1e-12, abs_tol=1e-6):
+            return self.now
+        return math.ceil(periods) * self._period
+
+    def _moment(self) -> float:
+        """Read the clock of the scheduler, in seconds since 1970."""
+        return self.sim_cluster.epoch + self.now
 
     # What happens by itself
 
     def _arrive(self) -> None:
         number = len(self.runs)
         job = self.workload.jobs[number]
-        run = JobRun(number, job, self.waiting_jobs.job_classes.of(job))
+        kind = self.waiting_jobs.job_classes.of(job)
+        run = JobRun(number, job, kind, self.sim_cluster.epoch)
         self.runs.append(run)
         self.log.add(self.now, EventKind.ARRIVE, number)
         self.waiting_jobs.add(run)
@@ -200,6 +211,10 @@ class Engine:
     def _end_job(self, run: JobRun) -> None:
         self.waiting_jobs.leave(run)
         run.ended = self.now
+        if not run.is_finished:
+            run.reason = (
+                f"{run.tally[State.LOST]} of its {run.spec.size} pods were lost by evictions"
+            )
         self.n_ended += 1
         self.sim_cluster.delete_job(run)
 
@@ -220,7 +235,7 @@ class Engine:
             return
         self.sim_cluster.settle()
         start = self._clock()
-        decisions = self._scheduler.decide(self.snapshot, EPOCH + self.now, only_changes=True)
+        decisions = self._scheduler.decide(self.snapshot, self._moment(), only_changes=True)
         self.cost.deciding_seconds += self._clock() - start
         self.cost.cycles += 1
         self._failures.update(dict.fromkeys(decisions.failures))
@@ -369,7 +384,7 @@ class Engine:
             return
         self.waiting_jobs.show_all()
         self.sim_cluster.settle()
-        decisions = self._scheduler.decide(self.snapshot, EPOCH + self.now)
+        decisions = self._scheduler.decide(self.snapshot, self._moment())
         for run in left:
             said = decisions.explanations.get(run.key) or run.reason
             if self._cycles_since_event >= _MAX_CYCLES_SINCE_EVENT:

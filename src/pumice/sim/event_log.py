@@ -60,6 +60,11 @@ class EventLog:
         self._node.append(node)
 
     @property
+    def end(self) -> float:
+        """When the last event happened; 0 if there is none."""
+        return self._time[-1] if self._time else 0.0
+
+    @property
     def time(self) -> NDArray[np.float64]:
         """Seconds since the first arrival (n,)."""
         return np.array(self._time, dtype=np.float64)

@@ -11,8 +11,9 @@ from typing import Final
 
 import numpy as np
 
+from pumice.api import text_files
 from pumice.api.annotations import HOSTNAME
-from pumice.api.conf import SchedulerConf
+from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.api.manifests import load_manifests
 from pumice.api.meta import KubeObject
 from pumice.api.objects import Node, NodeStatus, ObjectMeta, Pod, ResourceList
@@ -22,7 +23,9 @@ from pumice.core.resources import Resources
 from pumice.errors import InputError
 from pumice.framework.plugin_loading import load_plugins
 from pumice.scheduler import Scheduler
-from pumice.sim.engine import Engine, Evicted, Outcome
+from pumice.sim.engine import Engine, Outcome
+from pumice.sim.limits import check_arrivals, check_nodes
+from pumice.sim.options import SimulationOptions
 from pumice.sim.readers import manifests, openb, philly, swf, synthetic
 from pumice.sim.readers.text import header_of, read_text
 from pumice.sim.workload import NodeHint, Workload
@@ -93,6 +96,15 @@ def read_workload(path: Path, *, trace_format: str = "", seed: int = 0) -> Workl
     return workload
 
 
+def read_configuration(path: Path, name: str = "") -> SchedulerConf:
+    """Read a scheduler configuration; ``name`` is what errors call the file.
+
+    Raises:
+        InputError: The file cannot be read, or is no configuration.
+    """
+    return parse_conf(text_files.read_text(path), source=name or str(path))
+
+
 def read_cluster(path: Path) -> list[KubeObject]:
     """Read a cluster: manifests of nodes, queues and more, or a list of nodes of openb.
 
@@ -105,6 +117,7 @@ def read_cluster(path: Path) -> list[KubeObject]:
         things = [thing for thing in load_manifests(path) if not isinstance(thing, Pod)]
     if not any(isinstance(thing, Node) for thing in things):
         raise InputError(wanted="at least one node", found="none", file=str(path))
+    check_nodes(sum(isinstance(thing, Node) for thing in things), str(path))
     return things
 
 
@@ -136,6 +149,7 @@ def load(
         workload = workload.faster(speed)
     if late_pods:
         workload = workload.with_late_pods()
+    check_arrivals(workload.jobs, str(trace))
     cluster = list(workload.objects)
     notes = list(workload.notes)
     if nodes is not None:
@@ -157,17 +171,21 @@ def load(
 def simulate(
     setup: SimulationInput,
     conf: SchedulerConf,
+    options: SimulationOptions,
     *,
     seed: int = 0,
-    period: float = 1.0,
-    evicted: Evicted = "requeue",
     progress: Callable[[int], None] | None = None,
     plugins: Sequence[str] = (),
 ) -> Outcome:
     """Run a workload to its end; ``plugins`` are files or modules of further plugins."""
-    scheduler = Scheduler(conf, seed=seed, plugins=load_plugins(plugins), services=SERVICES)
     engine = Engine(
-        setup.workload, setup.cluster, conf, scheduler=scheduler, period=period, evicted=evicted
+        setup.workload,
+        setup.cluster,
+        conf,
+        scheduler=Scheduler(conf, seed=seed, plugins=load_plugins(plugins), services=SERVICES),
+        period=options.period,
+        evicted=options.evicted,
+        start=options.start,
     )
     return engine.run(progress)
 
@@ -184,6 +202,7 @@ def make_nodes(workload: Workload) -> list[Node]:
             wanted="nodes", found="none", file=workload.name, hint="name a file with --nodes"
         )
     count = _count(workload, hint) if hint.count is None else hint.count
+    check_nodes(count, workload.name)
     digits = len(str(count - 1))
     amounts: ResourceList = {**hint.allocatable}
     return [
@@ -200,34 +219,60 @@ def make_nodes(workload: Workload) -> list[Node]:
 
 def _told(made: Sequence[Node], workload: Workload) -> str:
     hint = workload.node_hint
-    stated = {} if hint is None else hint.allocatable
-    amounts = ", ".join(f"{amount} {name}" for name, amount in stated.items())
-    if hint is not None and hint.count is not None:
+    assert hint is not None  # noqa: S101  (nodes were made from it)
+    amounts = ", ".join(f"{amount} {name}" for name, amount in hint.allocatable.items())
+    if hint.count is not None:
         return f"{len(made)} nodes as the trace tells, each with {amounts}"
-    part = f"{100 * _LOAD:g} %"
-    return f"{len(made)} nodes, each with {amounts}: so many that the work would fill {part}"
+    load, n = _load(workload, hint), len(made)
+    why = ", as many as the largest job needs" if load.largest > load.while_coming / _LOAD else ""
+    return (
+        f"{n} nodes, each with {amounts}{why}: if no job waited, "
+        f"{100 * load.while_coming / n:.3g} % of them would be in use while jobs come, "
+        f"{100 * load.until_end / n:.3g} % until the last job ends"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """How many of equal nodes a workload fills, on average, if no job waits."""
+
+    while_coming: float
+    """From the first arrival to the last."""
+    until_end: float
+    """From the first arrival to the last end."""
+    largest: float
+    """By its largest job."""
 
 
 def _count(workload: Workload, hint: NodeHint) -> int:
-    """Work out how many nodes the mean load fills to the wanted part, and the largest job needs."""
+    """Work out how many nodes the work fills to the wanted part, and the largest job needs."""
+    load = _load(workload, hint)
+    return max(1, math.ceil(load.while_coming / _LOAD), math.ceil(load.largest))
+
+
+def _load(workload: Workload, hint: NodeHint) -> _Load:
     resources = Resources()
     resources.learn(hint.allocatable)
     specs = {id(task.spec): task.spec for job in workload.jobs for task in job.tasks}
     for spec in specs.values():
         for amounts in resource_lists(spec):
             resources.learn(amounts)
-    requests = {key: pod_request(spec, resources) for key, spec in specs.items()}
     node = resources.vector(hint.allocatable)
-    work, largest = np.zeros(len(resources)), np.zeros(len(resources))
+    parts = {  # of a node that a pod fills
+        key: pod_request(spec, resources) / np.where(node > 0, node, np.inf)
+        for key, spec in specs.items()
+    }
+    while_coming, in_all, largest = (np.zeros(len(resources)) for _ in range(3))
+    coming = last = max(workload.jobs[-1].arrival, 1.0)
     for job in workload.jobs:
         asked = np.zeros(len(resources))
         for task in job.tasks:
-            amounts_of_task = requests[id(task.spec)] * task.count
-            work += amounts_of_task * task.run_seconds
-            asked += amounts_of_task
+            part = parts[id(task.spec)] * task.count
+            asked += part
+            while_coming += part * min(task.run_seconds, coming - job.arrival)
+            in_all += part * task.run_seconds
         largest = np.maximum(largest, asked)
-    span = max(workload.jobs[-1].arrival, 1.0)
-    offered = node > 0
-    mean = (work[offered] / span / _LOAD / node[offered]).max()
-    least = (largest[offered] / node[offered]).max()
-    return max(1, math.ceil(mean), math.ceil(least))
+        last = max(last, job.arrival + job.run_seconds)
+    return _Load(
+        float(while_coming.max() / coming), float(in_all.max() / last), float(largest.max())
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from enum import IntEnum
-from math import inf, nan
+from math import inf, isnan, nan
 
 import msgspec
 
@@ -23,7 +23,10 @@ from pumice.sim.job_classes import JobClass
 from pumice.sim.workload import JobSpec, TaskSpec
 
 EPOCH = 1704067200.0
-"""Second 0 of every simulation, as the scheduler's clock reads it: the first of January 2024."""
+"""Second 0 of a simulation, as the scheduler's clock reads it, unless the trace or the user states
+another: the first of January 2024."""
+_LAST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+"""The last day that a time can be written for."""
 
 _PENDING = PodStatus(phase="Pending")
 _SUCCEEDED = PodStatus(phase="Succeeded")
@@ -38,9 +41,9 @@ class State(IntEnum):
     LOST = 3
 
 
-def time_text(seconds: float) -> str:
-    """Write a moment of the simulation as Kubernetes writes times."""
-    moment = datetime.fromtimestamp(EPOCH + seconds, UTC)
+def time_text(epoch: float) -> str:
+    """Write a moment, in seconds since 1970, as Kubernetes writes times."""
+    moment = datetime.fromtimestamp(min(epoch, _LAST), UTC)
     return f"{moment.isoformat().removesuffix('+00:00')}Z"
 
 
@@ -69,13 +72,13 @@ class JobRun:
         "tally",
     )
 
-    def __init__(self, number: int, spec: JobSpec, kind: JobClass) -> None:
+    def __init__(self, number: int, spec: JobSpec, kind: JobClass, epoch: float = EPOCH) -> None:
         size = kind.size
         self.number = number
         self.spec = spec
         self.kind = kind
         self.key = spec.key
-        self.created = time_text(spec.arrival)
+        self.created = time_text(epoch + spec.arrival)
         self.annotations = {**spec.annotations}
         self.phase = "Pending"
         self.conditions: tuple[Condition, ...] = ()
@@ -91,6 +94,7 @@ class JobRun:
         self.started = nan
         """When it had, for the first time, as many pods on nodes as it needs."""
         self.ended = nan
+        """When its last pod finished or was lost."""
         self.evictions = 0
         self.hyper_node: str | None = None
         self.reason = ""
@@ -113,6 +117,12 @@ class JobRun:
     def is_over(self) -> bool:
         """Whether no pod waits or runs any more."""
         return not self.tally[State.WAITING] and not self.tally[State.RUNNING]
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it is over, and as many pods as it needs have run to their end."""
+        needed = max(self.spec.min_member, 1)
+        return not isnan(self.ended) and self.tally[State.DONE] >= needed
 
     def settled_phase(self) -> str:
         """Return the phase its group has as soon as the next cycle has seen its pods."""
@@ -203,11 +213,11 @@ class BoundPods:
         self._time = nan
         self._running = _PENDING
 
-    def running(self, pod: Pod, node: str, seconds: float, marks: dict[str, str] | None) -> Pod:
-        """Put a pod on a node."""
-        if seconds != self._time:
-            self._time = seconds
-            self._running = PodStatus(phase="Running", start_time=time_text(seconds))
+    def running(self, pod: Pod, node: str, epoch: float, marks: dict[str, str] | None) -> Pod:
+        """Put a pod on a node, at a moment in seconds since 1970."""
+        if epoch != self._time:
+            self._time = epoch
+            self._running = PodStatus(phase="Running", start_time=time_text(epoch))
         meta = pod.metadata
         if marks:
             meta = msgspec.structs.replace(meta, annotations={**meta.annotations, **marks})

@@ -5,133 +5,44 @@ Everything is worked out from the log, so that it is the same for the same log.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.api.objects import Queue
-from pumice.cache.requests import pod_request
-from pumice.core.resources import PODS, Column
+from pumice.core.resources import Column
 from pumice.sim.engine import Outcome, SimulationCost
 from pumice.sim.event_log import EventKind
+from pumice.sim.eviction_storm import find_storm
+from pumice.sim.fairness import Fairness, fairness_of
 from pumice.sim.job_run import JobRun, State
-from pumice.sim.series import TimeBins, jain, water_fill
+from pumice.sim.log_columns import LogColumns, Matrix
+from pumice.sim.series import TimeBins, water_fill
 
 N_SPANS = 240
 PERCENTILES = (50, 90, 95, 99)
-Matrix = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class QueueFacts:
-    """What is stated of the queues: columns in the order of their names (R, Q)."""
+class Measures(LogColumns):
+    """One simulation in figures.
 
-    names: list[str]
-    weight: Column
-    deserved: Matrix
-    guarantee: Matrix
-    capability: Matrix
-
-
-class Measures:
-    """One simulation in figures."""
+    Figures in all divide by this simulation's own time.  What is drawn over time goes to ``end``,
+    which several simulations may share.
+    """
 
     def __init__(self, name: str, outcome: Outcome, end: float | None = None) -> None:
+        super().__init__(outcome)
         self.name = name
-        self.outcome = outcome
         self.end = outcome.end if end is None else end
         self.bins = TimeBins.over(self.end, N_SPANS)
-        log = outcome.log
-        self.time, self.kind, self.job = log.time, log.kind, log.job
-        self.task, self.node = log.task, log.node
-        self.resources = outcome.snapshot.resources.names
-        self.total = outcome.snapshot.total()
-
-    # Tables behind the figures
-
-    @cached_property
-    def queues(self) -> QueueFacts:
-        """Queues with jobs, in the order of their names."""
-        table = self.outcome.snapshot.queues
-        names = sorted({run.spec.queue for run in self.outcome.runs})
-        rows = [table.row_of[name] for name in names]
-        weights = [
-            thing.spec.weight or 1 if isinstance(thing, Queue) else 1
-            for thing in (table.objects[row] for row in rows)
-        ]
-        return QueueFacts(
-            names=names,
-            weight=np.array(weights, dtype=float),
-            deserved=table.deserved[:, rows],
-            guarantee=table.guarantee[:, rows],
-            capability=table.capability[:, rows],
-        )
-
-    @cached_property
-    def queue_of_job(self) -> NDArray[np.int32]:
-        """The queue of each job, by its place among the names."""
-        place = {name: i for i, name in enumerate(self.queues.names)}
-        runs = self.outcome.runs
-        return np.fromiter((place[run.spec.queue] for run in runs), np.int32, len(runs))
-
-    @cached_property
-    def _pods(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Matrix]:
-        """Return the first pod of each job, the number of each pod's request, and the requests."""
-        known: dict[int, int] = {}
-        requests: list[Column] = []
-        numbers: list[int] = []
-        counts: list[int] = []
-        sizes: list[int] = []
-        for run in self.outcome.runs:
-            size = 0
-            for task in run.spec.tasks:
-                key = id(task.spec)
-                if key not in known:
-                    known[key] = len(requests)
-                    requests.append(pod_request(task.spec, self.outcome.snapshot.resources))
-                numbers.append(known[key])
-                counts.append(task.count)
-                size += task.count
-            sizes.append(size)
-        first = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
-        return first, np.repeat(numbers, counts).astype(np.intp), np.array(requests)
-
-    def amounts(self, rows: NDArray[np.intp]) -> Matrix:
-        """Return the requests of the pods of some rows of the log (n, R)."""
-        first, shape, requests = self._pods
-        return requests[shape[first[self.job[rows]] + self.task[rows]]]
-
-    @cached_property
-    def job_requests(self) -> Matrix:
-        """Return what each job asks for in all (jobs, R)."""
-        first, shape, requests = self._pods
-        return np.add.reduceat(requests[shape], first, axis=0)
-
-    def rows(self, *kinds: EventKind) -> NDArray[np.intp]:
-        """Find the rows of the log of some kinds."""
-        return np.flatnonzero(np.isin(self.kind, kinds))
-
-    @cached_property
-    def _held(self) -> tuple[NDArray[np.intp], Column]:
-        """Rows at which pods take or leave nodes, and +1 or -1."""
-        rows = self.rows(EventKind.BIND, EventKind.FINISH, EventKind.EVICT)
-        return rows, np.where(self.kind[rows] == EventKind.BIND, 1.0, -1.0)
-
-    @cached_property
-    def shown(self) -> list[int]:
-        """Resources worth a figure: offered by the cluster and asked for by some job."""
-        asked = self.job_requests.sum(axis=0)
-        return [i for i in range(len(self.total)) if i != PODS and self.total[i] > 0 < asked[i]]
 
     # Over time
 
     @cached_property
     def allocated(self) -> Matrix:
         """Amounts in use by queue and resource (Q, R, bins)."""
-        rows, sign = self._held
+        rows, sign = self.held
         return self._by_queue(rows, self.amounts(rows) * sign[:, None])
 
     @cached_property
@@ -162,10 +73,10 @@ class Measures:
 
     @cached_property
     def queue_lengths(self) -> Matrix:
-        """Jobs that have not started by queue (Q, bins)."""
+        """Jobs that wait for their start, by queue (Q, bins); a lost one waits no more."""
         runs = self.outcome.runs
         arrivals = np.array([run.spec.arrival for run in runs])
-        starts = np.array([run.started for run in runs])
+        starts = np.fmin([run.started for run in runs], [run.ended for run in runs])
         began = ~np.isnan(starts)
         times = np.concatenate([arrivals, starts[began]])
         changes = np.concatenate([np.ones(len(runs)), -np.ones(int(began.sum()))])
@@ -186,29 +97,18 @@ class Measures:
             if facts.deserved[i].any():
                 out[:, i] = facts.deserved[i][:, None]
                 continue
-            for at in range(len(self.bins)):
-                out[:, i, at] = water_fill(
-                    demand[:, i, at], facts.weight, facts.capability[i], float(self.total[i])
-                )
+            wanted = np.minimum(demand[:, i], facts.capability[i][:, None])
+            out[:, i] = water_fill(wanted, facts.weight, float(self.total[i]))
         return out
 
     @cached_property
-    def fairness(self) -> Column:
-        """Jain's index over what queues get of their due (bins,); NaN where fewer than two ask."""
-        whole = self.total[self.shown][None, :, None]
-        has = (self.allocated[:, self.shown] / whole).max(axis=1)
-        asks = ((self.allocated + self.waiting)[:, self.shown] / whole).max(axis=1)
-        n, out = len(self.queues.names), np.full(len(self.bins), np.nan)
-        for at in range(len(self.bins)):
-            asking = asks[:, at] > 1e-9
-            if asking.sum() > 1:
-                due = water_fill(asks[:, at], self.queues.weight, np.full(n, np.inf), 1.0)[asking]
-                out[at] = jain(has[asking, at] / np.maximum(due, 1e-12))
-        return out
+    def fairness(self) -> Fairness:
+        """How fairly the queues shared the cluster, at every moment."""
+        return fairness_of(self)
 
     def node_use(self, resource: int) -> Matrix:
         """Part of each node in use of one resource (N, bins)."""
-        rows, sign = self._held
+        rows, sign = self.held
         nodes = self.outcome.snapshot.nodes
         changes = self.amounts(rows)[:, resource] * sign
         used = self.bins.means_by(self.node[rows], nodes.n, self.time[rows], changes)
@@ -223,7 +123,7 @@ class Measures:
 
     def run_periods(self, runs: Sequence[JobRun]) -> Iterator[tuple[JobRun, list[list[float]]]]:
         """Yield, for some jobs, the times between which any of their pods ran."""
-        rows, sign = self._held
+        rows, sign = self.held
         keep = np.isin(self.job[rows], [run.number for run in runs])
         rows, sign = rows[keep], sign[keep]
         for run in runs:
@@ -245,12 +145,12 @@ class Measures:
 
     @cached_property
     def ends(self) -> list[float]:
-        """When each job ended that did."""
-        return [run.ended for run in self.outcome.runs if not math.isnan(run.ended)]
+        """When each job ended that finished."""
+        return [run.ended for run in self.outcome.runs if run.is_finished]
 
     @cached_property
     def makespan(self) -> float:
-        """When the last job ended; 0 if none did."""
+        """When the last job finished; 0 if none did."""
         return max(self.ends, default=0.0)
 
     @cached_property
@@ -261,11 +161,23 @@ class Measures:
     @cached_property
     def mean_use(self) -> Column:
         """Part of each resource in use, from the first arrival to the last end (R,)."""
-        rows, sign = self._held
+        return np.asarray(self.shares.sum(axis=0))
+
+    @cached_property
+    def shares(self) -> Matrix:
+        """Part of each resource that each queue held, in the same time (Q, R)."""
+        rows, sign = self.held
         left = np.maximum(self.makespan - self.time[rows], 0.0)
-        used = (self.amounts(rows) * (sign * left)[:, None]).sum(axis=0)
+        used = np.zeros((len(self.queues.names), len(self.resources)))
+        owner = self.queue_of_job[self.job[rows]]
+        np.add.at(used, owner, self.amounts(rows) * (sign * left)[:, None])
+        return used / self._offered
+
+    @property
+    def _offered(self) -> Column:
+        """What the cluster offers in its own time (R,); infinite where that is nothing."""
         offered = self.total * self.makespan
-        return np.asarray(used / np.where(offered > 0, offered, np.inf))
+        return np.where(offered > 0, offered, np.inf)
 
     def waits(self, queue: str | None = None) -> Column:
         """Seconds from arrival to start of every job (of a queue) that started, sorted."""
@@ -279,44 +191,56 @@ class Measures:
     def summary(self) -> dict[str, Any]:
         """Sum up as plain data; nothing in it depends on how fast this machine is."""
         runs, cost = self.outcome.runs, self.outcome.cost
-        fair = self.fairness[~np.isnan(self.fairness)]
+        storm = find_storm(self)
         return {
             "configuration": self.name,
             "jobs": len(runs),
             "pods": sum(run.kind.size for run in runs),
             "finished": len(self.ends),
             "unfinished": [
-                {"job": run.key, "queue": run.spec.queue, "reason": run.reason}
+                {
+                    "job": run.key,
+                    "queue": run.spec.queue,
+                    "started": not math.isnan(run.started),
+                    "reason": run.reason,
+                }
                 for run in runs
-                if math.isnan(run.ended)
+                if not run.is_finished
             ],
             "makespan": _round(self.makespan),
-            "utilisation": {
-                self.resources[i]: _round(float(self.mean_use[i]))
-                for i in self.shown
-                if self.makespan > 0
-            },
+            "utilisation": self._by_resource(self.mean_use),
+            "wasted": self._by_resource(self.wasted / self._offered),
             "wait": spread(self.waits()),
             "queues": {name: self._queue_summary(name) for name in self.queues.names},
             "evictions": self.evictions,
             "lost": sum(run.tally[State.LOST] for run in runs),
-            "fairness": {
-                "mean": _round(float(fair.mean())) if len(fair) else None,
-                "least": _round(float(fair.min())) if len(fair) else None,
-            },
+            "storm": None if storm is None else storm.as_data(),
+            "fairness": self._fairness_summary(),
             "cycles": cost.cycles,
             "decisions": cost.decisions,
             "events": cost.events,
         }
 
+    def _by_resource(self, parts: Column) -> dict[str, float]:
+        """Name the parts of resources worth a figure; none if no time has passed."""
+        shown = self.shown if self.makespan > 0 else ()
+        return {self.resources[i]: _round(float(parts[i])) for i in shown}
+
+    def _fairness_summary(self) -> dict[str, float | None]:
+        """Return the mean over time, and the least mean over a 240th of it."""
+        mean = self.fairness.mean
+        if mean is None:
+            return {"mean": None, "least": None}
+        spans = self.fairness.means(TimeBins.over(self.outcome.end, N_SPANS))
+        return {"mean": _round(mean), "least": _round(float(np.nanmin(spans)))}
+
     def _queue_summary(self, name: str) -> dict[str, Any]:
         at = self.queues.names.index(name)
-        share = self.allocated[at].mean(axis=1) / np.where(self.total > 0, self.total, np.inf)
         return {
             "jobs": int((self.queue_of_job == at).sum()),
             "weight": float(self.queues.weight[at]),
             "wait": spread(self.waits(name)),
-            "share": {self.resources[i]: _round(float(share[i])) for i in self.shown},
+            "share": {self.resources[i]: _round(float(self.shares[at, i])) for i in self.shown},
             "evictions": sum(run.evictions for run in self.outcome.runs if run.spec.queue == name),
         }
 

@@ -76,7 +76,7 @@ def decisions(measures: Measures) -> Iterable[tuple[Any, ...]]:
 
 def jobs(measures: Measures) -> Iterable[tuple[Any, ...]]:
     """Return every job: when it came, started and ended."""
-    for run in measures.outcome.runs:
+    for run, seconds in zip(measures.outcome.runs, measures.run_seconds.tolist(), strict=True):
         spec = run.spec
         yield (
             run.key,
@@ -86,11 +86,11 @@ def jobs(measures: Measures) -> Iterable[tuple[Any, ...]]:
             spec.priority_class,
             _number(spec.arrival),
             _number(run.started),
-            _number(run.ended),
+            _number(run.ended if run.is_finished else math.nan),
             _number(run.started - spec.arrival),
-            _number(run.ended - run.started),
+            _number(math.nan if math.isnan(run.started) else seconds),
             run.evictions,
-            run.reason if math.isnan(run.ended) else "",
+            "" if run.is_finished else run.reason,
         )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pumice.core.resources import Column
 
 Ints = NDArray[np.int32]
+Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class TimeBins:
             return np.zeros(len(self))
         return np.diff(_integral(times, changes, self.edges)) / self.width
 
-    def means_by(self, owner: Ints, n: int, times: Column, changes: Column) -> NDArray[np.float64]:
+    def means_by(self, owner: Ints, n: int, times: Column, changes: Column) -> Matrix:
         """Return the means of n owners at once (n, spans); the order of times is kept for each."""
         out = np.zeros((n, len(self)))
         order = np.argsort(owner, kind="stable")
@@ -59,26 +60,18 @@ def _integral(times: Column, changes: Column, at: Column) -> Column:
     return np.where(at >= times[0], steps[last] + values[last] * passed, 0.0)
 
 
-def water_fill(demand: Column, weight: Column, limit: Column, whole: float) -> Column:
-    """Divide a whole by weight; nobody gets more than it demands or may have (n,)."""
-    wanted = np.minimum(demand, limit)
-    part = np.zeros(len(demand))
-    left, open_ = whole, wanted > 0
-    while left > 1e-12 and open_.any():
-        total = weight[open_].sum()
-        if total <= 0:
-            break
-        step = np.minimum(wanted[open_] - part[open_], left * weight[open_] / total)
-        part[open_] += step
-        left -= step.sum()
-        full = wanted - part <= 1e-12 * np.maximum(wanted, 1.0)
-        if not (full & open_).any():
-            break
-        open_ &= ~full
+def water_fill(demand: Matrix, weight: Column, whole: float) -> Matrix:
+    """Divide a whole by weight at each moment; nobody gets more than it demands (Q, n)."""
+    part = np.zeros_like(demand)
+    left = np.full(demand.shape[1], whole)
+    is_open = (demand > 0) & (weight[:, None] > 0)
+    while (is_open.any(axis=0) & (left > 1e-12)).any():
+        weights = (weight[:, None] * is_open).sum(axis=0)
+        offer = left / np.where(weights > 0, weights, 1.0) * weight[:, None]
+        step = np.where(is_open, np.minimum(demand - part, offer), 0.0)
+        part += step
+        left = left - step.sum(axis=0)
+        is_full = is_open & (demand - part <= 1e-12 * np.maximum(demand, 1.0))
+        left[~is_full.any(axis=0)] = 0.0  # all that are open took what they were offered
+        is_open &= ~is_full
     return part
-
-
-def jain(shares: Column) -> float:
-    """Return Jain's index of fairness: 1 if all are equal, 1/n if one has everything."""
-    squares = float((shares**2).sum())
-    return 1.0 if squares == 0 else float(shares.sum()) ** 2 / (len(shares) * squares)

@@ -13,7 +13,7 @@ from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.objects import KubeObject, ObjectMeta, Pod, Queue, QueueSpec, QueueStatus
 from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
-from pumice.sim.job_run import BoundPods, JobRun, State, nominated, time_text
+from pumice.sim.job_run import EPOCH, BoundPods, JobRun, State, nominated, time_text
 
 _ROOT = "root"
 
@@ -21,7 +21,9 @@ _ROOT = "root"
 class SimCluster:
     """The tables, and the runs whose objects are in them."""
 
-    def __init__(self) -> None:
+    def __init__(self, epoch: float = EPOCH) -> None:
+        self.epoch = epoch
+        """Second 0 on the clock of the scheduler, in seconds since 1970."""
         self.snapshot = Snapshot()
         self.ingest = Ingest(self.snapshot)
         self._bound = BoundPods()
@@ -70,7 +72,7 @@ class SimCluster:
             if run.phase == "Pending":
                 return
             run.missing.sort()
-        for number, pod in run.pods(run.missing, time_text(seconds), self._uids):
+        for number, pod in run.pods(run.missing, time_text(self.epoch + seconds), self._uids):
             self.ingest.upsert(pod)
             self._owner[run.pod_key(number)] = (run, number)
         run.missing = []
@@ -81,7 +83,7 @@ class SimCluster:
 
     def run_on(self, pod: str, node: str, seconds: float, marks: dict[str, str] | None) -> int:
         """Let a pod run on a node; gives the row of the node."""
-        self.ingest.upsert(self._bound.running(self._pod(pod), node, seconds, marks))
+        self.ingest.upsert(self._bound.running(self._pod(pod), node, self.epoch + seconds, marks))
         self._nominated.pop(pod, None)
         return self.snapshot.nodes.row_of[node]
 

@@ -4,14 +4,11 @@ Used by `pumice sweep`.  A run that fails is a row with its error and stops no o
 in the order of the grid, whoever finished first.
 """
 
-import csv
-import json
-import math
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, Final
@@ -20,25 +17,20 @@ import numpy as np
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.meta import KubeObject
-from pumice.api.text_files import read_text
 from pumice.api.wording import crash_text
-from pumice.cluster.services import SERVICES
 from pumice.errors import PumiceError, ServiceError
-from pumice.framework.plugin_loading import load_plugins
 from pumice.processes import worker_processes
-from pumice.scheduler import Scheduler
-from pumice.sim.engine import Engine, Outcome
-from pumice.sim.job_run import JobRun
+from pumice.sim.engine import Outcome
+from pumice.sim.inputs import SimulationInput, read_configuration, simulate
 from pumice.sim.measure import Measures
-from pumice.sim.series import jain
+from pumice.sim.options import SimulationOptions
+from pumice.sim.output import write_json, write_table
 from pumice.sim.workload import Workload
 
 BUILT_IN = "built-in"
 """The name of the configuration that is used when none is given."""
 _START: Final = "spawn"
 """Workers start from nothing, so that threads of this process (a progress bar) do no harm."""
-_SHORT = 10.0
-"""Seconds; a shorter job counts as this long, so that its slowdown means something."""
 DIED = "the process died during this run"
 
 
@@ -51,8 +43,13 @@ class GridPoint:
     seed: int
     nodes: str = ""
     format: str = ""
-    limit: int | None = None
-    """How many jobs, from the first."""
+    options: SimulationOptions = field(default_factory=SimulationOptions)
+    folder: str = ""
+    """Where the names of files begin; empty: where the process stands that runs it."""
+
+    def path(self, name: str) -> Path:
+        """Return where a file of this run lies."""
+        return Path(self.folder, name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,16 +107,10 @@ class Simulation:
             InputError: the configuration or the trace cannot be read or used.
             PumiceError: a plugin failed.
         """
-        conf = (
-            parse_conf(read_text(Path(point.conf)), source=point.conf)
-            if point.conf
-            else _built_in()
-        )
+        conf = read_configuration(point.path(point.conf), point.conf) if point.conf else _built_in()
         workload, cluster = self.load(point)
-        scheduler = Scheduler(
-            conf, seed=point.seed, plugins=load_plugins(self.plugins), services=SERVICES
-        )
-        outcome = Engine(workload, cluster, conf, scheduler=scheduler).run()
+        setup = SimulationInput(workload, tuple(cluster))
+        outcome = simulate(setup, conf, point.options, seed=point.seed, plugins=self.plugins)
         if outcome.failures:
             raise PumiceError("; ".join(outcome.failures))
         return measure(outcome)
@@ -136,11 +127,12 @@ def grid(
     *,
     nodes: str = "",
     trace_format: str = "",
-    limit: int | None = None,
+    options: SimulationOptions | None = None,
+    folder: str = "",
 ) -> list[GridPoint]:
     """List all runs: by configuration, then trace, then seed; what is named twice runs once."""
     return [
-        GridPoint(conf, trace, seed, nodes, trace_format, limit)
+        GridPoint(conf, trace, seed, nodes, trace_format, options or SimulationOptions(), folder)
         for conf in dict.fromkeys(confs or ("",))
         for trace in dict.fromkeys(traces)
         for seed in dict.fromkeys(seeds or (0,))
@@ -281,39 +273,31 @@ def measure(outcome: Outcome) -> Figures:
             if measures.ends and measures.total[i] > 0
         },
         evictions=measures.evictions,
-        fairness=_fairness(outcome.runs),
+        fairness=measures.fairness.mean,
     )
-
-
-def _fairness(runs: Sequence[JobRun]) -> float | None:
-    """Return Jain's index over the mean slowdowns of the queues: 1 if all are slowed down alike."""
-    slow: dict[str, list[float]] = {}
-    for run in runs:
-        if not math.isnan(run.started):
-            length = max(run.spec.run_seconds, _SHORT)
-            slow.setdefault(run.spec.queue, []).append(
-                (run.started - run.spec.arrival + length) / length
-            )
-    return jain(np.array([np.mean(each) for each in slow.values()])) if slow else None
 
 
 _FIGURES = (
     *("jobs", "finished", "makespan", "wait_p50", "wait_p90", "wait_p99"),
     *("utilisation", "evictions", "fairness"),
 )
+_COMPARED = ("finished", "makespan", "wait_p50", "wait_p90", "wait_p99", "evictions", "fairness")
 
 
 def records(rows: Sequence[SweepRow]) -> list[dict[str, Any]]:
-    """Return the rows as plain data."""
+    """Return the rows as plain data, each compared with the first configuration."""
+    first = {(row.point.trace, row.point.seed): row for row in reversed(rows)}
     found = []
     for row in rows:
+        point = row.point
         figures = {} if row.figures is None else asdict(row.figures)
         found.append(
             {
-                "configuration": row.point.conf or BUILT_IN,
-                "trace": row.point.trace,
-                "seed": row.point.seed,
+                "configuration": point.conf or BUILT_IN,
+                "trace": point.trace,
+                "seed": point.seed,
                 **{name: figures.get(name) for name in _FIGURES},
+                "differences": _differences(first[point.trace, point.seed], row),
                 "wall_seconds": row.wall_seconds,
                 "cpu_seconds": row.cpu_seconds,
                 "error": row.error,
@@ -322,19 +306,37 @@ def records(rows: Sequence[SweepRow]) -> list[dict[str, Any]]:
     return found
 
 
-def write_summary(rows: Sequence[SweepRow], folder: Path) -> tuple[Path, Path]:
-    """Write summary.csv and summary.json; in the first each resource has a column of its own."""
+def _differences(first: SweepRow, row: SweepRow) -> dict[str, float | None] | None:
+    """Subtract the figures of the first configuration; None for itself or without figures."""
+    if row is first or row.figures is None or first.figures is None:
+        return None
+    before, after = asdict(first.figures), asdict(row.figures)
+    return {
+        name: None
+        if before[name] is None or after[name] is None
+        else round(after[name] - before[name], 6)
+        for name in _COMPARED
+    }
+
+
+def summary_files(*, parquet: bool = False) -> tuple[str, str]:
+    """Name the files that a summary is written to."""
+    return f"summary.{'parquet' if parquet else 'csv'}", "summary.json"
+
+
+def write_summary(
+    rows: Sequence[SweepRow], folder: Path, *, parquet: bool = False
+) -> tuple[Path, Path]:
+    """Write a table and JSON; in the table each resource and difference has its own column."""
     folder.mkdir(parents=True, exist_ok=True)
     plain = records(rows)
-    as_json, as_csv = folder / "summary.json", folder / "summary.csv"
-    as_json.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
+    as_table, as_json = (folder / name for name in summary_files(parquet=parquet))
+    write_json(as_json, plain)
     resources = sorted({name for one in plain for name in one["utilisation"] or ()})
-    with as_csv.open("w", encoding="utf-8", newline="") as file:
-        flat = [_flat(one, resources) for one in plain]
-        writer = csv.DictWriter(file, list(_flat(records([_NOTHING])[0], resources)))
-        writer.writeheader()
-        writer.writerows(flat)
-    return as_csv, as_json
+    columns = list(_flat(records([_NOTHING])[0], resources))
+    flat = (_flat(one, resources) for one in plain)
+    write_table(as_table, columns, [[one[name] for name in columns] for one in flat])
+    return as_table, as_json
 
 
 def _flat(record: Mapping[str, Any], resources: Sequence[str]) -> dict[str, Any]:
@@ -342,6 +344,8 @@ def _flat(record: Mapping[str, Any], resources: Sequence[str]) -> dict[str, Any]
     for name, value in record.items():
         if name == "utilisation":
             flat |= {f"utilisation_{each}": (value or {}).get(each) for each in resources}
+        elif name == "differences":
+            flat |= {f"difference_{each}": (value or {}).get(each) for each in _COMPARED}
         else:
             flat[name] = value
     return flat

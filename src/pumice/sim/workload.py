@@ -81,6 +81,8 @@ class Workload:
     objects: tuple[KubeObject, ...] = ()
     """Nodes, queues and whatever else the trace describes itself."""
     node_hint: NodeHint | None = None
+    start: float | None = None
+    """When the first job came, in seconds since 1970, if the trace states it."""
     notes: tuple[str, ...] = ()
     """What the reader left out or assumed, in words."""
 

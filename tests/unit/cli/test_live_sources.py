@@ -35,11 +35,16 @@ def test_explain_asks_the_cluster_and_tells_which_configuration_holds(ask: Any) 
     result = ask("explain", "j")
     assert result.exit_code == 0
     assert result.stderr == NOTE
-    assert "cpu 0 in use + 6 asked for is more than 4" in result.stdout
+    assert (
+        "InsufficientResource: no node is large enough for j-0: it asks for cpu 6, "
+        "and the largest node has 4\n" in result.stdout
+    )
 
 
 def test_data_for_programs_is_alone_on_the_output(ask: Any) -> None:
-    assert set(json.loads(ask("explain", "-o", "json").stdout)) == {"default/j"}
+    assert [each["job"] for each in json.loads(ask("explain", "-o", "json").stdout)] == [
+        "default/j"
+    ]
 
 
 def test_whatif_asks_the_cluster(ask: Any) -> None:

@@ -121,7 +121,9 @@ def test_a_job_that_is_scaled_has_the_pods_and_the_group_that_its_controller_mak
 
 
 def test_a_template_cannot_change_but_the_job_can_be_submitted_again() -> None:
-    world = loaded(volcano_job())
+    seen = volcano_job()
+    seen["metadata"]["uid"] = "u"
+    world = loaded(seen)
     old = world.jobs["default/train"]
     new = json.loads(json.dumps(old))
     new["spec"]["tasks"][0]["template"]["spec"]["nodeSelector"] = {"disk": "ssd"}
@@ -135,6 +137,16 @@ def test_a_template_cannot_change_but_the_job_can_be_submitted_again() -> None:
     group = changed.find_job("train")
     assert [*changed.groups] == [group]
     assert {group_of(one) for one in changed.of_kind("Pod").values()} == {group}
+    found = changed.of_kind("Pod")["default/train-worker-0"]
+    assert found["spec"]["nodeSelector"] == {"disk": "ssd"}
+
+
+def test_a_draft_that_no_cluster_has_seen_may_change_anywhere() -> None:
+    world = loaded(volcano_job())
+    old = world.jobs["default/train"]
+    new = json.loads(json.dumps(old))
+    new["spec"]["tasks"][0]["template"]["spec"]["nodeSelector"] = {"disk": "ssd"}
+    changed = Change("ssd only", (patched("Job", "default/train", old, new),))(world)
     found = changed.of_kind("Pod")["default/train-worker-0"]
     assert found["spec"]["nodeSelector"] == {"disk": "ssd"}
 

@@ -25,7 +25,7 @@ JOB: Any = {
             {
                 "name": "w",
                 "replicas": 2,
-                "template": {"spec": {"containers": [{"name": "c", "resources": {}}]}},
+                "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}},
             }
         ],
     },

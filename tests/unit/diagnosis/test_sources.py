@@ -32,7 +32,11 @@ JOB: Any = {
                 "name": "worker",
                 "replicas": 3,
                 "template": {
-                    "spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": "2"}}}]}
+                    "spec": {
+                        "containers": [
+                            {"name": "c", "image": "i", "resources": {"limits": {"cpu": "2"}}}
+                        ]
+                    }
                 },
             }
         ],

@@ -12,8 +12,6 @@ import pytest
 from pumice.api.conf import SchedulerConf, parse_conf
 from pumice.cluster.services import SERVICES
 from pumice.core.views import Job, Queue
-from pumice.diagnosis.cluster_state import ClusterState
-from pumice.diagnosis.replay import Replay
 from pumice.errors import ConfError, ExtenderError
 from pumice.framework.argument_kinds import Duration
 from pumice.framework.dispatch import Enabled
@@ -499,7 +497,6 @@ def test_a_service_over_http_decides_where_pods_go(address: Any) -> None:
 
 SCHEDULERS: dict[str, Callable[[SchedulerConf], Any]] = {
     "run and test": lambda conf: default_scheduler(conf, 0),
-    "explain and whatif": lambda _: Replay(ClusterState(objects=(), now=0.0))._scheduler,
     "serve": lambda conf: EmbeddedControlPlane(conf=conf).scheduler.scheduler,
     "sim": lambda conf: Engine(Workload(name="w", format="none", jobs=()), [], conf)._scheduler,
 }

@@ -1,13 +1,17 @@
 """From files to something that can run: which reader, which nodes."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.api.objects import Node, Queue
 from pumice.errors import InputError
-from pumice.sim.inputs import FORMATS, load, read_cluster, read_workload, recognise
+from pumice.sim.inputs import FORMATS, load, read_cluster, read_workload, recognise, simulate
+from pumice.sim.measure import Measures
+from pumice.sim.options import SimulationOptions
 
 ROOT = Path(__file__).parents[3]
 TRACES = ROOT / "tests" / "data" / "traces"
@@ -73,6 +77,20 @@ def test_made_nodes_take_the_largest_job_of_a_trace_that_lists_none(tmp_path: Pa
     path = tmp_path / "trace"
     path.write_text("timestamp,duration,num_gpus\n0,1,33\n99999,1,1\n", encoding="utf-8")
     assert len(nodes(load(path))) == 5  # of 8 GPUs
+
+
+def test_made_nodes_fill_to_what_their_note_states(tmp_path: Path) -> None:
+    """Eight pods run at any time while jobs come; one of them runs on for as long again."""
+    rows = "".join(f"{10 * i},80,1\n" for i in range(100)) + "0,2000,8\n"
+    path = tmp_path / "trace"
+    path.write_text(f"timestamp,duration,num_gpus\n{rows}", encoding="utf-8")
+    setup = load(path)
+    [while_coming, until_end] = map(float, re.findall(r"([0-9.]+) %", setup.notes[-1]))
+    summary = Measures("", simulate(setup, parse_conf(DEFAULT_CONF), SimulationOptions())).summary()
+    assert summary["wait"]["max"] == 0
+    assert len(nodes(setup)) == 3
+    assert while_coming == pytest.approx(100 * (8 * 990 + 7640) / (24 * 990), abs=0.05)
+    assert until_end == pytest.approx(100 * summary["utilisation"]["nvidia.com/gpu"], abs=0.1)
 
 
 def test_a_workload_that_tells_of_no_nodes_asks_for_some(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The story as a report: the charts and tables of the simulator, with the chapters on top."""
 
-import html
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,19 +31,24 @@ def write_report(played: StoryRecord, chapters: Sequence[ChapterText], file: Pat
     table = file.with_name(f"{file.stem}-decisions.csv")
     write_table(table, DECISION_COLUMNS, decisions(measures))
     summary = _summary(played.story, measures)
-    page = render(summary, [measures], [table.name], opening=_story(chapters))
+    page = render(
+        summary,
+        [measures],
+        [table.name],
+        title=f"The demo: {played.story.title}",
+        introduction=_introduction(summary),
+        chapters=chapters,
+    )
     file.write_text(page, encoding="utf-8")
     return [file, table]
 
 
-def _story(chapters: Sequence[ChapterText]) -> str:
-    """Write the chapters as the first part of the page."""
-    parts = []
-    for number, chapter in enumerate(chapters, start=1):
-        lines = "".join(f"<li>{html.escape(line)}</li>" for line in chapter.lines)
-        title = html.escape(f"{number}. {chapter.title}")
-        parts.append(f"<h3>{title}</h3><p>{html.escape(chapter.text)}</p><ul>{lines}</ul>")
-    return f"<section><h2>The story</h2>{''.join(parts)}</section>"
+def _introduction(summary: Mapping[str, Any]) -> str:
+    trace, period = summary["trace"], summary["options"]["period"]
+    return (
+        f"{trace['jobs']} jobs on {trace['nodes']} nodes of a cluster inside this process, on a "
+        f"virtual clock; the scheduler looks every {period:g} s."
+    )
 
 
 def _summary(story: Story, measures: Measures) -> dict[str, Any]:
@@ -54,7 +58,7 @@ def _summary(story: Story, measures: Measures) -> dict[str, Any]:
             "format": "embedded cluster, virtual clock",
             "jobs": len(story.jobs),
             "nodes": measures.outcome.snapshot.nodes.n,
-            "notes": [story.title],
+            "notes": [],
         },
         "options": {"seed": 0, "period": 1.0},
         "configurations": [measures.summary()],

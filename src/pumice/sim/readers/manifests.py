@@ -14,7 +14,15 @@ import msgspec
 from pumice.api.annotations import GROUP_NAME, RUN_SECONDS, TASK_SPEC
 from pumice.api.kinds import DEFAULT_QUEUE, Manifest
 from pumice.api.manifests import Document, load_documents
-from pumice.api.objects import KubeObject, Pod, PodGroup, from_manifest, in_namespace, to_manifest
+from pumice.api.objects import (
+    KubeObject,
+    Node,
+    Pod,
+    PodGroup,
+    from_manifest,
+    in_namespace,
+    to_manifest,
+)
 from pumice.cluster.embedded.defaults import fill_in
 from pumice.controllers.job.expand import Expansion, expand
 from pumice.controllers.job.names import TASK_INDEX
@@ -23,6 +31,8 @@ from pumice.controllers.job.volumes import provisioned
 from pumice.controllers.object_index import ManifestView
 from pumice.controllers.podgroup import new_podgroup
 from pumice.errors import ManifestError
+from pumice.sim.limits import MAX_JOB_PODS, check_at_most, check_nodes, within_limits
+from pumice.sim.readers.text import read_text
 from pumice.sim.workload import SCHEDULER_NAME, JobSpec, TaskSpec, Workload, in_order
 from pumice.webhooks.files import stored_job
 
@@ -54,11 +64,16 @@ def read(path: Path) -> Workload:
         ManifestError: An object that cannot be used, or a time that is none.
     """
     found = _Found()
+    read_text(path)  # for its limit
     for document in load_documents(path):
         _sort_in(document, found)
     view = ManifestView(found.manifests)
+    for job, at in found.jobs:
+        pods = sum(map(replicas_of, job["spec"].get("tasks") or ()))
+        check_at_most(pods, MAX_JOB_PODS, "pods of a job", file=at, field="spec.tasks.replicas")
     jobs = [_volcano_job(expand(job, view, source=at), at, found) for job, at in found.jobs]
     jobs += _gangs(found)
+    check_nodes(sum(isinstance(thing, Node) for thing in found.others), str(path))
     notes = []
     if found.untimed:
         notes.append(f"{found.untimed} pods state no run time: {DEFAULT_SECONDS:g} seconds each")
@@ -67,7 +82,7 @@ def read(path: Path) -> Workload:
     return Workload(
         name=path.name,
         format="manifests",
-        jobs=in_order(jobs),
+        jobs=in_order(within_limits(jobs, str(path))),
         objects=tuple(found.others),
         notes=tuple(notes),
     )

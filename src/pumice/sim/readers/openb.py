@@ -20,6 +20,7 @@ from pumice.api.objects import (
     ResourceList,
 )
 from pumice.errors import InputError
+from pumice.sim.limits import check_nodes, within_limits
 from pumice.sim.readers.text import csv_rows, number, read_text
 from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, in_order
 
@@ -32,8 +33,9 @@ MODEL = "gpu-model"
 
 def read_nodes(path: Path) -> list[Node]:
     """Read a list of nodes."""
-    nodes = []
+    nodes: list[Node] = []
     for line, row in csv_rows(read_text(path)):
+        check_nodes(len(nodes) + 1, str(path))
         amounts: ResourceList = {
             "cpu": f"{int(number(row, 'cpu_milli', str(path), line))}m",
             "memory": f"{int(number(row, 'memory_mib', str(path), line))}Mi",
@@ -51,11 +53,10 @@ def read_nodes(path: Path) -> list[Node]:
 
 def read_pods(path: Path) -> Workload:
     """Read a list of pods; each is a job of its own, in the queue of its quality of service."""
-    jobs = tuple(_jobs(path))
     return Workload(
         name=path.name,
         format="openb",
-        jobs=in_order(jobs),
+        jobs=in_order(within_limits(_jobs(path), str(path))),
         node_hint=NodeHint({"cpu": "96", "memory": "384Gi", "pods": "110", GPU: "8"}),
         notes=("parts of a GPU are summed up by node; cards are not told apart",),
     )

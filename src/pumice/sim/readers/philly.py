@@ -5,16 +5,26 @@ Every GPU of a job is a pod of its own; all pods of a job start together.
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from pumice.api.times import lenient_epoch
 from pumice.errors import InputError
+from pumice.sim.limits import MAX_JOB_PODS, check_at_most, within_limits
 from pumice.sim.readers.text import csv_rows, number, read_text
 from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, in_order
 
 TIME_COLUMNS = ("timestamp", "submit_time", "submitted_time")
 QUEUE_COLUMNS = ("cluster", "vc", "queue")
 GPU = "nvidia.com/gpu"
+
+
+@dataclass
+class _Found:
+    """What was noticed on the way through a list."""
+
+    skipped: int = 0
+    has_dates: bool = False
 
 
 def is_header(columns: set[str]) -> bool:
@@ -24,31 +34,34 @@ def is_header(columns: set[str]) -> bool:
 
 def read(path: Path) -> Workload:
     """Read a list of jobs; virtual clusters are queues."""
-    skipped = [0]
-    jobs = in_order(_jobs(path, skipped))
+    found = _Found()
+    jobs = list(within_limits(_jobs(path, found), str(path)))
     notes = ["each GPU of a job is one pod that asks for nothing else"]
-    if skipped[0]:
-        notes.append(f"{skipped[0]} jobs without a GPU were left out")
+    if found.skipped:
+        notes.append(f"{found.skipped} jobs without a GPU were left out")
     return Workload(
         name=path.name,
         format="philly",
-        jobs=jobs,
+        jobs=in_order(jobs),
+        start=min((job.arrival for job in jobs), default=None) if found.has_dates else None,
         node_hint=NodeHint({"cpu": "64", "memory": "512Gi", "pods": "110", GPU: "8"}),
         notes=tuple(notes),
     )
 
 
-def _jobs(path: Path, skipped: list[int]) -> Iterator[JobSpec]:
+def _jobs(path: Path, found: _Found) -> Iterator[JobSpec]:
     spec, file = PodSpecs().spec({GPU: "1"}), str(path)
     for number_of_row, (line, row) in enumerate(csv_rows(read_text(path))):
         gpus = int(number(row, "num_gpus", file, line))
         if gpus < 1:
-            skipped[0] += 1
+            found.skipped += 1
             continue
+        at = f"{file}:{line}"
+        check_at_most(gpus, MAX_JOB_PODS, "GPUs of a job", file=at, field="num_gpus")
         seconds = number(row, "duration", file, line)
         yield JobSpec(
             name=_first(row, ("job_id", "jobid", "name")) or f"job-{number_of_row:06d}",
-            arrival=_moment(row, file, line),
+            arrival=_moment(row, file, line, found),
             tasks=(TaskSpec(spec, gpus, seconds, role="worker"),),
             min_member=gpus,
             queue=_first(row, QUEUE_COLUMNS) or "default",
@@ -59,7 +72,7 @@ def _first(row: Mapping[str, str], columns: tuple[str, ...]) -> str:
     return next((row[column] for column in columns if row.get(column)), "")
 
 
-def _moment(row: Mapping[str, str], file: str, line: int) -> float:
+def _moment(row: Mapping[str, str], file: str, line: int, found: _Found) -> float:
     """Read a time: seconds, or a date and time."""
     column = next((name for name in TIME_COLUMNS if row.get(name)), TIME_COLUMNS[0])
     text = row.get(column, "")
@@ -71,6 +84,7 @@ def _moment(row: Mapping[str, str], file: str, line: int) -> float:
         if math.isfinite(seconds):
             return seconds
     try:
+        found.has_dates = True
         return lenient_epoch(text)
     except ValueError:
         raise InputError(

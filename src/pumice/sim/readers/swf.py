@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pumice.errors import InputError
+from pumice.sim.limits import MAX_JOB_PODS, check_at_most, within_limits
 from pumice.sim.readers.text import read_text
 from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, in_order
 
 _FIELDS = 18
 _SUBMIT, _RUN, _PROCS, _ASKED, _MEMORY = 1, 3, 4, 7, 9
 _GROUP, _QUEUE = 12, 14
+_END_OF_TIME = 253_000_000_000
+"""Seconds since 1970 after which a header tells no time: the year 9987."""
 
 
 def looks_like(text: str) -> bool:
@@ -31,15 +34,17 @@ def read(path: Path) -> Workload:
     text = read_text(path)
     header = [line for line in text.splitlines() if line.startswith(";")]
     skipped = [0]
-    jobs = in_order(_jobs(text, str(path), _queue_names(header), skipped))
+    found = _jobs(text, str(path), _queue_names(header), skipped)
+    jobs = list(within_limits(found, str(path)))
     notes = ["each processor of a job is one pod of one cpu"]
     if skipped[0]:
         notes.append(f"{skipped[0]} jobs without a run time or processors were left out")
     return Workload(
         name=path.name,
         format="swf",
-        jobs=jobs,
+        jobs=in_order(jobs),
         node_hint=_node_hint(header, max((job.size for job in jobs), default=1)),
+        start=_start(header, min((job.arrival for job in jobs), default=0.0)),
         notes=tuple(notes),
     )
 
@@ -57,6 +62,8 @@ def _jobs(text: str, file: str, queues: dict[int, str], skipped: list[int]) -> I
         if len(values) < _FIELDS or not all(map(math.isfinite, values)):
             raise InputError(wanted=f"{_FIELDS} numbers", found=row.strip(), file=f"{file}:{line}")
         n = int(values[_ASKED] if values[_ASKED] > 0 else values[_PROCS])
+        at = f"{file}:{line}"
+        check_at_most(n, MAX_JOB_PODS, "processors of a job", file=at, field="processors")
         if n < 1 or values[_RUN] < 0:
             skipped[0] += 1
             continue
@@ -80,8 +87,20 @@ def _queue(queue: int, group: int, names: dict[int, str]) -> str:
 
 def _queue_names(header: list[str]) -> dict[int, str]:
     found = (re.match(r";\s*Queue:\s*(\d+)\s+(\S+)", line) for line in header)
-    names = {int(m[1]): re.sub(r"[^a-z0-9-]+", "-", m[2].lower()).strip("-") for m in found if m}
+    names = {_whole(m[1]): re.sub(r"[^a-z0-9-]+", "-", m[2].lower()).strip("-") for m in found if m}
     return {number: name or f"queue-{number}" for number, name in names.items()}
+
+
+def _whole(digits: str) -> int:
+    """Read a whole number; one of very many digits is just as much too large without the last."""
+    return int(digits[:20])
+
+
+def _start(header: list[str], first: float) -> float | None:
+    """Return when the first job came, if the header tells when the log begins."""
+    found = (re.match(r";\s*UnixStartTime:\s*(\d+)", line) for line in header)
+    begins = next((_whole(match[1]) for match in found if match), 0)
+    return begins + first if 0 < begins < _END_OF_TIME else None
 
 
 def _node_hint(header: list[str], largest: int) -> NodeHint:
@@ -90,7 +109,7 @@ def _node_hint(header: list[str], largest: int) -> NodeHint:
     for line in header:
         match = re.match(r";\s*(MaxNodes|MaxProcs):\s*(\d+)", line)
         if match:
-            told[match[1]] = int(match[2])
+            told[match[1]] = _whole(match[2])
     procs = max(told.get("MaxProcs", 0), told.get("MaxNodes", 0), largest)
     nodes = min(told.get("MaxNodes", 0) or procs, procs)
     cpus = -(-procs // nodes)

@@ -15,6 +15,16 @@ from numpy.typing import NDArray
 from pumice.api.meta import KubeObject
 from pumice.api.objects import ObjectMeta, PriorityClass, Queue, QueueSpec, QueueStatus
 from pumice.errors import InputError
+from pumice.sim.limits import (
+    MAX_DESCRIPTION_BYTES,
+    MAX_JOB_PODS,
+    MAX_JOBS,
+    MAX_PODS,
+    MAX_SECONDS,
+    check_at_most,
+    check_nodes,
+    within_limits,
+)
 from pumice.sim.readers.text import read_text
 from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload, in_order
 
@@ -88,9 +98,9 @@ def read(path: Path, *, seed: int) -> Workload:
         InputError: The file is no such description.
     """
     try:
-        content: Any = yaml.safe_load(read_text(path))
+        content: Any = yaml.safe_load(read_text(path, MAX_DESCRIPTION_BYTES))
         spec = msgspec.convert(content, Synthetic, strict=False)
-    except (yaml.YAMLError, msgspec.ValidationError) as error:
+    except (yaml.YAMLError, msgspec.ValidationError, RecursionError) as error:
         found = str(error).replace("\n", " ")
         raise InputError(wanted=f"a {KIND}", found=found, file=str(path)) from None
     _check(spec, str(path))
@@ -98,7 +108,19 @@ def read(path: Path, *, seed: int) -> Workload:
 
 
 def _check(spec: Synthetic, file: str) -> None:
-    """Look at what must fit together."""
+    """Look at what must fit together, and into the limits."""
+    check_at_most(spec.jobs, MAX_JOBS, "jobs", file=file, field="jobs")
+    check_at_most(max(spec.sizes), MAX_JOB_PODS, "pods of a job", file=file, field="sizes")
+    if spec.nodes is not None:
+        check_nodes(spec.nodes.count, file, "nodes.count")
+    mean_size = sum(n * part for n, part in spec.sizes.items()) / (sum(spec.sizes.values()) or 1.0)
+    for found, most, what, field in (
+        (spec.jobs * mean_size, MAX_PODS, "pods in all", "jobs and sizes"),
+        (spec.jobs * spec.arrivals.mean_seconds, MAX_SECONDS, "seconds", "jobs and arrivals"),
+        (spec.durations.minimum, MAX_SECONDS, "seconds", "durations.minimum"),
+        (min(spec.durations.median, spec.durations.maximum), MAX_SECONDS, "seconds", "durations"),
+    ):
+        check_at_most(found, most, what, file=file, field=field)
     times = spec.durations
     highest = times.median if times.distribution == "uniform" else times.maximum
     if times.minimum > min(highest, times.maximum):
@@ -137,7 +159,7 @@ def generate(spec: Synthetic, *, name: str, seed: int) -> Workload:
     rest = max(0.0, 1.0 - sum(spec.priorities.values()))
     ranks = rng.choice(len(classes), n, p=_parts([rest, *spec.priorities.values()]))
     pod = PodSpecs().spec({name: str(amount) for name, amount in spec.pod.items()})
-    jobs = [
+    jobs = (
         JobSpec(
             name=f"job-{i:06d}",
             arrival=float(arrivals[i]),
@@ -147,7 +169,7 @@ def generate(spec: Synthetic, *, name: str, seed: int) -> Workload:
             priority_class=classes[int(ranks[i])],
         )
         for i in range(n)
-    ]
+    )
     hint = None
     if spec.nodes is not None:
         amounts = {name: str(amount) for name, amount in spec.nodes.allocatable.items()}
@@ -155,7 +177,7 @@ def generate(spec: Synthetic, *, name: str, seed: int) -> Workload:
     return Workload(
         name=name,
         format="synthetic",
-        jobs=in_order(jobs),
+        jobs=in_order(within_limits(jobs, name)),
         objects=(*map(_queue, queues), *_classes(spec)),
         node_hint=hint,
     )

@@ -8,20 +8,26 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pumice.errors import InputError
+from pumice.sim.limits import MAX_TRACE_BYTES
 
 _GZIP = b"\x1f\x8b"
 
 
-def read_text(path: Path) -> str:
-    """Read a file, unpacking it if it is packed by gzip.
+def read_text(path: Path, most: int = MAX_TRACE_BYTES) -> str:
+    """Read a file of some bytes at most, unpacking it if it is packed by gzip.
 
     Raises:
-        InputError: The file cannot be read.
+        InputError: The file cannot be read, or is too large.
     """
     try:
-        content = path.read_bytes()
-        if content.startswith(_GZIP):
-            content = gzip.decompress(content)
+        with path.open("rb") as file:
+            packed = file.peek(2).startswith(_GZIP)
+            content = (gzip.GzipFile(fileobj=file) if packed else file).read(most + 1)
+        if len(content) > most:
+            unpacked = " once it is unpacked" if packed else ""
+            raise InputError(
+                wanted=f"at most {most >> 20:,} MiB{unpacked}", found="more", file=str(path)
+            )
         return content.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         found = getattr(error, "strerror", None) or str(error)

@@ -283,7 +283,7 @@ function drawGantt(host, conf) {
         box(bar.arrival, start, top + 0.35 * thick, 0.3 * thick, 0);
         ctx.fillStyle = queueColour(bar.queue);
         for (const [since, until] of bar.spans) box(since, until, top, thick, 2);
-        if (bar.spans.length && bar.pods > 1) diamond(ctx, x(start), top + thick / 2, thick / 2, dark);
+        if (bar.start !== null && bar.pods > 1) diamond(ctx, x(bar.start), top + thick / 2, thick / 2, dark);
         ctx.fillStyle = bad;
         for (const t of bar.evicted) ctx.fillRect(x(t) - 1, top - 1, 3, thick + 2);
       });
@@ -291,7 +291,7 @@ function drawGantt(host, conf) {
     describe(u) {
       const bar = bars[rowAt(u)];
       if (!bar) return "";
-      const waited = bar.spans.length ? `waited ${duration(bar.spans[0][0] - bar.arrival)}` : "never started";
+      const waited = bar.start === null ? "never started" : `waited ${duration(bar.start - bar.arrival)}`;
       const ran = bar.spans.map(([since, until]) => duration(until - since)).join(", then ");
       const lost = bar.evicted.length ? `\nevicted at ${bar.evicted.map(duration).join(", ")}` : "";
       return `${bar.name}\n${bar.pods} pods, queue ${bar.queue}\ncame at ${duration(bar.arrival)}, ${waited}${ran && `, ran ${ran}`}${lost}`;

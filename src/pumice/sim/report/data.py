@@ -10,7 +10,8 @@ import numpy as np
 from pumice.core.resources import MEMORY, PODS, Column
 from pumice.sim.event_log import EventKind
 from pumice.sim.job_run import JobRun
-from pumice.sim.measure import Matrix, Measures
+from pumice.sim.log_columns import Matrix
+from pumice.sim.measure import Measures
 
 N_BARS = 64
 """Jobs in the Gantt chart, at most."""
@@ -80,7 +81,10 @@ def _configuration(measures: Measures, measured: Sequence[Measures]) -> dict[str
     return {
         "name": measures.name,
         "utilisation": [_floats(measures.utilisation[i], 4) for i in shown],
-        "fairness": [None if math.isnan(x) else round(x, 4) for x in measures.fairness.tolist()],
+        "fairness": [
+            None if math.isnan(x) else round(x, 4)
+            for x in measures.fairness.means(measures.bins).tolist()
+        ],
         "queues": [
             {
                 "name": names[row],
@@ -104,11 +108,12 @@ def waits(sorted_waits: Sequence[Column]) -> dict[str, Any]:
     some are left out.  A last time beyond all waits lets one see where the curve ends.  ``parts``
     is empty if no job started.
     """
+    sorted_waits = [each.round(3) for each in sorted_waits]
     times = {0.0}
     for each in sorted_waits:
         some = np.linspace(0, len(each) - 1, min(len(each), _STEPS)).astype(int)
         times.update(each[some].tolist())
-    times.add(1.2 * max(*times, 1.0))
+    times.add(round(1.2 * max(*times, 1.0), 3))
     seconds = np.array(sorted(times))
     parts = [
         (np.searchsorted(each, seconds, side="right") / len(each)).round(4).tolist()
@@ -117,7 +122,7 @@ def waits(sorted_waits: Sequence[Column]) -> dict[str, Any]:
         for each in sorted_waits
     ]
     return {
-        "seconds": seconds.round(3).tolist(),
+        "seconds": seconds.tolist(),
         "parts": parts if any(map(len, sorted_waits)) else [],
     }
 
@@ -176,6 +181,7 @@ def gantt(measures: Measures, chosen: Sequence[int]) -> dict[str, Any]:
             "queue": run.spec.queue,
             "pods": run.kind.size,
             "arrival": round(run.spec.arrival, 3),
+            "start": _finite(run.started),
             "spans": [[round(x, 3) for x in span] for span in spans],
             "evicted": evicted.get(run.number, []),
         }

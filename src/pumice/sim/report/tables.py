@@ -1,20 +1,55 @@
 """The figures of a summary in words: rows for the terminal, tables for the page."""
 
-import html
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pumice.sim.wording import duration
+
 Summary = Mapping[str, Any]
+_SMALLEST_PART = 0.0005
+"""A change by less is written as an amount: it would round to nothing."""
 _NOTHING, _MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
-_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
-def duration(seconds: float) -> str:
-    """Write a time in the largest unit of which it has one."""
-    for size, name in _UNITS:
-        if abs(seconds) >= size:
-            return f"{seconds / size:,.3g} {name}"
-    return f"{seconds:.3g} s"
+class Change(NamedTuple):
+    """How a value differs from that of the first configuration."""
+
+    text: str
+    kind: str
+    """``better``, ``worse`` or neither."""
+    brief: str
+    """The same in as few letters as there are."""
+
+
+class Cell(NamedTuple):
+    """A value in words."""
+
+    text: str
+    change: Change | None = None
+
+
+class Row(NamedTuple):
+    """A row of a table: its name, its values, and more about it."""
+
+    name: str
+    cells: list[Cell]
+    words: str = ""
+
+
+class Group(NamedTuple):
+    """Rows that belong together."""
+
+    rows: list[Row]
+    name: str = ""
+    words: str = ""
+
+
+class Table(NamedTuple):
+    """A table: what stands above its columns, and its rows."""
+
+    head: list[str]
+    groups: list[Group]
 
 
 class Figure(NamedTuple):
@@ -30,32 +65,43 @@ class Figure(NamedTuple):
         """Write a value of the figure."""
         return _NOTHING if value is None else self.show(value)
 
-    def delta(self, before: float | None, after: float | None) -> str:
-        """Write how one value differs from another, as HTML."""
+    def change(self, before: float | None, after: float | None) -> Change | None:
+        """Write how one value differs from another; None if one of them is not there."""
         if before is None or after is None:
-            return _NOTHING
-        change = after - before
-        if abs(change) < 1e-9:
-            return "same"
-        kind = "" if not self.better else "better" if change * self.better > 0 else "worse"
-        sign = "+" if change > 0 else _MINUS
-        part = f" ({100 * abs(change) / abs(before):.1f} %)" if before else ""
-        return f'<span class="{kind}">{sign}{self.show(abs(change))}{part}</span>'
+            return None
+        difference = after - before
+        if abs(difference) < 1e-9:
+            return Change("same", "", "")
+        kind = "" if not self.better else "better" if difference * self.better > 0 else "worse"
+        sign = "+" if difference > 0 else _MINUS
+        if self.show is _percent:
+            points = f"{sign}{100 * abs(difference):.1f} points"
+            return Change(points, kind, points)
+        amount, part = f"{sign}{self.show(abs(difference))}", abs(difference / (before or math.inf))
+        if part < _SMALLEST_PART:
+            return Change(amount, kind, amount)
+        percent = f"{sign}{100 * part:,.1f} %"
+        return Change(f"{amount} ({percent})", kind, percent)
 
 
-def _figures(first: Summary) -> list[Figure]:
+def _figures(found: Sequence[Summary]) -> list[Figure]:
     waits = (("mean", "mean"), ("median", "p50"), ("95th percentile", "p95"), ("longest", "max"))
     return [
         Figure("jobs finished", _at("finished"), _count, 1),
         Figure("makespan", _at("makespan"), duration, -1),
         *(
             Figure(f"{name} in use", _at("utilisation", name), _percent, 1)
-            for name in first["utilisation"]
+            for name in found[0]["utilisation"]
         ),
         *(Figure(f"wait, {name}", _at("wait", key), duration, -1) for name, key in waits),
         Figure("fairness, mean", _at("fairness", "mean"), _three, 1),
         Figure("fairness, least", _at("fairness", "least"), _three, 1),
         Figure("evictions", _at("evictions"), _count, -1),
+        *(
+            Figure(f"{name} wasted by them", _at("wasted", name), _percent, -1)
+            for name in found[0]["wasted"]
+            if any(each["evictions"] for each in found)
+        ),
         Figure("cycles", _at("cycles"), _count, 0),
         Figure("decisions", _at("decisions"), _count, 0),
     ]
@@ -78,57 +124,48 @@ def _three(value: float) -> str:
 
 
 def summary_rows(summary: Summary) -> list[list[str]]:
-    """Write every figure of a summary in words: its name, then one value a configuration."""
-    found = summary["configurations"]
+    """Write every figure in words: its name, then one value a configuration.
+
+    Behind a value stands how it differs from that of the first configuration.
+    """
     return [
-        [figure.label, *(figure.text(figure.get(each)) for each in found)]
-        for figure in _figures(found[0])
+        [row.name, *(_in_one_line(cell) for cell in row.cells)]
+        for row in summary_table(summary).groups[0].rows
     ]
 
 
-def summary_table(summary: Summary) -> str:
-    """Write one row a figure, one column a configuration, and how the last differs."""
-    found = summary["configurations"]
-    head = ["", *(each["configuration"] for each in found)]
-    rows = summary_rows(summary)
-    if len(found) > 1:
-        head.append("difference" if len(found) == 2 else "last against first")
-        for row, figure in zip(rows, _figures(found[0]), strict=True):
-            row.append(figure.delta(figure.get(found[0]), figure.get(found[-1])))
-    kind = ' class="compared"' if len(found) > 1 else ""
-    body = "".join(_row([html.escape(label), *values]) for label, *values in rows)
-    return f'<table{kind} style="--n: {len(head) - 1}">{_head(head)}{body}</table>'
+def _in_one_line(cell: Cell) -> str:
+    brief = cell.change.brief if cell.change else ""
+    return f"{cell.text} ({brief})" if brief else cell.text
 
 
-def queue_table(summary: Summary) -> str:
-    """Write how long the jobs of each queue waited, one row a queue and configuration."""
+def summary_table(summary: Summary) -> Table:
+    """Lay out one row a figure, one column a configuration, compared with the first."""
     found = summary["configurations"]
-    parts = []
+    rows = []
+    for figure in _figures(found):
+        first, *others = (figure.get(each) for each in found)
+        cells = [Cell(figure.text(first))]
+        cells += [Cell(figure.text(value), figure.change(first, value)) for value in others]
+        rows.append(Row(figure.label, cells))
+    return Table(["", *(each["configuration"] for each in found)], [Group(rows)])
+
+
+def queue_table(summary: Summary) -> Table:
+    """Lay out how long the jobs of each queue waited, one row a queue and configuration."""
+    found = summary["configurations"]
+    groups = []
     for queue, facts in found[0]["queues"].items():
         n = facts["jobs"]
         words = f"{n:,} {'job' if n == 1 else 'jobs'}, weight {facts['weight']:g}"
-        name = f"{html.escape(queue)} <small>{words}</small>"
         waits = [(each["configuration"], each["queues"][queue]["wait"]) for each in found]
         if len(found) == 1:
-            parts.append(_row([name, *_times(waits[0][1])]))
-            continue
-        parts.append(f'<tr><th class="group" colspan="4" scope="rowgroup">{name}</th></tr>')
-        parts += [_row([html.escape(conf), *_times(wait)]) for conf, wait in waits]
-    head = _head(["", "median", "95th percentile", "longest"])
-    return f"<h3>Waits by queue</h3><table>{head}{''.join(parts)}</table>"
+            groups.append(Group([Row(queue, _times(waits[0][1]), words)]))
+        else:
+            groups.append(Group([Row(conf, _times(wait)) for conf, wait in waits], queue, words))
+    return Table(["", "median", "95th percentile", "longest"], groups)
 
 
-def _times(wait: Mapping[str, float | None]) -> list[str]:
+def _times(wait: Mapping[str, float | None]) -> list[Cell]:
     times = (wait[key] for key in ("p50", "p95", "max"))
-    return [_NOTHING if time is None else duration(time) for time in times]
-
-
-def _head(cells: Sequence[str]) -> str:
-    columns = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in cells)
-    return f"<thead><tr>{columns}</tr></thead>"
-
-
-def _row(cells: Iterable[str]) -> str:
-    """Write a row of HTML; its first cell names it."""
-    name, *values = cells
-    return f'<tr><th scope="row">{name}</th>' + "".join(f"<td>{v}</td>" for v in values) + "</tr>"
+    return [Cell(_NOTHING if time is None else duration(time)) for time in times]

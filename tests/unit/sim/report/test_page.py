@@ -2,11 +2,14 @@
 
 import base64
 import hashlib
+import html
 import json
 import re
 from collections.abc import Sequence
+from copy import copy
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,13 +20,15 @@ from pumice.sim.measure import Measures
 from pumice.sim.report import page as page_module
 from pumice.sim.report.page import UPLOT, embedded_json, render
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload
+from tests.unit.sim.report.browser import look_at, needs_chromium
 
 ROOT = Path(__file__).parents[4]
 REPORT = Path(page_module.__file__).parent
-QUEUE = "</script><script>run()</script>"
-JOB = "<img src=x onerror=run()> \u2028 $data ${script} --> <!--"
-CONFIGURATION = "<svg onload=run()>$title"
-TRACE = '"><iframe src=//x>$css'
+_RUN = "document.documentElement.dataset.ran=1"
+QUEUE = f"</script><script>{_RUN}</script>"
+JOB = f"<img src=x onerror={_RUN}> \u2028 {{{{ 7*7 }}}} ${{script}} --> <!--"
+CONFIGURATION = f"<svg onload={_RUN}>{{% raw %}}"
+TRACE = f'"><iframe src="javascript:parent.{_RUN}">{{{{ css }}}}'
 
 
 class Elements(HTMLParser):
@@ -115,7 +120,76 @@ def test_only_the_script_of_the_report_may_run() -> None:
     assert page.count("<script") == 2
 
 
+# In a real browser
+
+
+def seen_in_a_browser(page: str, folder: Path, **options: int) -> dict[str, Any]:
+    path = folder / "report.html"
+    path.write_text(page, encoding="utf-8")
+    found = re.search(r"<body>\s*(\{.*\})", look_at(path, **options), re.DOTALL)
+    assert found, "the page did not load"
+    return dict(json.loads(html.unescape(found[1])))
+
+
+@needs_chromium
+def test_markup_in_names_is_shown_and_does_not_run(tmp_path: Path) -> None:
+    measures = simulate([JOB, "second"])
+    found = seen_in_a_browser(page_of(measures, measures), tmp_path)
+    assert not found["ran"]
+    assert found["title"] == f"Simulation of {TRACE}"
+    assert {QUEUE, CONFIGURATION} <= set(found["headings"])
+    assert found["charts"] >= found["places"] > 0  # a heat map has a canvas of its own, too
+
+
+@needs_chromium
+def test_the_test_would_notice_a_script_that_runs(tmp_path: Path) -> None:
+    page = page_of(simulate(["only"]))
+    hostile = page.replace(
+        "</h1>", "</h1><img src=x onerror='document.documentElement.dataset.ran=1'>"
+    )
+    unprotected = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", hostile)
+    assert seen_in_a_browser(unprotected, tmp_path)["ran"]
+    assert not seen_in_a_browser(hostile, tmp_path)["ran"]  # the policy alone stops it
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [420, 1200])
+def test_nothing_is_wider_than_the_screen(tmp_path: Path, width: int) -> None:
+    measures = simulate(["second"])
+    four = [copy(measures) for _ in range(4)]
+    for i, each in enumerate(four):
+        each.name = f"{i}-{'configuration' * 6}"
+    assert seen_in_a_browser(page_of(*four), tmp_path, width=width)["width"] <= width
+
+
+# Comparisons
+
+
+def test_every_configuration_is_compared_with_the_first() -> None:
+    first, second, third = (simulate([str(i) for i in range(n)]) for n in (1, 2, 3))
+    for name, each in zip("abc", (first, second, third), strict=True):
+        each.name = name
+    page = page_of(first, second, third)
+    row = re.search(r'<tr><th scope="row">makespan</th>(.*?)</tr>', page)
+    assert row
+    assert re.findall(r"<td[^>]*>(.*?)</td>", row[1]) == [
+        "1 min",
+        '2 min<small class="change worse">+1 min (+100.0 %)</small>',
+        '3 min<small class="change worse">+2 min (+200.0 %)</small>',
+    ]
+
+
 # What is drawn when there is little to draw
+
+
+def test_the_summary_has_no_empty_list_of_notes() -> None:
+    measures = simulate(["only"])
+    summary = {
+        "trace": {"name": "t", "format": "made", "jobs": 1, "nodes": 1, "notes": []},
+        "options": {"seed": 0, "period": 1.0},
+        "configurations": [measures.summary()],
+    }
+    assert 'class="notes"' not in render(summary, [measures], [])
 
 
 def test_the_curve_of_waits_is_there_if_nobody_waits() -> None:

@@ -1,0 +1,113 @@
+"""How fairly a cluster was divided among its queues, at every moment of a simulation.
+
+The one definition, for `pumice sim` and `pumice sweep`: Jain's index over what queues hold of what
+is due to them.  Amounts are dominant shares; due is what dividing the cluster by weight gives, to
+nobody more than it asks for.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.resources import Column
+from pumice.sim.event_log import EventKind
+from pumice.sim.log_columns import LogColumns
+from pumice.sim.series import TimeBins, water_fill
+
+Matrix = NDArray[np.float64]
+_CELLS = 1 << 21
+"""Cells that are worked on at once, so that memory does not grow with the log."""
+_NOTHING = 1e-9
+"""Part of the cluster below which a queue asks for nothing: the rest of a sum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fairness:
+    """The index as steps: ``index[i]`` holds from ``edges[i]`` on; NaN: fewer than two ask."""
+
+    edges: Column
+    index: Column
+
+    @property
+    def mean(self) -> float | None:
+        """The mean over the time in which two queues or more ask; None if there is none."""
+        index, counted = self._integrals()
+        return float(index[-1] / counted[-1]) if counted[-1] > 0 else None
+
+    def means(self, bins: TimeBins) -> Column:
+        """Return the means over spans of time (bins,); NaN where fewer than two queues ask."""
+        index, counted = (
+            np.diff(np.interp(bins.edges, self.edges, integral)) for integral in self._integrals()
+        )
+        return np.where(counted > 0, index / np.where(counted > 0, counted, 1.0), np.nan)
+
+    def _integrals(self) -> tuple[Column, Column]:
+        """Integrate the index, and the time for which there is one, up to each edge."""
+        seconds = np.diff(self.edges)
+        is_known = ~np.isnan(self.index)
+        return (
+            _sums(np.where(is_known, self.index, 0.0) * seconds),
+            _sums(np.where(is_known, seconds, 0.0)),
+        )
+
+
+def _sums(values: Column) -> Column:
+    return np.concatenate([[0.0], values.cumsum()])
+
+
+def fairness_of(log: LogColumns) -> Fairness:
+    """Work the index out of a log, moment by moment."""
+    moments, step = np.unique(log.time, return_inverse=True)
+    held, asked = _changes(log)
+    n_queues, n_resources = len(log.queues.names), len(log.shown)
+    at_once = max(1, _CELLS // (n_queues * n_resources))
+    owner = log.queue_of_job[log.job]
+    levels = np.zeros((2, n_resources, n_queues))
+    index = np.full(len(moments), np.nan)
+    for first in range(0, len(moments), at_once):
+        n = min(at_once, len(moments) - first)
+        rows = slice(*np.searchsorted(step, [first, first + n]))
+        cells = owner[rows] * n + step[rows] - first
+        has, asks = (
+            _dominant(levels[i], cells, changes[rows], n) for i, changes in enumerate((held, asked))
+        )
+        index[first : first + n] = jain_indices(has, asks, log.queues.weight)
+    return Fairness(np.append(moments, max(log.outcome.end, moments[-1])), index)
+
+
+def _changes(log: LogColumns) -> tuple[Matrix, Matrix]:
+    """Return how each row of the log changes what is held and asked for, in parts of all."""
+    whole = np.where(log.total > 0, log.total, np.inf)[log.shown]
+    held, asked = (np.zeros((len(log.time), len(log.shown))) for _ in range(2))
+    rows, sign = log.held
+    held[rows] = log.amounts(rows)[:, log.shown] * sign[:, None] / whole
+    come, gone = log.rows(EventKind.ARRIVE), log.rows(EventKind.FINISH, EventKind.LOSE)
+    asked[come] = log.job_requests[log.job[come]][:, log.shown] / whole
+    asked[gone] = -log.amounts(gone)[:, log.shown] / whole
+    return held, asked
+
+
+def _dominant(levels: Matrix, cells: NDArray[np.intp], changes: Matrix, n: int) -> Matrix:
+    """Return the largest share of each queue after each of n moments (Q, n); ``levels`` move on."""
+    n_queues = levels.shape[1]
+    largest = np.zeros((n_queues, n))
+    for resource, level in enumerate(levels):
+        added = np.bincount(cells, changes[:, resource], n_queues * n).reshape(n_queues, n)
+        amounts = level[:, None] + added.cumsum(axis=1)
+        level[:] = amounts[:, -1]
+        np.maximum(largest, amounts, out=largest)
+    return largest
+
+
+def jain_indices(has: Matrix, asks: Matrix, weight: Column) -> Column:
+    """Return Jain's index over what queues have of their due (n,); NaN where fewer than two ask.
+
+    1 if all that ask get the same part of their due, 1/k if one of k has everything.
+    """
+    is_asking = asks > _NOTHING
+    due = water_fill(np.where(is_asking, asks, 0.0), weight, 1.0)
+    part = np.where(is_asking, has, 0.0) / np.where(is_asking, np.maximum(due, 1e-12), 1.0)
+    total, squares, n = part.sum(axis=0), (part**2).sum(axis=0), is_asking.sum(axis=0)
+    index = np.where(squares > 0, total**2 / np.where(squares > 0, n * squares, 1.0), 1.0)
+    return np.where(n > 1, index, np.nan)
