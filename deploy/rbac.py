@@ -60,6 +60,9 @@ def _grant(group: str, resources: str, verbs: str | Sequence[str], **more: Any) 
 
 
 _ELECTION: Final = "the recorded run has a single candidate and no election"
+_BINDING: Final = (
+    "from 1.36 on the API server asks for it, too, where the status of a claim says who has it"
+)
 _ENFORCED: Final = (
     "the admission plugin OwnerReferencesPermissionEnforcement asks for it when an object is made"
     " whose owner reference blocks the owner's deletion"
@@ -88,6 +91,7 @@ SCHEDULER: Final = Component(
         ),
         _grant("nodeinfo.volcano.sh", "numatopologies", READ),
         _grant("policy", "poddisruptionbudgets", READ),
+        _grant("resource.k8s.io", "deviceclasses resourceclaims resourceslices", READ),
         _grant("scheduling.k8s.io", "priorityclasses", READ),
         _grant("scheduling.volcano.sh", "podgroups queues", READ),
         _grant("storage.k8s.io", "csidrivers csinodes csistoragecapacities storageclasses", READ),
@@ -97,6 +101,8 @@ SCHEDULER: Final = Component(
         _grant("", "pods/status", "patch"),
         _grant("", "pods", "patch delete"),
         _grant("", "pods", "get", unseen="after a refused bind the pod is looked at once more"),
+        _grant("resource.k8s.io", "resourceclaims resourceclaims/status", "patch"),
+        _grant("resource.k8s.io", "resourceclaims/binding", "patch", unseen=_BINDING),
         _grant("scheduling.volcano.sh", "podgroups", "patch"),
         _grant("scheduling.volcano.sh", "queues", "create"),
         _grant("scheduling.volcano.sh", "queues/status", "patch"),

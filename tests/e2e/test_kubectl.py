@@ -36,6 +36,45 @@ spec:
         containers:
         - {{name: main, image: busybox, resources: {{requests: {{cpu: "1", memory: 1Gi}}}}}}
 """
+DEVICES = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec:
+  selectors: [{cel: {expression: device.driver == "gpu.example.com"}}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: node-2-gpus}
+spec:
+  driver: gpu.example.com
+  nodeName: node-2
+  pool: {name: node-2, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-0}, {name: gpu-1}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: gpu}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}}
+"""
+CLAIMING = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: gpus}
+spec:
+  minAvailable: 2
+  schedulerName: volcano
+  tasks:
+  - name: worker
+    replicas: 2
+    template:
+      metadata: {annotations: {pumice.dev/run-seconds: "600"}}
+      spec:
+        restartPolicy: Never
+        resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
+        containers:
+        - {name: main, image: busybox, resources: {requests: {cpu: "1"}, claims: [{name: gpu}]}}
+"""
 QUEUE = """
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: Queue
@@ -148,6 +187,25 @@ def test_a_job_is_applied_runs_and_completes(kubectl: Any) -> None:
     assert "Scheduled" in kubectl("describe", "pod", "short-worker-0")
     kubectl("delete", "vcjob", "short")
     assert kubectl.get("pods", "-l", "volcano.sh/job-name=short")["items"] == []
+
+
+def test_the_pods_of_a_job_get_a_device_each(kubectl: Any) -> None:
+    kubectl("apply", "-f", "-", given=DEVICES)
+    kubectl("apply", "-f", "-", given=CLAIMING)
+    kubectl.wait("vcjob/gpus", ".status.state.phase", "Running")
+    header, *claims = rows(kubectl("get", "resourceclaims"))
+    assert header == ["NAME", "STATE", "AGE"]
+    assert [claim[1] for claim in claims] == ["allocated,reserved"] * 2
+    given = [
+        result["device"]
+        for claim in kubectl.get("resourceclaims")["items"]
+        for result in claim["status"]["allocation"]["devices"]["results"]
+    ]
+    assert sorted(given) == ["gpu-0", "gpu-1"]
+    pods = kubectl.get("pods", "-l", "volcano.sh/job-name=gpus")["items"]
+    assert {pod["spec"]["nodeName"] for pod in pods} == {"node-2"}
+    kubectl("delete", "vcjob", "gpus")
+    kubectl("wait", "--for=delete", "resourceclaim", "--all", "--timeout=20s")
 
 
 def test_a_job_grows_when_it_is_patched(kubectl: Any) -> None:

@@ -10,17 +10,8 @@ import pumice.plugin as face
 from pumice.framework.plugin import HOOKS, Plugin
 
 BUILT_IN = {
-    "dict",
-    "None",
-    "list",
-    "int",
-    "float",
-    "bool",
-    "str",
-    "Hashable",
-    "Iterable",
-    "NDArray",
-    "np",
+    *("None", "list", "dict", "int", "float", "bool", "str"),
+    *("Hashable", "Iterable", "Mapping", "NDArray", "np"),
 }
 
 

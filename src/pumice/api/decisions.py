@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pumice.api.devices import ClaimReservation
+
 CLUSTER: Final = "cluster"
 RESOURCE_QUOTA: Final = "resource quota "
 """What a limit is called that is not a queue's; a quota with its name behind it."""
@@ -39,6 +41,14 @@ class Annotate:
 
 
 @dataclass(frozen=True, slots=True)
+class Reserve:
+    """Give a pod its resource claims before its Bind, which comes right after."""
+
+    pod: str
+    claims: tuple[ClaimReservation, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimChoice:
     """How a claim that waits for its first consumer gets its volume."""
 
@@ -63,7 +73,7 @@ class BindVolumes:
     """How long the pod waits for its claims to be bound."""
 
 
-Intent = Bind | Evict | Annotate | BindVolumes
+Intent = Bind | Evict | Annotate | Reserve | BindVolumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +167,10 @@ class Decisions:
     """Pod to node, in the order in which the pods were handed to the binder."""
     annotations: dict[str, dict[str, str]] = field(default_factory=dict)
     """Pod to annotations that are to be written with its bind."""
+    reservations: dict[str, tuple[ClaimReservation, ...]] = field(default_factory=dict)
+    """Pod to the resource claims that are to be allocated and reserved for it before its bind."""
+    released_claims: list[str] = field(default_factory=list)
+    """Resource claims whose devices are to be free again: only a waiting pod has them."""
     volumes: dict[str, BindVolumes] = field(default_factory=dict)
     """Pod of ``binds`` to the claims that must be bound before it."""
     evictions: list[str] = field(default_factory=list)
@@ -194,6 +208,21 @@ class Decisions:
         """How each claim gets its volume that pods of ``binds`` wait for."""
         return {each.claim: each for some in self.volumes.values() for each in some.choices}
 
+    def devices(self) -> dict[str, list[str]]:
+        """Return the devices, as "pool/device", that resource claims are given."""
+        return {
+            each.claim: [f"{one.pool}/{one.device}" for one in each.allocation.devices.results]
+            for claims in self.reservations.values()
+            for each in claims
+            if each.allocation is not None
+        }
+
+    def expected_claims(self) -> dict[str, dict[str, str] | list[str]]:
+        """Write what claims get as `expect.claims`: of volumes a mapping, of devices a list."""
+        volumes = {key: choice.to_expect() for key, choice in self.claims.items()}
+        found: dict[str, dict[str, str] | list[str]] = {**volumes, **self.devices()}
+        return dict(sorted(found.items()))
+
     def to_expect(self) -> dict[str, Any]:
         """Write the decisions with the keys of a scenario's `expect`."""
         record: dict[str, Any] = {
@@ -208,9 +237,9 @@ class Decisions:
         }
         if self.opened_gates:
             record["openedGates"] = list(self.opened_gates)
-        if self.volumes:
-            claims = sorted(self.claims.items())
-            record["claims"] = {key: choice.to_expect() for key, choice in claims}
+        claims = self.expected_claims()
+        if claims:
+            record["claims"] = claims
         if self.nominated:
             record["nominated"] = dict(sorted(self.nominated.items()))
         if self.unschedulable:

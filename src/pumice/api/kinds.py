@@ -26,6 +26,8 @@ POD_GROUP: Final = "PodGroup.scheduling.volcano.sh"
 PRIORITY_CLASS: Final = "PriorityClass.scheduling.k8s.io"
 QUEUE: Final = "Queue.scheduling.volcano.sh"
 VOLUME: Final = "PersistentVolume"
+RESOURCE_CLAIM: Final = "ResourceClaim.resource.k8s.io"
+RESOURCE_CLAIM_TEMPLATE: Final = "ResourceClaimTemplate.resource.k8s.io"
 STORAGE_CLASS: Final = "StorageClass.storage.k8s.io"
 """Names of kinds, as ``kind_of`` gives them, that more than one module speaks of."""
 
@@ -96,6 +98,7 @@ def _cluster_wide(
 
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _BATCH: Final = "batch.volcano.sh/v1alpha1"
+_DEVICES: Final = "resource.k8s.io/v1"
 _FLOW: Final = "flow.volcano.sh/v1alpha1"
 _SCHEDULING: Final = "scheduling.volcano.sh/v1beta1"
 
@@ -126,6 +129,10 @@ BUILT_IN: Final[tuple[Kind, ...]] = (
     _in_namespace("coordination.k8s.io/v1", "Lease", "leases"),
     _in_namespace("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", "netpol"),
     _in_namespace("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", "pdb", status=True),
+    _cluster_wide(_DEVICES, "DeviceClass", "deviceclasses"),
+    _cluster_wide(_DEVICES, "ResourceSlice", "resourceslices"),
+    _in_namespace(_DEVICES, "ResourceClaim", "resourceclaims", status=True),
+    _in_namespace(_DEVICES, "ResourceClaimTemplate", "resourceclaimtemplates"),
     _cluster_wide("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", "pc"),
     _cluster_wide("storage.k8s.io/v1", "CSIDriver", "csidrivers"),
     _cluster_wide("storage.k8s.io/v1", "CSINode", "csinodes"),

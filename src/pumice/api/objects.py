@@ -10,6 +10,13 @@ from typing import Any, Final
 import msgspec
 
 from pumice.api.decode import decode
+from pumice.api.devices import (
+    OLDER_VERSIONS,
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from pumice.api.groups import (
     Guarantee,
     Namespace,
@@ -104,6 +111,7 @@ _TYPES: Final[tuple[type[KubeObject], ...]] = (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    DeviceClass,
     HyperNode,
     Namespace,
     Node,
@@ -115,7 +123,10 @@ _TYPES: Final[tuple[type[KubeObject], ...]] = (
     PodGroup,
     PriorityClass,
     Queue,
+    ResourceClaim,
+    ResourceClaimTemplate,
     ResourceQuota,
+    ResourceSlice,
     StorageClass,
 )
 
@@ -126,12 +137,18 @@ _NAMESPACED: Final = frozenset(
         "Pod",
         "PodDisruptionBudget",
         "PodGroup",
+        "ResourceClaim",
+        "ResourceClaimTemplate",
         "ResourceQuota",
     }
 )
+_DEVICE_TYPES: Final = (DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice)
 
 KINDS: Final[Mapping[tuple[str, str], type[KubeObject]]] = MappingProxyType(
-    {(cls.API_VERSION, cls.__name__): cls for cls in _TYPES}
+    {
+        **{(cls.API_VERSION, cls.__name__): cls for cls in _TYPES},
+        **{(old, cls.__name__): cls for cls in _DEVICE_TYPES for old in OLDER_VERSIONS},
+    }
 )
 """(apiVersion, kind) to type."""
 
@@ -223,6 +240,7 @@ __all__ = [
     "ContainerImage",
     "ContainerPort",
     "CpuPlace",
+    "DeviceClass",
     "EphemeralSource",
     "ExactMatch",
     "Guarantee",
@@ -274,11 +292,14 @@ __all__ = [
     "QueueSpec",
     "QueueStatus",
     "RegexMatch",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
     "ResourceList",
     "ResourceQuota",
     "ResourceQuotaSpec",
     "ResourceQuotaStatus",
     "ResourceRequirements",
+    "ResourceSlice",
     "SchedulingGate",
     "StorageClass",
     "SubGroupPolicy",

@@ -171,6 +171,21 @@ class Volume(Part):
     ephemeral: EphemeralSource | None = None
 
 
+class PodResourceClaim(Part):
+    """A resource claim of the pod: one of that name, or one made for the pod from a template."""
+
+    name: str
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodResourceClaimStatus(Part):
+    """The claim that was made for the pod; no name if none is needed."""
+
+    name: str
+    resource_claim_name: str | None = None
+
+
 class PodSpec(Part):
     """What the pod asks for."""
 
@@ -189,6 +204,7 @@ class PodSpec(Part):
     preemption_policy: str = ""
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     volumes: tuple[Volume, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     restart_policy: str = ""
     termination_grace_period_seconds: int | None = None
@@ -205,6 +221,7 @@ class PodStatus(Part):
     conditions: tuple[Condition, ...] = ()
     start_time: str = ""
     nominated_node_name: str = ""
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
     def __post_init__(self) -> None:
         check_time(self.start_time, "startTime")

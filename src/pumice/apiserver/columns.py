@@ -14,6 +14,7 @@ from pumice.api.kinds import (
     POD_GROUP,
     PRIORITY_CLASS,
     QUEUE,
+    RESOURCE_CLAIM,
     Kind,
     Manifest,
 )
@@ -144,6 +145,16 @@ def _deployment_ready(owner: Manifest, _: float) -> str:
     return f"{ready}/{dig(owner, 'spec.replicas') or 0}"
 
 
+def _claim_state(claim: Manifest, _: float) -> str:
+    status = claim.get("status") or {}
+    states = {
+        "deleted": claim["metadata"].get("deletionTimestamp"),
+        "allocated": status.get("allocation"),
+        "reserved": status.get("reservedFor"),
+    }
+    return ",".join(state for state, there in states.items() if there) or "pending"
+
+
 def _used(quota: Manifest, *, limits: bool) -> str:
     """Write what is used of what is allowed, requests or limits."""
     hard, used = dig(quota, "status.hard") or {}, dig(quota, "status.used") or {}
@@ -208,6 +219,14 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
             _at("Status", "status.phase"),
             _at("Volume", "spec.volumeName"),
             _at("StorageClass", "spec.storageClassName"),
+            AGE,
+        ),
+        RESOURCE_CLAIM: (NAME, Column("State", _claim_state), AGE),
+        "ResourceSlice.resource.k8s.io": (
+            NAME,
+            _said("Node", "spec.nodeName"),
+            _at("Driver", "spec.driver"),
+            _at("Pool", "spec.pool.name"),
             AGE,
         ),
         "Secret": (NAME, _at("Type", "type"), _count("Data", "data"), AGE),

@@ -12,12 +12,14 @@ from typing import Any, Final
 from pumice import logs
 from pumice.api.annotations import GROUP_NAME, QUEUE_GATE, WAITING_CAUSE, WAITING_WHY
 from pumice.api.decisions import Decisions, PodGroupState
+from pumice.api.devices import ClaimReservation
 from pumice.api.groups import PodGroup, PodGroupStatus, Queue
 from pumice.api.kinds import POD_GROUP, QUEUE, Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.api.pods import Pod
 from pumice.api.times import rfc3339
+from pumice.binder.claim_writes import ClaimWrites, Known
 from pumice.binder.event_recorder import EventRecorder
 from pumice.binder.status_writes import (
     StatusWrites,
@@ -42,9 +44,6 @@ from pumice.errors import (
 _STATUS_OF: Final = {"pod status": "Pod", "gate": "Pod", "group": POD_GROUP, "queue": QUEUE}
 _PRUNED_EACH: Final = 64  # cycles
 _log = logs.get("binder")
-
-Known = Callable[[str, str], KubeObject | None]
-"""Returns an object by kind and key as the cluster had it last."""
 
 
 @dataclass(slots=True)
@@ -83,6 +82,7 @@ class Binder:
         self._source = source
         self._write_conditions = write_conditions
         self._clock = clock or cluster.now
+        self._claims = ClaimWrites(self._writer, self._known)
         self._reported: deque[WriteResult] = deque()
         self._underway: set[tuple[str, str, str]] = set()
         self._statuses = StatusWrites(self._clock)
@@ -106,9 +106,12 @@ class Binder:
         self._time = self._now()
         self.written_groups = {}
         for pod, node in decisions.binds.items():
-            self.bind(pod, node, decisions.annotations.get(pod, {}))
+            claims = decisions.reservations.get(pod, ())
+            self.bind(pod, node, decisions.annotations.get(pod, {}), claims)
         for pod in decisions.evictions:
             self._evict(pod, decisions.evicted_by.get(pod, ""))
+        for claim in decisions.released_claims:
+            self._claims.release(claim)
         for pod in decisions.opened_gates:
             self._remove_gate(pod)
         for group, state in decisions.pod_groups.items():
@@ -148,11 +151,17 @@ class Binder:
         """Count the events that were left out or that the cluster did not take."""
         return self._events.lost
 
-    def bind(self, pod: str, node: str, annotations: Mapping[str, str]) -> None:
-        """Hand a bind in; one of a pod that is not known is reported as failed."""
+    def bind(
+        self,
+        pod: str,
+        node: str,
+        annotations: Mapping[str, str],
+        claims: tuple[ClaimReservation, ...] = (),
+    ) -> None:
+        """Hand a bind in, behind what its claims need; one of an unknown pod has failed."""
         namespace, _, name = pod.partition("/")
         known = self._known("Pod", pod)
-        if known is None:
+        if not isinstance(known, Pod):
             error = NotFoundError("Pod", namespace, name)
             self._reported.append(WriteResult("bind", pod, "", error, node))
             return
@@ -165,7 +174,12 @@ class Binder:
             "uid": uid,
         }
         self._underway.add(("bind", pod, uid))
-        self._submit("bind", arguments, Lane.BIND, WriteResult("bind", pod, uid, None, node))
+        report = self._reporter(WriteResult("bind", pod, uid, None, node))
+        self._claims.bind(pod, known, claims, Write("bind", arguments), report)
+
+    def give_claims_back(self, pod: str, uid: str) -> None:
+        """Take resource claims back from a pod that was not bound after all."""
+        self._claims.give_back(pod, uid)
 
     def write_storage(self, kind: str, key: str, known: KubeObject, patch: Manifest) -> None:
         """Hand in what a pod's bind waits for: a patch of a claim or of a volume."""
@@ -333,6 +347,8 @@ class Binder:
 
     def _after_bind(self, result: WriteResult) -> None:
         error, pod = result.error, self._known("Pod", result.key)
+        if error is None:
+            self._claims.forget(result.key, result.uid)
         if not isinstance(pod, Pod) or pod.metadata.uid != result.uid:
             return
         if error is None:
@@ -356,6 +372,7 @@ class Binder:
     def _prune(self) -> None:
         self._statuses.prune(lambda what, key: self._known(_STATUS_OF[what], key))
         self._events.prune(lambda group: self._known(POD_GROUP, group) is not None)
+        self._claims.prune()
 
     # Without an informer
 

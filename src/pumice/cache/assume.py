@@ -5,6 +5,7 @@ thought to be.  The cluster's own word ends an assumption, and so does another o
 name.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from pumice.api.annotations import SELECTED_NODE
 from pumice.api.decisions import ClaimChoice
+from pumice.api.devices import Allocation, ClaimConsumer, ClaimReservation, ResourceClaim
 from pumice.api.groups import PodGroup, PodGroupStatus
 from pumice.api.meta import ObjectMeta
 from pumice.api.pods import Pod, SchedulingGate
@@ -46,12 +48,23 @@ class _AssumedGroup:
     annotations: dict[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class _AssumedClaim:
+    """What is thought of a resource claim: that a pod may use it, and what it was given."""
+
+    uid: str
+    user: ClaimConsumer
+    allocation: Allocation | None
+
+
 class Assumptions:
     """Everything that is thought, by "namespace/name"."""
 
     def __init__(self) -> None:
         self._pods: dict[str, _AssumedPod] = {}
         self._groups: dict[str, _AssumedGroup] = {}
+        self._resource_claims: dict[str, dict[str, _AssumedClaim]] = {}
+        """Claims to what is thought of them, by the uid of the pod."""
         self._volumes: dict[str, ClaimReference] = {}
         self._claims: dict[str, tuple[str, str]] = {}
 
@@ -72,6 +85,40 @@ class Assumptions:
     ) -> None:
         """Take a group to have a status and more annotations."""
         self._groups[key] = _AssumedGroup(group.metadata.uid, status, annotations)
+
+    def reserved(self, pod: Pod, claims: Iterable[ClaimReservation]) -> None:
+        """Take a pod to have its resource claims."""
+        meta = pod.metadata
+        user = ClaimConsumer(resource="pods", name=meta.name, uid=meta.uid)
+        for each in claims:
+            thought = _AssumedClaim(each.uid, user, each.allocation)
+            self._resource_claims.setdefault(each.claim, {})[meta.uid] = thought
+
+    def forget_claims(self, pod_uid: str) -> list[str]:
+        """Think no more of the claims of a pod; return them."""
+        found = [key for key, users in self._resource_claims.items() if pod_uid in users]
+        for key in found:
+            del self._resource_claims[key][pod_uid]
+            if not self._resource_claims[key]:
+                del self._resource_claims[key]
+        return found
+
+    def show_resource_claim(self, key: str, claim: ResourceClaim) -> ResourceClaim:
+        """Return a resource claim as it is thought to be; what is told is no longer thought."""
+        status = claim.status
+        told = {each.uid for each in status.reserved_for}
+        left = {
+            uid: each
+            for uid, each in self._resource_claims.pop(key, {}).items()
+            if each.uid == claim.metadata.uid and uid not in told
+        }
+        if not left:
+            return claim
+        self._resource_claims[key] = left
+        given = next((each.allocation for each in left.values() if each.allocation), None)
+        users = (*status.reserved_for, *(each.user for each in left.values()))
+        status = replace(status, allocation=status.allocation or given, reserved_for=users)
+        return replace(claim, status=status)
 
     def chosen(self, choice: ClaimChoice, uid: str) -> None:
         """Take a claim to have its volume, or a node to be selected for it."""

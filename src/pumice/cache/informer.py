@@ -13,8 +13,17 @@ from typing import Final
 import msgspec
 
 from pumice.api.decisions import ClaimChoice
+from pumice.api.devices import ClaimReservation, ResourceClaim
 from pumice.api.groups import PodGroup, PodGroupStatus
-from pumice.api.kinds import CLAIM, POD_GROUP, VOLUME, Manifest, kind_of
+from pumice.api.kinds import (
+    CLAIM,
+    POD_GROUP,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
+    VOLUME,
+    Manifest,
+    kind_of,
+)
 from pumice.api.meta import KubeObject
 from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest
@@ -31,8 +40,9 @@ from pumice.errors import GoneError, NotFoundError
 _TYPES: Final[Mapping[str, type[KubeObject]]] = {
     kind_of({"apiVersion": version, "kind": kind}): cls for (version, kind), cls in KINDS.items()
 }
-FOLLOWED: Final = tuple(_TYPES)
-"""Every kind the scheduler reads."""
+FOLLOWED: Final = tuple(kind for kind in _TYPES if kind != RESOURCE_CLAIM_TEMPLATE)
+"""Every kind the scheduler reads: claims, not what they are made from."""
+_OVER: Final = frozenset({"Succeeded", "Failed"})
 _REMEMBERED: Final = 1000
 _LITTER: Final = 20_000
 """How many entries of deleted pods may be kept, or three for each pod if that is more."""
@@ -150,6 +160,23 @@ class Informer:
         if self._assumed.forget(pod, what) and isinstance(known, Pod):
             self._show("Pod", pod, known)
 
+    def assume_claims(self, pod: str, claims: tuple[ClaimReservation, ...]) -> None:
+        """Count resource claims as a pod's until the cluster says so or ``undo_claims``."""
+        known = self._known["Pod"].get(pod)
+        if claims and isinstance(known, Pod):
+            self._assumed.reserved(known, claims)
+            self._show_claims([each.claim for each in claims])
+
+    def undo_claims(self, pod_uid: str) -> None:
+        """Count the resource claims of a pod as the cluster has them."""
+        self._show_claims(self._assumed.forget_claims(pod_uid))
+
+    def _show_claims(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            known = self._known.get(RESOURCE_CLAIM, {}).get(key)
+            if known is not None:
+                self._show(RESOURCE_CLAIM, key, known)
+
     def waits_for(self, pod: str, uid: str, what: str) -> bool:
         """Return whether the cluster has yet to tell that a pod is "bound" or "evicted"."""
         return self._assumed.waits_for(pod, uid, what)
@@ -191,6 +218,8 @@ class Informer:
             return self._assumed.show_pod(key, thing)
         if isinstance(thing, PodGroup):
             return self._assumed.show_group(key, thing)
+        if isinstance(thing, ResourceClaim):
+            return self._assumed.show_resource_claim(key, thing)
         if isinstance(thing, PersistentVolume):
             return self._assumed.show_volume(key, thing)
         if isinstance(thing, PersistentVolumeClaim):
@@ -250,6 +279,8 @@ class Informer:
             return
         known = self._known[kind].get(key)
         self._known[kind][key] = thing
+        if isinstance(thing, Pod) and thing.spec.resource_claims and thing.status.phase in _OVER:
+            self.undo_claims(thing.metadata.uid)  # whoever frees them may be quicker to tell
         if not self._show(kind, key, thing) and known is not None:
             self._known[kind][key] = known
 
@@ -296,6 +327,7 @@ class Informer:
                 self._ingest.delete(known)
             if kind == "Pod":
                 self._assumed.forget(key)
+                self.undo_claims(known.metadata.uid)
             elif kind == POD_GROUP:
                 self._assumed.forget_group(key)
 

@@ -95,6 +95,7 @@ class PodReader:
                 spec.tolerations,
                 spec.topology_spread_constraints,
                 claiming,
+                spec.resource_claims,
                 pod.metadata.namespace,
                 kept,
                 is_partial(pod),  # may ask for what has no row

@@ -35,6 +35,7 @@ _settled = attrgetter(
     "priority_class_name",
     "preemption_policy",
     "volumes",
+    "resource_claims",
     "host_network",
 )
 """Parts of a pod's specification that must be as before for its row to stay as it is."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.devices import DeviceTaint
 from pumice.api.meta import LabelSelector
 from pumice.api.nodes import Taint
 from pumice.api.pods import NodeSelector, NodeSelectorTerm, PodSpec, Toleration
@@ -95,12 +96,12 @@ def _meets(term: NodeSelectorTerm, name: str, labels: Mapping[str, str]) -> bool
     return True
 
 
-def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+def tolerates(tolerations: Iterable[Toleration], taint: Taint | DeviceTaint) -> bool:
     """Say whether one of the tolerations covers a taint."""
     return any(_covers(each, taint) for each in tolerations)
 
 
-def _covers(toleration: Toleration, taint: Taint) -> bool:
+def _covers(toleration: Toleration, taint: Taint | DeviceTaint) -> bool:
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.kinds import DEFAULT_QUEUE, PRIORITY_CLASS, STORAGE_CLASS, Manifest, queue_of
 from pumice.api.times import rfc3339
+from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.cluster.embedded.defaults import fill_in
 from pumice.cluster.embedded.pods import prioritised
 from pumice.controllers.job.expand import Expansion, expand
@@ -38,7 +39,7 @@ def open_queue(name: str) -> Manifest:
 def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[Manifest]:
     """Make what the controllers would make for Volcano jobs that are not begun yet.
 
-    ``jobs`` are as a cluster stores them.  A job without a pod group gets one, its pods and its
+    ``jobs`` are as a cluster stores them.  A job without a pod group gets one, its pods and their
     claims; one whose pod group waits for its pods, which come once it is admitted, gets the pods,
     marked as expected.  The queue ``default`` is made if a job names it and there is none: every
     Volcano cluster has it.
@@ -55,7 +56,11 @@ def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[M
     wanted = {queue_of(one) for one in made if one["kind"] == "PodGroup"}
     if DEFAULT_QUEUE in wanted and not any(_is_default_queue(one) for one in objects):
         made.insert(0, open_queue(DEFAULT_QUEUE))
-    return made
+    marks = {EXPECTED: "true"}
+    return [
+        _marked(one, marks) if one["kind"] == "ResourceClaim" else one
+        for one in with_made_claims(made, objects)
+    ]
 
 
 def is_expected(manifest: Manifest) -> bool:

@@ -19,6 +19,7 @@ from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest, in_namespace
 from pumice.api.times import epoch
 from pumice.cluster.base import Cluster
+from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.cluster.usage import usage_source
 from pumice.controllers.job.expand import expand
 from pumice.controllers.object_index import ManifestView
@@ -128,6 +129,9 @@ Source = Path | str | Cluster
 DEFAULT_NOW: Final = 1767225600.0  # 2026-01-01T00:00:00Z, as in scenarios
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
 _KIND_NAMES: Final = {kind for _, kind in KINDS}
+_JOB_PARTS: Final = frozenset(
+    {"PodGroup", "Pod", "PriorityClass", "ResourceClaim", "ResourceClaimTemplate"}
+)
 _JOB: Final = ("batch.volcano.sh/v1alpha1", "Job")
 _STAMPS: Final = ("creationTimestamp", "startTime", "lastTransitionTime", "deletionTimestamp")
 
@@ -172,6 +176,8 @@ def load_world(
     objects = list(pile.objects.values())
     if now is None:
         now = pile.now if pile.now is not None else _latest([*objects, *pile.jobs])
+    if not pile.is_live:  # a cluster makes the claims of the pods that it has
+        objects = with_made_claims(objects)
     objects += [created(one, now) for one in expand_jobs(pile.jobs, objects)]
     text, name = pile.conf or (DEFAULT_CONF, ClusterState.conf_source)
     world = ClusterState(
@@ -203,9 +209,9 @@ def load_job(path: Path, now: float) -> list[Manifest]:
         InputError: the file cannot be used, or holds no job.
     """
     world = load_world([path], now=now)
-    found = [one for one in world.objects if one["kind"] in ("PodGroup", "Pod", "PriorityClass")]
+    found = [one for one in world.objects if one["kind"] in _JOB_PARTS]
     found = [*(_ours(one) for one in found if not is_expected(one)), *world.jobs.values()]
-    if not any(one["kind"] != "PriorityClass" for one in found):
+    if not any(one["kind"] in ("Job", "PodGroup", "Pod") for one in found):
         wanted = "a Volcano job, a pod group or pods"
         raise InputError(wanted=wanted, found="none of them", file=str(path))
     return found

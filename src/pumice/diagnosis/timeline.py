@@ -20,6 +20,7 @@ from pumice.cache.informer import Informer
 from pumice.cache.ingest import Ingest
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.kubelet import Kubelet
+from pumice.cluster.embedded.resource_claims import ResourceClaimUpkeep
 from pumice.controllers import all_controllers
 from pumice.controllers.ownership import controller_of
 from pumice.core.snapshot import Snapshot
@@ -87,6 +88,7 @@ class Timeline:
         self.plane = ControlPlane(world, objects, all_controllers(keys=no_keys))
         self.cluster = self.plane.cluster
         self._kubelet = Kubelet(self.cluster, durations=self._lasts)
+        self._claims = ResourceClaimUpkeep(self.cluster)
         self._scheduler, self._process = question_scheduler(world), ProcessMemory()
         self._informer = Informer(self.cluster, Ingest(Snapshot()))
         self._binder = Binder(self.cluster, known=self._informer.known, waits=self._waits)
@@ -137,6 +139,7 @@ class Timeline:
             before = self.cluster.version
             self._kubelet.sync()
             self.plane.upkeep.sync()
+            self._claims.sync()
             self.cluster.collect_garbage()
             self.plane.controllers.run_until_quiet()
             self.plane.replacements.make()

@@ -195,9 +195,9 @@ def _submission(objects: Sequence[Manifest]) -> list[Change]:
     """Return the change that adds a new job, named after the job itself."""
     if not objects:
         return []
-    order = ("PriorityClass", "Job", "PodGroup", "Pod")
+    order = ("PriorityClass", "ResourceClaimTemplate", "ResourceClaim", "Job", "PodGroup", "Pod")
     ops = sorted(objects, key=lambda one: order.index(one["kind"]))
-    named = next(one for kind in order[1:] for one in ops if one["kind"] == kind)
+    named = next(one for kind in order[3:] for one in ops if one["kind"] == kind)
     return [Change(f"submit {key_of(named)}", tuple(Add(object=one) for one in ops))]
 
 

@@ -76,6 +76,8 @@ class Funnel:
         """What plugins failed with, by plugin and hook."""
         for name, failed in self._filters(ssn).items():
             found[name] = found[name] | failed if name in found else failed
+        self.compared = ssn.refusal_numbers(task)
+        """What plugins compared, by what they call it."""
         self.constraints = [Constraint(name, found[name]) for name in ORDER if name in found]
 
     @cached_property

@@ -16,7 +16,9 @@ from pumice.core.resources import Mask
 from pumice.core.views import NodeFacts
 from pumice.examine.findings import Finding, FunnelRow, ObjectRef
 from pumice.examine.funnel import CAPACITY, Constraint, Funnel
+from pumice.framework.waiting_reason import claim_reason
 
+RESOURCE_CLAIM: Final = "ResourceClaim"
 _SHOWN: Final = 3
 _NODES: Final = "node(s) "
 """How a reason begins that is a sentence about nodes."""
@@ -87,7 +89,9 @@ def _no_numbers(*_: object) -> dict[str, Any]:
 
 
 def _about(funnel: Funnel, refused: Mask, numbers: dict[str, Any]) -> ObjectRef | None:
-    """Name the node that the finding is about, where it is one."""
+    """Name the claim or the node that the finding is about, where it is one."""
+    if "claim" in numbers:
+        return ObjectRef.of_key(RESOURCE_CLAIM, numbers["claim"]["claim"])
     name = numbers.get("nearest") or numbers.get("largest")
     rows = np.flatnonzero(refused)
     if not name and len(rows) == 1:
@@ -318,6 +322,18 @@ def _ports(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     return f"host {told} {verb(len(ports), 'is', 'are')} taken on {nodes}"
 
 
+def _devices(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
+    claim = funnel.compared.get("claim")
+    if claim is None or "request" not in claim:
+        return _plain(funnel, constraint, before)
+    refused = _nodes(funnel, before & constraint.failed)
+    return f"{refused} cannot give {_pod(funnel)} its devices; {claim_reason(claim)}"
+
+
+def _device_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
+    return {key: found for key, found in funnel.compared.items() if key == "claim"}
+
+
 def _failure_numbers(funnel: Funnel, constraint: Constraint, _: Mask) -> dict[str, Any]:
     names = sorted(funnel.plugins.get(constraint.name, ()))
     hooks = [hook for plugin, hook in funnel.failures if plugin in names]
@@ -335,6 +351,7 @@ _TEXTS: Final[dict[str, _Text]] = {
     Cause.NODE_UNSCHEDULABLE: _cordon,
     Cause.POD_LIMIT: _pods,
     Cause.HOST_PORT: _ports,
+    Cause.DEVICE: _devices,
 }
 _NUMBERS: Final[dict[str, Callable[[Funnel, Constraint, Mask], dict[str, Any]]]] = {
     CAPACITY: _capacity_numbers,
@@ -343,5 +360,6 @@ _NUMBERS: Final[dict[str, Callable[[Funnel, Constraint, Mask], dict[str, Any]]]]
     Cause.TAINT: _taint_numbers,
     Cause.NODE_NOT_READY: _taint_numbers,
     Cause.HOST_PORT: _port_numbers,
+    Cause.DEVICE: _device_numbers,
     Cause.PLUGIN_FAILED: _failure_numbers,
 }

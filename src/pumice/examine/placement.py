@@ -1,13 +1,13 @@
 """What the nodes have against the pods that found none, and how far the gang is."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from pumice.api.codes import Cause
 from pumice.api.wording import counted, verb
 from pumice.examine.findings import Finding, ObjectRef
 from pumice.examine.funnel import Funnel
-from pumice.examine.node_causes import finding_of, node_findings
+from pumice.examine.node_causes import RESOURCE_CLAIM, finding_of, node_findings
 from pumice.examine.trial import Trial, pending_rows
 from pumice.framework.refusals import Reason
 from pumice.framework.session import Session
@@ -47,9 +47,14 @@ def _gang(trial: Trial) -> Iterator[Finding]:
 def _barred(ssn: Session, pod: str, reason: Reason) -> Finding:
     name = pod.partition("/")[2]
     about = ObjectRef.of_key("Pod", pod)
+    numbers: dict[str, Any] = {"pod": pod}
     if reason.code is Cause.VOLUME:
         about = next(_unbound(ssn, pod), about)
-    return Finding(reason.code, f"no node can take {name}: {reason.text}", about, {"pod": pod})
+    elif reason.code is Cause.DEVICE:
+        numbers |= ssn.refusal_numbers(ssn.task(ssn.snapshot.tasks.row_of[pod]))
+        if "claim" in numbers:
+            about = ObjectRef.of_key(RESOURCE_CLAIM, numbers["claim"]["claim"])
+    return Finding(reason.code, f"no node can take {name}: {reason.text}", about, numbers)
 
 
 def _unbound(ssn: Session, pod: str) -> Iterator[ObjectRef]:

@@ -15,6 +15,7 @@ from pumice.api.decisions import (
     Evict,
     JobRecord,
     PodGroupState,
+    Reserve,
 )
 from pumice.api.quantity import format_quantity
 from pumice.core.resources import PODS, STEP, Mask
@@ -113,10 +114,13 @@ def _moves(ssn: Session) -> Decisions:
             decisions.evicted_by[intent.pod] = intent.action
             if intent.beneficiary:
                 decisions.beneficiaries[intent.pod] = intent.beneficiary
+        elif isinstance(intent, Reserve):
+            decisions.reservations[intent.pod] = intent.claims
         elif isinstance(intent, BindVolumes):
             decisions.volumes[intent.pod] = intent
         else:
             decisions.annotations[intent.pod] = dict(intent.annotations)
+    decisions.released_claims = ssn.intents.released_claims
     for row in np.flatnonzero(tasks.status == Status.PIPELINED).tolist():
         decisions.pipelined[tasks.keys[row]] = names[tasks.node[row]]
     for row, node in ssn.intents.nominations.items():

@@ -266,6 +266,7 @@ def is_plain(state: SessionState, row: int) -> bool:
         spec = shape.spec
         ports = any(p.host_port for c in (*spec.containers, *spec.init_containers) for p in c.ports)
         claims = any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes)
+        claims = claims or spec.resource_claims
         special = spec.affinity or spec.topology_spread_constraints or claims or ports
         plain = shape.memo["plain"] = not special
     return bool(plain)

@@ -3,6 +3,7 @@
 Messages are rendered from records; nothing is decided from them.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -56,6 +57,8 @@ class Records:
         """Job row to its place in the order in which jobs were first taken to be placed."""
         self.stops: dict[int, dict[Stage, Record]] = {}
         """Job row to the last no of each stage; nothing of jobs that were only told yes."""
+        self.compare: Callable[[Task], Mapping[str, Any]] = lambda _: {}
+        """Returns what plugins compared for a task that found no node."""
         self.watched: frozenset[int] = frozenset()
         """Job rows of which more is noted than a cycle needs: the node that comes nearest."""
 
@@ -86,7 +89,7 @@ class Records:
             tight = short & (request[row] - column >= STEP)
             if tight.any():
                 idle[names[row]] = float(column[tight].max())
-        numbers: dict[str, Any] = {"need": need, "idle": idle}
+        numbers: dict[str, Any] = {"need": need, "idle": idle, **self.compare(task)}
         if task.job in self.watched and short is not None:
             numbers |= self._nearest(task, short)
         self.note(task.job, Stage.NODES, Why.NO_NODE_FITS, task=task.key, nodes=nodes, **numbers)

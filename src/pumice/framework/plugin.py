@@ -64,6 +64,7 @@ _ASIDE = frozenset(
         "why_spared",
         "changes_at",
         "passed_over",
+        "refusal_numbers",
     }
 )
 """Methods that serve hooks or checks without being a hook: they change no answer."""
@@ -139,6 +140,13 @@ class Plugin:
     def vary_by(self, task: Task) -> Hashable:
         """Return what, beside the shape, the answers of this plugin's node hooks depend on."""
         return None
+
+    def refusal_numbers(self, task: Task) -> dict[str, Any]:
+        """Return what this plugin compared when it refused a task that found no node.
+
+        For whoever explains that; asked once for a task that found none.
+        """
+        return {}
 
     def bound_victims(self, hook: str, asker: Task, candidates: NDArray[np.intp]) -> Mask | None:
         """Mark at least every candidate that ``hook`` could ever name, in whatever company.

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from pumice.api.decisions import ClaimChoice
+from pumice.api.devices import ClaimReservation
 from pumice.core.journal import Journal
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
@@ -85,6 +86,12 @@ class PluginSession(Protocol):
 
     def drop_annotations(self, task: int) -> None:
         """Forget the annotations of a task that is not placed after all."""
+
+    def reserve_claims(self, task: int, claims: tuple[ClaimReservation, ...]) -> None:
+        """Reserve resource claims for a task before it is bound; a roll-back takes it back."""
+
+    def release_claims(self, claims: Iterable[str]) -> None:
+        """Take their devices from claims ("namespace/name") that only waiting pods have."""
 
     def bind_volumes(self, task: int, choices: Sequence[ClaimChoice], timeout_s: float) -> None:
         """Let the pod of a task that is to be bound wait for its claims; asked at close."""

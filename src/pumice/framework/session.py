@@ -6,6 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from pumice.api.decisions import ClaimChoice
+from pumice.api.devices import ClaimReservation
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes
@@ -118,6 +119,14 @@ class Session(SessionState):
     def drop_annotations(self, task: int) -> None:
         """Write nothing on a task's pod after all."""
         self.intents.drop_annotations(task)
+
+    def reserve_claims(self, task: int, claims: tuple[ClaimReservation, ...]) -> None:
+        """Reserve resource claims for a task before it is bound; a rollback takes it back."""
+        self.intents.reserve(task, claims)
+
+    def release_claims(self, claims: Iterable[str]) -> None:
+        """Take their devices from claims that only pods without a node have."""
+        self.intents.released_claims += claims
 
     def bind_volumes(self, task: int, choices: Sequence[ClaimChoice], timeout_s: float) -> None:
         """Let a task's pod be bound only once its claims are."""

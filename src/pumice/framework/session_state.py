@@ -6,10 +6,12 @@ placements, evictions and the search over domains take it, and the session is ma
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from pumice.api.decisions import Annotate, Bind, BindVolumes, ClaimChoice, Evict, Intent
+from pumice.api.decisions import Annotate, Bind, BindVolumes, ClaimChoice, Evict, Intent, Reserve
+from pumice.api.devices import ClaimReservation
 from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.status import PHASE_CODE, Status
@@ -18,6 +20,7 @@ from pumice.framework.dispatch import Enabled, Hooks
 from pumice.framework.job_records import Records
 from pumice.framework.ordering import Ordering
 from pumice.framework.placing import Placing
+from pumice.framework.plugin import Plugin
 from pumice.framework.policy import Policy
 from pumice.framework.queue_limits.queue_gates import QueueGates
 from pumice.framework.topology.job_topology import Topology
@@ -32,6 +35,10 @@ class Intents:
         """In the order in which they were decided."""
         self.annotations: dict[int, Mapping[str, str]] = {}
         """Task to what is written on its pod when it is bound."""
+        self.reservations: dict[int, tuple[ClaimReservation, ...]] = {}
+        """Task to the resource claims that must be its own before it is bound."""
+        self.released_claims: list[str] = []
+        """Resource claims whose devices nobody needs."""
         self.nominations: dict[int, int] = {}
         """Task to the node where evictions make room for it; -1 if not any more."""
 
@@ -44,6 +51,8 @@ class Intents:
         for task, node in zip(tasks, snapshot.tasks.node[rows].tolist(), strict=True):
             if self.annotations.get(task):
                 self.made.append(Annotate(keys[task], self.annotations[task]))
+            if self.reservations.get(task):
+                self.made.append(Reserve(keys[task], self.reservations[task]))
             self.made.append(Bind(keys[task], names[node]))
 
     def evict(self, eviction: Evict) -> None:
@@ -58,6 +67,10 @@ class Intents:
     def drop_annotations(self, task: int) -> None:
         """Write nothing on a task's pod after all."""
         self._snapshot.journal.put(self.annotations, task, {})
+
+    def reserve(self, task: int, claims: tuple[ClaimReservation, ...]) -> None:
+        """Reserve resource claims for a task when it is bound; a rollback takes it back."""
+        self._snapshot.journal.put(self.reservations, task, claims)
 
     def bind_volumes(self, task: int, choices: Sequence[ClaimChoice], timeout_s: float) -> None:
         """Bind the claims of a pod before the pod, which is to be bound already."""
@@ -95,6 +108,12 @@ class SessionState:
         self.topology.open()
         self.policy = Policy(snapshot, self.topology, self.hooks)
         self.records = Records(snapshot)
+        self._comparing = [
+            self.hooks.ask_aside(plugin, Plugin.refusal_numbers)
+            for plugin in self.hooks.plugins
+            if type(plugin).refusal_numbers is not Plugin.refusal_numbers
+        ]
+        self.records.compare = self.refusal_numbers
         self.intents = Intents(snapshot)
         self.queue_gates = gates or QueueGates(snapshot, set(), enabled=False)
         self._seed = seed
@@ -109,6 +128,13 @@ class SessionState:
     def placing(self) -> Placing:
         """Which node; made when first asked for, once all plugins have opened."""
         return self._placing(self.snapshot, self.hooks, self._seed)
+
+    def refusal_numbers(self, task: Task) -> dict[str, Any]:
+        """Return what plugins compared when a task found no node."""
+        found: dict[str, Any] = {}
+        for ask in self._comparing:
+            found |= ask(task) or {}
+        return found
 
     def task(self, row: int) -> Task:
         """Return one task."""

@@ -69,7 +69,21 @@ def _nodes(ssn: Session, numbers: Numbers) -> str:
         for name in need
         if f"Insufficient {name}" in nodes and name in idle
     )
-    return f"{sentence} ({counted or 'none was tried'}){compared}"
+    claim = numbers.get("claim")
+    lacking = f"; {claim_reason(claim)}" if claim and "request" in claim else ""
+    return f"{sentence} ({counted or 'none was tried'}){compared}{lacking}"
+
+
+def claim_reason(claim: Numbers) -> str:
+    """Say what a resource claim lacks on the node that comes nearest."""
+    found = f"resource claim {claim['claim']}"
+    if claim["request"]:
+        wanted = claim["wanted"] or "all"
+        found += f", request {claim['request']}: asks for {wanted} of {claim['class_name']}"
+        found += f"; {claim['node']} has {claim['matching']} that match, {claim['free']} free"
+    else:
+        found += f" on {claim['node']}"
+    return f"{found}: {claim['problem']}" if claim["problem"] else found
 
 
 def _leaving(_: Session, numbers: Numbers) -> str:

@@ -7,10 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from pumice.api.annotations import ALLOCATED_HYPER_NODE, GROUP_NAME, QUEUE_GATE
 from pumice.api.decisions import Decisions, PodGroupState
 from pumice.api.kinds import Manifest
 from pumice.api.patterns import occurs_in
+from pumice.cluster.embedded.claim_changes import without_users
 from pumice.scenarios.bound_claims import with_volumes
 from pumice.scenarios.identity import key_of
 
@@ -38,15 +41,49 @@ def advance(objects: Sequence[Manifest], decisions: Decisions) -> list[Manifest]
         objects = with_volumes(objects, decisions.claims)
     gone = set(decisions.evictions)
     after: list[Manifest] = []
+    users = _claim_users(objects, decisions)
     for manifest in objects:
         if manifest["kind"] == "Pod":
             if key_of(manifest) not in gone:
                 after.append(_next_pod(manifest, decisions))
+        elif manifest["kind"] == "ResourceClaim":
+            after.append(_next_claim(manifest, decisions, users))
         elif manifest["kind"] == "PodGroup" and key_of(manifest) in decisions.pod_groups:
             after.append(_next_group(manifest, decisions.pod_groups[key_of(manifest)]))
         else:
             after.append(manifest)
     return after
+
+
+def _claim_users(objects: Sequence[Manifest], decisions: Decisions) -> dict[str, list[Manifest]]:
+    """Map claims to the pods that get them, as claims name their users."""
+    users: dict[str, list[Manifest]] = {}
+    for pod in objects if decisions.reservations else ():
+        if pod["kind"] == "Pod":
+            meta = pod["metadata"]
+            user = {"resource": "pods", "name": meta["name"], "uid": meta.get("uid", "")}
+            for each in decisions.reservations.get(key_of(pod), ()):
+                users.setdefault(each.claim, []).append(user)
+    return users
+
+
+def _next_claim(
+    claim: Manifest, decisions: Decisions, users: Mapping[str, list[Manifest]]
+) -> Manifest:
+    key = key_of(claim)
+    if key in decisions.released_claims:
+        return {**claim, "status": {}}
+    space = key.partition("/")[0]
+    left = without_users(claim, lambda user: f"{space}/{user['name']}" in decisions.evictions)
+    status = dict((claim.get("status") or {}) if left is None else left)
+    for each in (one for some in decisions.reservations.values() for one in some):
+        if each.claim == key and each.allocation is not None:
+            status["allocation"] = msgspec.json.decode(msgspec.json.encode(each.allocation))
+    if key in users:
+        known = {user.get("name") for user in users[key]}
+        kept = [one for one in status.get("reservedFor") or () if one.get("name") not in known]
+        status["reservedFor"] = [*kept, *users[key]]
+    return {**claim, "status": status}
 
 
 def _next_pod(pod: Manifest, decisions: Decisions) -> Manifest:

@@ -89,8 +89,8 @@ def _binds(wanted: Mapping[str, str], cycle: _Cycle) -> list[str]:
     return differences
 
 
-def _claims(wanted: Mapping[str, Mapping[str, str]], cycle: _Cycle) -> list[str]:
-    got = {key: choice.to_expect() for key, choice in cycle.got.claims.items()}
+def _claims(wanted: Mapping[str, Any], cycle: _Cycle) -> list[str]:
+    got = cycle.got.expected_claims()
     return [
         f"claim {key}: {_source(got.get(key))}, expected {_source(wanted.get(key))}"
         for key in _union(wanted, got)
@@ -98,10 +98,13 @@ def _claims(wanted: Mapping[str, Mapping[str, str]], cycle: _Cycle) -> list[str]
     ]
 
 
-def _source(choice: Mapping[str, str] | None) -> str:
-    if not choice:
-        return "no volume chosen"
-    return " and ".join(f"{key} {name}" for key, name in choice.items())
+def _source(given: Mapping[str, str] | Sequence[str] | None) -> str:
+    """Tell what a claim gets: a volume, a node to provision one for, or devices."""
+    if given is None:
+        return "nothing chosen"
+    if isinstance(given, Mapping):
+        return " and ".join(f"{key} {name}" for key, name in given.items())
+    return f"devices {', '.join(given) or 'none'}"
 
 
 def _bind_order(wanted: Sequence[str], cycle: _Cycle) -> list[str]:

@@ -18,6 +18,7 @@ from pumice.api.decisions import Decisions
 from pumice.api.kinds import Manifest
 from pumice.api.text_files import read_text
 from pumice.api.wording import crash_text
+from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.cluster.services import SERVICES
 from pumice.errors import ManifestError, PumiceError, ScenarioError
 from pumice.processes import worker_processes
@@ -121,7 +122,7 @@ def play(scenario: Scenario, make_scheduler: SchedulerFactory) -> list[PlayedCyc
     conf = parse_conf(scenario.conf, source=scenario.conf_source)
     conf = replace(conf, queue_gates=scenario.queue_gates)
     scheduler = make_scheduler(conf, scenario.seed)
-    objects = scenario.objects
+    objects = with_made_claims(scenario.objects)
     played: list[PlayedCycle] = []
     for number in range(scenario.cycles):
         now = scenario.now + number

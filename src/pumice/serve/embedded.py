@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.clock import Clock, VirtualClock
 from pumice.cluster.embedded.kubelet import Kubelet
+from pumice.cluster.embedded.resource_claims import ResourceClaimUpkeep
 from pumice.cluster.embedded.status_upkeep import StatusUpkeep
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.cluster.embedded.volumes import VolumeController
@@ -52,6 +53,7 @@ class EmbeddedControlPlane:
         self.clock = cluster.clock
         self.kubelet = kubelet or Kubelet(cluster)
         self.books = StatusUpkeep(cluster)
+        self.resource_claims = ResourceClaimUpkeep(cluster)
         self.volumes = VolumeController(cluster)
         made = all_controllers() if controllers is None else controllers
         self.controllers = ControllerLoop(cluster, made, self.clock)
@@ -85,6 +87,7 @@ class EmbeddedControlPlane:
             before = self.cluster.version
             self.kubelet.sync()
             self.books.sync()
+            self.resource_claims.sync()
             self.volumes.sync()
             self.cluster.collect_garbage()
             self.controllers.run_until_quiet()

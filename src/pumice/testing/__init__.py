@@ -12,7 +12,21 @@ from pumice.scenarios.runner import (
     run_files,
 )
 from pumice.scenarios.scenario import Scenario, load_scenario
-from pumice.testing.builders import hyper_node, node, pdb, pod, pod_group, priority_class, queue
+from pumice.testing.builders import (
+    device,
+    device_class,
+    device_request,
+    hyper_node,
+    node,
+    pdb,
+    pod,
+    pod_group,
+    priority_class,
+    queue,
+    resource_claim,
+    resource_claim_template,
+    resource_slice,
+)
 
 __all__ = [
     "CaseResult",
@@ -23,6 +37,9 @@ __all__ = [
     "SchedulerFactory",
     "check",
     "compare",
+    "device",
+    "device_class",
+    "device_request",
     "find_scenarios",
     "hyper_node",
     "load_scenario",
@@ -33,5 +50,8 @@ __all__ = [
     "pod_group",
     "priority_class",
     "queue",
+    "resource_claim",
+    "resource_claim_template",
+    "resource_slice",
     "run_files",
 ]

@@ -12,6 +12,7 @@ from pumice.api.kinds import Manifest
 Quantity = str | int | float
 
 _VOLCANO = "scheduling.volcano.sh/v1beta1"
+_DEVICES = "resource.k8s.io/v1"
 
 
 def node(
@@ -228,6 +229,123 @@ def pdb(
             **_present(minAvailable=min_available, maxUnavailable=max_unavailable),
         },
         "status": {"disruptionsAllowed": disruptions_allowed},
+    }
+
+
+def resource_slice(
+    name: str,
+    *,
+    devices: Iterable[Mapping[str, Any]],
+    node: str | None = None,
+    driver: str = "gpu.example.com",
+    pool: str | None = None,
+    generation: int = 1,
+    slices: int = 1,
+    spec: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """Build a ResourceSlice; its pool is called after its node or itself unless stated."""
+    built = {
+        "driver": driver,
+        "pool": {
+            "name": pool or node or name,
+            "generation": generation,
+            "resourceSliceCount": slices,
+        },
+        "devices": [dict(each) for each in devices],
+        **_present(nodeName=node),
+    }
+    return {
+        "apiVersion": _DEVICES,
+        "kind": "ResourceSlice",
+        "metadata": _metadata(name),
+        "spec": {**built, **(spec or {})},
+    }
+
+
+def device(
+    name: str,
+    *,
+    attributes: Mapping[str, str | int | bool] | None = None,
+    capacity: Mapping[str, Quantity] | None = None,
+    **more: Any,
+) -> Manifest:
+    """Build a device of a slice; entries of `more` are added as they are."""
+    kinds = {bool: "bool", int: "int", str: "string"}
+    return {
+        "name": name,
+        "attributes": {key: {kinds[type(of)]: of} for key, of in (attributes or {}).items()},
+        "capacity": {key: {"value": str(of)} for key, of in (capacity or {}).items()},
+        **more,
+    }
+
+
+def device_class(
+    name: str, *, expression: str | None = None, config: Iterable[Mapping[str, Any]] = ()
+) -> Manifest:
+    """Build a DeviceClass of the devices that an expression selects, or of all."""
+    selectors = [] if expression is None else [{"cel": {"expression": expression}}]
+    return {
+        "apiVersion": _DEVICES,
+        "kind": "DeviceClass",
+        "metadata": _metadata(name),
+        "spec": _present(selectors=selectors, config=[dict(each) for each in config]),
+    }
+
+
+def device_request(
+    name: str = "gpu",
+    *,
+    device_class: str = "gpu",
+    count: int | None = None,
+    expression: str | None = None,
+    **more: Any,
+) -> Manifest:
+    """Build an exact request of a claim; entries of `more` are added as they are."""
+    selectors = [] if expression is None else [{"cel": {"expression": expression}}]
+    exactly = _present(deviceClassName=device_class, count=count, selectors=selectors)
+    return {"name": name, "exactly": {**exactly, **more}}
+
+
+def resource_claim(
+    name: str,
+    *,
+    namespace: str = "default",
+    requests: Iterable[Mapping[str, Any]] = (),
+    constraints: Iterable[Mapping[str, Any]] = (),
+    status: Mapping[str, Any] | None = None,
+    owner: str | None = None,
+    annotations: Mapping[str, str] | None = None,
+) -> Manifest:
+    """Build a ResourceClaim; `owner` names the pod for which it was made."""
+    metadata = _metadata(name, namespace=namespace, annotations=annotations)
+    if owner is not None:
+        reference = {"apiVersion": "v1", "kind": "Pod", "name": owner, "controller": True}
+        metadata["ownerReferences"] = [{**reference, "uid": f"{namespace}-{owner}"}]
+    asked = [dict(each) for each in requests] or [device_request()]
+    devices = _present(requests=asked, constraints=[dict(each) for each in constraints])
+    return {
+        "apiVersion": _DEVICES,
+        "kind": "ResourceClaim",
+        "metadata": metadata,
+        "spec": {"devices": devices},
+        "status": dict(status or {}),
+    }
+
+
+def resource_claim_template(
+    name: str,
+    *,
+    namespace: str = "default",
+    requests: Iterable[Mapping[str, Any]] = (),
+    constraints: Iterable[Mapping[str, Any]] = (),
+) -> Manifest:
+    """Build a ResourceClaimTemplate."""
+    claim = resource_claim(name, namespace=namespace, requests=requests, constraints=constraints)
+    return {
+        "apiVersion": _DEVICES,
+        "kind": "ResourceClaimTemplate",
+        "metadata": _metadata(name, namespace=namespace),
+        "spec": {"spec": claim["spec"]},
     }
 
 

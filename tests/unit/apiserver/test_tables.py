@@ -112,3 +112,15 @@ def test_days_are_counted() -> None:
 )
 def test_the_first_form_that_is_known_is_given(accept: Any, kind: Any) -> None:
     assert wanted_form(accept).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("status", "word"),
+    [
+        ({}, "pending"),
+        ({"allocation": {"devices": {}}}, "allocated"),
+        ({"allocation": {"devices": {}}, "reservedFor": [{"name": "p"}]}, "allocated,reserved"),
+    ],
+)
+def test_a_resource_claim_says_how_far_it_is(status: Any, word: str) -> None:
+    assert cells("ResourceClaim.resource.k8s.io", status=status)["State"] == word

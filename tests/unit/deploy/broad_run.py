@@ -215,6 +215,25 @@ def contention(stage: Any) -> None:
     stage.run(6)
 
 
+def claims(stage: Any) -> None:
+    """A pod with a resource claim."""
+    devices = "resource.k8s.io/v1"
+    put(stage, devices, "DeviceClass", "gpu", "")
+    pool = {"name": "n0", "generation": 1, "resourceSliceCount": 1}
+    piece = {
+        "driver": "gpu.example.com",
+        "pool": pool,
+        "allNodes": True,
+        "devices": [{"name": "g"}],
+    }
+    put(stage, devices, "ResourceSlice", "gpus", "", spec=piece)
+    asked = [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]
+    put(stage, devices, "ResourceClaim", "mine", spec={"devices": {"requests": asked}})
+    entry = {"name": "gpu", "resourceClaimName": "mine"}
+    put(stage, _BATCH, "Job", "gpu", spec=job_spec(1, template(resourceClaims=[entry])))
+    stage.run()
+
+
 @functools.cache
 def broad_run() -> Any:
     """Give the stage after everything has happened; ``seen`` is every object as it was stored."""
@@ -222,7 +241,10 @@ def broad_run() -> Any:
     for number in range(2):
         add_node(stage.cluster, f"node-{number}", {"cpu": "4", "memory": "16Gi"})
     stage.cluster.listeners.append(lambda _, event: stage.seen.append(event.object))
-    acts = (jobs, clocks_and_flows, queues, plain_pods, gated_pods, topology, volumes, contention)
+    acts = (
+        *(jobs, clocks_and_flows, queues, plain_pods, gated_pods),
+        *(topology, volumes, claims, contention),
+    )
     for act in acts:
         act(stage)
     stage.loop.close()

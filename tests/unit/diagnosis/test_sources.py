@@ -11,7 +11,7 @@ from pumice.diagnosis import explain_job, load_world
 from pumice.diagnosis.expected import is_expected
 from pumice.diagnosis.sources import DEFAULT_NOW, load_job
 from pumice.errors import ConfError, InputError, ManifestError, NotFoundError
-from pumice.testing import node, pod, pod_group, queue
+from pumice.testing import node, pod, pod_group, queue, resource_claim_template
 
 OBJECTS = [
     node("n1", created="2026-01-15T09:00:00Z"),
@@ -259,6 +259,26 @@ def test_the_claims_of_a_volcano_job_come_with_it(tmp_path: Path) -> None:
     }
     assert claims() == "Bound"  # a provisioner has made the volume before pods come
     assert claims(storageClassName="waiting") == "Pending"
+
+
+def test_claims_are_made_from_templates(tmp_path: Path) -> None:
+    spec = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]}
+    job = {**JOB, "spec": {**JOB["spec"], "tasks": [{**JOB["spec"]["tasks"][0]}]}}
+    job["spec"]["tasks"][0]["template"] = {"spec": {"containers": [{"name": "c"}], **spec}}
+    templates = [resource_claim_template("t"), resource_claim_template("t", namespace="ai")]
+    alone = pod("p", group="j", spec=spec)
+    world = load_world([write(tmp_path, "all.yaml", [*OBJECTS, *templates, alone, job])])
+    made = [one for one in world.objects if one["kind"] == "ResourceClaim"]
+    names = [f"{one['metadata']['namespace']}/{one['metadata']['name']}" for one in made]
+    assert names == ["default/p-gpu", *(f"ai/train-worker-{i}-gpu" for i in range(3))]
+    assert [is_expected(one) for one in made] == [False, True, True, True]
+
+
+def test_a_job_brings_its_templates(tmp_path: Path) -> None:
+    found = load_job(write(tmp_path, "job.yaml", [JOB, resource_claim_template("t")]), DEFAULT_NOW)
+    assert {one["kind"] for one in found} == {"Job", "ResourceClaimTemplate"}
+    with pytest.raises(InputError):
+        load_job(write(tmp_path, "none.yaml", [resource_claim_template("t")]), DEFAULT_NOW)
 
 
 def test_a_volcano_job_that_has_its_pod_group_is_not_made_twice(tmp_path: Path) -> None:

@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 
 from pumice.diagnosis.timeline import Timeline
-from pumice.testing import node, pod, priority_class, queue
+from pumice.testing import (
+    device,
+    device_class,
+    node,
+    pod,
+    priority_class,
+    queue,
+    resource_claim_template,
+    resource_slice,
+)
 from tests.unit.diagnosis.conftest import NOW
 from tests.unit.diagnosis.test_changes import loaded, volcano_job
 
@@ -142,3 +151,19 @@ def test_a_pod_that_waits_to_start_again_goes_on_waiting(world: Any, job: Any) -
 def test_a_lone_pod_is_named_by_itself(world: Any) -> None:
     timeline = played(world([*WORLD, pod("lone", cpu=1)]))
     assert [(m.pod, m.job) for m in timeline.story.binds] == [("default/lone", "default/lone")]
+
+
+def test_devices_of_a_pod_that_ends_go_to_the_next(world: Any, job: Any) -> None:
+    spec = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]}
+    devices = [
+        device_class("gpu"),
+        resource_slice("n1", node="n1", devices=[device("gpu-0")]),
+        resource_claim_template("t"),
+    ]
+    jobs = [*job("j", cpu=1, seconds=7, spec=spec), *job("k", cpu=1, seconds=5, spec=spec)]
+    assert told(played(world([*WORLD, *devices, *jobs]))) == [
+        (0.0, "bind", "default/j-0"),
+        (7.0, "bind", "default/k-0"),
+        (7.0, "end", "default/j-0"),
+        (12.0, "end", "default/k-0"),
+    ]

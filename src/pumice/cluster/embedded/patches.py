@@ -22,6 +22,8 @@ _MERGE_KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "initContainers": "name",
         "ownerReferences": "uid",
         "ports": "containerPort",
+        "reservedFor": "uid",
+        "resourceClaimStatuses": "name",
         "resourceClaims": "name",
         "schedulingGates": "name",
         "secrets": "name",

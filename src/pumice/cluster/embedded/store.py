@@ -12,6 +12,7 @@ from pumice.api.kinds import PRIORITY_CLASS, Kind, Kinds, Manifest
 from pumice.api.times import rfc3339
 from pumice.clock import Clock, VirtualClock
 from pumice.cluster.base import Event, PatchType, Propagation, clone
+from pumice.cluster.embedded.claim_changes import check_claim_status
 from pumice.cluster.embedded.defaults import assign_cluster_ip, fill_in
 from pumice.cluster.embedded.events import EventRecorder
 from pumice.cluster.embedded.garbage import GarbageCollector, check_owners
@@ -360,8 +361,7 @@ class EmbeddedCluster:
         if self.admission is not None:
             new = self.admission("UPDATE", new, old)
         check_owners(kind.name, new)
-        copied: Manifest = clone(self._write(self._tables.table(kind.name), old, new))
-        return copied
+        return self._write(self._tables.table(kind.name), old, new)
 
     def _replace_status(self, kind: Kind, old: Manifest, status: Any) -> Manifest:
         metadata = old["metadata"]
@@ -373,19 +373,19 @@ class EmbeddedCluster:
             del new["status"]
         elif self.admission is not None:
             new = self.admission("STATUS", new, old)
-        copied: Manifest = clone(self._write(self._tables.table(kind.name), old, new))
-        return copied
+        check_claim_status(kind.name, old, status or {})
+        return self._write(self._tables.table(kind.name), old, new)
 
     def _write(self, table: Table, old: Manifest, new: Manifest) -> Manifest:
-        """Put down a change; one that changes nothing is not told."""
-        if new == old:
-            return old
-        metadata = new["metadata"]
-        aside = ("metadata", "status") if table.kind.has_status else ("metadata",)
-        if any(new.get(key) != old.get(key) for key in {*new, *old} if key not in aside):
-            metadata["generation"] = metadata.get("generation", 0) + 1
-        self._put(table, old, new)
-        return new
+        """Put down a change and return a copy; one that changes nothing is not told."""
+        if new != old:
+            metadata = new["metadata"]
+            aside = ("metadata", "status") if table.kind.has_status else ("metadata",)
+            if any(new.get(key) != old.get(key) for key in {*new, *old} if key not in aside):
+                metadata["generation"] = metadata.get("generation", 0) + 1
+            self._put(table, old, new)
+        copied: Manifest = clone(new)
+        return copied
 
     def _put(self, table: Table, old: Manifest, new: Manifest) -> None:
         self._tables.put(table, new, old)

@@ -18,6 +18,7 @@ from pumice.framework.columns import Queues
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.plugin import Plugin, Refusal, Verdict, Vote, Why
 from pumice.framework.plugin_session import PluginSession
+from pumice.framework.queue_limits.device_quota import DeviceQuota
 from pumice.framework.queue_limits.reservations import QueueCommitments
 from pumice.framework.queue_limits.stated import StatedLimits
 from pumice.framework.queue_limits.tree import LEAF, MISPLACED
@@ -51,6 +52,17 @@ class Capacity(Plugin, name="capacity"):
         doc="how many levels of ancestors have a say in reclaim; only in a tree",
     )
 
+    device_quota: bool = arg(
+        "capacity.DynamicResourceAllocationEnable",
+        default=True,
+        doc="hold queues to `deviceclass/…` in their capability",
+    )
+    device_capacity_quota: bool = arg(
+        "capacity.DRAConsumableCapacityEnable",
+        default=True,
+        doc="hold queues to `<capacity>.deviceclass/…`, too",
+    )
+
     def on_open(self, ssn: PluginSession) -> None:
         """Draw the tree, set every queue's limits, and sum up what is reserved."""
         snapshot = ssn.snapshot
@@ -59,6 +71,8 @@ class Capacity(Plugin, name="capacity"):
         self._tree, self._held = self._limits.tree, self._limits.held
         self._best_effort = self._limits.best_effort
         self._commitments = QueueCommitments(snapshot)
+        quota = DeviceQuota(snapshot, self._tree, capacities=self.device_capacity_quota)
+        self._devices = quota if self.device_quota and quota.states_limits else None
         self._gates = ssn.queue_gates
         self._opening_shares = {row: self._live_share(row) for row in self._tree.children}
         self._moved = ssn.journal.moved
@@ -152,7 +166,11 @@ class Capacity(Plugin, name="capacity"):
         used = self._queues.allocated_or_pipelined
         if self._gates.is_reserving:
             used = used + self._gates.reserved(beside=task.row)
-        return self._may_take(queue.row) and self._leaves_room(queue.row, task.request[:, 0], used)
+        verdict = self._may_take(queue.row)
+        verdict = verdict and self._leaves_room(queue.row, task.request[:, 0], used)
+        if verdict and self._devices is not None and task.shape.spec.resource_claims:
+            return self._devices.allows(queue.row, task)
+        return verdict
 
     def job_enqueueable(self, job: Job) -> Vote:
         """Permit a job that fits beside what its queue, and all above it, hold and reserve."""

@@ -19,6 +19,7 @@ from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.predicates.claims import names_its_pod
+from pumice.plugins.predicates.devices.allocations import DeviceAllocations
 from pumice.plugins.predicates.neighbours import Demand, Demands
 from pumice.plugins.predicates.node_tests import cordon_test, label_tests, taint_tests
 from pumice.plugins.predicates.reasons import REASONS, Code
@@ -69,6 +70,17 @@ class Predicates(Plugin, name="predicates"):
         default_factory=list,
         doc="accepted and without effect: volumes do not score",
     )
+    devices: bool = arg(
+        "predicate.DynamicResourceAllocationEnable",
+        default=True,
+        doc="allocate the devices of resource claims; otherwise pods that have claims wait",
+    )
+    device_filter_timeout_s: int = arg(
+        "dynamicresources.filterTimeoutSeconds",
+        default=10,
+        minimum=0,
+        doc="accepted and without effect: a search is bounded by its steps",
+    )
     cache: bool = arg(
         "predicate.CacheEnable", default=False, doc="accepted and without effect: always cached"
     )
@@ -84,6 +96,20 @@ class Predicates(Plugin, name="predicates"):
             snapshot, terms, ports=self.node_ports, affinity=self.pod_affinity, spread=self.spread
         )
         self._volumes = self._open_volumes(snapshot)
+        self._allocations = self._open_devices(ssn) if self.devices else None
+
+    def _open_devices(self, ssn: PluginSession) -> DeviceAllocations:
+        allocations = DeviceAllocations(ssn)
+        if ssn.snapshot.kind("ResourceClaim"):
+            ssn.snapshot.view_watchers.append(allocations.follow)
+        return allocations
+
+    def refusal_numbers(self, task: Task) -> dict[str, Any]:
+        """Return what the resource claims of a task lack."""
+        if self._allocations is None or not task.shape.spec.resource_claims:
+            return {}
+        lack = self._allocations.lack(task)
+        return {} if lack is None else {"claim": lack}
 
     def _open_volumes(self, snapshot: Snapshot) -> Volumes | None:
         tests = (self.volume_limits, self.volume_zones, self.volume_binding)
@@ -97,6 +123,9 @@ class Predicates(Plugin, name="predicates"):
 
     def vary_by(self, task: Task) -> Hashable:
         """Tell pods of one shape apart by what they have to do with other pods."""
+        if task.shape.spec.resource_claims and self._allocations is not None:
+            own = task.row if names_its_pod(task) else None
+            return (self._demand(task), own, self._allocations.vary_by(task))
         if task.shape.spec.volumes and names_its_pod(task):
             return (self._demand(task), task.row)
         return self._demand(task)
@@ -108,10 +137,20 @@ class Predicates(Plugin, name="predicates"):
 
     def filter_task(self, task: Task) -> Reason | None:
         """Refuse a pod whose claims do not exist, or are not bound and cannot wait to be."""
+        if task.shape.spec.resource_claims:
+            problem = self._claim_problem(task)
+            if problem:
+                return Reason(problem, curable=False, code=Cause.DEVICE)
         if self._volumes is None or not task.shape.spec.volumes:
             return None
         problem = self._volumes.problem(task)
         return Reason(problem, curable=False, code=Cause.VOLUME) if problem else None
+
+    def _claim_problem(self, task: Task) -> str:
+        if self._allocations is None:
+            return "resource claims are switched off (predicate.DynamicResourceAllocationEnable)"
+        problem = self._allocations.problem(task)
+        return "" if problem is None else str(problem)
 
     def filter_shape(self, shape: Shape, facts: NodeFacts) -> Codes:
         """Test cordon, node affinity and taints, in this order."""
@@ -158,16 +197,21 @@ class Predicates(Plugin, name="predicates"):
             self._volumes.settle(volumes, task, rows)
             self._volumes.settle_binding(volumes, task, rows)
             yield Cause.VOLUME, volumes > 0
+        if self._allocations is not None and task.shape.spec.resource_claims:
+            devices = np.zeros(len(nodes), dtype=np.int16)
+            self._allocations.settle(devices, task, rows)
+            yield Cause.DEVICE, devices > 0
 
     def filter_nodes(self, task: Task, nodes: Nodes) -> Codes | None:
-        """Test pod number, host ports, pod affinity, volumes and spread."""
+        """Test pod number, host ports, pod affinity, volumes, spread and resource claims."""
         rows = nodes.rows
         full = nodes.view_pods >= self._nodes.allocatable[PODS, rows]
         demand = self._demand(task)
         volumes = self._volumes
         if volumes is not None and not (task.shape.spec.volumes and volumes.claims.keys(task)):
             volumes = None
-        if demand is None and volumes is None:
+        devices = self._allocations if task.shape.spec.resource_claims else None
+        if demand is None and volumes is None and devices is None:
             return ~full if full.any() else None
         codes = full.astype(np.int16)
         if demand is not None:
@@ -178,10 +222,14 @@ class Predicates(Plugin, name="predicates"):
             demand.settle_spread(codes, rows)
         if volumes is not None:
             volumes.settle_binding(codes, task, rows)
+        if devices is not None:
+            devices.settle(codes, task, rows)
         return codes
 
     def on_close(self, ssn: PluginSession) -> None:
-        """Ask for the volumes of pods that are to be bound."""
+        """Ask for volumes of pods to be bound; let go of devices of pods that were not placed."""
+        if self._allocations is not None:
+            ssn.release_claims(self._allocations.left_over())
         if self._volumes is None or not self._volumes.claims.promises:
             return
         for row in np.flatnonzero(self._tasks.status == Status.BINDING).tolist():

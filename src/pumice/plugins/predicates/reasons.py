@@ -25,6 +25,8 @@ class Code(IntEnum):
     VOLUME_NODE = 13
     VOLUME_BINDING = 14
     VOLUME_CAPACITY = 15
+    CLAIM_NODE = 16
+    DEVICES = 17
 
 
 REASONS = (
@@ -55,5 +57,11 @@ REASONS = (
         "node(s) didn't find available persistent volumes to bind", curable=False, code=Cause.VOLUME
     ),
     Reason("node(s) did not have enough free storage", curable=False, code=Cause.VOLUME),
+    Reason(
+        "node(s) don't reach the devices of the pod's resource claims",
+        curable=False,
+        code=Cause.DEVICE,
+    ),
+    Reason("node(s) cannot allocate all resource claims", curable=False, code=Cause.DEVICE),
 )
 """The reason of code k stands at k - 1."""

@@ -175,6 +175,9 @@ class LiveScheduler:
         if self._assume:
             self.recovery.assume(decisions, self._clock())
         writes = self.binder.apply(decisions, waiting)
+        for result in writes.results if not self._assume else ():
+            if result.what == "bind" and result.error is not None:  # answered at once: it is so
+                self.binder.give_claims_back(result.key, result.uid)
         now = self._clock()
         if self._assume:
             self.recovery.assume_groups(now)

@@ -5,11 +5,12 @@ node; only when it is certain that the pod is not there is the room given back.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from pumice import logs
 from pumice.api.decisions import Decisions
+from pumice.api.devices import ClaimReservation
 from pumice.api.kinds import Manifest
 from pumice.binder import Binder, WriteResult
 from pumice.cache.informer import Informer
@@ -51,6 +52,7 @@ class _PendingWrite:
     due: float = 0.0
     node: str = ""
     annotations: dict[str, str] | None = None
+    claims: tuple[ClaimReservation, ...] = ()
     tries: int = 0
     number: int = 0
     is_old: bool = False
@@ -94,18 +96,30 @@ class Recovery:
     def assume(self, decisions: Decisions, now: float) -> None:
         """Count on what is about to be written."""
         for pod, node in decisions.binds.items():
-            self.assume_bind(pod, node, decisions.annotations.get(pod, {}), now)
+            claims = decisions.reservations.get(pod, ())
+            self.assume_bind(pod, node, decisions.annotations.get(pod, {}), claims, now)
         for pod in decisions.evictions:
             self._informer.assume_evicted(pod)
             self._evictions[pod] = self._new_write(pod, now)
 
-    def assume_bind(self, pod: str, node: str, annotations: dict[str, str], now: float) -> None:
-        """Count on a bind that is about to be written."""
+    def assume_bind(
+        self,
+        pod: str,
+        node: str,
+        annotations: dict[str, str],
+        claims: tuple[ClaimReservation, ...],
+        now: float,
+    ) -> None:
+        """Count on a bind that is about to be written, with its resource claims."""
         self._informer.assume(pod, node)
-        self._binds[pod] = self._new_write(pod, now, node, annotations)
+        self._informer.assume_claims(pod, claims)
+        self._binds[pod] = replace(
+            self._new_write(pod, now), node=node, annotations=annotations, claims=claims
+        )
 
     def take_back(self, pod: str, uid: str, now: float) -> None:
-        """Free the room of a pod that was assumed and is not bound after all; hold it back."""
+        """Free room and claims of a pod that was assumed and is not bound; hold it back."""
+        self._informer.undo_claims(uid)
         self._undo_bind(pod)
         self._hold(pod, uid, now)
 
@@ -147,6 +161,7 @@ class Recovery:
                     continue
                 if sort == "bind":
                     informer.assume(pod, write.node)
+                    informer.assume_claims(pod, write.claims)
                 else:
                     informer.assume_evicted(pod)
         for pod in self._held:
@@ -310,8 +325,11 @@ class Recovery:
             write.state, write.due = "done", now + self._confirm_s
 
     def _undo_bind(self, pod: str) -> None:
-        """Free the room of a pod that is not bound."""
-        self._binds.pop(pod, None)
+        """Free the room and the claims of a pod that is not bound."""
+        write = self._binds.pop(pod, None)
+        if write is not None and write.claims:
+            self._binder.give_claims_back(pod, write.uid)
+            self._informer.undo_claims(write.uid)
         self._informer.undo(pod, "bound")
         self.undone += 1
 
@@ -343,17 +361,9 @@ class Recovery:
         known = self._informer.known("Pod", pod)
         return "" if known is None else known.metadata.uid
 
-    def _new_write(
-        self, pod: str, now: float, node: str = "", annotations: dict[str, str] | None = None
-    ) -> _PendingWrite:
+    def _new_write(self, pod: str, now: float) -> _PendingWrite:
         self._numbers += 1
-        return _PendingWrite(
-            self._uid(pod),
-            due=now + _LOST_S,
-            node=node,
-            annotations=annotations,
-            number=self._numbers,
-        )
+        return _PendingWrite(self._uid(pod), due=now + _LOST_S, number=self._numbers)
 
     def _note_answer(self, sort: str, write: _PendingWrite, now: float) -> None:
         """Note how far answers have come."""

@@ -2,7 +2,8 @@
 
 Used by LiveScheduler.  A claim that waited for its first consumer gets its volume in two steps:
 here the volume is kept for it, or a node selected to provision for; then the cluster binds the two.
-Only after that is the pod bound.  Whatever goes wrong gives the pod's room back.
+Only after that are its resource claims reserved and the pod bound.  Whatever goes wrong gives the
+pod's room and its devices back.
 """
 
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ from typing import Literal
 
 from pumice import logs
 from pumice.api.decisions import BindVolumes, ClaimChoice, Decisions
+from pumice.api.devices import ClaimReservation
 from pumice.api.kinds import CLAIM, VOLUME
 from pumice.api.meta import KubeObject
 from pumice.api.pods import Pod
@@ -35,6 +37,7 @@ class _Wait:
     uid: str
     node: str
     annotations: dict[str, str]
+    resource_claims: tuple[ClaimReservation, ...]
     volumes: BindVolumes
     until: float
 
@@ -84,9 +87,10 @@ class VolumeBinding:
             if known is None:
                 continue
             self._informer.assume(pod, node)
-            marks = decisions.annotations.get(pod, {})
+            marks, devices = decisions.annotations.get(pod, {}), decisions.reservations.get(pod, ())
+            self._informer.assume_claims(pod, devices)
             until = now + volumes.timeout_s
-            self._waits[pod] = _Wait(known.metadata.uid, node, marks, volumes, until)
+            self._waits[pod] = _Wait(known.metadata.uid, node, marks, devices, volumes, until)
             for choice in volumes.choices:
                 self._begin_claim(choice)
         return replace(decisions, binds=binds)
@@ -122,6 +126,7 @@ class VolumeBinding:
         known = self._informer.known("Pod", pod)
         if not isinstance(known, Pod) or known.metadata.uid != wait.uid or known.spec.node_name:
             del self._waits[pod]
+            self._informer.undo_claims(wait.uid)
             return
         try:
             is_ready = self._is_ready(known, wait, now)
@@ -144,8 +149,9 @@ class VolumeBinding:
 
     def _bind(self, pod: str, wait: _Wait, now: float) -> None:
         del self._waits[pod]
-        self._recovery.assume_bind(pod, wait.node, wait.annotations, now)
-        self._binder.bind(pod, wait.node, wait.annotations)
+        marks, devices = wait.annotations, wait.resource_claims
+        self._recovery.assume_bind(pod, wait.node, marks, devices, now)
+        self._binder.bind(pod, wait.node, marks, devices)
 
     def _give_up(self, pod: str, wait: _Wait, why: str, now: float) -> None:
         _log.warning("volumes not bound", pod=pod, node=wait.node, why=why)

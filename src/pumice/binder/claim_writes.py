@@ -1,0 +1,155 @@
+"""Resource claims of pods that are about to be bound: allocated and reserved first, or given back.
+
+Used by the binder.  Every write may be repeated: a claim that is the pod's already stays so, and
+the cluster refuses to give a claim other devices than it has.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from pumice import logs
+from pumice.api.devices import DELETE_PROTECTION, ClaimReservation
+from pumice.api.kinds import RESOURCE_CLAIM, Manifest
+from pumice.api.meta import KubeObject
+from pumice.api.pods import Pod
+from pumice.cluster.base import Done, Lane, Write, Writer
+from pumice.errors import ClusterError, NotFoundError, RejectedError
+
+_log = logs.get("claims")
+_PodKey = tuple[str, str]
+"""``namespace/name`` and uid."""
+_KIND: Final = RESOURCE_CLAIM
+
+Known = Callable[[str, str], KubeObject | None]
+"""Returns an object by kind and key as the cluster had it last."""
+
+
+class ClaimWrites:
+    """Sends what must be written of claims before pods are bound, and takes it back."""
+
+    def __init__(self, writer: Writer, known: Known) -> None:
+        self._writer = writer
+        self._known = known
+        self._reserved: dict[_PodKey, tuple[ClaimReservation, ...]] = {}
+        """Claims of pods whose bind is not known to be done."""
+        self._releasing: set[str] = set()
+
+    def bind(
+        self, key: str, pod: Pod, claims: tuple[ClaimReservation, ...], bind: Write, done: Done
+    ) -> None:
+        """Reserve the claims of a pod, one after the other, then bind it.
+
+        A bind that is sent again needs to name no claims: they are remembered.
+        """
+        place = key, pod.metadata.uid
+        claims = claims or self._reserved.get(place, ())
+        if not claims:
+            self._writer.submit(bind, lane=Lane.BIND, done=done)
+            return
+        self._reserved[place] = claims
+        writes = [write for claim in claims for write in _reserve(claim, pod)]
+        self._send([*writes, bind], done)
+
+    def give_back(self, key: str, uid: str) -> None:
+        """Take the claims back from a pod that is not bound, with the devices they were given."""
+        for claim in self._reserved.pop((key, uid), ()):
+            self._send(list(_give_back(claim, uid)), _told(claim.claim))
+
+    def forget(self, key: str, uid: str) -> None:
+        """Keep nothing of a pod that is bound: the claims are its own."""
+        self._reserved.pop((key, uid), None)
+
+    def release(self, key: str) -> None:
+        """Take its devices from a claim that nobody can use, unless it has changed."""
+        claim = self._known(_KIND, key)
+        if claim is None or key in self._releasing:
+            return
+        self._releasing.add(key)
+        told = _told(key)
+
+        def done(error: ClusterError | None) -> None:
+            self._releasing.discard(key)
+            told(error)
+
+        metadata = claim.metadata
+        seen = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
+        freed = {"allocation": None, "reservedFor": None}
+        self._send([_status(key, {"metadata": seen, "status": freed})], done)
+
+    def prune(self) -> None:
+        """Forget pods that do not wait any more."""
+        self._reserved = {pod: kept for pod, kept in self._reserved.items() if self._waits(*pod)}
+
+    def _waits(self, key: str, uid: str) -> bool:
+        pod = self._known("Pod", key)
+        return isinstance(pod, Pod) and pod.metadata.uid == uid and not pod.spec.node_name
+
+    def _send(self, writes: Sequence[Write], done: Done) -> None:
+        """Send writes in turn; report the first that fails, or the last."""
+        left = deque(writes)
+
+        def send_next(error: ClusterError | None) -> None:
+            if error is not None or not left:
+                done(error)
+                return
+            write = left.popleft()
+            answered = send_next if write.verb == "bind" else _as_refusal(send_next)
+            self._writer.submit(write, lane=Lane.BIND, done=answered)
+
+        send_next(None)
+
+
+def _as_refusal(done: Done) -> Done:
+    """Report a claim that is gone as a refusal of the pod, which is not gone."""
+
+    def report(error: ClusterError | None) -> None:
+        if isinstance(error, NotFoundError):
+            problem = "the resource claim is gone"
+            error = RejectedError(error.kind, error.namespace, error.name, problem)
+        done(error)
+
+    return report
+
+
+def _told(claim: str) -> Done:
+    def report(error: ClusterError | None) -> None:
+        if error is not None:  # others may use the devices by now: then nothing is to be freed
+            _log.v(2).info("claim stays allocated", claim=claim, why=error)
+
+    return report
+
+
+def _reserve(claim: ClaimReservation, pod: Pod) -> Iterable[Write]:
+    user = {"resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid}
+    status: Manifest = {"reservedFor": [user]}
+    mark = _mark(claim)
+    if claim.allocation is not None:
+        protected = {"metadata": {**mark["metadata"], "finalizers": [DELETE_PROTECTION]}}
+        yield _patch(claim.claim, protected)
+        status["allocation"] = msgspec.json.decode(msgspec.json.encode(claim.allocation))
+    yield _status(claim.claim, {**mark, "status": status})
+
+
+def _give_back(claim: ClaimReservation, uid: str) -> Iterable[Write]:
+    gone = {"$patch": "delete", "uid": uid}
+    yield _status(claim.claim, {**_mark(claim), "status": {"reservedFor": [gone]}})
+    if claim.allocation is not None:  # refused as long as another pod uses it
+        yield _status(claim.claim, {**_mark(claim), "status": {"allocation": None}})
+
+
+def _mark(claim: ClaimReservation) -> Manifest:
+    """Say which claim is meant, should there be another one of that name."""
+    return {"metadata": {"uid": claim.uid}}
+
+
+def _status(claim: str, patch: Manifest) -> Write:
+    return _patch(claim, patch, subresource="status")
+
+
+def _patch(claim: str, patch: Manifest, **more: Any) -> Write:
+    namespace, _, name = claim.partition("/")
+    about = {"kind": _KIND, "namespace": namespace, "name": name, "patch": patch}
+    return Write("patch", {**about, "patch_type": "strategic", **more})

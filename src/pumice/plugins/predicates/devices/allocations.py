@@ -1,0 +1,313 @@
+"""Devices for the claims of a session's pods: on which nodes they can be had, and who gets which.
+
+Nothing is worked out before a pod with claims is asked about.  Promises made to placed pods are
+journaled; what a node answers is kept until one of its devices changes hands.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.api.cel import SelectorError
+from pumice.api.devices import Allocation, ClaimReservation, ResourceClaim
+from pumice.core.labels import node_labels
+from pumice.core.resources import Mask
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import Status
+from pumice.core.views import Task
+from pumice.framework.plugin_session import PluginSession
+from pumice.plugins.predicates.devices.demands import Demand, UnmetDemandError, Way
+from pumice.plugins.predicates.devices.inventory import Counters, DeviceId, Inventory, KnownDevice
+from pumice.plugins.predicates.devices.pod_claims import ClaimProblem, PodClaims
+from pumice.plugins.predicates.devices.search import STEPS, Grant, Lack, Search, Stock
+from pumice.plugins.predicates.neighbours import refuse
+from pumice.plugins.predicates.reasons import Code
+
+_EVERY_NODE: Final = -1
+_LEAST_STEPS: Final = 128
+"""Devices that may always be tried for a node: enough wherever little has to be tried again."""
+_HARD_STEPS: Final = 100_000
+"""Devices tried beyond that in a session, for all nodes and claims together."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Promise:
+    """What a claim gets because a pod that has it was placed, and the devices that this takes."""
+
+    allocation: Allocation
+    devices: tuple[KnownDevice, ...]
+
+
+@dataclass(slots=True)
+class _Column:
+    """What every node says to claims like some, up to a place in the log of changes."""
+
+    answers: list[list[Grant] | Lack]
+    lacks: Mask
+    cursor: int
+    nearest: int | None = None
+    """The node that comes nearest, once somebody has asked."""
+
+
+class DeviceAllocations:
+    """The claims and devices of one session."""
+
+    def __init__(self, ssn: PluginSession) -> None:
+        self._ssn = ssn
+        self._snapshot: Snapshot = ssn.snapshot
+        self.claims = PodClaims(ssn.snapshot)
+        self._promises: dict[str, Promise] = {}
+        self._users: dict[str, frozenset[int]] = {}
+        """Claims to the pods of this session that were placed with them."""
+        self._used: dict[tuple[str, str], Counters] = {}
+        self._moved: list[int] = []
+        """Nodes whose devices changed hands, as it happened."""
+        self._candidates: dict[Hashable, list[KnownDevice]] = {}
+        self._columns: dict[Hashable, _Column] = {}
+        self._asked: set[int] = set()
+        self._steps = _HARD_STEPS
+        self._kinds: dict[str, bytes] = {}
+
+    @cached_property
+    def _inventory(self) -> Inventory:
+        return Inventory(self._snapshot)
+
+    @cached_property
+    def _in_use(self) -> dict[DeviceId, str]:
+        """Devices to the claims that hold them."""
+        held = dict(self.claims.held())
+        for device in self._inventory.all() if self._inventory.counters else ():
+            if device.id in held:
+                self._count(device, 1)
+        return held
+
+    def vary_by(self, task: Task) -> Hashable:
+        """Tell pods of one shape apart by what their claims ask for, or have already."""
+        keys = self.claims.keys(task)
+        if isinstance(keys, ClaimProblem):
+            return task.row
+        return tuple(self._kind(key) for key in keys)
+
+    def _kind(self, key: str) -> Hashable:
+        """Return what a claim's answers depend on: devices it has, or what it asks for."""
+        claim = self.claims.by_key[key]
+        if key in self._promises or claim.status.allocation is not None:
+            return key
+        return self._asked_for(key, claim)
+
+    def _asked_for(self, key: str, claim: ResourceClaim) -> bytes:
+        found = self._kinds.get(key)
+        if found is None:
+            found = msgspec.json.encode((claim.metadata.namespace, claim.spec.devices))
+            self._kinds[key] = found
+        return found
+
+    def problem(self, task: Task) -> ClaimProblem | None:
+        """Return why no node can give a pod its claims; None if one may."""
+        keys = self.claims.keys(task)
+        if isinstance(keys, ClaimProblem):
+            return keys
+        used = self._users
+        found = (self.claims.problem(task, key, len(used.get(key, ()))) for key in keys)
+        return next((each for each in found if each is not None), None)
+
+    def settle(self, codes: NDArray[np.int16], task: Task, rows: Any) -> None:
+        """Write into the codes of some nodes where a pod's claims cannot be used or met."""
+        self._asked.add(task.row)
+        keys = self.claims.keys(task)
+        if isinstance(keys, ClaimProblem):
+            return
+        for key in keys:
+            allocation = self._allocation(key)
+            if allocation is not None and allocation.node_selector is not None:
+                fits = node_labels(self._snapshot).selected(allocation.node_selector)
+                refuse(codes, ~fits[rows], Code.CLAIM_NODE)
+        unmet = self._unmet(keys)
+        if unmet:
+            refuse(codes, self._column(unmet).lacks[rows], Code.DEVICES)
+
+    def _allocation(self, key: str) -> Allocation | None:
+        promise = self._promises.get(key)
+        return self.claims.by_key[key].status.allocation if promise is None else promise.allocation
+
+    def _unmet(self, keys: list[str]) -> list[Demand]:
+        """List what claims without devices ask for."""
+        found = [self.claims.demand(key) for key in keys if self._allocation(key) is None]
+        return [each for each in found if not isinstance(each, UnmetDemandError)]
+
+    def _column(self, demands: list[Demand]) -> _Column:
+        """Return what all nodes say to claims like these; they may name other claims like them."""
+        by_key, n = self.claims.by_key, self._snapshot.nodes.n
+        kinds = tuple(self._asked_for(each.claim, by_key[each.claim]) for each in demands)
+        column = self._columns.get(kinds)
+        changed: Iterable[int] = range(n)
+        if column is None:
+            column = self._columns[kinds] = _Column([[]] * n, np.zeros(n, dtype=bool), 0)
+        else:
+            rows = set(self._moved[column.cursor :])
+            changed = changed if _EVERY_NODE in rows else rows
+        for row in changed:
+            column.answers[row] = found = self._search(demands, row)
+            column.lacks[row] = isinstance(found, Lack)
+            column.nearest = None
+        column.cursor = len(self._moved)
+        return column
+
+    def _search(self, demands: list[Demand], row: int) -> list[Grant] | Lack:
+        inventory = self._inventory
+        for demand in demands:
+            for way in (way for ways in demand.requests for way in ways if way.wants_all):
+                broken = inventory.broken_on(row)
+                if broken:
+                    return Lack(demand.claim, way.name, way.class_name, 0, 0, 0, broken[0])
+        stock = Stock(
+            lambda way: self._matching(way, row), self._in_use, inventory.counters, self._used
+        )
+        search = Search(demands, stock, min(STEPS, max(self._steps, _LEAST_STEPS)))
+        try:
+            found = search.run()
+        except SelectorError as error:
+            first = demands[0].claim
+            return Lack(first, "", "", 0, 0, 0, f"a selector fails: {error}")
+        self._steps -= max(search.steps - _LEAST_STEPS, 0)
+        if found is not None:
+            return found
+        return search.lack or Lack(demands[0].claim, "", "", 0, 0, 0)
+
+    def _matching(self, way: Way, row: int) -> list[KnownDevice]:
+        """List the devices of a node that will do for a request; kept for the session."""
+        key = (row, way.class_name, way.expressions, way.tolerations)
+        found = self._candidates.get(key)
+        if found is None:
+            found = [each for each in self._inventory.on(row) if way.takes(each)]
+            self._candidates[key] = found
+        return found
+
+    # Following moves
+
+    def follow(self, task: int, node: int, sign: int) -> None:
+        """Follow a change of the view: promise devices to claims that have none."""
+        view = Task(self._snapshot, task)
+        if not view.shape.spec.resource_claims:
+            return
+        keys = self.claims.keys(view)
+        if isinstance(keys, ClaimProblem):
+            return
+        if sign > 0:
+            self._promise(view, keys, node)
+        else:
+            self._give_back(task, keys)
+
+    def _promise(self, task: Task, keys: list[str], node: int) -> None:
+        journal, unmet = self._snapshot.journal, self._unmet(keys)
+        grants = self._search(unmet, node) if unmet else []
+        if isinstance(grants, list):  # else somebody placed it without asking
+            name = self._snapshot.nodes.names[node]
+            for key in (demand.claim for demand in unmet):
+                taken = tuple(
+                    grant.device for grant in grants if grant.claim == key and not grant.way.admin
+                )
+                promise = Promise(self.claims.allocation(key, grants, name), taken)
+                journal.put(self._promises, key, promise)
+                self._hand_over(key, taken, node)
+        for key in keys:
+            journal.put(self._users, key, self._users.get(key, frozenset()) | {task.row})
+        self._ssn.reserve_claims(task.row, tuple(self._reservation(key) for key in keys))
+
+    def _reservation(self, key: str) -> ClaimReservation:
+        promise = self._promises.get(key)
+        uid = self.claims.by_key[key].metadata.uid if key in self.claims.by_key else ""
+        allocation = None if promise is None else promise.allocation
+        return ClaimReservation(claim=key, uid=uid, allocation=allocation)
+
+    def _hand_over(self, key: str, devices: tuple[KnownDevice, ...], node: int) -> None:
+        """Take devices off the free ones."""
+        journal = self._snapshot.journal
+        for device in devices:
+            journal.put(self._in_use, device.id, key)
+            self._count(device, 1)
+            journal.on_rollback(self._count, device, -1)
+        shared = not all(device.reach.node for device in devices)
+        self._changed(_EVERY_NODE if shared or self._inventory.counters else node)
+
+    def _give_back(self, task: int, keys: list[str]) -> None:
+        """Free the devices that were promised to claims of which the last pod has left again."""
+        journal = self._snapshot.journal
+        for key in keys:
+            users = self._users.get(key, frozenset())
+            if task not in users:
+                continue
+            journal.put(self._users, key, users - {task})
+            promise = self._promises.get(key) if users == {task} else None
+            if promise is None:
+                continue
+            journal.on_rollback(self._promises.__setitem__, key, promise)
+            del self._promises[key]
+            for device in promise.devices:
+                journal.on_rollback(self._in_use.__setitem__, device.id, key)
+                del self._in_use[device.id]
+                self._count(device, -1)
+                journal.on_rollback(self._count, device, 1)
+            self._changed(_EVERY_NODE)
+        self._ssn.reserve_claims(task, ())
+
+    def _changed(self, node: int) -> None:
+        """Forget what a node, or every node, said; a roll-back does so again."""
+        journal = self._snapshot.journal
+        self._moved.append(node)
+        journal.on_rollback(self._moved.append, node)
+        if node == _EVERY_NODE:
+            journal.touch(np.arange(self._snapshot.nodes.n))
+
+    def _count(self, device: KnownDevice, sign: int) -> None:
+        used = self._used.setdefault(device.id[:2], {})
+        for key, n in device.consumes.items():
+            used[key] = used.get(key, 0) + sign * n
+
+    # Telling
+
+    def lack(self, task: Task) -> Mapping[str, Any] | None:
+        """Return what a pod's claims lack: everywhere, or on the node that comes nearest."""
+        problem = self.problem(task)
+        if problem is not None:
+            return asdict(problem)
+        keys = self.claims.keys(task)
+        unmet = [] if isinstance(keys, ClaimProblem) else self._unmet(keys)
+        if not unmet:
+            return None
+        column = self._column(unmet)
+        if not column.lacks.any():
+            return None
+        if column.nearest is None:
+            answers = enumerate(column.answers)
+            known = ((each, row) for row, each in answers if isinstance(each, Lack))
+            _, column.nearest = max(known, key=lambda pair: (_nearness(pair[0]), -pair[1]))
+        nearest = self._search(unmet, column.nearest)  # by the names of its own claims
+        told = asdict(nearest) if isinstance(nearest, Lack) else {}
+        name = self._snapshot.nodes.names[column.nearest]
+        return {**told, "node": name, "nodes": int(column.lacks.sum())}
+
+    def left_over(self) -> list[str]:
+        """List claims whose devices nobody uses but a pod that was asked about and still waits."""
+        tasks = self._snapshot.tasks
+        found: dict[str, None] = {}
+        for row in self._asked:
+            keys = self.claims.keys(Task(self._snapshot, row))
+            if isinstance(keys, ClaimProblem) or tasks.status[row] != Status.PENDING:
+                continue
+            for key in keys:
+                status = self.claims.by_key[key].status
+                users = {each.uid for each in status.reserved_for}
+                if status.allocation is not None and users <= {tasks.uids[row]}:
+                    found[key] = None
+        return list(found)
+
+
+def _nearness(lack: Lack) -> tuple[int, int, int]:
+    """Order nodes by how far they got: in requests, then in devices."""
+    return lack.at, lack.free, lack.matching

@@ -1,0 +1,171 @@
+"""Searches for devices, against trying everything; and many cycles in which no device is shared."""
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pumice.api.conf import parse_conf
+from pumice.api.devices import BasicDevice, DeviceAttribute
+from pumice.plugins.predicates.devices.demands import Constraint, Demand, Way
+from pumice.plugins.predicates.devices.inventory import DeviceId, KnownDevice, Reach
+from pumice.plugins.predicates.devices.search import Search, Stock
+from pumice.scenarios.between_cycles import advance
+from pumice.scheduler import Scheduler
+from pumice.testing import (
+    device,
+    device_class,
+    device_request,
+    node,
+    pod,
+    pod_group,
+    queue,
+    resource_claim,
+    resource_slice,
+)
+
+CONF = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: gang}, {name: predicates}, {name: nodeorder}]
+"""
+
+
+def known(name: str, value: int | None) -> KnownDevice:
+    attributes = {} if value is None else {"d/x": DeviceAttribute(as_int=value)}
+    reach = Reach("n", None, everywhere=False)
+    return KnownDevice(DeviceId("d", "p", name), BasicDevice(attributes=attributes), reach)
+
+
+def way(name: str, number: int) -> Way:
+    return Way(name, "c", (), (), number, wants_all=False, admin=False)
+
+
+def sets(demands: list[Any], devices: list[Any], may: Any, taken: Any = ()) -> Iterator[Any]:
+    """Give every way to meet requests with devices, each used once."""
+    if not demands:
+        yield ()
+        return
+    (demand, asked), *rest = demands
+    free = [i for i in range(len(devices)) if i not in taken and i in may[asked.name]]
+    for chosen in combinations(free, asked.number):
+        for others in sets(rest, devices, may, {*taken, *chosen}):
+            yield ((demand, asked, chosen), *others)
+
+
+def holds(demand: Any, found: Any, devices: Any) -> bool:
+    for each in demand.constraints:
+        values = [
+            devices[i].attribute("d/x")
+            for of, asked, chosen in found
+            if of is demand and each.is_about(asked.name)
+            for i in chosen
+        ]
+        distinct = len(set(values))
+        if None in values or (distinct < len(values) if each.distinct else distinct > 1):
+            return False
+    return True
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_a_search_finds_devices_exactly_if_there_are_some(data: Any) -> None:
+    values = data.draw(st.lists(st.sampled_from([None, 0, 1, 2]), min_size=1, max_size=6))
+    devices = [known(f"d{i}", value) for i, value in enumerate(values)]
+    in_use = {devices[i].id: "other" for i in data.draw(st.sets(st.integers(0, len(values) - 1)))}
+    demands, may = [], {}
+    for number in range(data.draw(st.integers(1, 2))):
+        names = [f"c{number}r{i}" for i in range(data.draw(st.integers(1, 2)))]
+        ways = [way(name, data.draw(st.integers(1, 2))) for name in names]
+        for name in names:
+            chosen = st.sets(st.integers(0, len(values) - 1))
+            may[name] = data.draw(chosen)
+        constraints = [
+            Constraint("d/x", distinct=data.draw(st.booleans()), requests=tuple(about))
+            for about in data.draw(st.lists(st.sets(st.sampled_from(names)), max_size=2))
+        ]
+        demands.append(Demand(f"c{number}", tuple((one,) for one in ways), tuple(constraints)))
+    free = {name: {i for i in rows if devices[i].id not in in_use} for name, rows in may.items()}
+    line = [(demand, ways[0]) for demand in demands for ways in demand.requests]
+    wanted = any(
+        all(holds(demand, found, devices) for demand in demands)
+        for found in sets(line, devices, free)
+    )
+    stock = Stock(lambda one: [devices[i] for i in sorted(may[one.name])], in_use, {}, {})
+    search = Search(demands, stock)
+    grants = search.run()
+    assert (grants is not None) is wanted
+    if grants is None:
+        assert search.lack is not None
+        return
+    ids = [grant.device.id for grant in grants]
+    assert len(set(ids)) == len(ids)
+    assert not in_use.keys() & set(ids)
+    index = {each.id: i for i, each in enumerate(devices)}
+    found = [
+        (demand, asked, [index[g.device.id] for g in grants if g.way is asked])
+        for demand, asked in line
+    ]
+    assert all(len(chosen) == asked.number for _, asked, chosen in found)
+    assert all(set(chosen) <= may[asked.name] for _, asked, chosen in found)
+    assert all(holds(demand, found, devices) for demand in demands)
+
+
+def held(objects: list[Any]) -> list[tuple[str, str]]:
+    return [
+        (one["pool"], one["device"])
+        for each in objects
+        if each["kind"] == "ResourceClaim"
+        for one in ((each.get("status") or {}).get("allocation") or {"devices": {"results": []}})[
+            "devices"
+        ]["results"]
+    ]
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_no_device_is_ever_held_twice_and_every_bound_pod_has_its_claims(data: Any) -> None:
+    numbers = st.integers(0, 3)
+    objects: list[Any] = [queue("default"), device_class("gpu")]
+    for name in ("a", "b"):
+        devices = [device(f"g{i}") for i in range(data.draw(numbers))]
+        objects += [node(name, cpu=data.draw(st.integers(1, 6)))]
+        objects += [resource_slice(name, node=name, devices=devices)]
+    shared = [device(f"s{i}") for i in range(data.draw(numbers))]
+    objects.append(resource_slice("net", devices=shared, spec={"allNodes": True}))
+    claims = [f"c{i}" for i in range(5)]
+    objects += [
+        resource_claim(name, requests=[device_request(count=data.draw(st.integers(1, 2)))])
+        for name in claims
+    ]
+    for group in range(data.draw(st.integers(1, 3))):
+        size = data.draw(st.integers(1, 3))
+        objects.append(pod_group(f"g{group}", min_member=data.draw(st.integers(1, size))))
+        for i in range(size):
+            mine = data.draw(st.sets(st.sampled_from(claims), max_size=2))
+            entries = [{"name": name, "resourceClaimName": name} for name in sorted(mine)]
+            spec = {"resourceClaims": entries}
+            objects.append(pod(f"g{group}-{i}", group=f"g{group}", cpu=1, spec=spec))
+    scheduler = Scheduler(parse_conf(CONF))
+    for cycle in range(3):
+        decisions = scheduler.cycle(objects, float(cycle))
+        assert not decisions.failures
+        objects = advance(objects, decisions)
+        taken = held(objects)
+        assert len(set(taken)) == len(taken)
+        for each in (
+            one for one in objects if one["kind"] == "Pod" and one["spec"].get("nodeName")
+        ):
+            for entry in each["spec"]["resourceClaims"]:
+                (claim,) = (
+                    one
+                    for one in objects
+                    if one["kind"] == "ResourceClaim"
+                    and one["metadata"]["name"] == entry["resourceClaimName"]
+                )
+                status = claim["status"]
+                assert each["metadata"]["name"] in {u["name"] for u in status["reservedFor"]}
+                pools = {one["pool"] for one in status["allocation"]["devices"]["results"]}
+                assert pools <= {"net", each["spec"]["nodeName"]}
