@@ -1,7 +1,7 @@
 """The closed lists of codes: why a job waits, and why a pod was not evicted for it.
 
 Every answer about a waiting job names its causes by these codes: `explain`, conditions of pod
-groups, metrics, pages.  `docs/codes.md` has a section for each.
+groups, metrics, pages.  `docs/codes.md` has a row for each.
 """
 
 from enum import StrEnum
@@ -84,7 +84,7 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.OTHER_SCHEDULER: "The pods name another scheduler.",
     Cause.PRIORITY_CLASS_MISSING: "The pods cannot be made: their priority class does not exist.",
     Cause.DEPENDS_ON: "Pods are not made yet: their task depends on one that has not come so far.",
-    Cause.NO_PODS: "The pod group has no pods.",
+    Cause.NO_PODS: "The pod group is admitted and has no pods.",
     Cause.TOO_FEW_PODS: "The pod group has fewer pods than its gang needs.",
     Cause.GATED: "Scheduling gates hold back pods that the gang needs.",
     Cause.ACTION_MISSING: "The configuration has no action that would admit or place the pods.",
