@@ -242,6 +242,7 @@ def test_a_job_behind_others_is_told_so_and_may_go_first(world: Any, job: Any) -
         "default/first goes first: older by 60 min"
     )
     place = found.position
+    assert place is not None
     assert (place.place, place.of, place.turn) == (2, 2, 2)
     assert list(place.behind) == [("default/first", "older by 60 min")]
     assert "give it a priority above 0" in changes(found)

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from pumice.diagnosis import explain_job
