@@ -177,7 +177,7 @@ class Search:
         except PumiceError:  # the rules of admission refuse it
             return None
         outcome = look(world, self._key(world), self.cycles, self.replay)
-        return Way(change, outcome, works(outcome))
+        return Way(change, outcome, works(outcome, world))
 
     def _key(self, world: ClusterState) -> str:
         """Name the job's pod group: another one, if it was submitted again."""
@@ -191,6 +191,8 @@ def _identity(finding: Finding) -> _Identity:
     return finding.code, None if about is None or about.kind == "Node" else about
 
 
-def works(outcome: JobOutcome) -> bool:
+def works(outcome: JobOutcome, world: ClusterState) -> bool:
     """Tell whether a job starts, or only waits for pods that leave or for its own to be made."""
-    return outcome.started or outcome.makes_room or outcome.is_admitted
+    if outcome.started or outcome.makes_room:
+        return True
+    return outcome.is_admitted and not world.pods_by_group.get(outcome.job)
