@@ -15,6 +15,9 @@ What hooks return
     (why a node does not fit), ``PERMIT``, ``ABSTAIN`` or ``REJECT`` (votes), ``Refusal`` (a no with
     a ``Why`` and its numbers; ``Verdict`` and ``Vote`` are the types that allow it;
     ``within_quota`` makes one of amounts).
+What answers to people call it
+    ``Cause`` (why a job waits) and ``Spared`` (why a pod was not evicted): the codes that a
+    ``Reason``, a ``Refusal`` and the attribute ``spares`` name.
 What else a plugin may declare
     ``SimulatorAssumptions``: what lets simulations with it be fast; ``QueueLimits`` and
     ``AdmissionLimit``: the limits it holds queues to, for metrics and the simulator.
@@ -31,6 +34,7 @@ To test one: ``check_plugin`` of ``pumice.testing.conformance``, and scenario fi
 stay; modules beneath may move.
 """
 
+from pumice.api.codes import Cause, Spared
 from pumice.api.duration import parse_duration
 from pumice.api.times import epoch
 from pumice.core.object_rows import Texts
@@ -85,6 +89,7 @@ __all__ = [
     "STEP",
     "AdmissionLimit",
     "Amount",
+    "Cause",
     "Codes",
     "Column",
     "Domain",
@@ -109,6 +114,7 @@ __all__ = [
     "Shape",
     "SimulatorAssumptions",
     "Snapshot",
+    "Spared",
     "Status",
     "SubGroup",
     "Task",
