@@ -37,10 +37,24 @@ class Examination:
 
     def findings(self) -> list[Finding]:
         """List all, the decisive one first."""
-        closed = [each for each in self.admission + self.queue if each.code in _CLOSED]
-        others = [each for each in self.admission + self.queue if each.code not in _CLOSED]
+        said = [each for each in self.admission + self.queue if not self._follows(each)]
+        closed = [each for each in said if each.code in _CLOSED]
+        others = [each for each in said if each.code not in _CLOSED]
         lasting, now = (self.nodes, []) if self.holds_when_empty else ([], self.nodes)
         return distinct([*self.invalid, *closed, *lasting, *others, *now])
+
+    def _follows(self, finding: Finding) -> bool:
+        """Tell a limit of zero that follows from a resource which no node has at all."""
+        numbers = finding.numbers
+        absent = {
+            name
+            for node in self.nodes
+            for name, amounts in node.numbers.get("resources", {}).items()
+            if not amounts["largest"]
+        }
+        return (
+            not numbers.get("more") and numbers.get("resource") in absent and not numbers["limit"]
+        )
 
 
 _CLOSED: Final = (Cause.QUEUE_CLOSED, Cause.QUEUE_MISPLACED)
