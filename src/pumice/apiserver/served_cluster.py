@@ -199,6 +199,7 @@ class ServedCluster:
             parse_conf(conf),
             all_controllers(),
             cluster=self.cluster,
+            write_causes=True,
             kubelet=Kubelet(self.cluster, grace_s=_GRACE_S),
             seed=seed,
             period_s=period_s,

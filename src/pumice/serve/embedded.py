@@ -18,9 +18,11 @@ from pumice.controllers import all_controllers
 from pumice.controllers.base import Controller
 from pumice.controllers.loop import ControllerLoop
 from pumice.framework.process_memory import ProcessMemory
+from pumice.metrics import Metrics
 from pumice.scheduler import Scheduler
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler, Usage
+from pumice.serve.scheduler.waiting_causes import WaitingCauses
 
 
 class EmbeddedControlPlane:
@@ -40,12 +42,14 @@ class EmbeddedControlPlane:
         idle_period_s: float | None = None,
         usage: Usage | None = None,
         write_conditions: bool = True,
+        write_causes: bool = False,
         process: ProcessMemory | None = None,
     ) -> None:
         """Make one, by default with all controllers.
 
         ``period_s`` is the time between cycles while something changes, ``idle_period_s`` the
-        longest time between two if nothing does, for policies that look at the clock.
+        longest time between two if nothing does, for policies that look at the clock.  With
+        ``write_causes`` pod groups tell why their jobs wait.
         """
         if cluster is None:
             cluster = EmbeddedCluster(clock or VirtualClock(), seed=seed)
@@ -64,6 +68,7 @@ class EmbeddedControlPlane:
             write_conditions=write_conditions,
             process=process,
         )
+        self._causes = WaitingCauses(Metrics()) if write_causes else None
         self.period_s = period_s
         self.idle_period_s = idle_period_s
         self.on_cycle: list[Callable[[Cycle], None]] = []
@@ -75,7 +80,9 @@ class EmbeddedControlPlane:
         with self.cluster.lock:
             before = self.cluster.version
             self.settle()
-            cycle = self.scheduler.cycle()
+            cycle = self.scheduler.cycle(self._causes)
+            if self._causes is not None and not cycle.dropped:
+                self._causes.write(self.scheduler.binder)
             self.settle()
             for listener in self.on_cycle:
                 listener(cycle)

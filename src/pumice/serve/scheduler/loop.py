@@ -140,10 +140,8 @@ class SchedulerLoop:
             cycle = live.cycle(observer)
         troubles = self._cluster.troubles()
         self._cycle_metrics.record(cycle, live, troubles)
-        for group, cause in self._waiting_causes.take_changed().items():
-            if not cycle.dropped:
-                code, text = (cause.code.value, cause.text) if cause is not None else ("", "")
-                live.binder.write_cause(group, code, text)
+        if not cycle.dropped:
+            self._waiting_causes.write(live.binder)
         if cycle.dropped:
             _log.warning("lost the lease during a cycle, dropped its decisions")
             self._stand_down()

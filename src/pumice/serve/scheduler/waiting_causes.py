@@ -9,6 +9,7 @@ from collections.abc import Hashable
 from typing import Final
 
 from pumice.api.decisions import Decisions
+from pumice.binder.binder import Binder
 from pumice.examine.causes import as_recorded, session_causes
 from pumice.examine.examiner import Examiner
 from pumice.examine.findings import Finding
@@ -27,15 +28,15 @@ _OUTSIDE: Final = "extender"
 class WaitingCauses(Observer):
     """Keeps the decisive cause of every waiting job, and hands out those that changed."""
 
-    def __init__(self, metrics: Metrics, inner: Observer) -> None:
+    def __init__(self, metrics: Metrics, inner: Observer | None = None) -> None:
         """Count in ``metrics``; ``inner`` looks at each session as well."""
         self._metrics = metrics
-        self._inner = inner
+        self._inner = inner or Observer()
         self._causes: dict[str, Finding] = {}
         self._records: dict[str, Hashable] = {}
         self._due: dict[str, None] = {}
         self._examiners: list[Examiner] = []
-        self.changed: dict[str, Finding | None] = {}
+        self._changed: dict[str, Finding | None] = {}
         """Jobs with another cause than before, None for those that wait no more."""
 
     def opened(self, ssn: Session) -> None:
@@ -69,7 +70,7 @@ class WaitingCauses(Observer):
                     self._take(key, _recorded(ssn, key, decisions))
         for key in self._causes.keys() - waiting.keys():
             del self._causes[key]
-            self.changed[key] = None
+            self._changed[key] = None
         self._due = {key: None for key in self._due if key in waiting}
         self._records = waiting
         self._metrics.waiting_jobs(Counter(each.code.value for each in self._causes.values()))
@@ -87,12 +88,14 @@ class WaitingCauses(Observer):
         known = self._causes.get(key)
         self._causes[key] = cause
         if known is None or known.code is not cause.code:
-            self.changed[key] = cause
+            self._changed[key] = cause
 
-    def take_changed(self) -> dict[str, Finding | None]:
-        """Return the jobs whose cause is another one since this was last asked."""
-        changed, self.changed = self.changed, {}
-        return changed
+    def write(self, binder: Binder) -> None:
+        """Write the causes that changed since this was last asked."""
+        changed, self._changed = self._changed, {}
+        for group, cause in changed.items():
+            code, text = (cause.code.value, cause.text) if cause is not None else ("", "")
+            binder.write_cause(group, code, text)
 
 
 def _recorded(ssn: Session, key: str, decisions: Decisions) -> Finding:

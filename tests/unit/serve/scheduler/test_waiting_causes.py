@@ -1,0 +1,84 @@
+"""Why jobs wait, told on a cluster: on the pod group, as an event, and counted by code."""
+
+from typing import Any
+
+import pytest
+
+from pumice.api.annotations import WAITING_CAUSE, WAITING_WHY
+from pumice.api.conf import DEFAULT_CONF, parse_conf
+from pumice.clock import VirtualClock
+from pumice.cluster.embedded.node_operations import add_node
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.metrics import Metrics
+from pumice.scheduler import Scheduler
+from pumice.serve.embedded import EmbeddedControlPlane
+from pumice.serve.scheduler.waiting_causes import MOST_EACH_CYCLE, WaitingCauses
+from pumice.testing import pod, pod_group
+
+GROUP = "PodGroup.scheduling.volcano.sh"
+
+
+@pytest.fixture
+def plane() -> Any:
+    cluster = EmbeddedCluster(VirtualClock(0.0))
+    add_node(cluster, "n", {"cpu": "4", "memory": "8Gi"})
+    return EmbeddedControlPlane(cluster=cluster, controllers=[], write_causes=True)
+
+
+def submit(plane: Any, name: str, cpu: int, **more: Any) -> None:
+    plane.cluster.create(pod_group(name, phase=None))
+    plane.cluster.create(pod(f"{name}-0", group=name, cpu=cpu, **more))
+
+
+def marks(plane: Any, name: str) -> Any:
+    return plane.cluster.get(GROUP, "default", name)["metadata"].get("annotations") or {}
+
+
+def events(plane: Any, code: str) -> list[Any]:
+    found = plane.cluster.list("Event")[0]
+    return [each for each in found if each["reason"] == code]
+
+
+def run(plane: Any, cycles: int = 4) -> None:
+    for _ in range(cycles):
+        plane.step()
+        plane.clock.advance_to(plane.clock.now() + 1)
+
+
+def test_a_waiting_job_has_the_code_and_the_sentence_on_its_pod_group(plane: Any) -> None:
+    submit(plane, "large", 9)
+    run(plane)
+    found = marks(plane, "large")
+    assert found[WAITING_CAUSE] == "InsufficientResource"
+    assert "no node is large enough for large-0" in found[WAITING_WHY]
+
+
+def test_an_event_is_recorded_only_when_the_cause_changes(plane: Any) -> None:
+    submit(plane, "large", 9)
+    run(plane, 10)
+    assert [each.get("count", 1) for each in events(plane, "InsufficientResource")] == [1]
+
+
+def test_the_marks_go_once_the_job_starts(plane: Any) -> None:
+    submit(plane, "picky", 1, spec={"nodeSelector": {"disk": "ssd"}})
+    run(plane)
+    assert marks(plane, "picky")[WAITING_CAUSE] == "NodeSelector"
+    plane.cluster.patch("Node", "", "n", {"metadata": {"labels": {"disk": "ssd"}}})
+    run(plane)
+    assert plane.cluster.get("Pod", "default", "picky-0")["spec"]["nodeName"] == "n"
+    assert WAITING_CAUSE not in marks(plane, "picky")
+
+
+def test_waiting_jobs_are_counted_by_code_and_examined_a_few_at_a_time(plane: Any) -> None:
+    metrics = Metrics()
+    causes = WaitingCauses(metrics)
+    for number in range(MOST_EACH_CYCLE + 3):
+        submit(plane, f"j{number}", 9)
+    plane.scheduler.scheduler = Scheduler(parse_conf(DEFAULT_CONF))
+    counts = []
+    for _ in range(4):
+        plane.scheduler.cycle(causes)
+        line = 'pumice_waiting_jobs{code="InsufficientResource"}'
+        found = [each for each in metrics.text().splitlines() if each.startswith(line)]
+        counts.append(float(found[0].split()[1]) if found else 0.0)
+    assert counts == [0, MOST_EACH_CYCLE, MOST_EACH_CYCLE + 3, MOST_EACH_CYCLE + 3]
