@@ -5,43 +5,22 @@ once, and only if the user agrees; otherwise its vote is unknown.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
 from pumice.cluster.services import SERVICES, connect_extender
 from pumice.diagnosis.cluster_state import ClusterState
-from pumice.plugins.extender.plugin import SERVICE, Extender, ExtenderClient
+from pumice.plugins.extender.plugin import SERVICE, ExtenderClient
+from pumice.plugins.extender.questions import AskedExtender, UnaskedExtender
 from pumice.scheduler import Scheduler
 
-_HARMLESS: Final = ("predicate_verb", "prioritize_verb")
 UNKNOWN_VOTE: Final = (
     "the extender was not asked, so its vote is unknown (--ask-extender asks it about nodes)"
 )
 SOME_VOTES: Final = (
     "the extender was asked about nodes only; its vote on jobs and queues is unknown"
 )
-
-
-@dataclass(kw_only=True)
-class AskedExtender(Extender, name="extender"):
-    """An extender that is asked about nodes alone."""
-
-    def __post_init__(self) -> None:
-        for field in type(self).__dataclass_fields__:
-            if field.endswith("_verb") and field not in _HARMLESS:
-                setattr(self, field, "")
-
-
-@dataclass(kw_only=True)
-class UnaskedExtender(Extender, name="extender"):
-    """An extender that is not asked at all."""
-
-    def __post_init__(self) -> None:
-        for field in type(self).__dataclass_fields__:
-            if field.endswith("_verb"):
-                setattr(self, field, "")
 
 
 class _Once:

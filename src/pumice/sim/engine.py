@@ -13,7 +13,6 @@ from time import perf_counter
 from pumice.api.conf import SchedulerConf
 from pumice.api.decisions import Decisions
 from pumice.api.objects import KubeObject
-from pumice.cluster.services import SERVICES
 from pumice.core.snapshot import Snapshot
 from pumice.scheduler import Scheduler
 from pumice.sim.bounds import Shortcuts
@@ -21,6 +20,7 @@ from pumice.sim.event_log import NONE, EventKind, EventLog
 from pumice.sim.job_run import EPOCH, JobRun, State
 from pumice.sim.options import Evicted
 from pumice.sim.sim_cluster import SimCluster
+from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.waiting_jobs import WaitingJobs
 from pumice.sim.workload import Workload
 
@@ -85,7 +85,7 @@ class Engine:
         self._period = period
         self._evicted = evicted
         self._clock = clock
-        self._scheduler = scheduler or Scheduler(conf, seed=seed, services=SERVICES)
+        self._scheduler = scheduler or simulated_scheduler(conf, seed=seed)
         self._shortcuts = shortcuts or Shortcuts.of(conf.actions, self._scheduler.tiers())
         self.waiting_jobs = WaitingJobs(self.sim_cluster, self._shortcuts)
         self.sim_cluster.load(cluster, (job.queue for job in workload.jobs))

@@ -18,16 +18,15 @@ from pumice.api.manifests import load_manifests
 from pumice.api.meta import KubeObject
 from pumice.api.objects import Node, NodeStatus, ObjectMeta, Pod, ResourceList
 from pumice.cache.requests import pod_request, resource_lists
-from pumice.cluster.services import SERVICES
 from pumice.core.resources import Resources
 from pumice.errors import InputError
 from pumice.framework.plugin_loading import load_plugins
-from pumice.scheduler import Scheduler
 from pumice.sim.engine import Engine, Outcome
 from pumice.sim.limits import check_arrivals, check_nodes
 from pumice.sim.options import SimulationOptions
 from pumice.sim.readers import manifests, openb, philly, swf, synthetic
 from pumice.sim.readers.text import header_of, read_text
+from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.workload import NodeHint, Workload
 
 FORMATS: Final = ("manifests", "openb", "philly", "swf", "synthetic")
@@ -182,7 +181,7 @@ def simulate(
         setup.workload,
         setup.cluster,
         conf,
-        scheduler=Scheduler(conf, seed=seed, plugins=load_plugins(plugins), services=SERVICES),
+        scheduler=simulated_scheduler(conf, seed=seed, plugins=load_plugins(plugins)),
         period=options.period,
         evicted=options.evicted,
         start=options.start,

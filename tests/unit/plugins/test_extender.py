@@ -498,7 +498,6 @@ def test_a_service_over_http_decides_where_pods_go(address: Any) -> None:
 SCHEDULERS: dict[str, Callable[[SchedulerConf], Any]] = {
     "run and test": lambda conf: default_scheduler(conf, 0),
     "serve": lambda conf: EmbeddedControlPlane(conf=conf).scheduler.scheduler,
-    "sim": lambda conf: Engine(Workload(name="w", format="none", jobs=()), [], conf)._scheduler,
 }
 
 
@@ -506,6 +505,14 @@ SCHEDULERS: dict[str, Callable[[SchedulerConf], Any]] = {
 def test_whoever_makes_a_scheduler_gives_it_the_way_to_a_service(made_by: str) -> None:
     scheduler = SCHEDULERS[made_by](parse_conf(CONF.format(url="http://x")))
     assert scheduler._services == SERVICES
+
+
+def test_a_simulation_asks_nobody_outside_and_goes_on_without_the_vote() -> None:
+    conf = parse_conf(CONF.format(url="http://127.0.0.1:1"))
+    scheduler = Engine(Workload(name="w", format="none", jobs=()), [], conf)._scheduler
+    world = [queue("default"), node("n1"), pod_group("g"), pod("p", group="g", cpu=1)]
+    assert scheduler._services == {}
+    assert scheduler.cycle(world, 0.0).binds == {"default/p": "n1"}
 
 
 def test_answers_are_arrays_that_the_framework_accepts() -> None:

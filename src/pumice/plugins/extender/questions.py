@@ -1,0 +1,31 @@
+"""The extender where nothing may happen outside: in questions and simulations.
+
+It is told of nothing, and asked at most what has no effect.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from pumice.plugins.extender.plugin import Extender
+
+_HARMLESS: Final = ("predicate_verb", "prioritize_verb")
+
+
+@dataclass(kw_only=True)
+class AskedExtender(Extender, name="extender"):
+    """An extender that is asked about nodes alone."""
+
+    def __post_init__(self) -> None:
+        for field in type(self).__dataclass_fields__:
+            if field.endswith("_verb") and field not in _HARMLESS:
+                setattr(self, field, "")
+
+
+@dataclass(kw_only=True)
+class UnaskedExtender(Extender, name="extender"):
+    """An extender that is not asked at all."""
+
+    def __post_init__(self) -> None:
+        for field in type(self).__dataclass_fields__:
+            if field.endswith("_verb"):
+                setattr(self, field, "")

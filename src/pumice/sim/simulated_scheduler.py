@@ -1,0 +1,15 @@
+"""The scheduler of a simulation: it decides as ever and has no effect on anything outside."""
+
+from collections.abc import Mapping
+
+from pumice.api.conf import SchedulerConf
+from pumice.framework.plugin import Plugin
+from pumice.plugins.extender.questions import UnaskedExtender
+from pumice.scheduler import Scheduler
+
+
+def simulated_scheduler(
+    conf: SchedulerConf, *, seed: int = 0, plugins: Mapping[str, type[Plugin]] | None = None
+) -> Scheduler:
+    """Make a scheduler that asks no outside service; an extender abstains."""
+    return Scheduler(conf, seed=seed, plugins={"extender": UnaskedExtender, **(plugins or {})})
