@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from pumice.api.duration import parse_duration
 from pumice.cli.cluster_options import (
     end_if_plugins_failed,
     output_option,
@@ -21,6 +22,7 @@ from pumice.cli.tables import print_rows
 from pumice.diagnosis import Explanation, WaitingJob, explain_job, waiting_jobs
 from pumice.diagnosis.explanation_schema import EXPLANATION
 from pumice.diagnosis.forecast import span
+from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.questions import unknown_votes
 from pumice.examine.findings import Position
 
@@ -59,6 +61,12 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
     callback=_print_schema,
     help="Print the JSON schema of the answer, and exit.",
 )
+@click.option(
+    "--default-runtime",
+    metavar="DURATION",
+    help="How long pods run that do not say so, such as 90m, for the forecast.  "
+    "[default: for ever]",
+)
 @plugin_option
 @output_option
 def explain(
@@ -72,6 +80,7 @@ def explain(
     cycles: int,
     no_unblock: bool,
     ask_extender: bool,
+    default_runtime: str | None,
     plugins: PluginSources,
     output: str,
 ) -> None:
@@ -88,13 +97,15 @@ def explain(
         plugins=plugins,
         ask_extender=ask_extender,
     )
-    for note in unknown_votes(world):
+    runtime = parse_duration(default_runtime) if default_runtime else None
+    lacking = missing_input(world) if files else []  # a cluster shows what it has
+    for note in (*lacking, *unknown_votes(world)):
         click.echo(f"note: {note}", err=True)
     if job is None:
-        _print_all(waiting_jobs(world), output, world.plain)
+        _print_all(waiting_jobs(world, default_s=runtime), output, world.plain)
         end_if_plugins_failed(world)
         return
-    found = explain_job(world, job, cycles=cycles, unblock=not no_unblock)
+    found = explain_job(world, job, cycles=cycles, unblock=not no_unblock, default_s=runtime)
     if output == "table":
         _print(found, world.plain)
     else:
@@ -189,7 +200,11 @@ def _print_place(found: Explanation, say: Say) -> None:
 
 
 def _where(place: Position) -> str:
-    own = f"{_nth(place.place)} of {place.of} waiting jobs" if place.of > 1 else "the only job"
+    own = (
+        f"{_nth(place.place)} of {place.of} waiting jobs"
+        if place.of > 1
+        else "the only waiting job"
+    )
     told = [f"{own} in queue {place.queue}"]
     if place.queues > 1:
         told.append(f"the queue comes {_nth(place.queue_place)} of {place.queues}")

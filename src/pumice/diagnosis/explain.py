@@ -16,6 +16,7 @@ from pumice.diagnosis.causes import causes_of
 from pumice.diagnosis.cluster_state import ClusterState, group_of
 from pumice.diagnosis.expected import is_expected, open_queue
 from pumice.diagnosis.forecast import Forecast, forecast
+from pumice.diagnosis.incomplete import missing_input
 from pumice.diagnosis.manifest_causes import manifest_findings
 from pumice.diagnosis.questions import unknown_votes
 from pumice.diagnosis.remedy.search import Search, Way
@@ -117,6 +118,7 @@ def explain_job(
     cycles: int = 1,
     unblock: bool = True,
     foresee: bool = True,
+    default_s: float | None = None,
 ) -> Explanation:
     """Explain where a job stands after some cycles.
 
@@ -128,6 +130,7 @@ def explain_job(
     examiner = _examine(replay, job, cycles)
     outcome = examiner.outcome
     state = state_of(world, outcome)
+    waits = state == "waits"
     causes = causes_of(world, examiner) if state == "waits" else []
     missing = [each.about for each in causes if each.code is Cause.QUEUE_MISSING]
     if missing and missing[0] is not None:
@@ -155,23 +158,25 @@ def explain_job(
         not_evicted=examiner.spared if state == "waits" else [],
         funnel=rows,
         position=examiner.position,
-        forecast=_forecast(world, job, causes) if foresee and state == "waits" else None,
+        forecast=_forecast(world, job, causes, default_s) if foresee and waits else None,
         remedies=remedies,
         victims=_victims(world, outcome),
         places={**outcome.binds, **outcome.promised},
         tried=tried,
         cycle=outcome.cycle,
-        notes=[*world.notes, *unknown_votes(world)],
+        notes=[*world.notes, *missing_input(world), *unknown_votes(world)],
     )
 
 
-def _forecast(world: ClusterState, job: str, causes: list[Finding]) -> dict[str, Any]:
+def _forecast(
+    world: ClusterState, job: str, causes: list[Finding], default_s: float | None
+) -> dict[str, Any]:
     """Tell when a waiting job starts; never, while something must be done about it first."""
     barring = next((each for each in causes if each.code in _BARRING), None)
     if barring is not None:
         never = Forecast(state="never", text=f"it does not start: {barring.text}")
         return never.to_data()
-    return forecast(world, job).to_data()
+    return forecast(world, job, default_s=default_s).to_data()
 
 
 def _causes_in_queue(

@@ -25,6 +25,7 @@ from pumice.controllers.job.expand import expand
 from pumice.controllers.object_index import ManifestView
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.expected import created, expand_jobs, is_expected
+from pumice.diagnosis.stated_times import latest_time
 from pumice.errors import ClusterError, InputError, ManifestError, NotFoundError, PumiceError
 from pumice.webhooks.files import stored_job
 
@@ -126,14 +127,12 @@ def measured_use(
 Source = Path | str | Cluster
 """A file, a folder of files, a text, or anything that speaks the cluster protocol."""
 
-DEFAULT_NOW: Final = 1767225600.0  # 2026-01-01T00:00:00Z, as in scenarios
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
 _KIND_NAMES: Final = {kind for _, kind in KINDS}
 _JOB_PARTS: Final = frozenset(
     {"PodGroup", "Pod", "PriorityClass", "ResourceClaim", "ResourceClaimTemplate"}
 )
 _JOB: Final = ("batch.volcano.sh/v1alpha1", "Job")
-_STAMPS: Final = ("creationTimestamp", "startTime", "lastTransitionTime", "deletionTimestamp")
 
 
 @dataclass
@@ -175,7 +174,7 @@ def load_world(
         pile.conf = (_text(conf), str(conf))
     objects = list(pile.objects.values())
     if now is None:
-        now = pile.now if pile.now is not None else _latest([*objects, *pile.jobs])
+        now = pile.now if pile.now is not None else latest_time([*objects, *pile.jobs])
     if not pile.is_live:  # a cluster makes the claims of the pods that it has
         objects = with_made_claims(objects)
     objects += [created(one, now) for one in expand_jobs(pile.jobs, objects)]
@@ -364,25 +363,8 @@ def _take_cluster(pile: _Pile, cluster: Cluster) -> None:
     pile.conf = pile.conf or found.conf
     pile.notes += found.notes
     # a cluster whose time runs fast is ahead of this machine
-    pile.now = max(found.now, _latest(found.objects, started=True))
+    pile.now = max(found.now, latest_time(found.objects, started=True))
     pile.is_live = True
-
-
-def _latest(objects: Sequence[Manifest], *, started: bool = False) -> float:
-    """Give the latest instant that objects speak of; ``started`` leaves out ends to come."""
-    names = _STAMPS[:-1] if started else _STAMPS
-    stamps = [stamp for one in objects for stamp in _stamps(one, names)]
-    return max((epoch(stamp) for stamp in stamps), default=0.0 if started else DEFAULT_NOW)
-
-
-def _stamps(manifest: Manifest, names: Sequence[str]) -> Iterator[str]:
-    status = manifest.get("status") or {}
-    conditions = [one for one in status.get("conditions") or [] if isinstance(one, Mapping)]
-    for part in (manifest["metadata"], status, *conditions):
-        for name in names:
-            stamp = part.get(name)
-            if isinstance(stamp, str) and stamp:
-                yield stamp
 
 
 def _instant(text: str, place: str) -> float:

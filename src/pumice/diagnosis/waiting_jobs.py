@@ -64,14 +64,16 @@ class _All(Observer):
             each.decided(ssn, decisions)
 
 
-def waiting_jobs(world: ClusterState, *, foresee: bool = True) -> list[WaitingJob]:
+def waiting_jobs(
+    world: ClusterState, *, foresee: bool = True, default_s: float | None = None
+) -> list[WaitingJob]:
     """List every job that the next cycle leaves waiting, whatever the reason."""
     bare = [key for key in world.jobs if world.group_titled(key) not in world.groups]
     watch = _All([*world.groups, *bare])
     Replay(world).decide(watch)
     waiting = [each for each in watch.examiners if state_of(world, each.outcome) == "waits"]
     keys = [each.outcome.job for each in waiting if each.outcome.job in world.groups]
-    starts = forecast_all(world, keys) if keys and foresee else {}
+    starts = forecast_all(world, keys, default_s=default_s) if keys and foresee else {}
     return [_line(world, each, starts) for each in sorted(waiting, key=_in_line)]
 
 

@@ -15,6 +15,7 @@ from pumice.diagnosis.changes import Add, Change, chain
 from pumice.diagnosis.cluster_state import ClusterState, key_of, title_of
 from pumice.diagnosis.forecast import HORIZON_S, Course, Forecast, span
 from pumice.diagnosis.incomplete import missing_input
+from pumice.diagnosis.manifest_causes import manifest_findings
 from pumice.diagnosis.timeline import Timeline
 
 
@@ -221,13 +222,19 @@ def _job_answer(played: Played, world: ClusterState, job: str) -> JobAnswer:
     return JobAnswer(
         job=job,
         state=seen.state,
-        sentence=_sentence(job, seen, why or "its queue does not exist", waits),
+        sentence=_sentence(job, seen, why or _unseen(world, job), waits),
         in_s=seen.in_s,
         at=seen.at if seen.state == "later" else "",
         after=seen.after,
         victims=seen.victims,
         places=seen.places,
     )
+
+
+def _unseen(world: ClusterState, job: str) -> str:
+    """Say why no cycle looks at a job, from its objects alone."""
+    found = manifest_findings(world, _group(world, job))
+    return found[0].text if found else "no cycle looks at it"
 
 
 def _group(world: ClusterState, job: str) -> str:

@@ -51,12 +51,22 @@ def _overrun(ssn: Session, code: Cause, numbers: Mapping[str, Any], job: int) ->
     words = "deserves" if code is Cause.QUEUE_OVER_DESERVED else "may"
     at = _whose_limit(ssn, at, shorts[0]) if code is Cause.QUEUE_OVER_CAPABILITY else at
     text = f"queue {at} would hold more than it {words}: {compared}"
+    if _is_whole_cluster(ssn, at, shorts[0]):
+        told["wholeCluster"] = True
+        text += ", which is all that the cluster has"
     guarantees = _guarantees(ssn, at, shorts[0])
     if guarantees:
         told["guarantees"] = {k: base_units(shorts[0].resource, x) for k, x in guarantees.items()}
         amounts = [f"{k} ({amount_text(shorts[0].resource, x)})" for k, x in guarantees.items()]
         text += f"; the rest is guaranteed to {first_of(amounts, 3)}"
     return Finding(code, text, ObjectRef("Queue", at), told)
+
+
+def _is_whole_cluster(ssn: Session, queue: str, short: Short) -> bool:
+    """Tell a limit that no queue states: it is the size of the cluster."""
+    queues, res = ssn.snapshot.queues, ssn.snapshot.resources.names.index(short.resource)
+    stated = queues.capability_given[res, queues.row_of[queue]]
+    return not stated and short.limit > 0 and short.limit >= float(ssn.total[res]) - STEP
 
 
 def _short_numbers(short: Short) -> dict[str, Any]:

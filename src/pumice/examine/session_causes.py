@@ -40,8 +40,11 @@ class Examination:
         said = [each for each in self.admission + self.queue if not self._follows(each)]
         closed = [each for each in said if each.code in _CLOSED]
         others = [each for each in said if each.code not in _CLOSED]
+        # a queue without a limit of its own is full because the nodes are
+        echoes = [each for each in others if each.numbers.get("wholeCluster") and self.nodes]
+        others = [each for each in others if each not in echoes]
         lasting, now = (self.nodes, []) if self.holds_when_empty else ([], self.nodes)
-        return distinct([*self.invalid, *closed, *lasting, *others, *now])
+        return distinct([*self.invalid, *closed, *lasting, *others, *now, *echoes])
 
     def _follows(self, finding: Finding) -> bool:
         """Tell a limit of zero that follows from a resource which no node has at all."""

@@ -145,7 +145,9 @@ def test_without_a_job_all_that_wait_are_listed(scenario: Any) -> None:
 def test_an_idle_cluster_is_told_as_such(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     path.write_text(json.dumps({"objects": OBJECTS[:2]}))
-    assert run("explain", "-f", str(path)).output == "no job waits\n"
+    result = run("explain", "-f", str(path))
+    assert result.stdout == "no job waits\n"
+    assert "no configuration was given: the built-in configuration is used" in result.stderr
 
 
 def test_later_cycles_are_looked_at(scenario: Any) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
+from pumice.api.times import epoch
 from pumice.diagnosis import explain_job, load_world
 from pumice.diagnosis.expected import is_expected
-from pumice.diagnosis.sources import DEFAULT_NOW, load_job
+from pumice.diagnosis.sources import load_job
+from pumice.diagnosis.stated_times import DEFAULT_NOW
 from pumice.errors import ConfError, InputError, ManifestError, NotFoundError
 from pumice.testing import node, pod, pod_group, queue, resource_claim_template
 
@@ -325,3 +327,14 @@ def test_anything_that_speaks_the_cluster_protocol_is_a_source() -> None:
     world = load_world([cluster])
     assert sorted(keys(world)) == ["Node n1", "Pod j-0", "PodGroup j", "Queue default"]
     assert world.now == 1_768_471_200.0  # not before what its objects speak of
+
+
+def test_now_is_when_a_pod_was_told_to_go_and_not_when_it_must_be_gone(tmp_path: Path) -> None:
+    leaving = pod("p", node="node-a")
+    leaving["metadata"] |= {
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "deletionTimestamp": "2026-01-01T00:10:00Z",
+        "deletionGracePeriodSeconds": 60,
+    }
+    found = load_world([write(tmp_path, "a.yaml", [node("node-a"), leaving])])
+    assert found.now == epoch("2026-01-01T00:09:00Z")

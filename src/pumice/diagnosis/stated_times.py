@@ -1,0 +1,40 @@
+"""The latest instant that the objects of a dump speak of: the time it was taken, or before."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from pumice.api.kinds import Manifest
+from pumice.api.times import epoch
+
+DEFAULT_NOW: Final = 1767225600.0  # 2026-01-01T00:00:00Z, as in scenarios
+_STAMPS: Final = ("creationTimestamp", "startTime", "lastTransitionTime")
+_GRACE_S: Final = 30
+"""The grace period of a pod that states none."""
+
+
+def latest_time(objects: Sequence[Manifest], *, started: bool = False) -> float:
+    """Give the latest instant that objects speak of; ``started`` leaves out ends to come."""
+    stamps = [epoch(stamp) for one in objects for stamp in _stamps(one, _STAMPS)]
+    if not started:
+        stamps += [asked for one in objects for asked in _deletion_asked(one)]
+    return max(stamps, default=0.0 if started else DEFAULT_NOW)
+
+
+def _deletion_asked(manifest: Manifest) -> Iterator[float]:
+    """Return when an object was told to go: its grace period before it must be gone."""
+    meta = manifest["metadata"]
+    if isinstance(meta.get("deletionTimestamp"), str):
+        grace = meta.get("deletionGracePeriodSeconds")
+        if grace is None:
+            grace = (manifest.get("spec") or {}).get("terminationGracePeriodSeconds", _GRACE_S)
+        yield epoch(meta["deletionTimestamp"]) - float(grace)
+
+
+def _stamps(manifest: Manifest, names: Sequence[str]) -> Iterator[str]:
+    status = manifest.get("status") or {}
+    conditions = [one for one in status.get("conditions") or [] if isinstance(one, Mapping)]
+    for part in (manifest["metadata"], status, *conditions):
+        for name in names:
+            stamp = part.get(name)
+            if isinstance(stamp, str) and stamp:
+                yield stamp
