@@ -31,6 +31,16 @@ RESOURCE_CLAIM_TEMPLATE: Final = "ResourceClaimTemplate.resource.k8s.io"
 STORAGE_CLASS: Final = "StorageClass.storage.k8s.io"
 """Names of kinds, as ``kind_of`` gives them, that more than one module speaks of."""
 
+SCHEDULER_NAME: Final = "volcano"
+"""The scheduler that pods name to be placed by us."""
+SYSTEM_PRIORITIES: Final = {
+    "system-node-critical": 2_000_001_000,
+    "system-cluster-critical": 2_000_000_000,
+}
+"""Priority classes that every cluster has, with their values."""
+GRACE_PERIOD_S: Final = 30
+"""How long a pod may take to leave that states no other time."""
+
 DEFAULT_QUEUE: Final = "default"
 """The queue of jobs and pod groups that name none."""
 

@@ -16,6 +16,7 @@ from pumice.api.kinds import Manifest
 from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.api.wording import first_of
+from pumice.controllers.object_index import ManifestView
 from pumice.errors import InputError
 from pumice.framework.plugin import Plugin
 
@@ -122,6 +123,11 @@ class ClusterState:
     def job_of(self, group: str) -> Manifest | None:
         """Give the Volcano job that a pod group was made for, None if that is not known."""
         return self.jobs.get(self.title(group))
+
+    @cached_property
+    def view(self) -> ManifestView:
+        """All objects as controllers look at them."""
+        return ManifestView(self.objects)
 
     @cached_property
     def groups(self) -> Mapping[str, Manifest]:

@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from pumice.api.kinds import queue_of
+from pumice.api.kinds import SYSTEM_PRIORITIES, queue_of
 from pumice.api.wording import counted, first_of
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.diagnosis.unseen_jobs import owner_of
 
 _NAMED: Final = 3
-_SYSTEM: Final = ("system-cluster-critical", "system-node-critical")
 
 
 def missing_input(world: ClusterState) -> list[str]:
@@ -47,7 +46,7 @@ def _priority_classes(world: ClusterState) -> dict[str, list[str]]:
     for kind in ("PodGroup", "Pod", "Job"):
         for key, one in world.of_kind(kind).items():
             name = (one.get("spec") or {}).get("priorityClassName")
-            if name and name not in _SYSTEM:
+            if name and name not in SYSTEM_PRIORITIES:
                 found.setdefault(str(name), []).append(f"{kind} {key}")
     return found
 

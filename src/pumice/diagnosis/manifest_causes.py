@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pumice.api.codes import Cause
-from pumice.api.kinds import Manifest, queue_of
+from pumice.api.kinds import SCHEDULER_NAME, SYSTEM_PRIORITIES, Manifest, queue_of
 from pumice.api.wording import counted, first_of, nearest
 from pumice.controllers.job.expand import expand, may_start
-from pumice.controllers.object_index import ManifestView
 from pumice.controllers.ownership import phase_of
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.expected import NOT_BEGUN, is_expected
@@ -15,9 +14,7 @@ from pumice.examine.findings import Finding, ObjectRef
 from pumice.webhooks.admission_chain import Chain
 from pumice.webhooks.files import Files
 
-SCHEDULER: Final = "volcano"
 _SUSPENDED: Final = ("Aborting", "Aborted")
-_BUILT_IN: Final = ("system-cluster-critical", "system-node-critical")
 
 
 def manifest_findings(world: ClusterState, group: str) -> list[Finding]:
@@ -83,7 +80,7 @@ def _other_scheduler(world: ClusterState, group: str) -> Iterator[Finding]:
         Cause.OTHER_SCHEDULER,
         f"{len(foreign)} of its {counted(len(pods), 'pod')} "
         f"{'names' if len(foreign) == 1 else 'name'} the scheduler {', '.join(names)}, "
-        f"not {SCHEDULER}",
+        f"not {SCHEDULER_NAME}",
         ObjectRef.of_key("Pod", key_of(foreign[0])),
         {"pods": len(foreign), "schedulers": names},
     )
@@ -91,7 +88,7 @@ def _other_scheduler(world: ClusterState, group: str) -> Iterator[Finding]:
 
 def _is_ours(pod: Manifest) -> bool:
     spec = pod.get("spec") or {}
-    return bool(spec.get("nodeName")) or spec.get("schedulerName") == SCHEDULER
+    return bool(spec.get("nodeName")) or spec.get("schedulerName") == SCHEDULER_NAME
 
 
 def _is_over(pod: Manifest) -> bool:
@@ -107,7 +104,7 @@ def _no_priority_class(world: ClusterState, group: str) -> Iterator[Finding]:
     names = [spec.get("priorityClassName"), *(p["spec"].get("priorityClassName") for p in pods)]
     known = world.of_kind("PriorityClass")
     for name in dict.fromkeys(str(each) for each in names if each):
-        if name not in known and name not in _BUILT_IN:
+        if name not in known and name not in SYSTEM_PRIORITIES:
             near = nearest(name, known)
             hint = f"; did you mean {near}?" if near else ""
             text = f"priority class {name} does not exist, so its pods cannot be made{hint}"
@@ -116,9 +113,10 @@ def _no_priority_class(world: ClusterState, group: str) -> Iterator[Finding]:
 
 def _depends_on(world: ClusterState, group: str, job: Manifest | None) -> Iterator[Finding]:
     """Tell of tasks whose pods wait for another task, if the gang cannot do without them."""
-    if job is None:
+    tasks = (job or {}).get("spec", {}).get("tasks") or ()
+    if job is None or not any(task.get("dependsOn") for task in tasks):
         return
-    state = expand(job, ManifestView(world.objects)).state
+    state = expand(job, world.view).state
     waiting = [task for task in state.tasks if not may_start(state, task)]
     there = sum(not _is_over(pod) for pod in world.pods_by_group.get(group, ()))
     least = int((world.groups.get(group, {}).get("spec") or {}).get("minMember") or 1)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf
-from pumice.api.kinds import JOB, Manifest
+from pumice.api.kinds import JOB, SCHEDULER_NAME, Manifest
 from pumice.api.manifests import Document, load_documents, object_lines
 from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest, in_namespace
@@ -219,7 +219,7 @@ def load_job(path: Path, now: float) -> list[Manifest]:
 def _ours(one: Manifest) -> Manifest:
     """Return a pod that names no scheduler as one that names Volcano."""
     return (
-        {**one, "spec": {"schedulerName": "volcano", **one["spec"]}}
+        {**one, "spec": {"schedulerName": SCHEDULER_NAME, **one["spec"]}}
         if one["kind"] == "Pod"
         else one
     )

@@ -3,13 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import GRACE_PERIOD_S, Manifest
 from pumice.api.times import epoch
 
 DEFAULT_NOW: Final = 1767225600.0  # 2026-01-01T00:00:00Z, as in scenarios
 _STAMPS: Final = ("creationTimestamp", "startTime", "lastTransitionTime")
-_GRACE_S: Final = 30
-"""The grace period of a pod that states none."""
 
 
 def latest_time(objects: Sequence[Manifest], *, started: bool = False) -> float:
@@ -26,7 +24,9 @@ def _deletion_asked(manifest: Manifest) -> Iterator[float]:
     if isinstance(meta.get("deletionTimestamp"), str):
         grace = meta.get("deletionGracePeriodSeconds")
         if grace is None:
-            grace = (manifest.get("spec") or {}).get("terminationGracePeriodSeconds", _GRACE_S)
+            grace = (manifest.get("spec") or {}).get(
+                "terminationGracePeriodSeconds", GRACE_PERIOD_S
+            )
         yield epoch(meta["deletionTimestamp"]) - float(grace)
 
 

@@ -8,20 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pumice.api.decisions import Decisions
+from pumice.api.kinds import GRACE_PERIOD_S
 from pumice.api.times import epoch
 from pumice.core.status import PHASES, Status
-from pumice.core.views import Job
 from pumice.framework.job_records import Record, Stage
 from pumice.framework.refusals import Why
 from pumice.framework.session import Session
 from pumice.framework.waiting_reason import waiting_reason
 from pumice.scheduler import Observer
-
-STAGES = list(Stage)
-Amounts = Mapping[str, float]
-_GRACE_S = 30.0
-"""How long a pod takes to leave that says nothing else."""
-_EVICTING = frozenset({"preempt", "reclaim", "gangpreempt", "gangreclaim"})
 
 
 @dataclass(frozen=True)
@@ -72,11 +66,6 @@ class JobOutcome:
     sentence: str = ""
     """Why it waits, as the cycle puts it."""
     place: Place = field(default_factory=Place)
-    found_node: int = 0
-    """Tasks that found a node and gave it back, because the gang was not complete."""
-    n_nodes: int = 0
-    held: Mapping[str, Amounts] = field(default_factory=dict)
-    """What the queue holds when the cycle ends: resource to amount."""
     binds: Mapping[str, str] = field(default_factory=dict)
     victims: Mapping[str, str] = field(default_factory=dict)
     """Pods evicted for its sake, and their nodes."""
@@ -91,8 +80,6 @@ class JobOutcome:
     """Pods on their way out on nodes that its own pods are promised."""
     leaves_in_s: float = 0.0
     """Seconds within which the last of the pods that make way is gone."""
-    evicting: tuple[str, ...] = ()
-    """Actions that may evict for it."""
     cycle: int = 1
 
     @property
@@ -115,13 +102,6 @@ class JobOutcome:
     def awaits_entry(self) -> bool:
         """Whether it has no pods because they are made only once it is admitted to its queue."""
         return self.listed and not self.counts and self.phase in ("Pending", "")
-
-    @property
-    def reached(self) -> int:
-        """How far it got, as a number."""
-        if self.started:
-            return len(STAGES)
-        return STAGES.index(self.last.stage) if self.last is not None else 0
 
 
 class Watcher(Observer):
@@ -177,9 +157,6 @@ class Watcher(Observer):
             last=None if last is None else _stop(ssn, last),
             sentence=waiting_reason(ssn, job) if listed else "",
             place=self._line(ssn, row),
-            found_node=len(records.given_up.intersection(job.tasks)),
-            n_nodes=snapshot.nodes.n,
-            held=_held(ssn, job) if listed else {},
             binds={pod: node for pod, node in decisions.binds.items() if pod in own},
             victims=_victims(ssn, decisions, own | {self._key}),
             promised={pod: node for pod, node in decisions.pipelined.items() if pod in own},
@@ -190,7 +167,6 @@ class Watcher(Observer):
             leaving=_leaving(ssn, [each for each in job.tasks if each not in gone]),
             makes_way=_making_way(ssn, decisions, own),
             leaves_in_s=_leaves_in(ssn, decisions, own),
-            evicting=tuple(action for action in ssn.actions if action in _EVICTING),
             cycle=self._cycle,
         )
 
@@ -215,19 +191,6 @@ def _stop(ssn: Session, record: Record) -> Stop:
     if numbers.get("queue") is not None:
         numbers["queue"] = ssn.snapshot.queues.names[numbers["queue"]]
     return Stop(record.stage, record.why, numbers)
-
-
-def _held(ssn: Session, job: Job) -> dict[str, Amounts]:
-    """Say what the job's queue holds and what the job still asks for, by resource."""
-    names, queue = ssn.snapshot.resources.names, ssn.snapshot.queues
-    asked = {name: float(x) for name, x in zip(names, job.pending, strict=True) if x}
-    allocated_or_pipelined = queue.allocated_or_pipelined[:, job.queue]
-    held = {
-        name: float(x)
-        for name, x in zip(names, allocated_or_pipelined, strict=True)
-        if x or name in asked
-    }
-    return {"held": held, "asked": asked}
 
 
 def _victims(ssn: Session, decisions: Decisions, own: set[str]) -> dict[str, str]:
@@ -258,7 +221,7 @@ def _leaves_in(ssn: Session, decisions: Decisions, own: set[str]) -> float:
             waits.append(epoch(pod.metadata.deletion_timestamp) - ssn.now)
         else:
             grace = pod.spec.termination_grace_period_seconds
-            waits.append(_GRACE_S if grace is None else float(grace))
+            waits.append(float(GRACE_PERIOD_S if grace is None else grace))
     return max(waits)
 
 

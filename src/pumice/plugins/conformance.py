@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.codes import Spared
+from pumice.api.kinds import SYSTEM_PRIORITIES
 from pumice.core.resources import Mask
 from pumice.core.views import Task
 from pumice.framework.eviction.verdict_cache import Verdicts
@@ -14,7 +15,6 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 
-_CRITICAL = frozenset({"system-cluster-critical", "system-node-critical"})
 _SYSTEM_NAMESPACE = "kube-system"
 
 
@@ -49,6 +49,6 @@ class Conformance(Plugin, name="conformance"):
 
     def _may_go(self, row: int) -> bool:
         pod: Any = self._tasks.pods[row]
-        if pod.spec.priority_class_name in _CRITICAL:
+        if pod.spec.priority_class_name in SYSTEM_PRIORITIES:
             return False
         return bool(pod.metadata.namespace != _SYSTEM_NAMESPACE)

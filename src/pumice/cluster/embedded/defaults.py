@@ -27,9 +27,6 @@ _GATED: Final[Mapping[str, Any]] = MappingProxyType(
         "message": "Scheduling is blocked due to non-empty scheduling gates",
     }
 )
-SYSTEM_PRIORITIES: Final[Mapping[str, int]] = MappingProxyType(
-    {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
-)
 
 
 def _fill(part: Manifest, defaults: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ cluster's garbage collector does a moment later is done when this returns.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import GRACE_PERIOD_S, Manifest
 from pumice.cluster.base import Propagation
 from pumice.cluster.embedded.object_tables import ObjectTables, Ref
 from pumice.errors import RejectedError
@@ -195,4 +195,4 @@ def _grace(kind: str, manifest: Manifest, asked: int | None) -> int:
     if not spec.get("nodeName") or phase in _OVER:
         return 0
     grace = spec.get("terminationGracePeriodSeconds") if asked is None else asked
-    return min(max(int(30 if grace is None else grace), 0), _LONGEST_GRACE_S)
+    return min(max(int(GRACE_PERIOD_S if grace is None else grace), 0), _LONGEST_GRACE_S)

@@ -6,8 +6,7 @@ Pure functions on manifests; used by the store, which keeps what they give.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pumice.api.kinds import Manifest
-from pumice.cluster.embedded.defaults import SYSTEM_PRIORITIES
+from pumice.api.kinds import SYSTEM_PRIORITIES, Manifest
 from pumice.errors import ConflictError, RejectedError
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from pumice.api.annotations import NUMA_POLICY, PREEMPTABLE, REVOCABLE_ZONE
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import SCHEDULER_NAME, Manifest
 from pumice.api.quantity import format_quantity, parse_quantity
 from pumice.diagnosis.changes import Add, Change, Operation, patched
 from pumice.diagnosis.cluster_state import key_of
@@ -14,7 +14,6 @@ from pumice.diagnosis.remedy.target import Target
 from pumice.examine.findings import Finding
 
 Sized = tuple[Callable[[int], Change | None], int]
-_SCHEDULER: Final = "volcano"
 _NANO: Final = 10**9
 _URGENT: Final = "pumice-first"
 _AFFINITIES: Final = {
@@ -156,23 +155,23 @@ def without_gates(target: Target, cause: Finding) -> Iterator[Change | None]:
 
 def our_scheduler(target: Target, _: Finding) -> Iterator[Change | None]:
     """Name our scheduler."""
-    text = f"name the scheduler {_SCHEDULER}"
+    text = f"set schedulerName to {SCHEDULER_NAME} in its pods"
 
     def edit(job: Manifest) -> Manifest:
         tasks = [_named(task) for task in job["spec"].get("tasks") or ()]
-        return {**job, "spec": {**job["spec"], "schedulerName": _SCHEDULER, "tasks": tasks}}
+        return {**job, "spec": {**job["spec"], "schedulerName": SCHEDULER_NAME, "tasks": tasks}}
 
     if target.job is not None:
         yield target.resubmitted(text, edit)
     else:
-        yield target.with_pod_specs(text, lambda spec: {**spec, "schedulerName": _SCHEDULER})
+        yield target.with_pod_specs(text, lambda spec: {**spec, "schedulerName": SCHEDULER_NAME})
 
 
 def _named(task: Manifest) -> Manifest:
     template = dict(task.get("template") or {})
     spec = dict(template.get("spec") or {})
     if "schedulerName" in spec:
-        spec["schedulerName"] = _SCHEDULER
+        spec["schedulerName"] = SCHEDULER_NAME
     return {**task, "template": {**template, "spec": spec}}
 
 
@@ -251,7 +250,7 @@ def _gang_of(target: Target, least: int) -> Change | None:
         ]
         change = target.with_group(text, {"minMember": least})
         if any("minAvailable" in task for task in target.job["spec"].get("tasks") or ()):
-            both = f"{text} and drop the least numbers of its tasks"
+            both = f"{text} and remove minAvailable from its tasks"
             change = target.resubmitted(
                 both,
                 lambda job: {

@@ -34,7 +34,7 @@ _ANY: Final[Mapping[str, _Maker]] = {
 _ROOM: Final = ("nodes", "wait", "less", "gang", "evict", "first")
 _BY_CAUSE: Final[Mapping[Cause, tuple[_Maker, ...]]] = {
     Cause.QUEUE_MISSING: (queue_changes.another_queue, queue_changes.new_queue),
-    Cause.QUEUE_CLOSED: (queue_changes.open_queue, queue_changes.another_queue),
+    Cause.QUEUE_CLOSED: (queue_changes.reopen_queue, queue_changes.another_queue),
     Cause.QUEUE_MISPLACED: (queue_changes.place_in_tree, queue_changes.another_queue),
     Cause.QUEUE_OVER_CAPABILITY: (
         queue_changes.raise_limit,

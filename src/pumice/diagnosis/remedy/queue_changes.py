@@ -9,6 +9,7 @@ from pumice.api.kinds import Manifest
 from pumice.api.quantity import format_quantity
 from pumice.api.wording import nearest
 from pumice.diagnosis.changes import Add, Change, patched
+from pumice.diagnosis.expected import open_queue
 from pumice.diagnosis.remedy.target import Target
 from pumice.examine.findings import Finding
 
@@ -36,14 +37,7 @@ def new_queue(_: Target, cause: Finding) -> Iterator[Change | None]:
     """Create the queue that is missing."""
     if cause.about is not None and cause.about.name:
         name = cause.about.name
-        queue = {
-            "apiVersion": "scheduling.volcano.sh/v1beta1",
-            "kind": "Queue",
-            "metadata": {"name": name},
-            "spec": {"weight": 1},
-            "status": {"state": "Open"},
-        }
-        yield Change(f"create queue {name}", (Add(object=queue),))
+        yield Change(f"create queue {name}", (Add(object=open_queue(name)),))
 
 
 def another_queue(target: Target, _: Finding) -> Iterator[Change | None]:
@@ -63,7 +57,7 @@ def another_queue(target: Target, _: Finding) -> Iterator[Change | None]:
         yield target.with_group(f"submit it to queue {name}", {"queue": name})
 
 
-def open_queue(target: Target, cause: Finding) -> Iterator[Change | None]:
+def reopen_queue(target: Target, cause: Finding) -> Iterator[Change | None]:
     """Open the queue."""
     name = cause.about.name if cause.about is not None else target.queue
     queue = _queue(target, name)
