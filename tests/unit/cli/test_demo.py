@@ -9,8 +9,10 @@ from click.testing import CliRunner
 
 from pumice.cli.demo.narration import clock, narrate
 from pumice.cli.demo.player import Player
+from pumice.cli.demo.report import _outcome
 from pumice.cli.demo.story import load_story
 from pumice.cli.main import main
+from pumice.sim.measure import Measures
 
 
 @pytest.fixture(scope="module")
@@ -164,3 +166,9 @@ def test_a_report_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["demo", "--report", str(tmp_path / "file" / "x.html")])
     assert result.exit_code == 2
     assert "wanted a place for the report" in result.output
+
+
+def test_the_figures_of_the_report_count_every_job_as_finished(played: Any, story: Any) -> None:
+    figures = Measures("demo", _outcome(played)).summary()
+    assert figures["finished"] == len(story.jobs)
+    assert figures["unfinished"] == []

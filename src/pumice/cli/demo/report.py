@@ -16,7 +16,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.sim.engine import Outcome, SimulationCost
 from pumice.sim.event_log import EventKind, EventLog
 from pumice.sim.job_classes import JobClasses
-from pumice.sim.job_run import JobRun
+from pumice.sim.job_run import JobRun, State
 from pumice.sim.measure import Measures
 from pumice.sim.output import DECISION_COLUMNS, decisions, write_table
 from pumice.sim.report.page import render
@@ -92,13 +92,16 @@ def _outcome(played: StoryRecord) -> Outcome:
 
 
 def _set_times(run: JobRun, mine: Sequence[PodEvent]) -> None:
-    """Fill in when a job started and ended, and how many of its pods were evicted."""
+    """Fill in when a job started and ended, and how many of its pods ended or were evicted."""
     bound = 0
     for one in mine:
         bound += {"bind": 1, "evict": -1}.get(one.what, 0)
         if one.what == "bind" and bound >= run.spec.min_member and math.isnan(run.started):
             run.started = one.at
-    run.ended = max(one.at for one in mine if one.what == "finish")
+    finished = [one for one in mine if one.what == "finish"]
+    run.ended = max(one.at for one in finished)
+    run.tally[State.WAITING] -= len(finished)
+    run.tally[State.DONE] += len(finished)
     run.evictions = sum(one.what == "evict" for one in mine)
 
 
