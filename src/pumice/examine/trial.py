@@ -76,11 +76,12 @@ def _try(ssn: Session, job: int, *, anywhere: bool = False) -> Trial:
 
 @contextmanager
 def _undisturbed(ssn: Session) -> Iterator[None]:
-    """Leave no trace: neither in the records nor in how equals are told apart."""
+    """Leave no trace: not in the records, the queue gates or how equals are told apart."""
     records, state = ssn.records, ssn.placing.state
     ssn.records = Records(ssn.snapshot)
     try:
-        yield
+        with ssn.queue_gates.undisturbed():
+            yield
     finally:
         ssn.records, ssn.placing.state = records, state
 

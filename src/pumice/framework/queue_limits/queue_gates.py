@@ -4,6 +4,8 @@ A pod opts in with an annotation.  Once its gate is open the room stays reserved
 placed: for the rest of the session, and in later ones too.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import numpy as np
@@ -63,6 +65,16 @@ class QueueGates:
         self.opened[task] = None
         self._reserving[task] = None
         self._memory.add((tasks.keys[task], tasks.uids[task]))
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Take back whatever gates are opened meanwhile."""
+        opened, reserving, memory = dict(self.opened), dict(self._reserving), set(self._memory)
+        try:
+            yield
+        finally:
+            self.opened, self._reserving = opened, reserving
+            self._memory &= memory
 
     @property
     def is_reserving(self) -> bool:
