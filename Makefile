@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp-dev
+RUNTIME := $(VENV)/.stamp-runtime
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check e2e bench
@@ -12,7 +13,7 @@ help: ## list the verbs
 
 setup: $(STAMP) ## make the virtual environment
 
-demo: $(STAMP) ## play a story on an embedded cluster and write a report
+demo: $(RUNTIME) ## play a story on an embedded cluster and write a report
 	$(BIN)/pumice demo --report build/demo.html
 
 test: $(STAMP) ## run all tests; with COVERAGE=1, hold the lines they reach to a threshold
@@ -45,12 +46,16 @@ bench: $(STAMP) ## measure speed
 	$(BIN)/python -m bench.report
 
 # pip checks every hash, then installs the project itself without asking for anything more.
-$(STAMP): requirements/dev.txt requirements/runtime.txt pyproject.toml
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+$(STAMP): $(RUNTIME) requirements/dev.txt
+	$(INSTALL) --require-hashes -r requirements/dev.txt
+	touch $@
+
+$(RUNTIME): requirements/runtime.txt requirements/build.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "pumice needs Python 3.11 or newer; try make PYTHON=python3.11" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--require-hashes -r requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--no-deps --no-build-isolation -e .
+	$(INSTALL) --require-hashes -r requirements/runtime.txt -r requirements/build.txt
+	$(INSTALL) --no-deps --no-build-isolation -e .
 	touch $@

@@ -1,3 +1,54 @@
 """Pumice: a batch scheduler for Kubernetes with Volcano's behaviour, decided on NumPy columns."""
 
+from typing import Any
+
 __version__ = "0.1.0"
+
+_MODULES = {
+    "Cluster": "clusters",
+    "Explained": "clusters",
+    "Result": "simulations",
+    "Results": "simulations",
+    "Table": "tables",
+    "WhatIf": "clusters",
+    "compare": "simulations",
+    "explain": "clusters",
+    "load": "clusters",
+    "nodes": "workloads",
+    "simulate": "simulations",
+    "whatif": "clusters",
+    "workload": "workloads",
+}
+"""Names of the library and where they are; loaded when first used, so that commands start fast.
+
+``__init__.pyi`` has their types.
+"""
+__all__ = [
+    "Cluster",
+    "Explained",
+    "Result",
+    "Results",
+    "Table",
+    "WhatIf",
+    "__version__",
+    "compare",
+    "explain",
+    "load",
+    "nodes",
+    "simulate",
+    "whatif",
+    "workload",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        message = f"module 'pumice' has no attribute {name!r}"
+        raise AttributeError(message)
+    from importlib import import_module  # noqa: PLC0415
+
+    return vars(import_module(f"pumice.library.{_MODULES[name]}"))[name]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -153,9 +153,16 @@ def without_action(scenario: Any, name: Any) -> Any:
 def test_a_program_marked_runnable_runs(
     block: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    in_copy_of_examples(tmp_path, monkeypatch)
     program = compile("\n" * block.line + block.text, str(block.page), "exec")
     exec(program, {"__name__": "example"})  # noqa: S102  our own documentation
+
+
+def in_copy_of_examples(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder with a copy of `examples`, so that commands and programs may write."""
+    if (ROOT / "examples").is_dir():
+        shutil.copytree(ROOT / "examples", folder / "examples")
+    monkeypatch.chdir(folder)
 
 
 def commands(block: Any) -> Any:
@@ -169,10 +176,7 @@ def commands(block: Any) -> Any:
 def test_a_command_of_the_console_succeeds(
     block: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files are looked up in a copy of `examples`, so that commands may write."""
-    if (ROOT / "examples").is_dir():
-        shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    monkeypatch.chdir(tmp_path)
+    in_copy_of_examples(tmp_path, monkeypatch)
     for arguments in commands(block):
         result = CliRunner().invoke(main, arguments)
         assert result.exit_code == 0, f"{shlex.join(arguments)}\n{result.output}"

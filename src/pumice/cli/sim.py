@@ -1,6 +1,6 @@
 """`pumice sim`: run a workload to its end under one or more configurations, and report."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,11 @@ from pumice.sim.engine import Outcome
 from pumice.sim.inputs import SimulationInput, load, read_configuration, simulate
 from pumice.sim.measure import Measures
 from pumice.sim.options import SimulationOptions
-from pumice.sim.report.page import render
 from pumice.sim.report.tables import summary_rows
+from pumice.sim.result_files import REPORT, ResultFiles
 from pumice.sim.wording import duration
 
 BUILT_IN = "built-in"
-REPORT = "report.html"
 
 
 @click.command()
@@ -89,7 +88,7 @@ def sim(
         check_configurations(
             ((str(file or name), conf) for name, (file, conf) in named.items()), plugins
         )
-        tables = _Tables(list(named), ".parquet" if parquet else ".csv")
+        tables = ResultFiles(list(named), ".parquet" if parquet else ".csv")
         if folder is not None:
             prepare_folder(folder, tables.all_files(), parquet=parquet)
         outcomes = _run_all(setup, named, options, seed, plugins)
@@ -148,40 +147,6 @@ def _as_data(options: SimulationOptions, setup: SimulationInput, seed: int) -> d
     stated = setup.workload.start if options.start is None else options.start
     start = None if stated is None else rfc3339(stated)
     return {"seed": seed, **asdict(options), "start": start}
-
-
-class _Tables:
-    """The files of a simulation: the report, the summary, two tables for each configuration."""
-
-    def __init__(self, names: Sequence[str], suffix: str) -> None:
-        self._names = names
-        self._suffix = suffix
-
-    def all_files(self) -> list[str]:
-        """Name everything that is written."""
-        return [REPORT, "summary.json", "timing.json", *self._tables()]
-
-    def _tables(self) -> list[str]:
-        stems = ("decisions", "jobs")
-        return [self._table(stem, name) for name in self._names for stem in stems]
-
-    def _table(self, stem: str, name: str) -> str:
-        tail = "" if len(self._names) == 1 else f"-{name}"
-        return f"{stem}{tail}{self._suffix}"
-
-    def write(self, folder: Path, measured: Sequence[Measures], summary: dict[str, Any]) -> None:
-        """Write all of them."""
-        for each in measured:
-            contents: tuple[tuple[str, Sequence[str], Iterable[Sequence[Any]]], ...] = (
-                ("decisions", files.DECISION_COLUMNS, files.decisions(each)),
-                ("jobs", files.JOB_COLUMNS, files.jobs(each)),
-            )
-            for stem, columns, rows in contents:
-                files.write_table(folder / self._table(stem, each.name), columns, rows)
-        files.write_json(folder / "summary.json", summary)
-        files.write_json(folder / "timing.json", files.timings(measured))
-        page = render(summary, measured, ["summary.json", *self._tables()])
-        (folder / REPORT).write_text(page, encoding="utf-8")
 
 
 def _print(summary: dict[str, Any], timings: dict[str, dict[str, float]], form: str) -> None:

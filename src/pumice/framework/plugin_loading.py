@@ -23,8 +23,12 @@ from pumice.framework.plugin import Plugin
 _BASE = "pumice.plugin.Plugin"
 
 
-def load_plugins(sources: Iterable[str]) -> dict[str, type[Plugin]]:
-    """Return the plugins that texts speak of, by name.
+PluginSource = str | type[Plugin]
+"""A text as above, or a plugin itself."""
+
+
+def load_plugins(sources: Iterable[PluginSource]) -> dict[str, type[Plugin]]:
+    """Return the plugins that are given or that texts speak of, by name.
 
     Raises:
         InputError: a text speaks of no plugin, of one that cannot be loaded, or of a second one
@@ -33,11 +37,13 @@ def load_plugins(sources: Iterable[str]) -> dict[str, type[Plugin]]:
     found: dict[str, type[Plugin]] = {}
     origin: dict[str, str] = {}
     for source in sources:
-        for cls in _classes(source):
+        text = source if isinstance(source, str) else f"{source.__module__}:{source.__name__}"
+        given = _classes(text) if isinstance(source, str) else (_with_name(_parse(text), source),)
+        for cls in given:
             if found.setdefault(cls.name, cls) is not cls:
                 also = f"{found[cls.name].__name__} of {origin[cls.name]} has it too"
-                raise InputError(wanted="a name of its own", found=cls.name, file=source, hint=also)
-            origin.setdefault(cls.name, source)
+                raise InputError(wanted="a name of its own", found=cls.name, file=text, hint=also)
+            origin.setdefault(cls.name, text)
     return found
 
 

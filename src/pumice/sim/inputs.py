@@ -20,7 +20,7 @@ from pumice.api.objects import Node, NodeStatus, ObjectMeta, Pod, ResourceList
 from pumice.cache.requests import pod_request, resource_lists
 from pumice.core.resources import Resources
 from pumice.errors import InputError
-from pumice.framework.plugin_loading import load_plugins
+from pumice.framework.plugin_loading import PluginSource, load_plugins
 from pumice.sim.engine import Engine, Outcome
 from pumice.sim.limits import check_arrivals, check_nodes
 from pumice.sim.options import SimulationOptions
@@ -142,29 +142,48 @@ def load(
         late_pods: Whether pods are made only once their job is admitted.
     """
     workload = read_workload(trace, trace_format=trace_format, seed=seed)
+    cluster = None if nodes is None else read_cluster(nodes)
+    return prepare(
+        workload, cluster, file=str(trace), limit=limit, speed=speed, late_pods=late_pods
+    )
+
+
+def prepare(
+    workload: Workload,
+    cluster: Sequence[KubeObject] | None = None,
+    *,
+    file: str = "",
+    limit: int | None = None,
+    speed: float = 1.0,
+    late_pods: bool = False,
+) -> SimulationInput:
+    """Join a workload and its cluster; without one, nodes are made to fit the workload.
+
+    Raises:
+        InputError: Jobs or nodes are beyond a limit, or no node is known.
+    """
     if limit is not None:
         workload = workload.first(limit)
     if speed != 1.0:
         workload = workload.faster(speed)
     if late_pods:
         workload = workload.with_late_pods()
-    check_arrivals(workload.jobs, str(trace))
-    cluster = list(workload.objects)
+    check_arrivals(workload.jobs, file or workload.name)
+    objects = list(workload.objects)
     notes = list(workload.notes)
-    if nodes is not None:
-        known = read_cluster(nodes)
-        names = {(type(thing), thing.metadata.name) for thing in known}
-        cluster = [
+    if cluster is not None:
+        names = {(type(thing), thing.metadata.name) for thing in cluster}
+        objects = [
             thing
-            for thing in cluster
+            for thing in objects
             if not isinstance(thing, Node) and (type(thing), thing.metadata.name) not in names
         ]
-        cluster += known
-    elif not any(isinstance(thing, Node) for thing in cluster):
+        objects += cluster
+    elif not any(isinstance(thing, Node) for thing in objects):
         made = make_nodes(workload)
         notes.append(_told(made, workload))
-        cluster += made
-    return SimulationInput(workload, tuple(cluster), tuple(notes))
+        objects += made
+    return SimulationInput(workload, tuple(objects), tuple(notes))
 
 
 def simulate(
@@ -174,9 +193,9 @@ def simulate(
     *,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
-    plugins: Sequence[str] = (),
+    plugins: Sequence[PluginSource] = (),
 ) -> Outcome:
-    """Run a workload to its end; ``plugins`` are files or modules of further plugins."""
+    """Run a workload to its end; ``plugins`` are further plugins: classes, files or modules."""
     engine = Engine(
         setup.workload,
         setup.cluster,

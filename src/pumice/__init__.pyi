@@ -1,0 +1,31 @@
+from pumice.library.clusters import Cluster as Cluster
+from pumice.library.clusters import Explained as Explained
+from pumice.library.clusters import WhatIf as WhatIf
+from pumice.library.clusters import explain as explain
+from pumice.library.clusters import load as load
+from pumice.library.clusters import whatif as whatif
+from pumice.library.simulations import Result as Result
+from pumice.library.simulations import Results as Results
+from pumice.library.simulations import compare as compare
+from pumice.library.simulations import simulate as simulate
+from pumice.library.tables import Table as Table
+from pumice.library.workloads import nodes as nodes
+from pumice.library.workloads import workload as workload
+
+__version__: str
+__all__ = [
+    "Cluster",
+    "Explained",
+    "Result",
+    "Results",
+    "Table",
+    "WhatIf",
+    "__version__",
+    "compare",
+    "explain",
+    "load",
+    "nodes",
+    "simulate",
+    "whatif",
+    "workload",
+]

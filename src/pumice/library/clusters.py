@@ -1,0 +1,219 @@
+"""A cluster with its configuration, and the answers about it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from pumice.api.decisions import Decisions
+from pumice.api.duration import parse_duration
+from pumice.api.kinds import Manifest
+from pumice.api.times import epoch
+from pumice.api.wording import counted
+from pumice.diagnosis import (
+    Answer,
+    ClusterState,
+    Explanation,
+    Question,
+    explain_job,
+    load_world,
+    what_if,
+)
+from pumice.diagnosis.changes import Change
+from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.settings import drain_node, nodes_from_text, setting_from_text, use_conf
+from pumice.diagnosis.sources import load_job
+from pumice.diagnosis.waiting_jobs import waiting_jobs
+from pumice.framework.plugin_loading import PluginSource, load_plugins
+from pumice.library.configurations import Configuration, read_configuration
+from pumice.library.html import render
+from pumice.library.tables import Table
+
+_COUNTED = {"Node": "node", "Queue": "queue", "PodGroup": "job", "Pod": "pod"}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Objects, configuration and time; a value that no question changes."""
+
+    state: ClusterState
+
+    def decide(self) -> Decisions:
+        """Run one scheduling cycle and return what it decides."""
+        return Replay(self.state).decide()
+
+    def waiting(self) -> Table:
+        """List the jobs that wait, with the decisive cause of each."""
+        rows = [
+            (each.name, each.queue, each.cause.code.value, self.state.plain(each.cause.text))
+            for each in waiting_jobs(self.state, foresee=False)
+        ]
+        return Table(("job", "queue", "cause", "why"), rows)
+
+    def objects(self, kind: str) -> list[Manifest]:
+        """List the objects of a kind, such as "Node", as manifests."""
+        return list(self.state.of_kind(kind).values())
+
+    def __repr__(self) -> str:
+        return f"<Cluster of {self._counts()}>"
+
+    def _counts(self) -> str:
+        numbers = ((len(self.state.of_kind(kind)), word) for kind, word in _COUNTED.items())
+        return ", ".join(counted(n, word) for n, word in numbers)
+
+    def _repr_html_(self) -> str:
+        return render(
+            "cluster.html",
+            counts=self._counts(),
+            conf=self.state.conf_source,
+            table=Markup(self.waiting()._repr_html_()),  # noqa: S704  (escaped by its template)
+            notes=self.state.notes,
+        )
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Why a job waits; ``details`` has everything, ``to_dict`` the same as plain data."""
+
+    details: Explanation
+
+    @property
+    def state(self) -> str:
+        """``waits``, ``starts``, ``evicted``, ``runs`` or ``finished``."""
+        return self.details.state
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of its causes, the decisive one first."""
+        return [each.code.value for each in self.details.causes]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain data, as ``pumice explain -o json`` prints it."""
+        return self.details.to_dict()
+
+    def __str__(self) -> str:
+        return f"{self.details.name} {self.details.state}: {self.details.text}"
+
+    def _repr_html_(self) -> str:
+        return render("explanation.html", **self.to_dict())
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What a change or a job would bring; ``details`` has everything."""
+
+    details: Answer
+
+    @property
+    def settled(self) -> bool:
+        """Whether the changed cluster comes to rest."""
+        return self.details.settled
+
+    @property
+    def starts_in(self) -> float | None:
+        """Seconds until the job starts that was asked about; None if it never does."""
+        return None if self.details.job is None else self.details.job.in_s
+
+    @property
+    def victims(self) -> list[str]:
+        """The pods that are evicted for it."""
+        return [] if self.details.job is None else list(self.details.job.victims)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain data, as ``pumice whatif -o json`` prints it."""
+        return self.details.to_dict()
+
+    def __str__(self) -> str:
+        said = [] if self.details.job is None else [self.details.job.sentence]
+        said += [f"{each.job}: {each.before} -> {each.after}" for each in self.details.jobs]
+        return "\n".join(said) or "nothing changes"
+
+    def _repr_html_(self) -> str:
+        job = self.details.job
+        return render("answer.html", **{**self.to_dict(), "job": job and job.sentence})
+
+
+def load(
+    *sources: str | Path,
+    conf: Configuration = None,
+    now: str | None = None,
+    plugins: Sequence[PluginSource] = (),
+) -> Cluster:
+    """Read a cluster from manifests, ``kubectl get -o yaml`` output, scenarios or snapshots.
+
+    Args:
+        sources: Files or folders; a text with a line break is YAML itself.
+        conf: A configuration: a file, or its text; without one, what the sources hold.
+        now: The moment of it, RFC 3339; without one, the latest that an object speaks of.
+        plugins: Plugins that the configuration may name beside the built-in ones.
+
+    Raises:
+        PumiceError: A source or the configuration cannot be used.
+    """
+    read = [each if isinstance(each, str) and "\n" in each else Path(each) for each in sources]
+    state = load_world(read, now=None if now is None else epoch(now))
+    if conf is not None:
+        found = read_configuration(conf)
+        state = replace(state, conf=found.text, conf_source=found.source)
+    return Cluster(replace(state, plugins=load_plugins(plugins)))
+
+
+def explain(
+    cluster: Cluster, job: str, *, remedies: bool = True, forecast: bool = True
+) -> Explained:
+    """Explain why a job waits: causes with numbers, nodes, who was spared, what would help.
+
+    Raises:
+        InputError: No job, or several, have that name.
+    """
+    return Explained(explain_job(cluster.state, job, unblock=remedies, foresee=forecast))
+
+
+def whatif(
+    cluster: Cluster,
+    job: str | Path = "",
+    *,
+    conf: Configuration = None,
+    settings: Mapping[str, object] | None = None,
+    add_nodes: str | int | None = None,
+    drain: Sequence[str] = (),
+    default_runtime: str | None = None,
+) -> WhatIf:
+    """Try a job or changes on a copy of a cluster.
+
+    Args:
+        cluster: The cluster there is now.
+        job: The name of a job that is there, or a file with one that is not.
+        conf: What if this were the configuration.
+        settings: What if fields had these values, as in ``{"queue/a.capability.cpu": 20}``.
+        add_nodes: What if there were so many more nodes, like the largest; or ``"2=NODE"``.
+        drain: What if these nodes were closed and their pods taken off.
+        default_runtime: How long pods run that do not say so, such as ``"90m"``.
+    """
+    state, changes = cluster.state, list[Change]()
+
+    def change(one: Change) -> None:
+        nonlocal state
+        changes.append(one)
+        state = one(state)
+
+    if conf is not None:
+        found = read_configuration(conf)
+        change(use_conf(found.text, found.source))
+    for field, value in (settings or {}).items():
+        change(setting_from_text(state, f"{field}={value}"))
+    if add_nodes is not None:
+        change(nodes_from_text(state, str(add_nodes)))
+    for node in drain:
+        change(drain_node(state, node))
+    runtime = None if default_runtime is None else parse_duration(default_runtime)
+    is_file = bool(job) and Path(job).is_file()
+    question = Question(
+        job="" if is_file else str(job),
+        new_job=load_job(Path(job), cluster.state.now) if is_file else (),
+        changes=changes,
+        default_runtime_s=runtime,
+    )
+    return WhatIf(what_if(cluster.state, question))

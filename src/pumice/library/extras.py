@@ -1,0 +1,23 @@
+"""Libraries that only some users install: a missing one is named with the extra that brings it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pumice.errors import InputError
+
+
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Import what an extra of the package brings.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise InputError(
+            wanted=f"the library {error.name}",
+            found="not installed",
+            hint=f"pip install 'pumice[{name}]'",
+        ) from None

@@ -1,0 +1,98 @@
+"""Plots of simulations with Matplotlib; each returns the axes it drew on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pumice.library.extras import extra
+from pumice.sim.measure import Measures
+
+_UNITS = ((172800.0, 86400.0, "days"), (7200.0, 3600.0, "hours"), (120.0, 60.0, "minutes"))
+"""From how many seconds a unit is used, its seconds and its name."""
+
+
+class Plots:
+    """Draws one simulation or several; every method takes ``ax`` to draw on."""
+
+    def __init__(self, measured: Sequence[Measures]) -> None:
+        self._measured = measured
+        self._unit, name = _unit(max(each.end for each in measured))
+        self._time = f"time ({name})"
+
+    def waits(self, ax: Any = None) -> Any:
+        """Draw which part of the jobs waited at most so long."""
+        ax = _axes(ax)
+        longest = max((float(each.waits().max(initial=0.0)) for each in self._measured), default=0)
+        unit, name = _unit(longest)
+        for each in self._measured:
+            waits = np.concatenate([[0.0], each.waits()]) / unit
+            parts = np.arange(len(waits)) / max(1, len(waits) - 1)
+            ax.step(waits, parts, where="post", label=each.name)
+        return self._finish(ax, f"wait ({name})", "part of the jobs", "Time from arrival to start")
+
+    def utilisation(self, resource: str = "", ax: Any = None) -> Any:
+        """Draw the part of a resource in use over time; the scarcest one if none is named."""
+        ax = _axes(ax)
+        for each in self._measured:
+            at = each.resources.index(resource) if resource else each.main_resource
+            ax.stairs(each.utilisation[at], each.bins.edges / self._unit, label=each.name)
+        ax.set_ylim(0, 1.02)
+        name = resource or self._measured[0].resources[self._measured[0].main_resource]
+        return self._finish(ax, self._time, "part in use", f"{name} in use")
+
+    def queue_lengths(self, ax: Any = None) -> Any:
+        """Draw how many jobs wait over time, in all queues together."""
+        ax = _axes(ax)
+        for each in self._measured:
+            ax.stairs(each.queue_lengths.sum(axis=0), each.bins.edges / self._unit, label=each.name)
+        return self._finish(ax, self._time, "jobs", "Jobs that wait")
+
+    def shares(self, resource: str = "", ax: Any = None) -> Any:
+        """Draw what each queue holds of a resource over time, of the first simulation."""
+        ax, first = _axes(ax), self._measured[0]
+        at = first.resources.index(resource) if resource else first.main_resource
+        held = first.allocated[:, at] / max(float(first.total[at]), 1e-9)
+        middles = (first.bins.edges[:-1] + first.bins.edges[1:]) / 2 / self._unit
+        ax.stackplot(middles, held, labels=list(first.queues.names))
+        title = f"{first.resources[at]} held by queue, {first.name}"
+        return self._finish(ax, self._time, "part of the cluster", title, legend=True)
+
+    def gantt(self, most: int = 200, ax: Any = None) -> Any:
+        """Draw when jobs waited and ran, of the first simulation, one line for each job."""
+        ax, first = _axes(ax), self._measured[0]
+        runs = first.outcome.runs[:most]
+        for line, (run, periods) in enumerate(first.run_periods(runs)):
+            begin = run.spec.arrival / self._unit
+            end = (run.started if run.started == run.started else first.end) / self._unit
+            ax.plot([begin, end], [line, line], color="0.75", linewidth=1)
+            spans = [(start / self._unit, (stop - start) / self._unit) for start, stop in periods]
+            ax.broken_barh(spans, (line - 0.4, 0.8))
+        ax.invert_yaxis()
+        title = f"Jobs under {first.name}: grey waits, colour runs"
+        return self._finish(ax, self._time, "job", title, legend=False)
+
+    def _finish(
+        self, ax: Any, across: str, up: str, title: str, *, legend: bool | None = None
+    ) -> Any:
+        ax.set_xlabel(across)
+        ax.set_ylabel(up)
+        ax.set_title(title)
+        if len(self._measured) > 1 if legend is None else legend:
+            ax.legend()
+        return ax
+
+
+def _unit(seconds: float) -> tuple[float, str]:
+    """Return the unit that suits a span of time, in seconds, and its name."""
+    found = ((unit, name) for least, unit, name in _UNITS if seconds >= least)
+    return next(found, (1.0, "seconds"))
+
+
+def _axes(ax: Any) -> Any:
+    """Return the axes to draw on."""
+    if ax is not None:
+        return ax
+    with extra("plot"):
+        from matplotlib import pyplot as plt  # noqa: PLC0415
+    return plt.subplots()[1]

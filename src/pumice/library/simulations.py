@@ -1,0 +1,249 @@
+"""Simulations for programs: a workload run to its end, as tables, figures and plots."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pumice.framework.plugin_loading import PluginSource
+from pumice.library.configurations import Configuration, read_configuration
+from pumice.library.html import render
+from pumice.library.plots import Plots
+from pumice.library.tables import Table
+from pumice.library.workloads import NodesSource
+from pumice.sim import output
+from pumice.sim.inputs import SimulationInput, prepare, read_cluster, read_workload
+from pumice.sim.inputs import simulate as run_to_end
+from pumice.sim.measure import Measures
+from pumice.sim.options import SimulationOptions
+from pumice.sim.report.tables import summary_rows
+from pumice.sim.result_files import REPORT, ResultFiles
+from pumice.sim.workload import Workload
+
+SHORTEST_RUN_S = 10.0
+"""Bounded slowdown takes shorter runs for this long, as the literature does."""
+_SECONDS = frozenset({"arrival", "start", "end", "wait", "run", "seconds", "waited"})
+"""Columns of times."""
+
+
+class Results(Mapping[str, "Result"]):
+    """Simulations of one workload under several configurations, by name."""
+
+    def __init__(
+        self, setup: SimulationInput, measured: Sequence[Measures], options: Mapping[str, Any]
+    ) -> None:
+        self._setup = setup
+        self._options = dict(options)
+        self._results = {each.name: Result(setup, each, options) for each in measured}
+
+    def __getitem__(self, name: str) -> "Result":
+        return self._results[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    @cached_property
+    def measured(self) -> list[Measures]:
+        """What was measured, on one time axis."""
+        return [each.measures for each in self.values()]
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """All figures, as ``pumice sim -o json`` prints them."""
+        return output.summary(self._setup, self.measured, self._options)
+
+    @property
+    def plot(self) -> Plots:
+        """Plots of all of them; needs the extra ``pumice[plot]``."""
+        return Plots(self.measured)
+
+    @cached_property
+    def table(self) -> Table:
+        """One row for each configuration, with the figures that papers compare."""
+        rows = [(name, *each.figures.values()) for name, each in self.items()]
+        first = next(iter(self.values()))
+        return Table(("configuration", *first.figures), rows)
+
+    def save(self, folder: str | Path, *, parquet: bool = False) -> Path:
+        """Write the report, the summary and the tables into a folder; return the report's path."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        files = ResultFiles(list(self), ".parquet" if parquet else ".csv")
+        files.write(folder, self.measured, self.summary)
+        return folder / REPORT
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._setup.workload.name}: {', '.join(self)}>"
+
+    def _repr_html_(self) -> str:
+        notes = self.summary["trace"]["notes"]
+        return render("result.html", names=list(self), rows=summary_rows(self.summary), notes=notes)
+
+
+class Result:
+    """One finished simulation."""
+
+    def __init__(
+        self, setup: SimulationInput, measures: Measures, options: Mapping[str, Any]
+    ) -> None:
+        self._setup = setup
+        self._options = dict(options)
+        self.measures = measures
+        """Everything that can be measured, over time and by queue and node."""
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The figures of this configuration, as in ``summary.json``."""
+        return self.measures.summary()
+
+    @cached_property
+    def jobs(self) -> Table:
+        """One row for each job: when it came, started and ended."""
+        return _table(output.JOB_COLUMNS, output.jobs(self.measures))
+
+    @cached_property
+    def decisions(self) -> Table:
+        """One row for each decision of the scheduler."""
+        return _table(output.DECISION_COLUMNS, output.decisions(self.measures))
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What plugins did wrong; figures of a run with failures tell of another policy."""
+        return self.measures.outcome.failures
+
+    @cached_property
+    def figures(self) -> dict[str, float | None]:
+        """The figures that papers compare: waits, slowdowns, makespan, utilisation, fairness."""
+        found = self.summary
+        slowdowns = self.bounded_slowdowns
+        return {
+            "jobs": found["jobs"],
+            "finished": found["finished"],
+            "makespan": found["makespan"],
+            "mean_wait": found["wait"]["mean"],
+            "p95_wait": found["wait"]["p95"],
+            "mean_bounded_slowdown": float(slowdowns.mean()) if len(slowdowns) else None,
+            **{f"{name}_utilisation": part for name, part in found["utilisation"].items()},
+            "fairness": found["fairness"]["mean"],
+            "evictions": found["evictions"],
+        }
+
+    @cached_property
+    def bounded_slowdowns(self) -> Any:
+        """(wait + run) / run of every finished job, runs taken for ten seconds at least."""
+        rows = [
+            (row["end"] - row["arrival"], row["run"]) for row in self.jobs if row["end"] is not None
+        ]
+        spent, runs = np.array(rows, dtype=float).reshape(-1, 2).T
+        return np.maximum(spent / np.maximum(runs, SHORTEST_RUN_S), 1.0)
+
+    @property
+    def plot(self) -> Plots:
+        """Plots of it; needs the extra ``pumice[plot]``."""
+        return Plots([self.measures])
+
+    def save(self, folder: str | Path, *, parquet: bool = False) -> Path:
+        """Write the report, the summary and the tables into a folder; return the report's path."""
+        return self._alone.save(folder, parquet=parquet)
+
+    @property
+    def _alone(self) -> Results:
+        return Results(self._setup, [self.measures], self._options)
+
+    def __repr__(self) -> str:
+        found = self.summary
+        return (
+            f"<Result {self.measures.name}: {found['finished']} of {found['jobs']} jobs finished>"
+        )
+
+    def _repr_html_(self) -> str:
+        return self._alone._repr_html_()
+
+
+def simulate(
+    workload: str | Path | Workload,
+    nodes: NodesSource = None,
+    conf: Configuration = None,
+    *,
+    plugins: Sequence[PluginSource] = (),
+    seed: int = 0,
+    trace_format: str = "",
+    **options: Any,
+) -> Result:
+    """Run a workload to its end on a virtual clock.
+
+    Args:
+        workload: A trace, manifests or a synthetic description in a file, or what
+            :func:`workload` made.
+        nodes: A file, or what :func:`nodes` made; without them, as the workload says.
+        conf: A configuration: a file, or its text; without one, the built-in one.
+        plugins: Plugins that the configuration may name: classes, files or modules.
+        seed: For all that is random.
+        trace_format: One of the formats of ``pumice sim``; recognised otherwise.
+        options: ``period``, ``evicted``, ``limit``, ``speed``, ``late_pods``, ``start``, as the
+            options of ``pumice sim``.
+
+    Raises:
+        PumiceError: Something that is given cannot be used.
+    """
+    confs = {_name(conf): conf}
+    found = compare(
+        workload, confs, nodes, plugins=plugins, seed=seed, trace_format=trace_format, **options
+    )
+    return next(iter(found.values()))
+
+
+def compare(
+    workload: str | Path | Workload,
+    confs: Mapping[str, Configuration] | Sequence[str | Path],
+    nodes: NodesSource = None,
+    *,
+    plugins: Sequence[PluginSource] = (),
+    seed: int = 0,
+    trace_format: str = "",
+    **options: Any,
+) -> Results:
+    """Run a workload under several configurations: files, or texts by name."""
+    chosen = SimulationOptions(**options)
+    if not isinstance(workload, Workload):
+        workload = read_workload(Path(workload), trace_format=trace_format, seed=seed)
+    cluster = read_cluster(Path(nodes)) if isinstance(nodes, str | Path) else nodes
+    setup = prepare(
+        workload, cluster, limit=chosen.limit, speed=chosen.speed, late_pods=chosen.late_pods
+    )
+    named = confs if isinstance(confs, Mapping) else {_name(each): each for each in confs}
+    outcomes = {
+        name: run_to_end(setup, read_configuration(one).conf, chosen, seed=seed, plugins=plugins)
+        for name, one in named.items()
+    }
+    end = max(each.end for each in outcomes.values())
+    measured = [Measures(name, each, end) for name, each in outcomes.items()]
+    return Results(setup, measured, {"seed": seed, **asdict(chosen)})
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
+    """Make a table whose seconds are all numbers of one type; what never happened is None."""
+    seconds = [name in _SECONDS for name in columns]
+    return Table(
+        columns,
+        [
+            tuple(
+                None if value == "" else float(value) if is_time else value
+                for value, is_time in zip(row, seconds, strict=True)
+            )
+            for row in rows
+        ],
+    )
+
+
+def _name(conf: Configuration) -> str:
+    """Name a configuration after its file."""
+    if conf is None:
+        return "built-in"
+    return "given" if isinstance(conf, str) and "\n" in conf else Path(conf).stem

@@ -1,0 +1,70 @@
+"""A table that any data library can take over: rows, columns, CSV, Arrow, pandas, Polars."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pumice.library.extras import extra
+from pumice.library.html import render
+from pumice.sim.output import write_table
+
+_SHOWN = 20
+"""Rows that a notebook shows."""
+
+
+class Table:
+    """Named columns of equal length; an amount that does not exist is None."""
+
+    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        self._names = tuple(columns)
+        self._rows = [tuple(row) for row in rows]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self._names
+
+    @cached_property
+    def columns(self) -> Mapping[str, list[Any]]:
+        """The values by column."""
+        lists = [list(each) for each in zip(*self._rows, strict=True)]
+        return dict(zip(self._names, lists or [[] for _ in self._names], strict=True))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (dict(zip(self._names, row, strict=True)) for row in self._rows)
+
+    def __getitem__(self, column: str) -> list[Any]:
+        return self.columns[column]
+
+    def to_arrow(self) -> Any:
+        """Return a ``pyarrow.Table``; needs the extra ``pumice[arrow]``."""
+        with extra("arrow"):
+            import pyarrow as pa  # noqa: PLC0415
+        return pa.table(dict(self.columns))
+
+    def to_pandas(self) -> Any:
+        """Return a ``pandas.DataFrame``; needs the extra ``pumice[pandas]``."""
+        with extra("pandas"):
+            import pandas as pd  # noqa: PLC0415
+        return pd.DataFrame(dict(self.columns))
+
+    def to_polars(self) -> Any:
+        """Return a ``polars.DataFrame``; needs the extra ``pumice[polars]``."""
+        with extra("polars"):
+            import polars as pl  # noqa: PLC0415
+        return pl.DataFrame(dict(self.columns), infer_schema_length=None, strict=False)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the table as CSV, or as Parquet if the name ends in ``.parquet``."""
+        return write_table(Path(path), self._names, self._rows)
+
+    def __repr__(self) -> str:
+        return f"<Table {len(self)} x {', '.join(self._names)}>"
+
+    def _repr_html_(self) -> str:
+        rows, more = self._rows[:_SHOWN], len(self) - _SHOWN
+        return render("table.html", names=self._names, rows=rows, more=more)

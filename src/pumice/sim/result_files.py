@@ -1,0 +1,45 @@
+"""The files of finished simulations: the report, the summary, two tables for each configuration."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pumice.sim import output
+from pumice.sim.measure import Measures
+from pumice.sim.report.page import render
+
+REPORT: Final = "report.html"
+
+
+class ResultFiles:
+    """What is written for configurations of given names; tables end in ``suffix``."""
+
+    def __init__(self, names: Sequence[str], suffix: str = ".csv") -> None:
+        self._names = names
+        self._suffix = suffix
+
+    def all_files(self) -> list[str]:
+        """Name everything that is written."""
+        return [REPORT, "summary.json", "timing.json", *self._tables()]
+
+    def _tables(self) -> list[str]:
+        stems = ("decisions", "jobs")
+        return [self._table(stem, name) for name in self._names for stem in stems]
+
+    def _table(self, stem: str, name: str) -> str:
+        tail = "" if len(self._names) == 1 else f"-{name}"
+        return f"{stem}{tail}{self._suffix}"
+
+    def write(self, folder: Path, measured: Sequence[Measures], summary: dict[str, Any]) -> None:
+        """Write all of them."""
+        for each in measured:
+            contents: tuple[tuple[str, Sequence[str], Iterable[Sequence[Any]]], ...] = (
+                ("decisions", output.DECISION_COLUMNS, output.decisions(each)),
+                ("jobs", output.JOB_COLUMNS, output.jobs(each)),
+            )
+            for stem, columns, rows in contents:
+                output.write_table(folder / self._table(stem, each.name), columns, rows)
+        output.write_json(folder / "summary.json", summary)
+        output.write_json(folder / "timing.json", output.timings(measured))
+        page = render(summary, measured, ["summary.json", *self._tables()])
+        (folder / REPORT).write_text(page, encoding="utf-8")

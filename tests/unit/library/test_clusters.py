@@ -1,0 +1,95 @@
+"""Clusters, explanations and what-if answers for programs, equal to those of the commands."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import pumice
+from pumice.cli.main import main
+from pumice.errors import ConfError, InputError
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+FIRST = EXAMPLES / "first-cluster.yaml"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> pumice.Cluster:
+    return pumice.load(FIRST)
+
+
+def command(*words: str) -> Any:
+    result = CliRunner().invoke(main, [*words, "-o", "json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def waiting_job(cluster: pumice.Cluster) -> str:
+    return str(cluster.waiting()["job"][0])
+
+
+def test_a_cluster_counts_its_objects(cluster: pumice.Cluster) -> None:
+    assert f"{len(cluster.objects('Node'))} nodes" in repr(cluster)
+    assert "Cluster" in cluster._repr_html_()
+
+
+def test_a_cycle_decides_what_run_prints(cluster: pumice.Cluster) -> None:
+    assert dict(cluster.decide().binds) == command("run", str(FIRST))["binds"]
+
+
+def test_an_explanation_is_that_of_the_command(cluster: pumice.Cluster) -> None:
+    job = waiting_job(cluster)
+    found = pumice.explain(cluster, job)
+    assert found.to_dict() == command("explain", job, "-f", str(FIRST))
+    assert found.state == "waits"
+    assert found.codes[0] in cluster.waiting()["cause"]
+    assert str(found).startswith(f"{job} waits: ")
+    assert found.codes[0] in found._repr_html_()
+
+
+def test_a_what_if_answer_is_that_of_the_command(cluster: pumice.Cluster) -> None:
+    job = waiting_job(cluster)
+    found = pumice.whatif(cluster, job, add_nodes=2)
+    told = command("whatif", "-f", str(FIRST), "--job", job, "--add-nodes", "2")
+    assert json.loads(json.dumps(found.to_dict())) == told
+    assert found.settled
+    assert found.starts_in == told["job"]["in_s"]
+    assert "add 2 nodes" in found._repr_html_()
+
+
+def test_changes_are_made_one_after_the_other(cluster: pumice.Cluster) -> None:
+    node = cluster.objects("Node")[0]["metadata"]["name"]
+    found = pumice.whatif(
+        cluster,
+        settings={"queue/batch.weight": 3},
+        drain=[node],
+        conf=EXAMPLES / "volcano-scheduler.conf",
+        default_runtime="10m",
+    )
+    assert len(found.details.changes) == 3
+    assert found.victims == []
+
+
+def test_a_new_job_is_read_from_a_file(cluster: pumice.Cluster) -> None:
+    found = pumice.whatif(cluster, EXAMPLES / "train-job.yaml")
+    assert found.details.job is not None
+    assert str(found)
+
+
+def test_a_text_is_a_source_and_a_configuration() -> None:
+    text = FIRST.read_text()
+    cluster = pumice.load(text, conf='actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n')
+    assert cluster.state.scheduler_conf.actions == ("allocate",)
+
+
+@pytest.mark.parametrize("conf", ["tiers: 5\n", "tiers: {\n"])
+def test_a_bad_configuration_is_refused(conf: str) -> None:
+    with pytest.raises(ConfError, match="the given configuration"):
+        pumice.load(FIRST, conf=conf)
+
+
+def test_an_unknown_job_is_refused(cluster: pumice.Cluster) -> None:
+    with pytest.raises(InputError, match="no-such-job"):
+        pumice.explain(cluster, "no-such-job")

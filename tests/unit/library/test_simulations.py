@@ -1,0 +1,139 @@
+"""Simulations for programs: the same figures as the command, and workloads made of rows."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+from click.testing import CliRunner
+
+import pumice
+from pumice.cli.main import main
+from pumice.errors import InputError
+from pumice.plugin import Column, Jobs, Plugin
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "sim"
+FIFO = """
+actions: "enqueue, allocate"
+tiers:
+- plugins:
+  - name: gang
+  - name: predicates
+"""
+SHORTEST = FIFO.replace("name: gang", "name: shortest\n  - name: gang")
+
+mpl.use("agg")
+
+
+class Shortest(Plugin, name="shortest"):
+    """The job that asks for the least time goes first."""
+
+    def order_jobs(self, jobs: Jobs) -> Column:
+        return jobs.annotation("pumice.dev/run-seconds", "inf").astype(float)
+
+
+def jobs(n: int = 12, **more: Any) -> list[dict[str, Any]]:
+    return [{"arrival": 0, "run": 10 * (n - i), "cpu": 1, **more} for i in range(n)]
+
+
+@pytest.fixture(scope="module")
+def both() -> pumice.Results:
+    confs = [EXAMPLES / "default.conf", EXAMPLES / "reclaiming.conf"]
+    return pumice.compare(EXAMPLES / "small-cluster.yaml", confs, limit=20)
+
+
+def test_figures_and_files_are_those_of_the_command(both: pumice.Results, tmp_path: Path) -> None:
+    confs = [word for name in both for word in ("--conf", str(EXAMPLES / f"{name}.conf"))]
+    trace = str(EXAMPLES / "small-cluster.yaml")
+    words = ["sim", "--trace", trace, "--limit", "20", *confs, "--dir", str(tmp_path / "cli")]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    report = both.save(tmp_path / "library")
+    assert report.name == "report.html"
+    for path in (tmp_path / "cli").iterdir():
+        if path.name != "timing.json":
+            assert path.read_bytes() == (tmp_path / "library" / path.name).read_bytes(), path.name
+
+
+def test_a_table_compares_configurations(both: pumice.Results) -> None:
+    assert both.table["configuration"] == ["default", "reclaiming"]
+    assert both.table["finished"] == [20, 20]
+    assert both["default"].bounded_slowdowns.min() >= 1
+    assert "reclaiming" in both._repr_html_()
+    assert repr(both).startswith("<Results of ")
+
+
+def test_tables_of_a_result_are_those_of_its_files(both: pumice.Results, tmp_path: Path) -> None:
+    result = both["default"]
+    result.save(tmp_path)
+    with (tmp_path / "jobs.csv").open(newline="") as file:
+        written = [row["job"] for row in csv.DictReader(file)]
+    assert result.jobs["job"] == written
+    assert (
+        len(result.decisions)
+        == json.loads((tmp_path / "summary.json").read_text())["configurations"][0]["decisions"]
+    )
+    assert {type(value) for value in result.jobs["start"]} == {float}
+
+
+def test_a_plugin_of_the_program_decides() -> None:
+    """Twelve jobs on one CPU: shortest first has the least mean wait, first come the most."""
+    one = pumice.nodes(1, cpu=1, memory="1Gi")
+    rows = [{**row, "walltime": row["run"]} for row in jobs()]
+    found = pumice.compare(
+        pumice.workload(rows), {"fifo": FIFO, "shortest": SHORTEST}, one, plugins=[Shortest]
+    )
+    runs = sorted(row["run"] for row in rows)
+    waits = [sum(runs[:i]) for i in range(len(runs))]
+    mean = found["shortest"].summary["wait"]["mean"]
+    assert mean == pytest.approx(sum(waits) / len(waits), abs=1)
+    assert found["fifo"].summary["wait"]["mean"] > 1.5 * mean
+    assert found["shortest"].failures == ()
+
+
+def test_bounded_slowdown_takes_short_runs_for_ten_seconds() -> None:
+    rows = [{"arrival": 0, "run": 5}, {"arrival": 0, "run": 5}]
+    found = pumice.simulate(pumice.workload(rows), pumice.nodes(1, cpu=1), FIFO)
+    assert sorted(found.bounded_slowdowns.tolist()) == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("what", ["waits", "utilisation", "queue_lengths", "shares", "gantt"])
+def test_plots_are_drawn(both: pumice.Results, what: str) -> None:
+    ax = getattr(both.plot, what)()
+    assert ax.get_title()
+    assert ax.has_data()
+    ax.figure.canvas.draw()
+    mpl.pyplot.close(ax.figure)
+
+
+def test_a_plot_names_a_unit_that_suits_the_time(both: pumice.Results) -> None:
+    ax = both.plot.gantt()
+    assert ax.get_xlabel() == "time (minutes)"
+    mpl.pyplot.close(ax.figure)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"run": 1}, r"jobs\[0\].arrival: wanted a number from 0, found None"),
+        ({"arrival": 0, "run": -1}, r"jobs\[0\].run: wanted a number from 0, found -1"),
+        ({"arrival": 0, "run": 1, "cpus": 2}, r"jobs\[0\]: wanted a known column, found 'cpus'"),
+        ({"arrival": 0, "run": 1, "pods": 0}, r"jobs\[0\].pods"),
+        ({"arrival": "soon", "run": 1}, r"jobs\[0\].arrival"),
+    ],
+)
+def test_a_bad_row_is_named(row: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        pumice.workload([row])
+
+
+def test_no_jobs_are_refused() -> None:
+    with pytest.raises(InputError, match="at least one job"):
+        pumice.workload([])
+
+
+def test_a_single_result_shows_its_figures() -> None:
+    found = pumice.simulate(pumice.workload(jobs(3)), pumice.nodes(2, cpu=1), FIFO)
+    assert repr(found) == "<Result given: 3 of 3 jobs finished>"
+    assert "makespan" in found._repr_html_()
