@@ -6,7 +6,7 @@ STAMP := $(VENV)/.stamp-dev
 RUNTIME := $(VENV)/.stamp-runtime
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check e2e bench
+.PHONY: help setup demo quick test check docs e2e bench
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,6 +15,12 @@ setup: $(STAMP) ## make the virtual environment
 
 demo: $(RUNTIME) ## play a story on an embedded cluster and write a report
 	$(BIN)/pumice demo --report build/demo.html
+
+quick: $(STAMP) ## what a change is likely to break, in under a minute
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pytest -q -n 2 tests/scenarios/test_golden.py tests/unit/core tests/unit/framework \
+		tests/unit/actions tests/unit/plugins tests/unit/test_layout.py
 
 test: $(STAMP) ## run all tests; with COVERAGE=1, hold the lines they reach to a threshold
 ifdef COVERAGE
@@ -33,13 +39,16 @@ e2e: $(STAMP) ## run the tests on a real control plane, built on the first run
 	$(BIN)/pytest -q -p no:randomly tests/e2e_kube || \
 		$(BIN)/pytest -q -p no:randomly --last-failed --last-failed-no-failures none tests/e2e_kube
 
-check: $(STAMP) ## format, lint, types, layers, import cycles, spelling
+check: $(STAMP) docs ## format, lint, types, layers, import cycles, spelling, documentation site
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.import_cycles
 	$(BIN)/codespell
+
+docs: $(STAMP) ## write the documentation as a site to build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 bench: $(STAMP) ## measure speed
 	$(BIN)/python -m bench.run

@@ -1,0 +1,63 @@
+"""Hooks of the documentation site: its first page, its navigation, links that leave the pages."""
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT: Final = Path(__file__).parents[1]
+SECTIONS: Final = {
+    "Start": ["demo", "embedded-cluster", "install", "scenarios"],
+    "Ask": ["explain", "codes", "whatif", "lint"],
+    "Operate": [
+        *("operating", "live", "admission", "queue-gates", "resource-claims"),
+        *("hypernode-discovery", "node-usage", "e2e"),
+    ],
+    "Research": ["library", "sim", "sweeps"],
+    "Extend": ["writing-plugins", "hooks", "architecture", "style"],
+    "Reference": ["compat", "performance", "api"],
+}
+"""The pages of each part; a page that stands nowhere goes to the reference."""
+FOLDERS: Final = {"Plugins": "plugins", "Actions": "actions", "Decisions": "decisions"}
+_LINK: Final = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<target>\.\./[^)]*)\)")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Lay out the navigation."""
+    docs = Path(config.docs_dir)
+    placed = {name for names in SECTIONS.values() for name in names}
+    others = sorted({path.stem for path in docs.glob("*.md")} - placed)
+    nav: list[Any] = ["index.md"]
+    for title, names in SECTIONS.items():
+        more = others if title == "Reference" else []
+        pages = [f"{name}.md" for name in (*names, *more) if (docs / f"{name}.md").exists()]
+        nav.append({title: pages})
+    for title, folder in FOLDERS.items():
+        paths = sorted((docs / folder).glob("*.md"), key=lambda path: (path.stem != "README", path))
+        nav.append({title: [f"{folder}/{path.name}" for path in paths]})
+    config.nav = nav
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Make the first page of the README."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8").replace("](docs/", "](")
+    text = re.sub(r"\[docs/([a-z0-9-]+)\.md\]", r"[\1]", text)
+    files.append(File.generated(config, "index.md", content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Write links to files outside the pages as their paths."""
+    here = Path(page.file.src_uri).parent
+
+    def inside(match: re.Match[str]) -> str:
+        path = (Path("docs") / here / match["target"]).as_posix()
+        parts: list[str] = []
+        for part in path.split("/"):
+            parts = parts[:-1] if part == ".." else [*parts, part]
+        return match[0] if parts[0] == "docs" else f"`{'/'.join(parts)}`"
+
+    return _LINK.sub(inside, markdown)
