@@ -4,10 +4,10 @@ ARG PYTHON=python:3.11-slim-bookworm
 FROM ${PYTHON} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
 WORKDIR /src
-COPY requirements/runtime.txt deploy/build-requirements.txt requirements/
+COPY requirements/runtime.txt requirements/build.txt requirements/
 # Two environments: what builds the package does not end up in the image.
 RUN python -m venv /opt/build \
- && /opt/build/bin/pip install --require-hashes --no-deps -r requirements/build-requirements.txt \
+ && /opt/build/bin/pip install --require-hashes --no-deps -r requirements/build.txt \
  && python -m venv /opt/pumice \
  && /opt/pumice/bin/pip install --require-hashes --no-deps -r requirements/runtime.txt
 COPY pyproject.toml README.md LICENSE ./

@@ -5,7 +5,6 @@ A test asserts that the files are up to date.
 """
 
 import json
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from deploy.crds import RESOURCES
 from deploy.rbac import ADMISSION, CONTROLLERS, FOR_PODGROUPS, SCHEDULER, rules, table
 from deploy.values_schema import values_schema
 from deploy.webhooks import WEBHOOKS
-from deploy.workloads import USERS, certificate_component, everything
+from deploy.workloads import USERS, certificate_component, everything, shadow
 
 HERE: Final = Path(__file__).resolve().parent
 CHART: Final = HERE / "helm" / "pumice"
@@ -27,15 +26,6 @@ _NOTE: Final = (
 
 
 _RIGHTS: Final = "<!-- rights: written by python -m deploy.build -->"
-_BUILDERS: Final = (
-    "hatchling",
-    "packaging",
-    "pathspec",
-    "pluggy",
-    "tomlkit",
-    "trove-classifiers",
-)
-"""The build backend and what it needs."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -110,13 +100,6 @@ def _values() -> dict[str, list[str]]:
     return {section: sorted(keys) for section, keys in _defaults().items()}
 
 
-def _build_requirements() -> str:
-    """Give the locked versions of what builds the package, out of those for development."""
-    locked = (HERE.parent / "requirements" / "dev.txt").read_text(encoding="utf-8")
-    entries = re.split(r"^(?=\S)", locked, flags=re.MULTILINE)
-    return "".join(one for one in entries if one.partition("==")[0] in _BUILDERS)
-
-
 def _page() -> str:
     """Give the page about installing, with the rights as they are."""
     text = (HERE.parent / "docs" / "install.md").read_text(encoding="utf-8")
@@ -137,10 +120,10 @@ def outputs() -> dict[Path, str]:
         files[CHART / "files" / f"{name}.yaml"] = _NOTE + to_yaml([content])
     schema = json.dumps(values_schema(_defaults()), indent=2)
     files[CHART / "values.schema.json"] = f"{schema}\n"
-    files[HERE / "build-requirements.txt"] = _NOTE + _build_requirements()
     files[HERE.parent / "docs" / "install.md"] = _page()
     documents = [*(resource.manifest() for resource in RESOURCES), *everything()]
     files[HERE / "pumice.yaml"] = _NOTE + to_yaml(documents)
+    files[HERE / "shadow.yaml"] = _NOTE + to_yaml(shadow())
     return files
 
 

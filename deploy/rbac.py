@@ -112,6 +112,11 @@ SCHEDULER: Final = Component(
     at_home=_lease("volcano"),
 )
 
+SHADOW: Final = Component(
+    "shadow", everywhere=tuple(each for each in SCHEDULER.everywhere if each.verbs == READ)
+)
+"""A scheduler that only looks: what following the cluster takes, and nothing else."""
+
 CONTROLLERS: Final = Component(
     "controllers",
     everywhere=(

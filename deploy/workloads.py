@@ -9,7 +9,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from deploy.rbac import ADMISSION, CONTROLLERS, SCHEDULER, Component, Grant, admission_init, rules
+from deploy.rbac import (
+    ADMISSION,
+    CONTROLLERS,
+    SCHEDULER,
+    SHADOW,
+    Component,
+    Grant,
+    admission_init,
+    rules,
+)
 from deploy.webhooks import DEFAULT, SERVICE, WEBHOOKS
 
 Manifest = dict[str, Any]
@@ -143,6 +152,26 @@ PARTS: Final[tuple[Part, ...]] = (
     ),
 )
 
+SHADOW_PART: Final = Part(
+    SHADOW,
+    "pumice-shadow",
+    (
+        "scheduler",
+        "--shadow",
+        "--shadow-report=/tmp/shadow.json",
+        "--scheduler-conf=/volcano.scheduler/volcano-scheduler.conf",
+        *_WATCHED,
+        "-v=1",
+    ),
+    cpu="500m",
+    memory="512Mi",
+    most_memory="4Gi",
+    port=8080,
+    service="pumice-shadow-service",
+    service_port=8080,
+)
+"""A scheduler beside the running one that only compares; not part of an installation."""
+
 
 def _object(api: str, kind: str, name: str, namespace: str = "", **parts: Any) -> Manifest:
     metadata: Manifest = {"name": name}
@@ -222,7 +251,7 @@ def pod(account: str, one: Manifest, volumes: Sequence[Manifest], **more: Any) -
 
 def _mounted(part: Part) -> tuple[list[Manifest], list[Manifest]]:
     """Give mounts and volumes of what a process reads from files."""
-    if part.component is SCHEDULER:
+    if part.component in (SCHEDULER, SHADOW):
         config = {"name": f"{RELEASE}-scheduler-configmap"}
         return (
             [{"name": "scheduler-config", "mountPath": "/volcano.scheduler", "readOnly": True}],
@@ -375,6 +404,11 @@ def namespace() -> Manifest:
     """Give the namespace; its label lets no pod in that asks for more than ours do."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     return _object("v1", "Namespace", NAMESPACE, metadata={"labels": labels})
+
+
+def shadow() -> list[Manifest]:
+    """Give what runs a shadow beside a Volcano that is installed, in its namespace."""
+    return [*permissions(SHADOW), service(SHADOW_PART), deployment(SHADOW_PART)]
 
 
 def everything() -> list[Manifest]:

@@ -12,7 +12,7 @@ SECTIONS: Final = {
     "Start": ["demo", "embedded-cluster", "install", "scenarios"],
     "Ask": ["explain", "codes", "whatif", "lint"],
     "Operate": [
-        *("operating", "live", "admission", "queue-gates", "resource-claims"),
+        *("migrating", "operating", "live", "admission", "queue-gates", "resource-claims"),
         *("hypernode-discovery", "node-usage", "e2e"),
     ],
     "Research": ["library", "sim", "sweeps"],

@@ -94,6 +94,20 @@ _SCHEDULER: Final = (
     ),
     _gauge("unschedule_job_count", "Jobs that found no place"),
     _own("gauge", "waiting_jobs", "Jobs that wait, by code of the decisive cause", ("code",)),
+    _own(
+        "counter",
+        "shadow_binds_total",
+        "Pods that the running scheduler bound, by what the shadow decided: "
+        "same, other_node, only_running",
+        ("outcome",),
+    ),
+    _own(
+        "counter",
+        "shadow_evictions_total",
+        "Pods that the running scheduler evicted, by what the shadow decided: same, only_running",
+        ("outcome",),
+    ),
+    _own("gauge", "shadow_would_place", "Waiting pods that the shadow would place for 10 s"),
     _gauge("job_share", "Dominant share of a job", ("job_ns", "job_id")),
     _gauge("namespace_share", "Dominant share of a namespace", ("namespace_name",)),
     _gauge("namespace_weight", "Weight of a namespace", ("namespace_name",)),

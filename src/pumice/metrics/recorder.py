@@ -193,6 +193,18 @@ class Metrics:
             self._child("pumice_waiting_jobs", code).set(count)
         self._codes |= codes.keys()
 
+    def shadow_bind(self, outcome: str) -> None:
+        """Count a pod that the running scheduler bound, by what the shadow decided."""
+        self._child("pumice_shadow_binds_total", outcome).inc()
+
+    def shadow_eviction(self, outcome: str) -> None:
+        """Count a pod that the running scheduler evicted, by what the shadow decided."""
+        self._child("pumice_shadow_evictions_total", outcome).inc()
+
+    def shadow_waiting(self, pods: int) -> None:
+        """Set how many waiting pods the shadow would place."""
+        self._child("pumice_shadow_would_place").set(pods)
+
     def job_share(self, namespace: str, job: str, share: float) -> None:
         """Set a job's dominant share."""
         self._child("volcano_job_share", namespace, job).set(share)

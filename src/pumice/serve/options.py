@@ -6,7 +6,7 @@ are made from these classes.  A field is called as its flag, with ``_s`` where i
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -133,6 +133,11 @@ class SchedulerOptions(LeaderOptions):
     )
     cache_dump_dir: str = flag("/tmp", "folder of that file")  # noqa: S108  # Volcano's default
     seed: int = flag(0, "seed of choices among equals", least=0)
+    shadow: bool = flag(
+        default=False,
+        help="write nothing; decide beside the running scheduler and report differences",
+    )
+    shadow_report: str = flag("", "file for that report, JSON, written again every 5 s")
     resync_period_s: float = ignored(0.0, "watches are complete")
     priority_class: bool = ignored(default=True, why="priority classes always count")
     csi_storage: bool = ignored(default=True, why="storage is always looked at")
@@ -277,9 +282,23 @@ def read_options(process: str, words: Sequence[str]) -> ProcessOptions:
         warnings=parsed.warnings,
         wants_help=parsed.wants_help,
     )
+    if options.scheduler is not None and options.scheduler.shadow:
+        options = _in_shadow(options, options.scheduler)
     if options.leader is not None:
         _check_election(options.leader)
     return options
+
+
+def _in_shadow(options: ProcessOptions, scheduler: SchedulerOptions) -> ProcessOptions:
+    """Take part in no election: a shadow leaves the lease to the running scheduler."""
+    if options.controllers is not None or options.webhooks is not None:
+        raise InputError(
+            field="--shadow",
+            wanted="a scheduler alone",
+            found="controllers and webhooks",
+            hint="use pumice serve scheduler --shadow",
+        )
+    return replace(options, scheduler=replace(scheduler, leader_elect=False))
 
 
 def _filled(kind: type[_Options], values: Mapping[str, Any]) -> _Options:

@@ -48,6 +48,8 @@ def run(options: ProcessOptions) -> int:
         if options.leader is not None:
             cluster = stack.enter_context(_follow_cluster(options.leader, kinds))
             process.elector = _join_election(options.leader, cluster, stack)
+            if options.scheduler is not None and options.scheduler.shadow:
+                cluster.fence = lambda: False  # whatever tries to write is refused at the edge
             process.parts += _leading_parts(options, cluster, process)
         if options.webhooks is not None:
             process.parts.append(_webhooks(options.webhooks))

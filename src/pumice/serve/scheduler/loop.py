@@ -24,6 +24,7 @@ from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler
 from pumice.serve.scheduler.loop_log import LoopLog
 from pumice.serve.scheduler.node_usage import BackgroundUsage
 from pumice.serve.scheduler.queue_metrics import QueueMetrics
+from pumice.serve.scheduler.shadow import Shadow
 from pumice.serve.scheduler.waiting_causes import WaitingCauses
 
 _log = logs.get("scheduler")
@@ -65,6 +66,7 @@ class SchedulerLoop:
         self._cycle_metrics = CycleMetrics(metrics, clock, self._waiting_causes)
         self._process = ProcessMemory(started_at=cluster.now())
         self._log = LoopLog()
+        self._shadow = Shadow(metrics, options.shadow_report) if options.shadow else None
         self._live: LiveScheduler | None = None
         self._usage: BackgroundUsage | None = None
         self._usage_conf: Mapping[str, str] = {}
@@ -140,9 +142,11 @@ class SchedulerLoop:
             cycle = live.cycle(observer)
         troubles = self._cluster.troubles()
         self._cycle_metrics.record(cycle, live, troubles)
-        if not cycle.dropped:
+        if self._shadow is not None:
+            self._shadow.see(cycle, live.informer.snapshot)
+        elif not cycle.dropped:
             self._waiting_causes.write(live.binder)
-        if cycle.dropped:
+        if cycle.dropped and self._shadow is None:
             _log.warning("lost the lease during a cycle, dropped its decisions")
             self._stand_down()
         self._log.cycle(cycle)
@@ -152,11 +156,13 @@ class SchedulerLoop:
 
     def _take_over(self, scheduler: Scheduler) -> LiveScheduler:
         """Start from what the cluster has, and from what this process itself has sent before."""
-        make_queues(self._cluster, self._options.default_queue)
+        if self._shadow is None:
+            make_queues(self._cluster, self._options.default_queue)
         live = self._live or self._new_live(scheduler)
         self._leads = True
         self._metrics.leading(leads=True)
-        _log.info("became leader", scheduler_names=",".join(self._options.scheduler_name))
+        event = "became leader" if self._shadow is None else "started in the shadow, writes nothing"
+        _log.info(event, scheduler_names=",".join(self._options.scheduler_name))
         return live
 
     def _new_live(self, scheduler: Scheduler) -> LiveScheduler:
@@ -170,11 +176,11 @@ class SchedulerLoop:
             scheduler,
             names=options.scheduler_name,
             usage=self._node_usage,
-            assume=True,
+            assume=self._shadow is None,
             writer=cluster,
             default_queue=options.default_queue,
             node_selector=options.node_selector,
-            may_write=self._is_leader,
+            may_write=self._is_leader if self._shadow is None else lambda: False,
             clock=self._clock,
             read=read,
             look_s=options.schedule_period_s,
