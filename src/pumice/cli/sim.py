@@ -9,17 +9,14 @@ import click
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.times import rfc3339
-from pumice.cli.cluster_options import print_data
-from pumice.cli.plugin_option import PluginSources, plugin_option
+from pumice.cli.command_lines.plugin_option import PluginSources
+from pumice.cli.command_lines.simulation_options import Output
+from pumice.cli.printing import print_data
 from pumice.cli.progress import progress
 from pumice.cli.sim_options import (
-    FILE,
-    Output,
     as_options,
     check_configurations,
-    output_options,
     prepare_folder,
-    simulation_options,
     stoppable,
     writing_to,
 )
@@ -37,26 +34,6 @@ BUILT_IN = "built-in"
 REPORT = "report.html"
 
 
-@click.command()
-@click.option(
-    "--trace",
-    metavar="FILE",
-    required=True,
-    type=FILE,
-    help="The workload: openb, Philly or SWF trace, manifests, or a synthetic description.",
-)
-@click.option(
-    "--conf",
-    "confs",
-    metavar="FILE",
-    multiple=True,
-    type=FILE,
-    help="A scheduler configuration; give several to compare them.  [default: the built-in one]",
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="For all that is random.")
-@simulation_options
-@output_options
-@plugin_option
 def sim(
     *,
     trace: Path,
@@ -70,10 +47,7 @@ def sim(
     plugins: PluginSources,
     **chosen: Any,
 ) -> None:
-    """Run a workload to its end on a virtual clock, and write a report.
-
-    Several configurations are compared with the first.
-    """
+    """Run a workload under each configuration, write and print what came of it."""
     options, folder = as_options(chosen), folder or output.folder
     with stoppable("the simulation was not over, nothing was written"):
         named = _configurations(confs)
