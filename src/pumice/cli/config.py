@@ -6,20 +6,18 @@ from typing import Any
 
 import click
 
-from pumice.actions import ACTIONS
 from pumice.api.conf import Problem, SchedulerConf, read_conf
 from pumice.api.text_files import read_text
 from pumice.api.wording import nearest
 from pumice.cli.command_lines.plugin_option import PluginSources
+from pumice.cli.conf_problems import all_plugins, conf_problems
 from pumice.cli.tables import print_rows
 from pumice.cluster.usage import usage_source
 from pumice.errors import ConfError
 from pumice.framework.arguments import describe_arguments
 from pumice.framework.plugin import HOOKS, implements
-from pumice.framework.plugin_loading import load_plugins
-from pumice.framework.registry import check_conf, deciding_order, known_plugins
+from pumice.framework.registry import deciding_order
 from pumice.framework.victim_guards import check_guards
-from pumice.plugins import builtin_plugins
 
 
 def check(ctx: click.Context, *, file: Path, plugins: PluginSources) -> None:
@@ -30,26 +28,26 @@ def check(ctx: click.Context, *, file: Path, plugins: PluginSources) -> None:
         click.echo(f"{file}: {problem}{_weight(problem)}")
     if problems:
         ctx.exit(1)
-    for problem in check_guards(conf, _known(plugins)):
+    for problem in check_guards(conf, all_plugins(plugins)):
         click.echo(f"warning: {file}: {problem}", err=True)
     click.echo(f"{file}: no problems")
     click.echo(f"actions: {', '.join(conf.actions)}")
     rows = [
         (hook, flag, rule, ", then ".join(tiers))
-        for hook, flag, rule, tiers in deciding_order(conf, _known(plugins))
+        for hook, flag, rule, tiers in deciding_order(conf, all_plugins(plugins))
     ]
     print_rows(("hook", "switch", "rule", "plugins in order"), rows)
 
 
 def list_plugins(*, plugins: PluginSources) -> None:
     """Print all plugins with one line for each."""
-    rows = [(name, _summary(cls)) for name, cls in sorted(_known(plugins).items())]
+    rows = [(name, _summary(cls)) for name, cls in sorted(all_plugins(plugins).items())]
     print_rows(("plugin", "what it does"), rows)
 
 
 def show_plugin(*, name: str, plugins: PluginSources) -> None:
     """Print the extension points and arguments of a plugin."""
-    known = _known(plugins)
+    known = all_plugins(plugins)
     if name not in known:
         near = nearest(name, known)
         hint = f"did you mean '{near}'?" if near else "see 'pumice plugin list'"
@@ -70,12 +68,6 @@ def show_plugin(*, name: str, plugins: PluginSources) -> None:
         print_rows(("argument", "type", "default", "bounds", "what it does"), rows)
     else:
         click.echo("no arguments")
-
-
-def conf_problems(conf: SchedulerConf, plugins: PluginSources = ()) -> list[Problem]:
-    """List everything wrong or ignored in a configuration, in the order of its lines."""
-    problems = check_conf(conf, _known(plugins), ACTIONS)
-    return sorted(problems, key=_line)
 
 
 def _metrics_problems(conf: SchedulerConf) -> list[Problem]:
@@ -103,11 +95,6 @@ def _metrics_problems(conf: SchedulerConf) -> list[Problem]:
 
 def _line(problem: Problem) -> int:
     return problem.line
-
-
-def _known(plugins: PluginSources) -> dict[str, Any]:
-    """Return all plugins by name: built-in, installed and those that were named."""
-    return known_plugins(builtin_plugins(), load_plugins(plugins))
 
 
 def _weight(problem: Problem) -> str:

@@ -1,6 +1,5 @@
 """`pumice run`: run one scenario or plain manifests and print what is decided."""
 
-import json
 from functools import partial
 from pathlib import Path
 
@@ -10,10 +9,10 @@ import yaml
 from pumice.api.conf import parse_conf
 from pumice.api.text_files import STDIN, read_text
 from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.config import conf_problems
+from pumice.cli.conf_problems import warn_of_conf
+from pumice.cli.printing import print_data
 from pumice.cli.scenario_files import hold_manifests, read_scenario
 from pumice.cli.tables import print_decisions
-from pumice.errors import ConfError
 from pumice.scenarios.runner import default_scheduler, play
 from pumice.scenarios.scenario import Scenario
 from pumice.scenarios.suspicious_objects import doubts
@@ -42,7 +41,7 @@ def run(
     played = play(scenario, partial(default_scheduler, plugins=plugins))
     expect = expectations(scenario, played)
     if output == "json":
-        click.echo(json.dumps(expect, indent=1, ensure_ascii=False))
+        print_data(expect, output)
     elif output == "yaml":
         click.echo(yaml.safe_dump(expect, sort_keys=False, allow_unicode=True), nl=False)
     else:
@@ -61,12 +60,7 @@ def run(
 def _warn(scenario: Scenario, plugins: PluginSources) -> None:
     """Tell on stderr what is said in vain and what looks odd; refuse what cannot be meant."""
     conf = parse_conf(scenario.conf, source=scenario.conf_source)
-    problems = conf_problems(conf, plugins)
-    errors = [problem for problem in problems if problem.severity == "error"]
-    if errors:
-        raise ConfError(errors, file=scenario.conf_source)
-    for problem in problems:
-        click.echo(f"warning: {scenario.conf_source}: {problem}", err=True)
+    warn_of_conf(conf, scenario.conf_source, plugins)
     for number, doubt in doubts(scenario.objects):
         click.echo(f"warning: {scenario.line(number)}: {doubt}", err=True)
 

@@ -18,7 +18,7 @@ from pumice.scenarios.scenario import (
     Scenario,
     are_manifests,
     expectations_from,
-    load_scenario,
+    located_scenario,
     scenario_from,
 )
 
@@ -33,12 +33,15 @@ def read_scenario(
     """
     sources = [f"{read_text(STDIN)}\n" if file == STDIN else file for file in files]
     at = epoch(now) if now else None
-    if len(files) > 1 or hold_manifests(sources[0]):
+    if len(files) > 1 or files[0].is_dir():
+        return _of_manifests(files, sources, conf, at)
+    values = load_values(sources[0])
+    if are_manifests(values):
         return _of_manifests(files, sources, conf, at)
     if isinstance(sources[0], Path):
-        scenario = load_scenario(sources[0])
+        scenario = located_scenario(_only(values), sources[0])
     else:
-        scenario = scenario_from(_only(load_values(sources[0])), Path("<stdin>"))
+        scenario = scenario_from(_only(values), Path("<stdin>"))
     if conf is not None:
         scenario = replace(scenario, conf=read_text(conf), conf_source=str(conf))
     return scenario if at is None else replace(scenario, now=at)

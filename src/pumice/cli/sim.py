@@ -11,15 +11,10 @@ from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.times import rfc3339
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.command_lines.simulation_options import Output
+from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.printing import print_data
 from pumice.cli.progress import progress
-from pumice.cli.sim_options import (
-    as_options,
-    check_configurations,
-    prepare_folder,
-    stoppable,
-    writing_to,
-)
+from pumice.cli.sim_options import as_options, prepare_folder, stoppable, writing_to
 from pumice.cli.tables import print_rows
 from pumice.sim import output as files
 from pumice.sim.engine import Outcome
@@ -60,9 +55,8 @@ def sim(
             speed=options.speed,
             late_pods=options.late_pods,
         )
-        check_configurations(
-            ((str(file or name), conf) for name, (file, conf) in named.items()), plugins
-        )
+        for name, (file, conf) in named.items():
+            warn_of_conf(conf, str(file or name), plugins)
         tables = _Tables(list(named), ".parquet" if parquet else ".csv")
         if folder is not None:
             prepare_folder(folder, tables.all_files(), parquet=parquet)

@@ -1,17 +1,14 @@
-"""What `pumice sim` and `pumice sweep` share: configurations, the folder of results."""
+"""What `pumice sim` and `pumice sweep` share: the options of a run, the folder of results."""
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from pumice.api.conf import SchedulerConf
-from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.config import conf_problems
-from pumice.errors import ConfError, InputError
+from pumice.errors import InputError
 from pumice.sim.options import SimulationOptions
 
 INTERRUPTED: Final = 130
@@ -22,23 +19,6 @@ def as_options(chosen: dict[str, Any]) -> SimulationOptions:
     """Gather the options that hold for every run."""
     names = ("period", "evicted", "limit", "speed", "late_pods", "start")
     return SimulationOptions(**{name: chosen[name] for name in names})
-
-
-def check_configurations(
-    confs: Iterable[tuple[str, SchedulerConf]], plugins: PluginSources
-) -> None:
-    """Refuse configurations that cannot be used; warn of what they say in vain.
-
-    Raises:
-        ConfError: One cannot be used.
-    """
-    for source, conf in confs:
-        problems = conf_problems(conf, plugins)
-        errors = [problem for problem in problems if problem.severity == "error"]
-        if errors:
-            raise ConfError(errors, file=source)
-        for problem in problems:
-            click.echo(f"warning: {source}: {problem}", err=True)
 
 
 def prepare_folder(folder: Path, files: Sequence[str], *, parquet: bool) -> None:

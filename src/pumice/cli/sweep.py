@@ -12,15 +12,10 @@ from pumice.api.conf import SchedulerConf
 from pumice.api.meta import KubeObject
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.command_lines.simulation_options import Output
+from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.printing import print_data
 from pumice.cli.progress import progress
-from pumice.cli.sim_options import (
-    as_options,
-    check_configurations,
-    prepare_folder,
-    stoppable,
-    writing_to,
-)
+from pumice.cli.sim_options import as_options, prepare_folder, stoppable, writing_to
 from pumice.cli.tables import print_rows
 from pumice.errors import InputError
 from pumice.sim.inputs import load, read_configuration
@@ -76,7 +71,8 @@ def sweep(
     )
     folder = folder or output.folder
     with stoppable("the runs that were not over are lost"):
-        check_configurations(_readable(confs), plugins)
+        for source, conf in _readable(confs):
+            warn_of_conf(conf, source, plugins)
         if folder is not None:
             prepare_folder(folder, summary_files(parquet=parquet), parquet=parquet)
         simulate = Simulation(load_point, plugins)

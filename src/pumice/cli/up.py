@@ -20,10 +20,10 @@ from pumice.api.quantity import parse_quantity
 from pumice.api.text_files import read_text
 from pumice.api.yaml_text import parse_yaml
 from pumice.apiserver.served_cluster import ServedCluster
-from pumice.cli.config import conf_problems
+from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.connect import endpoint_file
 from pumice.cluster.embedded.data_directory import DataDirectory
-from pumice.errors import ConfError, InputError
+from pumice.errors import InputError
 
 _LOOK_S = 0.5
 """How often the line of status is written anew."""
@@ -100,12 +100,7 @@ def _read_manifests(file: Path) -> list[Manifest]:
 def _read_conf(file: Path) -> str:
     """Read the configuration; tell what it says in vain, refuse what cannot be meant."""
     text = read_text(file)
-    problems = conf_problems(parse_conf(text, source=str(file)))
-    errors = [problem for problem in problems if problem.severity == "error"]
-    if errors:
-        raise ConfError(errors, file=str(file))
-    for problem in problems:
-        click.echo(f"warning: {file}: {problem}", err=True)
+    warn_of_conf(parse_conf(text, source=str(file)), str(file))
     return text
 
 

@@ -9,11 +9,11 @@ import click
 
 from pumice.api.times import epoch
 from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.config import conf_problems
+from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.connect import ConnectOptions, connect, trouble
 from pumice.cluster.base import Cluster
 from pumice.diagnosis import ClusterState, load_world
-from pumice.errors import ClusterError, ConfError, ServiceError
+from pumice.errors import ClusterError, ServiceError
 from pumice.framework.plugin_loading import load_plugins
 
 
@@ -39,12 +39,7 @@ def read_world(
         world = _ask_cluster(kubeconfig, master, lambda cluster: load_world([cluster], conf, at))
         click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)
     world = replace(world, plugins=load_plugins(plugins), asks_extender=ask_extender)
-    problems = conf_problems(world.scheduler_conf, plugins)
-    errors = [problem for problem in problems if problem.severity == "error"]
-    if errors:
-        raise ConfError(errors, file=world.conf_source)
-    for problem in problems:
-        click.echo(f"warning: {world.conf_source}: {problem}", err=True)
+    warn_of_conf(world.scheduler_conf, world.conf_source, plugins)
     for note in world.notes:
         click.echo(f"note: {note}", err=True)
     return world

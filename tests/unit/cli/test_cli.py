@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import pumice
 from pumice.api.decisions import Condition, Decisions, PodGroupState
-from pumice.cli import config
+from pumice.cli import conf_problems
 from pumice.cli.main import COMMANDS, main
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Plugin
@@ -90,8 +90,10 @@ def fakes(monkeypatch: pytest.MonkeyPatch, all_is_loaded: Any) -> None:
         module("pumice.actions", ACTIONS={"allocate": object}),
     ):
         monkeypatch.setitem(sys.modules, fake.__name__, fake)
-    monkeypatch.setattr(config, "builtin_plugins", lambda: {"binpack": Packing, "gang": Gangs})
-    monkeypatch.setattr(config, "ACTIONS", {"allocate": object})
+    monkeypatch.setattr(
+        conf_problems, "builtin_plugins", lambda: {"binpack": Packing, "gang": Gangs}
+    )
+    monkeypatch.setattr(conf_problems, "ACTIONS", {"allocate": object})
     monkeypatch.delenv("PUMICE_DEBUG", raising=False)
 
 
