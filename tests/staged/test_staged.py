@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from pumice.cli.lint import lint
+from pumice.cli.command_lines.lint import lint
 from pumice.diagnosis import explain_job
 from tests.staged.truth import (
     CAUSES,

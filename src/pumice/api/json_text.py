@@ -16,7 +16,9 @@ DEPTH: Final = 100
 """Nested levels of a document; a manifest needs 20."""
 NOT_JSON: Final = "readable JSON"
 """What is wanted where a text is no JSON at all."""
-_STRUCTURE: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+_STRUCTURE: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
+_NO_STRUCTURE: Final = bytes(set(range(256)) - set(b'"[]{}'))
 _HALF: Final = re.compile("[\ud800-\udfff]")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _SPACE: Final = re.compile(r"\s*")
@@ -112,7 +114,7 @@ def _each(items: Iterable[Any]) -> Iterator[str]:
 
 def _check_depth(text: str, file: str) -> None:
     """Refuse nesting beyond reason before the decoder, which recurses, comes to it."""
-    if text.count("[") + text.count("{") <= DEPTH:
+    if _is_shallow(text):
         return
     depth = 0
     for token in _STRUCTURE.finditer(text):
@@ -125,6 +127,23 @@ def _check_depth(text: str, file: str) -> None:
             line = text.count("\n", 0, token.start()) + 1
             wanted = f"at most {DEPTH} nested levels"
             raise ManifestError(wanted=wanted, found="more", file=f"{file}:{line}")
+
+
+def _is_shallow(text: str) -> bool:
+    """Return True only if brackets nest within reason: a quick look that leaves doubts open.
+
+    Taking away ``[]`` and then ``{}`` removes one or two levels at a time.
+    """
+    if text.count("[") + text.count("{") <= DEPTH:
+        return True
+    unescaped = _ESCAPE.sub("", text) if "\\" in text else text
+    structure = unescaped.encode(errors="replace").translate(None, _NO_STRUCTURE)
+    brackets = b"".join(structure.replace(b'""', b"").split(b'"')[::2])
+    for _ in range(DEPTH // 2):
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if not brackets:
+            return True
+    return False
 
 
 def _after_space(text: str, position: int) -> int:

@@ -311,6 +311,11 @@ class Form:
     include: str = "Metadata"
     """Of each object of a table: Object, Metadata or None."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether objects are wanted as they are."""
+        return not self.kind
+
 
 def wanted_form(accept: str, include: str = "") -> Form:
     """Read an Accept header; the first form that is known counts."""

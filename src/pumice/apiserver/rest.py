@@ -18,7 +18,7 @@ from pumice.apiserver.discovery import AGGREGATED, document
 from pumice.apiserver.failures import RequestError, failure, status, success, typed
 from pumice.apiserver.protobuf import read_object
 from pumice.apiserver.selectors import selector
-from pumice.apiserver.watches import Watch, WatchRequest
+from pumice.apiserver.watches import EventLines, Watch, WatchRequest
 from pumice.apiserver.write_verbs import ResourcePath
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import InputError, NotFoundError, PumiceError
@@ -100,6 +100,7 @@ class RestApi:
     def __init__(self, cluster: EmbeddedCluster, on_write: Callable[[], object] = _nothing) -> None:
         self.cluster = cluster
         self._on_write = on_write
+        self._event_lines = EventLines()
 
     def answer(self, request: Request) -> Answer:
         """Answer a request; what goes wrong is told in the answer."""
@@ -157,7 +158,8 @@ class RestApi:
         cluster = self.cluster
         if not path.name:
             if request.says("watch"):
-                return Answer(200, watch=Watch(cluster, _watch_request(path, request)))
+                asked = _watch_request(path, request)
+                return Answer(200, watch=Watch(cluster, asked, lines=self._event_lines))
             return self._list(path, request)
         if path.subresource == "scale":
             return Answer(200, write_verbs.scale_of(cluster, path))

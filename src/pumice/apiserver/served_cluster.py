@@ -134,8 +134,10 @@ class RunningPlane:
         in_a_row = 0
         while not self._stop.is_set():
             self._woken.clear()
+            started = time.monotonic()
             changed = self._step()
             in_a_row = in_a_row + 1 if changed else 0
+            self._serve_clients(time.monotonic() - started)
             self._wait(in_a_row)
 
     def _step(self) -> bool:
@@ -152,6 +154,16 @@ class RunningPlane:
         self.cycles += 1
         return changed
 
+    def _serve_clients(self, step_s: float) -> None:
+        """Leave clients that go on writing the time that the last cycle kept from them."""
+        end = time.monotonic() + min(step_s, self.plane.period_s)
+        heard = False
+        while not self._stop.wait(_BREATH_S) and self._woken.is_set() and time.monotonic() < end:
+            heard = True
+            self._woken.clear()
+        if heard:
+            self._woken.set()
+
     def _wait(self, in_a_row: int) -> None:
         """Wait for a client, a timer or the next cycle; what changes for ever slows down."""
         period = self.plane.period_s
@@ -162,7 +174,6 @@ class RunningPlane:
             timer = self._clock.next_at()
         if timer is not None:
             due_s = min(due_s, (timer - self._clock.now()) / self._clock.speed)
-        self._stop.wait(_BREATH_S)
         self._woken.wait(max(0.0, due_s - _BREATH_S))
 
 

@@ -6,8 +6,9 @@ address is admitted, but for web pages, which a browser tells by Origin or by a 
 
 import asyncio
 import socket
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
@@ -23,6 +24,7 @@ _NAMES: Final = frozenset({LOOPBACK, "localhost", "[::1]"})
 """What a client may call this machine."""
 _BACKLOG: Final = 128
 _LONGEST_BODY: Final = 16 << 20
+_T = TypeVar("_T")
 
 
 class ApiServer:
@@ -80,10 +82,20 @@ class ApiServer:
             request.headers.get("Content-Type") or JSON,
             body,
         )
-        answer = await asyncio.to_thread(self._answer, asked)
+        answer = await self._unlocked(lambda: self._answer(asked))
         if answer.watch is None:
             return _response(answer)
         return await self._stream(request, answer.watch)
+
+    async def _unlocked(self, ask: Callable[[], _T]) -> _T:
+        """Ask the cluster: at once if nobody holds its lock, else in a thread that waits for it."""
+        lock = self.api.cluster.lock
+        if not lock.acquire(blocking=False):
+            return await asyncio.to_thread(ask)
+        try:
+            return ask()
+        finally:
+            lock.release()
 
     def _answer(self, request: Request) -> Answer:
         try:
@@ -102,7 +114,7 @@ class ApiServer:
         try:
             while not self._stopping:
                 changed.clear()
-                lines = await asyncio.to_thread(watch.poll)
+                lines = await self._unlocked(watch.poll)
                 if lines:
                     await response.write(lines)
                 if watch.over:

@@ -34,6 +34,24 @@ class WatchRequest:
     """Whether to mark where the objects that were there at the start end."""
 
 
+class EventLines:
+    """Encodes events for watches, each once however many hear of it; the latest are kept."""
+
+    def __init__(self, most: int = 4096) -> None:
+        self._most = most
+        self._lines: dict[tuple[str, str], bytes] = {}
+
+    def line(self, event: Event) -> bytes:
+        """Return the line of an event; an object's version tells it from all others."""
+        key = (event.type, event.object["metadata"]["resourceVersion"])
+        line = self._lines.get(key)
+        if line is None:
+            if len(self._lines) >= self._most:
+                self._lines.clear()
+            line = self._lines[key] = _line(event.type, event.object)
+        return line
+
+
 class Watch:
     """One watch: each ``poll`` returns the lines of what happened since the last, until ``over``.
 
@@ -45,10 +63,14 @@ class Watch:
         cluster: EmbeddedCluster,
         request: WatchRequest,
         timer: Callable[[], float] = time.monotonic,
+        *,
+        lines: EventLines | None = None,
     ) -> None:
+        """Begin one; ``lines`` are shared with others of the same cluster."""
         self._cluster = cluster
         self._request = request
         self._timer = timer
+        self._event_lines = lines or EventLines()
         self._since = request.since
         self._filter = _SelectorFilter(request.selector, _selected_uids(cluster, request))
         self._deadline = timer() + request.timeout_s
@@ -84,7 +106,11 @@ class Watch:
         return lines
 
     def _lines(self, events: Iterable[Event]) -> Iterator[bytes]:
-        request, now = self._request, self._cluster.now()
+        request = self._request
+        if request.form.is_whole:
+            yield from map(self._event_lines.line, events)
+            return
+        now = self._cluster.now()
         for event in events:
             yield _line(event.type, one(event.object, request.kind, request.form, now))
 

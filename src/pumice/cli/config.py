@@ -9,65 +9,45 @@ import click
 from pumice.api.conf import Problem, SchedulerConf, read_conf
 from pumice.api.text_files import read_text
 from pumice.api.wording import nearest
-from pumice.cli.plugin_option import PluginSources, plugin_option
+from pumice.cli.command_lines.plugin_option import PluginSources
+from pumice.cli.conf_problems import all_plugins, conf_problems
 from pumice.cli.tables import print_rows
+from pumice.cluster.usage import usage_source
+from pumice.errors import ConfError
+from pumice.framework.arguments import describe_arguments
+from pumice.framework.plugin import HOOKS, implements
+from pumice.framework.registry import deciding_order
+from pumice.framework.victim_guards import check_guards
 
 
-@click.group()
-def config() -> None:
-    """Check a scheduler configuration."""
-
-
-@config.command("check")
-@click.argument(
-    "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
-@plugin_option
-@click.pass_context
 def check(ctx: click.Context, *, file: Path, plugins: PluginSources) -> None:
-    """Tell what is wrong in FILE or, if nothing is, which plugins decide what."""
-    from pumice.framework.registry import deciding_order  # noqa: PLC0415  (loads NumPy)
-    from pumice.framework.victim_guards import check_guards  # noqa: PLC0415
-
+    """Print what is wrong in a configuration, or which plugins decide what."""
     conf = read_conf(read_text(file))
     problems = sorted([*conf_problems(conf, plugins), *_metrics_problems(conf)], key=_line)
     for problem in problems:
         click.echo(f"{file}: {problem}{_weight(problem)}")
     if problems:
         ctx.exit(1)
-    for problem in check_guards(conf, _known(plugins)):
+    for problem in check_guards(conf, all_plugins(plugins)):
         click.echo(f"warning: {file}: {problem}", err=True)
     click.echo(f"{file}: no problems")
     click.echo(f"actions: {', '.join(conf.actions)}")
     rows = [
         (hook, flag, rule, ", then ".join(tiers))
-        for hook, flag, rule, tiers in deciding_order(conf, _known(plugins))
+        for hook, flag, rule, tiers in deciding_order(conf, all_plugins(plugins))
     ]
     print_rows(("hook", "switch", "rule", "plugins in order"), rows)
 
 
-@click.group()
-def plugin() -> None:
-    """List and describe plugins."""
-
-
-@plugin.command("list")
-@plugin_option
 def list_plugins(*, plugins: PluginSources) -> None:
-    """List all plugins with one line for each."""
-    rows = [(name, _summary(cls)) for name, cls in sorted(_known(plugins).items())]
+    """Print all plugins with one line for each."""
+    rows = [(name, _summary(cls)) for name, cls in sorted(all_plugins(plugins).items())]
     print_rows(("plugin", "what it does"), rows)
 
 
-@plugin.command("show")
-@click.argument("name", metavar="NAME")
-@plugin_option
 def show_plugin(*, name: str, plugins: PluginSources) -> None:
-    """Describe the plugin NAME: its extension points and its arguments."""
-    from pumice.framework.arguments import describe_arguments  # noqa: PLC0415
-    from pumice.framework.plugin import HOOKS, implements  # noqa: PLC0415
-
-    known = _known(plugins)
+    """Print the extension points and arguments of a plugin."""
+    known = all_plugins(plugins)
     if name not in known:
         near = nearest(name, known)
         hint = f"did you mean '{near}'?" if near else "see 'pumice plugin list'"
@@ -90,19 +70,8 @@ def show_plugin(*, name: str, plugins: PluginSources) -> None:
         click.echo("no arguments")
 
 
-def conf_problems(conf: SchedulerConf, plugins: PluginSources = ()) -> list[Problem]:
-    """List everything wrong or ignored in a configuration, in the order of its lines."""
-    from pumice.framework.registry import check_conf  # noqa: PLC0415  (loads NumPy)
-
-    problems = check_conf(conf, _known(plugins), _actions())
-    return sorted(problems, key=_line)
-
-
 def _metrics_problems(conf: SchedulerConf) -> list[Problem]:
     """List what is wrong in the section that says where the use of nodes is measured."""
-    from pumice.cluster.usage import usage_source  # noqa: PLC0415
-    from pumice.errors import ConfError  # noqa: PLC0415
-
     try:
         usage_source(conf.metrics)
     except ConfError as error:
@@ -126,21 +95,6 @@ def _metrics_problems(conf: SchedulerConf) -> list[Problem]:
 
 def _line(problem: Problem) -> int:
     return problem.line
-
-
-def _known(plugins: PluginSources) -> dict[str, Any]:
-    """Return all plugins by name: built-in, installed and those that were named."""
-    from pumice.framework.plugin_loading import load_plugins  # noqa: PLC0415
-    from pumice.framework.registry import known_plugins  # noqa: PLC0415
-    from pumice.plugins import builtin_plugins  # noqa: PLC0415
-
-    return known_plugins(builtin_plugins(), load_plugins(plugins))
-
-
-def _actions() -> dict[str, Any]:
-    from pumice.actions import ACTIONS  # noqa: PLC0415
-
-    return dict(ACTIONS)
 
 
 def _weight(problem: Problem) -> str:

@@ -7,18 +7,10 @@ from typing import Any
 import click
 
 from pumice.api.duration import parse_duration
-from pumice.cli.cluster_options import (
-    end_if_plugins_failed,
-    output_option,
-    print_data,
-    print_heading,
-    print_text,
-    read_world,
-    sentence,
-    world_options,
-)
-from pumice.cli.plugin_option import PluginSources, plugin_option
+from pumice.cli.command_lines.plugin_option import PluginSources
+from pumice.cli.printing import print_data, print_heading, print_text, sentence
 from pumice.cli.tables import print_rows
+from pumice.cli.world import end_if_plugins_failed, read_world
 from pumice.diagnosis import Explanation, WaitingJob, explain_job, waiting_jobs
 from pumice.diagnosis.explanation_schema import EXPLANATION
 from pumice.diagnosis.forecast import span
@@ -30,45 +22,11 @@ Say = Callable[[str], str]
 _CODE_WIDTH = 22
 
 
-def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001
-    if wanted and not context.resilient_parsing:
-        print_data(EXPLANATION, "json")
-        context.exit()
+def print_schema() -> None:
+    """Print the JSON schema of an explanation."""
+    print_data(EXPLANATION, "json")
 
 
-@click.command()
-@click.argument("job", metavar="[JOB]", required=False)
-@world_options
-@click.option(
-    "--cycles",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="How many cycles to run before the job is looked at.",
-)
-@click.option("--no-unblock", is_flag=True, help="Do not look for changes that would help.")
-@click.option(
-    "--ask-extender",
-    is_flag=True,
-    help="Ask a configured extender about nodes; otherwise its vote is unknown.",
-)
-@click.option(
-    "--schema",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_schema,
-    help="Print the JSON schema of the answer, and exit.",
-)
-@click.option(
-    "--default-runtime",
-    metavar="DURATION",
-    help="How long pods run that do not say so, such as 90m, for the forecast.  "
-    "[default: for ever]",
-)
-@plugin_option
-@output_option
 def explain(
     *,
     job: str | None,
@@ -84,10 +42,7 @@ def explain(
     plugins: PluginSources,
     output: str,
 ) -> None:
-    """Explain why JOB waits: a pod group, a Volcano job or a pod; without JOB, list all that wait.
-
-    Nothing is changed, in the cluster or outside.
-    """
+    """Say why a job waits, or which jobs do."""
     world = read_world(
         files,
         conf,

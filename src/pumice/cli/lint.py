@@ -9,6 +9,14 @@ from typing import Any, Final
 
 import click
 
+from pumice.api.manifests import load_documents
+from pumice.api.text_files import read_text
+from pumice.api.yaml_text import compose_all, line_at
+from pumice.errors import ManifestError
+from pumice.webhooks.fields import OMITTED, Key, Shown, path_text
+from pumice.webhooks.files import Files, is_checked, resource_name
+from pumice.webhooks.lint import lint_object
+
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _STDIN: Final = "-"
 _SHOWN: Final = 80
@@ -38,23 +46,10 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
-@click.command()
-@click.argument("paths", metavar="FILE|DIR|-...", nargs=-1, required=True)
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Form of findings."
-)
-@click.option(
-    "--queue",
-    "queues",
-    metavar="NAME",
-    multiple=True,
-    help="A queue that the cluster has; those in the files count anyway.",
-)
-@click.pass_context
 def lint(
     ctx: click.Context, *, paths: tuple[str, ...], output: str, queues: tuple[str, ...]
 ) -> None:
-    """Check jobs, queues and the like before a cluster does; - reads standard input."""
+    """Check files and print the findings; exit with 1 if there are any."""
     lines, checked = _lint(paths, queues)
     if output == "json":
         click.echo(json.dumps([asdict(line) for line in lines], indent=2, default=str))
@@ -67,9 +62,6 @@ def lint(
 
 
 def _lint(paths: Iterable[str], queues: tuple[str, ...]) -> tuple[list[Line], int]:
-    from pumice.webhooks.files import Files, is_checked  # noqa: PLC0415
-    from pumice.webhooks.lint import lint_object  # noqa: PLC0415
-
     read = list(_documents(paths))
     lines = [one for one in read if isinstance(one, Line)]
     documents = [one for one in read if not isinstance(one, Line)]
@@ -86,9 +78,6 @@ def _lint(paths: Iterable[str], queues: tuple[str, ...]) -> tuple[list[Line], in
 
 def _documents(paths: Iterable[str]) -> Iterator[Any]:
     """Read all documents; a file that cannot be read gives a finding instead."""
-    from pumice.api.manifests import load_documents  # noqa: PLC0415
-    from pumice.errors import ManifestError  # noqa: PLC0415
-
     for path in _files(paths):
         try:
             if path == _STDIN:
@@ -112,8 +101,6 @@ def _files(paths: Iterable[str]) -> Iterator[str]:
 
 def _twice(document: Any, seen: dict[tuple[str, ...], str]) -> Iterator[Line]:
     """Tell an object that stands in the files twice."""
-    from pumice.webhooks.files import resource_name  # noqa: PLC0415
-
     manifest = document.content
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("name"):
@@ -130,9 +117,6 @@ def _twice(document: Any, seen: dict[tuple[str, ...], str]) -> Iterator[Line]:
 
 
 def _line(document: Any, finding: Any) -> Line:
-    from pumice.webhooks.fields import OMITTED, Key, Shown, path_text  # noqa: PLC0415
-    from pumice.webhooks.files import resource_name  # noqa: PLC0415
-
     steps = tuple(step.name if isinstance(step, Key) else step for step in finding.path)
     found = finding.found
     if isinstance(found, Shown):
@@ -156,9 +140,6 @@ def _file(document: Any) -> str:
 
 def _at(document: Any, steps: tuple[str | int, ...]) -> int:
     """Give the line of a field, or of the nearest thing around it."""
-    from pumice.api.text_files import read_text  # noqa: PLC0415
-    from pumice.api.yaml_text import compose_all, line_at  # noqa: PLC0415
-
     node = document.node
     if node is not None:
         return line_at(node, steps)

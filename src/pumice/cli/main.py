@@ -1,7 +1,8 @@
 """The command `pumice` and the table of its subcommands.
 
-A subcommand is imported when it runs, so that `pumice --help` stays fast: neither this module nor
-anything it imports may load NumPy, rich or YAML.
+A subcommand is imported when it is called, and what it does once its words are read, so that help
+and mistyped words are answered at once: neither this module nor a command line may load NumPy, rich
+or YAML.
 """
 
 import importlib
@@ -21,37 +22,40 @@ class LazyCommand:
     """Where a subcommand lives, and the line that `--help` prints for it."""
 
     target: str
+    """Module, seen from this package, and name."""
     summary: str
 
     def load(self) -> click.Command:
         """Import the module and return the command."""
         module, _, name = self.target.partition(":")
-        command = getattr(importlib.import_module(module), name)
+        command = getattr(importlib.import_module(f"pumice.cli.{module}"), name)
         if not isinstance(command, click.Command):
             raise TypeError(f"{self.target} is no command")
         return command
 
 
 COMMANDS = {
-    "config": LazyCommand("pumice.cli.config:config", "Check a scheduler configuration."),
-    "demo": LazyCommand("pumice.cli.demo.command:demo", "Play a short story and tell it."),
-    "explain": LazyCommand("pumice.cli.explain:explain", "Say why a job waits, and what helps."),
-    "lint": LazyCommand("pumice.cli.lint:lint", "Check files as a cluster's admission would."),
-    "plugin": LazyCommand("pumice.cli.config:plugin", "List and describe plugins."),
-    "run": LazyCommand("pumice.cli.run:run", "Run one scenario and print what is decided."),
-    "sim": LazyCommand("pumice.cli.sim:sim", "Run a workload on a virtual clock, with a report."),
-    "serve": LazyCommand("pumice.cli.serve:serve", "Run on a real cluster, as processes."),
-    "snapshot": LazyCommand("pumice.cli.snapshot:snapshot", "Save, show and compare clusters."),
-    "sweep": LazyCommand("pumice.cli.sweep:sweep", "Simulate a grid, in one table."),
-    "test": LazyCommand("pumice.cli.test:test", "Run scenario files and compare expectations."),
-    "up": LazyCommand("pumice.cli.up:up", "Start a cluster here that kubectl can talk to."),
-    "whatif": LazyCommand("pumice.cli.whatif:whatif", "Try a job or a change on a copy."),
-    "job": LazyCommand("pumice.cli.job:job", "Run, list, view, suspend, resume, delete jobs."),
-    "jobflow": LazyCommand("pumice.cli.jobflow:jobflow", "Flows of jobs that wait for each other."),
-    "jobtemplate": LazyCommand("pumice.cli.jobflow:jobtemplate", "Templates of job flows."),
-    "pod": LazyCommand("pumice.cli.pod:pod", "List the pods of jobs and queues."),
-    "queue": LazyCommand("pumice.cli.queue:queue", "List, make, open, close, delete queues."),
-    "vcctl": LazyCommand("pumice.cli.vcctl.command:vcctl", "The verbs in Volcano's syntax."),
+    "config": LazyCommand("command_lines.config:config", "Check a scheduler configuration."),
+    "demo": LazyCommand("command_lines.demo:demo", "Play a short story and tell it."),
+    "explain": LazyCommand("command_lines.explain:explain", "Say why a job waits, and what helps."),
+    "lint": LazyCommand("command_lines.lint:lint", "Check files as a cluster's admission would."),
+    "plugin": LazyCommand("command_lines.config:plugin", "List and describe plugins."),
+    "run": LazyCommand("command_lines.run:run", "Run one scenario and print what is decided."),
+    "sim": LazyCommand(
+        "command_lines.sim:sim", "Run a workload on a virtual clock, with a report."
+    ),
+    "serve": LazyCommand("serve:serve", "Run on a real cluster, as processes."),
+    "snapshot": LazyCommand("command_lines.snapshot:snapshot", "Save, show and compare clusters."),
+    "sweep": LazyCommand("command_lines.sweep:sweep", "Simulate a grid, in one table."),
+    "test": LazyCommand("command_lines.test:test", "Run scenario files and compare expectations."),
+    "up": LazyCommand("command_lines.up:up", "Start a cluster here that kubectl can talk to."),
+    "whatif": LazyCommand("command_lines.whatif:whatif", "Try a job or a change on a copy."),
+    "job": LazyCommand("job:job", "Run, list, view, suspend, resume, delete jobs."),
+    "jobflow": LazyCommand("jobflow:jobflow", "Flows of jobs that wait for each other."),
+    "jobtemplate": LazyCommand("jobflow:jobtemplate", "Templates of job flows."),
+    "pod": LazyCommand("pod:pod", "List the pods of jobs and queues."),
+    "queue": LazyCommand("queue:queue", "List, make, open, close, delete queues."),
+    "vcctl": LazyCommand("vcctl.command:vcctl", "The verbs in Volcano's syntax."),
 }
 
 

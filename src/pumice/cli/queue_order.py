@@ -6,23 +6,13 @@ from typing import Any
 
 import click
 
-from pumice.cli.cluster_options import (
-    end_if_plugins_failed,
-    output_option,
-    print_data,
-    print_heading,
-    print_text,
-    read_world,
-    world_options,
-)
-from pumice.cli.plugin_option import PluginSources, plugin_option
+from pumice.cli.command_lines.plugin_option import PluginSources
+from pumice.cli.printing import print_data, print_heading, print_text
 from pumice.cli.tables import print_rows
+from pumice.cli.world import end_if_plugins_failed, read_world
+from pumice.diagnosis import queue_order
 
 
-@click.command("order")
-@world_options
-@plugin_option
-@output_option
 def order(
     *,
     files: tuple[Path, ...],
@@ -33,9 +23,7 @@ def order(
     plugins: PluginSources,
     output: str,
 ) -> None:
-    """Show the order in which queues and jobs are considered, and why."""
-    from pumice.diagnosis import queue_order  # noqa: PLC0415  (loads NumPy)
-
+    """Print the order in which queues and jobs are considered, and why."""
     world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master, plugins=plugins)
     found = queue_order(world).to_dict()
     if output == "table":

@@ -4,33 +4,21 @@ from functools import partial
 from pathlib import Path
 
 import click
+import yaml
 
 from pumice.api.conf import parse_conf
 from pumice.api.text_files import STDIN, read_text
-from pumice.cli.plugin_option import PluginSources, plugin_option
-from pumice.cli.scenario_files import EXISTING, hold_manifests, manifest_options, read_scenario
+from pumice.cli.command_lines.plugin_option import PluginSources
+from pumice.cli.conf_problems import warn_of_conf
+from pumice.cli.printing import print_data
+from pumice.cli.scenario_files import hold_manifests, read_scenario
 from pumice.cli.tables import print_decisions
-from pumice.errors import ConfError
 from pumice.scenarios.runner import default_scheduler, play
 from pumice.scenarios.scenario import Scenario
 from pumice.scenarios.suspicious_objects import doubts
 from pumice.scenarios.writeback import expectations, loses_comments, write_expectations
 
 
-@click.command()
-@click.argument("files", metavar="[FILE]...", nargs=-1, type=EXISTING)
-@manifest_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json", "yaml"]),
-    default="table",
-    show_default=True,
-    help="How to print the decisions.",
-)
-@click.option("--write", is_flag=True, help="Put the decisions into the scenario in FILE.")
-@plugin_option
-@click.pass_context
 def run(
     ctx: click.Context,
     *,
@@ -42,10 +30,7 @@ def run(
     write: bool,
     plugins: PluginSources,
 ) -> None:
-    """Run the scenario in FILE, or plain manifests, and print what is decided.
-
-    Exits with 1 if a plugin failed; what the others say is decided all the same.
-    """
+    """Run a scenario and print what is decided; exit with 1 if a plugin failed."""
     given = (*files, *more_files)
     if not given:
         raise click.UsageError("give a scenario, manifests or - for the input")
@@ -56,12 +41,8 @@ def run(
     played = play(scenario, partial(default_scheduler, plugins=plugins))
     expect = expectations(scenario, played)
     if output == "json":
-        import json  # noqa: PLC0415
-
-        click.echo(json.dumps(expect, indent=1, ensure_ascii=False))
+        print_data(expect, output)
     elif output == "yaml":
-        import yaml  # noqa: PLC0415
-
         click.echo(yaml.safe_dump(expect, sort_keys=False, allow_unicode=True), nl=False)
     else:
         print_decisions([cycle.decisions for cycle in played])
@@ -78,15 +59,8 @@ def run(
 
 def _warn(scenario: Scenario, plugins: PluginSources) -> None:
     """Tell on stderr what is said in vain and what looks odd; refuse what cannot be meant."""
-    from pumice.cli.config import conf_problems  # noqa: PLC0415  (loads all plugins)
-
     conf = parse_conf(scenario.conf, source=scenario.conf_source)
-    problems = conf_problems(conf, plugins)
-    errors = [problem for problem in problems if problem.severity == "error"]
-    if errors:
-        raise ConfError(errors, file=scenario.conf_source)
-    for problem in problems:
-        click.echo(f"warning: {scenario.conf_source}: {problem}", err=True)
+    warn_of_conf(conf, scenario.conf_source, plugins)
     for number, doubt in doubts(scenario.objects):
         click.echo(f"warning: {scenario.line(number)}: {doubt}", err=True)
 

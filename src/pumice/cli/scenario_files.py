@@ -3,10 +3,10 @@
 Used by `pumice run` and `pumice test`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -18,41 +18,9 @@ from pumice.scenarios.scenario import (
     Scenario,
     are_manifests,
     expectations_from,
-    load_scenario,
+    located_scenario,
     scenario_from,
 )
-
-_F = TypeVar("_F", bound=Callable[..., Any])
-EXISTING = click.Path(exists=True, allow_dash=True, path_type=Path)
-
-_FILES = click.option(
-    "-f",
-    "--filename",
-    "more_files",
-    metavar="FILE",
-    multiple=True,
-    type=EXISTING,
-    help="Output of 'kubectl get … -o yaml' or manifests, a file or a folder; may be given several "
-    "times; - reads the input.",
-)
-_CONF = click.option(
-    "--conf",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The scheduler configuration.  [default: that of the scenario or of a ConfigMap among "
-    "the files, else the built-in one]",
-)
-_NOW = click.option(
-    "--now",
-    metavar="TIME",
-    help="The time to decide at, RFC 3339.  [default: that of the scenario, or the latest that "
-    "the files speak of]",
-)
-
-
-def manifest_options(command: _F) -> _F:
-    """Add the options that name manifests, their configuration and the time."""
-    return _FILES(_CONF(_NOW(command)))
 
 
 def read_scenario(
@@ -65,12 +33,15 @@ def read_scenario(
     """
     sources = [f"{read_text(STDIN)}\n" if file == STDIN else file for file in files]
     at = epoch(now) if now else None
-    if len(files) > 1 or hold_manifests(sources[0]):
+    if len(files) > 1 or files[0].is_dir():
+        return _of_manifests(files, sources, conf, at)
+    values = load_values(sources[0])
+    if are_manifests(values):
         return _of_manifests(files, sources, conf, at)
     if isinstance(sources[0], Path):
-        scenario = load_scenario(sources[0])
+        scenario = located_scenario(_only(values), sources[0])
     else:
-        scenario = scenario_from(_only(load_values(sources[0])), Path("<stdin>"))
+        scenario = scenario_from(_only(values), Path("<stdin>"))
     if conf is not None:
         scenario = replace(scenario, conf=read_text(conf), conf_source=str(conf))
     return scenario if at is None else replace(scenario, now=at)

@@ -9,20 +9,12 @@ import click
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
 from pumice.api.times import rfc3339
-from pumice.cli.cluster_options import print_data
-from pumice.cli.plugin_option import PluginSources, plugin_option
+from pumice.cli.command_lines.plugin_option import PluginSources
+from pumice.cli.command_lines.simulation_options import Output
+from pumice.cli.conf_problems import warn_of_conf
+from pumice.cli.printing import print_data
 from pumice.cli.progress import progress
-from pumice.cli.sim_options import (
-    FILE,
-    Output,
-    as_options,
-    check_configurations,
-    output_options,
-    prepare_folder,
-    simulation_options,
-    stoppable,
-    writing_to,
-)
+from pumice.cli.sim_options import as_options, prepare_folder, stoppable, writing_to
 from pumice.cli.tables import print_rows
 from pumice.sim import output as files
 from pumice.sim.engine import Outcome
@@ -36,26 +28,6 @@ from pumice.sim.wording import duration
 BUILT_IN = "built-in"
 
 
-@click.command()
-@click.option(
-    "--trace",
-    metavar="FILE",
-    required=True,
-    type=FILE,
-    help="The workload: openb, Philly or SWF trace, manifests, or a synthetic description.",
-)
-@click.option(
-    "--conf",
-    "confs",
-    metavar="FILE",
-    multiple=True,
-    type=FILE,
-    help="A scheduler configuration; give several to compare them.  [default: the built-in one]",
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="For all that is random.")
-@simulation_options
-@output_options
-@plugin_option
 def sim(
     *,
     trace: Path,
@@ -69,10 +41,7 @@ def sim(
     plugins: PluginSources,
     **chosen: Any,
 ) -> None:
-    """Run a workload to its end on a virtual clock, and write a report.
-
-    Several configurations are compared with the first.
-    """
+    """Run a workload under each configuration, write and print what came of it."""
     options, folder = as_options(chosen), folder or output.folder
     with stoppable("the simulation was not over, nothing was written"):
         named = _configurations(confs)
@@ -85,9 +54,8 @@ def sim(
             speed=options.speed,
             late_pods=options.late_pods,
         )
-        check_configurations(
-            ((str(file or name), conf) for name, (file, conf) in named.items()), plugins
-        )
+        for name, (file, conf) in named.items():
+            warn_of_conf(conf, str(file or name), plugins)
         tables = ResultFiles(list(named), ".parquet" if parquet else ".csv")
         if folder is not None:
             prepare_folder(folder, tables.all_files(), parquet=parquet)

@@ -5,44 +5,16 @@ from typing import Any
 
 import click
 
-from pumice.cli.cluster_options import (
-    cluster_options,
-    conf_option,
-    output_option,
-    print_data,
-    print_heading,
-    print_text,
-    read_world,
-)
+from pumice.cli.printing import print_data, print_heading, print_text
 from pumice.cli.tables import print_rows
+from pumice.cli.world import read_world
 from pumice.diagnosis import diff_worlds, save_world, summarise
 from pumice.diagnosis.forecast import span
 from pumice.diagnosis.snapshots import Difference, Summary
 
-_SOURCE = click.Path(exists=True, path_type=Path)
-_CONF = conf_option()
 _SHOWN = 30
 
 
-@click.group()
-def snapshot() -> None:
-    """Save, show and compare clusters."""
-
-
-@snapshot.command("save")
-@click.argument("sources", metavar="[FROM]...", nargs=-1, type=_SOURCE)
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    metavar="FILE",
-    required=True,
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="The file to write: JSON if its name ends in .json, else YAML.",
-)
-@_CONF
-@click.option("--now", metavar="TIME", help="The time it was taken at, RFC 3339.")
-@cluster_options
 def save(
     *,
     sources: tuple[Path, ...],
@@ -52,12 +24,7 @@ def save(
     kubeconfig: str,
     master: str,
 ) -> None:
-    """Put a cluster into one file: the running one, or FROM.
-
-    FROM are manifests, 'kubectl get -o yaml' output or scenarios.  Environment variables, commands
-    and arguments of containers are left out.  The file is a scenario: 'pumice run' plays it, and
-    'pumice run --write' makes a test of it.
-    """
+    """Write a cluster to one file."""
     world = read_world(sources, conf, now, kubeconfig=kubeconfig, master=master)
     as_json = target.suffix == ".json"
     target.write_text(save_world(world, name=target.stem, as_json=as_json), encoding="utf-8")
@@ -66,15 +33,10 @@ def save(
     click.echo(f"wrote {len(world.objects)} objects to {target}{note}", err=True)
 
 
-@snapshot.command("show")
-@click.argument("sources", metavar="[FILE]...", nargs=-1, type=_SOURCE)
-@_CONF
-@cluster_options
-@output_option
 def show(
     *, sources: tuple[Path, ...], conf: Path | None, kubeconfig: str, master: str, output: str
 ) -> None:
-    """Sum up a snapshot or the running cluster: nodes, what is free, queues, jobs by phase."""
+    """Print what a cluster sums up to."""
     found = summarise(read_world(sources, conf, kubeconfig=kubeconfig, master=master))
     if output == "table":
         _print_summary(found)
@@ -82,13 +44,6 @@ def show(
         print_data(found.to_dict(), output)
 
 
-@snapshot.command("diff")
-@click.argument("left", metavar="OLD", type=_SOURCE)
-@click.argument("right", metavar="[NEW]", type=_SOURCE, required=False)
-@_CONF
-@cluster_options
-@output_option
-@click.pass_context
 def diff(
     ctx: click.Context,
     *,
@@ -99,10 +54,7 @@ def diff(
     master: str,
     output: str,
 ) -> None:
-    """Compare two snapshots: objects, and what the next cycle decides on them.
-
-    Without NEW the running cluster is compared.  Exits with 1 if they differ.
-    """
+    """Print how two clusters differ; exit with 1 if they do."""
     new = read_world((right,) if right else (), conf, kubeconfig=kubeconfig, master=master)
     found = diff_worlds(read_world((left,), conf), new)
     if output == "table":

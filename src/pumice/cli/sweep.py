@@ -10,20 +10,12 @@ import click
 
 from pumice.api.conf import SchedulerConf
 from pumice.api.meta import KubeObject
-from pumice.cli.cluster_options import print_data
-from pumice.cli.plugin_option import PluginSources, plugin_option
+from pumice.cli.command_lines.plugin_option import PluginSources
+from pumice.cli.command_lines.simulation_options import Output
+from pumice.cli.conf_problems import warn_of_conf
+from pumice.cli.printing import print_data
 from pumice.cli.progress import progress
-from pumice.cli.sim_options import (
-    FILE,
-    Output,
-    as_options,
-    check_configurations,
-    output_options,
-    prepare_folder,
-    simulation_options,
-    stoppable,
-    writing_to,
-)
+from pumice.cli.sim_options import as_options, prepare_folder, stoppable, writing_to
 from pumice.cli.tables import print_rows
 from pumice.errors import InputError
 from pumice.sim.inputs import load, read_configuration
@@ -48,62 +40,6 @@ _COLUMNS = (
 )
 
 
-def _seeds(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int, ...]:
-    """Read seeds as people write them: ``7``, ``1,2,5`` or ``0-9``."""
-    found: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise click.BadParameter(f"wanted numbers such as 7, 1,2,5 or 0-9, found {text!r}")
-        found += range(int(first), int(last if dash else first) + 1)
-    if not found:
-        raise click.BadParameter(f"wanted at least one seed, found {text!r}")
-    return tuple(found)
-
-
-@click.command()
-@click.option(
-    "--conf",
-    "confs",
-    metavar="FILE",
-    multiple=True,
-    type=FILE,
-    help="A scheduler configuration; may be given several times.  [default: the built-in one]",
-)
-@click.option(
-    "--trace",
-    "traces",
-    metavar="FILE",
-    multiple=True,
-    required=True,
-    type=FILE,
-    help="A workload, as for 'pumice sim'; may be given several times.",
-)
-@click.option(
-    "--seeds",
-    "--seed",
-    default="0",
-    show_default=True,
-    callback=_seeds,
-    help="Numbers and ranges, such as 7, 1,2,5 or 0-9.",
-)
-@click.option(
-    "-j",
-    "--jobs",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Number of processes.  [default: number of CPUs]",
-)
-@click.option(
-    "--dask",
-    "address",
-    metavar="ADDRESS",
-    help="Run on this Dask cluster, such as tcp://host:8786, instead of in processes here.",
-)
-@simulation_options
-@output_options
-@plugin_option
-@click.pass_context
 def sweep(
     ctx: click.Context,
     /,
@@ -121,10 +57,7 @@ def sweep(
     plugins: PluginSources,
     **chosen: Any,
 ) -> None:
-    """Simulate every configuration on every trace with every seed.
-
-    Each configuration is compared with the first, on the same trace with the same seed.
-    """
+    """Simulate a grid and put all runs into one table."""
     if address and jobs:
         raise click.UsageError("--jobs counts processes here; a Dask cluster has its own workers")
     points = grid(
@@ -138,7 +71,8 @@ def sweep(
     )
     folder = folder or output.folder
     with stoppable("the runs that were not over are lost"):
-        check_configurations(_readable(confs), plugins)
+        for source, conf in _readable(confs):
+            warn_of_conf(conf, source, plugins)
         if folder is not None:
             prepare_folder(folder, summary_files(parquet=parquet), parquet=parquet)
         simulate = Simulation(load_point, plugins)

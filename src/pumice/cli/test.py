@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from pumice.api.text_files import STDIN
-from pumice.cli.plugin_option import PluginSources, plugin_option
-from pumice.cli.scenario_files import EXISTING, manifest_options, read_scenario, with_expectations
+from pumice.cli.command_lines.plugin_option import PluginSources
+from pumice.cli.scenario_files import read_scenario, with_expectations
 from pumice.cli.tables import print_summary
 from pumice.scenarios.compare import CompareOptions
+from pumice.scenarios.junit import write_junit
 from pumice.scenarios.runner import (
     CaseResult,
     default_scheduler,
@@ -22,34 +23,6 @@ from pumice.scenarios.runner import (
 _SHOWN_DIFFERENCES = 10
 
 
-@click.command()
-@click.argument("paths", metavar="[PATH]...", nargs=-1, type=EXISTING)
-@manifest_options
-@click.option(
-    "--expect",
-    metavar="FILE",
-    type=EXISTING,
-    help="What 'pumice run -o yaml' printed; all files together are one case.",
-)
-@click.option(
-    "--junit",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write the results as JUnit XML.",
-)
-@click.option(
-    "-j",
-    "--jobs",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Number of processes.  [default: number of CPUs]",
-)
-@click.option("--messages", is_flag=True, help="Also compare condition messages and fit errors.")
-@click.option("--nominated", is_flag=True, help="Also compare nominated nodes.")
-@click.option("-k", "substring", metavar="SUBSTRING", default="", help="Only paths with this text.")
-@click.option("-x", "stop_early", is_flag=True, help="Stop at the first failure.")
-@plugin_option
-@click.pass_context
 def test(
     ctx: click.Context,
     *,
@@ -66,10 +39,7 @@ def test(
     stop_early: bool,
     plugins: PluginSources,
 ) -> None:
-    """Run scenario files, or all in a folder, and compare with their expectations.
-
-    Plain manifests are one case with --expect.
-    """
+    """Run scenarios, compare each with its expectations and sum up."""
     given = (*paths, *more_files)
     if not given:
         raise click.UsageError("give scenarios, a folder of them or - for the input")
@@ -97,8 +67,6 @@ def test(
                 results.append(result)
                 _print_failure(result)
     if junit is not None:
-        from pumice.scenarios.junit import write_junit  # noqa: PLC0415  (rarely asked for)
-
         write_junit(results, junit)
     ctx.exit(_sum_up(results, 0 if stop_early or expect else len(files) - len(results)))
 

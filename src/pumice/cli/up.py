@@ -20,49 +20,15 @@ from pumice.api.quantity import parse_quantity
 from pumice.api.text_files import read_text
 from pumice.api.yaml_text import parse_yaml
 from pumice.apiserver.served_cluster import ServedCluster
-from pumice.cli.config import conf_problems
+from pumice.cli.conf_problems import warn_of_conf
 from pumice.cli.connect import endpoint_file
 from pumice.cluster.embedded.data_directory import DataDirectory
-from pumice.errors import ConfError, InputError
+from pumice.errors import InputError
 
 _LOOK_S = 0.5
 """How often the line of status is written anew."""
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command()
-@click.option(
-    "--nodes",
-    "count",
-    metavar="N",
-    type=click.IntRange(0),
-    help="How many equal nodes to start with.  [default: 3, none with --nodes-file]",
-)
-@click.option("--node-cpu", metavar="AMOUNT", default="8", show_default=True, help="CPU of each.")
-@click.option("--node-memory", metavar="AMOUNT", default="32Gi", show_default=True, help="Memory.")
-@click.option("--nodes-file", metavar="FILE", type=_FILE, help="Manifests to start with.")
-@click.option("--conf", metavar="FILE", type=_FILE, help="The scheduler configuration.")
-@click.option("--port", metavar="P", type=click.IntRange(0, 65535), default=0, help="Port to use.")
-@click.option(
-    "--kubeconfig",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to write the kubeconfig.  [default: the place where 'pumice job' and others look]",
-)
-@click.option(
-    "--data",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Keep all objects in this directory, and go on from them.  [default: in memory only]",
-)
-@click.option(
-    "--speed",
-    metavar="X",
-    type=click.FloatRange(0.001, 1000),
-    default=1.0,
-    show_default=True,
-    help="How many times faster than real its time runs.",
-)
 def up(
     *,
     count: int | None,
@@ -75,11 +41,7 @@ def up(
     data: Path | None,
     speed: float,
 ) -> None:
-    """Start a cluster in this process and serve it until Ctrl-C.
-
-    Nothing is run: pods start, last as long as their annotation pumice.dev/run-seconds says, and
-    end.  Scheduler and controllers are the real ones.
-    """
+    """Start a cluster in this process and serve it until Ctrl-C."""
     resources = {"cpu": node_cpu, "memory": node_memory}
     for amount in resources.values():
         parse_quantity(amount)
@@ -138,12 +100,7 @@ def _read_manifests(file: Path) -> list[Manifest]:
 def _read_conf(file: Path) -> str:
     """Read the configuration; tell what it says in vain, refuse what cannot be meant."""
     text = read_text(file)
-    problems = conf_problems(parse_conf(text, source=str(file)))
-    errors = [problem for problem in problems if problem.severity == "error"]
-    if errors:
-        raise ConfError(errors, file=str(file))
-    for problem in problems:
-        click.echo(f"warning: {file}: {problem}", err=True)
+    warn_of_conf(parse_conf(text, source=str(file)), str(file))
     return text
 
 

@@ -12,19 +12,10 @@ from pumice.api.conf import parse_conf
 from pumice.api.duration import parse_duration
 from pumice.api.manifests import load_documents
 from pumice.api.wording import first_of
-from pumice.cli.cluster_options import (
-    conf_option,
-    end_if_plugins_failed,
-    output_option,
-    print_data,
-    print_heading,
-    print_text,
-    read_world,
-    sentence,
-    source_options,
-)
-from pumice.cli.plugin_option import PluginSources, plugin_option
+from pumice.cli.command_lines.plugin_option import PluginSources
+from pumice.cli.printing import print_data, print_heading, print_text, sentence
 from pumice.cli.tables import print_rows
+from pumice.cli.world import end_if_plugins_failed, read_world
 from pumice.diagnosis import Answer, ClusterState, Question, what_if
 from pumice.diagnosis.changes import Change
 from pumice.diagnosis.settings import (
@@ -41,61 +32,6 @@ _SHOWN = 20
 """Rows of a table before the rest is only counted."""
 
 
-@click.command()
-@source_options
-@conf_option("--current-conf", "The configuration there is now.")
-@click.option(
-    "--job",
-    metavar="FILE|NAME",
-    default="",
-    help="The job to ask about: a manifest that is not applied yet, or a name.",
-)
-@click.option(
-    "--conf",
-    "new_conf",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="What if this were the configuration.",
-)
-@click.option(
-    "--set",
-    "settings",
-    metavar="KIND/NAME.FIELD=VALUE",
-    multiple=True,
-    help="What if a field had this value, as in queue/NAME.capability.cpu=20.",
-)
-@click.option(
-    "--add-nodes",
-    metavar="N[=NODE]",
-    multiple=True,
-    help="What if there were N more nodes, like NODE or like the largest.",
-)
-@click.option(
-    "--remove-node", "removed", metavar="NAME", multiple=True, help="What if a node were gone."
-)
-@click.option(
-    "--drain",
-    "drained",
-    metavar="NAME",
-    multiple=True,
-    help="What if a node were closed and its pods taken off.",
-)
-@click.option(
-    "--changes",
-    "lists",
-    metavar="FILE",
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
-    help="What if all changes of a list were made, JSON or YAML, as explain -o json gives them; "
-    "- reads the input.",
-)
-@click.option(
-    "--default-runtime",
-    metavar="DURATION",
-    help="How long pods run that do not say so, such as 90m.  [default: for ever]",
-)
-@plugin_option
-@output_option
 def whatif(
     *,
     files: tuple[Path, ...],
@@ -114,11 +50,7 @@ def whatif(
     plugins: PluginSources,
     output: str,
 ) -> None:
-    """Try a job or a change on a copy of the cluster and tell what would be different.
-
-    The time at which pods end is read from the annotation pumice.dev/run-seconds of pods or pod
-    groups.
-    """
+    """Try a job or a change on a copy and print what is different."""
     world = read_world(files, conf, now, kubeconfig=kubeconfig, master=master, plugins=plugins)
     makers: list[Callable[[ClusterState], Change]] = [
         *(partial(_listed, path=path) for path in lists),

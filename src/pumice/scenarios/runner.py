@@ -125,6 +125,8 @@ def play(scenario: Scenario, make_scheduler: SchedulerFactory) -> list[PlayedCyc
     objects = with_made_claims(scenario.objects)
     played: list[PlayedCycle] = []
     for number in range(scenario.cycles):
+        if played:
+            objects = advance(objects, played[-1].decisions)
         now = scenario.now + number
         usage = {name: {"metricsTime": now, **one} for name, one in scenario.node_usage.items()}
         try:
@@ -132,7 +134,6 @@ def play(scenario: Scenario, make_scheduler: SchedulerFactory) -> list[PlayedCyc
         except ManifestError as error:
             raise scenario.placed(error) from error
         played.append(PlayedCycle(objects, decisions))
-        objects = advance(objects, decisions)
     return played
 
 

@@ -101,7 +101,15 @@ def load_scenario(path: Path) -> Scenario:
     Raises:
         ScenarioError: The file cannot be read, is no scenario or breaks the format.
     """
-    document = read_document(path)
+    return located_scenario(read_document(path), path)
+
+
+def located_scenario(document: Any, path: Path) -> Scenario:
+    """Make the scenario of a document; an error about an object names the line it stands on.
+
+    Raises:
+        ScenarioError: The document is no scenario or breaks the format.
+    """
     try:
         return scenario_from(document, path)
     except ScenarioError as error:

@@ -14,18 +14,16 @@ from pumice.api.wording import nearest
 def doubts(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
     """Give the number of each object that looks odd, and what is odd about it."""
     names = [_name(one) for one in objects]
+    times = Counter(names)
     seen: Counter[tuple[str, str]] = Counter()
-    for number, (kind, key) in enumerate(names):
-        seen[kind, key] += 1
-        if seen[kind, key] == 2:
-            yield number, f"{kind} {key} is there {names.count((kind, key))} times; the last counts"
-    known: dict[str, list[str]] = {}
-    for kind, key in names:
-        known.setdefault(kind, []).append(key)
+    for number, name in enumerate(names):
+        seen[name] += 1
+        if seen[name] == 2:
+            yield number, f"{' '.join(name)} is there {times[name]} times; the last counts"
     for number, one in enumerate(objects):
         for what, kind, wanted in _references(one):
-            if wanted not in known.get(kind, ()):
-                near = nearest(wanted, known.get(kind, ()))
+            if (kind, wanted) not in seen:
+                near = nearest(wanted, [key for each, key in names if each == kind])
                 hint = f" (did you mean '{near}'?)" if near else ""
                 named = f"{names[number][0]} {names[number][1]}"
                 yield number, f"{named} names {what} '{wanted}', which is not there{hint}"

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
@@ -23,13 +22,12 @@ from pumice.errors import InputError
 from pumice.framework.plugin_loading import PluginSource, load_plugins
 from pumice.sim.engine import Engine, Outcome
 from pumice.sim.limits import check_arrivals, check_nodes
-from pumice.sim.options import SimulationOptions
+from pumice.sim.options import FORMATS, SimulationOptions
 from pumice.sim.readers import manifests, openb, philly, swf, synthetic
 from pumice.sim.readers.text import header_of, read_text
 from pumice.sim.simulated_scheduler import simulated_scheduler
 from pumice.sim.workload import NodeHint, Workload
 
-FORMATS: Final = ("manifests", "openb", "philly", "swf", "synthetic")
 _LOAD = 0.8
 """The part of a cluster that is sized for a trace which the trace's work would fill."""
 

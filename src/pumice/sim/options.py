@@ -1,8 +1,10 @@
 """How a workload is run: what `pumice sim` and `pumice sweep` let one choose alike."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
+FORMATS: Final = ("manifests", "openb", "philly", "swf", "synthetic")
+"""What a trace can be."""
 Evicted = Literal["requeue", "restart", "lose"]
 """What becomes of an evicted pod: a new one waits in its place; so do all pods of its job, if too
 few are left; or it is gone."""

@@ -98,3 +98,28 @@ def test_what_breaks_a_cycle_is_kept_and_the_plane_goes_on(
         time.sleep(0.01)
     running.stop()
     assert isinstance(running.failure, ZeroDivisionError)
+
+
+def test_clients_that_go_on_writing_get_as_much_time_as_a_cycle_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = FastClock()
+    plane = EmbeddedControlPlane(cluster=EmbeddedCluster(clock))
+    running = RunningPlane(plane, clock)
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> bool:
+        pauses.append(seconds)
+        if len(pauses) < 4:
+            running.wake()
+        time.sleep(seconds)
+        return False
+
+    monkeypatch.setattr(running._stop, "wait", pause)
+    running._serve_clients(step_s=10.0)
+    assert len(pauses) == 4  # until nobody wrote any more
+    assert running._woken.is_set()  # what was written is looked at next
+    running._woken.clear()
+    running._serve_clients(step_s=0.0)
+    assert len(pauses) == 5
+    assert not running._woken.is_set()

@@ -9,9 +9,9 @@ import pytest
 from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.api.objects import Node, Queue
 from pumice.errors import InputError
-from pumice.sim.inputs import FORMATS, load, read_cluster, read_workload, recognise, simulate
+from pumice.sim.inputs import load, read_cluster, read_workload, recognise, simulate
 from pumice.sim.measure import Measures
-from pumice.sim.options import SimulationOptions
+from pumice.sim.options import FORMATS, SimulationOptions
 
 ROOT = Path(__file__).parents[3]
 TRACES = ROOT / "tests" / "data" / "traces"

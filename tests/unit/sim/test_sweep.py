@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from pumice.api.conf import parse_conf
 from pumice.api.objects import from_manifest
 from pumice.cli import sweep as command
+from pumice.cli.command_lines.sweep import sweep
 from pumice.errors import InputError, ServiceError
 from pumice.sim.bounds import Shortcuts
 from pumice.sim.engine import Engine
@@ -257,7 +258,7 @@ def pumice_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(tmp_path)
     for name in ("good", "bad"):
         (tmp_path / name).write_text("", encoding="utf-8")
-    return lambda *arguments: CliRunner().invoke(command.sweep, arguments)
+    return lambda *arguments: CliRunner().invoke(sweep, arguments)
 
 
 def test_the_command_prints_one_table_and_writes_both_files(

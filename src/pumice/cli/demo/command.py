@@ -5,28 +5,16 @@ from pathlib import Path
 
 import click
 
-from pumice.cli.cluster_options import print_text
 from pumice.cli.demo.narration import ChapterText, narrate
 from pumice.cli.demo.player import Player
 from pumice.cli.demo.report import write_report
 from pumice.cli.demo.story import load_story
+from pumice.cli.printing import print_text
 from pumice.errors import InputError
 
 
-@click.command()
-@click.option(
-    "--report",
-    metavar="FILE",
-    default="pumice-demo.html",
-    show_default=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to write the report with charts.",
-)
 def demo(*, report: Path) -> None:
-    """Play a short story on an embedded cluster and tell what was decided, and why.
-
-    Scheduler, controllers and binder are those of a real cluster, on a virtual clock.
-    """
+    """Play the story, tell it and write its report."""
     story = load_story()
     played = Player(story).play()
     chapters = narrate(played)

@@ -1,9 +1,9 @@
 """What happens to a custom resource before anybody looks at it: defaults in, unknown fields out."""
 
-import copy
 from typing import Any
 
 from pumice.api.schema.build import Node
+from pumice.cluster.base import clone
 
 
 def without_unknown(value: Any, node: Node | None, path: str = "") -> list[str]:
@@ -46,12 +46,12 @@ def without_nulls(value: Any, node: Node | None) -> None:
         for item in value:
             without_nulls(item, node.items)
     elif isinstance(value, dict):
-        for key in list(value):
+        for key, item in list(value.items()):
             below = (node.properties or {}).get(key) or node.values
-            if value[key] is None and below is not None and not below.has_default:
+            if item is None and below is not None and not below.has_default:
                 del value[key]
-            else:
-                without_nulls(value[key], below)
+            elif isinstance(item, dict | list):
+                without_nulls(item, below)
 
 
 def fill_in(value: Any, node: Node | None) -> None:
@@ -64,6 +64,7 @@ def fill_in(value: Any, node: Node | None) -> None:
     elif isinstance(value, dict):
         for key, below in (node.properties or {}).items():
             if below.has_default and value.get(key) is None:
-                value[key] = copy.deepcopy(below.default)
+                value[key] = clone(below.default)
         for key, item in value.items():
-            fill_in(item, (node.properties or {}).get(key) or node.values)
+            if isinstance(item, dict | list):
+                fill_in(item, (node.properties or {}).get(key) or node.values)

@@ -207,6 +207,8 @@ def _repeats(value: Any, node: Node | None, path: tuple[Step | Key, ...]) -> Ite
             yield from _repeats(item, node.items, (*path, index))
     elif isinstance(value, dict):
         for key, item in value.items():
+            if not isinstance(item, dict | list):
+                continue
             if node.properties is not None and key in node.properties:
                 yield from _repeats(item, node.properties[key], (*path, key))
             elif node.values is not None:

@@ -120,18 +120,20 @@ class _Reading:
         if not isinstance(value, dict):
             self.mismatch(json_name(value), expected)
             return zero(expected)
-        around = self.struct
+        around, self.struct = self.struct, expected.name.partition(".")[2]
         fields = fields_of(expected.notation)
-        name = expected.name.partition(".")[2]
         read: dict[str, Any] = {}
         for key in sorted(value):  # the order in which an API server writes them
-            if key in fields:
-                self.struct = name
-                self.names.append(key)
-                self.keys.append(key)
-                read[key] = self.read(value[key], fields[key].type)
-                self.keys.pop()
-                self.names.pop()
+            if (each := fields.get(key)) is None:
+                continue
+            if type(part := value[key]) is str and each.type.kind == "string":
+                read[key] = part
+                continue
+            self.names.append(key)
+            self.keys.append(key)
+            read[key] = self.read(part, each.type)
+            self.keys.pop()
+            self.names.pop()
         self.struct = around
         unknown = (key for key in value if key not in fields) if self.from_yaml else ()
         return _written(expected.notation, read) | {key: value[key] for key in unknown}
@@ -157,6 +159,9 @@ class _Reading:
         element = go_type(expected.element)
         items = {}
         for key in sorted(value):
+            if type(value[key]) is str and element.kind == "string":
+                items[key] = value[key]
+                continue
             self.keys.append(key)
             items[key] = self.read(value[key], element)
             self.keys.pop()
@@ -212,12 +217,14 @@ def _always(struct: str) -> tuple[Field, ...]:
 def _written(struct: str, read: Mapping[str, Any]) -> dict[str, Any]:
     """Keep the fields Go writes, in its order."""
     fields = fields_of(struct)
-    kept = {each.name: zero(each.type) for each in _always(struct) if each.name not in read}
-    kept |= {
+    kept = {
         name: content
         for name, content in read.items()
         if fields[name].written == "always" or not _is_left_out(content, fields[name])
     }
+    for each in _always(struct):
+        if each.name not in read:
+            kept[each.name] = zero(each.type)
     return in_order(kept, struct)
 
 
@@ -231,4 +238,4 @@ def _is_left_out(content: Any, each: Field) -> bool:
         return content is None
     if each.type.kind == "struct" or each.type.kind in STRUCTS:
         return each.written == "nonzero" and bool(content == zero(each.type))
-    return content is None or content in ("", 0, False) or content in ([], {})
+    return not content

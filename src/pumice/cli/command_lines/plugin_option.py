@@ -18,9 +18,9 @@ def _check(_ctx: click.Context, _param: click.Parameter, sources: PluginSources)
     """
     if not sources:
         return ()
-    from pumice.errors import InputError  # noqa: PLC0415
-    from pumice.framework.plugin_loading import load_plugins, whole_source  # noqa: PLC0415
-    from pumice.plugins import builtin_plugins  # noqa: PLC0415  (loads NumPy)
+    from pumice.errors import InputError
+    from pumice.framework.plugin_loading import load_plugins, whole_source
+    from pumice.plugins import builtin_plugins
 
     builtin = builtin_plugins()
     load_plugins(sources)

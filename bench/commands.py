@@ -1,0 +1,83 @@
+"""Time whole commands, this checkout against another: ``python -m bench.commands [OTHER]``.
+
+OTHER is the folder of a second checkout, say of an earlier commit.  Both print the same before
+anything is timed; then they run in turns, and the least CPU seconds of each count, the start of the
+process included.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bench.clusters import Case
+
+HERE = Path(__file__).resolve().parents[1]
+TURNS = 5
+_COMMAND = (sys.executable, "-c", "from pumice.cli.main import main; main()")
+
+
+def commands(folder: Path) -> Mapping[str, Sequence[str]]:
+    """Write what the commands read, and return their words by what they are called."""
+    return {
+        "explain --help": ("explain", "--help"),
+        "run, 5,000 gangs of 1": _run(folder, 1),
+        "run, 50 gangs of 100": _run(folder, 100),
+        "whatif, 20,000 pods": _what_if(folder),
+    }
+
+
+def _run(folder: Path, gang: int) -> Sequence[str]:
+    case = Case("default", 1000, 5000, gang)
+    file = folder / f"gangs-of-{gang}.json"
+    file.write_text(json.dumps({"objects": case.objects(), "conf": case.conf}))
+    return ("run", str(file), "-o", "json")
+
+
+def _what_if(folder: Path) -> Sequence[str]:
+    case = Case("default", 1000, 0, 1, 20000)
+    cluster, conf = folder / "cluster.json", folder / "scheduler.conf"
+    cluster.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": case.objects()}))
+    conf.write_text(case.conf)
+    return ("whatif", "-f", str(cluster), "--current-conf", str(conf), "--drain", "node-00000")
+
+
+def run(checkout: Path, words: Sequence[str]) -> tuple[str, float]:
+    """Run a command of a checkout; return what it printed and its CPU seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(  # noqa: S603
+        [*_COMMAND, *words],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(checkout / "src")},
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return done.stdout, cpu
+
+
+def main() -> None:
+    """Time all commands and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("other", type=Path, nargs="?", default=HERE, help="another checkout")
+    parser.add_argument("--only", default="", help="commands whose name contains this")
+    args = parser.parse_args()
+    print(f"{'command':28} {'other s':>8} {'this s':>8} {'ratio':>7}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, words in commands(Path(folder)).items():
+            if args.only not in name:
+                continue
+            assert run(args.other, words)[0] == run(HERE, words)[0], f"{name}: answers differ"
+            pairs = [(run(args.other, words)[1], run(HERE, words)[1]) for _ in range(TURNS)]
+            other, ours = (min(times) for times in zip(*pairs, strict=True))
+            print(f"{name:28} {other:8.3f} {ours:8.3f} {other / ours:7.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Time a cluster of `pumice up`: ``python -m bench.up [OTHER]``.
+
+Clients create pods, then jobs of 20 pods, over HTTP while others watch; the figures are objects
+created a second, pods running a second, and the CPU milliseconds of the server for each pod.  OTHER
+is a second checkout that is timed in turns with this one.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parents[1]
+CLIENTS = 8
+WATCHERS = 4
+PODS = 1000
+JOBS = 50
+GANG = 20
+_POD_PATH = "/api/v1/namespaces/default/pods"
+_JOB_PATH = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+_COMMAND = (sys.executable, "-c", "from pumice.cli.main import main; main()")
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What one cluster managed."""
+
+    created_s: float
+    """Objects created a second."""
+    running_s: float
+    """Pods that run, a second from the first request on."""
+    cpu_ms_per_pod: float
+
+
+def _spec() -> dict[str, Any]:
+    requests = {"cpu": "100m", "memory": "64Mi"}
+    return {
+        "schedulerName": "volcano",
+        "restartPolicy": "Never",
+        "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}],
+    }
+
+
+def _pod(number: int) -> bytes:
+    head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p-{number}"}}
+    return json.dumps({**head, "spec": _spec()}).encode()
+
+
+def _job(number: int) -> bytes:
+    task = {"name": "w", "replicas": GANG, "template": {"spec": _spec()}}
+    manifest = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": f"j-{number}"},
+        "spec": {"minAvailable": GANG, "schedulerName": "volcano", "tasks": [task]},
+    }
+    return json.dumps(manifest).encode()
+
+
+@contextmanager
+def _served(checkout: Path) -> Iterator[tuple[int, int]]:
+    """Serve a cluster of 100 nodes; gives port and process."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = subprocess.Popen(  # noqa: S603
+            [*_COMMAND, "up", "--nodes", "100", "--node-cpu", "64", "--kubeconfig", f"{folder}/k"],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(checkout / "src")},
+        )
+        assert server.stdout is not None
+        port = int(server.stdout.readline().rpartition(":")[2])
+        try:
+            yield port, server.pid
+        finally:
+            server.terminate()
+            server.wait()
+            server.stdout.close()
+
+
+def _cpu_s(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _post(port: int, path: str, bodies: list[bytes]) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    for body in bodies:
+        connection.request("POST", path, body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read()
+        assert answer.status == 201, text
+    connection.close()
+
+
+def _watch(port: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request("GET", f"{_POD_PATH}?watch=true")
+    answer = connection.getresponse()
+    try:
+        while answer.read1():
+            pass
+    except OSError:  # the server ended
+        return
+
+
+def _running(port: int) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request("GET", f"{_POD_PATH}?fieldSelector=status.phase%3DRunning")
+    return len(json.loads(connection.getresponse().read())["items"])
+
+
+def measure(checkout: Path, path: str, make: Callable[[int], bytes], number: int) -> Rates:
+    """Create objects in a new cluster and wait until all their pods run."""
+    pods = number * (GANG if make is _job else 1)
+    with _served(checkout) as (port, process):
+        for _ in range(WATCHERS):
+            threading.Thread(target=_watch, args=(port,), daemon=True).start()
+        bodies = [make(each) for each in range(number)]
+        clients = [
+            threading.Thread(target=_post, args=(port, path, bodies[first::CLIENTS]))
+            for first in range(CLIENTS)
+        ]
+        cpu, start = _cpu_s(process), time.perf_counter()
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+        created = time.perf_counter() - start
+        while _running(port) < pods:
+            time.sleep(0.2)
+        running = time.perf_counter() - start
+        used = _cpu_s(process) - cpu
+    return Rates(number / created, pods / running, 1000 * used / pods)
+
+
+def main() -> None:
+    """Print the best of three runs of each checkout."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("other", type=Path, nargs="?", help="another checkout")
+    parser.add_argument("--turns", type=int, default=3)
+    args = parser.parse_args()
+    print(f"{'':30} {'created/s':>10} {'pods running/s':>15} {'CPU ms a pod':>13}")
+    for name, path, make, number in (
+        ("pods", _POD_PATH, _pod, PODS),
+        (f"jobs of {GANG} pods", _JOB_PATH, _job, JOBS),
+    ):
+        found: dict[Path, list[Rates]] = {}
+        checkouts = [HERE] if args.other is None else [args.other, HERE]
+        for _ in range(args.turns):
+            for checkout in checkouts:
+                found.setdefault(checkout, []).append(measure(checkout, path, make, number))
+        for checkout, rates in found.items():
+            whose = "this" if checkout == HERE else "other"
+            print(
+                f"{f'{name}, {whose}':30} {max(r.created_s for r in rates):10.0f} "
+                f"{max(r.running_s for r in rates):15.0f} "
+                f"{min(r.cpu_ms_per_pod for r in rates):13.2f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

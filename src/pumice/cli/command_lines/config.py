@@ -1,0 +1,50 @@
+"""The command lines of `pumice config` and `pumice plugin`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pumice.cli.command_lines.plugin_option import plugin_option
+
+
+@click.group()
+def config() -> None:
+    """Check a scheduler configuration."""
+
+
+@config.command("check")
+@click.argument(
+    "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@plugin_option
+@click.pass_context
+def check(ctx: click.Context, /, **given: Any) -> None:
+    """Tell what is wrong in FILE or, if nothing is, which plugins decide what."""
+    from pumice.cli.config import check as perform
+
+    perform(ctx, **given)
+
+
+@click.group()
+def plugin() -> None:
+    """List and describe plugins."""
+
+
+@plugin.command("list")
+@plugin_option
+def list_plugins(**given: Any) -> None:
+    """List all plugins with one line for each."""
+    from pumice.cli.config import list_plugins as perform
+
+    perform(**given)
+
+
+@plugin.command("show")
+@click.argument("name", metavar="NAME")
+@plugin_option
+def show_plugin(**given: Any) -> None:
+    """Describe the plugin NAME: its extension points and its arguments."""
+    from pumice.cli.config import show_plugin as perform
+
+    perform(**given)

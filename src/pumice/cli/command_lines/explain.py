@@ -1,0 +1,59 @@
+"""The command line of `pumice explain`."""
+
+from typing import Any
+
+import click
+
+from pumice.cli.command_lines.cluster_options import output_option, world_options
+from pumice.cli.command_lines.plugin_option import plugin_option
+
+
+def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001
+    if wanted and not context.resilient_parsing:
+        from pumice.cli.explain import print_schema
+
+        print_schema()
+        context.exit()
+
+
+@click.command()
+@click.argument("job", metavar="[JOB]", required=False)
+@world_options
+@click.option(
+    "--cycles",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many cycles to run before the job is looked at.",
+)
+@click.option("--no-unblock", is_flag=True, help="Do not look for changes that would help.")
+@click.option(
+    "--ask-extender",
+    is_flag=True,
+    help="Ask a configured extender about nodes; otherwise its vote is unknown.",
+)
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON schema of the answer, and exit.",
+)
+@click.option(
+    "--default-runtime",
+    metavar="DURATION",
+    help="How long pods run that do not say so, such as 90m, for the forecast.  "
+    "[default: for ever]",
+)
+@plugin_option
+@output_option
+def explain(**given: Any) -> None:
+    """Explain why JOB waits: a pod group, a Volcano job or a pod; without JOB, list all that wait.
+
+    Nothing is changed, in the cluster or outside.
+    """
+    from pumice.cli.explain import explain as perform
+
+    perform(**given)

@@ -1,0 +1,43 @@
+"""How answers are printed: data for programs, paragraphs and headings for people."""
+
+import json
+import sys
+import textwrap
+from shutil import get_terminal_size
+from typing import Any
+
+import click
+import yaml
+
+
+def print_data(data: Any, output: str) -> None:
+    """Print plain data for programs."""
+    if output == "json":
+        click.echo(json.dumps(data, indent=1, ensure_ascii=False))
+        return
+    plain = json.loads(json.dumps(data))  # tuples become lists
+    click.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100), nl=False)
+
+
+def print_text(text: str, *, indent: str = "", first: str | None = None, **style: Any) -> None:
+    """Print a paragraph, wrapped to the terminal if there is one."""
+    lines = [text]
+    if sys.stdout.isatty():
+        room = max(get_terminal_size().columns - len(indent), 40)
+        lines = textwrap.wrap(text, room, break_on_hyphens=False, break_long_words=False) or [""]
+    for number, line in enumerate(lines):
+        head = (indent if first is None else first) if number == 0 else indent
+        click.echo(head + (click.style(line, **style) if style else line))
+
+
+def print_heading(text: str) -> None:
+    """Print the title of a part."""
+    click.echo(f"\n{click.style(text, bold=True)}")
+
+
+def sentence(text: str) -> str:
+    """Give a text a capital letter, unless it starts with a name, and a full stop."""
+    first = text.partition(" ")[0]
+    head = text[:1] if "/" in first else text[:1].upper()
+    end = "" if text.endswith("?") else "."
+    return f"{head}{text[1:].rstrip('.')}{end}" if text else ""

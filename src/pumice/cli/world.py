@@ -1,0 +1,65 @@
+"""The cluster that a command speaks of, read from files or from the one that runs."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from pumice.api.times import epoch
+from pumice.cli.command_lines.plugin_option import PluginSources
+from pumice.cli.conf_problems import warn_of_conf
+from pumice.cli.connect import ConnectOptions, connect, trouble
+from pumice.cluster.base import Cluster
+from pumice.diagnosis import ClusterState, load_world
+from pumice.errors import ClusterError, ServiceError
+from pumice.framework.plugin_loading import load_plugins
+
+
+def read_world(
+    files: tuple[Path, ...],
+    conf: Path | None = None,
+    now: str | None = None,
+    *,
+    kubeconfig: str = "",
+    master: str = "",
+    plugins: PluginSources = (),
+    ask_extender: bool = False,
+) -> ClusterState:
+    """Read the cluster that a command speaks of: files, else the one that runs.
+
+    What its configuration says in vain, and what a cluster did not show, is told.
+    """
+    at = epoch(now) if now else None
+    if files:
+        texts = [sys.stdin.read() + "\n" if str(file) == "-" else file for file in files]
+        world = load_world(texts, conf, at)
+    else:
+        world = _ask_cluster(kubeconfig, master, lambda cluster: load_world([cluster], conf, at))
+        click.echo(f"note: scheduler configuration: {world.conf_source}", err=True)
+    world = replace(world, plugins=load_plugins(plugins), asks_extender=ask_extender)
+    warn_of_conf(world.scheduler_conf, world.conf_source, plugins)
+    for note in world.notes:
+        click.echo(f"note: {note}", err=True)
+    return world
+
+
+def end_if_plugins_failed(world: ClusterState) -> None:
+    """Report plugins that failed while the answer was worked out, and exit with 1."""
+    for line in world.failures:
+        click.echo(f"error: {line}", err=True)
+    if world.failures:
+        click.get_current_context().exit(1)
+
+
+def _ask_cluster(
+    kubeconfig: str, master: str, read: Callable[[Cluster], ClusterState]
+) -> ClusterState:
+    """Read a running cluster; without one, or if it does not answer, end with one line."""
+    make = click.get_current_context().obj or connect
+    try:
+        with make(ConnectOptions(kubeconfig, master)) as cluster:
+            return read(cluster)
+    except (ServiceError, ClusterError) as error:
+        raise click.ClickException(f"{trouble(error)}; or give files") from error

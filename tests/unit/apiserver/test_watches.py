@@ -1,0 +1,77 @@
+"""Watches: an event is encoded once for all who hear of it, and told to each in its form."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from pumice.apiserver import watches
+from pumice.apiserver.columns import Form
+from pumice.apiserver.watches import EventLines, Watch, WatchRequest
+from pumice.cluster.embedded.store import EmbeddedCluster
+
+
+@pytest.fixture
+def cluster() -> EmbeddedCluster:
+    return EmbeddedCluster()
+
+
+def config_map(name: str, **data: str) -> Any:
+    head = {"apiVersion": "v1", "kind": "ConfigMap"}
+    return {**head, "metadata": {"name": name, "labels": {"of": name}}, "data": data}
+
+
+def watch(cluster: EmbeddedCluster, lines: EventLines, **wanted: Any) -> Watch:
+    kind = cluster.kinds.by_plural("", "configmaps")
+    assert kind is not None
+    return Watch(cluster, WatchRequest(kind, **wanted), lines=lines)
+
+
+def told(found: bytes) -> list[tuple[str, str, Any]]:
+    events = [msgspec.json.decode(line) for line in found.splitlines()]
+    return [
+        (e["type"], e["object"]["metadata"]["name"], e["object"].get("data", "none"))
+        for e in events
+    ]
+
+
+def test_an_event_is_encoded_once_for_all_watches(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[str] = []
+    encode = watches._line
+
+    def counted(type_: str, manifest: Any) -> bytes:
+        encoded.append(type_)
+        return encode(type_, manifest)
+
+    lines = EventLines()
+    all_watches = [watch(cluster, lines) for _ in range(3)]
+    for each in all_watches:
+        each.poll()
+    monkeypatch.setattr(watches, "_line", counted)
+    cluster.create(config_map("a", x="1"))
+    cluster.patch("ConfigMap", "default", "a", {"data": {"x": "2"}})
+    cluster.delete("ConfigMap", "default", "a")
+    (first, *others) = [each.poll() for each in all_watches]
+    assert told(first) == [
+        ("ADDED", "a", {"x": "1"}), ("MODIFIED", "a", {"x": "2"}), ("DELETED", "a", {"x": "2"})
+    ]  # fmt: skip
+    assert others == [first, first]
+    assert encoded == ["ADDED", "MODIFIED", "DELETED"]
+
+
+def test_watches_of_other_forms_and_selections_share_nothing_they_should_not(
+    cluster: EmbeddedCluster,
+) -> None:
+    lines = EventLines(most=1)
+    whole = watch(cluster, lines)
+    short = watch(cluster, lines, form=Form("PartialObjectMetadata"))
+    chosen = watch(cluster, lines, selector=lambda m: (m.get("data") or {}).get("x") == "1")
+    for each in (whole, short, chosen):
+        each.poll()
+    cluster.create(config_map("a", x="1"))
+    cluster.patch("ConfigMap", "default", "a", {"data": {"x": "2"}})
+    assert told(whole.poll()) == [("ADDED", "a", {"x": "1"}), ("MODIFIED", "a", {"x": "2"})]
+    assert told(short.poll()) == [("ADDED", "a", "none"), ("MODIFIED", "a", "none")]
+    assert told(chosen.poll()) == [("ADDED", "a", {"x": "1"}), ("DELETED", "a", {"x": "2"})]
