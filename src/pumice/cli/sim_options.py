@@ -12,6 +12,7 @@ import click
 from pumice.api.conf import SchedulerConf
 from pumice.api.times import epoch
 from pumice.cli.config import conf_problems
+from pumice.cli.entry import INTERRUPTED
 from pumice.cli.plugin_option import PluginSources
 from pumice.errors import ConfError, InputError
 from pumice.sim.inputs import FORMATS
@@ -19,8 +20,6 @@ from pumice.sim.options import SimulationOptions
 
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUTPUT_FORMS: Final = ("table", "json", "yaml")
-INTERRUPTED: Final = 130
-"""The exit code of what Ctrl-C ended, as shells count it."""
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 

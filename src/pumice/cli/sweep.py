@@ -46,6 +46,7 @@ _COLUMNS = (
     *("configuration", "trace", "seed", "makespan", "wait p50", "p90", "p99", "used"),
     *("evictions", "fairness", "wall", "cpu", "error"),
 )
+_MOST_SEEDS = 100_000
 
 
 def _seeds(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int, ...]:
@@ -53,12 +54,19 @@ def _seeds(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int
     found: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
+        if not _is_seed(first) or (dash and not _is_seed(last)):
             raise click.BadParameter(f"wanted numbers such as 7, 1,2,5 or 0-9, found {text!r}")
-        found += range(int(first), int(last if dash else first) + 1)
+        several = range(int(first), int(last if dash else first) + 1)
+        if len(found) + len(several) > _MOST_SEEDS:
+            raise click.BadParameter(f"wanted at most {_MOST_SEEDS:,} seeds, found {text!r}")
+        found += several
     if not found:
         raise click.BadParameter(f"wanted at least one seed, found {text!r}")
     return tuple(found)
+
+
+def _is_seed(text: str) -> bool:
+    return text.isdecimal() and len(text) <= 15
 
 
 @click.command()

@@ -28,6 +28,7 @@ from pumice.errors import ConfError, InputError
 _LOOK_S = 0.5
 """How often the line of status is written anew."""
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_MOST_NODES = 10_000
 
 
 @click.command()
@@ -35,7 +36,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--nodes",
     "count",
     metavar="N",
-    type=click.IntRange(0),
+    type=click.IntRange(0, _MOST_NODES),
     help="How many equal nodes to start with.  [default: 3, none with --nodes-file]",
 )
 @click.option("--node-cpu", metavar="AMOUNT", default="8", show_default=True, help="CPU of each.")

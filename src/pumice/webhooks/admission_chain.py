@@ -5,7 +5,6 @@ does this itself and only asks the webhooks.
 """
 
 import contextlib
-import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
@@ -14,6 +13,7 @@ from pumice.api.annotations import NOT_READY_TAINTS
 from pumice.api.kinds import BUILT_IN, Kind, Manifest
 from pumice.api.schema.build import Node, schema_of
 from pumice.api.schema.grammar import fields_of
+from pumice.cluster.base import clone
 from pumice.webhooks.fields import FieldError, aggregate, quoted
 from pumice.webhooks.json_patch import PatchError, applied
 from pumice.webhooks.metadata import check_metadata, check_metadata_update, finalizer_warnings
@@ -84,7 +84,7 @@ class Chain:
 
     def judge(self, operation: Operation, manifest: Any, old: Manifest | None = None) -> Verdict:
         """Follow an object; ``old`` is the stored one of an update."""
-        verdict = Verdict(object=copy.deepcopy(manifest))
+        verdict = Verdict(object=clone(manifest))
         with contextlib.suppress(_RefusedError):
             _Way(self._world, self._options, self._services, verdict).go(operation, old)
         return verdict
@@ -157,7 +157,7 @@ class _Way:
         if kind.has_status:
             given.pop("status", None)
             if "status" in old:
-                given["status"] = copy.deepcopy(old["status"])
+                given["status"] = clone(old["status"])
         self._check_changed(kind, node, old)
         for service in self._asked(kind, "UPDATE", namespace, mutating=False):
             self._ask(service, "UPDATE", namespace, old)

@@ -1,9 +1,9 @@
 """What happens to a custom resource before anybody looks at it: defaults in, unknown fields out."""
 
-import copy
 from typing import Any
 
 from pumice.api.schema.build import Node
+from pumice.cluster.base import clone
 
 
 def without_unknown(value: Any, node: Node | None, path: str = "") -> list[str]:
@@ -64,6 +64,6 @@ def fill_in(value: Any, node: Node | None) -> None:
     elif isinstance(value, dict):
         for key, below in (node.properties or {}).items():
             if below.has_default and value.get(key) is None:
-                value[key] = copy.deepcopy(below.default)
+                value[key] = clone(below.default)
         for key, item in value.items():
             fill_in(item, (node.properties or {}).get(key) or node.values)
