@@ -8,12 +8,15 @@ or YAML.
 import importlib
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from pumice import __version__
+from pumice.cli.entry import INTERRUPTED, raise_on_interrupt
 from pumice.errors import PumiceError
 
 
@@ -65,6 +68,19 @@ class BadInputError(click.ClickException):
     exit_code = 2
 
 
+class AbortedError(click.ClickException):
+    """Ctrl-C, shown as click shows it."""
+
+    exit_code = INTERRUPTED
+
+    def __init__(self) -> None:
+        super().__init__("Aborted!")
+
+    def show(self, file: Any = None) -> None:
+        """Print the message on a line of its own, after what the terminal shows of Ctrl-C."""
+        click.echo(f"\n{self.message}", file=file, err=True)
+
+
 class LazyGroup(click.Group):
     """A group that imports a subcommand only when it is called."""
 
@@ -88,18 +104,32 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, lazy.summary) for name, lazy in sorted(self.lazy.items())])
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Show what goes wrong as a message: --help prints here."""
+        with _as_message():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Show errors of Pumice as a message; PUMICE_DEBUG=1 keeps the traceback."""
-        try:
+        """Show what goes wrong as a message; PUMICE_DEBUG=1 keeps the traceback."""
+        with _as_message():
             return super().invoke(ctx)
-        except PumiceError as error:
-            if os.environ.get("PUMICE_DEBUG") == "1":
-                raise
-            raise BadInputError(str(error)) from error
-        except (OSError, UnicodeError) as error:
-            if os.environ.get("PUMICE_DEBUG") == "1" or isinstance(error, BrokenPipeError):
-                raise
-            raise BadInputError(_file_trouble(error)) from error
+
+
+@contextmanager
+def _as_message() -> Iterator[None]:
+    """Turn errors of Pumice, of files and Ctrl-C into what click prints as one message."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise AbortedError from error
+    except PumiceError as error:
+        if os.environ.get("PUMICE_DEBUG") == "1":
+            raise
+        raise BadInputError(str(error)) from error
+    except (OSError, UnicodeError) as error:
+        if os.environ.get("PUMICE_DEBUG") == "1" or isinstance(error, BrokenPipeError):
+            raise
+        raise BadInputError(_file_trouble(error)) from error
 
 
 def _file_trouble(error: OSError | UnicodeError) -> str:
@@ -114,6 +144,7 @@ def _file_trouble(error: OSError | UnicodeError) -> str:
 @click.version_option(__version__, prog_name="pumice", message="%(prog)s %(version)s")
 def main() -> None:
     """Batch scheduling for Kubernetes with Volcano's behaviour."""
+    raise_on_interrupt()
     log = logging.getLogger("pumice")
     if not log.handlers:  # what goes wrong is told by the commands; those that serve add a log
         log.addHandler(logging.NullHandler())

@@ -4,15 +4,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
+from pumice.cli.entry import INTERRUPTED
 from pumice.errors import InputError
 from pumice.sim.options import SimulationOptions
-
-INTERRUPTED: Final = 130
-"""The exit code of what Ctrl-C ended, as shells count it."""
 
 
 def as_options(chosen: dict[str, Any]) -> SimulationOptions:

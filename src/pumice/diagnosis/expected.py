@@ -14,15 +14,18 @@ from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.cluster.embedded.defaults import fill_in
 from pumice.cluster.embedded.pods import prioritised
 from pumice.controllers.job.expand import Expansion, expand
+from pumice.controllers.job.state import replicas_of
 from pumice.controllers.job.volumes import provisioned
 from pumice.controllers.object_index import ManifestView
 from pumice.controllers.ownership import phase_of
-from pumice.errors import RejectedError
+from pumice.errors import ManifestError, RejectedError
 
 EXPECTED = "pumice.dev/expected"
 """Annotation of objects that a controller has still to make."""
 NOT_BEGUN = ("", "Pending")
 """Phases of a job whose pods may still have to be made."""
+MOST_PODS = 200_000
+"""Pods that jobs may ask for together: they are made in memory, about 8 KB each."""
 
 
 def open_queue(name: str) -> Manifest:
@@ -45,14 +48,16 @@ def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[M
     Volcano cluster has it.
 
     Raises:
-        ManifestError: the controller cannot make anything of a job.
+        ManifestError: the controller cannot make anything of a job, or jobs ask for more pods than
+            an answer can look at.
     """
     view = ManifestView(objects)
     groups = _groups_of_jobs(objects)
     made: list[Manifest] = []
-    for job in jobs:
-        if phase_of(job) in NOT_BEGUN:
-            made += _missing(expand(job, view), groups, view)
+    new = [job for job in jobs if phase_of(job) in NOT_BEGUN]
+    _check_pods(new)
+    for job in new:
+        made += _missing(expand(job, view), groups, view)
     wanted = {queue_of(one) for one in made if one["kind"] == "PodGroup"}
     if DEFAULT_QUEUE in wanted and not any(_is_default_queue(one) for one in objects):
         made.insert(0, open_queue(DEFAULT_QUEUE))
@@ -61,6 +66,17 @@ def expand_jobs(jobs: Sequence[Manifest], objects: Sequence[Manifest]) -> list[M
         _marked(one, marks) if one["kind"] == "ResourceClaim" else one
         for one in with_made_claims(made, objects)
     ]
+
+
+def _check_pods(jobs: Iterable[Manifest]) -> None:
+    """Refuse jobs that ask for too many pods together, before the first pod is made."""
+    pods = sum(replicas_of(task) for job in jobs for task in job["spec"].get("tasks") or ())
+    if pods > MOST_PODS:
+        raise ManifestError(
+            wanted=f"at most {MOST_PODS:,} pods of all jobs whose pods are still to be made",
+            found=pods,
+            field="spec.tasks.replicas",
+        )
 
 
 def is_expected(manifest: Manifest) -> bool:

@@ -32,7 +32,9 @@ _SETTABLE: Final = {
     "pod": "Pod",
     "job": "Job",
 }
-_NODES: Final = re.compile(r"(?P<n>[0-9]+)(?:=(?:like )?(?P<like>.+))?")
+MOST_NODES: Final = 10_000
+"""New nodes of one question."""
+_NODES: Final = re.compile(r"(?P<n>[0-9]{1,10})(?:=(?:like )?(?P<like>.+))?")
 
 
 # Nodes
@@ -114,6 +116,8 @@ def nodes_from_text(world: ClusterState, text: str) -> Change:
     match = _NODES.fullmatch(text.strip())
     if match is None or int(match["n"]) < 1:
         raise InputError(wanted="a number of nodes such as 2 or 2=NODE", found=text)
+    if int(match["n"]) > MOST_NODES:
+        raise InputError(wanted=f"at most {MOST_NODES:,} new nodes", found=text)
     nodes = world.of_kind("Node")
     if match["like"]:
         return add_nodes(world, int(match["n"]), world.find("Node", match["like"].strip()))

@@ -3,17 +3,18 @@
 Used by `pumice lint` and by whatever asks about a manifest that no cluster has seen.
 """
 
-import copy
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from pumice.api.kinds import QUEUE, Manifest, kind_of
 from pumice.api.schema.build import CHECKED_KINDS
+from pumice.cluster.base import clone
 from pumice.errors import ABSENT, ManifestError
 from pumice.webhooks.admission_chain import KINDS, Chain, Verdict
 from pumice.webhooks.fields import Key, Step, path_text
+from pumice.webhooks.job_checks import count_replicas
 from pumice.webhooks.registry import SERVICES
-from pumice.webhooks.review import Finding, of_field, unreadable
+from pumice.webhooks.review import DEFAULT_JOB_REPLICAS, Finding, of_field, unreadable
 from pumice.webhooks.types.decoding import DecodeError, decode
 
 _BARE_QUEUE: Final = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
@@ -47,7 +48,7 @@ class Files:
 
     def _put(self, manifest: Manifest) -> None:
         """Take a queue in as it will be once it is open, without a specification of no use."""
-        queue = copy.deepcopy(manifest)
+        queue = clone(manifest)
         queue["status"] = {"state": "Open"}
         try:
             queue["spec"] = decode({"spec": queue.get("spec") or {}}, _QUEUE)["spec"]
@@ -79,7 +80,8 @@ def stored_job(job: Manifest, *, source: str = "") -> Manifest:
     A status stays, since a job may come from a cluster.
 
     Raises:
-        ManifestError: it does not fit its schema; ``source`` is the file and line to name.
+        ManifestError: it does not fit its schema, or asks for more pods than admission allows by
+            default; ``source`` is the file and line to name.
     """
     verdict = Chain(Files(()), paths=_MUTATING).judge("CREATE", job)
     if not verdict.allowed:
@@ -94,6 +96,16 @@ def stored_job(job: Manifest, *, source: str = "") -> Manifest:
             path=path,
         )
     found: Manifest = verdict.object
+    pods = count_replicas(found["spec"])
+    if pods > DEFAULT_JOB_REPLICAS:
+        raise ManifestError(
+            wanted=f"at most {DEFAULT_JOB_REPLICAS:,} pods of a job",
+            found=pods,
+            field="spec.tasks.replicas",
+            file=source,
+            subject=resource_name(job),
+            path=("spec", "tasks"),
+        )
     return {**found, "status": job["status"]} if job.get("status") else found
 
 

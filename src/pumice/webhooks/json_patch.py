@@ -1,8 +1,8 @@
 """Applies the JSON patches of webhooks, as an API server does."""
 
-import copy
 from typing import Any
 
+from pumice.cluster.base import clone
 from pumice.webhooks.review import Patch
 
 
@@ -16,7 +16,7 @@ def applied(document: Any, patch: Patch) -> Any:
     Raises:
         PatchError: the place of a change is not there.
     """
-    changed = copy.deepcopy(document)
+    changed = clone(document)
     for change in patch:
         _apply(changed, change)
     return changed
@@ -30,7 +30,7 @@ def _apply(document: Any, change: dict[str, Any]) -> None:
         if holder is None:
             text = f'doc is missing path: "{change["path"]}": missing value'
             raise PatchError(f"{change['op']} operation does not apply: {text}")
-    last, value = steps[-1], copy.deepcopy(change.get("value"))
+    last, value = steps[-1], clone(change.get("value"))
     if isinstance(holder, list):
         holder.insert(len(holder) if last == "-" else int(last), value)
     elif change["op"] == "replace" and last not in holder:

@@ -5,13 +5,13 @@ that all is told at once.  Of a job that may pass, the pods it becomes are check
 takes such a job and refuses its pods.  Used by `pumice lint`.
 """
 
-import copy
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from pumice.api.kinds import JOB, QUEUE, Manifest, kind_of
 from pumice.api.schema.build import Node, schema_of
 from pumice.api.wording import nearest
+from pumice.cluster.base import clone
 from pumice.controllers.job.expand import expand
 from pumice.controllers.job.state import replicas_of
 from pumice.controllers.object_index import ManifestView
@@ -29,7 +29,7 @@ Path = tuple[Step | Key, ...]
 
 def lint_object(manifest: Manifest, files: Files, options: Options | None = None) -> list[Finding]:
     """Find all that is wrong with an object."""
-    settings, given = options or Options(), copy.deepcopy(manifest)
+    settings, given = options or Options(), clone(manifest)
     found: list[Finding] = []
     for _ in range(_MOST_MISREAD):
         verdict = Chain(files, settings).judge("CREATE", given)

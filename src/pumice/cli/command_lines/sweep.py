@@ -7,18 +7,27 @@ import click
 from pumice.cli.command_lines.plugin_option import plugin_option
 from pumice.cli.command_lines.simulation_options import FILE, output_options, simulation_options
 
+_MOST_SEEDS = 100_000
+
 
 def _seeds(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int, ...]:
     """Read seeds as people write them: ``7``, ``1,2,5`` or ``0-9``."""
     found: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
+        if not _is_seed(first) or (dash and not _is_seed(last)):
             raise click.BadParameter(f"wanted numbers such as 7, 1,2,5 or 0-9, found {text!r}")
-        found += range(int(first), int(last if dash else first) + 1)
+        several = range(int(first), int(last if dash else first) + 1)
+        if len(found) + len(several) > _MOST_SEEDS:
+            raise click.BadParameter(f"wanted at most {_MOST_SEEDS:,} seeds, found {text!r}")
+        found += several
     if not found:
         raise click.BadParameter(f"wanted at least one seed, found {text!r}")
     return tuple(found)
+
+
+def _is_seed(text: str) -> bool:
+    return text.isdecimal() and len(text) <= 15
 
 
 @click.command()

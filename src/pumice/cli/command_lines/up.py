@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_MOST_NODES = 10_000
 
 
 @click.command()
@@ -13,7 +14,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--nodes",
     "count",
     metavar="N",
-    type=click.IntRange(0),
+    type=click.IntRange(0, _MOST_NODES),
     help="How many equal nodes to start with.  [default: 3, none with --nodes-file]",
 )
 @click.option("--node-cpu", metavar="AMOUNT", default="8", show_default=True, help="CPU of each.")

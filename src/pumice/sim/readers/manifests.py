@@ -31,7 +31,7 @@ from pumice.controllers.job.volumes import provisioned
 from pumice.controllers.object_index import ManifestView
 from pumice.controllers.podgroup import new_podgroup
 from pumice.errors import ManifestError
-from pumice.sim.limits import MAX_JOB_PODS, check_at_most, check_nodes, within_limits
+from pumice.sim.limits import check_nodes, within_limits
 from pumice.sim.readers.text import read_text
 from pumice.sim.workload import SCHEDULER_NAME, JobSpec, TaskSpec, Workload, in_order
 from pumice.webhooks.files import stored_job
@@ -68,9 +68,6 @@ def read(path: Path) -> Workload:
     for document in load_documents(path):
         _sort_in(document, found)
     view = ManifestView(found.manifests)
-    for job, at in found.jobs:
-        pods = sum(map(replicas_of, job["spec"].get("tasks") or ()))
-        check_at_most(pods, MAX_JOB_PODS, "pods of a job", file=at, field="spec.tasks.replicas")
     jobs = [_volcano_job(expand(job, view, source=at), at, found) for job, at in found.jobs]
     jobs += _gangs(found)
     check_nodes(sum(isinstance(thing, Node) for thing in found.others), str(path))

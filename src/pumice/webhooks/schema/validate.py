@@ -122,16 +122,15 @@ def _json_type(value: Any) -> str:
 
 
 def _text(value: str, node: Node, path: Path) -> Iterator[FieldError]:
-    where = path_text(path)
     if node.max_length is not None and len(value) > node.max_length:
         yield too_long(path, node.max_length)
     elif node.min_length is not None and len(value) < node.min_length:
-        detail = f"{where} in body should be at least {node.min_length} chars long"
+        detail = f"{path_text(path)} in body should be at least {node.min_length} chars long"
         yield invalid(path, value, detail)
     elif node.pattern and not occurs_in(value, node.pattern):
-        yield invalid(path, value, f"{where} in body should match '{node.pattern}'")
+        yield invalid(path, value, f"{path_text(path)} in body should match '{node.pattern}'")
     if node.format == "date-time" and not _is_date_time(value):
-        detail = f"{where} in body must be of type date-time: {go_json(value)}"
+        detail = f"{path_text(path)} in body must be of type date-time: {go_json(value)}"
         yield FieldError("Wrong type", path, value, detail)
 
 
@@ -146,7 +145,6 @@ def _is_date_time(text: str) -> bool:
 
 
 def _number(value: float, node: Node, path: Path) -> Iterator[FieldError]:
-    where = path_text(path)
     if node.type == "integer":
         bits = 31 if node.format == "int32" else 63
         if not (math.isfinite(value) and -(1 << bits) <= value < 1 << bits and value == int(value)):
@@ -154,34 +152,34 @@ def _number(value: float, node: Node, path: Path) -> Iterator[FieldError]:
             yield _out_of_range(form, path)
     shown = value if isinstance(value, int) else float(value)
     if node.minimum is not None and value < node.minimum:
-        detail = f"{where} in body should be greater than or equal to {node.minimum}"
+        detail = f"{path_text(path)} in body should be greater than or equal to {node.minimum}"
         yield invalid(path, shown, detail)
     if node.maximum is not None and value > node.maximum:
-        detail = f"{where} in body should be less than or equal to {node.maximum}"
+        detail = f"{path_text(path)} in body should be less than or equal to {node.maximum}"
         yield invalid(path, shown, detail)
 
 
 def _list(value: list[Any], node: Node, path: Path, old: Any) -> Iterator[FieldError]:
     if node.items is not None:
+        before = _by_keys(old, node)
         for index, item in enumerate(value):
-            before = _correlated(item, node, old)
-            yield from _value(item, node.items, (*path, index), before)
+            known = before.get(_keys_of(item, node), _NEW) if before else _NEW
+            yield from _value(item, node.items, (*path, index), known)
     if node.min_items is not None and len(value) < node.min_items:
         detail = f"{path_text(path)} in body should have at least {node.min_items} items"
         yield invalid(path, len(value), detail)
 
 
-def _correlated(item: Any, node: Node, old: Any) -> Any:
-    """Find the older version of an item of a list whose items have keys."""
-    if not node.keys or not isinstance(old, list) or not isinstance(item, dict):
-        return _NEW
-    wanted = [item.get(key) for key in node.keys]
-    same = (
-        one
-        for one in old
-        if isinstance(one, dict) and [one.get(key) for key in node.keys] == wanted
-    )
-    return next(same, _NEW)
+def _by_keys(old: Any, node: Node) -> dict[str, Any]:
+    """Return the items of the older version of a list whose items have keys; the first counts."""
+    if not node.keys or not isinstance(old, list):
+        return {}
+    return {_keys_of(one, node): one for one in reversed(old) if isinstance(one, dict)}
+
+
+def _keys_of(item: Any, node: Node) -> str:
+    """Write the keys of an item, which may be anything."""
+    return go_json([item.get(key) for key in node.keys]) if isinstance(item, dict) else ""
 
 
 def _mapping(value: dict[str, Any], node: Node, path: Path, old: Any) -> Iterator[FieldError]:
