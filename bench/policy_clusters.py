@@ -30,6 +30,12 @@ tiers:
   - name: {queues}
   - name: nodeorder
 """
+_EXTENDER = """  - name: extender
+    arguments:
+      extender.urlPrefix: http://localhost:1
+      extender.predicateVerb: predicate
+      extender.prioritizeVerb: prioritize
+"""
 CONFIGURATIONS = {
     "preempt": _EVICTING.format(action="preempt", queues="proportion"),
     "reclaim": _EVICTING.format(action="reclaim", queues="capacity"),
@@ -45,13 +51,8 @@ CONFIGURATIONS = {
     "volumes": _PLACING,
     "numa": _PLACING + "  - name: numa-aware\n",
     "numa-idle": _PLACING + "  - name: numa-aware\n",
-    "extender": _PLACING
-    + """  - name: extender
-    arguments:
-      extender.urlPrefix: http://localhost:1
-      extender.predicateVerb: predicate
-      extender.prioritizeVerb: prioritize
-""",
+    "extender": _PLACING + _EXTENDER,
+    "extender-shapes": _PLACING + _EXTENDER + "      extender.oneAnswerPerShape: true\n",
 }
 EVICTING = ("preempt", "reclaim", "gangpreempt", "gangreclaim", "topology-preempt")
 """Kinds whose nodes are full."""

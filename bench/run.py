@@ -64,6 +64,7 @@ SPECIAL = [
     Case("numa-idle", 1000, 0, 1, 10000),
     Case("network", 16000, 640, 20),
     Case("extender", 1000, 40, 20),
+    Case("extender-shapes", 1000, 40, 20),
     Case("idle", 1000, 0, 1, 10000),
     Case("idle", 10000, 0, 1, 100000),
     Case("changed", 10000, 0, 1, 100000),
