@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.api.conf import SchedulerConf, parse_conf
+from pumice.framework.eviction import bundle_consent
+from pumice.framework.eviction.gang_evictor import GangEvictor
 from pumice.framework.eviction.victim_columns import VictimColumns
 from pumice.scheduler import Scheduler
 from pumice.testing.samples import snapshot_of
@@ -21,8 +23,10 @@ TIERS = (
     ("conformance", "priority pdb predicates"),
     ("priority", ""),
 )
-SLOW: list[tuple[type, str, Callable[..., Any]]] = [
+SLOW: list[tuple[Any, str, Callable[..., Any]]] = [
     (VictimColumns, "victims", lambda *_: None),
+    (bundle_consent, "_few_at_a_time", lambda *_: ()),
+    (GangEvictor, "_strike_off", lambda evictor, _: evictor._found.clear()),
 ]
 """What makes evictions fast, and what it becomes to do without."""
 
@@ -57,4 +61,17 @@ def test_dry_runs_on_sums_choose_as_dry_runs_by_trial(
 ) -> None:
     arguments = {"enableTopologyAwarePreemption": True, "minCandidateNodesPercentage": share}
     fast, slow = decide_both_ways(conf_of(tiers, "preempt", **arguments), seed)
+    assert fast == slow
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10**6),
+    tiers=st.sampled_from(TIERS),
+    action=st.sampled_from(["gangpreempt", "gangreclaim"]),
+)
+def test_bundles_asked_about_in_turn_go_as_bundles_asked_about_at_once(
+    seed: int, tiers: tuple[str, ...], action: str
+) -> None:
+    fast, slow = decide_both_ways(conf_of(tiers, action), seed)
     assert fast == slow

@@ -222,16 +222,19 @@ class _Examination:
 
     def check_victims_alone(self) -> None:
         """Compare what is said of tasks in company with what is said of each by itself."""
-        hook, every = Plugin.preemptable, self.questions.running
-        if not self.questions.plugin.judges_alone or not self.questions.has(hook):
-            return
-        for row in self.asking:
-            together = self.questions.victims(hook, row, every)
-            alone = [self.questions.victims(hook, row, [each]) for each in every]
-            said = [None] * len(every) if together is None else together.tolist()
-            if said != [None if each is None else bool(each[0]) for each in alone]:
-                text = "judges a task by its company (set judges_alone to False)"
-                raise PluginError(self.name, hook.__name__, text)
+        every = self.questions.running
+        for hook in VICTIMS:
+            if hook.__name__ not in self.questions.plugin.judges_alone:
+                continue
+            for row in self.asking:
+                together = self.questions.victims(hook, row, every)
+                alone = [self.questions.victims(hook, row, [each]) for each in every]
+                said = [None] * len(every) if together is None else together.tolist()
+                if said != [None if each is None else bool(each[0]) for each in alone]:
+                    text = (
+                        f"judges a task by its company (leave {hook.__name__} out of judges_alone)"
+                    )
+                    raise PluginError(self.name, hook.__name__, text)
 
     # Moves
 

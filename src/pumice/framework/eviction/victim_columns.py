@@ -39,7 +39,8 @@ class VictimColumns:
 
         None where they must be asked for node by node.
         """
-        if not all(plugin.judges_alone for plugin, _ in self._state.hooks.bound(hook)):
+        asked = self._state.hooks.bound(hook)
+        if not all(hook.__name__ in plugin.judges_alone for plugin, _ in asked):
             return None
         found = self._candidates.on_nodes(hook, scope, task, nodes)
         turns = self._turns_of(scope)
