@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from bench import policy_clusters
+from bench.policy_clusters import EVICTING, RECLAIMING
+
 Manifest = dict[str, Any]
 
 _DEFAULT = """actions: "enqueue, allocate, backfill"
@@ -20,18 +23,6 @@ tiers:
   - name: drf
   - name: predicates
   - name: proportion
-  - name: nodeorder
-"""
-_EVICTING = """actions: "enqueue, allocate, {action}"
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-    enablePreemptable: false
-  - name: conformance
-- plugins:
-  - name: predicates
-  - name: {queues}
   - name: nodeorder
 """
 CONFIGURATIONS = {
@@ -94,8 +85,7 @@ tiers:
     arguments:
       task-topology.weight: 10
 """,
-    "preempt": _EVICTING.format(action="preempt", queues="proportion"),
-    "reclaim": _EVICTING.format(action="reclaim", queues="capacity"),
+    **policy_clusters.CONFIGURATIONS,
 }
 _SHAPES = ((1000, 2), (2000, 4), (4000, 8), (1000, 4), (2000, 16))  # milli-cpu, GiB
 _BIG = (8000, 32)
@@ -129,7 +119,8 @@ class Case:
         nodes = [_node(i) for i in range(self.nodes)]
         domains = list(_domains(self.nodes)) if self.kind == "network" else []
         work = (*_running(self, names), *_pending(self, names))
-        return [*nodes, *domains, *queues, *classes, *work]
+        further = policy_clusters.objects(self.kind, self.nodes, self.pods)
+        return [*nodes, *domains, *queues, *classes, *further, *work]
 
 
 def _when(seconds: int) -> str:
@@ -192,7 +183,7 @@ def _priority_class(name: str, value: int) -> Manifest:
 def _queues(case: Case) -> tuple[list[Manifest], list[str]]:
     if case.kind == "capacity":
         return _queue_tree(case.nodes)
-    if case.kind == "reclaim":
+    if case.kind in RECLAIMING:
         rich = {"cpu": str(64 * case.nodes), "memory": f"{256 * case.nodes}Gi"}
         greedy = _queue("greedy", 0, deserved={"cpu": "1", "memory": "1Gi"})
         return [greedy, _queue("starved", 1, deserved=rich)], ["starved"]
@@ -212,7 +203,7 @@ def _queue_tree(n_nodes: int) -> tuple[list[Manifest], list[str]]:
 
 
 def _running(case: Case, queues: list[str]) -> Iterator[Manifest]:
-    if case.kind in ("preempt", "reclaim"):
+    if case.kind in EVICTING:
         yield from _full_nodes(case, queues)
         return
     for j in range(case.running // _GANG):
@@ -227,7 +218,7 @@ def _full_nodes(case: Case, queues: list[str]) -> Iterator[Manifest]:
     """Fill every node with low-priority pods of 8 cpu and 32 GiB."""
     places = [f"node-{i:05d}" for i in range(case.nodes) for _ in range(4 * (1 + i % 3))]
     for j, start in enumerate(range(0, len(places), _GANG)):
-        owner = "greedy" if case.kind == "reclaim" else queues[j % len(queues)]
+        owner = "greedy" if case.kind in RECLAIMING else queues[j % len(queues)]
         name, age = f"old{j:05d}", 100 + j % 50000
         yield _group(name, owner, 1, _BIG, age, phase="Running", cls="low")
         for k, on in enumerate(places[start : start + _GANG]):
@@ -235,8 +226,8 @@ def _full_nodes(case: Case, queues: list[str]) -> Iterator[Manifest]:
 
 
 def _pending(case: Case, queues: list[str]) -> Iterator[Manifest]:
-    evicting = case.kind in ("preempt", "reclaim")
-    high = case.kind == "preempt"
+    evicting = case.kind in EVICTING
+    high = evicting and case.kind not in RECLAIMING
     for j in range(-(-case.pods // case.gang)):
         name, age = f"new{j:05d}", 200000 + j
         shape = _SHAPES[j % len(_SHAPES)]
@@ -255,7 +246,10 @@ def _pending(case: Case, queues: list[str]) -> Iterator[Manifest]:
             group["metadata"]["annotations"] = {"volcano.sh/task-topology-affinity": "ps,w"}
         yield group
         for k in range(members):
-            yield _pod(name, k, shape, age, constraint=case.kind, priority=1000 if high else None)
+            priority = 1000 if high else None
+            pod = _pod(name, k, shape, age, constraint=case.kind, priority=priority)
+            yield from policy_clusters.constrain(case.kind, pod)
+            yield pod
 
 
 def _group(

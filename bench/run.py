@@ -18,6 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from bench.clusters import Case
+from bench.policy_clusters import StillExtender
 from pumice.api.conf import parse_conf
 from pumice.api.decisions import Decisions
 from pumice.api.objects import from_manifest
@@ -29,6 +30,8 @@ from pumice.scenarios.between_cycles import advance
 from pumice.scheduler import Scheduler
 from pumice.testing.reference import reference_decide
 
+SERVICES = {"extender": lambda *_: StillExtender()}
+"""The world outside, answered here."""
 NOW = 1768478400.0  # 2026-01-15T12:00:00Z
 QUICK = [
     Case("default", 100, 1000, 20),
@@ -49,6 +52,19 @@ SPECIAL = [
     Case("network", 1000, 640, 20),
     Case("preempt", 1000, 100, 10),
     Case("reclaim", 1000, 100, 10),
+    Case("preempt", 5000, 100, 10),
+    Case("reclaim", 5000, 100, 10),
+    Case("gangpreempt", 1000, 100, 10),
+    Case("gangreclaim", 1000, 100, 10),
+    Case("topology-preempt", 1000, 100, 10),
+    Case("ports", 1000, 400, 20),
+    Case("task-topology", 5000, 400, 20),
+    Case("volumes", 1000, 400, 20),
+    Case("numa", 1000, 400, 20),
+    Case("numa-idle", 1000, 0, 1, 10000),
+    Case("network", 16000, 640, 20),
+    Case("extender", 1000, 40, 20),
+    Case("extender-shapes", 1000, 40, 20),
     Case("idle", 1000, 0, 1, 10000),
     Case("idle", 10000, 0, 1, 100000),
     Case("changed", 10000, 0, 1, 100000),
@@ -81,7 +97,7 @@ class Bench:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self.scheduler = Scheduler(parse_conf(case.conf))
+        self.scheduler = Scheduler(parse_conf(case.conf), services=SERVICES)
         gc.collect()
         started = time.process_time()
         self.ingest = Ingest(Snapshot())
@@ -89,7 +105,7 @@ class Bench:
         self.load_s = time.process_time() - started
         self.decisions = self.scheduler.decide(self.snapshot, NOW)
         prove(case, self.snapshot, self.decisions)
-        if case.kind in ("idle", "changed"):
+        if case.kind in ("idle", "changed", "numa-idle"):
             self._settle()
 
     def _settle(self) -> None:
@@ -153,9 +169,9 @@ def prove(case: Case, snapshot: Snapshot, decisions: Decisions) -> None:
     small = Case(case.kind, 12, 40, min(case.gang, 10), 0)
     conf = parse_conf(small.conf)
     manifests = small.objects()
-    fast = Scheduler(conf).cycle(manifests, NOW)
+    fast = Scheduler(conf, services=SERVICES).cycle(manifests, NOW)
     things = [from_manifest(manifest) for manifest in manifests]
-    slow = reference_decide(Ingest(Snapshot()).load(things), conf, now=NOW)
+    slow = reference_decide(Ingest(Snapshot()).load(things), conf, now=NOW, services=SERVICES)
     assert fast == slow, f"{small.name}: the reference decides otherwise"
 
 

@@ -3,6 +3,7 @@
 Used by preempt when ``enableTopologyAwarePreemption`` is set; tries leave no trace.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +12,15 @@ import numpy as np
 from pumice.core.resources import Mask, fits
 from pumice.core.views import Task
 from pumice.framework.action_arguments import PreemptArguments, arguments_of
-from pumice.framework.eviction.candidates import Candidates, Scope, fits_after_evictions
+from pumice.framework.eviction.candidates import Candidates, IndexArray, Scope, fits_after_evictions
+from pumice.framework.eviction.eviction_sums import EvictionSums
+from pumice.framework.eviction.victim_columns import VictimColumns
 from pumice.framework.plugin import Plugin, implements
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 
+_AT_ONCE = 16
+"""Nodes whose plans are worked out together at least."""
 _LOWEST_PRIORITY = 2**31
 """Added to priorities before they are summed, so that more victims never cost less."""
 
@@ -35,6 +40,7 @@ class DryRun:
         self._ssn = ssn
         self._snapshot = ssn.snapshot
         self._candidates = candidates
+        self._columns = VictimColumns(ssn, candidates)
         arguments = arguments_of(ssn.action_arguments, "preempt", PreemptArguments)
         self._percentage = arguments.percentage
         self._at_least = arguments.at_least
@@ -49,16 +55,13 @@ class DryRun:
         rows = np.roll(rows, -self._ssn.placing.spin(len(rows)))
         wanted = self._plans_wanted(len(rows))
         hopeful = self._candidates.with_room(scope, task) & self._candidates.occupied(scope)
-        plans: list[_Plan] = []
-        for node in self._candidates.visit(Plugin.preemptable, scope, task, rows[hopeful[rows]]):
-            victims = self._try(stmt, task, scope, node)
-            if victims:
-                plans.append(_Plan(node, victims))
-            if len(plans) >= wanted:
-                break
+        nodes = rows[hopeful[rows]]
+        plans = self._plans_by_sums(task, scope, nodes, wanted)
+        if plans is None:
+            plans = self._plans_by_trial(stmt, task, scope, nodes, wanted)
         if not plans:
             return False
-        best = min(plans, key=self._cost)
+        best = self._cheapest(plans)
         for victim in best.victims:
             stmt.evict(victim, "preempt", task.key)
         stmt.pipeline(task.row, best.node, freed=True)
@@ -66,6 +69,36 @@ class DryRun:
 
     def _plans_wanted(self, n: int) -> int:
         return min(max(n * self._percentage // 100, self._at_least), self._at_most, n)
+
+    def _plans_by_sums(
+        self, task: Task, scope: Scope, nodes: IndexArray, wanted: int
+    ) -> list[_Plan] | None:
+        """Work out plans for the first nodes that have one; None if they must be tried."""
+        if not self._filters_follow:
+            nodes = nodes[self._ssn.placing.fit(task).verdict[nodes] == 0]
+        sums = EvictionSums(self._ssn, task)
+        plans: list[_Plan] = []
+        while len(nodes) and len(plans) < wanted:
+            n = max(wanted - len(plans), _AT_ONCE)
+            some, nodes = nodes[:n], nodes[n:]
+            victims = self._columns.victims(Plugin.preemptable, scope, task, some)
+            if victims is None or not EvictionSums.suit(self._ssn, task, victims):
+                return None
+            plans += [_Plan(*each) for each in sums.fewest(some, victims)]
+        return plans[:wanted]
+
+    def _plans_by_trial(
+        self, stmt: Statement, task: Task, scope: Scope, nodes: IndexArray, wanted: int
+    ) -> list[_Plan]:
+        """Try nodes one by one until enough of them have a plan."""
+        plans: list[_Plan] = []
+        for node in self._candidates.visit(Plugin.preemptable, scope, task, nodes):
+            victims = self._try(stmt, task, scope, node)
+            if victims:
+                plans.append(_Plan(node, victims))
+            if len(plans) >= wanted:
+                break
+        return plans
 
     def _try(self, stmt: Statement, task: Task, scope: Scope, node: int) -> list[int]:
         """Find whom to evict on a node: as few as will do, the most worth keeping spared first.
@@ -113,16 +146,39 @@ class DryRun:
             room = room + self._snapshot.request(row)
         return bool(fits(task.need[:, 0], room))
 
-    def _cost(self, plan: _Plan) -> tuple[float, ...]:
-        """Rate a plan, lower is better: highest priority, sum, number, then latest start."""
-        pods: list[Any] = [self._snapshot.tasks.pods[row] for row in plan.victims]
-        priorities = [pod.spec.priority or 0 for pod in pods]
-        started = self._snapshot.tasks.started[plan.victims]
-        starts = np.where(np.isnan(started), self._ssn.now, started).tolist()
+    def _cheapest(self, plans: list[_Plan]) -> _Plan:
+        """Choose by the highest priority, then their sum, their number, and the latest start."""
+        costs = (
+            lambda plan: self._priority(plan.victims[0]),
+            lambda plan: sum(self._priority(row) + _LOWEST_PRIORITY for row in plan.victims),
+            lambda plan: len(plan.victims),
+            self._age,
+        )
+        for cost in costs:
+            found = [cost(plan) for plan in plans]
+            least = min(found)
+            plans = [plan for plan, each in zip(plans, found, strict=True) if each == least]
+            if len(plans) == 1:
+                break
+        return plans[0]
+
+    def _age(self, plan: _Plan) -> float:
+        """Return how early the first of the most important victims started, later is less."""
+        priorities = [self._priority(row) for row in plan.victims]
         highest = max(priorities)
-        earliest = min(s for s, p in zip(starts, priorities, strict=True) if p == highest)
-        total = sum(priority + _LOWEST_PRIORITY for priority in priorities)
-        return priorities[0], total, len(priorities), -earliest
+        return -min(
+            self._started(row)
+            for row, priority in zip(plan.victims, priorities, strict=True)
+            if priority == highest
+        )
+
+    def _started(self, row: int) -> float:
+        started = float(self._snapshot.tasks.started[row])
+        return self._ssn.now if math.isnan(started) else started
+
+    def _priority(self, row: int) -> int:
+        pod: Any = self._snapshot.tasks.pods[row]
+        return pod.spec.priority or 0
 
 
 def _filters_follow(ssn: Session) -> bool:

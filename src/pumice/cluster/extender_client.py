@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from pumice.api.frozen_json import encode_parts
 from pumice.cluster.http.blocking import MAX_ANSWER, Answer, BlockingClient
 from pumice.errors import ExtenderError, HttpError
 
@@ -31,7 +32,7 @@ class HttpExtenderClient:
             ExtenderError: no answer in time, or not one that can be used.
         """
         try:
-            return self._post(f"/{verb}", msgspec.json.encode(payload), answer=answer)
+            return self._post(f"/{verb}", encode_parts(payload), answer=answer)
         except HttpError as error:
             raise ExtenderError(error.url, error.problem) from error
 

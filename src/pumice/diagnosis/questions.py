@@ -7,8 +7,7 @@ once, and only if the user agrees; otherwise its vote is unknown.
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
+from pumice.api.frozen_json import encode_parts
 from pumice.cluster.services import SERVICES, connect_extender
 from pumice.diagnosis.cluster_state import ClusterState
 from pumice.plugins.extender.plugin import SERVICE, ExtenderClient
@@ -31,7 +30,7 @@ class _Once:
         self._known = known
 
     def post(self, verb: str, payload: Any, *, answer: bool = True) -> Mapping[str, Any]:
-        question = msgspec.json.encode((verb, payload))
+        question = verb.encode() + b" " + encode_parts(payload)
         if question not in self._known:
             self._known[question] = self._client.post(verb, payload, answer=answer)
         return self._known[question]

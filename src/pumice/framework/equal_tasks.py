@@ -260,7 +260,11 @@ def is_plain(state: SessionState, row: int) -> bool:
     group = snapshot.jobs.groups[snapshot.tasks.job[row]].spec
     if group.min_task_member:
         return False
-    shape = snapshot.shapes[snapshot.tasks.shape[row]]
+    return has_plain_shape(snapshot.shapes[snapshot.tasks.shape[row]])
+
+
+def has_plain_shape(shape: Shape) -> bool:
+    """Tell shapes that say nothing of other pods, host ports, claims and devices."""
     plain = shape.memo.get("plain")
     if plain is None:
         spec = shape.spec

@@ -102,7 +102,7 @@ class Ordering:
     def task_keys(self, rows: list[int]) -> list[Key]:
         """Order tasks: plugins, then the number in the pod name, then age, then uid."""
         tasks = self._snapshot.tasks
-        columns, between = self._task_columns(rows)
+        columns, between = self.task_columns(rows)
         policy = _by_row([column.tolist() for column in columns], len(rows))
         ties = [
             _TaskTie(int(tasks.index[row]), float(tasks.created[row]), tasks.uids[row])
@@ -114,7 +114,7 @@ class Ordering:
             return list(zip(policy, ties, strict=True))
         return [_TaskKey(*each, between) for each in zip(jobs, policy, ties, strict=True)]
 
-    def _task_columns(self, rows: list[int]) -> tuple[list[Column], list[bool]]:
+    def task_columns(self, rows: list[int]) -> tuple[list[Column], list[bool]]:
         """List the plugins' keys of tasks, and which of them count between jobs.
 
         Not a number: the plugin has no say about the task's job.

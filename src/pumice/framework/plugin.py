@@ -82,6 +82,8 @@ class Plugin:
     """Why the plugin cannot be used at all; set by the registry for one that cannot be loaded."""
     by_row: ClassVar[bool] = True
     """Whether node hooks read nothing that placements change but the columns of their own rows."""
+    judges_alone: ClassVar[frozenset[str]] = frozenset()
+    """Its hooks about victims that judge each by itself, whoever else is there or was evicted."""
     spares: ClassVar[Spared] = Spared.PLUGIN_REFUSED
     """Why a candidate that it does not offer stays."""
     protects: ClassVar[str] = ""

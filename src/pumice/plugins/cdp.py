@@ -27,6 +27,7 @@ class Cdp(Plugin, name="cdp"):
     """
 
     simulator = SimulatorAssumptions(bounded=True, timed=True)
+    judges_alone = frozenset({"preemptable", "reclaimable"})
     spares = Spared.COOLDOWN
 
     def on_open(self, ssn: PluginSession) -> None:

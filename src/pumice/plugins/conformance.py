@@ -24,6 +24,7 @@ class Conformance(Plugin, name="conformance"):
 
     protects = "critical pods"
     simulator = SimulatorAssumptions(bounded=True)
+    judges_alone = frozenset({"preemptable", "reclaimable", "gang_evictable"})
     spares = Spared.CRITICAL
 
     def on_open(self, ssn: PluginSession) -> None:

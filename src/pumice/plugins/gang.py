@@ -29,6 +29,7 @@ class Gang(Plugin, name="gang"):
     """
 
     simulator = SimulatorAssumptions(bounded=True)
+    judges_alone = frozenset({"gang_evictable"})
     spares = Spared.VICTIM_GANG
 
     def on_open(self, ssn: PluginSession) -> None:

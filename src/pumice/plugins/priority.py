@@ -25,6 +25,7 @@ class Priority(Plugin, name="priority"):
     """
 
     simulator = SimulatorAssumptions(bounded=True)
+    judges_alone = frozenset({"preemptable", "gang_evictable"})
     spares = Spared.NO_LOWER_PRIORITY
 
     def on_open(self, ssn: PluginSession) -> None:

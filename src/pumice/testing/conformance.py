@@ -145,6 +145,7 @@ class _Examination:
             self.check_orders()
             self.check_shapes_alike()
             self.check_victims()
+            self.check_victims_alone()
         with self.leaves_tables_alone("a discarded statement"):
             statement = self.ssn.statement()
             self.check_moves(statement)
@@ -218,6 +219,22 @@ class _Examination:
                     if named is not None and not set(company[named]) <= set(every[bound]):
                         text = f"names victims that bound_victims leaves out: {company[named]}"
                         raise PluginError(self.name, hook.__name__, text)
+
+    def check_victims_alone(self) -> None:
+        """Compare what is said of tasks in company with what is said of each by itself."""
+        every = self.questions.running
+        for hook in VICTIMS:
+            if hook.__name__ not in self.questions.plugin.judges_alone:
+                continue
+            for row in self.asking:
+                together = self.questions.victims(hook, row, every)
+                alone = [self.questions.victims(hook, row, [each]) for each in every]
+                said = [None] * len(every) if together is None else together.tolist()
+                if said != [None if each is None else bool(each[0]) for each in alone]:
+                    text = (
+                        f"judges a task by its company (leave {hook.__name__} out of judges_alone)"
+                    )
+                    raise PluginError(self.name, hook.__name__, text)
 
     # Moves
 

@@ -142,7 +142,8 @@ def reference_decide(
     seed: int = 0,
     plugins: Mapping[str, type[Plugin]] | None = None,
     node_usage: Mapping[str, Any] | None = None,
+    services: Mapping[str, Any] = SERVICES,
 ) -> Decisions:
     """Decide one cycle the slow way and leave the snapshot as it was."""
-    scheduler = ReferenceScheduler(conf, seed=seed, plugins=plugins, services=SERVICES)
+    scheduler = ReferenceScheduler(conf, seed=seed, plugins=plugins, services=services)
     return scheduler.decide(snapshot, now, node_usage)

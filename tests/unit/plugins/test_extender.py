@@ -442,6 +442,51 @@ def test_answers_about_one_task_are_not_used_for_another() -> None:
     assert scheduler.cycle(objects, 0.0).binds == {"default/p-0": "n0", "default/p-1": "n1"}
 
 
+@pytest.mark.parametrize(("shared", "asked"), [("false", 4 * 3), ("true", 3 + 3)])
+def test_equal_pods_share_an_answer_if_the_configuration_says_so(shared: str, asked: int) -> None:
+    """Four pods on three nodes: afterwards only the node that moved is asked about again."""
+    conf = CONF.replace("prioritizeVerb: prioritize", f"oneAnswerPerShape: {shared}")
+    service = Service(
+        predicate=lambda sent: {} if sent["node"]["Name"] != "n0" else {"status": "no"}
+    )
+    objects = [*[node(f"n{i}", cpu=8) for i in range(3)], queue("default")]
+    objects += [pod_group("g", min_member=4), *[pod(f"p{i}", group="g", cpu=1) for i in range(4)]]
+    scheduler = Scheduler(parse_conf(conf.format(url="http://x")), services={"extender": service})
+    binds = scheduler.cycle(objects, 0.0).binds
+    assert (len(binds), "n0" in binds.values()) == (4, False)
+    assert len(service.asked) == asked
+
+
+def test_pods_that_differ_in_labels_or_role_share_no_answer() -> None:
+    conf = CONF.replace("prioritizeVerb: prioritize", "oneAnswerPerShape: true")
+    service = Service()
+    pods = [
+        pod("a", group="g", cpu=1),
+        pod("b", group="g", cpu=1, labels={"x": "y"}),
+        pod("c", group="g", cpu=1, role="w"),
+    ]
+    objects = [node("n0", cpu=8), queue("default"), pod_group("g", min_member=3), *pods]
+    Scheduler(parse_conf(conf.format(url="http://x")), services={"extender": service}).cycle(
+        objects, 0.0
+    )
+    assert [sent["task"]["Name"] for _, sent in service.asked] == ["a", "b", "c"]
+
+
+def test_a_node_is_written_anew_once_it_has_moved() -> None:
+    service = Service()
+    plugin, ssn = opened(service, "predicate")
+    plugin.filter_nodes(task_of(ssn), ssn.nodes())
+    stmt = ssn.statement()
+    stmt.place(task_of(ssn, "gpu").row, 0)
+    plugin.filter_nodes(task_of(ssn), ssn.nodes())
+    stmt.discard()
+    plugin.filter_nodes(task_of(ssn), ssn.nodes())
+    sent = [payload["node"] for _, payload in service.asked]
+    assert [list(each["Tasks"]) for each in sent[::2]] == [[], ["default/gpu"], []]
+    assert [each["Used"]["MilliCPU"] for each in sent[::2]] == [0, 1000, 0]
+    assert sent[1] is sent[3] is sent[5]
+
+
 CONF = """
 actions: "allocate"
 tiers:

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from pumice.api.annotations import NUMA_POLICY
 from pumice.api.nodes import CpuPlace, Numatopology
+from pumice.api.objects import from_manifest
+from pumice.cache.ingest import Ingest
+from pumice.core.snapshot import Snapshot
 from pumice.framework.dispatch import Enabled
 from pumice.framework.session import Session
 from pumice.plugins.numa_aware import NumaAware
@@ -181,15 +184,15 @@ def test_what_one_task_gets_is_gone_for_the_next() -> None:
     pods = [asking(f"p{i}", 4, "single-numa-node") for i in range(3)]
     plugin, ssn = opened(pods, [topology("n", "single-numa-node")])
     placed(plugin, ssn, "p0", "p1")
-    assert plugin._free[0] == frozenset()
+    assert plugin._machines.free(0) == frozenset()
     assert plugin.filter_nodes(task_of(ssn, "p2"), ssn.nodes()).tolist() == [NO_CPUS]
 
 
 def test_a_discarded_placement_gives_its_cpus_back() -> None:
     plugin, ssn = opened([asking("p0", 4, "restricted")], [topology("n", "restricted")])
-    before = dict(plugin._free)
+    before = plugin._machines.free(0)
     placed(plugin, ssn, "p0").discard()
-    assert (plugin._free, plugin._given) == (before, {})
+    assert (plugin._machines.free(0), plugin._given) == (before, {})
 
 
 def test_a_promise_taken_back_gives_its_cpus_back() -> None:
@@ -197,9 +200,42 @@ def test_a_promise_taken_back_gives_its_cpus_back() -> None:
     stmt = ssn.statement()
     row = task_of(ssn, "p0").row
     stmt.pipeline(row, 0)
-    assert len(plugin._free[0]) == 4
+    assert len(plugin._machines.free(0)) == 4
     stmt.unpipeline(row)
-    assert len(plugin._free[0]) == 8
+    assert len(plugin._machines.free(0)) == 8
+
+
+def test_a_machine_that_changes_is_read_anew_and_equal_ones_are_asked_once() -> None:
+    """Between cycles only what a kubelet reports anew is read."""
+    names = [f"n{i}" for i in range(5)]
+    machines = [topology(name, "single-numa-node") for name in names]
+    nodes = [node(name, cpu=64, memory="64Gi") for name in names]
+    mine = asking("p", 4, "single-numa-node")
+    others = [queue("default"), pod_group("g", min_member=0)]
+    ingest = Ingest(Snapshot())
+    snapshot = ingest.load(from_manifest(each) for each in [*nodes, *machines, *others, mine])
+
+    def asked() -> Any:
+        plugin: Any = NumaAware()
+        ssn = Session(snapshot, [[Enabled(plugin, {})]])
+        found = plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist()
+        plugin.on_place(task_of(ssn), 1)
+        after = plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist()
+        snapshot.release_session()
+        return found, after, plugin
+
+    found, after, plugin = asked()
+    assert (found, after, len(plugin._machines.states)) == ([FITS] * 5, [FITS] * 5, 2)
+    ingest.upsert(from_manifest(topology("n1", "single-numa-node", free="0-3")))
+    ingest.upsert(from_manifest(topology("n3", "restricted")))
+    ingest.settle()
+    found, after, _ = asked()
+    assert found == [FITS, FITS, FITS, OTHER, FITS]
+    assert after == [FITS, NO_CPUS, FITS, OTHER, FITS]
+    ingest.delete(from_manifest(machines[0]))
+    ingest.delete(from_manifest(nodes[4]))
+    ingest.settle()
+    assert asked()[0] == [EMPTY, FITS, FITS, OTHER]
 
 
 def test_fewer_numa_nodes_score_higher() -> None:

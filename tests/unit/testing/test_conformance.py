@@ -276,6 +276,17 @@ def test_a_bound_on_victims_must_hold_in_any_company() -> None:
     check_plugin(broken(preemptable=most))
 
 
+def test_a_task_that_is_judged_by_its_company_is_not_judged_alone() -> None:
+    def most(_: Any, task: Any, rows: Any) -> bool:
+        return np.arange(len(rows)) == len(rows) - 1
+
+    error = problem_of(broken(preemptable=most, judges_alone={"preemptable"}))
+    assert (error.hook, "company" in str(error)) == ("preemptable", True)
+    check_plugin(
+        broken(preemptable=lambda _, task, rows: np.array(rows) > 1, judges_alone={"preemptable"})
+    )
+
+
 def test_a_hook_that_reads_tables_instead_of_rows_is_found_out() -> None:
     """Nodes may be asked about as they would be with the task on them."""
 

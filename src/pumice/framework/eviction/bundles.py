@@ -5,8 +5,9 @@ it, so it goes complete or not at all.
 """
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Job
+from pumice.framework.columns import Jobs
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.roles import READY, count_roles, minima
 from pumice.framework.session_state import SessionState
@@ -48,10 +50,15 @@ def candidates(state: SessionState, eviction: GangEviction) -> dict[int, list[in
     else:
         may_pay = (jobs.queue == mine) & (jobs.priority < eviction.job.priority)
     may_pay &= jobs.listed
-    found: dict[int, list[int]] = {}
-    for row in rows[may_pay[owner]].tolist():
-        found.setdefault(int(tasks.job[row]), []).append(row)
-    return {job: local for job, local in found.items() if _may_lose_tasks(Job(snapshot, job))}
+    rows = rows[may_pay[owner]]
+    rows = rows[np.argsort(tasks.job[rows], kind="stable")]
+    known, starts = np.unique(tasks.job[rows], return_index=True)
+    ends, local = np.append(starts, len(rows))[1:].tolist(), rows.tolist()
+    return {
+        job: local[start:end]
+        for job, start, end in zip(known.tolist(), starts.tolist(), ends, strict=True)
+        if _may_lose_tasks(Job(snapshot, job))
+    }
 
 
 def _may_lose_tasks(job: Job) -> bool:
@@ -61,25 +68,44 @@ def _may_lose_tasks(job: Job) -> bool:
     return mark is None or is_true(mark)
 
 
-def make_bundles(state: SessionState, found: dict[int, list[int]]) -> list[Bundle]:
-    """Divide the candidates of each job into what it can spare and the rest."""
-    bundles = []
-    for job, rows in found.items():
-        safe, rest = _spare(state, Job(state.snapshot, job), rows)
+def bundles_in_turn(
+    state: SessionState, found: dict[int, list[int]], eviction: GangEviction, need: Column
+) -> Iterator[Bundle]:
+    """Give the bundles of all candidates in the order in which they go.
+
+    Safe ones go first, then who is least worth keeping, then what brings most.  A job is not
+    divided before its turn.
+    """
+    jobs = Jobs(state.snapshot, np.fromiter(found, dtype=np.intp, count=len(found)))
+    can_spare = jobs.rows[jobs.ready != jobs.min_member].tolist()
+    turn = _job_turns(state, found, eviction)  # as it is before anybody goes
+    whole: list[Bundle] = []
+    for job in (*sorted(can_spare, key=turn.__getitem__), *(found.keys() - set(can_spare))):
+        safe, rest = _spare(state, Job(state.snapshot, job), found[job])
         if safe:
-            bundles.append(Bundle(job, safe, is_whole=False))
+            yield Bundle(job, safe, is_whole=False)
         if rest:
-            bundles.append(Bundle(job, rest, is_whole=True))
-    return bundles
+            whole.append(Bundle(job, rest, is_whole=True))
+
+    def key(bundle: Bundle) -> tuple[Any, ...]:
+        queue, place = turn[bundle.job]
+        worth = _worth(state.snapshot, bundle, need) if eviction.reclaims else 0.0
+        return queue, -worth, place
+
+    yield from sorted(whole, key=key)
 
 
 def _spare(state: SessionState, job: Job, rows: list[int]) -> tuple[list[int], list[int]]:
     """Split tasks, least important first, into those a job can lose and those it cannot."""
     tasks = state.snapshot.tasks
-    ordered = sorted(rows, key=lambda row: (int(tasks.priority[row]), tasks.uids[row]))
+    uids = [tasks.uids[row] for row in rows]
+    worth = zip(tasks.priority[rows].tolist(), uids, rows, strict=True)
+    ordered = [row for _, _, row in sorted(worth)]
     surplus = job.ready - job.min_member
     if surplus < 0:
         return ordered, []  # not a running gang any more: nothing left to break
+    if not minima(job) and not job.group.spec.sub_group_policy:
+        return ordered[:surplus], ordered[surplus:]
     spares: tuple[_RoleSpares, _SubGroupSpares] = (_RoleSpares(job), _SubGroupSpares(state, job))
     safe: list[int] = []
     rest: list[int] = []
@@ -148,55 +174,30 @@ class _SubGroupSpares:
                 self._left[part.policy] -= 1
 
 
-def sort_bundles(
-    state: SessionState, bundles: Iterable[Bundle], eviction: GangEviction, need: Column
-) -> list[Bundle]:
-    """Order bundles: safe ones first, then who is least worth keeping, then what brings most."""
-    found = list(bundles)
-    jobs = state.snapshot.jobs
-    rank = {job: i for i, job in enumerate(state.ordering.sort_jobs({b.job for b in found}))}
-    worth = {id(bundle): _worth(state.snapshot, bundle, need) for bundle in found}
-    uids = state.snapshot.tasks.uids
+def _job_turns(
+    state: SessionState, jobs: Collection[int], eviction: GangEviction
+) -> dict[int, tuple[int, Any]]:
+    """Say when jobs give their bundles: in which turn of their queue, and when inside it."""
+    if not eviction.reclaims:
+        return {job: (0, -rank) for rank, job in enumerate(state.ordering.sort_jobs(jobs))}
+    queue_of, keys = state.snapshot.jobs.queue, state.snapshot.jobs.keys
+    mine, compare = eviction.job.queue, state.ordering.compare_victim_queues
 
-    def compare(left: Bundle, right: Bundle) -> int:
-        if left.is_whole != right.is_whole:
-            return -1 if right.is_whole else 1
-        if not eviction.reclaims:
-            return rank[right.job] - rank[left.job]
-        queues = int(jobs.queue[left.job]), int(jobs.queue[right.job])
-        if queues[0] != queues[1]:
-            order = state.ordering.compare_victim_queues(*queues, eviction.job.queue)
-            if order:
-                return order
-        keys = [
-            (-worth[id(each)], jobs.keys[each.job], uids[each.tasks[0]], len(each.tasks))
-            for each in (left, right)
-        ]
-        return (keys[0] > keys[1]) - (keys[0] < keys[1])
+    def order(left: int, right: int) -> int:
+        return compare(left, right, mine)
 
-    return sorted(found, key=functools.cmp_to_key(compare))
+    queues = sorted({int(queue_of[job]) for job in jobs}, key=functools.cmp_to_key(order))
+    turn = {queue: at for at, queue in enumerate(queues)}
+    return {job: (turn[int(queue_of[job])], keys[job]) for job in jobs}
 
 
-def _worth(snapshot: Snapshot, bundle: Bundle, need: Column) -> float:
-    """Compare what a bundle brings with what its job loses, in units of what is needed."""
-    if not bundle.is_whole:
-        return np.inf
+def _worth(snapshot: Snapshot, whole: Bundle, need: Column) -> float:
+    """Compare what a whole bundle brings with what its job loses, in units of what is needed."""
     asked = need >= STEP
-    local = _parts(np.minimum(snapshot.sum_requests(bundle.tasks), need), need, asked)
-    lost = _parts(snapshot.sum_requests(snapshot.jobs.tasks[bundle.job]), need, asked)
+    local = _parts(np.minimum(snapshot.sum_requests(whole.tasks), need), need, asked)
+    lost = _parts(snapshot.sum_requests(snapshot.jobs.tasks[whole.job]), need, asked)
     return local / lost if lost else np.inf
 
 
 def _parts(amounts: Column, need: Column, asked: Mask) -> float:
     return float((amounts[asked] / need[asked]).sum())
-
-
-def keep_allowed(bundles: list[Bundle], allowed: Iterable[int]) -> list[Bundle]:
-    """Leave out what plugins did not allow: whole bundles altogether, safe ones task by task."""
-    keep = set(allowed)
-    out = []
-    for bundle in bundles:
-        left = [row for row in bundle.tasks if row in keep]
-        if left and (not bundle.is_whole or len(left) == len(bundle.tasks)):
-            out.append(Bundle(bundle.job, left, bundle.is_whole))
-    return out

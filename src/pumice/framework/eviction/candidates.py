@@ -106,6 +106,18 @@ class Candidates:
         found: list[int] = rows[live].tolist()
         return found
 
+    def on_nodes(
+        self, hook: Method, scope: Scope, task: Task, nodes: IndexArray
+    ) -> tuple[IndexArray, IndexArray]:
+        """List who may be asked for on some nodes: candidates, and the place of each one's node."""
+        starts = self._starts[nodes]
+        lengths = self._starts[nodes + 1] - starts
+        place = np.repeat(np.arange(len(nodes)), lengths)
+        at = np.arange(len(place)) + np.repeat(starts - (lengths.cumsum() - lengths), lengths)
+        live = scope.members[at] & self._counts[self._snapshot.tasks.status[self.rows[at]]]
+        live &= self.job[at] != _spared_job(hook, scope, task)
+        return at[live], place[live]
+
     def sums(self, scope: Scope) -> Column:
         """Give what the members of a scope that still run hold on each node (R, N)."""
         moved = self._snapshot.journal.moved
@@ -144,7 +156,7 @@ class Candidates:
         Candidates are put in order before plugins see them, so that those who count (gangs,
         budgets, shares) give away what is worth least.
         """
-        own = task.job if hook is Plugin.preemptable and not scope.own_job else NOWHERE
+        own = _spared_job(hook, scope, task)
         job = self._snapshot.tasks.job
         rows = [row for row in self.on_node(scope, node) if job[row] != own]
         if not rows:
@@ -178,6 +190,11 @@ class Candidates:
             sums = sum_by(self._requests[:, at[offered]], node[offered], n)
             found |= open_nodes & (task.need - free - sums < STEP).all(axis=0)
         return found
+
+
+def _spared_job(hook: Method, scope: Scope, task: Task) -> int:
+    """Return the job that a task takes nothing from: its own, unless tasks of a job compete."""
+    return task.job if hook is Plugin.preemptable and not scope.own_job else NOWHERE
 
 
 class Visit:

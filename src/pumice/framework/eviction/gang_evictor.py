@@ -4,7 +4,7 @@ The one engine behind gangpreempt and gangreclaim.  Victims are added bundle by 
 fits; what does not work out is rolled back.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -14,13 +14,8 @@ from pumice.core.resources import Column, Mask, fits
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task
 from pumice.framework.action_arguments import AllocateArguments, GangEvictionArguments, arguments_of
-from pumice.framework.eviction.bundles import (
-    Bundle,
-    candidates,
-    keep_allowed,
-    make_bundles,
-    sort_bundles,
-)
+from pumice.framework.eviction.bundle_consent import let_go
+from pumice.framework.eviction.bundles import Bundle, bundles_in_turn, candidates
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.placing import NO_ROOM
 from pumice.framework.session_state import SessionState
@@ -44,7 +39,7 @@ class GangEvictor:
         self._take_whole = arguments.take_whole
         # Volcano: placing here follows what allocate was told
         self._remembers = arguments_of(configured, "allocate", AllocateArguments).remember_errors
-        self._found: dict[tuple[int, int, int], dict[int, list[int]]] = {}
+        self._found: dict[tuple[int, int, int], tuple[dict[int, list[int]], Column]] = {}
 
     def run(self) -> None:
         """Take queues in order and their starving jobs in order, each job once."""
@@ -66,9 +61,10 @@ class GangEvictor:
         if not state.policy.job_pipelined(job):
             stmt.discard()
         elif len(stmt):
-            state.records.note_eviction(job, stmt.victims())
+            victims = stmt.victims()
+            state.records.note_eviction(job, victims)
             stmt.commit()
-            self._found.clear()
+            self._strike_off(victims)
 
     def _make_room(self, stmt: Statement, job: int) -> None:
         """Leave evictions and promises for a job in the statement, if any domain works out."""
@@ -114,9 +110,8 @@ class GangEvictor:
         snapshot, rows = self._state.snapshot, eviction.domain.rows
         nodes = snapshot.nodes
         room = (nodes.idle[:, rows] + nodes.releasing[:, rows]).sum(axis=1)
-        found = self._candidates(eviction)
-        everything = room + snapshot.sum_requests(chain.from_iterable(found.values()))
-        if not found or not fits(need, everything):
+        found, amount = self._candidates(eviction)
+        if not found or not fits(need, room + amount):
             return False
         start = stmt.checkpoint()
         for bundle in self._bundles(eviction, found, need):
@@ -128,25 +123,43 @@ class GangEvictor:
         stmt.rollback(start)
         return False
 
-    def _candidates(self, eviction: GangEviction) -> dict[int, list[int]]:
-        """Find the tasks to ask for; jobs of a queue find the same until someone is evicted."""
+    def _candidates(self, eviction: GangEviction) -> tuple[dict[int, list[int]], Column]:
+        """Find the tasks to ask for and their sum; the same for a queue until one is evicted."""
         job = eviction.job
         key = (eviction.domain.index, job.queue, 0 if self._reclaims else job.priority)
         if key not in self._found:
-            self._found[key] = candidates(self._state, eviction)
+            found = candidates(self._state, eviction)
+            amount = self._state.snapshot.sum_requests(chain.from_iterable(found.values()))
+            self._found[key] = (found, amount)
         return self._found[key]
+
+    def _strike_off(self, victims: list[str]) -> None:
+        """Take those who were evicted off the tasks to ask for."""
+        snapshot = self._state.snapshot
+        gone = {snapshot.tasks.row_of[key] for key in victims}
+        rows = np.fromiter(gone, dtype=np.intp)
+        losers = set(snapshot.tasks.job[rows].tolist())
+        shapes = np.unique(snapshot.tasks.shape[rows]).tolist()
+        if any(snapshot.shapes[number].coarse for number in shapes):
+            self._found.clear()  # nothing can be taken off a sum that is not exact
+        for key, (found, amount) in self._found.items():
+            hit = losers & found.keys()
+            lost = [row for job in hit for row in found[job] if row in gone]
+            for job in hit:
+                found[job] = [row for row in found[job] if row not in gone]
+                if not found[job]:
+                    del found[job]
+            self._found[key] = (found, amount - snapshot.sum_requests(lost))
 
     def _bundles(
         self, eviction: GangEviction, found: dict[int, list[int]], need: Column
-    ) -> list[Bundle]:
+    ) -> Iterator[Bundle]:
         """Give the bundles of a domain that plugins let go, cheapest first."""
         state = self._state
-        bundles = sort_bundles(state, make_bundles(state, found), eviction, need)
-        allowed = state.policy.gang_evictable(
-            eviction, [row for each in bundles for row in each.tasks]
-        )
-        kept = sort_bundles(state, keep_allowed(bundles, allowed), eviction, need)
-        return [each for each in kept if self._take_whole or not each.is_whole]
+        in_turn = bundles_in_turn(state, found, eviction, need)
+        for bundle in let_go(state, eviction, in_turn):
+            if self._take_whole or not bundle.is_whole:
+                yield bundle
 
     def _place(self, stmt: Statement, eviction: GangEviction, sheet: Worksheet) -> bool:
         """Promise a job's sub-groups their room, one by one; undo if it falls short.

@@ -6,6 +6,7 @@ field empty; a value of the wrong type makes the whole answer unusable, unknown 
 
 import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
@@ -109,17 +110,24 @@ def read_answer(found: Mapping[str, Any], kind: type[A]) -> A:
     Raises:
         InputError: something in it has the wrong type.
     """
+    if not found:
+        return kind()
     try:
         return msgspec.convert(_fitted(found, kind), kind)
     except msgspec.ValidationError as error:
         raise InputError(wanted="an answer of the right types", hint=str(error)) from error
 
 
+@cache
+def _names(kind: type[msgspec.Struct]) -> dict[str, str]:
+    return {name.casefold(): name for name in kind.__struct_fields__}
+
+
 def _fitted(value: Any, kind: type[msgspec.Struct]) -> Any:
     """Spell the keys of a structure as its fields are, and leave out what is null."""
     if not isinstance(value, dict):
         return value
-    names = {name.casefold(): name for name in kind.__struct_fields__}
+    names = _names(kind)
     fitted: dict[str, Any] = {}
     for key, item in value.items():
         name = names.get(key.casefold())

@@ -3,11 +3,13 @@
 Volcano sends its own structures with their field names; only what a session knows is filled in.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS, REVOCABLE_ZONE
+from pumice.api.frozen_json import FrozenJson
 from pumice.api.objects import to_manifest
 from pumice.core.resources import CPU, MEMORY, PODS, STEP, Column
 from pumice.core.snapshot import Snapshot
@@ -94,10 +96,55 @@ def job_info(snapshot: Snapshot, row: int) -> Json:
     }
 
 
-def node_info(snapshot: Snapshot, row: int) -> Json:
+class NodePayloads:
+    """Nodes as they are sent, each written once and again when it has moved."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._kept: dict[int, FrozenJson] = {}
+        self._seen = 0
+        self._tasks: dict[int, list[int]] | None = None
+
+    def of(self, rows: Iterable[int]) -> list[FrozenJson]:
+        """Return some nodes."""
+        self._follow()
+        return [self._kept.get(row) or self._write(row) for row in rows]
+
+    def _follow(self) -> None:
+        """Forget what the log of moved rows names."""
+        moved = self._snapshot.journal.moved
+        for entry in moved[self._seen :]:
+            for row in [entry] if isinstance(entry, int) else entry.tolist():
+                self._kept.pop(row, None)
+                if self._tasks is not None:
+                    self._tasks.pop(row, None)
+        self._seen = len(moved)
+
+    def _write(self, row: int) -> FrozenJson:
+        if self._tasks is None:
+            self._tasks = tasks_by_node(self._snapshot)
+        on_node = self._tasks.get(row)
+        if on_node is None:
+            on_node = np.flatnonzero(
+                self._snapshot.tasks.node[: self._snapshot.tasks.n] == row
+            ).tolist()
+        found = self._kept[row] = FrozenJson(node_info(self._snapshot, row, on_node))
+        return found
+
+
+def tasks_by_node(snapshot: Snapshot) -> dict[int, list[int]]:
+    """List the tasks of every node, in the order of their rows."""
+    tasks = snapshot.tasks.node[: snapshot.tasks.n]
+    order = np.argsort(tasks, kind="stable")
+    ends = np.searchsorted(tasks[order], np.arange(snapshot.nodes.n + 1))
+    parts = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+    rows = order.tolist()
+    return {node: rows[start:end] for node, (start, end) in enumerate(parts)}
+
+
+def node_info(snapshot: Snapshot, row: int, on_node: list[int]) -> Json:
     """Write one node with its books and its tasks."""
     nodes, names = snapshot.nodes, snapshot.resources.names
-    on_node = np.flatnonzero(snapshot.tasks.node[: snapshot.tasks.n] == row).tolist()
     node: Any = nodes.objects[row]
     return {
         "Name": nodes.names[row],
@@ -130,7 +177,9 @@ def queue_info(queue: Queue) -> Json:
 def session_info(snapshot: Snapshot, jobs: list[int]) -> Json:
     """Write everything a session starts from."""
     queues = [row for row in range(snapshot.queues.n) if snapshot.queues.listed[row]]
-    nodes = {name: node_info(snapshot, row) for name, row in snapshot.nodes.row_of.items()}
+    tasks = tasks_by_node(snapshot)
+    rows = snapshot.nodes.row_of.items()
+    nodes = {name: node_info(snapshot, row, tasks[row]) for name, row in rows}
     return {
         "Jobs": {snapshot.jobs.keys[row]: job_info(snapshot, row) for row in jobs},
         "Nodes": nodes,

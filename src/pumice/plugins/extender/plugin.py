@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pumice.api.codes import Cause
+from pumice.api.frozen_json import FrozenJson
 from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Nodes, Queue, Task
@@ -32,8 +33,8 @@ from pumice.plugins.extender.answers import (
     read_answer,
 )
 from pumice.plugins.extender.payloads import (
+    NodePayloads,
     job_info,
-    node_info,
     queue_info,
     session_info,
     task_info,
@@ -84,6 +85,11 @@ class Extender(Plugin, name="extender"):
         default_factory=list,
         doc="ask only about pods that name one of these; default: about all",
     )
+    one_answer: bool = arg(
+        "extender.oneAnswerPerShape",
+        default=False,
+        doc="ask for one of the pods that differ in name, job and age alone; not in Volcano",
+    )
     open_verb: str = _verb("onSessionOpen", "when a session opens")
     close_verb: str = _verb("onSessionClose", "when a session closes")
     predicate_verb: str = _verb("predicate", "whether a node fits a task")
@@ -114,6 +120,7 @@ class Extender(Plugin, name="extender"):
         """
         self._journal = ssn.journal
         self._snapshot = ssn.snapshot
+        self._nodes = NodePayloads(ssn.snapshot)
         self._failures = 0
         self._words: dict[str, None] = {}
         self._open = True
@@ -157,19 +164,26 @@ class Extender(Plugin, name="extender"):
         return any(not managed.isdisjoint({*part.requests, *part.limits}) for part in parts)
 
     def vary_by(self, task: Task) -> Hashable:
-        """Ask about each task anew: the service sees more than its shape."""
-        return task.row if self._minds(self.predicate_verb, task) else None
+        """Ask about each task anew, since the service sees more than its shape, unless told not to.
+
+        Then tasks may differ in name, job and age alone.
+        """
+        if not self._minds(self.predicate_verb, task):
+            return None
+        if not self.one_answer:
+            return task.row
+        return int(self._snapshot.tasks.label_class[task.row]), task.role
 
     def filter_nodes(self, task: Task, nodes: Nodes) -> Codes | None:
         """Ask node by node."""
         if not self._minds(self.predicate_verb, task):
             return None
-        about = task_info(self._snapshot, task.row)
-        return np.array([self._test(about, row) for row in nodes.index.tolist()], dtype=np.int16)
+        about = FrozenJson(task_info(self._snapshot, task.row))
+        sent = self._nodes.of(nodes.index.tolist())
+        return np.array([self._test(about, node) for node in sent], dtype=np.int16)
 
-    def _test(self, about: Mapping[str, Any], row: int) -> int:
-        payload = {"task": about, "node": node_info(self._snapshot, row)}
-        found = self._ask(self.predicate_verb, payload, Fit)
+    def _test(self, task: FrozenJson, node: FrozenJson) -> int:
+        found = self._ask(self.predicate_verb, {"task": task, "node": node}, Fit)
         if found is None:
             return 0 if self.ignorable else _FAILED
         if not found.status:
@@ -185,7 +199,7 @@ class Extender(Plugin, name="extender"):
         """Ask for the scores of all candidates at once; nodes that are not named get none."""
         if not self._minds(self.prioritize_verb, task):
             return None
-        about = [node_info(self._snapshot, row) for row in nodes.index.tolist()]
+        about = self._nodes.of(nodes.index.tolist())
         payload = {"task": task_info(self._snapshot, task.row), "nodes": about}
         found = self._ask(self.prioritize_verb, payload, Scores)
         if found is None or found.errorMessage or found.nodeScore is None:

@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 
 from pumice.framework.dispatch import Enabled
-from pumice.framework.eviction.bundles import (
-    Bundle,
-    candidates,
-    keep_allowed,
-    make_bundles,
-    sort_bundles,
-)
+from pumice.framework.eviction.bundle_consent import keep_allowed
+from pumice.framework.eviction.bundles import Bundle, bundles_in_turn, candidates
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.session import Session
 from pumice.plugins.gang import Gang
@@ -79,8 +74,8 @@ class World:
     def bundles(self, need_cpu: Any = 4000.0) -> Any:
         need = np.zeros(len(self.ssn.snapshot.resources))
         need[0] = need_cpu
-        made = make_bundles(self.ssn, candidates(self.ssn, self.eviction))
-        ordered = sort_bundles(self.ssn, made, self.eviction, need)
+        found = candidates(self.ssn, self.eviction)
+        ordered = bundles_in_turn(self.ssn, found, self.eviction, need)
         return [("whole" if b.is_whole else "safe", self.names(b.tasks)) for b in ordered]
 
 

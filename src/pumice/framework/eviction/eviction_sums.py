@@ -1,0 +1,130 @@
+"""What evictions would do for a task, worked out on sums instead of tried.
+
+For tasks whose answers follow from node rows and from sums of queues: the node, the filters and the
+queue are asked about rows and sums that do not exist yet.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.resources import Column, Mask, fits
+from pumice.core.views import Task
+from pumice.framework.equal_tasks import has_plain_shape
+from pumice.framework.eviction.candidates import IndexArray
+from pumice.framework.eviction.emptied_nodes import EmptiedNodes
+from pumice.framework.eviction.victim_columns import Victims
+from pumice.framework.plugin import Plugin
+from pumice.framework.session_state import SessionState
+
+
+class EvictionSums:
+    """Finds the fewest victims for one task; good until something moves."""
+
+    def __init__(self, state: SessionState, task: Task) -> None:
+        self._state = state
+        self._snapshot = state.snapshot
+        self._task = task
+        self._fit = state.placing.fit(task)
+        self._free = state.snapshot.nodes.future_idle
+        self._accepted: dict[bytes, bool] = {}
+
+    @staticmethod
+    def suit(state: SessionState, task: Task, victims: Victims) -> bool:
+        """Return whether sums tell all that evicting these would change for a task."""
+        shapes = np.unique(state.snapshot.tasks.shape[victims.rows]).tolist()
+        return (
+            state.policy.by_row
+            and not state.hooks.tiers(Plugin.on_evict)
+            and has_plain_shape(task.shape)
+            and all(vary_by(task) is None for vary_by in state.placing.varying)
+            and not any(state.snapshot.shapes[number].coarse for number in shapes)
+        )
+
+    def fewest(self, nodes: IndexArray, victims: Victims) -> list[tuple[int, list[int]]]:
+        """Find whom to evict on each node: the first that will do, those that need not go spared.
+
+        Of these the most worth keeping is spared first.  At least one is taken away before the
+        task is tried; nodes on which none will do, or all can be spared, are left out.
+        """
+        if not len(victims.rows):
+            return []
+        amounts = self._amounts(victims.rows)
+        starts = np.searchsorted(victims.place, victims.place)
+        gone = amounts.cumsum(axis=1)
+        gone -= (gone - amounts)[:, starts]
+        on, last = nodes[victims.place], self._first_that_do(nodes, victims, starts, gone)
+        going = np.flatnonzero(np.arange(len(last)) <= last)
+        less = gone[:, last[going]] - amounts[:, going]
+        can_spare = set(starts[going[self._has_room(on[going], less)]].tolist())
+        found = []
+        for start in np.unique(starts[going]).tolist():
+            part = slice(start, 1 + int(last[start]))
+            chosen = victims.rows[part]
+            if start in can_spare:
+                chosen = self._spare(on[start : start + 1], chosen, amounts[:, part])
+            if len(chosen):
+                found.append((int(on[start]), chosen[::-1].tolist()))
+        return found
+
+    def _first_that_do(
+        self, nodes: IndexArray, victims: Victims, starts: IndexArray, gone: Column
+    ) -> IndexArray:
+        """Find for each victim the one of its node with whose going a task fits; -1: none does."""
+        rows, on = victims.rows, nodes[victims.place]
+        works = self._has_room(on, gone)
+        works[works] = self._passes(on[works], gone[:, works])
+        last = np.full(len(rows), -1)
+        for at, start in zip(np.flatnonzero(works).tolist(), starts[works].tolist(), strict=True):
+            if last[start] < 0 and self._is_accepted(rows[start : at + 1], gone[:, at]):
+                last[start] = at
+        return last[starts]
+
+    def _spare(self, node: IndexArray, rows: IndexArray, amounts: Column) -> IndexArray:
+        """Leave out whom a task can do without, beginning with the last."""
+        total = amounts.sum(axis=1, keepdims=True)
+        goes = np.ones(len(rows), dtype=bool)
+        for each in range(len(rows) - 1, -1, -1):
+            less = total - amounts[:, [each]]
+            if not self._has_room(node, less)[0]:
+                continue
+            goes[each] = False
+            if self._is_accepted(rows[goes], less[:, 0]) and self._passes(node, less)[0]:
+                total = less
+            else:
+                goes[each] = True
+        return rows[goes]
+
+    def _amounts(self, rows: IndexArray) -> Column:
+        """Return requests of tasks, and below them those with Kubernetes' defaults (R + 2, k)."""
+        known, where = np.unique(self._snapshot.tasks.shape[rows], return_inverse=True)
+        shapes = [self._snapshot.shapes[number] for number in known.tolist()]
+        columns = [np.concatenate([shape.request, shape.nonzero]) for shape in shapes]
+        return np.concatenate(columns, axis=1)[:, where]
+
+    def _has_room(self, nodes: IndexArray, gone: Column) -> Mask:
+        return fits(self._task.need, self._free[:, nodes] + gone[:-2])
+
+    def _passes(self, nodes: IndexArray, gone: Column) -> Mask:
+        """Ask the filters about nodes from which so much is gone."""
+        emptied = EmptiedNodes(self._snapshot, nodes, gone[:-2], gone[-2:])
+        verdict = self._state.placing.verdict(self._fit, self._task, emptied, nodes)
+        return np.broadcast_to(np.asarray(verdict) == 0, nodes.shape)
+
+    def _is_accepted(self, rows: Sequence[int] | NDArray[np.intp], gone: Column) -> bool:
+        """Ask the queue, which looks at sums, whether it takes the task once some are gone."""
+        key = gone.tobytes()
+        if key not in self._accepted:
+            self._count_out(rows, 1)
+            try:
+                verdict = self._state.policy.allocatable(self._task.queue, self._task)
+                self._accepted[key] = bool(verdict)
+            finally:
+                self._count_out(rows, -1)
+        return self._accepted[key]
+
+    def _count_out(self, rows: Sequence[int] | NDArray[np.intp], sign: int) -> None:
+        tasks, snapshot = self._snapshot.tasks, self._snapshot
+        for shape, job in zip(tasks.shape[rows].tolist(), tasks.job[rows].tolist(), strict=True):
+            snapshot.add_to_sums(job, snapshot.shapes[shape].step("evict", sign, live=False)[1])

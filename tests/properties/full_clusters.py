@@ -1,0 +1,130 @@
+"""Random clusters without much room, where jobs of high priority wait: made to evict."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pumice.testing import node, pod, pod_group, priority_class, queue
+
+_LEVELS = {"low": 1, "middle": 10, "high": 1000}
+_T = TypeVar("_T")
+
+
+class Dice:
+    """Draws by a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.default_rng(seed)
+
+    def between(self, low: int, high: int) -> int:
+        return int(self._generator.integers(low, high + 1))
+
+    def one_of(self, options: Sequence[_T]) -> _T:
+        return options[self.between(0, len(options) - 1)]
+
+    def chance(self, share: float) -> bool:
+        return bool(self._generator.random() < share)
+
+
+def full_cluster(seed: int) -> list[Any]:
+    """Fill nodes with pods of mixed sizes, and let gangs wait."""
+    dice = Dice(seed)
+    names = ["blue", "green"][: dice.between(1, 2)]
+    objects = [priority_class(name, value=value) for name, value in _LEVELS.items()]
+    objects += [_queue(dice, name) for name in names]
+    hosts = [f"n{i}" for i in range(dice.between(2, 9))]
+    rooms = {host: dice.one_of([2000, 4000, 8000]) for host in hosts}
+    objects += [
+        node(
+            host,
+            cpu=f"{rooms[host]}m",
+            memory="64Gi",
+            pods=dice.one_of([3, 6, 110]),
+            labels={"zone": dice.one_of("ab")},
+        )
+        for host in hosts
+    ]
+    unnumbered = dice.one_of([0.0, 0.0, 0.2, 1.0])
+    for number in range(dice.between(2, 8)):
+        objects += _running(dice, number, dice.one_of(names), rooms, unnumbered)
+    for number in range(dice.between(1, 4)):
+        objects += _waiting(dice, number, dice.one_of(names))
+    return objects
+
+
+def _queue(dice: Dice, name: str) -> Any:
+    amounts: list[Any] = [None, {"cpu": 2, "memory": "8Gi"}, {"cpu": 8}]
+    return queue(
+        name,
+        weight=dice.between(1, 3),
+        capability=dice.one_of([None, {"cpu": 6}, {"cpu": 12}]),
+        deserved=dice.one_of(amounts),
+        reclaimable=dice.chance(0.8),
+    )
+
+
+def _running(
+    dice: Dice, number: int, where: str, rooms: dict[str, int], unnumbered: float
+) -> list[Any]:
+    name, level = f"old{number}", dice.one_of(["low", "low", "middle"])
+    made: list[Any] = []
+    for i in range(dice.between(1, 8)):
+        cpu, host = dice.one_of([0, 250, 500, 1000, 2000]), dice.one_of(sorted(rooms))
+        if rooms[host] < cpu:
+            continue
+        rooms[host] -= cpu
+        made.append(
+            pod(
+                f"{name}-{'xyzuvabc'[i] if dice.chance(unnumbered) else i}",
+                group=name,
+                cpu=f"{cpu}m" if cpu else None,
+                node=host,
+                priority=_LEVELS[level] + dice.one_of([0, 0, 1]),
+                priority_class="system-node-critical" if dice.chance(0.05) else None,
+                preemptable=dice.chance(0.9),
+                created=f"2026-01-01T00:00:{dice.between(0, 3):02d}Z",
+                labels={"app": dice.one_of("xy")},
+                spec=_terms(dice),
+            )
+        )
+    least = dice.between(0, max(1, len(made)))
+    group = pod_group(name, queue=where, min_member=least, phase="Running", priority_class=level)
+    return [group, *made]
+
+
+def _waiting(dice: Dice, number: int, where: str) -> list[Any]:
+    name, level = f"new{number}", dice.one_of(["middle", "high", "high"])
+    size, cpu = dice.between(1, 4), dice.one_of([0, 500, 1000, 1500, 3000])
+    least = dice.between(1, size)
+    spec = _terms(dice)
+    group = pod_group(name, queue=where, min_member=least, phase="Inqueue", priority_class=level)
+    mixed = dice.chance(0.2)
+    pods = [
+        pod(
+            f"{name}-w-{i}",
+            group=name,
+            cpu=f"{cpu + 250 * i * mixed}m" if cpu else None,
+            priority=_LEVELS[level],
+            labels={"app": "x"},
+            spec=spec,
+        )
+        for i in range(size)
+    ]
+    return [group, *pods]
+
+
+def _terms(dice: Dice) -> dict[str, Any]:
+    """Make pods that have to do with others now and then."""
+    kind = dice.one_of(["plain"] * 8 + ["apart", "near"])
+    selector = {"matchLabels": {"app": dice.one_of("xy")}}
+    term = {
+        "labelSelector": selector,
+        "topologyKey": dice.one_of(["zone", "kubernetes.io/hostname"]),
+    }
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    if kind == "apart":
+        return {"affinity": {"podAntiAffinity": rule}}
+    if kind == "near":
+        return {"affinity": {"podAffinity": rule}}
+    return {}
