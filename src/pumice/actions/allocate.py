@@ -6,6 +6,7 @@ from pumice.framework.action_arguments import AllocateArguments, arguments_of
 from pumice.framework.job_placement import JobMemory, JobPlacement
 from pumice.framework.job_records import Stage
 from pumice.framework.ordering import Heap
+from pumice.framework.plain_turns import PlainTurns
 from pumice.framework.refusals import Verdict, Why
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -45,7 +46,7 @@ class Allocation:
                 continue
             rows = ssn.tasks_to_allocate(job)
             if rows:
-                self._tasks[job] = deque(ssn.ordering.sort_tasks(rows))
+                self._tasks[job] = deque(rows if len(rows) == 1 else ssn.ordering.sort_tasks(rows))
                 by_queue.setdefault(int(snapshot.jobs.queue[job]), []).append(job)
                 if ssn.topology.needs_search(job):
                     self._sheets[job] = self._search.worksheet(job)
@@ -55,8 +56,12 @@ class Allocation:
         """Work through the queues."""
         ssn = self._ssn
         queues = ssn.ordering.queue_heap(self._jobs)
+        plain = PlainTurns(ssn, self._jobs, self._tasks, self._memory)
         while len(queues):
+            if plain.take(queues):
+                continue
             queue = queues.pop()
+            plain.forget(queue)
             jobs = self._jobs[queue]
             if ssn.policy.overused(queue):
                 self._note_overused(queue)

@@ -168,6 +168,9 @@ class Snapshot:
         self._apply_many(*move, 1)
         self.journal.on_rollback(self._apply_many, *move, -1)
         self.journal.touch(rows)
+        self._tell_watchers(tasks, nodes)
+
+    def _tell_watchers(self, tasks: NDArray[np.intp], nodes: NDArray[np.intp]) -> None:
         if self.view_is_live:
             for watcher in self.view_watchers:
                 for task, node in zip(tasks.tolist(), nodes.tolist(), strict=True):
@@ -182,10 +185,10 @@ class Snapshot:
         sign: int,
     ) -> None:
         """Do or take back a bulk placement; ``rows`` and ``counts`` are the nodes and how many."""
-        table, nodes = self.tasks, self.nodes
+        table = self.tasks
         shape = self.shapes[table.shape[tasks[0]]]
-        books, sums = shape.step("place", sign, live=self.view_is_live)
-        nodes.books[:, :, rows] += books[:, :, None] * counts
+        self._add_to_nodes(shape, rows, counts, sign)
+        _, sums = shape.step("place", sign, live=self.view_is_live)
         old, new = Status.PENDING, Status.ALLOCATED
         if sign < 0:
             old, new = new, old
@@ -193,11 +196,50 @@ class Snapshot:
         table.node[tasks] = on if sign > 0 else NOWHERE
         if self.view_is_live:
             table.in_view[tasks] = sign > 0
-            nodes.view_pods[rows] += (sign * counts).astype(np.int32)
-            nodes.view_nonzero[:, rows] += shape.nonzero * (sign * counts)
         job = int(table.job[tasks[0]])
         self._recount(job, old, new, len(tasks))
         self.add_to_sums(job, sums * len(tasks))
+
+    def _add_to_nodes(
+        self, shape: Shape, rows: NDArray[np.intp], counts: NDArray[Any], sign: int
+    ) -> None:
+        """Put so many tasks of a shape on distinct nodes, or take them off again."""
+        nodes, live = self.nodes, self.view_is_live
+        books, _ = shape.step("place", sign, live=live)
+        nodes.books[:, :, rows] += books[:, :, None] * counts
+        if live:
+            nodes.view_pods[rows] += (sign * counts).astype(np.int32)
+            nodes.view_nonzero[:, rows] += shape.nonzero * (sign * counts)
+
+    def bind_each(self, tasks: NDArray[np.intp], nodes: NDArray[np.intp]) -> None:
+        """Put pending tasks on nodes, to be bound: one of each job, all at once."""
+        self._apply_each(tasks, nodes, 1)
+        self.journal.on_rollback(self._apply_each, tasks, nodes, -1)
+        self.journal.touch(np.unique(nodes))
+        self._tell_watchers(tasks, nodes)
+
+    def _apply_each(self, tasks: NDArray[np.intp], on: NDArray[np.intp], sign: int) -> None:
+        """Do or take back the placement of one task for each of several jobs."""
+        table, counts, jobs = self.tasks, self.jobs.counts, self.tasks.job[tasks]
+        table.status[tasks] = Status.BINDING if sign > 0 else Status.PENDING
+        table.node[tasks] = on if sign > 0 else NOWHERE
+        counts[Status.PENDING, jobs] -= sign
+        counts[Status.BINDING, jobs] += sign
+        if self.view_is_live:
+            table.in_view[tasks] = sign > 0
+        shapes = table.shape[tasks]
+        for number in np.unique(shapes).tolist():
+            mine = shapes == number
+            shape, rows = self.shapes[number], jobs[mine]
+            self._add_to_nodes(shape, *np.unique(on[mine], return_counts=True), sign)
+            _, sums = shape.step("place", sign, live=self.view_is_live)
+            self.jobs.sums[:, :, rows] += sums[:, :, None]
+            for table_sums, owners in (
+                (self.queues.sums, self.jobs.queue[rows]),
+                (self.namespaces.sums, self.jobs.namespace[rows]),
+            ):
+                owner, n = np.unique(owners, return_counts=True)
+                table_sums[:, :, owner] += sums[:, :, None] * n
 
     def count_ahead(self, task: int, n: int) -> None:
         """Count n more (or, negative, fewer) tasks like this one as placed; not journaled."""

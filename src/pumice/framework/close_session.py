@@ -34,6 +34,7 @@ Phases = NDArray[np.int8]
 _SCHEDULED = Condition("Scheduled", "True", "tasks in gang are ready to be scheduled")
 _UNSCHEDULABLE = ("Unschedulable", "True", "NotEnoughResources", "")
 _STATED = [int(status) for status in (Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
+_LABELS = [status.label for status in Status]
 _WAITING = frozenset(PHASE_CODE[name] for name in ("Pending", "Inqueue", "Unknown"))
 
 
@@ -48,6 +49,8 @@ def close_session(ssn: Session, *, only_changes: bool = False) -> Decisions:
     phases = phases_of(ssn)
     jobs = ssn.snapshot.jobs
     reported = _changed(ssn, phases) if only_changes else jobs.listed
+    counts = jobs.counts
+    waits = (counts[Status.PENDING] > 0) | (counts[Status.PIPELINED] > 0) | (jobs.n_tasks == 0)
     for row in np.flatnonzero(reported).tolist():
         job = ssn.job(row)
         state = _group_state(ssn, job, PHASES[phases[row]])
@@ -55,11 +58,11 @@ def close_session(ssn: Session, *, only_changes: bool = False) -> Decisions:
             continue
         decisions.pod_groups[job.key] = state
         decisions.task_statuses[job.key] = {
-            Status(s).label: n for s, n in enumerate(job.counts) if n
+            label: n for label, n in zip(_LABELS, job.counts, strict=True) if n
         }
         if phases[row] in _WAITING and not (only_changes and ssn.scheduled[row]):
             decisions.unschedulable[job.key] = fit_error(ssn, job)
-        sentence = waiting_reason(ssn, job)
+        sentence = waiting_reason(ssn, job) if waits[row] else ""
         if sentence:
             decisions.explanations[job.key] = sentence
         if row in ssn.records.by_job:

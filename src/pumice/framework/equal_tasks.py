@@ -8,16 +8,15 @@ made.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.core.resources import STEP, Column, Mask
-from pumice.core.shapes import Shape
+from pumice.core.resources import Column, Mask
 from pumice.core.snapshot import Snapshot
-from pumice.core.tables import NOWHERE, Ints
-from pumice.core.views import Nodes, Task
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Task
+from pumice.framework.imagined_rows import ImaginedNodes, Load
 from pumice.framework.placing import Fit, Placing
 from pumice.framework.refusals import Verdict
 from pumice.framework.session_state import SessionState
@@ -29,57 +28,6 @@ _FEW = 4
 """Equals for each task still to place, up to which all of them are asked about at once."""
 _DEEPEST = 64
 """Copies on one node to ask about at once."""
-
-
-class ImaginedNodes(Nodes):
-    """Nodes with some copies of a task already placed on them."""
-
-    __slots__ = ("_copies", "_shape")
-
-    def __init__(
-        self, snapshot: Snapshot, rows: NDArray[np.intp], shape: Shape, copies: Column
-    ) -> None:
-        super().__init__(snapshot, rows)
-        self._shape = shape
-        self._copies = copies
-
-    def part(self, chosen: slice) -> Self:
-        """Return some of these nodes with their copies."""
-        part = super().part(chosen)
-        part._copies = self._copies[chosen]  # noqa: SLF001
-        return part
-
-    @property
-    def idle(self) -> Column:
-        """Free amounts (R, n)."""
-        return super().idle - self._shape.request * self._copies
-
-    @property
-    def used(self) -> Column:
-        """Amounts in use (R, n)."""
-        return super().used + self._shape.request * self._copies
-
-    @property
-    def view_used(self) -> Column:
-        """Requests as Kubernetes' scores see them (R, n)."""
-        seen = super().view_used
-        return seen + self._shape.request * self._copies if self._live else seen
-
-    @property
-    def view_nonzero(self) -> Column:
-        """Cpu and memory with Kubernetes' defaults (2, n)."""
-        seen = super().view_nonzero
-        return seen + self._shape.nonzero * self._copies if self._live else seen
-
-    @property
-    def view_pods(self) -> Ints:
-        """Pods as Kubernetes' filters count them (n,)."""
-        seen = super().view_pods
-        return seen + self._copies.astype(np.int32) if self._live else seen
-
-    @property
-    def _live(self) -> bool:
-        return self.snapshot.view_is_live
 
 
 class Run:
@@ -187,13 +135,9 @@ class Run:
             ahead.setdefault(node, []).extend(values[end - n : end])
 
     def _values(self, rows: NDArray[np.intp], copies: Column) -> Column:
-        shape = self._task.shape
-        nodes = ImaginedNodes(self._placing.snapshot, rows, shape, copies)
-        verdict = self._placing.verdict(self._fit, self._task, nodes, rows)
-        room = (shape.need - nodes.idle < STEP).all(axis=0)
-        room &= (shape.need - nodes.future_idle < STEP).all(axis=0)
-        score = self._placing.score(self._fit, self._task, nodes, rows)
-        return np.where(room & (verdict == 0), score, -np.inf)
+        load = Load.of_copies(self._task.shape, copies)
+        nodes = ImaginedNodes(self._placing.snapshot, rows, load)
+        return self._placing.answers(self._fit, self._task, nodes, rows).value
 
 
 def pick_run(placing: Placing, task: Task, n: int, allowed: Mask | None) -> list[int]:

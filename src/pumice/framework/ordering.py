@@ -35,26 +35,29 @@ class Heap:
         self._keys = keys
         self._live = live
         start = list(rows)
-        self._heap = list(zip(keys(start), start, strict=True)) if start else []
-        heapq.heapify(self._heap)
+        self.entries: list[tuple[Key, int]] = []
+        """Keys and rows, the first first."""
+        if start:
+            self.entries += zip(keys(start), start, strict=True)
+        heapq.heapify(self.entries)
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self.entries)
 
     def push(self, row: int) -> None:
         """Put a row (back) in."""
-        heapq.heappush(self._heap, (self._keys([row])[0], row))
+        heapq.heappush(self.entries, (self._keys([row])[0], row))
 
     def pop(self) -> int:
         """Take the first row out."""
         while True:
-            key, row = heapq.heappop(self._heap)
-            if not self._live or not self._heap:
+            key, row = heapq.heappop(self.entries)
+            if not self._live or not self.entries:
                 return row
             now = self._keys([row])[0]
-            if now == key or (now, row) <= self._heap[0]:
+            if now == key or (now, row) <= self.entries[0]:
                 return row
-            heapq.heappush(self._heap, (now, row))
+            heapq.heappush(self.entries, (now, row))
 
 
 class Ordering:
@@ -72,7 +75,8 @@ class Ordering:
             *(plugin.moving_jobs for plugin, _ in self._task_orders)
         )
         """Jobs whose tasks change places in the order while they are placed."""
-        self._queues_by_pair = bool(hooks.tiers(Plugin.compare_queues))
+        self.queues_by_pair = bool(hooks.tiers(Plugin.compare_queues))
+        """Whether queues have no keys of their own."""
         self._compare_queues = FIRST_DIFFERENCE.bind([self._queue_comparisons(hooks)])
         self._compare_victim_queues = hooks[Plugin.compare_victim_queues]
 
@@ -136,10 +140,13 @@ class Ordering:
 
     def queue_keys(self, rows: list[int]) -> list[Key]:
         """Order queues: plugins, then age, then name."""
-        if self._queues_by_pair:
+        if self.queues_by_pair:
             return [_PairKey(self.compare_queues, row) for row in rows]
-        queues = self._snapshot.queues
-        view = Queues(self._snapshot, np.asarray(rows, dtype=np.intp))
+        return self.keys_of(Queues(self._snapshot, np.asarray(rows, dtype=np.intp)))
+
+    def keys_of(self, view: Queues) -> list[Key]:
+        """Order queues as they are or are imagined to be, where they are not compared in pairs."""
+        queues, rows = self._snapshot.queues, view.rows.tolist()
         policy = _by_row(self._queue_policy(view), len(rows))
         return [
             (*key, float(queues.created[row]), queues.names[row])

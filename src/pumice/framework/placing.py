@@ -5,7 +5,7 @@ since; only those are asked again.  Hooks treat rows independently, so both ways
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,36 @@ class Fit:
     """The score where the node fits and has room now, else minus infinity (n,)."""
     static_codes: list[Codes | None]
     static_score: Column | None
+    rankers: list[Ask] = field(default_factory=list)
+    """Those who compare candidates for such tasks beyond their scores."""
     cursor: int = 0
+
+    def take(self, rows: Rows, answers: "Answers") -> None:
+        """Keep what some rows answer now."""
+        self.verdict[rows] = answers.verdict
+        self.room[rows] = answers.room
+        self.score[rows] = answers.score
+        self.value[rows] = answers.value
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What some nodes say to one shape of task, column by column as in a fit (n,)."""
+
+    verdict: Codes | int
+    room: NDArray[np.int8]
+    score: Column | float
+    value: Column
+
+    def part(self, rows: slice) -> "Answers":
+        """Return what some of them say."""
+        verdict, score = self.verdict, self.score
+        return Answers(
+            verdict if isinstance(verdict, int) else verdict[rows],
+            self.room[rows],
+            score if isinstance(score, float) else score[rows],
+            self.value[rows],
+        )
 
 
 class _Filter:
@@ -91,7 +120,10 @@ class Placing:
         self._score_shape = hooks.sums(Plugin.score_shape)
         self._score_nodes = hooks.sums(Plugin.score_nodes)
         self._rank_nodes = hooks.sums(Plugin.rank_nodes)
-        self._rankers = [ask for _, ask in hooks.bound(Plugin.rank_nodes)]
+        self._rankers = [
+            (ask, hooks.ask_aside(plugin, Plugin.may_rank))
+            for plugin, ask in hooks.bound(Plugin.rank_nodes)
+        ]
         self._best_node = hooks[Plugin.best_node]
         self._picks = bool(hooks.tiers(Plugin.best_node))
         self.varying = [
@@ -119,10 +151,17 @@ class Placing:
     # Columns of a shape
 
     def fit(self, task: Task) -> Fit:
-        """Give the up-to-date columns of a task."""
-        key: Hashable = task.shape.id
+        """Return the up-to-date columns of a task."""
+        return self.fit_of(self.kind(task), task)
+
+    def kind(self, task: Task) -> Hashable:
+        """Return what tasks have in common that get the same answers from every node."""
         if self.varying:
-            key = (key, *[vary_by(task) for vary_by in self.varying])
+            return (task.shape.id, *[vary_by(task) for vary_by in self.varying])
+        return task.shape.id
+
+    def fit_of(self, key: Hashable, task: Task) -> Fit:
+        """Return the up-to-date columns of a kind of which a task is one."""
         fit = self._fits.get(key)
         moved = self.snapshot.journal.moved
         if fit is None:
@@ -150,24 +189,25 @@ class Placing:
             value=np.zeros(n),
             static_codes=static_codes,
             static_score=None if isinstance(static_score, float) else static_score,
+            rankers=[ask for ask, may_rank in self._rankers if may_rank(task) is not False],
         )
         self._refresh(fit, task, ALL)
         return fit
 
     def _refresh(self, fit: Fit, task: Task, rows: Rows) -> None:
         """Ask about some rows again."""
-        nodes = Nodes(self.snapshot, rows)
+        fit.take(rows, self.answers(fit, task, Nodes(self.snapshot, rows), rows))
+
+    def answers(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Answers:
+        """Ask filters and scores about some rows, imagined ones too, and see their room."""
         verdict = self.verdict(fit, task, nodes, rows)
-        need = task.need
-        idle = nodes.idle
+        need, idle = task.need, nodes.idle
         now = (need - idle < STEP).all(axis=0)
         later = (need - (idle + nodes.releasing - nodes.pipelined) < STEP).all(axis=0)
         room = np.where(later, np.where(now, IDLE, FUTURE), NO_ROOM)
         score = self.score(fit, task, nodes, rows)
-        fit.verdict[rows] = verdict
-        fit.room[rows] = room
-        fit.score[rows] = score
-        fit.value[rows] = np.where((room == IDLE) & (verdict == 0), score, -np.inf)
+        value = np.where((room == IDLE) & (verdict == 0), score, -np.inf)
+        return Answers(verdict, room, score, value)
 
     def verdict(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Codes | int:
         """Ask all filters about some rows: 0 fits, else the number of a reason."""
@@ -190,7 +230,7 @@ class Placing:
         Returns the node's row and whether it has room now; None if no node fits.
         """
         value = fit.value if allowed is None else np.where(allowed, fit.value, -np.inf)
-        node = self._best(task, value)
+        node = self._best(task, fit, value)
         if node is not None:
             return node, True
         later = (fit.verdict == 0) & (fit.room == FUTURE)
@@ -198,37 +238,37 @@ class Placing:
             later &= allowed
         if not later.any():
             return None
-        node = self._best(task, np.where(later, fit.score, -np.inf))
+        node = self._best(task, fit, np.where(later, fit.score, -np.inf))
         return None if node is None else (node, False)
 
     def choose_idle(self, task: Task, fit: Fit) -> int | None:
         """Pick the best node that has room now, whatever it has promised to pipelined tasks."""
         has_room = (task.need - self.snapshot.nodes.idle < STEP).all(axis=0)
-        return self._best(task, np.where(has_room & (fit.verdict == 0), fit.score, -np.inf))
+        return self._best(task, fit, np.where(has_room & (fit.verdict == 0), fit.score, -np.inf))
 
     def choose_curable(self, task: Task, fit: Fit, allowed: Mask) -> tuple[int, bool] | None:
         """Pick the best of the allowed nodes by room and score alone, as ``choose`` does."""
         for room in (IDLE, FUTURE):
             value = np.where(allowed & (fit.room == room), fit.score, -np.inf)
-            node = self._best(task, value)
+            node = self._best(task, fit, value)
             if node is not None:
                 return node, room == IDLE
         return None
 
     def ranks(self, task: Task, fit: Fit) -> bool:
-        """Say whether candidates are compared with each other beyond their scores."""
-        if self._picks or not self._rankers:
+        """Return whether candidates are compared with each other beyond their scores."""
+        if self._picks or not fit.rankers:
             return self._picks
         nodes = Nodes(self.snapshot, np.flatnonzero(fit.value > -np.inf))
-        return any(ask(task, nodes) is not None for ask in self._rankers)
+        return any(ask(task, nodes) is not None for ask in fit.rankers)
 
-    def _best(self, task: Task, value: Column) -> int | None:
+    def _best(self, task: Task, fit: Fit, value: Column) -> int | None:
         if not len(value):
             return None
         best = value.max()
         if best == -np.inf:
             return None
-        if self._rankers or self._picks:
+        if fit.rankers or self._picks:
             candidates = np.flatnonzero(value > -np.inf)
             if len(candidates) == 1:
                 return int(candidates[0])

@@ -52,21 +52,9 @@ Codes = NDArray[np.int16] | Mask
 """Answer of a filter: booleans (True = fits), or 0 = fits and k = the plugin's k-th reason."""
 
 _hooks = HookTable()
-_ASIDE = frozenset(
-    {
-        "vary_by",
-        "bound_victims",
-        "faults",
-        "queue_limits",
-        "admission_limit",
-        "node_tests",
-        "own_words",
-        "why_spared",
-        "changes_at",
-        "passed_over",
-        "refusal_numbers",
-    }
-)
+_SERVING = frozenset({"vary_by", "may_rank", "bound_victims", "queue_limits", "admission_limit"})
+_TELLING = frozenset({"faults", "node_tests", "own_words", "why_spared", "refusal_numbers"})
+_ASIDE = _SERVING | _TELLING | {"changes_at", "passed_over"}
 """Methods that serve hooks or checks without being a hook: they change no answer."""
 
 
@@ -84,6 +72,13 @@ class Plugin:
     """Whether node hooks read nothing that placements change but the columns of their own rows."""
     judges_alone: ClassVar[frozenset[str]] = frozenset()
     """Its hooks about victims that judge each by itself, whoever else is there or was evicted."""
+    foreseeable: ClassVar[bool] = False
+    """Whether turns of one-task jobs can be foreseen as far as this plugin has a say.
+
+    Its hooks about queues and readiness then read nothing that placements change but the amounts
+    of the queue they are handed; a queue that has more is never let have more; and a job is ready
+    that has ``minMember`` tasks placed and states no other minimum.
+    """
     spares: ClassVar[Spared] = Spared.PLUGIN_REFUSED
     """Why a candidate that it does not offer stays."""
     protects: ClassVar[str] = ""
@@ -142,6 +137,13 @@ class Plugin:
     def vary_by(self, task: Task) -> Hashable:
         """Return what, beside the shape, the answers of this plugin's node hooks depend on."""
         return None
+
+    def may_rank(self, task: Task) -> bool:
+        """Return whether ``rank_nodes`` may compare nodes for a task of this kind at all.
+
+        Asked once for all tasks that get the same answers; the answer holds for the session.
+        """
+        return True
 
     def refusal_numbers(self, task: Task) -> dict[str, Any]:
         """Return what this plugin compared when it refused a task that found no node.

@@ -28,6 +28,7 @@ class Gang(Plugin, name="gang"):
     Also keeps running gangs whole: tasks beyond ``minMember`` may be evicted, no others.
     """
 
+    foreseeable = True
     simulator = SimulatorAssumptions(bounded=True)
     judges_alone = frozenset({"gang_evictable"})
     spares = Spared.VICTIM_GANG
@@ -44,7 +45,8 @@ class Gang(Plugin, name="gang"):
             return "not enough pods of each task for gang-scheduling"
         if not self._topology.has_enough_subgroups(job.row, lambda part: part.n_tasks > 0):
             return "not enough sub-groups for gang-scheduling"
-        valid = sum(job.counts[status] for status in _VALID)
+        counts = job.counts
+        valid = sum([counts[status] for status in _VALID])
         if valid < job.min_member:
             return f"not enough pods for gang-scheduling: {valid} of {job.min_member}"
         return ""

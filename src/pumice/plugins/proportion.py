@@ -27,6 +27,7 @@ class Proportion(Plugin, name="proportion"):
     one queue leaves goes to the others.
     """
 
+    foreseeable = True
     simulator = SimulatorAssumptions(bounded=True)
     spares = Spared.QUEUE_WITHIN_DESERVED
 

@@ -22,7 +22,8 @@ from pumice.errors import PluginError
 from pumice.framework.arguments import bind_arguments, describe_arguments, dump_arguments
 from pumice.framework.combining import EACH
 from pumice.framework.dispatch import Enabled, Method
-from pumice.framework.equal_tasks import ImaginedNodes, is_plain
+from pumice.framework.equal_tasks import is_plain
+from pumice.framework.imagined_rows import ImaginedNodes, Load
 from pumice.framework.plugin import HOOKS, Plugin, implements
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -278,7 +279,7 @@ class _Examination:
         """Place a task; ask before about the node with the task on it, as runs of equals do."""
         hooks = [h for h in BY_NODES if self.questions.has(h) and is_plain(self.ssn, task.row)]
         rows, one = np.array([node], dtype=np.intp), np.ones(1)
-        imagined = ImaginedNodes(self.snapshot, rows, task.shape, one)
+        imagined = ImaginedNodes(self.snapshot, rows, Load.of_copies(task.shape, one))
         varies = self.questions.ask(Plugin.vary_by, task)
         wanted = {hook: self.questions.live_column(hook, task, imagined) for hook in hooks}
         statement.place(task.row, node)

@@ -33,6 +33,7 @@ class ReferencePlacing(Placing):
             value=np.full(n, -np.inf),
             static_codes=[],
             static_score=None,
+            rankers=[ask for _, ask in self.hooks.bound(Plugin.rank_nodes)],
         )
         for node in range(n):
             fit.verdict[node] = self._verdict_of(task, node)

@@ -10,8 +10,8 @@ import pytest
 from pumice.api.conf import parse_conf
 from pumice.core.views import Nodes
 from pumice.framework.columns import Jobs, Queues, Tasks
-from pumice.framework.equal_tasks import ImaginedNodes
 from pumice.framework.failing_hooks import ask_by_halves
+from pumice.framework.imagined_rows import ImaginedNodes, Load
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Reason
 from pumice.scheduler import Scheduler
@@ -104,7 +104,7 @@ def test_a_bad_node_is_refused_and_the_others_are_answered() -> None:
 def test_a_bad_node_with_imagined_copies_is_told_apart_too() -> None:
     ssn, copies = session(), np.arange(N, dtype=float)
     task = ssn.task(0)
-    nodes = ImaginedNodes(ssn.snapshot, np.arange(N), task.shape, copies)
+    nodes = ImaginedNodes(ssn.snapshot, np.arange(N), Load.of_copies(task.shape, copies))
     assert (nodes.part(slice(2, 5)).used[0] == copies[2:5] * 1000).all()
     codes = ask(ssn, Plugin.filter_nodes, task, nodes)
     assert codes.tolist() == [3 if i == BAD else i % 2 for i in range(N)]

@@ -36,10 +36,16 @@ class Topology:
 
     def has_policy(self, job: int) -> bool:
         """Say whether a job divides into sub-groups."""
-        return bool(self._job(job).group.spec.sub_group_policy)
+        return self._asks(job) and bool(self._job(job).group.spec.sub_group_policy)
+
+    def _asks(self, job: int) -> bool:
+        """Return whether a job states anything of this kind at all: few do."""
+        return bool(self._snapshot.jobs.has_topology[job])
 
     def has_topology(self, job: int) -> bool:
         """Say whether a job or a part of it cares for the network."""
+        if not self._asks(job):
+            return False
         spec = self._job(job).group.spec
         if spec.network_topology is not None:
             return True
@@ -102,9 +108,9 @@ class Topology:
 
     def has_enough_subgroups(self, job: int, is_met: Callable[[SubGroup], bool]) -> bool:
         """Say whether as many parts as each policy needs meet a condition."""
-        policies = self._job(job).group.spec.sub_group_policy
-        if not policies:
+        if not self.has_policy(job):
             return True
+        policies = self._job(job).group.spec.sub_group_policy
         wanted = {policy.name: policy.min_sub_groups or 0 for policy in policies}
         for part in self.subgroups(job):
             if wanted.get(part.policy, 0) > 0 and is_met(part):

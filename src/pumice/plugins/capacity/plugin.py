@@ -37,6 +37,7 @@ class Capacity(Plugin, name="capacity"):
     under the queue ``root``: only leaves take jobs, and every limit on the way up holds.
     """
 
+    foreseeable = True
     simulator = SimulatorAssumptions(bounded=True)
     spares = Spared.QUEUE_WITHIN_DESERVED
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {

@@ -97,19 +97,25 @@ class NodeOrder(Plugin, name="nodeorder"):
 
     def rank_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Compare candidates: node affinity, taints, neighbours, soft spread."""
-        shape = task.shape
-        key: Any = shape.id
-        if self._terms.speaking:
-            key = (shape.id, int(self._tasks.label_class[task.row]))
-        ranks = self._ranks.get(key)
-        if ranks is None:
-            ranks = self._ranks[key] = tuple(self._find_ranks(task))
         total: Column | None = None
-        for rank in ranks:
+        for rank in self._ranks_for(task):
             column = rank.of(nodes.rows)
             if column is not None:
                 total = column if total is None else total + column
         return total
+
+    def may_rank(self, task: Task) -> bool:
+        """Tell pods for which all nodes are equal; among pods with terms any may be counted."""
+        return bool(self._terms.speaking or self._ranks_for(task))
+
+    def _ranks_for(self, task: Task) -> tuple[Rank, ...]:
+        key: Any = task.shape.id
+        if self._terms.speaking:
+            key = (task.shape.id, int(self._tasks.label_class[task.row]))
+        ranks = self._ranks.get(key)
+        if ranks is None:
+            ranks = self._ranks[key] = tuple(self._find_ranks(task))
+        return ranks
 
     def _find_ranks(self, task: Task) -> list[Rank]:
         """List the scores that can differ for a pod."""

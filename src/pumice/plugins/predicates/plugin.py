@@ -34,6 +34,7 @@ class Predicates(Plugin, name="predicates"):
     pod that comes, goes or comes back while the session decides.
     """
 
+    foreseeable = True
     simulator = SimulatorAssumptions(bounded=True)
     reasons = REASONS
     node_affinity: bool = arg(

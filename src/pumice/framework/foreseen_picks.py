@@ -1,0 +1,284 @@
+"""Picks for plain tasks of several kinds, one after the other, foreseen and then checked.
+
+A node that takes a task answers all kinds anew.  Nodes that were alike before are taken to be alike
+after it, so most answers are known from nodes that took the same tasks before; the others are
+guessed to fall behind the best.  Then all answers of a walk are asked for at once, on imagined
+rows, and the picks stand up to the first that was made on a wrong answer.  They are those of the
+task-by-task way, bit for bit.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.resources import Column
+from pumice.core.views import Task
+from pumice.framework.imagined_rows import ImaginedNodes, Load, cumulate
+from pumice.framework.placing import Answers, Fit, Placing
+
+_FIRST, _LONGEST = 32, 1024
+"""Steps of a walk: of the first one, and at most."""
+_LOOKED_BEYOND = 96
+"""States in which nodes end up that are looked beyond after a walk."""
+_BEHIND, _AHEAD = -np.inf, np.inf
+"""Guesses about a node that nothing is known about: it falls behind all others, or leads them."""
+
+
+@dataclass(slots=True, eq=False)
+class _NodeState:
+    """What nodes have in common that were alike at first and took tasks of the same kinds."""
+
+    family: dict[tuple[int, ...], "_NodeState"] = field(default_factory=dict)
+    """The states of nodes that were alike at first, by what they took."""
+    taken: tuple[int, ...] = ()
+    """The kinds of the tasks taken, sorted."""
+    after: dict[int, "_NodeState"] = field(default_factory=dict)
+    """The state that one more task of a kind leads to, as far as it was asked for."""
+    values: dict[int, float] = field(default_factory=dict)
+    """What such nodes are worth to a kind, as far as it was asked."""
+
+    def take(self, kind: int) -> "_NodeState":
+        """Return the state that one more task leads to."""
+        found = self.after.get(kind)
+        if found is None:
+            taken = tuple(sorted((*self.taken, kind)))
+            found = self.family.get(taken)
+            if found is None:
+                found = self.family[taken] = _NodeState(self.family, taken)
+            self.after[kind] = found
+        return found
+
+
+class _Kind:
+    """The nodes as one kind of task sees them while a walk goes on."""
+
+    def __init__(self, task: Task, fit: Fit) -> None:
+        self.task = task
+        self.fit = fit
+        self.foreseen: list[float] = []
+        """At each step what the node is worth from then on; of guesses, what others are worth."""
+        self.guesses: list[int] = []
+        """The steps at which that was guessed."""
+        self.guess = _BEHIND
+        self.start()
+
+    def start(self) -> None:
+        """See the nodes as they are."""
+        self._value = self.fit.value.copy()
+        self._find_best()
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin the next walk where the last one ended."""
+        self.foreseen.clear()
+        self.guesses.clear()
+
+    def _find_best(self) -> None:
+        self._best = self._others = float(self._value.max(initial=_BEHIND))
+        self._ties: list[int] = []
+        if self._best > _BEHIND:
+            self._ties = np.flatnonzero(self._value == self._best).tolist()
+
+    def draw(self, placing: Placing) -> int | None:
+        """Pick one of the best nodes; None if there is none, or none that is known."""
+        if not self._ties:
+            if self.guesses:
+                return None
+            self._find_best()
+        ties = self._ties
+        if len(ties) > 1:
+            return ties[placing.spin(len(ties))]
+        return ties[0] if ties else None
+
+    def step(self, node: int, known: float | None) -> None:
+        """Follow a node that took a task; what it is worth now may not be known."""
+        if known is None:
+            self.guesses.append(len(self.foreseen))
+            self._others = self._others if self._best == _AHEAD else self._best
+            self.foreseen.append(self._others)
+            known = self.guess
+        else:
+            self.foreseen.append(known)
+        old, best, ties = self._value[node], self._best, self._ties
+        self._value[node] = known
+        if old == best and known != best and ties:
+            del ties[bisect_left(ties, node)]
+        elif known == best and old != best:
+            insort(ties, node)
+        if known > best:
+            self._best, self._ties = known, [node]
+
+    def wrong(self, value: Column) -> int:
+        """Return the first step whose answer was not foreseen; the number of steps if all were."""
+        foreseen = np.array(self.foreseen)
+        right = value == foreseen
+        if self.guesses:
+            as_guessed = value < foreseen if self.guess == _BEHIND else value > foreseen
+            right[self.guesses] = as_guessed[self.guesses]
+        if right.all():
+            return len(right)
+        at = int(np.argmin(right))
+        if at in self.guesses:
+            self.guess = _AHEAD if value[at] > foreseen[at] else _BEHIND
+        return at
+
+    def settle(self, rows: NDArray[np.intp], value: Column) -> None:
+        """Put answers in the place of guesses after a walk that was right to its end."""
+        if self.guesses:
+            self._value[rows] = value
+        if self._best == _AHEAD:
+            self._find_best()
+        self.forget()
+
+
+class ForeseenPicks:
+    """Picks nodes for tasks of plain kinds; remembers how nodes change for a whole session."""
+
+    def __init__(self, placing: Placing) -> None:
+        self._placing = placing
+        self._numbers: dict[Hashable, int | None] = {}
+        """Kinds to their numbers; None: candidates must be compared."""
+        self._samples: list[tuple[Hashable, Task]] = []
+        """Kinds by number, and a task of each."""
+        self._kinds: dict[int, _Kind] = {}
+        """Those that the tasks at hand have, by number."""
+        self._alike: dict[tuple[bytes, ...], _NodeState] = {}
+        self._states: dict[int, _NodeState] = {}
+        self._cursor = 0
+        self._length = _FIRST
+        self._draws: list[int] = []
+        """The state of the generator after each step of a walk."""
+
+    def kind(self, task: Task) -> int | None:
+        """Return the number of a task's kind; None if its candidates must be compared."""
+        key = self._placing.kind(task)
+        if key not in self._numbers:
+            number = len(self._samples)
+            ranks = self._placing.ranks(task, self._placing.fit_of(key, task))
+            self._numbers[key] = None if ranks else number
+            if not ranks:
+                self._samples.append((key, task))
+        return self._numbers[key]
+
+    def begin(self, kinds: Iterable[int]) -> None:
+        """Look at nodes afresh, whatever moved meanwhile, as tasks of some kinds see them."""
+        moved = self._placing.snapshot.journal.moved
+        for entry in moved[self._cursor :]:
+            for row in (entry,) if isinstance(entry, int) else entry.tolist():
+                self._states.pop(row, None)
+        self._cursor = len(moved)
+        self._kinds = {}
+        for number in sorted(kinds):
+            key, task = self._samples[number]
+            self._kinds[number] = _Kind(task, self._placing.fit_of(key, task))
+        self._at = {number: i for i, number in enumerate(self._kinds)}
+        shapes = [kind.task.shape for kind in self._kinds.values()]
+        each = [np.concatenate([shape.request, shape.nonzero, [[1.0]]]) for shape in shapes]
+        self._amounts = np.concatenate(each, axis=1)
+
+    def pick(self, numbers: Sequence[int]) -> list[int]:
+        """Return the nodes that the next tasks get; none if the first of them finds none.
+
+        ``numbers`` are the kinds of the tasks in turn.  The caller places them and says so.
+        """
+        steps = self._walk(numbers[: self._length])
+        if not steps:
+            return []
+        n, rows = len(steps), np.array([node for node, _, _ in steps], dtype=np.intp)
+        taken = cumulate(self._amounts[:, [self._at[i] for i in numbers[:n]]], rows)
+        states = [after for _, _, after in steps]
+        answers = self._ask(rows, taken, states)
+        right = min(1 + kind.wrong(answers[i].value[:n]) for i, kind in self._kinds.items())
+        self._learn(states, answers)
+        for node, before, _ in reversed(steps[right:]):
+            self._states[node] = before
+        self._placing.state = self._draws[min(right, n) - 1]
+        if right <= n:
+            self._part_ways(*steps[right - 1], {i: a.value[right - 1] for i, a in answers.items()})
+        self._adapt(right, n)
+        self._picked = rows[:right], answers, right > n
+        return rows[:right].tolist()
+
+    def _ask(
+        self, rows: NDArray[np.intp], taken: Column, states: list[_NodeState]
+    ) -> dict[int, Answers]:
+        """Ask what nodes are worth that have taken so much; and, for later, if they take one more.
+
+        The states that one more task of each kind leads to are put behind the states given.
+        """
+        ends = {id(state): i for i, state in enumerate(states) if len(state.after) < len(self._at)}
+        at = list(ends.values())[:_LOOKED_BEYOND]
+        for i in at:
+            states += [states[i].take(number) for number in self._at]
+        n = len(self._at)
+        rows = np.concatenate([rows, np.repeat(rows[at], n)])
+        beyond = np.repeat(taken[:, at], n, axis=1) + np.tile(self._amounts, len(at))
+        taken = np.concatenate([taken, beyond], axis=1)
+        load = Load(taken[:-3], taken[-3:-1], taken[-1].astype(np.int32))
+        nodes = ImaginedNodes(self._placing.snapshot, rows, load)
+        return {
+            number: self._placing.answers(kind.fit, kind.task, nodes, rows)
+            for number, kind in self._kinds.items()
+        }
+
+    def _part_ways(
+        self, node: int, _: _NodeState, taken_for: _NodeState, worth: dict[int, float]
+    ) -> None:
+        """Follow a node by itself that turned out to be unlike those it was taken for."""
+        if taken_for.values != worth:
+            self._states[node] = _NodeState()
+
+    def _walk(self, numbers: Sequence[int]) -> list[tuple[int, _NodeState, _NodeState]]:
+        """Pick as far as can be foreseen; return nodes with their states before and after."""
+        steps: list[tuple[int, _NodeState, _NodeState]] = []
+        placing, kinds, states = self._placing, self._kinds, self._states
+        self._draws = []
+        for number in numbers:
+            node = kinds[number].draw(placing)
+            if node is None:
+                break
+            before = states.get(node) or self._first_state(node)
+            after = states[node] = before.take(number)
+            known = after.values
+            for i, kind in kinds.items():
+                kind.step(node, known.get(i))
+            steps.append((node, before, after))
+            self._draws.append(placing.state)
+        return steps
+
+    def _first_state(self, node: int) -> _NodeState:
+        """Return the state of a node that has taken nothing: that of all with the same cells."""
+        table = self._placing.snapshot.nodes
+        cells = (table.books, table.allocatable, table.view_nonzero, table.view_pods)
+        key = tuple(column[..., node].tobytes() for column in cells)
+        return self._alike.setdefault(key, _NodeState())
+
+    def _learn(self, states: list[_NodeState], answers: dict[int, Answers]) -> None:
+        """Remember what nodes in these states are worth."""
+        for number, answer in answers.items():
+            for state, value in zip(states, answer.value.tolist(), strict=True):
+                state.values.setdefault(number, value)
+
+    def _adapt(self, right: int, n: int) -> None:
+        """Look further ahead the better that went."""
+        if right > n == self._length:
+            self._length = min(2 * n, _LONGEST)
+        elif right <= n:
+            self._length = max(_FIRST, 2 * right)
+
+    def placed(self) -> None:
+        """See that the tasks were placed: what the nodes answer now is known already."""
+        moved = self._placing.snapshot.journal.moved
+        self._cursor = len(moved)
+        rows, answers, all_right = self._picked
+        for number, kind in self._kinds.items():
+            found = answers[number]
+            kind.fit.take(rows, found.part(slice(len(rows))))
+            kind.fit.cursor = len(moved)
+            if all_right:
+                kind.settle(rows, found.value[: len(rows)])
+            else:
+                kind.start()

@@ -1,0 +1,133 @@
+"""Rows that do not exist yet: nodes and queues with more tasks placed than there are.
+
+Hooks treat rows independently, so they answer about such rows as they would if the tasks were
+there.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.core.resources import Column
+from pumice.core.shapes import Shape
+from pumice.core.snapshot import Snapshot
+from pumice.core.tables import ALLOCATED, BOOKED, PENDING, Ints
+from pumice.core.views import Nodes
+from pumice.framework.columns import Queues
+
+
+def cumulate(amounts: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return what rows have after each of several additions (…, n) to them, in this order."""
+    order = np.argsort(rows, kind="stable")
+    sorted_amounts = amounts[..., order]
+    sums = sorted_amounts.cumsum(axis=-1)
+    is_first = np.diff(rows[order], prepend=-1) != 0
+    before = (sums - sorted_amounts)[..., is_first][..., is_first.cumsum() - 1]
+    out = np.empty_like(sums)
+    out[..., order] = sums - before
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What tasks add to some nodes."""
+
+    request: Column
+    """(R, n)."""
+    nonzero: Column
+    """Cpu and memory with Kubernetes' defaults (2, n)."""
+    pods: Ints
+    """(n,)."""
+
+    @classmethod
+    def of_copies(cls, shape: Shape, copies: Column) -> "Load":
+        """Put so many tasks of one shape on each node (n,)."""
+        return cls(shape.request * copies, shape.nonzero * copies, copies.astype(np.int32))
+
+    def part(self, chosen: slice) -> "Load":
+        """Return the load of some of the nodes."""
+        return Load(self.request[:, chosen], self.nonzero[:, chosen], self.pods[chosen])
+
+
+class ImaginedNodes(Nodes):
+    """Nodes with a load already placed on them."""
+
+    __slots__ = ("_load",)
+
+    def __init__(self, snapshot: Snapshot, rows: NDArray[np.intp], load: Load) -> None:
+        super().__init__(snapshot, rows)
+        self._load = load
+
+    def part(self, chosen: slice) -> Self:
+        """Return some of these nodes with their load."""
+        part = super().part(chosen)
+        part._load = self._load.part(chosen)  # noqa: SLF001
+        return part
+
+    @property
+    def idle(self) -> Column:
+        """Free amounts (R, n)."""
+        return super().idle - self._load.request
+
+    @property
+    def used(self) -> Column:
+        """Amounts in use (R, n)."""
+        return super().used + self._load.request
+
+    @property
+    def view_used(self) -> Column:
+        """Requests as Kubernetes' scores see them (R, n)."""
+        seen = super().view_used
+        return seen + self._load.request if self._live else seen
+
+    @property
+    def view_nonzero(self) -> Column:
+        """Cpu and memory with Kubernetes' defaults (2, n)."""
+        seen = super().view_nonzero
+        return seen + self._load.nonzero if self._live else seen
+
+    @property
+    def view_pods(self) -> Ints:
+        """Pods as Kubernetes' filters count them (n,)."""
+        seen = super().view_pods
+        return seen + self._load.pods if self._live else seen
+
+    @property
+    def _live(self) -> bool:
+        return self.snapshot.view_is_live
+
+
+class ImaginedQueues(Queues):
+    """Queues with some more tasks placed; a queue may stand there several times."""
+
+    __slots__ = ("_more",)
+
+    def __init__(
+        self, snapshot: Snapshot, rows: NDArray[np.intp], more: NDArray[np.float64]
+    ) -> None:
+        """Make them; ``more`` is what is added to their sums (3, R, n)."""
+        super().__init__(snapshot, rows)
+        self._more = more
+
+    def part(self, chosen: slice) -> Self:
+        """Return some of these queues with what was added."""
+        part = super().part(chosen)
+        part._more = self._more[:, :, chosen]  # noqa: SLF001
+        return part
+
+    @property
+    def allocated(self) -> Column:
+        """What their tasks hold (R, n)."""
+        return super().allocated + self._more[ALLOCATED]
+
+    @property
+    def allocated_or_pipelined(self) -> Column:
+        """What their tasks hold or were promised (R, n)."""
+        return super().allocated_or_pipelined + self._more[BOOKED]
+
+    @property
+    def pending(self) -> Column:
+        """What their pending tasks ask for (R, n)."""
+        return super().pending + self._more[PENDING]

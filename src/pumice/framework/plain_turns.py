@@ -1,0 +1,247 @@
+"""Turns of allocate that can be foreseen: of jobs with one plain task, taken many at a time.
+
+The order of the turns follows from the amounts of queues alone, so it can be drawn up ahead on
+imagined queues; the picks can be foreseen, too.  What a turn decides is what it would decide by
+itself; where that cannot be promised it is left to be taken by itself.
+"""
+
+import heapq
+from collections import Counter, deque
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from pumice.core.resources import Mask
+from pumice.core.tables import NOWHERE
+from pumice.core.views import Task
+from pumice.framework.columns import all_jobs
+from pumice.framework.equal_tasks import is_plain
+from pumice.framework.foreseen_picks import ForeseenPicks
+from pumice.framework.imagined_rows import ImaginedQueues, cumulate
+from pumice.framework.job_records import Stage
+from pumice.framework.ordering import Heap, Key
+from pumice.framework.plugin import Plugin
+from pumice.framework.refusals import Why
+from pumice.framework.session_state import SessionState
+
+_SHORTEST, _LONGEST = 8, 1024
+"""Turns to take at once: fewer cost more than they save; the most that is looked ahead."""
+_MOST_KINDS = 24
+"""Kinds of tasks among them: all are asked about every node that takes a task."""
+_ASKED: Final = (
+    Plugin.order_queues,
+    Plugin.overused,
+    Plugin.allocatable,
+    Plugin.filter_task,
+    Plugin.job_ready,
+)
+"""Hooks that a turn asks beside those about nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn: the job's only task, of which kind it is, and the queue's key after it."""
+
+    queue: int
+    job: int
+    task: int
+    kind: int
+    key: Key
+
+
+class PlainTurns:
+    """Takes turns off the queues and jobs of allocate while they can be foreseen."""
+
+    def __init__(
+        self,
+        state: SessionState,
+        jobs: Mapping[int, Heap],
+        tasks: Mapping[int, deque[int]],
+        tried: Container[int],
+    ) -> None:
+        """See what there is: jobs by queue, tasks by job, and the jobs tried before."""
+        self._state = state
+        self._jobs = jobs
+        self._tasks = tasks
+        self._tried = tried
+        self._lines: dict[int, list[Turn]] = {}
+        """Queue to the turns of its next jobs, up to the first that cannot be foreseen."""
+        self._length = _LONGEST
+        self._wait, self._patience = 0, 1
+        asked = [plugin for hook in _ASKED for plugin, _ in state.hooks.bound(hook)]
+        foreseeable = all(plugin.foreseeable for plugin in asked)
+        self._can = state.policy.by_row and foreseeable and not state.ordering.queues_by_pair
+
+    @cached_property
+    def _picks(self) -> ForeseenPicks:
+        return ForeseenPicks(self._state.placing)
+
+    @cached_property
+    def _lacks_one(self) -> Mask:
+        """Jobs that need at most one more task to be ready (n,)."""
+        jobs = all_jobs(self._state.snapshot)
+        return np.asarray(jobs.ready + jobs.pending_best_effort + 1 >= jobs.min_member)
+
+    def forget(self, queue: int) -> None:
+        """See that a queue takes a turn by itself."""
+        self._lines.pop(queue, None)
+
+    def take(self, queues: Heap) -> bool:
+        """Take some turns; False if the next one is to be taken by itself."""
+        if not self._can or self._state.hooks.failures.errors:
+            return False
+        if self._wait:
+            self._wait -= 1
+            return False
+        turns = self._draw_up(list(queues.entries))
+        taken = turns[: self._place(turns)] if len(turns) >= _SHORTEST else []
+        for turn in taken:
+            while queues.entries[0][1] != turn.queue:
+                queues.pop()  # it has no jobs left
+            heapq.heapreplace(queues.entries, (turn.key, turn.queue))
+        self._advance(taken)
+        self._adapt(len(taken), len(turns))
+        return bool(taken)
+
+    def _adapt(self, taken: int, foreseen: int) -> None:
+        """Look less far ahead, and less often, where turns cannot be foreseen."""
+        if taken < _SHORTEST:
+            self._wait, self._patience = self._patience, min(2 * self._patience, _LONGEST)
+            self._length = _SHORTEST
+        else:
+            self._patience = 1
+            self._length = min(4 * taken, _LONGEST) if taken == foreseen else taken
+
+    def _advance(self, taken: list[Turn]) -> None:
+        """Take turns off the lines and jobs off the queues."""
+        for queue, n in Counter(turn.queue for turn in taken).items():
+            del self._jobs[queue].entries[:n], self._lines[queue][:n]
+            if not self._lines[queue]:
+                self.forget(queue)
+
+    # The order of turns
+
+    def _draw_up(self, queues: list[tuple[Key, int]]) -> list[Turn]:
+        """List the next turns as far as they can be foreseen if all of them succeed."""
+        self._foresee([queue for _, queue in queues if queue not in self._lines])
+        turns: list[Turn] = []
+        ahead = dict.fromkeys((queue for _, queue in queues), 0)
+        kinds: set[int] = set()
+        while queues and len(turns) < self._length:
+            queue = queues[0][1]
+            at, line = ahead[queue], self._lines[queue]
+            if at == len(self._jobs[queue]):
+                heapq.heappop(queues)  # it has no jobs left
+                continue
+            if at == len(line):
+                break
+            turn = line[at]
+            if turn.kind not in kinds and len(kinds) == _MOST_KINDS:
+                break
+            turns.append(turn)
+            kinds.add(turn.kind)
+            ahead[queue] = at + 1
+            heapq.heapreplace(queues, (turn.key, queue))
+        return turns
+
+    def _foresee(self, queues: list[int]) -> None:
+        """Draw up the lines of some queues."""
+        most = max(4, 2 * _LONGEST // max(1, len(queues)))
+        found: list[tuple[int, int, int, int]] = []
+        for queue in queues:
+            self._lines[queue] = []
+            entries = self._jobs[queue].entries
+            entries.sort()  # a sorted list is a heap
+            for _, job in entries[:most]:
+                task = self._only_task(job)
+                kind = None if task is None else self._picks.kind(Task(self._state.snapshot, task))
+                if task is None or kind is None:
+                    break
+                found.append((queue, job, task, kind))
+        for turn, key in zip(found, self._keys(found), strict=True):
+            self._lines[turn[0]].append(Turn(*turn, key))
+
+    def _only_task(self, job: int) -> int | None:
+        """Return the only task of a job that is ready with it; None if it is not that simple."""
+        state, tasks = self._state, self._tasks[job]
+        if len(tasks) != 1 or job in self._tried or not self._lacks_one[job]:
+            return None
+        row, table = tasks[0], state.snapshot.tasks
+        if (
+            state.snapshot.jobs.has_topology[job]
+            or table.nominated[row] != NOWHERE
+            or row in state.queue_gates.held
+            or state.snapshot.shapes[table.shape[row]].coarse
+            or not is_plain(state, row)
+            or state.policy.filter_task(Task(state.snapshot, row)) is not None
+        ):
+            return None
+        return row
+
+    def _keys(self, turns: list[tuple[int, int, int, int]]) -> list[Key]:
+        """Return the keys of queues after each of their turns; those of a queue stand together."""
+        if not turns:
+            return []
+        snapshot = self._state.snapshot
+        shapes = [snapshot.shapes[i] for i in snapshot.tasks.shape[[t[2] for t in turns]].tolist()]
+        each = np.stack([shape.step("place", 1, live=False)[1] for shape in shapes], axis=-1)
+        rows = np.array([turn[0] for turn in turns], dtype=np.intp)
+        more = cumulate(each, rows)
+        return self._state.ordering.keys_of(ImaginedQueues(snapshot, rows, more))
+
+    # Placing
+
+    def _place(self, turns: list[Turn]) -> int:
+        """Place the tasks of turns; return how many found a node and are within all limits."""
+        state, placing = self._state, self._state.placing
+        mark, generator = state.journal.mark(), placing.state
+        self._picks.begin({turn.kind for turn in turns})
+        nodes: list[int] = []
+        while len(nodes) < len(turns):
+            picks = self._picks.pick([turn.kind for turn in turns[len(nodes) :]])
+            if not picks:
+                break
+            tasks = [turn.task for turn in turns[len(nodes) :][: len(picks)]]
+            state.snapshot.bind_each(np.array(tasks), np.array(picks))
+            self._picks.placed()
+            nodes += picks
+        taken = turns[: len(nodes)]
+        if state.hooks.failures.errors or not self._is_within_limits(taken):
+            state.journal.rollback(mark)
+            placing.state = generator
+            return 0
+        state.intents.announce([turn.task for turn in taken], nodes)
+        state.records.given_up.difference_update([turn.task for turn in taken])
+        for turn in taken:
+            state.records.take_turn(turn.job)
+            state.records.note(turn.job, Stage.DONE, Why.SCHEDULED)
+        return len(taken)
+
+    def _is_within_limits(self, turns: list[Turn]) -> bool:
+        """Return whether queues would have let all these turns happen, which did.
+
+        Asked about the last turn of each queue and kind, with all others in place: a queue that has
+        less is not less generous.
+        """
+        last_of_queue = {turn.queue: turn for turn in turns}
+        last_of_kind = {(turn.queue, turn.kind): turn for turn in turns}
+        for turn in last_of_kind.values():
+            is_last = last_of_queue[turn.queue] is turn
+            if not self._allows(turn, is_last=is_last):
+                return False
+        return True
+
+    def _allows(self, turn: Turn, *, is_last: bool) -> bool:
+        snapshot, policy = self._state.snapshot, self._state.policy
+        task = Task(snapshot, turn.task)
+        _, sums = task.shape.step("place", 1, live=False)
+        snapshot.add_to_sums(turn.job, -sums)
+        try:
+            if is_last and policy.overused(turn.queue):
+                return False
+            return bool(policy.allocatable(turn.queue, task))
+        finally:
+            snapshot.add_to_sums(turn.job, sums)

@@ -1,0 +1,144 @@
+"""Turns of one-task jobs that are foreseen decide what turns taken one by one decide."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pumice.api.conf import parse_conf
+from pumice.framework.foreseen_picks import ForeseenPicks
+from pumice.framework.plain_turns import PlainTurns
+from pumice.framework.plugin import Plugin
+from pumice.scheduler import Scheduler
+from pumice.testing import node, pod, pod_group, queue
+from pumice.testing.reference import reference_decide
+from pumice.testing.samples import snapshot_of
+
+SCORES = {
+    "spread": "nodeorder",
+    "pack": "nodeorder, arguments: {leastrequested.weight: 0, mostrequested.weight: 2}",
+    "binpack": "binpack",
+    "none": "conformance",
+}
+QUEUES = ("proportion", "capacity", "overcommit")
+
+
+def conf_of(scores: str, queues: str) -> Any:
+    return parse_conf(f"""
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{{name: priority}}, {{name: gang}}]
+- plugins: [{{name: drf}}, {{name: predicates}}, {{name: {queues}}}, {{name: {SCORES[scores]}}}]
+""")
+
+
+def lone(i: int, shape: tuple[str, str], queue_name: str, **more: Any) -> list[Any]:
+    cpu, memory = shape
+    name, created = f"job{i:03d}", f"2026-01-01T00:{i // 60:02d}:{i % 60:02d}Z"
+    group = pod_group(name, queue=queue_name, phase="Inqueue", created=created)
+    return [group, pod(f"{name}-0", group=name, cpu=cpu, memory=memory, created=created, **more)]
+
+
+@st.composite
+def clusters(draw: Any) -> Any:
+    """A few nodes of two sizes, some in use; jobs of one pod, of a few shapes; tight queues."""
+    limits = st.sampled_from([None, None, {"cpu": 6}, {"cpu": 14, "memory": "20Gi"}])
+    made: list[Any] = [
+        queue(name, weight=draw(st.integers(1, 3)), capability=draw(limits), priority=priority)
+        for name, priority in (("blue", 0), ("green", 0), ("red", draw(st.integers(0, 1))))
+    ]
+    n_nodes = draw(st.integers(2, 9))
+    for i in range(n_nodes):
+        big = draw(st.booleans())
+        cpu, memory = (8, "32Gi") if big else (4, "8Gi")
+        pods = draw(st.sampled_from([3, 110]))
+        made.append(node(f"n{i}", cpu=cpu, memory=memory, pods=pods, labels={"zone": "ab"[i % 2]}))
+    shapes = draw(st.lists(st.sampled_from(SHAPES), min_size=1, max_size=4, unique=True))
+    for i in range(draw(st.integers(10, 50))):
+        more: dict[str, Any] = {}
+        kind = draw(st.sampled_from([*["plain"] * 8, "zone", "running"]))
+        if kind == "zone":
+            more["spec"] = {"nodeSelector": {"zone": draw(st.sampled_from("ab"))}}
+        if kind == "running":
+            more |= {"node": f"n{draw(st.integers(0, n_nodes - 1))}", "phase": "Running"}
+        of = draw(st.sampled_from(["blue", "green", "red"]))
+        made += lone(i, draw(st.sampled_from(shapes)), of, **more)
+    return made
+
+
+SHAPES = [("500m", "1Gi"), ("1", "1Gi"), ("2", "1Gi"), ("250m", "3Gi"), ("1500m", "6Gi")]
+
+
+@settings(max_examples=120)
+@given(
+    cluster=clusters(),
+    scores=st.sampled_from(sorted(SCORES)),
+    queues=st.sampled_from(QUEUES),
+    seed=st.integers(0, 9),
+)
+def test_foreseen_turns_decide_as_the_plain_way(
+    cluster: Any, scores: Any, queues: Any, seed: Any
+) -> None:
+    conf = conf_of(scores, queues)
+    fast = Scheduler(conf, seed=seed).decide(snapshot_of(cluster), 0.0)
+    assert fast == reference_decide(snapshot_of(cluster), conf, seed=seed)
+
+
+class Counting:
+    """Counts the turns that are foreseen and the walks that it takes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.turns = self.walks = 0
+        place, pick = PlainTurns._place, ForeseenPicks.pick
+
+        def counted_place(turns: Any, some: Any) -> int:
+            n = place(turns, some)
+            self.turns += n
+            return n
+
+        def counted_pick(picks: Any, kinds: Any) -> Any:
+            self.walks += 1
+            return pick(picks, kinds)
+
+        monkeypatch.setattr(PlainTurns, "_place", counted_place)
+        monkeypatch.setattr(ForeseenPicks, "pick", counted_pick)
+
+
+def many(n_nodes: int, n_jobs: int) -> list[Any]:
+    made: list[Any] = [queue("blue"), queue("green")]
+    made += [node(f"n{i}", cpu=16, memory="64Gi") for i in range(n_nodes)]
+    for i in range(n_jobs):
+        made += lone(i, SHAPES[i % 3], ("blue", "green")[i % 2])
+    return made
+
+
+@pytest.mark.parametrize("scores", sorted(SCORES))
+def test_turns_are_foreseen_many_at_a_time(scores: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    counting = Counting(monkeypatch)
+    decisions = Scheduler(conf_of(scores, "proportion")).cycle(many(20, 120), 0.0)
+    assert len(decisions.binds) == 120
+    assert counting.turns >= 110
+    assert counting.walks <= 40
+
+
+def test_a_plugin_that_declares_nothing_has_its_turns_taken_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Picky(Plugin, name="picky"):
+        """Lets a queue take one task less than it has jobs."""
+
+        def on_open(self, ssn: Any) -> None:
+            self._ssn = ssn
+
+        def overused(self, queue: Any) -> bool:
+            return bool(self._ssn.snapshot.queues.allocated[0, queue.row] >= 3000)
+
+    counting = Counting(monkeypatch)
+    conf = parse_conf("actions: allocate\ntiers:\n- plugins: [{name: gang}, {name: picky}]\n")
+    scheduler = Scheduler(conf, plugins={"picky": Picky})
+    manifests = [queue("blue"), node("n", cpu=32, memory="64Gi")]
+    for i in range(20):
+        manifests += lone(i, ("1", "1Gi"), "blue")
+    assert len(scheduler.cycle(manifests, 0.0).binds) == 3
+    assert counting.turns == 0
