@@ -104,6 +104,7 @@ class SimulatedProcess:
         self.threads: list[SimulatedThread] = []
         self.on_kill: list[Callable[[], None]] = []
         self._frozen_until = 0.0
+        self._frozen: list[Callable[[], object]] = []
         self._last_words: deque[Callable[[], object]] | None = None
 
     def monotonic(self) -> float:
@@ -129,7 +130,7 @@ class SimulatedProcess:
         if not self.alive:
             return
         if self._frozen_until > self.simulation.clock.now():
-            self.simulation.clock.call_at(self._frozen_until, lambda: self._do(action))
+            self._frozen.append(action)
             return
         action()
 
@@ -143,7 +144,15 @@ class SimulatedProcess:
 
     def freeze(self, seconds: float) -> None:
         """Let nothing of it run for a while, as a paused machine does; its clocks go on."""
-        self._frozen_until = max(self._frozen_until, self.simulation.clock.now() + seconds)
+        self._frozen_until = self.simulation.clock.now() + seconds
+        self.simulation.clock.call_at(self._frozen_until, self.thaw)
+
+    def thaw(self) -> None:
+        """Go on after a freeze, with all that was due meanwhile, in order."""
+        self._frozen_until = 0.0
+        waiting, self._frozen = self._frozen, []
+        for action in waiting:
+            self.soon(action)
 
     def kill(self) -> None:
         """End it at once: nothing that it was about to do is done, nothing that it has left."""

@@ -70,7 +70,7 @@ def draw(seed: int) -> Workload:
     """Draw the work of a run."""
     chance = Chance(seed, 2)
     conf = chance.one_of([*CONFS])
-    count = chance.integer(2, 4)
+    count = chance.integer(2, 5)
     nodes = [node(f"n{i}", cpu=CPUS, memory="64Gi") for i in range(count)]
     queues = _queues(chance, count * CPUS, tree=conf == "tree")
     classes = [priority_class("high", value=100), priority_class("low", value=-1)]
@@ -80,6 +80,8 @@ def draw(seed: int) -> Workload:
         at = chance.between(0.0, ARRIVALS_S)
         target = chance.one_of(["default", *names])
         most = _most(queues, target, count * CPUS)
+        if "proportion" in CONFS[conf]:  # a gang larger than its queue's share may wait for ever
+            most = min(most, count * CPUS * (2 if target == "blue" else 1) // 4)
         if chance.happens(0.65):
             work.arrivals.append((at, [_job(chance, f"j{number}", target, most)]))
         else:

@@ -24,6 +24,7 @@ REST_S: Final = 240.0
 """All must be at rest so long after the last fault."""
 _UPKEEP_S: Final = 0.25
 _QUIET_S: Final = 6.0
+_TAKEN_OVER_S: Final = 40.0
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _ENDED: Final = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
 _ADMITTED: Final = frozenset({"Pod", JOB, POD_GROUP, QUEUE})
@@ -166,19 +167,21 @@ class World:
             phase = event.object["status"].get("phase", "")
             leaving = " leaving" if metadata.get("deletionTimestamp") else ""
             self.note(f"{event.type} {metadata['name']} {phase} on {where}{leaving}")
-            if phase == "Succeeded":
-                self._ended.add(metadata["name"])
-            elif event.type == "DELETED":
+            if event.type == "DELETED":
                 self._recreate(metadata["name"])
+            elif phase == "Succeeded":
+                self._ended.add(metadata["name"])
         elif kind in (JOB, POD_GROUP):
             status = event.object.get("status") or {}
             phase = status.get("phase") or (status.get("state") or {}).get("phase", "")
             self.note(f"{event.type} {kind.partition('.')[0]} {metadata['name']} {phase}")
 
     def _recreate(self, name: str) -> None:
-        """Make a pod of a bare gang again, as whoever made it would."""
-        wanted = self.work.gangs.get(name.partition("-")[0], {}).get(name)
-        if wanted is not None:
+        """Make a pod of a bare gang again, as whoever made it would, unless all of it has ended."""
+        gang = self.work.gangs.get(name.partition("-")[0], {})
+        wanted = gang.get(name)
+        if wanted is not None and not self._ended.issuperset(gang):
+            self._ended.discard(name)
             self._create_at(self.clock.now() + self._chance.between(0.5, 3.0), wanted)
 
     def _keep_up(self) -> None:
@@ -245,6 +248,8 @@ class World:
         self.server.come_back()
         self._webhooks_up = True
         self._crashes.clear()
+        for process in self.processes:
+            process.host.thaw()
 
     def _is_broken(self) -> bool:
         return bool(self.invariants.broken)
@@ -275,6 +280,11 @@ class World:
                 if name not in there and name not in self._ended:
                     yield f"pod {name} is gone"
 
+    def _is_led(self) -> bool:
+        """Return whether every part of Pumice is at work somewhere."""
+        leading = [each for each in self.processes if each.leads]
+        return {each.name.partition("-")[0] for each in leading} == {*self._wanted}
+
     def _rest(self) -> None:
         """See that all has come to rest, and that everybody agrees on where things stand."""
         if not self._is_over():
@@ -282,6 +292,7 @@ class World:
             self.invariants.fail(problem)
             return
         self.note("at rest")
+        self.simulation.run(self.clock.now() + _TAKEN_OVER_S, over=self._is_led)
         self.simulation.run(self.clock.now() + _QUIET_S, over=self._is_broken)
         self.invariants.check_rest(self.processes)
 
