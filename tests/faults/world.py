@@ -245,6 +245,7 @@ class World:
     def _calm_down(self) -> None:
         self.note("calm")
         self.faults.calm = True
+        self.server.go_away()  # whoever still waits for something that is late hears so now
         self.server.come_back()
         self._webhooks_up = True
         self._crashes.clear()

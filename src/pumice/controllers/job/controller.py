@@ -29,6 +29,7 @@ from pumice.controllers.job.tracking import JobTracker, TrackedJob, event_key
 from pumice.controllers.ownership import SOURCE, controller_of, key_of, phase_of
 
 _GROUP: Final = "batch.volcano.sh/"
+_YET_TO_RUN: Final = frozenset({"Pending", "Restarting"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +202,7 @@ def _owner(manifest: Manifest) -> tuple[Key, ...]:
 
 
 def _of_podgroup(group: Manifest, view: View) -> tuple[Key, ...]:
-    """Name the job of a PodGroup; of one that is gone only while the job waits to run.
+    """Name the job of a PodGroup; of one that is gone only while the job is yet to run.
 
     Pods without a PodGroup are never placed, so nothing else would ever be heard of such a job.
     Once it runs, its PodGroup comes back with the next news about the job, as in the original.
@@ -210,7 +211,7 @@ def _of_podgroup(group: Manifest, view: View) -> tuple[Key, ...]:
     if not keys or view.get(*_place(group)) is not None:
         return keys
     job = view.get(JOB, keys[0].namespace, keys[0].name)
-    return keys if job is not None and phase_of(job) == "Pending" else ()
+    return keys if job is not None and phase_of(job) in _YET_TO_RUN else ()
 
 
 def _target(command: Manifest) -> tuple[Key, ...]:
