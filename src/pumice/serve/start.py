@@ -8,7 +8,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from pumice import logs
 from pumice.api.conf import SchedulerConf
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
+from pumice.cluster.kube.rate_limit import Timing
 from pumice.cluster.lease import LeaseElector
 from pumice.cluster.services import SERVICES
 from pumice.metrics import Group, Metrics
@@ -36,26 +37,46 @@ from pumice.serve.process import Part, Process
 _log = logs.get("serve")
 
 
+@dataclass(frozen=True)
+class Machine:
+    """What a process finds where it runs: time, chance, and a name that no other process has."""
+
+    timing: Timing = field(default_factory=Timing)
+    identity: str = field(default_factory=lambda: f"{socket.gethostname()}_{uuid.uuid4()}")
+
+
 def run(options: ProcessOptions) -> int:
     """Run what the options name until told to stop; return the exit code."""
     set_up_logs(options.common)
     for warning in options.warnings:
         _log.warning(warning)
-    process = Process(Metrics(groups=_metric_groups(options)))
-    kinds = _followed_kinds(options)
     with ExitStack() as stack:
-        cluster = None
-        if options.leader is not None:
-            cluster = stack.enter_context(_follow_cluster(options.leader, kinds))
-            process.elector = _join_election(options.leader, cluster, stack)
-            if options.scheduler is not None and options.scheduler.shadow:
-                cluster.fence = lambda: False  # whatever tries to write is refused at the edge
-            process.parts += _leading_parts(options, cluster, process)
-        if options.webhooks is not None:
-            process.parts.append(_webhooks(options.webhooks))
+        process, cluster = assemble(options, stack, Machine())
+        kinds = followed_kinds(options)
         stack.enter_context(HttpServer(sites(options, process, cluster, kinds)))
         process.handle_signals()
         return process.run()
+
+
+def assemble(
+    options: ProcessOptions, stack: ExitStack, machine: Machine
+) -> tuple[Process, KubeCluster | None]:
+    """Make a process of the parts that the options name; return it and the cluster it follows.
+
+    The cluster is connected, and disconnected with ``stack``; the parts are yet to be started.
+    """
+    process = Process(Metrics(groups=_metric_groups(options)))
+    cluster = None
+    if options.leader is not None:
+        followed = _follow_cluster(options.leader, followed_kinds(options), machine)
+        cluster = stack.enter_context(followed)
+        process.elector = _join_election(options.leader, cluster, stack, machine)
+        if options.scheduler is not None and options.scheduler.shadow:
+            cluster.fence = lambda: False  # whatever tries to write is refused at the edge
+        process.parts += _leading_parts(options, cluster, process, machine)
+    if options.webhooks is not None:
+        process.parts.append(_webhooks(options.webhooks))
+    return process, cluster
 
 
 def set_up_logs(options: CommonOptions) -> None:
@@ -74,7 +95,7 @@ def _metric_groups(options: ProcessOptions) -> list[Group]:
     return [*groups, "controllers"] if options.controllers is not None else groups
 
 
-def _followed_kinds(options: ProcessOptions) -> tuple[str, ...]:
+def followed_kinds(options: ProcessOptions) -> tuple[str, ...]:
     """List the kinds to follow; webhooks follow theirs on a connection of their own."""
     kinds: list[str] = []
     if options.scheduler is not None:
@@ -82,23 +103,26 @@ def _followed_kinds(options: ProcessOptions) -> tuple[str, ...]:
 
         kinds += FOLLOWED
     if options.controllers is not None:
-        from pumice.serve.controllers import followed_kinds  # noqa: PLC0415
+        from pumice.serve import controllers  # noqa: PLC0415
 
-        kinds += followed_kinds(options.controllers)
+        kinds += controllers.followed_kinds(options.controllers)
     return tuple(dict.fromkeys(kinds))
 
 
-def _follow_cluster(options: LeaderOptions, kinds: tuple[str, ...]) -> KubeCluster:
+def _follow_cluster(
+    options: LeaderOptions, kinds: tuple[str, ...], machine: Machine
+) -> KubeCluster:
     return KubeCluster(
         load_connection(options.kubeconfig or None, options.master),
         kinds=kinds,
         qps=options.kube_api_qps,
         burst=options.kube_api_burst,
+        timing=machine.timing,
     )
 
 
 def _join_election(
-    options: LeaderOptions, cluster: KubeCluster, stack: ExitStack
+    options: LeaderOptions, cluster: KubeCluster, stack: ExitStack, machine: Machine
 ) -> LeaseElector | None:
     """Take part in the election, on a connection that neither fence nor rate limit holds up."""
     if not options.leader_elect:
@@ -106,31 +130,36 @@ def _join_election(
     connection = load_connection(options.kubeconfig or None, options.master)
     timeout_s = options.leader_elect_renew_deadline_s / 2
     elector = LeaseElector(
-        stack.enter_context(KubeCluster(connection, timeout_s=timeout_s)),
+        stack.enter_context(
+            KubeCluster(connection, timeout_s=timeout_s, timing=machine.timing)
+        ),
         namespace=options.leader_elect_resource_namespace,
         name=options.leader_elect_resource_name,
-        identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+        identity=machine.identity,
         lease_s=options.leader_elect_lease_duration_s,
         renew_s=options.leader_elect_renew_deadline_s,
         retry_s=options.leader_elect_retry_period_s,
+        clock=machine.timing.clock,
     )
     cluster.fence = elector.is_leader
     return elector
 
 
 def _leading_parts(
-    options: ProcessOptions, cluster: KubeCluster, process: Process
+    options: ProcessOptions, cluster: KubeCluster, process: Process, machine: Machine
 ) -> Iterator[Part]:
     """Make the parts of which only one may be at work in a cluster."""
     if options.scheduler is not None:
-        yield _scheduler(cluster, options.scheduler, process)
+        yield _scheduler(cluster, options.scheduler, process, machine)
         if options.scheduler.cache_dumper:
             process.dump = partial(dump_cache, cluster, options.scheduler.cache_dump_dir)
     if options.controllers is not None:
         yield _controllers(cluster, options.controllers, process)
 
 
-def _scheduler(cluster: KubeCluster, options: SchedulerOptions, process: Process) -> Part:
+def _scheduler(
+    cluster: KubeCluster, options: SchedulerOptions, process: Process, machine: Machine
+) -> Part:
     from pumice.scheduler import Scheduler  # noqa: PLC0415
     from pumice.serve.scheduler.conf_reload import ConfFile  # noqa: PLC0415
     from pumice.serve.scheduler.loop import SchedulerLoop  # noqa: PLC0415
@@ -157,6 +186,7 @@ def _scheduler(cluster: KubeCluster, options: SchedulerOptions, process: Process
         process.metrics,
         is_leader=process.is_leader,
         on_turn=process.scheduler_watchdog.beat,
+        clock=machine.timing.clock,
     )
     return Part("scheduler", loop.run)
 

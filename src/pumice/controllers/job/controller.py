@@ -26,9 +26,10 @@ from pumice.controllers.job.state import JobState, deleting, pod_phase
 from pumice.controllers.job.status import Status, go_duration
 from pumice.controllers.job.sync import Outcome
 from pumice.controllers.job.tracking import JobTracker, TrackedJob, event_key
-from pumice.controllers.ownership import SOURCE, controller_of, key_of
+from pumice.controllers.ownership import SOURCE, controller_of, key_of, phase_of
 
 _GROUP: Final = "batch.volcano.sh/"
+_YET_TO_RUN: Final = frozenset({"Pending", "Restarting"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,8 @@ class JobController:
             return (key_of(manifest),)
         if kind == "Pod":
             return self._of_pod(manifest, view)
-        if kind == POD_GROUP and view.get(*_place(manifest)) is not None:
-            return _owner(manifest)
-        # A PodGroup that somebody deleted comes back with the next news about its job.
+        if kind == POD_GROUP:
+            return _of_podgroup(manifest, view)
         if kind == COMMAND:
             return _target(manifest)
         return self._waiting.pop(key_of(manifest), ())
@@ -199,6 +199,19 @@ def _owner(manifest: Manifest) -> tuple[Key, ...]:
     if owner is None or owner.get("kind") != "Job" or not owner["apiVersion"].startswith(_GROUP):
         return ()
     return (Key(JOB, str(manifest["metadata"]["namespace"]), str(owner["name"])),)
+
+
+def _of_podgroup(group: Manifest, view: View) -> tuple[Key, ...]:
+    """Name the job of a PodGroup; of one that is gone only while the job is yet to run.
+
+    Pods without a PodGroup are never placed, so nothing else would ever be heard of such a job.
+    Once it runs, its PodGroup comes back with the next news about the job, as in the original.
+    """
+    keys = _owner(group)
+    if not keys or view.get(*_place(group)) is not None:
+        return keys
+    job = view.get(JOB, keys[0].namespace, keys[0].name)
+    return keys if job is not None and phase_of(job) in _YET_TO_RUN else ()
 
 
 def _target(command: Manifest) -> tuple[Key, ...]:

@@ -119,6 +119,20 @@ class JobState:
             for name in sorted(self.pods[task]):
                 yield self.pods[task][name]
 
+    def left_over(self, pod: Manifest) -> bool:
+        """Tell whether a kill pass should have removed a pod and was cut short.
+
+        A pass that restarts the job spares nothing of the version before, but for the last retry;
+        others spare what has ended.
+        """
+        if deleting(pod) or out_of_sync(pod):
+            return not deleting(pod)
+        retries_left = self.retries < int(self.spec.get("maxRetry") or 0)
+        if pod_phase(pod) in ENDED and not (self.phase == "Restarting" and retries_left):
+            return False
+        behind = self.version - version_of(pod)
+        return behind == 1 if pod_phase(pod) in ENDED else behind > 0
+
 
 def replicas_of(task: Manifest) -> int:
     """Count the pods a task asks for."""
@@ -149,12 +163,6 @@ def deleting(manifest: Manifest) -> bool:
 def out_of_sync(pod: Manifest) -> bool:
     """Tell whether the controller itself marked a pod for removal."""
     return annotation(pod, OUT_OF_SYNC) == "true"
-
-
-def left_over(pod: Manifest, version: int) -> bool:
-    """Tell whether a kill pass should have removed a pod and was cut short."""
-    live = pod_phase(pod) not in ENDED
-    return not deleting(pod) and (out_of_sync(pod) or (live and version_of(pod) < version))
 
 
 def restarts_of(pod: Manifest) -> int:

@@ -13,7 +13,7 @@ from pumice.controllers.job.phases import NextPhase
 from pumice.controllers.job.plugins import JobPlugin, Owned
 from pumice.controllers.job.podgroup import pending_event, podgroup_effects
 from pumice.controllers.job.pods import plain_removal, removal
-from pumice.controllers.job.state import JobState, deleting, left_over
+from pumice.controllers.job.state import JobState, deleting
 from pumice.controllers.job.status import Counts, Status
 from pumice.controllers.job.volumes import claims
 from pumice.controllers.ownership import SOURCE
@@ -85,7 +85,7 @@ def _status_update(
 
 def _leftovers(state: JobState) -> list[Effect]:
     """Remove pods that an earlier kill pass did not get to."""
-    pods = [pod for pod in state.all_pods() if left_over(pod, state.version)]
+    pods = [pod for pod in state.all_pods() if state.left_over(pod)]
     return [effect for pod in pods for effect in removal(pod)]
 
 
@@ -143,7 +143,7 @@ def _pods(expansion: Expansion, status: Status) -> tuple[list[Effect], bool]:
         name = str(task.get("name") or "")
         wanted = wanted_pods(state, task)
         for pod in wanted.values():
-            if deleting(pod) or left_over(pod, state.version):
+            if deleting(pod) or state.left_over(pod):
                 counts.add_terminating()
             else:
                 counts.add(pod)

@@ -86,6 +86,38 @@ def test_a_pod_that_a_kill_pass_did_not_get_to_goes_at_the_next_look() -> None:
     assert stage.deleting() == {"j-w-0", "j-w-1"}
 
 
+def test_a_restart_that_was_cut_short_leaves_no_failed_pod_of_the_version_before() -> None:
+    """A gang that counts a dead pod among its members would never start again."""
+    stage = Stage().start(job())
+    status = stage.job["status"]
+    failed = stage.pods()["j-w-1"]["metadata"]["uid"]
+    cut = {**status, "version": 1, "retryCount": 1, "state": {"phase": "Restarting"}}
+    stage.cluster.merge_status("Pod", "ns", "j-w-1", {"phase": "Failed"})
+    stage.cluster.update_status({**stage.job, "status": cut})
+    stage.settle()
+    again = stage.pods().get("j-w-1", {"metadata": {}})["metadata"]
+    assert again.get("uid") != failed or again.get("deletionTimestamp")
+
+
+def test_what_an_abort_spared_a_resumed_job_keeps() -> None:
+    stage = Stage().start(job())
+    status = stage.job["status"]
+    resumed = {**status, "version": 2, "retryCount": 1, "state": {"phase": "Restarting"}}
+    stage.cluster.merge_status("Pod", "ns", "j-w-1", {"phase": "Succeeded"})
+    stage.cluster.update_status({**stage.job, "status": resumed})
+    stage.settle()
+    assert "j-w-1" in stage.pods()
+
+
+def test_a_job_that_waits_gets_its_pod_group_back() -> None:
+    """Nothing else would ever be heard of it: pods without a pod group are never placed."""
+    stage = Stage().start(job(), running=False)
+    name = stage.podgroup["metadata"]["name"]
+    stage.cluster.delete("PodGroup.scheduling.volcano.sh", "ns", name)
+    stage.settle()
+    assert stage.podgroup["metadata"]["name"] == name
+
+
 def test_partitions_are_labelled_and_become_sub_groups() -> None:
     parts = {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1}
     manifest = job(task("w", 4, partitionPolicy=parts), minAvailable=2)

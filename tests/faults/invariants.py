@@ -1,0 +1,227 @@
+"""The rules that hold whatever goes wrong: event by event, request by request, and at rest."""
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pumice.api.annotations import GROUP_NAME
+from pumice.api.kinds import LEASE, POD_GROUP, QUEUE, Manifest
+from pumice.apiserver.rest import Answer
+from pumice.cluster.base import Event
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.serve.scheduler.live_scheduler import Cycle
+from tests.faults.api_server import Asked
+from tests.faults.pumice_process import PumiceProcess
+from tests.faults.rest_checks import check_caches, check_jobs
+from tests.faults.workload import QUOTA, Workload
+
+_OVER: Final = frozenset({"Succeeded", "Failed"})
+_BINDING: Final = re.compile(r"/namespaces/(?P<namespace>[^/]+)/pods/(?P<pod>[^/]+)/binding$")
+_ROUNDS: Final = 3
+"""Times that two jobs may evict each other in turn; more is a cycle."""
+
+
+@dataclass(frozen=True)
+class Eviction:
+    """One pod that had to go, and for whom."""
+
+    at: float
+    pod: str
+    job: str
+    beneficiary: str
+
+
+class Invariants:
+    """Watches a run; ``broken`` lists the rules that were broken, with what broke them."""
+
+    def __init__(
+        self, cluster: EmbeddedCluster, work: Workload, elapsed: Callable[[], float]
+    ) -> None:
+        self._cluster = cluster
+        self._work = work
+        self._elapsed = elapsed
+        self.broken: list[str] = []
+        self.binds = 0
+        self.evictions: list[Eviction] = []
+        self._node_of: dict[str, str] = {}
+        self._done_by: dict[tuple[str, str], str] = {}
+        """Node on which a process itself has bound a pod, by process and uid."""
+        self._decided: dict[str, set[str]] = defaultdict(set)
+        cluster.listeners.append(self._hear)
+
+    def fail(self, problem: str) -> None:
+        """Note that a rule is broken."""
+        self.broken.append(f"{self._elapsed():.3f} s: {problem}")
+
+    # The store, event by event
+
+    def _hear(self, kind: str, event: Event) -> None:
+        if kind != "Pod" or event.type == "DELETED":
+            return
+        pod = event.object
+        uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
+        node = pod["spec"].get("nodeName")
+        if not node:
+            return
+        known = self._node_of.setdefault(uid, "")
+        if known == node:
+            return
+        if known:
+            self.fail(f"pod {name} moved from node {known} to {node}")
+        self._node_of[uid] = node
+        self.binds += 1
+        self._check_node(node)
+        if self._work.conf in QUOTA:
+            self._check_queues(pod)
+
+    def _check_node(self, name: str) -> None:
+        """No node is over-committed; pods that are leaving still hold their room."""
+        node = self._cluster.peek("Node", "", name)
+        if node is None:
+            return
+        used = sum(_cpus(pod) for pod in self._held() if pod["spec"].get("nodeName") == name)
+        if used > int(node["status"]["allocatable"]["cpu"]):
+            self.fail(f"node {name} is over-committed: {used} CPUs are taken")
+
+    def _check_queues(self, pod: Manifest) -> None:
+        """No queue holds more than its capability, nor does any of its ancestors."""
+        used: Counter[str] = Counter()
+        for each in self._held():
+            if not each["metadata"].get("deletionTimestamp"):
+                for name in self._ancestors(self._queue_of(each)):
+                    used[name] += _cpus(each)
+        for name in self._ancestors(self._queue_of(pod)):
+            queue = self._cluster.peek(QUEUE, "", name) or {}
+            limit = ((queue.get("spec") or {}).get("capability") or {}).get("cpu")
+            if limit is not None and used[name] > int(limit):
+                self.fail(f"queue {name} holds {used[name]} CPUs of {limit}")
+
+    def _held(self) -> Iterator[Manifest]:
+        for pod in self._cluster.list("Pod")[0]:
+            if pod["spec"].get("nodeName") and pod["status"].get("phase") not in _OVER:
+                yield pod
+
+    def _queue_of(self, pod: Manifest) -> str:
+        group = self._cluster.peek(POD_GROUP, "default", _group(pod))
+        return str(((group or {}).get("spec") or {}).get("queue") or "")
+
+    def _ancestors(self, name: str) -> Iterator[str]:
+        while name:
+            yield name
+            queue = self._cluster.peek(QUEUE, "", name) or {}
+            name = str((queue.get("spec") or {}).get("parent") or "")
+
+    # Requests
+
+    def hear_request(self, asked: Asked) -> None:
+        """Only who leads writes, and nobody asks for a second node for a pod it has bound."""
+        if not asked.is_write or asked.is_lease:
+            return
+        process = asked.process.name
+        name = "vc-controller-manager" if process.startswith("controllers") else "volcano"
+        lease = self._cluster.peek(LEASE, "volcano-system", name)
+        holder = ((lease or {}).get("spec") or {}).get("holderIdentity")
+        if holder != process:
+            self.fail(f"{process} writes {asked.method} {asked.path} while {holder} leads")
+        if _BINDING.search(asked.path):
+            uid, node = _bind_of(asked)
+            before = self._done_by.get((process, uid), node)
+            if before != node:
+                self.fail(f"{process} binds {asked.path} to {node}, having bound it to {before}")
+
+    def hear_done(self, asked: Asked, answer: Answer) -> None:
+        """Remember who has bound which pod, whether they heard of it or not."""
+        if answer.code < 300 and _BINDING.search(asked.path):
+            uid, node = _bind_of(asked)
+            self._done_by[asked.process.name, uid] = node
+
+    # Decisions
+
+    def hear_cycle(self, process: PumiceProcess, cycle: Cycle) -> None:
+        """Gangs start whole, and nobody is evicted for nobody."""
+        if cycle.dropped:
+            return
+        decisions = cycle.decisions
+        placed: dict[str, set[str]] = defaultdict(set)
+        for pod in (*decisions.binds, *decisions.pipelined):
+            placed[self._group_of(process, pod)].add(pod)
+        starting = {self._group_of(process, pod) for pod in decisions.binds}
+        for group in sorted(starting):
+            self._check_gang(process, group, {p for p in placed[group] if p in decisions.binds})
+        for pod in decisions.evictions:
+            beneficiary = decisions.beneficiaries.get(pod, "")
+            job = self._group_of(process, pod)
+            self.evictions.append(Eviction(self._elapsed(), pod, job, beneficiary))
+            winners = placed.get(beneficiary) or (
+                {beneficiary} & {*decisions.binds, *decisions.pipelined}
+            )
+            if not winners:
+                self.fail(f"{pod} is evicted for '{beneficiary}', which gets no place")
+
+    def _check_gang(self, process: PumiceProcess, group: str, started: set[str]) -> None:
+        manifest = self._cluster.peek(POD_GROUP, *_split(group))
+        decided = self._decided[process.name]
+        decided |= started
+        if manifest is None:
+            return
+        wanted = int(manifest["spec"].get("minMember") or 0)
+        members = started | {pod for pod in decided if self._group_of(process, pod) == group}
+        for pod in self._cluster.list("Pod", _split(group)[0])[0]:
+            if _group(pod) == _split(group)[1] and pod["spec"].get("nodeName"):
+                members.add(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
+        if len(members) < wanted:
+            self.fail(f"gang {group} starts with {len(members)} of {wanted} pods")
+
+    def _group_of(self, process: PumiceProcess, pod: str) -> str:
+        live = process.live
+        known = live.informer.known("Pod", pod) if live is not None else None
+        if known is None:
+            return ""
+        name = known.metadata.annotations.get(GROUP_NAME, "")
+        return f"{known.metadata.namespace}/{name}"
+
+    # At rest
+
+    def check_rest(self, processes: list[PumiceProcess]) -> None:
+        """Everything is accounted for, and everybody knows the cluster as it is."""
+        for problem in check_jobs(self._cluster):
+            self.fail(problem)
+        for process in processes:
+            for problem in check_caches(self._cluster, process):
+                self.fail(problem)
+        self._check_evictions()
+
+    def _check_evictions(self) -> None:
+        """Two jobs do not evict each other for ever."""
+        turns: Counter[tuple[str, str]] = Counter()
+        for each in self.evictions:
+            winner = each.beneficiary
+            turns[each.job, winner] += 1
+        for (loser, winner), count in turns.items():
+            if min(count, turns.get((winner, loser), 0)) > _ROUNDS:
+                self.fail(f"{loser} and {winner} evict each other")
+
+
+def _cpus(pod: Manifest) -> int:
+    containers = pod["spec"]["containers"]
+    return sum(int(each["resources"]["requests"]["cpu"]) for each in containers)
+
+
+def _group(pod: Manifest) -> str:
+    return str((pod["metadata"].get("annotations") or {}).get(GROUP_NAME, ""))
+
+
+def _split(key: str) -> tuple[str, str]:
+    namespace, _, name = key.partition("/")
+    return namespace, name
+
+
+def _bind_of(asked: Asked) -> tuple[str, str]:
+    """Read which pod gets which node."""
+    body: Any = json.loads(asked.request.body)
+    return str(body["metadata"].get("uid", "")), str(body["target"]["name"])
+
+

@@ -1,0 +1,139 @@
+"""A process of Pumice in a simulation: production's own wiring, on simulated threads and time."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final, cast
+from unittest.mock import patch
+
+from pumice.cluster.kube import cluster as kube_cluster
+from pumice.cluster.kube import write_lanes
+from pumice.cluster.kube.cluster import KubeCluster
+from pumice.cluster.kube.rate_limit import Timing
+from pumice.controllers import threaded_loop
+from pumice.serve import process as serve_process
+from pumice.serve.options import ControllerOptions, ProcessOptions, SchedulerOptions
+from pumice.serve.process import Process
+from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler
+from pumice.serve.scheduler.loop import SchedulerLoop
+from pumice.serve.start import Machine, assemble
+from tests.faults import threads
+from tests.faults.faults import Chance
+from tests.faults.simulation import SimulatedProcess, Simulation, enter, leave
+
+_ADDRESS: Final = "http://10.0.0.1:80"
+_REPLACED: Final = (
+    (kube_cluster, "threading", threads.Threading),
+    (kube_cluster, "LoopThread", threads.LoopThread),
+    (kube_cluster, "FirstLoad", threads.FirstLoad),
+    (write_lanes, "threading", threads.Threading),
+    (threaded_loop, "threading", threads.Threading),
+    (threaded_loop, "ThreadPoolExecutor", threads.ThreadPoolExecutor),
+    (serve_process, "threading", threads.Threading),
+)
+"""What of production code is another in a simulation: threads and what waits for them."""
+
+
+@contextmanager
+def simulated(simulation: Simulation) -> Iterator[None]:
+    """Have threads, locks and event loops of production code be those of a simulation."""
+    with ExitStack() as stack:
+        for module, name, stand_in in _REPLACED:
+            stack.enter_context(patch.object(module, name, stand_in))
+        enter(simulation)
+        try:
+            yield
+        finally:
+            leave(simulation)
+
+
+def options(conf: str, parts: str, period_s: float) -> ProcessOptions:
+    """Write what a process is told: "all", "scheduler" or "controllers"."""
+    common: dict[str, Any] = {"master": _ADDRESS}
+    scheduler = SchedulerOptions(
+        **common, scheduler_conf=conf, schedule_period_s=period_s, cache_dumper=False
+    )
+    controllers = ControllerOptions(
+        **common, kube_api_qps=2000.0, kube_api_burst=2000, leader_elect_resource_name="volcano"
+    )
+    if parts == "controllers":
+        separate = ControllerOptions(**common, kube_api_qps=2000.0, kube_api_burst=2000)
+        return ProcessOptions(controllers=separate)
+    return ProcessOptions(
+        scheduler=scheduler, controllers=controllers if parts == "all" else None
+    )
+
+
+class PumiceProcess:
+    """One life of a process: from its start until it ends or is killed."""
+
+    def __init__(
+        self, simulation: Simulation, name: str, given: ProcessOptions, chance: Chance
+    ) -> None:
+        self.host = SimulatedProcess(simulation, name)
+        self.given = given
+        self.exit_code: int | None = None
+        self.was_killed = False
+        self.problem: BaseException | None = None
+        self._process: Process | None = None
+        self._cluster: KubeCluster | None = None
+        self._timing = Timing(
+            clock=self.host.monotonic, wall=self.host.wall, jitter=chance.number
+        )
+        self.on_cycle: Callable[[PumiceProcess, Cycle], None] = lambda *_: None
+        self.on_end: Callable[[], None] = lambda: None
+        self._main = self.host.spawn(self._run, "main")
+        self._main.on_end.append(lambda: simulation.soon(self._end))
+
+    @property
+    def name(self) -> str:
+        return self.host.name
+
+    @property
+    def ended(self) -> bool:
+        return not self.host.alive or self._main.ended
+
+    @property
+    def leads(self) -> bool:
+        """Return whether it may work now."""
+        return not self.ended and self._process is not None and self._process.is_leader()
+
+    @property
+    def cluster(self) -> KubeCluster | None:
+        """The cluster as it follows it, once it does."""
+        return self._cluster
+
+    @property
+    def loop(self) -> SchedulerLoop | None:
+        """Its scheduler's loop, once there is one."""
+        return self._part("scheduler")
+
+    @property
+    def live(self) -> LiveScheduler | None:
+        """Its scheduler, once it has led."""
+        loop = self.loop
+        return None if loop is None else loop._live
+
+    def _end(self) -> None:
+        self.was_killed = not self.host.alive
+        self.host.kill()
+        self.on_end()
+
+    def _part(self, name: str) -> Any:
+        parts = [] if self._process is None else self._process.parts
+        for part in parts:
+            if part.name == name:
+                return getattr(part.run, "__self__", None)
+        return None
+
+    def _run(self) -> None:
+        machine = Machine(self._timing, self.name)
+        try:
+            with ExitStack() as stack:
+                process, self._cluster = assemble(self.given, stack, machine)
+                process.stop = cast("Any", threads.Event())
+                self._process = process
+                if self.loop is not None:
+                    self.loop._on_cycle = lambda cycle: self.on_cycle(self, cycle)
+                self.exit_code = process.run()
+        except Exception as error:  # noqa: BLE001  # the world looks at it
+            self.problem = error

@@ -1,0 +1,295 @@
+"""Programs written for threads and event loops, run one at a time on a virtual clock.
+
+Every thread of a simulated process is a thread of its own, but only one of them runs at any
+moment: it runs until it waits for something, and hands over.  What happens next is decided by the
+clock's queue alone, so equal seeds give equal runs.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from pumice.clock import EPOCH, VirtualClock
+
+_MOST_STEPS: Final = 200_000
+"""Steps without time going on after which a run counts as stuck."""
+
+
+class Network(Protocol):
+    """Where event loops open their connections."""
+
+    async def connect(self, loop: Any, protocol_factory: Callable[[], Any]) -> Any:
+        """Open a connection; return transport and protocol."""
+
+
+class ProcessKilledError(BaseException):
+    """Raised in the threads of a process that is no more; not an Exception, so nobody handles it."""
+
+
+class StuckError(Exception):
+    """Time does not go on: something happens again and again at one instant."""
+
+
+class SimulatedThread:
+    """One thread of a process; runs while the simulation waits, and the other way round."""
+
+    def __init__(self, process: "SimulatedProcess", target: Callable[[], object], name: str) -> None:
+        self.process = process
+        self.name = name
+        self.ended = False
+        self.waits = False
+        """Whether it is parked and nobody has asked for it to go on yet."""
+        self.on_end: list[Callable[[], None]] = []
+        self._target = target
+        self._turn = threading.Lock()
+        self._turn.acquire()
+
+    def run(self) -> None:
+        """Do what the thread is for; called on a worker of the simulation."""
+        self._turn.acquire()
+        try:
+            if self.process.alive:
+                self._target()
+        except ProcessKilledError:
+            pass
+        finally:
+            self.ended = True
+            for each in self.on_end:
+                each()
+
+    def resume(self) -> None:
+        """Let it run until it waits or ends; called by the simulation."""
+        simulation = self.process.simulation
+        before, simulation.current = simulation.current, self
+        self._turn.release()
+        simulation.handed_back.acquire()
+        simulation.current = before
+
+    def park(self) -> None:
+        """Hand over until somebody wakes it; called on the thread itself.
+
+        Raises:
+            ProcessKilledError: its process is no more.
+        """
+        if self.process.alive:
+            self.waits = True
+            self.process.simulation.handed_back.release()
+            self._turn.acquire()
+        if not self.process.alive:
+            raise ProcessKilledError
+
+    def wake(self) -> None:
+        """Have a parked thread go on soon; more than once does no more than once."""
+        if self.waits:
+            self.waits = False
+            self.process.soon(self.resume)
+
+    def unwind(self) -> None:
+        """End a thread of a process that is no more, wherever it is."""
+        if not self.ended:
+            self.waits = False
+            self.resume()
+
+
+class SimulatedProcess:
+    """What belongs together and dies together: threads, timers, event loops, connections."""
+
+    def __init__(self, simulation: "Simulation", name: str) -> None:
+        self.simulation = simulation
+        self.name = name
+        self.alive = True
+        self.skew_s = 0.0
+        """How far its wall clock is off."""
+        self.threads: list[SimulatedThread] = []
+        self.on_kill: list[Callable[[], None]] = []
+        self._frozen_until = 0.0
+        self._frozen: list[Callable[[], object]] = []
+        self._last_words: deque[Callable[[], object]] | None = None
+
+    def monotonic(self) -> float:
+        """Return the time of its steady clock."""
+        return self.simulation.clock.now() - EPOCH
+
+    def wall(self) -> float:
+        """Return the time that its wall clock shows."""
+        return self.simulation.clock.now() + self.skew_s
+
+    def at(self, when: float, action: Callable[[], object]) -> None:
+        """Do something at a time of the clock, later if the process is frozen then."""
+        self.simulation.clock.call_at(when, lambda: self._do(action))
+
+    def soon(self, action: Callable[[], object]) -> None:
+        """Do something as soon as everything that is due before is done."""
+        if self._last_words is not None:
+            self._last_words.append(action)
+        else:
+            self.simulation.soon(lambda: self._do(action))
+
+    def _do(self, action: Callable[[], object]) -> None:
+        if not self.alive:
+            return
+        if self._frozen_until > self.simulation.clock.now():
+            self._frozen.append(action)
+            return
+        action()
+
+    def spawn(self, target: Callable[[], object], name: str) -> SimulatedThread:
+        """Start a thread."""
+        thread = SimulatedThread(self, target, name)
+        self.threads.append(thread)
+        self.simulation.employ(thread)
+        self.soon(thread.resume)
+        return thread
+
+    def freeze(self, seconds: float) -> None:
+        """Let nothing of it run for a while, as a paused machine does; its clocks go on."""
+        self._frozen_until = self.simulation.clock.now() + seconds
+        self.simulation.clock.call_at(self._frozen_until, self.thaw)
+
+    def thaw(self) -> None:
+        """Go on after a freeze, with all that was due meanwhile, in order."""
+        self._frozen_until = 0.0
+        waiting, self._frozen = self._frozen, []
+        for action in waiting:
+            self.soon(action)
+
+    def kill(self) -> None:
+        """End it at once: nothing that it was about to do is done, nothing that it has left."""
+        if not self.alive:
+            return
+        self.alive = False
+        for each in self.on_kill:
+            each()
+        for thread in self.threads:
+            thread.unwind()
+
+    def unwind_tasks(self, cancel: Callable[[], object]) -> None:
+        """Let event loops of a killed process take their tasks apart, so that none is left over."""
+        self._last_words = deque()
+        cancel()
+        while self._last_words:
+            self._last_words.popleft()()
+
+
+class Simulation:
+    """The clock's queue, and the workers on which threads run, one at a time."""
+
+    network: Network
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.current: SimulatedThread | None = None
+        self.handed_back = threading.Lock()
+        self.handed_back.acquire()
+        self._ready: deque[Callable[[], object]] = deque()
+        self._workers: list[_Worker] = []
+        self._idle: list[_Worker] = []
+
+    def soon(self, action: Callable[[], object]) -> None:
+        """Do something at this instant, after what is to be done before it."""
+        self._ready.append(action)
+
+    def next(self, action: Callable[[], object]) -> None:
+        """Do something before anything else, once what is being done now is done."""
+        self._ready.appendleft(action)
+
+    def run(self, until: float, over: Callable[[], bool] = lambda: False) -> None:
+        """Let everything happen until a time of the clock, or until it is over.
+
+        Raises:
+            StuckError: time does not go on.
+        """
+        clock, ready = self.clock, self._ready
+        steps, instant = 0, clock.now()
+        while not over():
+            while ready:
+                ready.popleft()()
+                steps += 1
+                if steps > _MOST_STEPS:
+                    raise StuckError
+            due = clock.next_at()
+            if due is None or due > until:
+                break
+            if due > instant:
+                steps, instant = 0, due
+            clock.step()
+        if not over():
+            clock.advance_to(until)
+
+    def employ(self, thread: SimulatedThread) -> None:
+        """Give a thread a worker on which it runs once it is resumed."""
+        if self._idle:
+            worker = self._idle.pop()
+        else:
+            worker = _Worker(self)
+            self._workers.append(worker)
+        worker.take(thread)
+
+    def dismiss(self, worker: "_Worker") -> None:
+        """Keep a worker whose thread has ended for the next, and go on."""
+        self._idle.append(worker)
+        self.handed_back.release()
+
+    def close(self) -> None:
+        """End all workers; every thread must have ended."""
+        for worker in self._workers:
+            worker.stop()
+
+
+class _Worker:
+    """A real thread that runs simulated ones, one after another."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._task: SimulatedThread | None = None
+        self._given = threading.Semaphore(0)
+        self._thread = threading.Thread(target=self._work, name="simulated", daemon=True)
+        self._thread.start()
+
+    def take(self, task: SimulatedThread) -> None:
+        """Run a simulated thread next."""
+        self._task = task
+        self._given.release()
+
+    def stop(self) -> None:
+        """End the real thread."""
+        self._task = None
+        self._given.release()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            self._given.acquire()
+            task = self._task
+            if task is None:
+                return
+            task.run()
+            self._simulation.dismiss(self)
+
+
+_CURRENT: list[Simulation] = []
+
+
+def current_thread() -> SimulatedThread:
+    """Return the simulated thread that runs now."""
+    thread = _CURRENT[-1].current
+    assert thread is not None, "the simulation itself waits for nothing"
+    return thread
+
+
+def enter(simulation: Simulation) -> None:
+    """Make a simulation the one whose threads run."""
+    _CURRENT.append(simulation)
+
+
+def leave(simulation: Simulation) -> None:
+    """Undo ``enter``."""
+    assert _CURRENT.pop() is simulation
+
+
+def is_simulated() -> bool:
+    """Return whether a simulated thread runs now."""
+    return bool(_CURRENT) and _CURRENT[-1].current is not None
+
+

@@ -1,0 +1,183 @@
+"""What a run has to do, drawn from its seed: nodes, queues, jobs and bare gangs that come in turn."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any, Final
+
+from pumice.api.annotations import RUN_SECONDS
+from pumice.api.kinds import Manifest
+from pumice.cluster.embedded.kubelet import FAIL_AFTER_SECONDS
+from pumice.testing import node, pod, pod_group, priority_class, queue
+from tests.faults.faults import Chance
+from tests.properties.planes import CONFS
+
+CPUS: Final = 4
+ARRIVALS_S: Final = 22.0
+"""All work has come after so long."""
+_POLICIES: Final[tuple[list[Mapping[str, str]], ...]] = (
+    [],
+    [{"event": "TaskCompleted", "action": "CompleteJob"}],
+    [{"event": "PodEvicted", "action": "RestartJob"}],
+)
+_POLICIES_FOR_FAILURES: Final[tuple[list[Mapping[str, str]], ...]] = (
+    [{"event": "PodFailed", "action": "RestartJob"}],
+    [{"event": "PodFailed", "action": "AbortJob"}],
+    [{"event": "PodFailed", "action": "TerminateJob"}],
+    [{"event": "PodFailed", "action": "RestartPod"}],
+    [{"event": "*", "action": "RestartTask"}],
+)
+"""Without one of these a gang that lost a member to a failure waits for ever, and rightly so."""
+QUOTA: Final = frozenset({"default", "capacity", "proportion", "tree"})
+"""Configurations under which queues hold no more than their capability."""
+
+
+@dataclass
+class Workload:
+    """A cluster and what is created in it, by seconds from the start."""
+
+    conf: str
+    nodes: list[Manifest]
+    settings: list[Manifest]
+    """Queues and priority classes, parents first."""
+    arrivals: list[tuple[float, list[Manifest]]] = field(default_factory=list)
+
+    @property
+    def may_fail(self) -> list[str]:
+        """Names of the jobs that say what is to be done about pods that fail."""
+        return [
+            each["metadata"]["name"]
+            for each in self._of("Job")
+            if each["spec"]["policies"] in _POLICIES_FOR_FAILURES
+        ]
+
+    @property
+    def gangs(self) -> dict[str, dict[str, Manifest]]:
+        """Pods of bare gangs by group and name."""
+        found: dict[str, dict[str, Manifest]] = {}
+        for each in self._of("Pod"):
+            name = each["metadata"]["name"]
+            found.setdefault(name.partition("-")[0], {})[name] = each
+        return found
+
+    def _of(self, kind: str) -> list[Manifest]:
+        return [each for _, some in self.arrivals for each in some if each["kind"] == kind]
+
+
+def draw(seed: int) -> Workload:
+    """Draw the work of a run."""
+    chance = Chance(seed, 2)
+    conf = chance.one_of([*CONFS])
+    count = chance.integer(2, 5)
+    nodes = [node(f"n{i}", cpu=CPUS, memory="64Gi") for i in range(count)]
+    queues = _queues(chance, count * CPUS, tree=conf == "tree")
+    classes = [priority_class("high", value=100), priority_class("low", value=-1)]
+    work = Workload(conf, nodes, [*classes, *queues])
+    names = [each["metadata"]["name"] for each in queues if each["metadata"]["name"] != "team"]
+    for number in range(chance.integer(4, 9)):
+        at = chance.between(0.0, ARRIVALS_S)
+        target = chance.one_of(["default", *names])
+        most = _most(queues, target, count * CPUS)
+        if "proportion" in CONFS[conf]:  # a gang larger than its queue's share may wait for ever
+            most = min(most, count * CPUS * (2 if target == "blue" else 1) // 4)
+        if chance.happens(0.65):
+            work.arrivals.append((at, [_job(chance, f"j{number}", target, most)]))
+        else:
+            work.arrivals.append((at, _gang(chance, f"g{number}", target, most)))
+    return work
+
+
+def _queues(chance: Chance, cpus: int, *, tree: bool) -> list[Manifest]:
+    parent: dict[str, Any] = {"parent": "team"} if tree else {}
+    limit = chance.one_of([None, {"cpu": max(cpus // 2, 3)}])
+    found = [
+        queue("blue", state=None, weight=2, deserved={"cpu": cpus // 2}, **parent),
+        queue("red", state=None, deserved={"cpu": cpus // 4}, capability=limit, **parent),
+    ]
+    if tree:
+        due = {"cpu": cpus * 3 // 4}
+        found.insert(0, queue("team", state=None, deserved=due, capability={"cpu": cpus * 3 // 4}))
+    for each in found:
+        each.pop("status", None)
+    return found
+
+
+def _most(queues: list[Manifest], name: str, cpus: int) -> int:
+    """Return the CPUs that a gang of a queue may need at once."""
+    known = {each["metadata"]["name"]: each["spec"] for each in queues}
+    while name in known:
+        limit = known[name].get("capability") or {}
+        cpus = min(cpus, int(limit.get("cpu", cpus)))
+        name = known[name].get("parent") or ""
+    return cpus
+
+
+def _job(chance: Chance, name: str, target: str, most: int) -> Manifest:
+    tasks, total, cpus = [], 0, chance.integer(1, 2)
+    may_fail = chance.happens(0.5)
+    for role in ("a", "b")[: chance.integer(1, 2)]:
+        replicas = chance.integer(1, 3)
+        if (total + replicas) * cpus > most:
+            continue
+        total += replicas
+        tasks.append(_task(chance, role, replicas, cpus, fails=may_fail and chance.happens(0.3)))
+    if not tasks:
+        total, tasks = 1, [_task(chance, "a", 1, 1, fails=False)]
+    spec: dict[str, Any] = {
+        "schedulerName": "volcano",
+        "queue": target,
+        "minAvailable": chance.one_of([total, total, chance.integer(1, total)]),
+        "maxRetry": 3,
+        "policies": chance.one_of(_POLICIES_FOR_FAILURES if may_fail else _POLICIES),
+        "tasks": tasks,
+    }
+    rank = chance.one_of(["", "", "high", "low"])
+    if rank:
+        spec["priorityClassName"] = rank
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    }
+
+
+def _task(chance: Chance, role: str, replicas: int, cpus: int, *, fails: bool) -> Manifest:
+    marks = {RUN_SECONDS: str(chance.integer(2, 9))}
+    if fails:
+        marks[FAIL_AFTER_SECONDS] = "1"
+    resources = {"requests": {"cpu": str(cpus)}}
+    container = {"name": "main", "image": "busybox", "resources": resources}
+    template = {
+        "metadata": {"annotations": marks},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
+    return {"name": role, "replicas": replicas, "template": template}
+
+
+def _gang(chance: Chance, name: str, target: str, most: int) -> list[Manifest]:
+    cpus = chance.integer(1, 2)
+    size = min(chance.integer(1, 4), max(most // cpus, 1))
+    rank = chance.one_of([None, None, "high"])
+    marks = {RUN_SECONDS: str(chance.integer(2, 9)), "volcano.sh/preemptable": "true"}
+    group = pod_group(name, min_member=size, queue=target, phase=None, priority_class=rank)
+    pods = [
+        pod(f"{name}-{i}", group=name, cpu=cpus, annotations=marks, priority_class=rank)
+        for i in range(size)
+    ]
+    for each in (group, *pods):
+        each.pop("status", None)
+        each["metadata"].pop("uid", None)
+    return [group, *pods]
+
+
+@cache
+def conf_file(conf: str) -> str:
+    """Write a configuration where a simulated scheduler reads it, once for all runs."""
+    path = Path(gettempdir()) / f"pumice-faults-{conf.replace(' ', '-')}.conf"
+    text = CONFS[conf]
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+    return str(path)

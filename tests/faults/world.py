@@ -1,0 +1,303 @@
+"""One run: a cluster, the processes of Pumice on it, what goes wrong, and what must hold."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from pumice.api.kinds import JOB, POD_GROUP, QUEUE, Manifest, kind_of
+from pumice.cluster.base import Event
+from pumice.cluster.embedded.kubelet import Kubelet
+from pumice.cluster.embedded.status_upkeep import StatusUpkeep
+from pumice.cluster.embedded.store import EmbeddedCluster
+from pumice.errors import ClusterError, PumiceError
+from pumice.serve.scheduler.default_queues import make_queues
+from pumice.webhooks.embedded import EmbeddedAdmission
+from tests.faults.api_server import ApiServer
+from tests.faults.faults import Chance, Faults
+from tests.faults.invariants import Invariants
+from tests.faults.pumice_process import PumiceProcess, options, simulated
+from tests.faults.simulation import SimulatedProcess, Simulation
+from tests.faults.upheaval import LASTS_S, Upheaval
+from tests.faults.workload import Workload, conf_file, draw
+
+REST_S: Final = 240.0
+"""All must be at rest so long after the last fault."""
+_UPKEEP_S: Final = 0.25
+_QUIET_S: Final = 6.0
+_TAKEN_OVER_S: Final = 40.0
+_OVER: Final = frozenset({"Succeeded", "Failed"})
+_ENDED: Final = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
+_ADMITTED: Final = frozenset({"Pod", JOB, POD_GROUP, QUEUE})
+
+
+@dataclass
+class Outcome:
+    """What came of a run."""
+
+    seed: int
+    problems: list[str] = field(default_factory=list)
+    """Rules that were broken; none if all is well."""
+    log: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    """Virtual time that it took."""
+    requests: int = 0
+    faults: int = 0
+    kills: int = 0
+    binds: int = 0
+    evictions: int = 0
+
+
+class World:
+    """A cluster and all that happens to it under one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.log: list[str] = []
+        self.simulation = Simulation()
+        self.clock = self.simulation.clock
+        self._started = self.clock.now()
+        self.cluster = EmbeddedCluster(self.clock, seed=seed)
+        self.kubelet = Kubelet(self.cluster, grace_s=1)
+        self._upkeep = StatusUpkeep(self.cluster)
+        self._version = -1
+        self.faults = Faults(seed)
+        self.server = ApiServer(self.simulation, self.cluster, self.faults)
+        self.simulation.network = self.server
+        self.work: Workload = draw(seed)
+        self.invariants = Invariants(self.cluster, self.work, self._elapsed)
+        self.processes: list[PumiceProcess] = []
+        self.kills = 0
+        self._chance = Chance(seed, 4)
+        self._admission = EmbeddedAdmission(self.cluster)
+        self._webhooks_up = True
+        self._crashes: dict[SimulatedProcess, int] = {}
+        self._lives = 0
+        self._ended: set[str] = set()
+        self._wanted = self._replicas()
+        self._looked_at = -1
+        self._left = ""
+
+    def run(self) -> Outcome:
+        """Let it all happen, then see whether everything comes to rest as it should."""
+        self._set_up()
+        with simulated(self.simulation):
+            try:
+                for parts in self._wanted:
+                    self._start(parts)
+                self._every(_UPKEEP_S, self._keep_up)
+                self.simulation.run(self._started + LASTS_S, over=self._is_broken)
+                self._calm_down()
+                self.simulation.run(self.clock.now() + REST_S, over=self._is_over)
+                if not self._is_broken():
+                    self._rest()
+            finally:
+                for process in [*self.processes]:
+                    process.host.kill()
+        self.simulation.close()
+        return self._outcome()
+
+    def _outcome(self) -> Outcome:
+        rules = self.invariants
+        return Outcome(
+            self.seed,
+            rules.broken,
+            self.log,
+            self._elapsed(),
+            self.server.requests,
+            sum(self.faults.counts.values()),
+            self.kills,
+            rules.binds,
+            len(rules.evictions),
+        )
+
+    def note(self, what: str) -> None:
+        """Write down what happens."""
+        self.log.append(f"{self._elapsed():8.3f}  {what}")
+
+    def _elapsed(self) -> float:
+        return self.clock.now() - self._started
+
+    # The cluster
+
+    def _set_up(self) -> None:
+        cluster = self.cluster
+        cluster.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}}
+        )
+        make_queues(cluster)
+        for manifest in (*self.work.nodes, *self.work.settings):
+            cluster.create(manifest)
+        cluster.admission = self._admit
+        cluster.listeners.append(self._hear)
+        self.server.on_request.append(self.invariants.hear_request)
+        self.server.on_done.append(self.invariants.hear_done)
+        self.server.on_step = self._count_message
+        for at, manifests in self.work.arrivals:
+            for manifest in manifests:
+                self._create_at(self._started + at, manifest)
+        Upheaval(self, self.seed).schedule()
+
+    def _create_at(self, when: float, manifest: Manifest) -> None:
+        self.clock.call_at(when, lambda: self._create(manifest))
+
+    def _create(self, manifest: Manifest) -> None:
+        """Create what a person wants, again and again if it is refused."""
+        try:
+            self.cluster.create(manifest)
+        except PumiceError as error:
+            self.note(f"refused: {error}")
+            self._create_at(self.clock.now() + 2.0, manifest)
+
+    def _admit(self, operation: str, manifest: Manifest, old: Manifest | None) -> Manifest:
+        """Ask the webhooks, if they answer."""
+        kind = kind_of(manifest)
+        if not self._webhooks_up and kind in _ADMITTED and operation in ("CREATE", "UPDATE"):
+            problem = 'failed calling webhook: Post "https://volcano-admission": refused'
+            raise ClusterError(kind, "", manifest["metadata"].get("name", ""), problem)
+        return self._admission(operation, manifest, old)
+
+    def set_webhooks(self, *, up: bool) -> None:
+        """Let admission answer, or not."""
+        self._webhooks_up = up
+
+    def _hear(self, kind: str, event: Event) -> None:
+        metadata = event.object["metadata"]
+        if kind == "Pod":
+            where = event.object["spec"].get("nodeName", "-")
+            phase = event.object["status"].get("phase", "")
+            leaving = " leaving" if metadata.get("deletionTimestamp") else ""
+            self.note(f"{event.type} {metadata['name']} {phase} on {where}{leaving}")
+            if event.type == "DELETED":
+                self._recreate(metadata["name"])
+            elif phase == "Succeeded":
+                self._ended.add(metadata["name"])
+        elif kind in (JOB, POD_GROUP):
+            status = event.object.get("status") or {}
+            phase = status.get("phase") or (status.get("state") or {}).get("phase", "")
+            self.note(f"{event.type} {kind.partition('.')[0]} {metadata['name']} {phase}")
+
+    def _recreate(self, name: str) -> None:
+        """Make a pod of a bare gang again, as whoever made it would, unless all of it has ended."""
+        gang = self.work.gangs.get(name.partition("-")[0], {})
+        wanted = gang.get(name)
+        if wanted is not None and not self._ended.issuperset(gang):
+            self._ended.discard(name)
+            self._create_at(self.clock.now() + self._chance.between(0.5, 3.0), wanted)
+
+    def _keep_up(self) -> None:
+        """Do what kubelets and the cluster's own controllers do."""
+        if self.cluster.version != self._version:
+            self._version = self.cluster.version
+            self.kubelet.sync()
+            self._upkeep.sync()
+            self.cluster.collect_garbage()
+
+    def _every(self, seconds: float, action: Callable[[], object]) -> None:
+        def again() -> None:
+            action()
+            self.clock.call_at(self.clock.now() + seconds, again)
+
+        again()
+
+    # Processes
+
+    def _replicas(self) -> list[str]:
+        """Draw which processes run: one or two of everything, or each part by itself."""
+        choices = [["all"], ["all", "all"], ["scheduler", "controllers"]]
+        return [*self._chance.one_of(choices)]
+
+    def _start(self, parts: str) -> None:
+        self._lives += 1
+        given = options(conf_file(self.work.conf), parts, 1.0)
+        name = f"{parts}-{self._lives}"
+        chance = Chance(self.seed, 100 + self._lives)
+        process = PumiceProcess(self.simulation, name, given, chance)
+        process.on_end = lambda: self._restart(process, parts)
+        process.on_cycle = self.invariants.hear_cycle
+        self.processes.append(process)
+        self.note(f"start {name}")
+
+    def _restart(self, process: PumiceProcess, parts: str) -> None:
+        """Start a process again that has ended, as a kubelet would."""
+        killed = process.was_killed
+        self.kills += killed
+        self.note(f"{process.name} {'was killed' if killed else 'ended'}")
+        if process.problem is not None:
+            self.invariants.fail(f"{process.name} ended with {process.problem!r}")
+        self.processes.remove(process)
+        delay = 0.5 if self.faults.calm else self._chance.between(0.5, 4.0)
+        self.clock.call_at(self.clock.now() + delay, lambda: self._start(parts))
+
+    def crash_at(self, process: PumiceProcess, steps: int) -> None:
+        """Kill a process after so many more messages."""
+        self._crashes[process.host] = steps
+
+    def _count_message(self, host: SimulatedProcess) -> None:
+        left = self._crashes.get(host)
+        if left is None:
+            return
+        self._crashes[host] = left - 1
+        if left == 1:
+            self.simulation.next(host.kill)
+
+    # The end
+
+    def _calm_down(self) -> None:
+        self.note("calm")
+        self.faults.calm = True
+        self.server.go_away()  # whoever still waits for something that is late hears so now
+        self.server.come_back()
+        self._webhooks_up = True
+        self._crashes.clear()
+        for process in self.processes:
+            process.host.thaw()
+
+    def _is_broken(self) -> bool:
+        return bool(self.invariants.broken)
+
+    def _is_over(self) -> bool:
+        """Return whether all work has ended, or a rule is broken."""
+        if self._is_broken():
+            return True
+        if self._looked_at != self.cluster.version:
+            self._looked_at = self.cluster.version
+            self._left = next(self._unfinished(), "")
+        return not self._left
+
+    def _unfinished(self) -> Iterator[str]:
+        """Tell what has yet to come to its end."""
+        for job in self.cluster.list(JOB)[0]:
+            phase = ((job.get("status") or {}).get("state") or {}).get("phase")
+            if phase not in _ENDED:
+                yield f"job {job['metadata']['name']} is {phase}"
+        there = set()
+        for pod in self.cluster.list("Pod")[0]:
+            there.add(pod["metadata"]["name"])
+            phase = pod["status"].get("phase")
+            if phase not in _OVER:
+                yield f"pod {pod['metadata']['name']} is {phase}"
+        for gang in self.work.gangs.values():
+            for name in gang:
+                if name not in there and name not in self._ended:
+                    yield f"pod {name} is gone"
+
+    def _is_led(self) -> bool:
+        """Return whether every part of Pumice is at work somewhere."""
+        leading = [each for each in self.processes if each.leads]
+        return {each.name.partition("-")[0] for each in leading} == {*self._wanted}
+
+    def _rest(self) -> None:
+        """See that all has come to rest, and that everybody agrees on where things stand."""
+        if not self._is_over():
+            problem = f"not at rest {REST_S:g} s after the last fault: {self._left}"
+            self.invariants.fail(problem)
+            return
+        self.note("at rest")
+        self.simulation.run(self.clock.now() + _TAKEN_OVER_S, over=self._is_led)
+        self.simulation.run(self.clock.now() + _QUIET_S, over=self._is_broken)
+        self.invariants.check_rest(self.processes)
+
+
+def run(seed: int) -> Outcome:
+    """Run one seed."""
+    return World(seed).run()
