@@ -9,7 +9,6 @@ from pumice.clock import EPOCH
 from tests.faults.simulation import SimulatedProcess
 
 
-
 class SimulatedEventLoop(asyncio.AbstractEventLoop):
     """As much of an event loop as a client needs."""
 
@@ -99,5 +98,3 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
                 self._run(handle)
 
         self.process.unwind_tasks(cancel)
-
-

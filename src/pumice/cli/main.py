@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from pumice import __version__
-from pumice.cli.entry import INTERRUPTED, raise_on_interrupt
+from pumice.cli.interrupts import INTERRUPTED, raise_on_interrupt
 from pumice.errors import PumiceError
 
 

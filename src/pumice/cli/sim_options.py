@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pumice.cli.entry import INTERRUPTED
+from pumice.cli.interrupts import INTERRUPTED
 from pumice.errors import InputError
 from pumice.sim.options import SimulationOptions
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.core.resources import Column, Mask
+from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
 from pumice.core.tables import NOWHERE
 from pumice.core.views import Task

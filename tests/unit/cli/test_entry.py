@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice.cli.entry import INTERRUPTED
+from pumice.cli.interrupts import INTERRUPTED
 
 NODE = """\
 apiVersion: v1

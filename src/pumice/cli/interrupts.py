@@ -1,0 +1,25 @@
+"""What Ctrl-C does: while a command is imported it ends the process, afterwards it raises."""
+
+import os
+import signal
+from types import FrameType
+
+INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C ended: 128 and the number of the signal."""
+
+
+def leave_on_interrupt() -> None:
+    """Let Ctrl-C end the process without a traceback; one that ignores it goes on ignoring it."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not with nohup
+        signal.signal(signal.SIGINT, _leave)
+
+
+def raise_on_interrupt() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt: everything is imported, and commands may tidy up."""
+    if signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    os.write(2, b"Aborted!\n")
+    os._exit(INTERRUPTED)  # an import that is cut off leaves nothing to tidy up
