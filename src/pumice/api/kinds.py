@@ -159,6 +159,13 @@ BUILT_IN: Final[tuple[Kind, ...]] = (
     _cluster_wide("topology.volcano.sh/v1alpha1", "HyperNode", "hypernodes", "hn", status=True),
 )
 """What is served from the start."""
+ONLY_REAL: Final[tuple[Kind, ...]] = (
+    _cluster_wide(
+        "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions"
+    ),
+    _cluster_wide("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews"),
+)
+"""What a real API server has and the embedded cluster does not."""
 
 
 class Kinds:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -40,6 +41,7 @@ class LazyCommand:
 COMMANDS = {
     "config": LazyCommand("command_lines.config:config", "Check a scheduler configuration."),
     "demo": LazyCommand("command_lines.demo:demo", "Play a short story and tell it."),
+    "doctor": LazyCommand("command_lines.doctor:doctor", "Check a cluster, and say what to do."),
     "explain": LazyCommand("command_lines.explain:explain", "Say why a job waits, and what helps."),
     "lint": LazyCommand("command_lines.lint:lint", "Check files as a cluster's admission would."),
     "plugin": LazyCommand("command_lines.config:plugin", "List and describe plugins."),
@@ -97,6 +99,16 @@ class LazyGroup(click.Group):
         if cmd_name in self.lazy:
             return self.lazy[cmd_name].load()
         return super().get_command(ctx, cmd_name)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find the subcommand; for one that is mistyped, name the one that is like it."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = get_close_matches(args[0], self.list_commands(ctx), n=1)
+            if near and "Did you mean" not in error.message:
+                error.message += f" Did you mean {near[0]!r}?"
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Print the summaries from the table instead of importing every command."""

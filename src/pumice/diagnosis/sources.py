@@ -64,7 +64,7 @@ def read_cluster(cluster: Cluster) -> Reading:
         name = f"{kind}.{group}" if slash else kind
         reading.objects += _listed(cluster, name, reading.notes)
     reading.jobs = _listed(cluster, JOB, reading.notes)
-    reading.conf = _configuration(cluster)
+    reading.conf = scheduler_configuration(cluster)
     return reading
 
 
@@ -81,7 +81,7 @@ def _listed(cluster: Cluster, kind: str, notes: list[str]) -> list[Manifest]:
         return []
 
 
-def _configuration(cluster: Cluster) -> tuple[str, str] | None:
+def scheduler_configuration(cluster: Cluster) -> tuple[str, str] | None:
     """Find the scheduler's ConfigMap: by its usual name, else by the key of its text."""
     try:
         found = _conf_texts([cluster.get("ConfigMap", CONF_NAMESPACE, CONF_NAME)])

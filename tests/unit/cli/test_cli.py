@@ -389,3 +389,24 @@ def test_plugins_are_listed_and_described(pumice_command: Any) -> None:
     unknown = pumice_command("plugin", "show", "binpak")
     assert unknown.exit_code == 2
     assert "did you mean 'binpack'?" in unknown.stderr
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("runn", "run"), ("explian", "explain")])
+def test_a_mistyped_command_is_answered_with_what_was_meant(typed: str, meant: str) -> None:
+    result = CliRunner().invoke(main, [typed])
+    assert result.exit_code == 2
+    assert f"Did you mean {meant!r}?" in result.output
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_words_are_completed_in_a_shell(shell: str) -> None:
+    script = CliRunner().invoke(
+        main, prog_name="pumice", env={"_PUMICE_COMPLETE": f"{shell}_source"}
+    )
+    assert "pumice" in script.output
+    words = {"bash": {"COMP_WORDS": "pumice exp", "COMP_CWORD": "1"}}
+    env = {"_PUMICE_COMPLETE": f"{shell}_complete", **words.get(shell, {})}
+    if shell != "bash":
+        env |= {"COMP_WORDS": "pumice exp", "COMP_CWORD": "exp" if shell == "fish" else "1"}
+    found = CliRunner().invoke(main, prog_name="pumice", env=env)
+    assert "explain" in found.output

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from pumice.api.kinds import BUILT_IN, Kind, Manifest, kind_of
+from pumice.api.kinds import BUILT_IN, ONLY_REAL, Kind, Manifest, kind_of
 from pumice.cluster.base import Propagation
 from pumice.errors import (
     AlreadyExistsError,
@@ -23,7 +23,7 @@ from pumice.errors import (
 ObjectKey = tuple[str, str, str]
 """Kind, namespace and name of an object."""
 
-_KINDS: Final = {kind.name: kind for kind in BUILT_IN}
+_KINDS: Final = {kind.name: kind for kind in (*BUILT_IN, *ONLY_REAL)}
 _REASONS: Final[Mapping[str, type[ClusterError]]] = {
     "AlreadyExists": AlreadyExistsError,
     "Conflict": ConflictError,

@@ -1,0 +1,30 @@
+"""All checks of a cluster, in the order in which they are worth reading."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from pumice.cluster.base import Cluster
+from pumice.diagnosis.doctor.finding import Checked, ok, unknown
+from pumice.diagnosis.doctor.installation import custom_resources, is_embedded, leaders, webhooks
+from pumice.diagnosis.doctor.policy import configuration, nodes, queues, scheduler_names
+from pumice.diagnosis.doctor.rights import rights
+
+Check = Callable[[Cluster], Iterator[Checked]]
+INSTALLATION: Final[tuple[Check, ...]] = (custom_resources, leaders, rights, webhooks)
+POLICY: Final[tuple[Check, ...]] = (configuration, queues, scheduler_names, nodes)
+
+
+def examine_cluster(cluster: Cluster) -> list[Checked]:
+    """Run every check; an object that one cannot read ends that check and no other."""
+    found: list[Checked] = []
+    checks = INSTALLATION + POLICY
+    if is_embedded(cluster):
+        found.append(ok("processes", "'pumice up' runs them all, and serves every kind"))
+        checks = POLICY
+    for check in checks:
+        try:
+            found += check(cluster)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            name = check.__name__.replace("_", " ")
+            found.append(unknown(name, f"an object is not as expected: {error!r}"))
+    return found

@@ -1,0 +1,67 @@
+"""What the accounts of an installation may do: the rights without which nothing runs."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from pumice.api.kinds import Manifest
+from pumice.api.wording import first_of
+from pumice.cluster.base import Cluster
+from pumice.diagnosis.doctor.finding import Checked, ok, unknown, wrong
+from pumice.diagnosis.doctor.installation import HOME
+from pumice.errors import ClusterError
+
+_NEEDED: Final = {
+    "volcano-scheduler": (
+        ("list", "", "pods"),
+        ("list", "", "nodes"),
+        ("watch", "scheduling.volcano.sh", "podgroups"),
+        ("create", "", "pods/binding"),
+        ("delete", "", "pods"),
+        ("patch", "scheduling.volcano.sh", "podgroups"),
+    ),
+    "volcano-controllers": (
+        ("watch", "batch.volcano.sh", "jobs"),
+        ("update", "batch.volcano.sh", "jobs/status"),
+        ("create", "", "pods"),
+        ("create", "scheduling.volcano.sh", "podgroups"),
+    ),
+}
+"""By account: verb, group and resource."""
+
+
+def rights(cluster: Cluster) -> Iterator[Checked]:
+    """Ask the API server what the accounts may do."""
+    for account, needed in _NEEDED.items():
+        check = f"rights of {account}"
+        try:
+            missing = [_text(one) for one in needed if not _may(cluster, account, one)]
+        except ClusterError as error:
+            yield unknown(check, f"cannot be asked: {error.problem}")
+            continue
+        if missing:
+            text = f"it may not {first_of(missing, 3)}"
+            yield wrong(check, text, "apply deploy/pumice.yaml again, or upgrade the chart")
+        else:
+            yield ok(check, f"the {len(needed)} rights it needs most are granted")
+
+
+def _may(cluster: Cluster, account: str, wanted: tuple[str, str, str]) -> bool:
+    verb, group, resource = wanted
+    name, _, subresource = resource.partition("/")
+    about = {"verb": verb, "group": group, "resource": name, "subresource": subresource}
+    review: Manifest = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "metadata": {"name": ""},
+        "spec": {
+            "user": f"system:serviceaccount:{HOME}:{account}",
+            "groups": ["system:serviceaccounts", f"system:serviceaccounts:{HOME}"],
+            "resourceAttributes": about,
+        },
+    }
+    return bool((cluster.create(review).get("status") or {}).get("allowed"))
+
+
+def _text(wanted: tuple[str, str, str]) -> str:
+    verb, group, resource = wanted
+    return f"{verb} {resource}.{group}" if group else f"{verb} {resource}"
