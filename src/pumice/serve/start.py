@@ -158,6 +158,7 @@ def _leading_parts(
 def _scheduler(
     cluster: KubeCluster, options: SchedulerOptions, process: Process, machine: Machine
 ) -> Part:
+    from pumice.cluster.usage.api_server import ApiServer  # noqa: PLC0415
     from pumice.scheduler import Scheduler  # noqa: PLC0415
     from pumice.serve.scheduler.conf_reload import ConfFile  # noqa: PLC0415
     from pumice.serve.scheduler.loop import SchedulerLoop  # noqa: PLC0415
@@ -185,6 +186,7 @@ def _scheduler(
         is_leader=process.is_leader,
         on_turn=process.scheduler_watchdog.beat,
         clock=machine.timing.clock,
+        api_server=partial(ApiServer, cluster),
     )
     return Part("scheduler", loop.run)
 

@@ -52,7 +52,7 @@ def test_the_larger_amount_keeps_its_spelling() -> None:
     assert texts(spec, "requests") == {"memory": "2G"}
 
 
-FILLED = {
+FILLED: dict[str, tuple[Any, Any, Any]] = {
     "a container asks for its limits": (
         {"containers": [container({"cpu": "1"}, {"cpu": "2", "memory": "1Gi"})]},
         [{"cpu": "1", "memory": "1Gi"}],
