@@ -2,7 +2,6 @@
 
 import asyncio
 import contextvars
-
 from typing import Any
 
 from pumice.clock import EPOCH

@@ -166,8 +166,6 @@ def _scheduler(
     def scheduler_with(conf: SchedulerConf) -> Scheduler:
         conf = replace(conf, queue_gates=options.gate(QUEUE_GATES))
         scheduler = Scheduler(conf, seed=options.seed, services=SERVICES)
-        for problem in (*scheduler.ignored, *scheduler.passed_over()):
-            _log.warning("configuration warning", problem=problem)
         if conf.queue_gates and not conf.names_plugin("capacity"):
             _log.warning(f"{QUEUE_GATES} is on, but only the plugin capacity keeps room for pods")
         return scheduler
