@@ -36,7 +36,8 @@ class Transport:
 
     def __init__(self, connection: Connection, timeout_s: float, cap: int = BIGGEST) -> None:
         self._credentials = connection.credentials
-        self._http = HttpClient(connection.server, tls=connection.tls, tls_name=connection.tls_name)
+        self._rules = connection.rules
+        self._http = HttpClient(connection.server, tls=self._rules, tls_name=connection.tls_name)
         self._timeout_s = timeout_s
         self._cap = cap
 
@@ -89,6 +90,8 @@ class Transport:
     def refused(self) -> None:
         """Note that the server did not accept who we say we are."""
         self._credentials.refused()
+        if self._rules is not None:
+            self._rules.look_again()
 
     def close(self) -> None:
         """Give up all connections."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from pumice.api.usage_conf import UsageConf, usage_conf
-from pumice.cluster.http.client import tls_context
+from pumice.cluster.http.tls import tls_context
 from pumice.cluster.usage.custom_metrics import CustomMetricsUsage
 from pumice.cluster.usage.elasticsearch import ElasticsearchUsage
 from pumice.cluster.usage.endpoint import Endpoint, ServiceWithin

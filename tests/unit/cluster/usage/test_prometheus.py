@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from pumice.api.objects import Node
-from pumice.cluster.http.client import tls_context
+from pumice.cluster.http.tls import tls_context
 from pumice.cluster.usage import Endpoint, PrometheusUsage
 from pumice.errors import HttpError
 from pumice.testing import node
