@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+
 from typing import Any
 
 from pumice.clock import EPOCH

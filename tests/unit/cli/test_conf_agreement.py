@@ -39,7 +39,7 @@ CASES = {
         1,
         0,
     ),
-    "an unknown key": (GOOD + "metrix: {}\n", 1, 0),
+    "an unknown key": (GOOD + "unknown: {}\n", 1, 0),
     "a key twice": (GOOD + "tiers: []\n", 1, 0),
     "no YAML": ("actions: [\n", 1, 0),
     "nothing at all": ("", 1, 0),

@@ -91,8 +91,8 @@ class Reflector:
     async def stream_once(self) -> None:
         """Start over from the objects that a watch begins with, and follow that watch on.
 
-        A server that cannot do so is not asked again; after any other failure one list is read, so
-        that a stream which never gets to its end keeps nobody waiting.
+        A server that cannot do so, or says nothing, is not asked again; after any other failure one
+        list is read, so that a stream which never gets to its end keeps nobody waiting.
         """
         self._lists_next = True
         steps = watch_steps(self._client, self._store.kind, "", "", self._watch_s(), initial=True)
@@ -105,6 +105,7 @@ class Reflector:
                 return
             except TimeoutError:
                 log.info("%s: a watch without its first objects; listing", self._store.kind)
+                self._streams = False
                 return
             await self._follow(steps, later)
 
