@@ -107,6 +107,12 @@ SCHEDULER: Final = Component(
         _grant("scheduling.volcano.sh", "queues", "create"),
         _grant("scheduling.volcano.sh", "queues/status", "patch"),
         _grant("metrics.k8s.io", "nodes", "list", unseen="metrics of type metrics_server"),
+        _grant(
+            "custom.metrics.k8s.io",
+            "nodes/node_cpu_usage_avg nodes/node_memory_usage_avg",
+            "get",
+            unseen="metrics of type prometheus_adaptor",
+        ),
         *_EVENTS,
     ),
     at_home=_lease("volcano"),

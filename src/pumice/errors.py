@@ -202,7 +202,11 @@ class ServiceError(PumiceError):
 
 
 class HttpError(ServiceError):
-    """A service without a usable answer over HTTP."""
+    """A service without a usable answer over HTTP; ``status`` is that of a refusal."""
+
+    def __init__(self, url: str = "", problem: str = "", status: int = 0) -> None:
+        super().__init__(url, problem)
+        self.status = status
 
 
 class ExtenderError(ServiceError):

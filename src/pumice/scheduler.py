@@ -15,13 +15,13 @@ from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.errors import ConfError
 from pumice.framework.close_session import close_session
+from pumice.framework.conf_check import check_conf, errors_of
 from pumice.framework.dispatch import Enabled
 from pumice.framework.placing import Placing
 from pumice.framework.plugin import Plugin
 from pumice.framework.process_memory import ProcessMemory
-from pumice.framework.registry import build_tiers, check_conf, known_plugins
+from pumice.framework.registry import build_tiers, known_plugins
 from pumice.framework.session import Session
-from pumice.framework.victim_guards import check_guards
 from pumice.plugins import builtin_plugins
 
 log = logging.getLogger(__name__)
@@ -72,17 +72,12 @@ class Scheduler:
         self._plugins = known_plugins(builtin_plugins(), plugins or {})
         self._process = ProcessMemory()
         self._services = dict(services or {})
-        problems = check_conf(conf, self._plugins, ACTIONS)
-        errors = [problem for problem in problems if problem.severity == "error"]
-        if errors:
+        self.warnings: list[Problem] = check_conf(conf, self._plugins, ACTIONS)
+        """What the configuration says in vain, and what is odd in it."""
+        if errors := errors_of(self.warnings):
             raise ConfError(errors)
-        self.ignored: list[Problem] = problems
-        for problem in problems:
+        for problem in self.warnings:
             log.warning("configuration: %s", problem)
-
-    def passed_over(self) -> list[Problem]:
-        """List the plugins that protect pods and that this configuration can pass over."""
-        return check_guards(self.conf, self._plugins)
 
     def tiers(self) -> list[list[Enabled]]:
         """Make a fresh instance of every configured plugin, tier by tier."""

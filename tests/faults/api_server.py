@@ -258,10 +258,13 @@ class ApiServer:
             self._answer(connection, Answer(410, failure(error, self.cluster.kinds)))
             return
         try:
-            backlog = [*self.cluster.watch(kind, since=since)]
+            initial = asked.request.says("sendInitialEvents")
+            backlog = [*self.cluster.watch(kind, since=since, bookmarks=initial)]
         except ClusterError as error:
             self._answer(connection, Answer(error.code, failure(error, self.cluster.kinds)))
             return
+        if initial:
+            backlog[-1].object["metadata"]["annotations"] = {"k8s.io/initial-events-end": "true"}
         stream = _WatchStream(self, connection, kind)
         connection.on_close = lambda: self.forget(stream)
         connection.deliver(_STREAM_HEAD, self.faults.latency_s())

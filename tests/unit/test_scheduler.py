@@ -39,7 +39,7 @@ def test_an_argument_that_cannot_be_used_is_told_and_passed_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     scheduler = Scheduler(parse_conf(CONF.replace("gang", "sla\n    arguments: {x: 1}")))
-    (problem,) = scheduler.ignored
+    (problem,) = scheduler.warnings
     assert (problem.line, problem.severity) == (5, "ignored")
     assert caplog.messages == [f"configuration: {problem}"]
 

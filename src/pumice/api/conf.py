@@ -25,6 +25,7 @@ __all__ = [
     "Severity",
     "Switch",
     "Tier",
+    "is_switch",
     "parse_conf",
     "read_conf",
 ]
@@ -86,7 +87,14 @@ SWITCHES: Final = (
 )
 _ACTIONS: Final = 'actions separated by commas, such as "enqueue, allocate"'
 _SPELLINGS: Final = {name: switch for switch in SWITCHES for name in (switch.key, switch.alias)}
+_ERROR: Final[Severity] = "error"
+_IGNORED: Final[Severity] = "ignored"
 _DEFAULTS: Final = {switch.key: switch.default for switch in SWITCHES}
+
+
+def is_switch(key: str) -> bool:
+    """Return whether a key is a switch, in either spelling."""
+    return key in _SPELLINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +206,7 @@ class _ConfReader(YamlReader):
             self.note(line, "actions", _ACTIONS, found=found, hint="write them as one text")
             return (), line
         text = self.text(entry.node, "actions") or ""
-        names = tuple(name.strip() for name in text.split(","))
+        names = tuple(name.strip().lower() for name in text.split(","))  # some write gangPreempt
         if not all(names):
             hint = "a comma too many" if any(names) else ""
             self.note(line, "actions", _ACTIONS, found=text, hint=hint)
@@ -236,8 +244,7 @@ class _ConfReader(YamlReader):
             hint = f"write it as name: {found}" if isinstance(found, str) else ""
             self.note(line_of(node), path, "a mapping", found=found, hint=hint)
             return None
-        known = {"name", "arguments", *_SPELLINGS}
-        entries = self.known_entries(node, path, known, "name, arguments or a switch")
+        entries = self.plugin_entries(node, path)
         name = self.name(node, entries, path)
         switches = self.switches(entries, path)
         arguments, lines = self.arguments(entries.get("arguments"), f"{path}.arguments")
@@ -251,6 +258,23 @@ class _ConfReader(YamlReader):
         if not name:
             self.note(line_of(node), path, "a name", hint="write it as name: …")
         return name or ""
+
+    def plugin_entries(self, node: yaml.Node, path: str) -> dict[str, Entry]:
+        """Return the keys of a plugin; of keys that Volcano's own examples have, warn only."""
+        known = {"name", "arguments", *_SPELLINGS}
+        wanted = "name, arguments or a switch"
+        entries = self.entries(node, path)
+        for key, entry in entries.items():
+            if key in known:
+                continue
+            hint, severity = name_hint(key, known), _ERROR
+            if "." in key:
+                hint, severity = "write it under arguments", _IGNORED
+            elif f"enable{key.removeprefix('disable')}" in _SPELLINGS:
+                hint = f"write enable{key.removeprefix('disable')}: false"
+                severity = _IGNORED
+            self.note(entry.line, path, wanted, found=key, hint=hint, severity=severity)
+        return entries
 
     def switches(self, entries: Mapping[str, Entry], path: str) -> dict[str, bool]:
         given: dict[str, Entry] = {}
@@ -296,7 +320,7 @@ class _ConfReader(YamlReader):
         nodes = self.items(entry.node, "configurations") if entry is not None else ()
         for path, node in nodes:
             entries = self.known_entries(node, path, ("name", "arguments"))
-            name = self.name(node, entries, path)
+            name = self.name(node, entries, path).lower()
             values, value_lines = self.arguments(entries.get("arguments"), f"{path}.arguments")
             if name in arguments:
                 hint = f"the entry on line {lines[name]} counts"
@@ -311,6 +335,16 @@ class _ConfReader(YamlReader):
     def metrics(self, entry: Entry | None) -> tuple[dict[str, str], dict[str, int]]:
         if entry is None:
             return {}, {}
-        entries = self.entries(entry.node, "metrics")
+        entries: dict[str, Entry] = {}
+        for key, each in self.entries(entry.node, "metrics").items():
+            inner = {key: each}
+            if isinstance(each.node, yaml.MappingNode):  # as Volcano's own examples write it
+                parts = self.entries(each.node, f"metrics.{key}")
+                inner = {f"{key}.{name}": one for name, one in parts.items()}
+            for name, one in inner.items():
+                if name in entries:
+                    first = f"first on line {entries[name].line}"
+                    self.note(one.line, "metrics", "each key once", found=name, hint=first)
+                entries[name] = one
         texts = {key: self.text(each.node, f"metrics.{key}") or "" for key, each in entries.items()}
         return texts, {"": entry.line, **{key: each.line for key, each in entries.items()}}

@@ -119,6 +119,20 @@ def parse_quantity(quantity: Quantity) -> int:
 
 
 @lru_cache(maxsize=_CACHED, typed=True)
+def counted_amount(quantity: Quantity) -> Amount:
+    """Read an amount as ``parse_quantity`` does, and the form in which it is written."""
+    return Amount(parse_quantity(quantity), _read(_spell(quantity))[1])
+
+
+def amount_or_nothing(quantity: Quantity) -> Amount:
+    """Read an amount of an object that nobody checked; what cannot be read counts for nothing."""
+    try:
+        return counted_amount(quantity)
+    except (QuantityError, TypeError):  # TypeError: a list or mapping
+        return Amount(0)
+
+
+@lru_cache(maxsize=_CACHED, typed=True)
 def value(quantity: Quantity) -> int:
     """Read an amount in whole units, rounded up: "1500m" is 2."""
     return -(-parse_quantity(quantity) // _NANO)

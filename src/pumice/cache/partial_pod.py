@@ -32,6 +32,7 @@ def partial_pod(pod: Mapping[str, Any] | Pod) -> Pod | None:
             scheduler_name=_text(spec, "schedulerName"),
             containers=_containers(spec.get("containers")),
             init_containers=_containers(spec.get("initContainers")),
+            resources=_resources(spec),
             overhead=_amounts(spec.get("overhead")),
             priority=_int32(spec.get("priority")),
             priority_class_name=_text(spec, "priorityClassName"),
@@ -62,16 +63,18 @@ def _metadata(meta: Mapping[str, Any]) -> ObjectMeta:
 
 def _containers(containers: object) -> tuple[Container, ...]:
     items = containers if isinstance(containers, list | tuple) else ()
-    out = []
-    for container in map(_mapping, items):
-        requests = _amounts(_mapping(container.get("resources")).get("requests"))
-        out.append(
-            Container(
-                resources=ResourceRequirements(requests=requests),
-                restart_policy="Always" if container.get("restartPolicy") == "Always" else "",
-            )
+    return tuple(
+        Container(
+            resources=_resources(container),
+            restart_policy="Always" if container.get("restartPolicy") == "Always" else "",
         )
-    return tuple(out)
+        for container in map(_mapping, items)
+    )
+
+
+def _resources(part: Mapping[str, Any]) -> ResourceRequirements:
+    requests = _mapping(part.get("resources")).get("requests")
+    return ResourceRequirements(requests=_amounts(requests))
 
 
 def _amounts(amounts: object) -> ResourceList:

@@ -89,6 +89,7 @@ class PodReader:
             (
                 spec.containers,
                 spec.init_containers,
+                spec.resources,
                 spec.overhead,
                 spec.node_selector,
                 spec.affinity,

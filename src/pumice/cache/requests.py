@@ -1,9 +1,11 @@
-"""What a pod asks for: containers, init containers, sidecars and overhead added up."""
+"""What a pod asks for as columns; the rule is that of ``api.pod_resources``."""
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
+from pumice.api.pod_resources import add_up, pod_level
 from pumice.api.pods import Container, PodSpec
 from pumice.api.quantity import Quantity
 from pumice.core.resources import CPU, MEMORY, PODS, Column, Resources, saturate
@@ -29,44 +31,54 @@ def resource_lists(spec: PodSpec) -> Iterable[Mapping[str, Quantity]]:
     """Return every resource list of a pod that counts in its request."""
     for container in (*spec.containers, *spec.init_containers):
         yield container.resources.requests
+    if whole := _whole(spec):
+        yield whole
     yield spec.overhead
 
 
 def pod_request(spec: PodSpec, resources: Resources) -> Column:
-    """Add up a pod's request (R,), one unit of ``pods`` included."""
-    request = _add_up(spec, lambda c: resources.vector(c.resources.requests), len(resources))
+    """Return a pod's request (R,), one unit of ``pods`` included."""
+    request = _containers(spec, lambda c: resources.vector(c.resources.requests), len(resources))
+    _replace(request, spec, resources)
     request = saturate(request + resources.vector(spec.overhead))
     request[PODS] = 1.0
     return request
 
 
 def pod_nonzero(spec: PodSpec, resources: Resources) -> Column:
-    """Add up cpu and memory (2,) with defaults for containers that do not name them."""
+    """Return cpu and memory (2,) with defaults for containers that do not name them.
+
+    In a pod that asks as a whole, defaults are for what nobody in it names.
+    """
+    whole = _whole(spec)
+    named = {name for amounts in resource_lists(spec) for name in amounts} if whole else set()
 
     def amounts(container: Container) -> Column:
         vector = resources.vector(container.resources.requests)[: MEMORY + 1]
-        if "cpu" not in container.resources.requests:
+        if "cpu" not in {*container.resources.requests, *named}:
             vector[CPU] = NONZERO_CPU
-        if "memory" not in container.resources.requests:
+        if "memory" not in {*container.resources.requests, *named}:
             vector[MEMORY] = NONZERO_MEMORY
         return vector
 
-    total = _add_up(spec, amounts, MEMORY + 1)
+    total = _containers(spec, amounts, MEMORY + 1)
+    _replace(total, spec, resources)
     return saturate(total + resources.vector(spec.overhead)[: MEMORY + 1])
 
 
-def _add_up(spec: PodSpec, amounts: Callable[[Container], Column], size: int) -> Column:
-    """Sum containers and sidecars; an init container needs its own next to earlier sidecars."""
-    running = np.zeros(size)
-    for container in spec.containers:
-        running = running + amounts(container)
-    sidecars, starting = np.zeros(size), np.zeros(size)
-    for container in spec.init_containers:
-        own = amounts(container)
-        if container.restart_policy == "Always":
-            sidecars = sidecars + own
-            own = sidecars
-        else:
-            own = own + sidecars
-        starting = np.maximum(starting, own)
-    return np.maximum(running + sidecars, starting)
+def _whole(spec: PodSpec) -> Mapping[str, Quantity]:
+    """Return what a pod asks for as a whole; it replaces what its containers ask for."""
+    return pod_level(spec.resources.requests) if spec.resources is not None else {}
+
+
+def _replace(request: Column, spec: PodSpec, resources: Resources) -> None:
+    for name, quantity in _whole(spec).items():
+        row = resources.row(name)
+        if row is not None and row < len(request):
+            request[row] = resources.amount(name, quantity)
+
+
+def _containers(spec: PodSpec, amounts: Callable[[Container], Column], size: int) -> Column:
+    running = [amounts(each) for each in spec.containers]
+    starting = [(amounts(each), each.restart_policy == "Always") for each in spec.init_containers]
+    return add_up(running, starting, np.zeros(size), operator.add, np.maximum)

@@ -19,6 +19,7 @@ from pumice.core.tables import NOWHERE
 _SHARED = (
     "containers",
     "init_containers",
+    "resources",
     "overhead",
     "node_selector",
     "affinity",
@@ -30,7 +31,6 @@ _SHARED = (
 _settled = attrgetter(
     *_SHARED,
     "scheduler_name",
-    "resources",
     "priority",
     "priority_class_name",
     "preemption_policy",

@@ -6,31 +6,34 @@ from typing import Any
 
 import click
 
-from pumice.api.conf import Problem, SchedulerConf, read_conf
+from pumice.api.conf import SchedulerConf, read_conf
 from pumice.api.text_files import read_text
 from pumice.api.wording import nearest
 from pumice.cli.command_lines.plugin_option import PluginSources
-from pumice.cli.conf_problems import all_plugins, conf_problems
+from pumice.cli.conf_problems import all_plugins, conf_problems, print_warnings
 from pumice.cli.tables import print_rows
-from pumice.cluster.usage import usage_source
-from pumice.errors import ConfError
 from pumice.framework.arguments import describe_arguments
+from pumice.framework.conf_check import errors_of
 from pumice.framework.plugin import HOOKS, implements
 from pumice.framework.registry import deciding_order
-from pumice.framework.victim_guards import check_guards
 
 
-def check(ctx: click.Context, *, file: Path, plugins: PluginSources) -> None:
-    """Print what is wrong in a configuration, or which plugins decide what."""
+def check(ctx: click.Context, *, file: Path, strict: bool, plugins: PluginSources) -> None:
+    """Print what a scheduler would refuse or warn of, and which plugins decide what."""
     conf = read_conf(read_text(file))
-    problems = sorted([*conf_problems(conf, plugins), *_metrics_problems(conf)], key=_line)
-    for problem in problems:
-        click.echo(f"{file}: {problem}{_weight(problem)}")
-    if problems:
+    problems = conf_problems(conf, plugins)
+    errors = errors_of(problems)
+    for problem in errors:
+        click.echo(f"{file}: {problem}")
+    print_warnings(problems, str(file))
+    if not errors:
+        _print_deciding(file, conf, plugins, verdict="no errors" if problems else "no problems")
+    if errors or (strict and problems):
         ctx.exit(1)
-    for problem in check_guards(conf, all_plugins(plugins)):
-        click.echo(f"warning: {file}: {problem}", err=True)
-    click.echo(f"{file}: no problems")
+
+
+def _print_deciding(file: Path, conf: SchedulerConf, plugins: PluginSources, verdict: str) -> None:
+    click.echo(f"{file}: {verdict}")
     click.echo(f"actions: {', '.join(conf.actions)}")
     rows = [
         (hook, flag, rule, ", then ".join(tiers))
@@ -68,37 +71,6 @@ def show_plugin(*, name: str, plugins: PluginSources) -> None:
         print_rows(("argument", "type", "default", "bounds", "what it does"), rows)
     else:
         click.echo("no arguments")
-
-
-def _metrics_problems(conf: SchedulerConf) -> list[Problem]:
-    """List what is wrong in the section that says where the use of nodes is measured."""
-    try:
-        usage_source(conf.metrics)
-    except ConfError as error:
-        found = error.problems
-    else:
-        return []
-    lines, out = conf.metrics_lines, []
-    for each in found:
-        key = each.field.removeprefix("metrics.").removeprefix("metrics")
-        key = key or str(each.found)
-        if key.startswith("tls.") and key not in lines:
-            continue  # a file that is there in the pod of a scheduler only
-        line = lines.get(key, lines.get("", 0))
-        out.append(
-            Problem(
-                line=line, field=each.field, wanted=each.wanted, found=each.found, hint=each.hint
-            )
-        )
-    return out
-
-
-def _line(problem: Problem) -> int:
-    return problem.line
-
-
-def _weight(problem: Problem) -> str:
-    return "; it has no effect" if problem.severity == "ignored" else ""
 
 
 def _summary(cls: type[Any]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import yaml
 
-from pumice.api.conf import parse_conf
+from pumice.api.conf import read_conf
 from pumice.api.text_files import STDIN, read_text
 from pumice.cli.command_lines.plugin_option import PluginSources
 from pumice.cli.conf_problems import warn_of_conf
@@ -59,8 +59,7 @@ def run(
 
 def _warn(scenario: Scenario, plugins: PluginSources) -> None:
     """Tell on stderr what is said in vain and what looks odd; refuse what cannot be meant."""
-    conf = parse_conf(scenario.conf, source=scenario.conf_source)
-    warn_of_conf(conf, scenario.conf_source, plugins)
+    warn_of_conf(read_conf(scenario.conf), scenario.conf_source, plugins)
     for number, doubt in doubts(scenario.objects):
         click.echo(f"warning: {scenario.line(number)}: {doubt}", err=True)
 

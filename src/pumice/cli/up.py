@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import click
 import yaml
 
-from pumice.api.conf import DEFAULT_CONF, parse_conf
+from pumice.api.conf import DEFAULT_CONF, read_conf
 from pumice.api.kinds import Manifest
 from pumice.api.manifests import load_documents
 from pumice.api.quantity import parse_quantity
@@ -100,7 +100,7 @@ def _read_manifests(file: Path) -> list[Manifest]:
 def _read_conf(file: Path) -> str:
     """Read the configuration; tell what it says in vain, refuse what cannot be meant."""
     text = read_text(file)
-    warn_of_conf(parse_conf(text, source=str(file)), str(file))
+    warn_of_conf(read_conf(text), str(file))
     return text
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from pumice import logs
 from pumice.cluster.http.blocking import BlockingClient
-from pumice.cluster.http.client import tls_context
+from pumice.cluster.http.tls import tls_context
 from pumice.errors import HttpError, PumiceError
 
 _PATH: Final = "/ufmRest/resources/ports"

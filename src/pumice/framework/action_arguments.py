@@ -33,6 +33,11 @@ class PreemptArguments:
     )
     at_least: int = arg("minCandidateNodesAbsolute", default=1, doc="least number of them")
     at_most: int = arg("maxCandidateNodesAbsolute", default=100, doc="greatest number of them")
+    workers: int = arg(
+        "topologyAwarePreemptWorkerNum",
+        default=16,
+        doc="accepted and without effect: nodes are compared all at once",
+    )
 
 
 @dataclass(kw_only=True)

@@ -20,7 +20,7 @@ from dataclasses import MISSING, dataclass, field
 from functools import cache
 from typing import Any, Final, get_args, get_type_hints
 
-from pumice.api.conf import Problem, Severity
+from pumice.api.conf import Problem, Severity, is_switch
 from pumice.api.conf_lines import summary
 from pumice.api.wording import nearest
 from pumice.framework.argument_kinds import KINDS, MAPPING, Amount, Duration, Kind, bare, kind_of
@@ -250,6 +250,8 @@ class _Binding:
         if argument is None:
             near = nearest(key, self.exact)
             hint = f"did you mean '{near}'?" if near else ""
+            if is_switch(key):
+                hint = "it is a switch: write it beside the name"
             self.note(key, "an argument that exists", key, hint)
             return
         try:

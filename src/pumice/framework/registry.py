@@ -3,14 +3,10 @@
 A registry is a value handed to the scheduler; nothing registers itself on import.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import metadata
-from typing import Any
 
-from pumice.api.conf import PluginConf, Problem, SchedulerConf
-from pumice.api.conf_checks import check_names, check_repeats
-from pumice.api.conf_lines import summary
-from pumice.framework.action_arguments import ACTION_ARGUMENTS, NoArguments
+from pumice.api.conf import Problem, SchedulerConf
 from pumice.framework.arguments import bind_arguments
 from pumice.framework.dispatch import Enabled
 from pumice.framework.plugin import HOOKS, Plugin
@@ -67,48 +63,6 @@ def build_tiers(
             entries.append(Enabled(cls(**fields, hierarchy=tree), dict(entry.switches)))
         tiers.append(entries)
     return tiers, problems
-
-
-def check_conf(
-    conf: SchedulerConf, plugins: Mapping[str, type[Plugin]], actions: Mapping[str, Any]
-) -> list[Problem]:
-    """List everything wrong or ignored in a configuration."""
-    problems = [*conf.problems, *check_names(conf, list(actions), list(plugins))]
-    problems += check_repeats(conf)
-    for tier in conf.tiers:
-        for entry in tier.plugins:
-            if entry.name in plugins:
-                problems += _check_arguments(entry, plugins[entry.name])
-    for action, arguments in conf.configurations.items():
-        if action in actions:
-            declared = ACTION_ARGUMENTS.get(action, NoArguments)
-            lines = conf.configuration_argument_lines.get(action, {})
-            problems += bind_arguments(declared, arguments, lines)[1]
-    return problems
-
-
-def _check_arguments(entry: PluginConf, cls: type[Plugin]) -> Iterator[Problem]:
-    """List what is wrong with the arguments of a plugin, by their types and by its own word."""
-    if cls.trouble:
-        yield Problem(
-            line=entry.line,
-            field=entry.path,
-            wanted="a plugin that can be loaded",
-            found=entry.name,
-            hint=cls.trouble,
-        )
-        return
-    fields, problems = bind_arguments(cls, entry.arguments, entry.argument_lines)
-    yield from problems
-    for fault in cls(**fields).faults():
-        yield Problem(
-            line=entry.argument_lines.get(fault.key, entry.line),
-            field=fault.key,
-            wanted=fault.wanted,
-            found=summary(fault.found),
-            hint=fault.hint,
-            severity=fault.severity,
-        )
 
 
 def deciding_order(

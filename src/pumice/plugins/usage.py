@@ -1,5 +1,7 @@
 """usage: look at what nodes really use, and guess at pods too young to be measured."""
 
+import operator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -8,8 +10,9 @@ from numpy.typing import NDArray
 
 from pumice.api.codes import Cause
 from pumice.api.duration import parse_duration
+from pumice.api.pod_resources import add_up
 from pumice.api.pods import PodSpec
-from pumice.api.quantity import milli_value, value
+from pumice.api.quantity import Quantity, milli_value, value
 from pumice.core.resources import CPU, MEMORY, Column
 from pumice.core.shapes import Shape
 from pumice.core.status import ALLOCATED_CLASS, Status
@@ -215,21 +218,22 @@ def _best_effort(how: Estimator) -> Column:
 
 
 def _limits(spec: PodSpec) -> Column:
-    """Add up a pod's limits (2,): containers and sidecars, or an init container if it needs more.
+    """Return a pod's limits of cpu and memory (2,).
 
     A pod without a limit has none, whatever its overhead.
     """
-    running = sum((_limit(c.resources.limits) for c in spec.containers), start=np.zeros(2))
-    sidecars, starting = np.zeros(2), np.zeros(2)
-    for container in spec.init_containers:
-        own = _limit(container.resources.limits)
-        if container.restart_policy == "Always":
-            sidecars = sidecars + own
-            own = np.zeros(2)
-        starting = np.maximum(starting, own + sidecars)
-    total = np.maximum(running + sidecars, starting)
+    total = add_up(
+        [_limit(each.resources.limits) for each in spec.containers],
+        [(_limit(c.resources.limits), c.restart_policy == "Always") for c in spec.init_containers],
+        np.zeros(2),
+        operator.add,
+        np.maximum,
+    )
+    if spec.resources is not None:
+        whole = spec.resources.limits
+        total = np.where([name in whole for name in ("cpu", "memory")], _limit(whole), total)
     return np.where(total > 0, total + _limit(spec.overhead), 0.0)
 
 
-def _limit(amounts: Any) -> Column:
+def _limit(amounts: Mapping[str, Quantity]) -> Column:
     return np.array([milli_value(amounts.get("cpu", 0)), value(amounts.get("memory", 0))], float)

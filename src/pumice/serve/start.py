@@ -158,6 +158,7 @@ def _leading_parts(
 def _scheduler(
     cluster: KubeCluster, options: SchedulerOptions, process: Process, machine: Machine
 ) -> Part:
+    from pumice.cluster.usage.api_server import ApiServer  # noqa: PLC0415
     from pumice.scheduler import Scheduler  # noqa: PLC0415
     from pumice.serve.scheduler.conf_reload import ConfFile  # noqa: PLC0415
     from pumice.serve.scheduler.loop import SchedulerLoop  # noqa: PLC0415
@@ -165,8 +166,6 @@ def _scheduler(
     def scheduler_with(conf: SchedulerConf) -> Scheduler:
         conf = replace(conf, queue_gates=options.gate(QUEUE_GATES))
         scheduler = Scheduler(conf, seed=options.seed, services=SERVICES)
-        for problem in (*scheduler.ignored, *scheduler.passed_over()):
-            _log.warning("configuration warning", problem=problem)
         if conf.queue_gates and not conf.names_plugin("capacity"):
             _log.warning(f"{QUEUE_GATES} is on, but only the plugin capacity keeps room for pods")
         return scheduler
@@ -185,6 +184,7 @@ def _scheduler(
         is_leader=process.is_leader,
         on_turn=process.scheduler_watchdog.beat,
         clock=machine.timing.clock,
+        api_server=partial(ApiServer, cluster),
     )
     return Part("scheduler", loop.run)
 

@@ -24,6 +24,14 @@ def test_place_marks_and_requests_are_read_and_the_rest_is_left_out() -> None:
     assert found.status.phase == "Running"
 
 
+def test_what_it_asks_for_as_a_whole_is_read() -> None:
+    manifest = pod("p", cpu=2, node="n")
+    manifest["spec"]["resources"] = {"requests": {"cpu": "5", "memory": "much"}}
+    manifest["spec"]["tolerations"] = [{"operator": "Resembles"}]
+    found = present(partial_pod(manifest))
+    assert present(found.spec.resources).requests == {"cpu": "5"}
+
+
 def test_a_pod_that_was_read_is_glimpsed_at_alike() -> None:
     manifest = pod("p", cpu=2, node="n", group="g")
     read = read_as(Pod, manifest)

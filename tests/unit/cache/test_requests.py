@@ -25,10 +25,12 @@ def container(cpu: Any = None, memory: Any = None, **fields: Any) -> Any:
     return {"name": "c", "image": "i", "resources": {"requests": amounts}, **fields}
 
 
-def spec_of(containers: Any, init: Any = (), overhead: Any = None) -> Any:
-    spec = {"containers": list(containers), "initContainers": list(init)}
+def spec_of(containers: Any, init: Any = (), overhead: Any = None, whole: Any = None) -> Any:
+    spec: dict[str, Any] = {"containers": list(containers), "initContainers": list(init)}
     if overhead:
         spec["overhead"] = overhead
+    if whole:
+        spec["resources"] = {"requests": whole}
     return read_as(Pod, pod("p", spec=spec)).spec
 
 
@@ -51,6 +53,34 @@ CASES = {
     "but not beside later ones": (spec_of([container(1)], [container(4), sidecar(1)]), 4000),
     "overhead is added": (spec_of([container(1)], overhead={"cpu": "250m"}), 1250),
     "nothing asked": (spec_of([container()]), 0),
+    "what the pod asks for as a whole replaces its containers": (
+        spec_of([container(1), container(1)], [sidecar(1), container(9)], whole={"cpu": "5"}),
+        5000,
+    ),
+    "also where containers ask for nothing": (spec_of([container()], whole={"cpu": "2"}), 2000),
+    "also where it is less": (spec_of([container(4)], whole={"cpu": "500m"}), 500),
+    "overhead comes on top of the whole": (
+        spec_of([container(1)], overhead={"cpu": "250m"}, whole={"cpu": "2"}),
+        2250,
+    ),
+    "a resource that the pod does not state is its containers'": (
+        spec_of([container(1), container(2)], whole={"memory": "1Gi"}),
+        3000,
+    ),
+}
+WHOLE = {
+    "the whole counts and nothing is assumed": (
+        spec_of([container(), container(cpu=1)], whole={"cpu": "2", "memory": "1Gi"}),
+        [2000, GI],
+    ),
+    "what nobody names is assumed of each container": (
+        spec_of([container(), container()], whole={"cpu": "2"}),
+        [2000, 2 * NONZERO_MEMORY],
+    ),
+    "what one container names is assumed of none": (
+        spec_of([container(), container(memory="1Gi")], whole={"cpu": "2"}),
+        [2000, GI],
+    ),
 }
 
 
@@ -77,3 +107,20 @@ def test_a_container_that_asks_for_zero_is_not_silent() -> None:
 def test_every_list_that_counts_is_found() -> None:
     spec = spec_of([container(1)], [container(2)], overhead={"cpu": "1m"})
     assert [dict(each) for each in resource_lists(spec)] == [{"cpu": 1}, {"cpu": 2}, {"cpu": "1m"}]
+
+
+@pytest.mark.parametrize(("spec", "wanted"), WHOLE.values(), ids=WHOLE)
+def test_scores_of_a_pod_that_asks_as_a_whole(spec: Any, wanted: Any) -> None:
+    assert pod_nonzero(spec, Resources()).tolist() == wanted
+
+
+def test_a_pod_as_a_whole_asks_for_cpu_memory_and_huge_pages_only() -> None:
+    whole = {"cpu": "1", "hugepages-2Mi": "4Mi", "nvidia.com/gpu": "3", "ephemeral-storage": "1Gi"}
+    spec = spec_of([container(cpu=1) | {"name": "c"}], whole=whole)
+    resources = Resources()
+    resources.learn(list(whole))
+    request = dict(zip(resources.names, pod_request(spec, resources).tolist(), strict=True))
+    assert request["hugepages-2Mi"] == 4 * MI * 1000
+    assert (request["nvidia.com/gpu"], request["ephemeral-storage"]) == (0, 0)
+    counted = [dict(each) for each in resource_lists(spec)]
+    assert {"cpu": "1", "hugepages-2Mi": "4Mi"} in counted

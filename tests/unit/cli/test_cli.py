@@ -337,13 +337,18 @@ def test_config_check_lists_every_problem_with_line_and_hint(
     assert "did you mean 'binpack'?" in lines[1]
 
 
-def test_config_check_refuses_what_a_run_only_warns_of(tmp_path: Path, pumice_command: Any) -> None:
+def test_config_check_warns_of_what_a_run_warns_of_and_refuses_it_if_asked(
+    tmp_path: Path, pumice_command: Any
+) -> None:
     path = tmp_path / "my.conf"
     path.write_text(f"{CONF}    arguments:\n      binpack.weight: high\n")
     result = pumice_command("config", "check", path)
-    assert result.exit_code == 1
-    assert "line 6: " in result.stdout
-    assert result.stdout.endswith("; it has no effect\n")
+    assert result.exit_code == 0
+    assert f"warning: {path}: line 6: " in result.stderr
+    assert result.stderr.endswith("; it has no effect\n")
+    assert result.stdout.startswith(f"{path}: no errors\n")
+    strict = pumice_command("config", "check", "--strict", path)
+    assert (strict.exit_code, strict.stderr) == (1, result.stderr)
 
 
 def test_config_check_looks_at_the_section_of_measurements(

@@ -74,3 +74,16 @@ def test_overhead_adds_to_limits_only_where_there_are_some() -> None:
 
 def test_no_pods_use_nothing() -> None:
     assert pods_usage([({"containers": [container({"cpu": "1"})]}, 0)]) == {}
+
+
+def test_a_pod_that_asks_as_a_whole_counts_as_a_whole() -> None:
+    spec = [container({"cpu": "1", "nvidia.com/gpu": "1"}, {"cpu": "2"}), container({"cpu": "1"})]
+    whole = {"requests": {"cpu": "3"}, "limits": {"cpu": "4", "memory": "2Gi"}}
+    assert usage(2, containers=spec, resources=whole, overhead={"cpu": "500m"}) == {
+        "cpu": "7",
+        "requests.cpu": "7",
+        "nvidia.com/gpu": "2",
+        "requests.nvidia.com/gpu": "2",
+        "limits.cpu": "9",
+        "limits.memory": "4Gi",
+    }

@@ -150,7 +150,7 @@ def test_files_that_flags_name_are_mounted() -> None:
 def test_the_scheduler_configuration_is_one_the_scheduler_takes() -> None:
     text = find("ConfigMap", "volcano-scheduler-configmap")["data"]["volcano-scheduler.conf"]
     conf = parse_conf(text)
-    assert [*Scheduler(conf).ignored] == []
+    assert [*Scheduler(conf).warnings] == []
     assert text == (CONFIG / "volcano-scheduler.conf").read_text(encoding="utf-8")
 
 

@@ -63,6 +63,17 @@ def test_asking_for_less_is_offered_with_the_amount(world: Any, job: Any) -> Non
     assert less.result == "2 pods start"
 
 
+def test_a_pod_that_asks_as_a_whole_can_ask_for_less(world: Any, job: Any) -> None:
+    objects = job("j", cpu=1, pods=2)
+    for one in objects:
+        if one["kind"] == "Pod":
+            one["spec"]["resources"] = {"requests": {"cpu": "3"}}
+    found = explain_job(world([*WORLD, *objects]), "j")
+    assert codes(found) == ["GangShort", "InsufficientResource"]
+    (less,) = [one for one in found.remedies if one.text.startswith("ask for less")]
+    assert (less.text, less.result) == ("ask for less: cpu 1 a pod", "2 pods start")
+
+
 def test_nodes_are_added_up_to_the_smallest_number_that_works(world: Any, job: Any) -> None:
     found = explain_job(world([*WORLD, *job("j", cpu=3, pods=5)]), "j")
     assert "add 4 nodes like n1" in changes(found)

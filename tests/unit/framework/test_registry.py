@@ -10,8 +10,9 @@ import pytest
 
 from pumice.api.conf import parse_conf, read_conf
 from pumice.framework.arguments import Fault, arg
+from pumice.framework.conf_check import check_conf
 from pumice.framework.plugin import Plugin
-from pumice.framework.registry import build_tiers, check_conf, deciding_order, installed_plugins
+from pumice.framework.registry import build_tiers, deciding_order, installed_plugins
 
 
 @dataclass(kw_only=True)

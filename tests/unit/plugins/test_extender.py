@@ -371,7 +371,7 @@ def test_an_address_is_needed() -> None:
 
 def test_without_verbs_a_missing_address_is_only_told() -> None:
     bare = 'actions: "allocate"\ntiers: [{plugins: [{name: extender}]}]\n'
-    [problem] = Scheduler(parse_conf(bare)).ignored
+    [problem] = Scheduler(parse_conf(bare)).warnings
     assert (problem.field, problem.severity) == ("extender.urlPrefix", "ignored")
 
 

@@ -265,7 +265,7 @@ def test_a_strategy_that_is_not_known_is_left_out(entry: str) -> None:
     ],
 )
 def test_a_check_tells_of_strategies_and_params_that_are_of_no_use(entry: str, told: str) -> None:
-    (problem,) = Scheduler(parse_conf(own([entry]))).ignored
+    (problem,) = Scheduler(parse_conf(own([entry]))).warnings
     assert (problem.line, problem.field) == (6, "strategies")
     assert told in str(problem)
 

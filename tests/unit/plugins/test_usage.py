@@ -200,6 +200,17 @@ def test_limits_count_sidecars_init_containers_and_overhead() -> None:
     assert guessed_cpu(pod("a", group="g", node="n1", spec=spec), plugin=plugin) == 3000
 
 
+def test_the_limit_of_a_pod_as_a_whole_replaces_those_of_its_containers() -> None:
+    limited = {"requests": {"cpu": "100m"}, "limits": {"cpu": "500m"}}
+    spec = {
+        "containers": [{"name": "a", "resources": limited}],
+        "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "3"}},
+        "overhead": {"cpu": "500m"},
+    }
+    plugin = Usage(estimator=Estimator(request_ratio=1.0, burst_ratio=1.0))
+    assert guessed_cpu(pod("a", group="g", node="n1", spec=spec), plugin=plugin) == 3500
+
+
 def test_load_is_a_part_of_the_capacity_not_of_what_is_allocatable() -> None:
     big = node("n1", cpu=10, memory="10Gi")
     big["status"]["capacity"] = {"cpu": "20", "memory": "20Gi", "pods": "110"}

@@ -17,10 +17,14 @@ def config() -> None:
 @click.argument(
     "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
+@click.option("--strict", is_flag=True, help="Exit with 1 on warnings too.")
 @plugin_option
 @click.pass_context
 def check(ctx: click.Context, /, **given: Any) -> None:
-    """Tell what is wrong in FILE or, if nothing is, which plugins decide what."""
+    """Tell what a scheduler would refuse or warn of in FILE, and which plugins decide what.
+
+    Exits with 1 if a scheduler would refuse FILE.
+    """
     from pumice.cli.config import check as perform
 
     perform(ctx, **given)

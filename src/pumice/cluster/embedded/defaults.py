@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.kinds import CRON_JOB, DEFAULT_QUEUE, JOB, POD_GROUP, QUEUE, Manifest
+from pumice.api.pod_resources import default_requests
+from pumice.api.quantity import amount_or_nothing
 
 _POD: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -37,12 +39,7 @@ def _fill(part: Manifest, defaults: Mapping[str, Any]) -> None:
 def _pod(pod: Manifest) -> None:
     spec = pod.setdefault("spec", {})
     _fill(spec, _POD)
-    for containers in (spec.get("containers"), spec.get("initContainers")):
-        for container in containers or ():
-            resources = container.get("resources")
-            if resources and resources.get("limits"):
-                asked = resources.get("requests") or {}
-                resources["requests"] = {**resources["limits"], **asked}
+    default_requests(spec, amount_or_nothing)
     pod["status"] = {"phase": "Pending"}
     if spec.get("schedulingGates"):
         pod["status"]["conditions"] = [dict(_GATED)]

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from pumice.api.kinds import Manifest
-from pumice.api.quantity import format_quantity, parse_quantity
+from pumice.api.pod_resources import Side, pod_amounts
+from pumice.api.qos import QosClass, manifest_qos_class
+from pumice.api.quantity import amount_or_nothing, format_quantity
 from pumice.api.times import rfc3339
 from pumice.cluster.embedded.pods import with_condition
 from pumice.cluster.embedded.store import EmbeddedCluster
-from pumice.errors import QuantityError
 
 BUDGETS = "PodDisruptionBudget.policy"
 
@@ -131,7 +132,7 @@ def _used(name: str, pods: list[Manifest], listed: Listing) -> str:
     plural = name.removeprefix("count/")
     if plural in _COUNTED:
         return str(len(list(listed(_COUNTED[plural]))))
-    side = "limits" if name.startswith("limits.") else "requests"
+    side: Side = "limits" if name.startswith("limits.") else "requests"
     resource = name.removeprefix("limits.").removeprefix("requests.")
     if resource == name and name not in _PLAIN:
         return "0"
@@ -145,32 +146,10 @@ def _counts(pod: Manifest) -> bool:
     return (pod.get("status") or {}).get("phase") not in _OVER
 
 
-def _pod_amount(pod: Manifest, side: str, resource: str) -> int:
-    """Return what a pod asks for in nano units.
-
-    Containers and sidecars run together; an init container runs beside the sidecars before it.
-    """
-    spec = pod.get("spec") or {}
-    sidecars = starting = 0
-    for one in spec.get("initContainers") or ():
-        own = sidecars + _amount(one, side, resource)
-        if one.get("restartPolicy") == "Always":
-            sidecars = own
-        starting = max(starting, own)
-    running = sidecars + sum(_amount(one, side, resource) for one in spec.get("containers") or ())
-    return max(running, starting) + _read((spec.get("overhead") or {}).get(resource, 0))
-
-
-def _amount(container: Mapping[str, Any], side: str, resource: str) -> int:
-    amounts = (container.get("resources") or {}).get(side) or {}
-    return _read(amounts.get(resource, 0))
-
-
-def _read(quantity: Any) -> int:
-    try:
-        return parse_quantity(quantity)
-    except QuantityError:  # stored as it came; it counts for nothing
-        return 0
+def _pod_amount(pod: Manifest, side: Side, resource: str) -> int:
+    """Return what a pod asks for or is limited to, in nano units."""
+    found = pod_amounts(pod.get("spec") or {}, side, amount_or_nothing).get(resource)
+    return found.nano if found is not None else 0
 
 
 # Scopes
@@ -195,11 +174,7 @@ def _matches(term: Mapping[str, Any], pod: Manifest) -> bool:
         }
         return fits.get(str(term.get("operator")), False)
     ends = spec.get("activeDeadlineSeconds") is not None
-    asks = any(
-        (one.get("resources") or {}).get(side)
-        for one in spec.get("containers") or ()
-        for side in ("requests", "limits")
-    )
+    asks = manifest_qos_class(spec) is not QosClass.BEST_EFFORT
     scopes = {
         "Terminating": ends,
         "NotTerminating": not ends,

@@ -5,7 +5,6 @@ that had died meanwhile; who knows what a request does decides whether it may be
 """
 
 import asyncio
-import logging
 import os
 import re
 import socket
@@ -20,9 +19,8 @@ from urllib.parse import urlsplit
 from pumice import __version__
 from pumice.cluster.http.connection import ConnectionPool, HttpConnection, Reply
 from pumice.cluster.http.response import ResponseHead
+from pumice.cluster.http.tls import RenewableTls, tls_context
 from pumice.errors import UnavailableError
-
-log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
@@ -84,10 +82,13 @@ class HttpClient:
     """Connections to one server; to be used on one event loop only.
 
     Certificates are verified unless a ``tls`` context says otherwise; they must carry ``tls_name``,
-    without one the host of the address.  Redirects are not followed.
+    without one the host of the address.  Once the rules change, connections that were opened by
+    older ones are not used for further requests.  Redirects are not followed.
     """
 
-    def __init__(self, url: str, *, tls: ssl.SSLContext | None = None, tls_name: str = "") -> None:
+    def __init__(
+        self, url: str, *, tls: ssl.SSLContext | RenewableTls | None = None, tls_name: str = ""
+    ) -> None:
         self.url = url.rstrip("/")
         self._given_tls = tls
         self._tls_name = tls_name
@@ -157,7 +158,7 @@ class HttpClient:
     ) -> _T:
         """Use a connection that waits for work, a new one if there is none or it had died."""
         loop = asyncio.get_running_loop()
-        kept = self._pool.take(loop.time())
+        kept = self._pool.take(loop.time(), self._rules())
         if kept is not None:
             try:
                 return await use(kept)
@@ -168,7 +169,7 @@ class HttpClient:
 
     async def _dial(self, timeout_s: float) -> HttpConnection:
         """Open one more connection."""
-        address, tls = self._address, self._tls
+        address, tls = self._address, self._rules()
         if timeout_s <= 0:
             raise UnavailableError(problem="no answer in time", sent=False)
         try:
@@ -182,7 +183,13 @@ class HttpClient:
                 )
         except (OSError, ValueError) as error:  # an odd host name is a ValueError
             raise UnavailableError(problem=_dial_problem(error, address), sent=False) from error
+        connection.rules = tls
         return connection
+
+    def _rules(self) -> ssl.SSLContext | None:
+        """Return the rules that connections are opened by now; None for plain HTTP."""
+        given = self._given_tls
+        return given.current() if isinstance(given, RenewableTls) and self._is_tls else self._tls
 
     def _text(self, request: Request) -> bytes:
         """Write a request as it goes out; nothing in it can end a line before its time."""
@@ -214,22 +221,14 @@ class HttpClient:
         return _Address(parts.hostname, port, parts.netloc.rpartition("@")[2], parts.path)
 
     @cached_property
+    def _is_tls(self) -> bool:
+        return self.url.startswith("https:")
+
+    @cached_property
     def _tls(self) -> ssl.SSLContext | None:
-        return self._given_tls or tls_context() if self.url.startswith("https:") else None
-
-
-def tls_context(ca_file: str | None = None, *, verify: bool = True) -> ssl.SSLContext:
-    """Make the rules for TLS: the system's authorities, or only those of a file.
-
-    Raises:
-        OSError: the file cannot be read, or holds no certificate.
-    """
-    context = ssl.create_default_context(cafile=ca_file)
-    if not verify:
-        log.warning("certificates are NOT verified: anybody on the way can read and change all")
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
+        given = self._given_tls
+        fixed = given if isinstance(given, ssl.SSLContext) else None
+        return (fixed or tls_context()) if self._is_tls else None
 
 
 def _dial_problem(error: Exception, address: _Address) -> str:

@@ -6,6 +6,7 @@ trusted: whatever is not a plain answer within its bounds ends the connection.
 
 import asyncio
 import socket
+import ssl
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, cast
@@ -38,6 +39,8 @@ class HttpConnection(asyncio.Protocol):
         self._cap = 0
         self._streams = False
         self.idle_since = 0.0
+        self.rules: ssl.SSLContext | None = None
+        """The rules for TLS by which it was opened."""
 
     @property
     def is_open(self) -> bool:
@@ -198,11 +201,15 @@ class ConnectionPool:
         self._longest_idle_s = longest_idle_s
         self._idle: list[HttpConnection] = []
 
-    def take(self, now: float) -> HttpConnection | None:
-        """Give a connection; one that waited long may be about to be closed."""
+    def take(self, now: float, rules: ssl.SSLContext | None = None) -> HttpConnection | None:
+        """Give a connection that was opened by these rules.
+
+        One that waited long may be about to be closed.
+        """
         while self._idle:
             connection = self._idle.pop()
-            if connection.is_open and now - connection.idle_since < self._longest_idle_s:
+            fresh = now - connection.idle_since < self._longest_idle_s
+            if connection.is_open and fresh and connection.rules is rules:
                 return connection
             connection.close()
         return None

@@ -89,6 +89,12 @@ class KubeClient(RetryingSender):
         key = (kind, namespace, name)
         return _object(await self.send_once(ApiRequest("GET", key, path_of(*key)), timeout_s), key)
 
+    async def read_path(self, target: str, *, timeout_s: float, cap: int) -> Manifest:
+        """Return what a path beside the kinds answers, by one attempt of limited time and size."""
+        key = ("", "", target.partition("?")[0])
+        request = ApiRequest("GET", key, target, cap=cap)
+        return _object(await self.send_once(request, timeout_s), key)
+
     async def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> tuple[list[Manifest], str]:

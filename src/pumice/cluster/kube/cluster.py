@@ -89,6 +89,8 @@ class KubeCluster:
     ) -> None:
         self.wake = threading.Event()
         """Set when an object came or changed; whoever waits clears it before it looks."""
+        self.server = connection.server
+        """Address of the API server."""
         self._wakes = [self.wake]
         self._timing = timing or Timing()
         self._client = KubeClient(
@@ -186,6 +188,10 @@ class KubeCluster:
     def read(self, kind: str, namespace: str, name: str, *, timeout_s: float = 2.0) -> Manifest:
         """Give one object as the server has it now, whatever is in memory; by one attempt only."""
         return self._thread.run(self._client.get_once(kind, namespace, name, timeout_s=timeout_s))
+
+    def read_path(self, target: str, *, timeout_s: float, cap: int) -> Manifest:
+        """Return what a path beside the kinds answers, such as that of an aggregated API."""
+        return self._thread.run(self._client.read_path(target, timeout_s=timeout_s, cap=cap))
 
     def peek(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Give one object as far as it is in memory; never asks the server."""

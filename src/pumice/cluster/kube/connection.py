@@ -8,13 +8,13 @@ import binascii
 import logging
 import os
 import ssl
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from pumice.cluster.http.client import tls_context
+from pumice.cluster.http.tls import RenewableTls, load_client, tls_context
 from pumice.cluster.kube.credentials import (
     Credentials,
     ExecCredentials,
@@ -43,13 +43,18 @@ class Connection:
 
     server: str
     """Address without a trailing slash: ``https://10.0.0.1:6443``."""
-    tls: ssl.SSLContext | None = None
+    rules: RenewableTls | None = None
     """Rules for TLS; None for plain HTTP."""
     tls_name: str = ""
     """Name the server's certificate must carry, if not the host of its address."""
     namespace: str = "default"
     """Namespace of the context, or of the pod this runs in."""
     credentials: Credentials = field(default_factory=StaticCredentials, repr=False)
+
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        """The rules for TLS as they are now."""
+        return None if self.rules is None else self.rules.current()
 
 
 def load_connection(
@@ -114,7 +119,7 @@ def from_files(files: Sequence[Path], master: str = "", context: str = "") -> Co
 def from_master(master: str) -> Connection:
     """Make a connection of an address alone, without an identity."""
     server = _address(master)
-    return Connection(server, tls_context() if server.startswith("https://") else None)
+    return Connection(server, RenewableTls(tls_context) if server.startswith("https://") else None)
 
 
 def _files(kubeconfig: str | None, env: Mapping[str, str]) -> list[Path]:
@@ -145,8 +150,12 @@ def _in_pod(env: Mapping[str, str], account: Path, master: str) -> Connection:
     host, port = env["KUBERNETES_SERVICE_HOST"], env.get("KUBERNETES_SERVICE_PORT") or "443"
     server = _address(master) or f"https://{f'[{host}]' if ':' in host else host}:{port}"
     authority = account / "ca.crt"
+
+    def make() -> ssl.SSLContext:
+        return _lenient(tls_context(str(authority)))
+
     try:
-        tls = _lenient(tls_context(str(authority))) if server.startswith("https://") else None
+        tls = RenewableTls(make, [authority]) if server.startswith("https://") else None
     except OSError as error:
         raise InputError(wanted="certificates", found=str(error), file=str(authority)) from None
     try:
@@ -161,7 +170,7 @@ def _in_pod(env: Mapping[str, str], account: Path, master: str) -> Connection:
     return Connection(server, tls, "", namespace or "default", credentials)
 
 
-def _credentials(chosen: ActiveContext, tls: ssl.SSLContext | None, server: str) -> Credentials:
+def _credentials(chosen: ActiveContext, tls: RenewableTls | None, server: str) -> Credentials:
     """Choose what is said in the Authorization header, in kubectl's order."""
     user = chosen.user
     if user.text("token"):
@@ -184,7 +193,7 @@ def _credentials(chosen: ActiveContext, tls: ssl.SSLContext | None, server: str)
 
     def take(pem: bytes) -> None:
         if tls is not None:
-            _load_client(tls, pem)
+            tls.show(pem)
 
     return ExecCredentials(login, take)
 
@@ -202,11 +211,21 @@ def _cluster_info(cluster: Section, server: str) -> dict[str, Any]:
     return {**about, "server": server}
 
 
-def _tls(server: str, cluster: Section, user: Section) -> ssl.SSLContext | None:
+def _tls(server: str, cluster: Section, user: Section) -> RenewableTls | None:
     """Make the rules for TLS; None for plain HTTP."""
-    insecure = bool(cluster.content.get("insecure-skip-tls-verify"))
     if not server.startswith("https://"):
         return None
+    keys = ((cluster, "certificate-authority"), (user, "client-certificate"), (user, "client-key"))
+    files = [
+        part.folder / part.text(key)
+        for part, key in keys
+        if part.text(key) and not part.text(f"{key}-data")
+    ]
+    return RenewableTls(partial(_tls_context, server, cluster, user), files)
+
+
+def _tls_context(server: str, cluster: Section, user: Section) -> ssl.SSLContext:
+    insecure = bool(cluster.content.get("insecure-skip-tls-verify"))
     authority = _pem(cluster, "certificate-authority")
     if insecure and authority:
         raise cluster.wrong(
@@ -226,7 +245,7 @@ def _tls(server: str, cluster: Section, user: Section) -> ssl.SSLContext | None:
         raise user.wrong(missing, "a certificate and its key")
     if certificate:
         try:
-            _load_client(tls, certificate + b"\n" + key)
+            load_client(tls, certificate + b"\n" + key)
         except (OSError, ValueError) as error:
             raise user.wrong(
                 "client-certificate", "a certificate and its key", str(error)
@@ -260,11 +279,3 @@ def _pem(part: Section, key: str) -> bytes:
         return (part.folder / file).read_bytes() if file else b""
     except OSError as error:
         raise part.wrong(key, "a file that can be read", str(error)) from None
-
-
-def _load_client(tls: ssl.SSLContext, pem: bytes) -> None:
-    """Give a context its client certificate; the library takes it from a file only."""
-    with tempfile.NamedTemporaryFile(suffix=".pem") as file:  # readable by its owner alone
-        file.write(pem)
-        file.flush()
-        tls.load_cert_chain(file.name)

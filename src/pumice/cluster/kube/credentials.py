@@ -236,10 +236,19 @@ class ExecCredentials:
             raise ServiceError(
                 self._login.command, "cannot log in: wanted a token or a certificate and its key"
             )
+        until = self._expiry(status.get("expirationTimestamp"))
         if certificate and key:
-            self._take_certificate(f"{certificate}\n{key}\n".encode())
-        self._until = self._expiry(status.get("expirationTimestamp"))
+            self._show(str(certificate), str(key))
+            until = until or _not_after(str(certificate))
+        self._until = until
         self._words = f"Bearer {token}" if token else ""
+
+    def _show(self, certificate: str, key: str) -> None:
+        try:
+            self._take_certificate(f"{certificate}\n{key}\n".encode())
+        except (OSError, ValueError) as error:
+            problem = f"cannot log in: wanted a certificate and its key: {error}"
+            raise ServiceError(self._login.command, problem) from None
 
     def _expiry(self, text: Any) -> float | None:
         if not text:
@@ -249,3 +258,13 @@ class ExecCredentials:
         except ValueError:
             log.warning("%s: an expiry that is no time: %s", self._login.command, text)
             return None
+
+
+def _not_after(certificate: str) -> float | None:
+    """Return until when a certificate holds; a server refuses a later connection without words."""
+    from cryptography import x509  # noqa: PLC0415  (large, and few need it)
+
+    try:
+        return x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc.timestamp()
+    except ValueError:
+        return None

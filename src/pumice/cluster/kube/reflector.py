@@ -1,18 +1,22 @@
 """Keeps a store in step with one kind of object on a server: list, watch, resume, start over.
 
-Run by KubeCluster, one for each kind.  Never gives up; what is wrong is told in ``trouble``.
+Run by KubeCluster, one for each kind.  Never gives up; what is wrong is told in ``trouble``.  Where
+the server can, a watch begins with the objects there are (WatchList), and nothing is listed.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from typing import Final
 
 from pumice.api.kinds import Manifest
+from pumice.cluster.base import Event
 from pumice.cluster.kube.client import KubeClient
 from pumice.cluster.kube.object_cache import ObjectCache
 from pumice.cluster.kube.rate_limit import Backoff
-from pumice.cluster.kube.watch_stream import watch_steps
-from pumice.errors import ClusterError, GoneError, NotFoundError, UnavailableError
+from pumice.cluster.kube.watch_stream import ends_initial, watch_steps
+from pumice.errors import ClusterError, GoneError, NotFoundError, RejectedError, UnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +26,8 @@ _ABSENT_S: Final = 60.0
 _WATCH_S: Final = (300, 600)
 _SHORT_S: Final = 1.0
 _PATIENCE: Final = 5
+_INITIAL_SILENCE_S: Final = 10.0
+"""How long a watch that begins with the objects may say nothing before they are complete."""
 
 
 class Reflector:
@@ -34,6 +40,8 @@ class Reflector:
         self._timing = client.timing
         self._backoff = Backoff(_FIRST_S, _LONGEST_S, self._timing)
         self._listed = False
+        self._streams = True
+        self._lists_next = False
         self._started_over = False
         self.trouble = ""
         """Why the kind is not followed just now; empty when it is."""
@@ -44,6 +52,9 @@ class Reflector:
         """Follow until cancelled."""
         while True:
             try:
+                if not self._listed and self._streams and not self._lists_next:
+                    await self.stream_once()
+                    continue
                 if not self._listed:
                     await self.list_once()
                 await self.watch_once()
@@ -75,18 +86,77 @@ class Reflector:
                 item["metadata"].pop("managedFields", None)
                 items.append(item)
             version = str(page.metadata.get("resourceVersion") or "")
+        self._take_all(items, version)
+
+    async def stream_once(self) -> None:
+        """Start over from the objects that a watch begins with, and follow that watch on.
+
+        A server that cannot do so, or says nothing, is not asked again; after any other failure one
+        list is read, so that a stream which never gets to its end keeps nobody waiting.
+        """
+        self._lists_next = True
+        steps = watch_steps(self._client, self._store.kind, "", "", self._watch_s(), initial=True)
+        async with aclosing(steps):
+            try:
+                later = await self._take_initial(steps)
+            except RejectedError as error:
+                log.debug("%s: no watch with the objects: %s", self._store.kind, error.problem)
+                self._streams = False
+                return
+            except TimeoutError:
+                log.info("%s: a watch without its first objects; listing", self._store.kind)
+                self._streams = False
+                return
+            await self._follow(steps, later)
+
+    async def _take_initial(self, steps: AsyncIterator[list[Event]]) -> list[Event]:
+        """Take in the objects there are; return the steps that came together with the last.
+
+        Raises:
+            TimeoutError: nothing came for a while, and not all had come.
+            UnavailableError: the watch ended before.
+        """
+        found: dict[tuple[str, str], Manifest] = {}
+        while True:
+            async with asyncio.timeout(_INITIAL_SILENCE_S):
+                events = await anext(steps, None)
+            if events is None:
+                raise UnavailableError(self._store.kind, problem="a watch ended before its objects")
+            for place, event in enumerate(events):
+                metadata = event.object["metadata"]
+                if ends_initial(event):
+                    self._take_all([*found.values()], str(metadata["resourceVersion"]))
+                    return events[place + 1 :]
+                key = str(metadata.get("namespace") or ""), str(metadata.get("name"))
+                if event.type == "DELETED":
+                    found.pop(key, None)
+                elif event.type != "BOOKMARK":
+                    found[key] = event.object
+
+    def _take_all(self, items: list[Manifest], version: str) -> None:
+        """Replace what is known by all that there is."""
         if self._store.replace(items, version):
             self._changed()
-        self._listed = True
+        self._listed, self._lists_next = True, False
         self.trouble, self.absent = "", False
 
     async def watch_once(self) -> None:
         """Take in one watch from where the store is, until the server ends it."""
-        low, high = _WATCH_S
-        timeout_s = low + int(self._timing.jitter() * (high - low))
-        begun, steps = self._timing.clock(), 0
         since = str(self._store.version)
-        async for events in watch_steps(self._client, self._store.kind, "", since, timeout_s):
+        steps = watch_steps(self._client, self._store.kind, "", since, self._watch_s())
+        async with aclosing(steps):
+            await self._follow(steps, [])
+
+    def _watch_s(self) -> int:
+        low, high = _WATCH_S
+        return low + int(self._timing.jitter() * (high - low))
+
+    async def _follow(self, watch: AsyncIterator[list[Event]], first: list[Event]) -> None:
+        """Take in the steps of a watch, ``first`` those that came already, until it ends."""
+        begun, steps = self._timing.clock(), len(first)
+        if self._store.apply(first):
+            self._changed()
+        async for events in watch:
             self.trouble = ""
             steps += len(events)
             if steps:

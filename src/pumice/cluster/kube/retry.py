@@ -27,28 +27,29 @@ from pumice.errors import (
     UnavailableError,
 )
 
-_BIGGEST: Final = 1 << 30  # bytes of an answer: all pods of a large cluster on one page
+BIGGEST: Final = 1 << 30  # bytes of an answer: all pods of a large cluster on one page
 _SILENCE_S: Final = 180.0  # of a watch; servers send a bookmark every minute
 
 
 class Transport:
     """Requests to one API server; to be used on one event loop only."""
 
-    def __init__(self, connection: Connection, timeout_s: float, cap: int = _BIGGEST) -> None:
+    def __init__(self, connection: Connection, timeout_s: float, cap: int = BIGGEST) -> None:
         self._credentials = connection.credentials
-        self._http = HttpClient(connection.server, tls=connection.tls, tls_name=connection.tls_name)
+        self._rules = connection.rules
+        self._http = HttpClient(connection.server, tls=self._rules, tls_name=connection.tls_name)
         self._timeout_s = timeout_s
         self._cap = cap
 
-    async def read(self, target: str) -> Reply:
-        """Read something once, whatever the status of the answer.
+    async def read(self, target: str, cap: int = BIGGEST) -> Reply:
+        """Read something once, whatever the status of the answer, of at most ``cap`` bytes.
 
         Raises:
             UnavailableError: no answer; says whether the request may have arrived.
             RejectedError: an answer beyond all bounds.
         """
         request = Request("GET", target, await self._headers())
-        return await self._send(request)
+        return await self._send(request, cap=cap)
 
     async def write(
         self,
@@ -67,7 +68,7 @@ class Transport:
             RejectedError: an answer beyond all bounds.
         """
         headers = {**await self._headers(), "Content-Type": content_type}
-        return await self._send(Request(method, target, headers, body), guard)
+        return await self._send(Request(method, target, headers, body), guard=guard)
 
     @asynccontextmanager
     async def stream(self, target: str, longest_s: float) -> AsyncIterator[Stream]:
@@ -89,15 +90,19 @@ class Transport:
     def refused(self) -> None:
         """Note that the server did not accept who we say we are."""
         self._credentials.refused()
+        if self._rules is not None:
+            self._rules.look_again()
 
     def close(self) -> None:
         """Give up all connections."""
         self._http.close()
 
-    async def _send(self, request: Request, guard: Callable[[], None] | None = None) -> Reply:
+    async def _send(
+        self, request: Request, *, cap: int = BIGGEST, guard: Callable[[], None] | None = None
+    ) -> Reply:
         try:
             return await self._http.send(
-                request, timeout_s=self._timeout_s, cap=self._cap, guard=guard
+                request, timeout_s=self._timeout_s, cap=min(cap, self._cap), guard=guard
             )
         except UnavailableError as error:
             raise self._about(error, request) from error.__cause__
@@ -138,6 +143,8 @@ class ApiRequest:
     body: bytes = b""
     content_type: str = "application/json"
     repeatable: bool = True
+    cap: int = BIGGEST
+    """Bytes of an answer to a reading that are taken at most."""
 
     @property
     def is_write(self) -> bool:
@@ -237,7 +244,7 @@ class RetryingSender:
         if not request.is_write:
             if not request.is_lease:
                 await self.bucket.acquire()
-            return await self.transport.read(request.target)
+            return await self.transport.read(request.target, request.cap)
 
         def guard() -> None:
             if not request.is_lease and not self.fence():

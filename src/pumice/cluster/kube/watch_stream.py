@@ -3,7 +3,7 @@
 Used by reflectors and by watches that are asked for once.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -29,10 +29,26 @@ class _Step(msgspec.Struct):
 _decode: Final = msgspec.json.Decoder(_Step).decode
 
 
+def ends_initial(event: Event) -> bool:
+    """Return whether a step says that all objects there were at the start have been told."""
+    if event.type != "BOOKMARK":
+        return False
+    notes = event.object["metadata"].get("annotations")
+    return isinstance(notes, dict) and notes.get("k8s.io/initial-events-end") == "true"
+
+
 async def watch_steps(
-    client: KubeClient, kind: str, namespace: str, since: str, timeout_s: int
-) -> AsyncIterator[list[Event]]:
+    client: KubeClient,
+    kind: str,
+    namespace: str,
+    since: str,
+    timeout_s: int,
+    *,
+    initial: bool = False,
+) -> AsyncGenerator[list[Event], None]:
     """Give the steps of one watch as they come, several at a time; ends when the server ends it.
+
+    ``initial`` asks for the objects there are before what happens to them (WatchList).
 
     The first are none, and tell that the watch stands.  A last line that is cut off is left out:
     who resumes is told it again.
@@ -41,11 +57,14 @@ async def watch_steps(
         GoneError: the version is too old, whether said in the answer or in the stream, or what
             came makes no sense; list again.
         NotFoundError: the server does not have this kind.
+        RejectedError: the server does not begin a watch with the objects there are.
         UnavailableError: the connection is lost.
     """
     query = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(timeout_s)}
     if since:
         query["resourceVersion"] = since
+    if initial:
+        query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
     target = f"{path_of(kind, namespace)}?{urlencode(query)}"
     key = (kind, namespace, "")
     async with client.transport.stream(target, timeout_s + _GRACE_S) as answer:

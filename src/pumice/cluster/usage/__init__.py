@@ -1,15 +1,21 @@
 """What nodes really use, asked of the program that measures it; one source behind one method."""
 
 from pumice.cluster.usage.conf import refresh_period, usage_source
-from pumice.cluster.usage.endpoint import Endpoint
+from pumice.cluster.usage.custom_metrics import CustomMetricsUsage
+from pumice.cluster.usage.elasticsearch import ElasticsearchUsage
+from pumice.cluster.usage.endpoint import Endpoint, JsonService, ServiceWithin
 from pumice.cluster.usage.metrics_server import MetricsServerUsage
 from pumice.cluster.usage.prometheus import PrometheusUsage
 from pumice.cluster.usage.source import StaticUsage, Usage, UsageCache, UsageSource
 
 __all__ = [
+    "CustomMetricsUsage",
+    "ElasticsearchUsage",
     "Endpoint",
+    "JsonService",
     "MetricsServerUsage",
     "PrometheusUsage",
+    "ServiceWithin",
     "StaticUsage",
     "Usage",
     "UsageCache",

@@ -1,39 +1,20 @@
-"""The section ``metrics`` of the scheduler configuration: from its texts to a source.
+"""From the section ``metrics`` of the scheduler configuration to a source of node usage."""
 
-Keys and defaults are Volcano's where it has them.  All mistakes are told at once.
-"""
-
-import re
+import base64
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final, Literal, get_args
-from urllib.parse import urlsplit
+from dataclasses import replace
+from typing import Final
 
-from pumice.api.duration import parse_duration
-from pumice.api.wording import nearest
-from pumice.cluster.http.client import tls_context
-from pumice.cluster.usage.endpoint import TIMEOUT, TOKEN, Endpoint
+from pumice.api.usage_conf import UsageConf, usage_conf
+from pumice.cluster.http.tls import tls_context
+from pumice.cluster.usage.custom_metrics import CustomMetricsUsage
+from pumice.cluster.usage.elasticsearch import ElasticsearchUsage
+from pumice.cluster.usage.endpoint import Endpoint, ServiceWithin
 from pumice.cluster.usage.metrics_server import MetricsServerUsage
-from pumice.cluster.usage.prometheus import PERIOD as AVERAGED
 from pumice.cluster.usage.prometheus import PrometheusUsage
-from pumice.cluster.usage.source import PERIOD, StaticUsage, UsageSource
-from pumice.errors import ABSENT, ConfError, InputError, Problem
-
-Key = Literal[
-    "type",
-    "address",
-    "interval",
-    "timeout",
-    "period",
-    "token",
-    "tokenFile",
-    "tls.caFile",
-    "tls.insecureSkipVerify",
-]
-
-_TYPES: Final = ("prometheus", "metrics-server")
-_DAY: Final = 86400.0
+from pumice.cluster.usage.source import StaticUsage, UsageSource
+from pumice.errors import ConfError, Problem
 
 _IN_POD: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _API_SERVER: Final = {
@@ -41,151 +22,74 @@ _API_SERVER: Final = {
     "tokenFile": f"{_IN_POD}/token",
     "tls.caFile": f"{_IN_POD}/ca.crt",
 }
-"""Where a pod finds the API server; used if no address is given."""
+"""Where a pod finds the API server; used if neither an address nor a connection is given."""
 
 
-def usage_source(metrics: Mapping[str, str]) -> UsageSource:
+def usage_source(
+    metrics: Mapping[str, str], api_server: ServiceWithin | None = None
+) -> UsageSource:
     """Make the source that the section asks for; one that knows nothing if it names no type.
+
+    ``api_server`` is whom to ask for what an API server answers, unless the section says otherwise.
 
     Raises:
         ConfError: with every problem of the section.
     """
-    section = _Section(metrics)
-    section.check_keys()
-    kind = section.kind()
-    section.seconds("interval", PERIOD)
-    period_s = section.seconds("period", AVERAGED, least=30.0)
-    if kind == "metrics-server" and not section.text("address"):
-        section.defaults = _API_SERVER
-    endpoint = section.endpoint() if kind else None
-    if section.problems:
-        raise ConfError(section.problems)
-    if endpoint is None:
+    conf = usage_conf(metrics)
+    if not conf.source:
         return StaticUsage()
-    if kind == "metrics-server":
-        return MetricsServerUsage(endpoint)
-    return PrometheusUsage(endpoint, period_s=period_s)
+    if conf.source == "prometheus":
+        return PrometheusUsage(_endpoint(conf), period_s=conf.period_s)
+    if conf.source == "elasticsearch":
+        return ElasticsearchUsage(
+            _endpoint(conf), index=conf.index, host_field=conf.host_field, period_s=conf.period_s
+        )
+    own = None if conf.address or api_server is None else api_server(conf.timeout_s)
+    service = _endpoint(conf) if own is None else own
+    if conf.source == "prometheus_adaptor":
+        return CustomMetricsUsage(service)
+    return MetricsServerUsage(service)
 
 
 def refresh_period(metrics: Mapping[str, str]) -> float:
-    """Give the seconds between two readings.
+    """Return the seconds between two readings.
 
     Raises:
-        ConfError: the interval is no duration.
+        ConfError: with every problem of the section.
     """
-    section = _Section(metrics)
-    seconds = section.seconds("interval", PERIOD)
-    if section.problems:
-        raise ConfError(section.problems)
-    return seconds
+    return usage_conf(metrics).interval_s
 
 
-@dataclass(slots=True)
-class _Section:
-    """The section while it is read; a value that cannot be used becomes a problem."""
-
-    metrics: Mapping[str, str]
-    defaults: Mapping[str, str] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-
-    def note(self, key: str, wanted: str, found: object, hint: str = "") -> None:
-        self.problems.append(Problem(wanted=wanted, found=found, field=f"metrics.{key}", hint=hint))
-
-    def text(self, key: Key) -> str:
-        return str(self.metrics.get(key) or self.defaults.get(key) or "")
-
-    def check_keys(self) -> None:
-        """Refuse keys that nothing reads; those of a source left behind do no harm."""
-        known = get_args(Key)
-        for key in self.metrics:
-            if key not in known and not key.startswith("elasticsearch."):
-                meant = nearest(key, known)
-                hint = f"did you mean {meant}?" if meant else f"known are {', '.join(known)}"
-                self.problems.append(
-                    Problem(wanted="a known key", found=key, field="metrics", hint=hint)
-                )
-
-    def kind(self) -> str:
-        kind = self.text("type")
-        one_of = " or ".join(_TYPES)
-        if kind and kind not in _TYPES:
-            meant = nearest(kind, _TYPES)
-            self.note("type", one_of, kind, f"did you mean {meant}?" if meant else "")
-            return ""
-        if not kind and self.text("address"):
-            self.note("type", one_of, ABSENT, "without a type the address is not used")
-        return kind
-
-    def seconds(self, key: Key, default: float, least: float = 0.001) -> float:
-        text = self.text(key)
-        if not text:
-            return default
-        try:
-            seconds = parse_duration(text)
-        except InputError:
-            seconds = 0.0  # below the least, so told like one
-        if least <= seconds <= _DAY:
-            return seconds
-        self.note(key, f"a duration from {least:g}s to 24h", text, "such as 30s or 1m30s")
-        return default
-
-    def endpoint(self) -> Endpoint | None:
-        """Make the way to the service, None after a problem."""
-        address = self._address()
-        token, token_file = self._token()
-        tls = self._tls()
-        timeout_s = self.seconds("timeout", TIMEOUT)
-        if self.problems:
-            return None
-        return Endpoint(
-            address, token=token, token_file=token_file or None, tls=tls, timeout_s=timeout_s
+def _endpoint(conf: UsageConf) -> Endpoint:
+    in_pod = not conf.address
+    if in_pod:
+        conf = replace(
+            conf,
+            address=_API_SERVER["address"],
+            token_file=conf.token_file or ("" if conf.token else _API_SERVER["tokenFile"]),
+            ca_file=conf.ca_file or _API_SERVER["tls.caFile"],
         )
-
-    def _address(self) -> str:
-        text = self.text("address")
-        wanted = "an address such as http://prometheus.monitoring:9090"
-        if "@" in text:  # the text may hold a password
-            hint = "give a token or a tokenFile: addresses are shown in logs"
-            self.note("address", "an address without a user", "one with a user", hint)
-            return ""
-        try:
-            parts = urlsplit(text)
-            port_is_right = parts.port != 0
-        except ValueError:
-            self.note("address", wanted, text)
-            return ""
-        whole = parts.scheme in ("http", "https") and parts.hostname and port_is_right
-        if not whole or parts.query or parts.fragment or not re.fullmatch(r"[!-~]+", text):
-            self.note("address", wanted, text or ABSENT, _address_hint(text))
-        return text.rstrip("/")
-
-    def _token(self) -> tuple[str, str]:
-        token = self.text("token")
-        token_file = self.metrics.get("tokenFile") or ("" if token else self.text("tokenFile"))
-        if token and token_file:
-            self.note("token", "either token or tokenFile", "both")
-        elif token and not TOKEN.fullmatch(token):
-            self.note("token", "one token, in ASCII", "something else", "it is not shown here")
-        return token, token_file
-
-    def _tls(self) -> ssl.SSLContext | None:
-        skip = self.text("tls.insecureSkipVerify").lower()
-        if skip not in ("", "true", "false"):
-            self.note("tls.insecureSkipVerify", "true or false", skip)
-            return None
-        file = self.text("tls.caFile")
-        if not file and not skip and not self.text("address").startswith("https:"):
-            return None
-        try:
-            return tls_context(file or None, verify=skip != "true")
-        except OSError as error:
-            hint = "outside a pod, give an address" if self.defaults else ""
-            reason = error.strerror or str(error)
-            self.note("tls.caFile", "a file with certificates", file, hint or reason)
-            return None
+    user = f"{conf.username}:{conf.password}".encode() if conf.username else b""
+    return Endpoint(
+        conf.address,
+        token=conf.token,
+        token_file=conf.token_file or None,
+        basic=base64.b64encode(user).decode("ascii"),
+        tls=_tls(conf, in_pod=in_pod),
+        timeout_s=conf.timeout_s,
+    )
 
 
-def _address_hint(text: str) -> str:
-    if text and "://" not in text:
-        return "begin it with http:// or https://"
-    return ""
+def _tls(conf: UsageConf, *, in_pod: bool) -> ssl.SSLContext | None:
+    if not conf.ca_file and conf.verify and not conf.address.startswith("https:"):
+        return None
+    try:
+        return tls_context(conf.ca_file or None, verify=conf.verify)
+    except OSError as error:
+        problem = Problem(
+            wanted="a file with certificates",
+            found=conf.ca_file,
+            field="metrics.tls.caFile",
+            hint="outside a pod, give an address" if in_pod else error.strerror or str(error),
+        )
+        raise ConfError([problem]) from error

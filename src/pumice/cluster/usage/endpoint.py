@@ -1,24 +1,43 @@
-"""A service that is asked for JSON, with a bearer token if it wants one; used by the sources."""
+"""A service that is asked for JSON, with a token or a user if it wants one; used by the sources."""
 
-import re
+import json
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import urlencode
 
+from pumice.api.usage_conf import UsageConf, is_token
 from pumice.cluster.http.blocking import MAX_ANSWER, Answer, BlockingClient
 from pumice.errors import HttpError
 
-TIMEOUT: Final = 30.0
-"""Seconds for all calls of one reading together."""
-
-TOKEN: Final = re.compile(r"[!-~]{1,16384}")
-"""What can stand in a header."""
-
 _TOKEN_BYTES: Final = 1 << 15
 _SHOWN: Final = 200
+
+
+class JsonService(Protocol):
+    """Something that answers with JSON objects."""
+
+    @property
+    def address(self) -> str:
+        """Where it is, for messages."""
+
+    def deadline(self) -> float:
+        """Return the moment by which a reading that begins now must be done."""
+
+    def get(
+        self, path: str, query: Mapping[str, str] | None = None, *, deadline: float
+    ) -> dict[str, Any]:
+        """Ask for one JSON object.
+
+        Raises:
+            HttpError: no answer in time, or not one that can be used.
+        """
+
+
+ServiceWithin = Callable[[float], JsonService]
+"""Makes a service whose readings take so many seconds at most."""
 
 
 class Endpoint:
@@ -30,19 +49,21 @@ class Endpoint:
         *,
         token: str = "",
         token_file: str | Path | None = None,
+        basic: str = "",
         tls: ssl.SSLContext | None = None,
-        timeout_s: float = TIMEOUT,
+        timeout_s: float = UsageConf().timeout_s,
         max_answer: int = MAX_ANSWER,
     ) -> None:
         self.address = address
         self._http = BlockingClient(address, tls=tls)
         self._token = token
         self._token_file = token_file
+        self._basic = basic
         self._timeout_s = timeout_s
         self._max_answer = max_answer
 
     def deadline(self) -> float:
-        """Give the moment by which a reading that begins now must be done."""
+        """Return the moment by which a reading that begins now must be done."""
         return time.monotonic() + self._timeout_s
 
     def get(
@@ -53,13 +74,26 @@ class Endpoint:
         Raises:
             HttpError: there is no usable token, no answer in time, or not one that can be used.
         """
+        return self._ask("GET", f"{path}?{urlencode(query)}" if query else path, None, deadline)
+
+    def post(self, path: str, question: Mapping[str, Any], *, deadline: float) -> dict[str, Any]:
+        """Ask for one JSON object by another; asking twice does no more than asking once.
+
+        Raises:
+            HttpError: there is no usable token, no answer in time, or not one that can be used.
+        """
+        return self._ask("POST", path, json.dumps(question).encode(), deadline)
+
+    def _ask(self, method: str, target: str, body: bytes | None, deadline: float) -> dict[str, Any]:
         headers = self._authorization()
-        target = f"{path}?{urlencode(query)}" if query else path
+        if body is not None:
+            headers["Content-Type"] = "application/json"
         answer = self._http.request(
-            "GET", target, headers=headers, deadline=deadline, cap=self._max_answer
+            method, target, body, headers, deadline=deadline, cap=self._max_answer
         )
         if answer.status != 200:
-            raise HttpError(answer.url, f"answered with status {answer.status}{_reason(answer)}")
+            problem = f"answered with status {answer.status}{_reason(answer)}"
+            raise HttpError(answer.url, problem, answer.status)
         return answer.json_object()
 
     def close(self) -> None:
@@ -67,6 +101,8 @@ class Endpoint:
         self._http.close()
 
     def _authorization(self) -> dict[str, str]:
+        if self._basic:
+            return {"Authorization": f"Basic {self._basic}"}
         if self._token_file is not None:
             token, where = (
                 self._read_token(Path(self._token_file)),
@@ -76,7 +112,7 @@ class Endpoint:
             token, where = self._token, "token"
             if not token:
                 return {}
-        if not TOKEN.fullmatch(token):  # it is never shown
+        if not is_token(token):  # it is never shown
             raise HttpError(self.address, f"{where}: wanted one token, in ASCII")
         return {"Authorization": f"Bearer {token}"}
 
@@ -89,12 +125,14 @@ class Endpoint:
 
 
 def _reason(answer: Answer) -> str:
-    """Give what a service says about its refusal: Prometheus in one key, Kubernetes in another."""
+    """Return what a service says about its refusal; each has a key of its own for that."""
     try:
         said = answer.json_object()
     except HttpError:
         return ""
-    for key in ("error", "message"):
-        if isinstance(said.get(key), str):
-            return f", {said[key]!r:.{_SHOWN}}"
+    error = said.get("error")
+    elastic = error.get("reason") if isinstance(error, dict) else None
+    for text in (error, elastic, said.get("message")):
+        if isinstance(text, str):
+            return f", {text!r:.{_SHOWN}}"
     return ""

@@ -7,7 +7,7 @@ from typing import Any, Final
 from pumice.api.nodes import Node
 from pumice.api.quantity import parse_quantity
 from pumice.api.times import epoch
-from pumice.cluster.usage.endpoint import Endpoint
+from pumice.cluster.usage.endpoint import JsonService
 from pumice.cluster.usage.source import DroppedSamples, Usage, is_percent
 from pumice.errors import HttpError, InputError
 
@@ -17,8 +17,8 @@ _PATH: Final = "/apis/metrics.k8s.io/v1beta1/nodes"
 class MetricsServerUsage:
     """What the nodes used a moment ago, as percent of their capacity."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
+    def __init__(self, service: JsonService) -> None:
+        self._service = service
 
     def read(self, nodes: Sequence[Node], now: float) -> dict[str, Usage]:
         """Ask for the usage of all nodes.
@@ -29,10 +29,10 @@ class MetricsServerUsage:
         if not nodes:
             return {}
         by_name = {node.metadata.name: node for node in nodes}
-        answer = self._endpoint.get(_PATH, deadline=self._endpoint.deadline())
+        answer = self._service.get(_PATH, deadline=self._service.deadline())
         items = answer.get("items")
         if not isinstance(items, list):
-            url, shown = f"{self._endpoint.address}{_PATH}", reprlib.repr(answer)
+            url, shown = f"{self._service.address}{_PATH}", reprlib.repr(answer)
             raise HttpError(url, f"wanted a list of node metrics, found {shown}")
         found: dict[str, Usage] = {}
         dropped = DroppedSamples()
@@ -45,7 +45,7 @@ class MetricsServerUsage:
                 dropped.add(name, item)
             else:
                 found[name] = usage
-        dropped.log(self._endpoint.address)
+        dropped.log(self._service.address)
         return found
 
 

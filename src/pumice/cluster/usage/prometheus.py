@@ -11,14 +11,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from pumice.api.nodes import Node
-from pumice.cluster.usage.endpoint import Endpoint
-from pumice.cluster.usage.source import DroppedSamples, Usage, is_percent
+from pumice.cluster.usage.endpoint import JsonService
+from pumice.cluster.usage.source import DroppedSamples, Sample, Usage, is_percent, joined
 from pumice.errors import HttpError
 
 log = logging.getLogger(__name__)
-
-PERIOD: Final = 600.0
-"""Volcano: seconds over which load is averaged."""
 
 _PATH: Final = "/api/v1/query"
 _LABEL: Final = "instance"
@@ -33,15 +30,12 @@ _MEMORY: Final = (
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{0,40})?([eE][+-]?[0-9]{1,4})?")
 _LATEST: Final = 1e11  # seconds; a time beyond it is none
 
-_Sample = tuple[float, float]
-"""Percent and when."""
-
 
 class PrometheusUsage:
     """Load of the last minutes; the label ``instance`` must be the name of the node."""
 
-    def __init__(self, endpoint: Endpoint, *, period_s: float = PERIOD) -> None:
-        self._endpoint = endpoint
+    def __init__(self, service: JsonService, *, period_s: float = 600.0) -> None:
+        self._service = service
         self._period_ms = round(period_s * 1000)
 
     def read(self, nodes: Sequence[Node], now: float) -> dict[str, Usage]:
@@ -53,27 +47,19 @@ class PrometheusUsage:
         if not nodes:
             return {}
         names = {node.metadata.name for node in nodes}
-        deadline, dropped = self._endpoint.deadline(), DroppedSamples()
+        deadline, dropped = self._service.deadline(), DroppedSamples()
         cpu = self._ask(_CPU, now, deadline, names, dropped)
         memory = self._ask(_MEMORY, now, deadline, names, dropped)
-        dropped.log(self._endpoint.address)
-        return {
-            name: {
-                "cpu": cpu[name][0],
-                "memory": memory[name][0],
-                "metricsTime": min(cpu[name][1], memory[name][1], now),
-            }
-            for name in cpu
-            if name in memory
-        }
+        dropped.log(self._service.address)
+        return joined(cpu, memory, now)
 
     def _ask(
         self, query: str, now: float, deadline: float, names: set[str], dropped: DroppedSamples
-    ) -> dict[str, _Sample]:
+    ) -> dict[str, Sample]:
         """Ask one query; of several samples of a node the first that can be used counts."""
         asked = {"query": query % self._period_ms, "time": f"{now:.3f}"}
-        answer = self._endpoint.get(_PATH, asked, deadline=deadline)
-        found: dict[str, _Sample] = {}
+        answer = self._service.get(_PATH, asked, deadline=deadline)
+        found: dict[str, Sample] = {}
         strangers: list[str] = []
         for each in self._vector(answer):
             name, sample = _name(each), _sample(each)
@@ -87,7 +73,7 @@ class PrometheusUsage:
             log.warning(
                 "%s: no sample is of a node of this cluster; the label instance must be the name "
                 "of the node, found %.80r",
-                self._endpoint.address,
+                self._service.address,
                 strangers[0],
             )
         return found
@@ -98,7 +84,7 @@ class PrometheusUsage:
             result = data.get("result")
             if data.get("resultType") == "vector" and isinstance(result, list):
                 return result
-        url, found = f"{self._endpoint.address}{_PATH}", reprlib.repr(answer)
+        url, found = f"{self._service.address}{_PATH}", reprlib.repr(answer)
         raise HttpError(url, f"wanted a vector of samples, found {found}")
 
 
@@ -108,7 +94,7 @@ def _name(each: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _sample(each: Any) -> _Sample | None:
+def _sample(each: Any) -> Sample | None:
     """Read a sample; None for one that is no percentage of a time."""
     value = each.get("value") if isinstance(each, dict) else None
     if not isinstance(value, list) or len(value) != 2:

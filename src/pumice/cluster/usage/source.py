@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
 from pumice.api.nodes import Node
+from pumice.api.usage_conf import UsageConf
 from pumice.errors import PumiceError
 
 log = logging.getLogger(__name__)
@@ -18,8 +19,8 @@ log = logging.getLogger(__name__)
 Usage: TypeAlias = dict[str, float]
 """``cpu`` and ``memory`` in percent of the node's capacity, ``metricsTime`` in epoch seconds."""
 
-PERIOD: Final = 30.0
-"""Volcano: seconds between two readings, unless the configuration says otherwise."""
+Sample: TypeAlias = tuple[float, float]
+"""Percent and when."""
 
 _MOST: Final = 1000.0
 
@@ -57,7 +58,7 @@ class UsageCache:
     One thread may refresh while another takes the latest.
     """
 
-    def __init__(self, source: UsageSource, period: float = PERIOD) -> None:
+    def __init__(self, source: UsageSource, period: float = UsageConf().interval_s) -> None:
         self._source = source
         self._period = period
         self._asked: float | None = None
@@ -81,6 +82,19 @@ class UsageCache:
     def latest(self) -> dict[str, Usage]:
         """Give the last measurement of each node."""
         return dict(self._latest)
+
+
+def joined(cpu: Mapping[str, Sample], memory: Mapping[str, Sample], now: float) -> dict[str, Usage]:
+    """Return the usage of nodes with a sample of either resource; the older of them dates it."""
+    return {
+        name: {
+            "cpu": cpu[name][0],
+            "memory": memory[name][0],
+            "metricsTime": min(cpu[name][1], memory[name][1], now),
+        }
+        for name in cpu
+        if name in memory
+    }
 
 
 def is_percent(number: float) -> bool:

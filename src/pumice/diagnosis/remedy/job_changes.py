@@ -193,14 +193,15 @@ def ask_for_less(target: Target, cause: Finding) -> Iterator[Change | Sized | No
     parts = {name: Fraction(amount) / Fraction(asked[name]) for name, amount in room.items()}
 
     def edit(spec: Manifest) -> Manifest:
-        return _containers(spec, lambda one: _with_less(one, parts))
+        lowered = _containers(spec, lambda one: _with_less(one, parts))
+        return _with_less(lowered, parts) if spec.get("resources") else lowered
 
     yield target.with_pod_specs(f"ask for less: {told} a pod", edit)
 
 
-def _with_less(container: Manifest, parts: dict[str, Fraction]) -> Manifest:
-    """Scale what a container asks for, so that the pod as a whole fits."""
-    resources = dict(container.get("resources") or {})
+def _with_less(asking: Manifest, parts: dict[str, Fraction]) -> Manifest:
+    """Scale what a container, or a pod as a whole, asks for, so that the pod fits."""
+    resources = dict(asking.get("resources") or {})
     for part in ("requests", "limits"):
         amounts = dict(resources.get(part) or {})
         for name, share in parts.items():
@@ -209,7 +210,7 @@ def _with_less(container: Manifest, parts: dict[str, Fraction]) -> Manifest:
                 amounts[name] = _text(name, base * share)
         if amounts:
             resources[part] = amounts
-    return {**container, "resources": resources}
+    return {**asking, "resources": resources}
 
 
 def _text(name: str, amount: float | Fraction) -> str:

@@ -8,8 +8,8 @@ import numpy as np
 from pumice.api.annotations import NUMA_POLICY
 from pumice.api.codes import Cause
 from pumice.api.pods import Container
+from pumice.api.qos import QosClass, qos_class
 from pumice.api.quantity import milli_value
-from pumice.core.qos import QosClass, qos_class
 from pumice.core.resources import Column
 from pumice.core.shapes import Shape
 from pumice.core.views import Nodes, Task

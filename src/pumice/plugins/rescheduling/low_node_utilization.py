@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pumice.core.qos import qos_class
+from pumice.api.qos import qos_class
 from pumice.core.resources import CPU, MEMORY, Column, Mask
 from pumice.core.snapshot import Snapshot
 from pumice.framework.arguments import arg

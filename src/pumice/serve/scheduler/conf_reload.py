@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 from pumice import logs
-from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf
+from pumice.api.conf import DEFAULT_CONF, SchedulerConf, parse_conf, read_conf
 from pumice.errors import ConfError, InputError
 from pumice.metrics import Metrics
 
@@ -25,8 +25,9 @@ _NOTHING: Final[_Look] = (0, 0, 0, 0, 0)
 class ConfFile(Generic[_T]):
     """A configuration file and what was last made of it.
 
-    ``build`` turns a configuration into what is wanted and may refuse it with ConfError.  Without a
-    path the built-in configuration is used; so it is if the first file is bad, unless ``strict``.
+    ``build`` turns a configuration into what is wanted and refuses it with ConfError if it has
+    problems that stop it.  Without a path the built-in configuration is used; so it is if the first
+    file is bad, unless ``strict``.
 
     A ConfigMap is mounted as a link to a folder that is swapped as a whole: the file is looked at
     through its links, so that a swap is seen as any other change.
@@ -125,7 +126,7 @@ class ConfFile(Generic[_T]):
             return None
         self._digest, self._refused = digest, None
         try:
-            return self._build(parse_conf(_text(content), source=self._path))
+            return self._build(read_conf(_text(content)))
         except InputError as error:
             self._refused = error
             if isinstance(error, ConfError):

@@ -13,6 +13,7 @@ from pumice import logs
 from pumice.api.kinds import Manifest
 from pumice.api.nodes import Node
 from pumice.cluster.base import LiveCluster
+from pumice.cluster.usage import ServiceWithin
 from pumice.errors import ConfError
 from pumice.framework.process_memory import ProcessMemory
 from pumice.metrics import Metrics
@@ -47,12 +48,14 @@ class SchedulerLoop:
         on_turn: Callable[[], None] = lambda: None,
         on_cycle: Callable[[Cycle], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
+        api_server: ServiceWithin | None = None,
     ) -> None:
         """Make a loop.
 
         ``latest_scheduler`` returns a scheduler with the last good configuration, the same one
         while that does not change.  ``on_turn`` is called before each turn, also when this process
-        does not lead, so that a watchdog can tell a loop that hangs.
+        does not lead, so that a watchdog can tell a loop that hangs.  ``api_server`` is asked for
+        the use of nodes where the configuration names no other address.
         """
         self._cluster = cluster
         self._options = options
@@ -61,6 +64,7 @@ class SchedulerLoop:
         self._on_turn = on_turn
         self._on_cycle = on_cycle
         self._clock = clock
+        self._api_server = api_server
         self._metrics = metrics
         self._waiting_causes = WaitingCauses(metrics, QueueMetrics(metrics))
         self._cycle_metrics = CycleMetrics(metrics, clock, self._waiting_causes)
@@ -208,7 +212,7 @@ class SchedulerLoop:
         if not conf.get("type"):
             return
         try:
-            self._usage = BackgroundUsage(conf, self._cluster.now)
+            self._usage = BackgroundUsage(conf, self._cluster.now, self._api_server)
         except ConfError as error:
             _log.error("cannot read node usage", error=error)
         else:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pumice import logs
 from pumice.api.nodes import Node
-from pumice.cluster.usage import UsageCache, refresh_period, usage_source
+from pumice.cluster.usage import ServiceWithin, UsageCache, refresh_period, usage_source
 
 _log = logs.get("usage")
 _LOOK_S: Final = 1.0
@@ -19,13 +19,18 @@ _LOOK_S: Final = 1.0
 class BackgroundUsage:
     """Reads a source at its own pace in a thread, and returns the latest readings at once."""
 
-    def __init__(self, metrics: Mapping[str, str], clock: Callable[[], float]) -> None:
-        """Make one.
+    def __init__(
+        self,
+        metrics: Mapping[str, str],
+        clock: Callable[[], float],
+        api_server: ServiceWithin | None = None,
+    ) -> None:
+        """Make one; ``api_server`` is asked for what an API server answers.
 
         Raises:
             ConfError: the section is wrong.
         """
-        self._cache = UsageCache(usage_source(metrics), refresh_period(metrics))
+        self._cache = UsageCache(usage_source(metrics, api_server), refresh_period(metrics))
         self._clock = clock
         self._nodes: Sequence[Node] = ()
         self._stop = threading.Event()

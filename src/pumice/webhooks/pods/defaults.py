@@ -7,6 +7,7 @@ looks at, or what a pod as stored shows, is filled in.
 from collections.abc import Iterator
 from typing import Any
 
+from pumice.api.pod_resources import default_requests
 from pumice.api.quantity import Amount, amount
 
 _MILLI = 10**6
@@ -24,11 +25,8 @@ def filled_pod(pod: dict[str, Any]) -> dict[str, Any]:
     filled = _copied(pod)
     spec = filled["spec"]
     _fill_spec(spec)
+    default_requests(spec, amount)
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-        resources = container["resources"]
-        if resources.get("limits"):
-            asked = {**resources["limits"], **(resources.get("requests") or {})}
-            resources["requests"] = dict(sorted(asked.items()))
         if spec.get("hostNetwork"):
             for port in container.get("ports") or ():
                 port.setdefault("hostPort", port["containerPort"])

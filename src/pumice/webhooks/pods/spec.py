@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from pumice.api.quantity import Amount, amounts
+from pumice.api.pod_resources import container_amounts
+from pumice.api.quantity import amount, amounts
 from pumice.webhooks.fields import (
     FieldError,
     Key,
@@ -264,12 +265,12 @@ def _pod_resources(spec: Spec, path: Path, claims: frozenset[str]) -> Iterator[F
         yield forbidden((*path, "claims"), text)
     yield from check_resources(given, path, claims, pod_resource)
     asked, limits = amounts(given.get("requests")), amounts(given.get("limits"))
-    sums = _sums(spec, "requests")
+    sums = container_amounts(spec, "requests", amount)
     for name in sorted(sums):
         if name in asked and sums[name].nano > asked[name].nano:
             text = f"must be greater than or equal to aggregate container requests of {sums[name]}"
             yield invalid((*path, "requests", Key(name)), str(asked[name]), text)
-    sums = _sums(spec, "limits")
+    sums = container_amounts(spec, "limits", amount)
     for name in sorted(sums):
         huge = name.startswith("hugepages-")
         if huge and name in limits and sums[name].nano > limits[name].nano:
@@ -282,35 +283,3 @@ def _pod_resources(spec: Spec, path: Path, claims: frozenset[str]) -> Iterator[F
                 text = f"must be less than or equal to pod limits of {limits[name]}"
                 place = (*path, "containers", index, Key(name), "limits")
                 yield invalid(place, str(own[name]), text)
-
-
-def _sums(spec: Spec, key: str) -> dict[str, Amount]:
-    """Add up what containers ask for; init containers count where they need more."""
-    total: dict[str, Amount] = {}
-    for container in spec["containers"] or ():
-        _add(total, amounts(container["resources"].get(key)))
-    kept: dict[str, Amount] = {}
-    highest: dict[str, Amount] = {}
-    for container in spec.get("initContainers") or ():
-        own = amounts(container["resources"].get(key))
-        if container.get("restartPolicy") == "Always":
-            _add(total, own)
-            _add(kept, own)
-            own = dict(kept)
-        else:
-            _add(own, kept)
-        _raise(highest, own)
-    _raise(total, highest)
-    return total
-
-
-def _add(total: dict[str, Amount], more: Mapping[str, Amount]) -> None:
-    for name, one in more.items():
-        before = total.get(name)
-        total[name] = one if before is None else Amount(before.nano + one.nano, before.form)
-
-
-def _raise(total: dict[str, Amount], other: Mapping[str, Amount]) -> None:
-    for name, one in other.items():
-        if name not in total or one.nano > total[name].nano:
-            total[name] = one

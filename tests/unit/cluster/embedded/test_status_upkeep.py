@@ -212,3 +212,29 @@ def test_a_quota_looks_at_pods_of_its_scopes(cluster: Any, spec: Any, used: str)
     cluster.create(pod("asks-nothing"))
     StatusUpkeep(cluster).sync()
     assert status(cluster, "ResourceQuota", "q")["used"] == {"pods": used}
+
+
+def test_a_quota_counts_pods_that_ask_as_a_whole(cluster: Any) -> None:
+    cluster.create(quota(hard={"requests.cpu": "10", "limits.cpu": "10", "limits.memory": "8Gi"}))
+    asking = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
+    whole = {"limits": {"cpu": "4", "memory": "1Gi"}}
+    spec = {"containers": [asking], "resources": whole, "overhead": {"cpu": "1"}}
+    cluster.create(pod("a", spec=spec))
+    cluster.create(pod("b", spec={**spec, "resources": {"requests": {"cpu": "3"}}}))
+    StatusUpkeep(cluster).sync()
+    assert cluster.get("Pod", "default", "a")["spec"]["resources"]["requests"] == {
+        "cpu": "1", "memory": "1Gi",
+    }  # fmt: skip
+    used = {"requests.cpu": "6", "limits.cpu": "5", "limits.memory": "1Gi"}
+    assert status(cluster, "ResourceQuota", "q")["used"] == used
+
+
+@pytest.mark.parametrize(("scope", "used"), [("BestEffort", "0"), ("NotBestEffort", "1")])
+def test_a_pod_that_asks_as_a_whole_is_no_best_effort_pod(
+    cluster: Any, scope: str, used: str
+) -> None:
+    cluster.create(quota(hard={"pods": "10"}, scopes=[scope]))
+    spec = {"containers": [{"name": "c"}], "resources": {"requests": {"cpu": "1"}}}
+    cluster.create(pod("whole", spec=spec))
+    StatusUpkeep(cluster).sync()
+    assert status(cluster, "ResourceQuota", "q")["used"] == {"pods": used}

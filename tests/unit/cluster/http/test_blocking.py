@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pumice.cluster.http.blocking import Answer, BlockingClient
-from pumice.cluster.http.client import tls_context
 from pumice.cluster.http.connection import HttpConnection
+from pumice.cluster.http.tls import tls_context
 from pumice.errors import HttpError
 from tests.unit.cluster.servers import CA_FILE, OK, saying, serving
 

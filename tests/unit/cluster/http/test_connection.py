@@ -236,7 +236,7 @@ def test_a_token_cannot_add_lines_of_its_own() -> None:
 
 def test_a_connection_that_waited_long_is_not_used_again() -> None:
     class Waiting:
-        is_open, idle_since, closed = True, 100.0, False
+        is_open, idle_since, closed, rules = True, 100.0, False, None
 
         def close(self) -> None:
             self.closed = True

@@ -52,6 +52,12 @@ def bookmark(version: Any) -> Any:
     return line("BOOKMARK", thing)
 
 
+def initial_end(version: Any) -> Any:
+    notes = {"k8s.io/initial-events-end": "true"}
+    metadata = {"resourceVersion": str(version), "annotations": notes}
+    return line("BOOKMARK", {"apiVersion": "v1", "kind": "Pod", "metadata": metadata})
+
+
 def gone_line() -> Any:
     status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
     return line("ERROR", status)
@@ -143,9 +149,13 @@ class FakeServer:
         content = await request.read()
         body = json.loads(content) if content else None
         query = dict(request.query)
-        self.asked.append(Asked(request.method, request.path, query, body, dict(request.headers)))
         verb = "WATCH" if "watch" in query else request.method
+        if "sendInitialEvents" in query:
+            verb = "STREAM"
         key = f"{verb} {request.path}"
+        if verb == "STREAM" and key not in self.answers:  # as servers without WatchList; no news
+            return await Refuse(422, "Invalid", "sendInitialEvents is forbidden").answer(request)
+        self.asked.append(Asked(request.method, request.path, query, body, dict(request.headers)))
         self.arrived[key].set()
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)

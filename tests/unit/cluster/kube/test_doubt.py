@@ -30,7 +30,7 @@ class Unreachable(Transport):
             raise UnavailableError(problem="connection refused", sent=False)
         self._verbs.pop(0)
 
-    async def read(self, target: Any) -> Any:
+    async def read(self, target: Any, _cap: Any = 0) -> Any:
         self._pass("GET")
         return await self._inner.read(target)
 

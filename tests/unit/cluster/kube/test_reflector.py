@@ -15,13 +15,14 @@ from tests.unit.cluster.kube.fakes import (
     bookmark,
     client_of,
     gone_line,
+    initial_end,
     line,
     page,
     pod,
     stream,
 )
 
-LIST, WATCH = f"GET {PODS}", f"WATCH {PODS}"
+LIST, WATCH, STREAM = f"GET {PODS}", f"WATCH {PODS}", f"STREAM {PODS}"
 
 
 class Last:
@@ -280,3 +281,123 @@ def test_who_wrote_which_field_is_not_kept() -> None:
             assert store.list()[0] == [pod("a", 3), pod("b", 11)]
 
     run(scenario)
+
+
+class TestWatchesThatBeginWithTheObjects:
+    """WatchList: nothing is listed where the server can do without."""
+
+    @staticmethod
+    @asynccontextmanager
+    async def following(streams: Any, watches: Any = (), lists: Any = ()) -> AsyncIterator[Any]:
+        last, store = Last(), ObjectCache("Pod")
+        answers = {STREAM: streams, WATCH: [*watches, last], LIST: lists or [page(version=5)]}
+        async with client_of(answers) as (client, fake, _):
+            reflector = Reflector(client, store, lambda: None)
+            task = asyncio.create_task(reflector.run())
+            await asyncio.wait_for(last.reached.wait(), 10)
+            yield store, fake, reflector
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def test_one_watch_gives_the_objects_and_what_happens_then(self) -> None:
+        async def scenario() -> None:
+            first = stream(
+                line("ADDED", pod("a", 3)),
+                line("ADDED", pod("b", 9)),
+                initial_end(10) + line("MODIFIED", pod("a", 11, node="n1")),
+                line("DELETED", pod("b", 12)),
+            )
+            async with self.following([first]) as (store, fake, reflector):
+                assert names(store) == ["a"]
+                assert store.get("lab", "a")["spec"] == {"nodeName": "n1"}
+                assert asked(fake) == ["list", "12"]
+                assert (
+                    fake.asked[0].query.items()
+                    >= {
+                        "watch": "true",
+                        "sendInitialEvents": "true",
+                        "resourceVersionMatch": "NotOlderThan",
+                        "allowWatchBookmarks": "true",
+                    }.items()
+                )
+                assert reflector.trouble == ""
+
+        run(scenario)
+
+    def test_nothing_is_known_before_all_objects_have_come(self) -> None:
+        async def scenario() -> None:
+            streams = [stream(line("ADDED", pod("a", 3)), end="reset"), stream(initial_end(99))]
+            async with self.following(streams, lists=[page(pod("z", 4))]) as (store, fake, _):
+                assert names(store) == ["z"]
+                assert [one.query.get("sendInitialEvents") for one in fake.asked] == [
+                    "true", None, None,
+                ]  # fmt: skip
+
+        run(scenario)
+
+    def test_what_goes_while_the_objects_come_is_not_there(self) -> None:
+        async def scenario() -> None:
+            first = stream(
+                line("ADDED", pod("a", 3)),
+                bookmark(4),
+                line("ADDED", pod("b", 5)),
+                line("DELETED", pod("a", 6)),
+                line("MODIFIED", pod("b", 7)),
+                initial_end(8),
+            )
+            async with self.following([first]) as (store, _, _):
+                assert names(store) == ["b"]
+                assert store.version == 8
+
+        run(scenario)
+
+    @pytest.mark.parametrize(("code", "reason"), [(422, "Invalid"), (400, "BadRequest")])
+    def test_a_server_that_cannot_is_asked_once(self, code: int, reason: str) -> None:
+        async def scenario() -> None:
+            watches = [stream(gone_line())]
+            lists = [page(pod("a", 3)), page(pod("b", 30), version=31)]
+            no = Refuse(code, reason, "sendInitialEvents is forbidden for watch")
+            async with self.following([no], watches, lists) as (store, fake, _):
+                assert names(store) == ["b"]
+                assert [one.query.get("sendInitialEvents") for one in fake.asked].count("true") == 1
+
+        run(scenario)
+
+    def test_a_server_that_never_ends_the_objects_is_listed(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("pumice.cluster.kube.reflector._INITIAL_SILENCE_S", 0.1)
+
+        async def scenario() -> None:
+            first = stream(line("ADDED", pod("a", 3)), end="hang")
+            async with self.following([first], lists=[page(pod("z", 4))]) as (store, _, _):
+                assert names(store) == ["z"]
+
+        run(scenario)
+
+    def test_a_version_that_is_too_old_begins_another_such_watch(self) -> None:
+        async def scenario() -> None:
+            streams = [
+                stream(line("ADDED", pod("a", 3)), initial_end(4), gone_line()),
+                stream(line("ADDED", pod("b", 30)), initial_end(31)),
+            ]
+            async with self.following(streams) as (store, fake, _):
+                assert names(store) == ["b"]
+                assert asked(fake) == ["list", "list", "31"]
+
+        run(scenario)
+
+    def test_a_kind_that_is_not_there_is_empty(self) -> None:
+        async def scenario() -> None:
+            answers = {STREAM: [Refuse(404, "NotFound")]}
+            async with client_of(answers) as (client, _, _):
+                store, known = ObjectCache("Pod"), asyncio.Event()
+                reflector = Reflector(client, store, known.set)
+                task = asyncio.create_task(reflector.run())
+                await asyncio.wait_for(known.wait(), 10)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                assert store.synced
+                assert reflector.absent
+
+        run(scenario)

@@ -26,9 +26,8 @@ PROMETHEUS = {"type": "prometheus", "address": "http://prometheus:9090"}
 
 
 def endpoint_of(metrics: dict[str, Any]) -> Any:
-    source = usage_source(metrics)
-    assert isinstance(source, PrometheusUsage | MetricsServerUsage)
-    return source._endpoint
+    source: Any = usage_source(metrics)
+    return source._service
 
 
 @pytest.mark.parametrize("metrics", [{}, {"interval": "30s"}, {"type": ""}])
@@ -49,10 +48,10 @@ def test_a_section_as_volcano_has_it_is_read() -> None:
           tls.insecureSkipVerify: "false"
           elasticsearch.index: left-over
     """)
-    source = usage_source(conf.metrics)
-    assert isinstance(source, PrometheusUsage)
-    assert source._endpoint.address == "https://192.168.0.10:9090"
-    assert present(source._endpoint._http._client._given_tls).verify_mode == ssl.CERT_REQUIRED
+    assert isinstance(usage_source(conf.metrics), PrometheusUsage)
+    endpoint = endpoint_of(dict(conf.metrics))
+    assert endpoint.address == "https://192.168.0.10:9090"
+    assert present(endpoint._http._client._given_tls).verify_mode == ssl.CERT_REQUIRED
     assert refresh_period(conf.metrics) == 90.0
 
 
@@ -71,11 +70,24 @@ def test_a_bad_interval_is_an_error_of_both(text: Any) -> None:
             make({**PROMETHEUS, "interval": text})
 
 
-_TYPES = "metrics.type: wanted prometheus or metrics-server, found"
+_TYPES = (
+    "metrics.type: wanted prometheus, prometheus_adaptor, elasticsearch or metrics-server, found"
+)
 _ADDRESS = "metrics.address: wanted an address such as http://prometheus.monitoring:9090, found"
 MISTAKES = {
     f"{_TYPES} 'promtheus' (did you mean prometheus?)": {"type": "promtheus"},
-    f"{_TYPES} 'elasticsearch'": {"type": "elasticsearch", "address": "http://x"},
+    f"{_TYPES} 'graphite'": {"type": "graphite", "address": "http://x"},
+    "metrics.elasticsearch.username: wanted either a user or a token, found 'both'": {
+        "type": "elasticsearch",
+        "address": "http://x",
+        "token": "a",
+        "elasticsearch.username": "b",
+    },
+    "metrics.elasticsearch.index: wanted a name without blanks, in ASCII, found 'a b'": {
+        "type": "elasticsearch",
+        "address": "http://x",
+        "elasticsearch.index": "a b",
+    },
     f"{_TYPES} nothing (without a type the address is not used)": {"address": "http://x"},
     f"{_ADDRESS} nothing": {"type": "prometheus"},
     f"{_ADDRESS} 'prometheus.default' (begin it with http:// or https://)": (
@@ -180,8 +192,9 @@ def test_all_settings_reach_the_connection(tmp_path: Path) -> None:
         )
         assert isinstance(source, MetricsServerUsage)
         assert list(source.read([read_as(Node, node("n1", cpu=4))], 2e9)) == ["n1"]
-        source._endpoint.close()
-    assert source._endpoint._timeout_s == 5.0
+        endpoint: Any = source._service
+        endpoint.close()
+    assert endpoint._timeout_s == 5.0
 
 
 class TestInAPod:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from pumice.api.objects import Node
-from pumice.cluster.http.client import tls_context
+from pumice.cluster.http.tls import tls_context
 from pumice.cluster.usage import Endpoint, PrometheusUsage
 from pumice.errors import HttpError
 from pumice.testing import node
@@ -80,7 +80,7 @@ def test_all_nodes_are_asked_for_in_two_queries_of_this_moment_on_one_connection
 @pytest.mark.parametrize(("period_s", "shown"), [(600.0, "[600000ms:30s]"), (90.5, "[90500ms:")])
 def test_load_is_averaged_over_the_period(period_s: float, shown: str) -> None:
     with serving(GOOD, GOOD) as (server, source):
-        PrometheusUsage(source._endpoint, period_s=period_s).read(NODES, NOW)
+        PrometheusUsage(source._service, period_s=period_s).read(NODES, NOW)
         for path, _, _ in server.asked:
             assert shown in parse_qs(urlsplit(path).query)["query"][0]
 

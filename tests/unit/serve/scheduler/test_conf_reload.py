@@ -21,9 +21,14 @@ def path(tmp_path: Path) -> Any:
     return tmp_path / "volcano-scheduler.conf"
 
 
-def follow(
-    path: Any, metrics: Any = None, *, strict: bool = False, build: Any = lambda conf: conf
-) -> Any:
+def accepted(conf: Any) -> Any:
+    """Refuse what is wrong, as a scheduler does."""
+    if conf.problems:
+        raise ConfError(conf.problems)
+    return conf
+
+
+def follow(path: Any, metrics: Any = None, *, strict: bool = False, build: Any = accepted) -> Any:
     return ConfFile(str(path), build, metrics=metrics, strict=strict)
 
 

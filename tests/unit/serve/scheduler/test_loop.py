@@ -402,8 +402,8 @@ def test_use_of_nodes_is_measured_as_the_configuration_says(
     made = []
 
     class Fake:
-        def __init__(self, metrics: Any, clock: Any) -> None:
-            if metrics.get("address") == "bad":
+        def __init__(self, metrics: Any, clock: Any, api_server: Any) -> None:
+            if metrics.get("address") == "http://bad":
                 raise ConfError
             self.metrics, self.state = metrics, ""
             self.nodes: list[Any] = []
@@ -422,8 +422,10 @@ def test_use_of_nodes_is_measured_as_the_configuration_says(
             return {"n": {"cpu": 1.0}}
 
     monkeypatch.setattr("pumice.serve.scheduler.loop.BackgroundUsage", Fake)
-    text = f"{ODD}metrics: {{type: prometheus, address: %s}}\n"
-    schedulers = [Scheduler(parse_conf(text % address)) for address in ("a", "a", "bad")]
+    text = f"{ODD}metrics: {{type: prometheus, address: '%s'}}\n"
+    schedulers = [
+        Scheduler(parse_conf(text % address)) for address in ("http://a", "http://a", "http://bad")
+    ]
     loop, _, _ = ended_after(cluster, 9, latest_scheduler=lambda: schedulers.pop(0))
     for _ in range(2):
         loop._turn()

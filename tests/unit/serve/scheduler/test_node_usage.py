@@ -20,8 +20,8 @@ def test_readings_come_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
             asked.set()
             return {each.metadata.name: {"cpu": 1.0, "memory": 2.0} for each in nodes}
 
-    monkeypatch.setattr("pumice.serve.scheduler.node_usage.usage_source", lambda metrics: Source())
-    usage = BackgroundUsage({"type": "prometheus"}, lambda: 0.0)
+    monkeypatch.setattr("pumice.serve.scheduler.node_usage.usage_source", lambda *_: Source())
+    usage = BackgroundUsage({"type": "prometheus", "address": "http://x"}, lambda: 0.0)
     assert usage.latest() == {}
     usage.set_nodes([read_as(Node, node("n"))])
     usage.start()
@@ -44,9 +44,9 @@ def test_a_reading_that_breaks_is_not_the_last(monkeypatch: pytest.MonkeyPatch) 
             asked.set()
             return {"n": {"cpu": 1.0, "memory": 2.0}}
 
-    monkeypatch.setattr("pumice.serve.scheduler.node_usage.usage_source", lambda metrics: Source())
+    monkeypatch.setattr("pumice.serve.scheduler.node_usage.usage_source", lambda *_: Source())
     monkeypatch.setattr("pumice.serve.scheduler.node_usage._LOOK_S", 0.001)
-    usage = BackgroundUsage({"type": "prometheus"}, lambda: float(next(now)))
+    usage = BackgroundUsage({"type": "prometheus", "address": "http://x"}, lambda: float(next(now)))
     usage.set_nodes([read_as(Node, node("n"))])
     usage.start()
     assert asked.wait(10)

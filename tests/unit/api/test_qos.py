@@ -2,10 +2,11 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from pumice.api.objects import from_manifest
-from pumice.core.qos import QosClass, qos_class
+from pumice.api.qos import QosClass, manifest_qos_class, qos_class
 from pumice.testing import pod
 
 BOTH = {"cpu": "1", "memory": "1Gi"}
@@ -48,6 +49,11 @@ CASES = {
     "one container says nothing": (spec([FULL, {}]), QosClass.BURSTABLE),
     "an init container says nothing": (spec([FULL], init=[{}]), QosClass.BURSTABLE),
     "the pod as a whole decides": (spec([{}], level=FULL), QosClass.GUARANTEED),
+    "and containers do not": (spec([FULL], level={"requests": BOTH}), QosClass.BURSTABLE),
+    "but only with what it can state": (
+        spec([FULL], level={"requests": {"nvidia.com/gpu": "1"}}),
+        QosClass.GUARANTEED,
+    ),
 }
 
 
@@ -55,3 +61,14 @@ CASES = {
 def test_a_pod_is_classed_by_what_it_requests_and_may_not_exceed(name: Any) -> None:
     given, expected = CASES[name]
     assert qos_class(given) == expected
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_manifest_is_classed_alike(name: Any) -> None:
+    given, expected = CASES[name]
+    assert manifest_qos_class(msgspec.to_builtins(given)) == expected
+
+
+def test_amounts_that_cannot_be_read_are_nothing() -> None:
+    bad = {"containers": [{"resources": {"requests": {"cpu": "much", "memory": ["1Gi"]}}}]}
+    assert manifest_qos_class(bad) is QosClass.BEST_EFFORT

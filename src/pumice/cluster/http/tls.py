@@ -1,0 +1,134 @@
+"""Rules for TLS: whom to trust, what to show, and the files from which both are read anew.
+
+Used by clients.  Certificates are replaced on disk while programs run; new connections go by what
+is there, and a file that cannot be used leaves the rules as they were.
+"""
+
+import logging
+import os
+import ssl
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from pumice.errors import InputError
+
+log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 1.0
+"""How often files are looked at, at most."""
+
+
+def tls_context(ca_file: str | None = None, *, verify: bool = True) -> ssl.SSLContext:
+    """Make the rules for TLS: the system's authorities, or only those of a file.
+
+    Raises:
+        OSError: the file cannot be read, or holds no certificate.
+    """
+    context = ssl.create_default_context(cafile=ca_file)
+    if not verify:
+        log.warning("certificates are NOT verified: anybody on the way can read and change all")
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def load_client(tls: ssl.SSLContext, pem: bytes) -> None:
+    """Show a client certificate, given with its key; the library takes it from a file only.
+
+    Raises:
+        OSError: they cannot be read, or do not belong together.
+    """
+    with tempfile.NamedTemporaryFile(suffix=".pem") as file:  # readable by its owner alone
+        file.write(pem)
+        file.flush()
+        tls.load_cert_chain(file.name)
+
+
+class RenewableTls:
+    """Rules that follow the files they are made of; to be used from any thread.
+
+    ``make`` reads the files.  Rules once given out never change: whoever holds a connection can
+    tell by them whether it was opened by the current ones.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], ssl.SSLContext],
+        files: Sequence[Path] = (),
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Make the rules.
+
+        Raises:
+            OSError, ValueError, InputError: what ``make`` raises.
+        """
+        self._make = make
+        self._files = files
+        self._clock = clock
+        self._client = b""
+        self._lock = threading.Lock()
+        self._seen = self._look()
+        self._context = make()
+        self._next_look = clock() + _LOOK_S
+        self._told = ""
+
+    def current(self) -> ssl.SSLContext:
+        """Return the rules to open a connection by."""
+        if self._files and self._clock() >= self._next_look:
+            self._follow()
+        return self._context
+
+    def look_again(self) -> None:
+        """Look at the files before the next connection, whenever they were looked at last."""
+        self._next_look = 0.0
+
+    def show(self, pem: bytes) -> None:
+        """Show another client certificate from now on, given with its key.
+
+        Raises:
+            OSError: it cannot be used; the one before stays.
+        """
+        with self._lock:
+            if pem != self._client:
+                self._context = self._made(pem)
+                self._client = pem
+
+    def _follow(self) -> None:
+        """Make the rules anew if a file has changed."""
+        with self._lock:
+            self._next_look = self._clock() + _LOOK_S
+            seen = self._look()
+            if seen == self._seen:
+                return
+            try:
+                self._context = self._made(self._client)
+            except (OSError, ValueError, InputError) as error:
+                if str(error) != self._told:
+                    log.warning("certificates cannot be read, those before are used: %s", error)
+                self._told = str(error)
+                return
+            log.info("certificates changed: %s", ", ".join(map(str, self._files)))
+            self._seen, self._told = seen, ""
+
+    def _made(self, client: bytes) -> ssl.SSLContext:
+        context = self._make()
+        if client:
+            load_client(context, client)
+        return context
+
+    def _look(self) -> list[tuple[int, ...]]:
+        """Return what changes when a file does; links are followed, as volumes swap them."""
+        return [_state(file) for file in self._files]
+
+
+def _state(file: Path) -> tuple[int, ...]:
+    try:
+        found = os.stat(file)  # noqa: PTH116  # the fields
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -1,0 +1,70 @@
+"""The one check of a configuration: what ``pumice config check`` says, and every start goes by.
+
+Errors refuse a configuration.  Everything else is a warning: what Volcano would pass over has no
+effect here either, and what is odd works as it stands.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pumice.api.conf import PluginConf, Problem, SchedulerConf
+from pumice.api.conf_checks import check_names, check_repeats
+from pumice.api.conf_lines import summary
+from pumice.api.usage_conf import read_usage_conf
+from pumice.framework.action_arguments import ACTION_ARGUMENTS, NoArguments
+from pumice.framework.arguments import bind_arguments
+from pumice.framework.plugin import Plugin
+from pumice.framework.victim_guards import check_guards
+
+
+def check_conf(
+    conf: SchedulerConf, plugins: Mapping[str, type[Plugin]], actions: Mapping[str, Any]
+) -> list[Problem]:
+    """List everything wrong, in vain or odd in a configuration, in the order of its lines.
+
+    Where nothing is wrong, plugins that protect pods and can be passed over are named too.
+    """
+    problems = [*conf.problems, *check_names(conf, list(actions), list(plugins))]
+    problems += check_repeats(conf)
+    problems += read_usage_conf(conf.metrics, conf.metrics_lines)[1]
+    for tier in conf.tiers:
+        for entry in tier.plugins:
+            if entry.name in plugins:
+                problems += _check_arguments(entry, plugins[entry.name])
+    for action, arguments in conf.configurations.items():
+        if action in actions:
+            declared = ACTION_ARGUMENTS.get(action, NoArguments)
+            lines = conf.configuration_argument_lines.get(action, {})
+            problems += bind_arguments(declared, arguments, lines)[1]
+    if not errors_of(problems):
+        problems += check_guards(conf, plugins)
+    return sorted(problems, key=lambda problem: problem.line)
+
+
+def errors_of(problems: Iterable[Problem]) -> list[Problem]:
+    """Return the problems for which a configuration is refused; the others are warnings."""
+    return [problem for problem in problems if problem.severity == "error"]
+
+
+def _check_arguments(entry: PluginConf, cls: type[Plugin]) -> Iterator[Problem]:
+    """List what is wrong with the arguments of a plugin, by their types and by its own word."""
+    if cls.trouble:
+        yield Problem(
+            line=entry.line,
+            field=entry.path,
+            wanted="a plugin that can be loaded",
+            found=entry.name,
+            hint=cls.trouble,
+        )
+        return
+    fields, problems = bind_arguments(cls, entry.arguments, entry.argument_lines)
+    yield from problems
+    for fault in cls(**fields).faults():
+        yield Problem(
+            line=entry.argument_lines.get(fault.key, entry.line),
+            field=fault.key,
+            wanted=fault.wanted,
+            found=summary(fault.found),
+            hint=fault.hint,
+            severity=fault.severity,
+        )
