@@ -1,7 +1,8 @@
 """Locks on nodes for pods that are about to be bound with devices, or given back.
 
 Used by the binder.  A lock is an annotation with a time.  It is written for the node as it was
-seen, so that of two schedulers one gets it; it is taken back only while it is still the same.
+seen, so that of two schedulers one gets it.  It is taken back only while it is still the same; its
+microseconds tell it from another one.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 from pumice import logs
 from pumice.api.node_locks import is_locked
 from pumice.api.nodes import Node
-from pumice.api.times import rfc3339
+from pumice.api.times import rfc3339_micro
 from pumice.binder.claim_writes import Known
 from pumice.cluster.base import Lane, Write, Writer
 from pumice.errors import ClusterError, RejectedError
@@ -56,7 +57,7 @@ class NodeLocks:
         if not names or not isinstance(known, Node):
             return []
         mine = self._locked.get((pod, uid))
-        time = rfc3339(self._now()) if mine is None or mine.node != node else mine.time
+        time = rfc3339_micro(self._now()) if mine is None or mine.node != node else mine.time
         marks = known.metadata.annotations
         for name in names:
             if marks.get(name) != time and is_locked(marks.get(name, ""), self._now()):
