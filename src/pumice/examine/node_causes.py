@@ -328,7 +328,7 @@ def _devices(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
     if claim is not None and "request" in claim:
         return f"{refused} cannot give {_pod(funnel)} its devices; {claim_reason(claim)}"
     if cards:
-        told = "; ".join(f"on {node} {', '.join(lacks)}" for node, lacks in cards.items())
+        told = "; ".join(f"{node}: {', '.join(lacks)}" for node, lacks in cards.items())
         return f"{refused} cannot give {_pod(funnel)} its cards; {told}"
     return _plain(funnel, constraint, before)
 

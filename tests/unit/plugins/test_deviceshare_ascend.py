@@ -284,18 +284,13 @@ def test_a_pod_without_ascend_cards_is_not_tested() -> None:
     assert codes(npu_node("n", chips("a")), pod("p", group="g", cpu=1)) is None
 
 
+def test_a_configuration_may_be_without_chips() -> None:
+    assert codes(npu_node("n", chips("a")), asking(memory=30000), config="{}") is None
+
+
 def test_without_a_configuration_the_310p_is_known() -> None:
-    found = codes(npu_node("n", chips("a")), asking(memory=30000), config="{}")
-    assert found is None  # a configuration without chips
-    plugin = DeviceShare(ascend=True)
-    given = [
-        queue("default"),
-        pod_group("g", min_member=0),
-        npu_node("n", chips("a")),
-        asking(memory=30000),
-    ]
-    ssn = Session(snapshot_of(given), [[Enabled(plugin, {})]], now=NOW)
-    assert plugin.filter_nodes(task_of(ssn), ssn.nodes()).tolist() == [NO_CARD]
+    found = codes(npu_node("n", chips("a")), asking(memory=30000), config_name="none")
+    assert found == [NO_CARD]
 
 
 @pytest.mark.parametrize(
@@ -317,13 +312,13 @@ def test_a_locked_node_is_left_alone(mark: Any, code: int) -> None:
             [holds("old", "a,Ascend310P,12288,0:;"), asking(memory=12000)],
             ["card a has 9239 of the 12288 memory wanted"],
         ),
-        ([asking(memory=30000)], ["the node has 24576 of the 30000 memory on one card wanted"]),
+        ([asking(memory=30000)], ["has 24576 of the 30000 memory on one card wanted"]),
         (
             [asking(number=2, memory=100)],
-            ["the node gives 2 cards only as a whole, not 100 of each"],
+            ["gives 2 cards only as a whole, not 100 of each"],
         ),
-        ([asking(number=2)], ["the node has 1 of the 2 cards with room wanted"]),
-        ([asking(memory=1, marks=SOFT)], ["the node does not share its cards by hami-core"]),
+        ([asking(number=2)], ["has 1 of the 2 cards with room wanted"]),
+        ([asking(memory=1, marks=SOFT)], ["does not share its cards by hami-core"]),
     ],
 )
 def test_explain_names_the_card_and_what_it_lacks(objects: Any, told_of_n: Any) -> None:

@@ -204,7 +204,7 @@ def test_explain_names_the_card_and_what_it_lacks() -> None:
         "cards": {
             "n": [
                 "card g1 has 20480 of the 20481 memory wanted",
-                "card g0 has no free instance with 20481",
+                "card g0 has no free instance with 20481 memory",
             ]
         }
     }

@@ -73,10 +73,10 @@ class Lack:
     left: int = 0
 
     def __str__(self) -> str:
-        named = f"card {self.card}" if self.card else "the node"
-        if not self.wanted:
-            return f"{named} {self.what}"
-        return f"{named} has {self.left} of the {self.wanted} {self.what} wanted"
+        told = self.what
+        if self.wanted:
+            told = f"has {self.left} of the {self.wanted} {self.what} wanted"
+        return f"card {self.card} {told}" if self.card else told
 
 
 CardsT = TypeVar("CardsT")

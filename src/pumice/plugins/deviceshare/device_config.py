@@ -17,6 +17,9 @@ from pumice.api.yaml_text import parse_yaml
 from pumice.errors import InputError
 
 KEY: Final = "device-config.yaml"
+VGPU_NUMBER: Final = "volcano.sh/vgpu-number"
+VGPU_MEMORY: Final = "volcano.sh/vgpu-memory"
+VGPU_CORES: Final = "volcano.sh/vgpu-cores"
 _log = logs.get("deviceshare")
 
 
@@ -45,9 +48,9 @@ class CardGeometries(Part):
 class NvidiaConfig(Part):
     """Names of resources, and geometries by model."""
 
-    resource_count_name: str = "volcano.sh/vgpu-number"
-    resource_memory_name: str = "volcano.sh/vgpu-memory"
-    resource_core_name: str = "volcano.sh/vgpu-cores"
+    resource_count_name: str = VGPU_NUMBER
+    resource_memory_name: str = VGPU_MEMORY
+    resource_core_name: str = VGPU_CORES
     resource_memory_percentage_name: str = "volcano.sh/vgpu-memory-percentage"
     known_mig_geometries: tuple[CardGeometries, ...] = ()
     gpu_memory_factor: int = 1

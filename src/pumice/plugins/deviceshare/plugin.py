@@ -12,7 +12,7 @@ from pumice.api.nodes import Node
 from pumice.core.resources import Column
 from pumice.core.views import Nodes, Task
 from pumice.errors import PluginError
-from pumice.framework.arguments import arg
+from pumice.framework.arguments import Fault, arg
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
@@ -56,6 +56,11 @@ class DeviceShare(Plugin, name="deviceshare"):
     ascend: bool = arg(
         "deviceshare.AscendHAMiVNPUEnable", default=False, doc="share Ascend cards as HAMi does"
     )
+    mind_cluster: bool = arg(
+        "deviceshare.AscendMindClusterVNPUEnable",
+        default=False,
+        doc="accepted and without effect: MindCluster's way to share Ascend cards is not there",
+    )
     config_name: str = arg(
         "deviceshare.KnownGeometriesCMName",
         default="volcano-vgpu-device-config",
@@ -88,6 +93,13 @@ class DeviceShare(Plugin, name="deviceshare"):
         if self.gpu_sharing + self.gpu_number + self.vgpu > 1:
             problem = "GPUSharingEnable, GPUNumberEnable and VGPUEnable exclude each other"
             raise PluginError(self.name, problem=problem)
+
+    def faults(self) -> Iterable[Fault]:
+        """Tell of the way of sharing that is not there."""
+        if self.mind_cluster:
+            key = "deviceshare.AscendMindClusterVNPUEnable"
+            hint = "cards are handed out as HAMi does, or by number alone"
+            yield Fault(key, "false", self.mind_cluster, hint, severity="odd")
 
     def config_maps(self) -> Iterable[str]:
         """Name the ConfigMap of the device plugins where it matters."""

@@ -23,10 +23,16 @@ from pumice.plugins.deviceshare.cards import (
     read_count,
     read_slices,
 )
-from pumice.plugins.deviceshare.device_config import Geometry, NvidiaConfig
+from pumice.plugins.deviceshare.device_config import (
+    VGPU_CORES,
+    VGPU_MEMORY,
+    VGPU_NUMBER,
+    Geometry,
+    NvidiaConfig,
+)
 from pumice.plugins.deviceshare.mig import find_instance, memory_of, read_instance
 
-_OFFERED = ("volcano.sh/vgpu-number", "volcano.sh/vgpu-cores", "volcano.sh/vgpu-memory")
+_OFFERED = (VGPU_NUMBER, VGPU_CORES, VGPU_MEMORY)
 """What a node with virtual cards has of, whatever pods call it."""
 REGISTER = "volcano.sh/node-vgpu-register"
 IDS, TO_ALLOCATE = "volcano.sh/vgpu-ids-new", "volcano.sh/devices-to-allocate"
@@ -286,7 +292,9 @@ class VirtualSharing:
         if short is not None or unsuited:
             return Lack(use.card.uuid, *(short or (unsuited,)))
         if self._slice_of(cards, use, wish, part) is None:
-            return Lack(use.card.uuid, f"has no free instance with {part.memory_of(use.card)}")
+            return Lack(
+                use.card.uuid, f"has no free instance with {part.memory_of(use.card)} memory"
+            )
         return None
 
     def _by_policy(self, cards: VirtualCards, held: Held) -> list[_Use]:
