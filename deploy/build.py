@@ -29,6 +29,7 @@ _RIGHTS: Final = "<!-- rights: written by python -m deploy.build -->"
 
 
 _WIDEST: Final = 1 << 20
+_JSON_TYPES: Final = ("array", "boolean", "integer", "object", "string")
 
 
 class _Dumper(yaml.SafeDumper):
@@ -44,7 +45,8 @@ class _Dumper(yaml.SafeDumper):
     def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> Any:  # noqa: FBT001
         """Write a schema in which nothing is described on one line."""
         node = super().represent_mapping(tag, mapping, flow_style)
-        if isinstance(mapping, dict) and "type" in mapping and "description" not in str(mapping):
+        is_schema = isinstance(mapping, dict) and mapping.get("type") in _JSON_TYPES
+        if is_schema and "description" not in str(mapping):
             node.flow_style = True
         return node
 

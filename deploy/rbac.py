@@ -119,7 +119,10 @@ SCHEDULER: Final = Component(
 )
 
 SHADOW: Final = Component(
-    "shadow", everywhere=tuple(each for each in SCHEDULER.everywhere if each.verbs == READ)
+    "shadow",
+    everywhere=tuple(
+        each for each in SCHEDULER.everywhere if each.verbs == READ or each.names == DEVICE_CONFIGS
+    ),
 )
 """A scheduler that only looks: what following the cluster takes, and nothing else."""
 

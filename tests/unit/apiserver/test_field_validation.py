@@ -70,10 +70,10 @@ def test_strictly_an_unknown_field_of_a_pod_is_refused(api: Any) -> None:
 
 def test_all_unknown_fields_are_named(api: Any) -> None:
     wrong = job(continers=[])
-    wrong["metadata"]["lables"] = {}
+    wrong["metadata"]["labelz"] = {}
     wrong["specs"] = {}
     message = ask(api, "POST", JOBS, wrong, "Strict").content["message"]
-    names = ("metadata.lables", WHERE, "specs")
+    names = ("metadata.labelz", WHERE, "specs")
     assert message.endswith(", ".join(f'unknown field "{name}"' for name in names))
 
 
@@ -109,7 +109,7 @@ def test_a_patch_is_judged_by_what_it_makes_of_the_object(api: Any) -> None:
 
 def test_a_replaced_object_is_held_to_its_fields(api: Any) -> None:
     made = ask(api, "POST", JOBS, job(), "Strict").content
-    made["spec"]["ques"] = "default"
+    made["spec"]["queuee"] = "default"
     assert ask(api, "PUT", f"{JOBS}/j", made, "Strict").code == 400
 
 

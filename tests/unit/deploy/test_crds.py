@@ -269,8 +269,8 @@ REFUSED = {
         f"{PODS}.spec.volumes[0].projected.sources[0].configmap",
     ),
     "a misspelt field of a pod's metadata": (
-        job(tasks=[{"template": {"metadata": {"lables": {"a": "b"}}}}]),
-        f"{PODS}.metadata.lables",
+        job(tasks=[{"template": {"metadata": {"labelz": {"a": "b"}}}}]),
+        f"{PODS}.metadata.labelz",
     ),
     "a misspelt field of a pod in a template": (
         {
@@ -286,9 +286,12 @@ REFUSED = {
             "apiVersion": "batch.volcano.sh/v1alpha1",
             "kind": "CronJob",
             "metadata": {"name": "c"},
-            "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": of_pods(afinity={})["spec"]}},
+            "spec": {
+                "schedule": "* * * * *",
+                "jobTemplate": {"spec": of_pods(affinityy={})["spec"]},
+            },
         },
-        PODS.replace(".spec", ".spec.jobTemplate.spec", 1) + ".spec.afinity",
+        PODS.replace(".spec", ".spec.jobTemplate.spec", 1) + ".spec.affinityy",
     ),
     "a weight of nothing": (queue(weight=0), ".spec.weight"),
     "a capability that is no amount": (queue(capability={"cpu": "lots"}), ".spec.capability.cpu"),
