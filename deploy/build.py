@@ -28,12 +28,27 @@ _NOTE: Final = (
 _RIGHTS: Final = "<!-- rights: written by python -m deploy.build -->"
 
 
+_WIDEST: Final = 1 << 20
+_JSON_TYPES: Final = ("array", "boolean", "integer", "object", "string")
+
+
 class _Dumper(yaml.SafeDumper):
-    """Writes lists inside mappings indented, texts of several lines as blocks, and no aliases."""
+    """Writes lists inside mappings indented, texts of several lines as blocks, and no aliases.
+
+    Each field of a pod takes one line: written out, they are three thousand.
+    """
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
         """Indent lists too."""
         super().increase_indent(flow, indentless=False)
+
+    def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> Any:  # noqa: FBT001
+        """Write a schema in which nothing is described on one line."""
+        node = super().represent_mapping(tag, mapping, flow_style)
+        is_schema = isinstance(mapping, dict) and mapping.get("type") in _JSON_TYPES
+        if is_schema and "description" not in str(mapping):
+            node.flow_style = True
+        return node
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
         """Write equal parts out each time."""
@@ -51,7 +66,7 @@ _Dumper.add_representer(str, _text)
 def to_yaml(documents: Iterable[Mapping[str, Any] | Sequence[Any]]) -> str:
     """Write documents one after another."""
     return "---\n".join(
-        yaml.dump(one, Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
+        yaml.dump(one, Dumper=_Dumper, sort_keys=False, width=_WIDEST, allow_unicode=True)
         for one in documents
     )
 

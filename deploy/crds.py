@@ -1,8 +1,8 @@
 """The custom resources: Volcano's groups, versions, names and fields.
 
-The fields are those that ``pumice.api.schema`` declares.  Pod templates are held loosely: what is
-named here is checked, everything else passes through to the pod, whatever the version of
-Kubernetes knows.  ``python -m deploy.build`` writes the definitions to ``deploy/crds``.
+The fields are those that ``pumice.api.schema`` declares, pod templates with all that Kubernetes
+knows of a pod, so that a misspelt field is noticed wherever it stands.
+``python -m deploy.build`` writes the definitions to ``deploy/crds``.
 """
 
 from collections.abc import Mapping
@@ -11,22 +11,7 @@ from typing import Any, Final
 
 from deploy.schema import openapi
 from pumice.api.kinds import BUILT_IN, Kind, Manifest
-from pumice.api.schema.build import SchemaBuilder
-
-_CHECKED: Final[Mapping[str, str]] = {
-    "meta.ObjectMeta": "annotations finalizers labels name namespace",
-    "v1.PodTemplateSpec": "metadata spec",
-    "v1.PodSpec": "containers initContainers nodeSelector priorityClassName restartPolicy "
-    "schedulerName",
-    "v1.Container": "args command env image name! resources",
-    "v1.EnvVar": "name! value",
-    "v1.ResourceRequirements": "limits requests",
-    "v1.PersistentVolumeClaimSpec": "accessModes resources selector storageClassName volumeMode "
-    "volumeName",
-    "v1.VolumeResourceRequirements": "limits requests",
-}
-"""What is checked of Kubernetes' own structs."""
-_SCHEMAS: Final = SchemaBuilder(_CHECKED)
+from pumice.api.schema.build import declared_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +33,7 @@ class Resource:
             "name": kind.version,
             "served": True,
             "storage": True,
-            "schema": {"openAPIV3Schema": openapi(_SCHEMAS.of_kind(kind.name))},
+            "schema": {"openAPIV3Schema": openapi(declared_schema(kind.name))},
         }
         if kind.has_status:
             version["subresources"] = {"status": {}}

@@ -81,6 +81,10 @@ _EVENTS: Final = (
     _grant("", "events", "patch", unseen="an event that is told again is counted up"),
 )
 
+DEVICE_CONFIGS: Final = ("hami-scheduler-device", "volcano-vgpu-device-config")
+"""The names that the device plugins give their ConfigMap."""
+_DEVICES: Final = "deviceshare reads MIG geometries and Ascend chips"
+
 SCHEDULER: Final = Component(
     "scheduler",
     everywhere=(
@@ -97,6 +101,8 @@ SCHEDULER: Final = Component(
         _grant("storage.k8s.io", "csidrivers csinodes csistoragecapacities storageclasses", READ),
         _grant("topology.volcano.sh", "hypernodes", READ),
         _grant("", "persistentvolumeclaims persistentvolumes", "patch"),
+        _grant("", "nodes", "patch", unseen="deviceshare.NodeLockEnable locks nodes"),
+        _grant("", "configmaps", "get", names=DEVICE_CONFIGS, unseen=_DEVICES),
         _grant("", "pods/binding", "create"),
         _grant("", "pods/status", "patch"),
         _grant("", "pods", "patch delete"),
@@ -119,7 +125,10 @@ SCHEDULER: Final = Component(
 )
 
 SHADOW: Final = Component(
-    "shadow", everywhere=tuple(each for each in SCHEDULER.everywhere if each.verbs == READ)
+    "shadow",
+    everywhere=tuple(
+        each for each in SCHEDULER.everywhere if each.verbs == READ or each.names == DEVICE_CONFIGS
+    ),
 )
 """A scheduler that only looks: what following the cluster takes, and nothing else."""
 

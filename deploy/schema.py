@@ -44,8 +44,6 @@ def _limits(node: Node) -> Schema:
 
 def _extensions(node: Node) -> Schema:
     extensions: Schema = {}
-    if node.keeps_unknown:
-        extensions["preserve-unknown-fields"] = True
     if node.atomic:
         extensions["list-type" if node.type == "array" else "map-type"] = "atomic"
     if node.keys:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,13 @@ class Scheduler:
     def tiers(self) -> list[list[Enabled]]:
         """Make a fresh instance of every configured plugin, tier by tier."""
         return build_tiers(self.conf, self._plugins)[0]
+
+    @cached_property
+    def config_maps(self) -> list[str]:
+        """Name the ConfigMaps ("namespace/name") that plugins read."""
+        return [
+            name for tier in self.tiers() for each in tier for name in each.plugin.config_maps()
+        ]
 
     def cycle(
         self,

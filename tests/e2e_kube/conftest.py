@@ -164,3 +164,35 @@ def scheduler(servers: Servers, tmp_path: Path) -> Scheduling:
 def audit(plane: ControlPlane) -> AuditLog:
     """Give the audit log from the start of the test."""
     return AuditLog(plane.audit_log)
+
+
+@pytest.fixture
+def no_binds(space: Space) -> Iterator[Any]:
+    """Let the API server refuse every bind in the namespace, until what is given is called."""
+    name = f"no-binds-{space.namespace}"
+    api = "admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
+    policy = {
+        "matchConstraints": {"resourceRules": [{**rule, "resources": ["pods/binding"]}]},
+        "validations": [{"expression": "false", "message": "no binds today"}],
+    }
+    here = {"matchLabels": {"kubernetes.io/metadata.name": space.namespace}}
+    bound = {
+        "policyName": name,
+        "validationActions": ["Deny"],
+        "matchResources": {"namespaceSelector": here},
+    }
+    kinds = {"ValidatingAdmissionPolicy": policy, "ValidatingAdmissionPolicyBinding": bound}
+    space.kubectl.create(
+        *(
+            {"apiVersion": api, "kind": kind, "metadata": {"name": name}, "spec": spec}
+            for kind, spec in kinds.items()
+        )
+    )
+
+    def lift() -> None:
+        for kind in kinds:
+            space.kubectl("delete", kind, name, "--ignore-not-found")
+
+    yield lift
+    lift()

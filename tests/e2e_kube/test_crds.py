@@ -13,7 +13,7 @@ from deploy import certificates
 from deploy.build import to_yaml
 from deploy.workloads import NAMESPACE, SECRET, certificate_job
 from tests.e2e_kube.install import manifests
-from tests.unit.deploy.test_crds import ACCEPTED, REFUSED
+from tests.unit.deploy.test_crds import ACCEPTED, REFUSED, schema_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
 ADMISSION = "admissionregistration.k8s.io"
@@ -52,6 +52,32 @@ def test_a_mistake_is_refused_where_it_was_made(kubectl: Any, case: Any) -> None
     done = create(kubectl, manifest)
     assert done.returncode != 0
     assert path.removeprefix(".") in done.stderr
+    if "misspelt" in case:
+        assert f'strict decoding error: unknown field "{path.removeprefix(".")}"' in done.stderr
+
+
+def _undeclared(schema: Any, known: Any, every: Any, path: str) -> Any:
+    """List the fields that the API server knows below a place and the definition does not."""
+    while "$ref" in known or "allOf" in known:
+        known = every[known["$ref"].rpartition("/")[2]] if "$ref" in known else known["allOf"][0]
+    if "items" in known:
+        return _undeclared(schema["items"], known["items"], every, f"{path}[]")
+    found = []
+    for name, part in known.get("properties", {}).items():
+        if name == "metadata":  # of a template, which has labels and annotations alone
+            continue
+        if name not in schema["properties"]:
+            found.append(f"{path}.{name}")
+        else:
+            found += _undeclared(schema["properties"][name], part, every, f"{path}.{name}")
+    return found
+
+
+def test_a_job_declares_every_field_that_the_api_server_knows_of_a_pod(kubectl: Any) -> None:
+    every = json.loads(kubectl("get", "--raw", "/openapi/v3/api/v1"))["components"]["schemas"]
+    spec = schema_of("Job")["properties"]["spec"]["properties"]["tasks"]["items"]
+    pods = spec["properties"]["template"]["properties"]["spec"]
+    assert _undeclared(pods, every["io.k8s.api.core.v1.PodSpec"], every, "") == []
 
 
 @pytest.mark.parametrize(

@@ -125,38 +125,6 @@ def test_a_pod_without_its_claim_waits_until_it_is_there(
         assert claims(space)["later"] == (["gpu-0", "gpu-1"], 1)
 
 
-@pytest.fixture
-def no_binds(space: Any) -> Iterator[Any]:
-    """Let the API server refuse every bind in the namespace, until what is given is called."""
-    name = f"no-binds-{space.namespace}"
-    api = "admissionregistration.k8s.io/v1"
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
-    policy = {
-        "matchConstraints": {"resourceRules": [{**rule, "resources": ["pods/binding"]}]},
-        "validations": [{"expression": "false", "message": "no binds today"}],
-    }
-    here = {"matchLabels": {"kubernetes.io/metadata.name": space.namespace}}
-    bound = {
-        "policyName": name,
-        "validationActions": ["Deny"],
-        "matchResources": {"namespaceSelector": here},
-    }
-    kinds = {"ValidatingAdmissionPolicy": policy, "ValidatingAdmissionPolicyBinding": bound}
-    space.kubectl.create(
-        *(
-            {"apiVersion": api, "kind": kind, "metadata": {"name": name}, "spec": spec}
-            for kind, spec in kinds.items()
-        )
-    )
-
-    def lift() -> None:
-        for kind in kinds:
-            space.kubectl("delete", kind, name, "--ignore-not-found")
-
-    yield lift
-    lift()
-
-
 def test_what_a_refused_bind_was_given_is_taken_back(
     space: Any, scheduler: Any, gpus: str, no_binds: Any
 ) -> None:

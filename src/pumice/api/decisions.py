@@ -49,6 +49,15 @@ class Reserve:
 
 
 @dataclass(frozen=True, slots=True)
+class LockNode:
+    """Lock the node of a pod by annotations before its Bind, which comes right after."""
+
+    pod: str
+    locks: tuple[str, ...]
+    """Names of annotations."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimChoice:
     """How a claim that waits for its first consumer gets its volume."""
 
@@ -73,7 +82,7 @@ class BindVolumes:
     """How long the pod waits for its claims to be bound."""
 
 
-Intent = Bind | Evict | Annotate | Reserve | BindVolumes
+Intent = Bind | Evict | Annotate | Reserve | LockNode | BindVolumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +178,8 @@ class Decisions:
     """Pod to annotations that are to be written with its bind."""
     reservations: dict[str, tuple[ClaimReservation, ...]] = field(default_factory=dict)
     """Pod to the resource claims that are to be allocated and reserved for it before its bind."""
+    node_locks: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Pod to the annotations by which its node is to be locked before its bind."""
     released_claims: list[str] = field(default_factory=list)
     """Resource claims whose devices are to be free again: only a waiting pod has them."""
     volumes: dict[str, BindVolumes] = field(default_factory=dict)

@@ -13,6 +13,7 @@ Manifest = dict[str, Any]
 """An object as it is written in YAML or JSON."""
 
 CLAIM: Final = "PersistentVolumeClaim"
+CONFIG_MAP: Final = "ConfigMap"
 COMMAND: Final = "Command.bus.volcano.sh"
 CRON_JOB: Final = "CronJob.batch.volcano.sh"
 HYPER_NODE: Final = "HyperNode.topology.volcano.sh"

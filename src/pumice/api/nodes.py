@@ -114,6 +114,14 @@ class CpuPlace(Part):
     core: int = 0
 
 
+class PodAllocation(Part):
+    """A pod to which the kubelet has given cpus."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+
+
 class NumatopologySpec(Part):
     """Policies of the kubelet and where each cpu sits."""
 
@@ -121,6 +129,7 @@ class NumatopologySpec(Part):
     res_reserved: ResourceList = {}
     numares: dict[str, NumaResource] = {}
     cpu_detail: dict[str, CpuPlace] = msgspec.field(name="cpuDetail", default_factory=dict)
+    pod_allocations: tuple[PodAllocation, ...] = ()
 
     def __post_init__(self) -> None:
         check_amounts(self.res_reserved, "resReserved")

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from pumice.api.config_maps import ConfigMap
 from pumice.api.decode import decode
 from pumice.api.devices import (
     OLDER_VERSIONS,
@@ -111,6 +112,7 @@ _TYPES: Final[tuple[type[KubeObject], ...]] = (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    ConfigMap,
     DeviceClass,
     HyperNode,
     Namespace,
@@ -133,6 +135,7 @@ _TYPES: Final[tuple[type[KubeObject], ...]] = (
 _NAMESPACED: Final = frozenset(
     {
         "CSIStorageCapacity",
+        "ConfigMap",
         "PersistentVolumeClaim",
         "Pod",
         "PodDisruptionBudget",

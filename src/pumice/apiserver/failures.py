@@ -23,6 +23,7 @@ _REASONS = {
     408: "Timeout",
     413: "RequestEntityTooLarge",
     415: "UnsupportedMediaType",
+    422: "Invalid",
     429: "TooManyRequests",
     500: "InternalError",
     501: "NotImplemented",

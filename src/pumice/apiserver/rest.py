@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote
@@ -16,10 +16,12 @@ from pumice.apiserver import write_verbs
 from pumice.apiserver.columns import many, one, wanted_form
 from pumice.apiserver.discovery import AGGREGATED, document
 from pumice.apiserver.failures import RequestError, failure, status, success, typed
+from pumice.apiserver.field_validation import field_warnings
 from pumice.apiserver.protobuf import read_object
 from pumice.apiserver.selectors import selector
 from pumice.apiserver.watches import EventLines, Watch, WatchRequest
 from pumice.apiserver.write_verbs import ResourcePath
+from pumice.cluster.base import PatchType
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import InputError, NotFoundError, PumiceError
 
@@ -74,6 +76,18 @@ class Request:
             raise RequestError(400, f"wanted an object, found {type(content).__name__}")
         return content
 
+    def patch_type(self) -> PatchType:
+        """Return how the body changes an object.
+
+        Raises:
+            RequestError: in no way that is known.
+        """
+        found = write_verbs.PATCHES.get(self.content_type.partition(";")[0].strip())
+        if found is None:
+            problem = f"wanted one of {', '.join(write_verbs.PATCHES)}, found {self.content_type}"
+            raise RequestError(415, problem)
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -83,6 +97,7 @@ class Answer:
     content: Any = None
     content_type: str = JSON
     watch: Watch | None = None
+    warnings: Sequence[str] = ()
 
 
 _HEALTH: Final = frozenset({"healthz", "livez", "readyz"})
@@ -199,27 +214,25 @@ class RestApi:
             return self._delete(path, request, options, dry=bool(dry))
         if dry:
             cluster = write_verbs.dry_run_copy(cluster, self._with_name(path, request))
-        form = wanted_form(request.accept)
         if request.method == "POST":
             return self._post(cluster, path, request)
         if not path.name:
             raise RequestError(405, f"{request.method} needs the name of an object")
         if request.method == "PUT":
-            manifest, is_new = write_verbs.update(cluster, path, request.manifest()), False
+            content = request.manifest()
+            warnings = [] if path.subresource else field_warnings(path.kind, content, request.query)
+            manifest, is_new = write_verbs.update(cluster, path, content), False
         elif request.method == "PATCH":
-            patch_type = write_verbs.PATCHES.get(request.content_type.partition(";")[0].strip())
-            if patch_type is None:
-                problem = (
-                    f"wanted one of {', '.join(write_verbs.PATCHES)}, found {request.content_type}"
-                )
-                raise RequestError(415, problem)
+            patch_type = request.patch_type()
+            wanted = write_verbs.patched(cluster, path, request.content(), patch_type)
+            warnings = field_warnings(path.kind, wanted, request.query)
             manifest, is_new = write_verbs.patch(cluster, path, request.content(), patch_type)
         else:
             raise RequestError(405, f"{request.method} is not served")
         if path.subresource == "scale":
             return Answer(200, manifest)
-        shown = one(manifest, path.kind, form, cluster.now())
-        return Answer(201 if is_new else 200, shown)
+        shown = one(manifest, path.kind, wanted_form(request.accept), cluster.now())
+        return Answer(201 if is_new else 200, shown, warnings=warnings)
 
     @staticmethod
     def _with_name(path: ResourcePath, request: Request) -> ResourcePath:
@@ -233,8 +246,10 @@ class RestApi:
     def _post(self, cluster: EmbeddedCluster, path: ResourcePath, request: Request) -> Answer:
         content = request.manifest()
         if not path.name:
+            warnings = field_warnings(path.kind, content, request.query)
             made = write_verbs.create(cluster, path, content)
-            return Answer(201, one(made, path.kind, wanted_form(request.accept), cluster.now()))
+            shown = one(made, path.kind, wanted_form(request.accept), cluster.now())
+            return Answer(201, shown, warnings=warnings)
         if path.kind.name == "Pod" and path.subresource == "binding":
             write_verbs.bind(cluster, path, content)
         elif path.kind.name == "Pod" and path.subresource == "eviction":

@@ -24,6 +24,8 @@ _NAMES: Final = frozenset({LOOPBACK, "localhost", "[::1]"})
 """What a client may call this machine."""
 _BACKLOG: Final = 128
 _LONGEST_BODY: Final = 16 << 20
+_MOST_WARNINGS: Final = 20
+_LONGEST_WARNING: Final = 200
 _T = TypeVar("_T")
 
 
@@ -152,6 +154,10 @@ def _is_from_web_page(request: web.Request) -> bool:
 def _response(answer: Answer) -> web.Response:
     content = answer.content
     body = content.encode() if isinstance(content, str) else msgspec.json.encode(content)
-    return web.Response(
+    response = web.Response(
         status=answer.code, body=body, headers={"Content-Type": answer.content_type}
     )
+    for warning in answer.warnings[:_MOST_WARNINGS]:
+        quoted = warning.encode("ascii", "backslashreplace").decode().replace('"', '\\"')
+        response.headers.add("Warning", f'299 - "{quoted[:_LONGEST_WARNING]}"')
+    return response

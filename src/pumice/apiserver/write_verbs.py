@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from pumice.api.kinds import PRIORITY_CLASS, Kind, Manifest
 from pumice.apiserver.discovery import SCALED
 from pumice.apiserver.failures import RequestError, typed
-from pumice.cluster.base import PatchType, Propagation
+from pumice.cluster.base import PatchType, Propagation, clone
 from pumice.cluster.embedded.patches import apply_patch
 from pumice.cluster.embedded.status_upkeep import BUDGETS, refusal
 from pumice.cluster.embedded.store import EmbeddedCluster
@@ -100,6 +100,16 @@ def patch(
             kind, namespace, name, changes, patch_type=patch_type, subresource=path.subresource
         )
         return made, False
+
+
+def patched(
+    cluster: EmbeddedCluster, path: ResourcePath, changes: Any, patch_type: PatchType
+) -> Any:
+    """Return what a patch would make of an object; of a subresource, or of nothing, None."""
+    found = cluster.peek(path.kind.name, path.namespace, path.name)
+    if path.subresource or (found is None and patch_type != "apply"):
+        return None
+    return changes if found is None else apply_patch(clone(found), changes, patch_type)
 
 
 def delete(

@@ -19,7 +19,8 @@ from pumice.api.meta import KubeObject
 from pumice.api.objects import from_manifest
 from pumice.api.pods import Pod
 from pumice.api.times import rfc3339
-from pumice.binder.claim_writes import ClaimWrites, Known
+from pumice.binder.bind_writes import BindWrites
+from pumice.binder.claim_writes import Known
 from pumice.binder.event_recorder import EventRecorder
 from pumice.binder.status_writes import (
     StatusWrites,
@@ -82,7 +83,7 @@ class Binder:
         self._source = source
         self._write_conditions = write_conditions
         self._clock = clock or cluster.now
-        self._claims = ClaimWrites(self._writer, self._known)
+        self._binds = BindWrites(self._writer, self._known, cluster.now)
         self._reported: deque[WriteResult] = deque()
         self._underway: set[tuple[str, str, str]] = set()
         self._statuses = StatusWrites(self._clock)
@@ -105,13 +106,14 @@ class Binder:
         self._cycles += 1
         self._time = self._now()
         self.written_groups = {}
+        self._binds.expect(decisions)
         for pod, node in decisions.binds.items():
             claims = decisions.reservations.get(pod, ())
             self.bind(pod, node, decisions.annotations.get(pod, {}), claims)
         for pod in decisions.evictions:
             self._evict(pod, decisions.evicted_by.get(pod, ""))
         for claim in decisions.released_claims:
-            self._claims.release(claim)
+            self._binds.release(claim)
         for pod in decisions.opened_gates:
             self._remove_gate(pod)
         for group, state in decisions.pod_groups.items():
@@ -158,7 +160,7 @@ class Binder:
         annotations: Mapping[str, str],
         claims: tuple[ClaimReservation, ...] = (),
     ) -> None:
-        """Hand a bind in, behind what its claims need; one of an unknown pod has failed."""
+        """Hand a bind in, behind what it needs; that of an unknown pod has failed."""
         namespace, _, name = pod.partition("/")
         known = self._known("Pod", pod)
         if not isinstance(known, Pod):
@@ -175,11 +177,11 @@ class Binder:
         }
         self._underway.add(("bind", pod, uid))
         report = self._reporter(WriteResult("bind", pod, uid, None, node))
-        self._claims.bind(pod, known, claims, Write("bind", arguments), report)
+        self._binds.bind(pod, known, claims, Write("bind", arguments), report)
 
-    def give_claims_back(self, pod: str, uid: str) -> None:
-        """Take resource claims back from a pod that was not bound after all."""
-        self._claims.give_back(pod, uid)
+    def give_back(self, pod: str, uid: str) -> None:
+        """Take resource claims and node lock back from a pod that was not bound after all."""
+        self._binds.give_back(pod, uid)
 
     def write_storage(self, kind: str, key: str, known: KubeObject, patch: Manifest) -> None:
         """Hand in what a pod's bind waits for: a patch of a claim or of a volume."""
@@ -348,7 +350,7 @@ class Binder:
     def _after_bind(self, result: WriteResult) -> None:
         error, pod = result.error, self._known("Pod", result.key)
         if error is None:
-            self._claims.forget(result.key, result.uid)
+            self._binds.forget(result.key, result.uid)
         if not isinstance(pod, Pod) or pod.metadata.uid != result.uid:
             return
         if error is None:
@@ -372,7 +374,7 @@ class Binder:
     def _prune(self) -> None:
         self._statuses.prune(lambda what, key: self._known(_STATUS_OF[what], key))
         self._events.prune(lambda group: self._known(POD_GROUP, group) is not None)
-        self._claims.prune()
+        self._binds.prune()
 
     # Without an informer
 

@@ -38,20 +38,24 @@ class ClaimWrites:
         self._releasing: set[str] = set()
 
     def bind(
-        self, key: str, pod: Pod, claims: tuple[ClaimReservation, ...], bind: Write, done: Done
+        self,
+        key: str,
+        pod: Pod,
+        claims: tuple[ClaimReservation, ...],
+        writes: Sequence[Write],
+        done: Done,
     ) -> None:
-        """Reserve the claims of a pod, one after the other, then bind it.
+        """Reserve the claims of a pod, one after the other, between other writes and its bind.
 
         A bind that is sent again needs to name no claims: they are remembered.
         """
         place = key, pod.metadata.uid
         claims = claims or self._reserved.get(place, ())
-        if not claims:
-            self._writer.submit(bind, lane=Lane.BIND, done=done)
-            return
-        self._reserved[place] = claims
-        writes = [write for claim in claims for write in _reserve(claim, pod)]
-        self._send([*writes, bind], done)
+        if claims:
+            self._reserved[place] = claims
+        *before, bind = writes
+        reserved = [write for claim in claims for write in _reserve(claim, pod)]
+        self._send([*before, *reserved, bind], done)
 
     def give_back(self, key: str, uid: str) -> None:
         """Take the claims back from a pod that is not bound, with the devices they were given."""
@@ -81,9 +85,10 @@ class ClaimWrites:
 
     def prune(self) -> None:
         """Forget pods that do not wait any more."""
-        self._reserved = {pod: kept for pod, kept in self._reserved.items() if self._waits(*pod)}
+        self._reserved = {pod: kept for pod, kept in self._reserved.items() if self.waits(*pod)}
 
-    def _waits(self, key: str, uid: str) -> bool:
+    def waits(self, key: str, uid: str) -> bool:
+        """Return whether a pod is still there and has no node."""
         pod = self._known("Pod", key)
         return isinstance(pod, Pod) and pod.metadata.uid == uid and not pod.spec.node_name
 
@@ -103,11 +108,11 @@ class ClaimWrites:
 
 
 def _as_refusal(done: Done) -> Done:
-    """Report a claim that is gone as a refusal of the pod, which is not gone."""
+    """Report that a claim or a node is gone as a refusal of the pod, which is not gone."""
 
     def report(error: ClusterError | None) -> None:
         if isinstance(error, NotFoundError):
-            problem = "the resource claim is gone"
+            problem = "the resource claim is gone" if error.kind == _KIND else "the node is gone"
             error = RejectedError(error.kind, error.namespace, error.name, problem)
         done(error)
 

@@ -5,8 +5,8 @@ thought to be.  The cluster's own word ends an assumption, and so does another o
 name.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from msgspec.structs import replace
@@ -31,6 +31,8 @@ class _AssumedPod:
 
     uid: str
     node: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """What is written with the bind."""
     leaves: bool = False
     held: bool = False
 
@@ -68,9 +70,10 @@ class Assumptions:
         self._volumes: dict[str, ClaimReference] = {}
         self._claims: dict[str, tuple[str, str]] = {}
 
-    def bound(self, key: str, pod: Pod, node: str) -> None:
-        """Take a pod to be on a node."""
-        self._of(key, pod.metadata.uid).node = node
+    def bound(self, key: str, pod: Pod, node: str, annotations: Mapping[str, str]) -> None:
+        """Take a pod to be on a node, with more annotations."""
+        thought = self._of(key, pod.metadata.uid)
+        thought.node, thought.annotations = node, annotations
 
     def evicted(self, key: str, pod: Pod) -> None:
         """Take a pod to be leaving."""
@@ -180,6 +183,9 @@ class Assumptions:
             return pod
         if thought.node:
             spec = replace(spec, node_name=thought.node)
+            if thought.annotations:
+                marks = {**metadata.annotations, **thought.annotations}
+                metadata = replace(metadata, annotations=marks)
         elif thought.held:
             spec = replace(spec, scheduling_gates=_HELD)
         if thought.leaves:

@@ -17,6 +17,7 @@ from pumice.api.devices import ClaimReservation, ResourceClaim
 from pumice.api.groups import PodGroup, PodGroupStatus
 from pumice.api.kinds import (
     CLAIM,
+    CONFIG_MAP,
     POD_GROUP,
     RESOURCE_CLAIM,
     RESOURCE_CLAIM_TEMPLATE,
@@ -40,8 +41,10 @@ from pumice.errors import GoneError, NotFoundError
 _TYPES: Final[Mapping[str, type[KubeObject]]] = {
     kind_of({"apiVersion": version, "kind": kind}): cls for (version, kind), cls in KINDS.items()
 }
-FOLLOWED: Final = tuple(kind for kind in _TYPES if kind != RESOURCE_CLAIM_TEMPLATE)
-"""Every kind the scheduler reads: claims, not what they are made from."""
+FOLLOWED: Final = tuple(
+    kind for kind in _TYPES if kind not in (RESOURCE_CLAIM_TEMPLATE, CONFIG_MAP)
+)
+"""Every kind the scheduler reads as a whole: claims, not what they are made from."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _REMEMBERED: Final = 1000
 _LITTER: Final = 20_000
@@ -133,11 +136,14 @@ class Informer:
 
     # What is thought before the cluster tells
 
-    def assume(self, pod: str, node: str) -> None:
-        """Count a pod ("namespace/name") on a node until the cluster says so or ``undo``."""
+    def assume(self, pod: str, node: str, annotations: Mapping[str, str] | None = None) -> None:
+        """Count a pod ("namespace/name") on a node until the cluster says so or ``undo``.
+
+        It has the annotations that are written with its bind.
+        """
         known = self._known["Pod"].get(pod)
         if isinstance(known, Pod):
-            self._assumed.bound(pod, known, node)
+            self._assumed.bound(pod, known, node, annotations or {})
             self._show("Pod", pod, known)
 
     def assume_evicted(self, pod: str) -> None:

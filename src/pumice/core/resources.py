@@ -31,12 +31,15 @@ _COARSE = (2.0**32, 2.0**46, 2.0**50)
 def is_schedulable_name(name: str) -> bool:
     """Say whether a resource name takes part in scheduling at all.
 
-    Quota keys such as ``requests.cpu`` or ``count/pods`` do not.
+    Quota keys such as ``requests.cpu`` or ``count/pods`` do not, nor do memory and cores of one
+    Ascend card: no node offers them, and only who hands cards out can compare them.
     """
     if name in ("cpu", "memory", "pods", "ephemeral-storage"):
         return True
     if name.startswith(("hugepages-", "attachable-volumes-")):
         return True
+    if name.startswith("huawei.com/Ascend") and name.endswith(("-memory", "-core")):
+        return False
     return "/" in name and not name.startswith(("requests.", "limits.", "count/"))
 
 

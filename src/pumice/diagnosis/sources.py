@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf
-from pumice.api.kinds import JOB, SCHEDULER_NAME, Manifest
+from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, Manifest
 from pumice.api.manifests import Document, load_documents, object_lines
 from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest, in_namespace
@@ -25,6 +25,7 @@ from pumice.controllers.job.expand import expand
 from pumice.controllers.object_index import ManifestView
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.expected import created, expand_jobs, is_expected
+from pumice.diagnosis.plugin_config_maps import plugin_config_maps
 from pumice.diagnosis.stated_times import latest_time
 from pumice.errors import ClusterError, InputError, ManifestError, NotFoundError, PumiceError
 from pumice.webhooks.files import stored_job
@@ -62,9 +63,12 @@ def read_cluster(cluster: Cluster) -> Reading:
     for version, kind in KINDS:
         group, slash, _ = version.partition("/")
         name = f"{kind}.{group}" if slash else kind
-        reading.objects += _listed(cluster, name, reading.notes)
+        if name != CONFIG_MAP:
+            reading.objects += _listed(cluster, name, reading.notes)
     reading.jobs = _listed(cluster, JOB, reading.notes)
     reading.conf = scheduler_configuration(cluster)
+    if reading.conf is not None:
+        reading.objects += plugin_config_maps(cluster, reading.conf[0])
     return reading
 
 

@@ -323,15 +323,18 @@ def _ports(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
 
 
 def _devices(funnel: Funnel, constraint: Constraint, before: Mask) -> str:
-    claim = funnel.compared.get("claim")
-    if claim is None or "request" not in claim:
-        return _plain(funnel, constraint, before)
+    claim, cards = funnel.compared.get("claim"), funnel.compared.get("cards")
     refused = _nodes(funnel, before & constraint.failed)
-    return f"{refused} cannot give {_pod(funnel)} its devices; {claim_reason(claim)}"
+    if claim is not None and "request" in claim:
+        return f"{refused} cannot give {_pod(funnel)} its devices; {claim_reason(claim)}"
+    if cards:
+        told = "; ".join(f"{node}: {', '.join(lacks)}" for node, lacks in cards.items())
+        return f"{refused} cannot give {_pod(funnel)} its cards; {told}"
+    return _plain(funnel, constraint, before)
 
 
 def _device_numbers(funnel: Funnel, *_: object) -> dict[str, Any]:
-    return {key: found for key, found in funnel.compared.items() if key == "claim"}
+    return {key: found for key, found in funnel.compared.items() if key in ("claim", "cards")}
 
 
 def _failure_numbers(funnel: Funnel, constraint: Constraint, _: Mask) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pumice.api.decisions import (
     Decisions,
     Evict,
     JobRecord,
+    LockNode,
     PodGroupState,
     Reserve,
 )
@@ -113,12 +114,11 @@ def _moves(ssn: Session) -> Decisions:
         if isinstance(intent, Bind):
             decisions.binds[intent.pod] = intent.node
         elif isinstance(intent, Evict):
-            decisions.evictions.append(intent.pod)
-            decisions.evicted_by[intent.pod] = intent.action
-            if intent.beneficiary:
-                decisions.beneficiaries[intent.pod] = intent.beneficiary
+            _evicted(decisions, intent)
         elif isinstance(intent, Reserve):
             decisions.reservations[intent.pod] = intent.claims
+        elif isinstance(intent, LockNode):
+            decisions.node_locks[intent.pod] = intent.locks
         elif isinstance(intent, BindVolumes):
             decisions.volumes[intent.pod] = intent
         else:
@@ -130,6 +130,13 @@ def _moves(ssn: Session) -> Decisions:
         if node != NOWHERE and tasks.status[row] == Status.PIPELINED:
             decisions.nominated[tasks.keys[row]] = names[node]
     return decisions
+
+
+def _evicted(decisions: Decisions, intent: Evict) -> None:
+    decisions.evictions.append(intent.pod)
+    decisions.evicted_by[intent.pod] = intent.action
+    if intent.beneficiary:
+        decisions.beneficiaries[intent.pod] = intent.beneficiary
 
 
 def phases_of(ssn: Session) -> Phases:

@@ -54,7 +54,7 @@ Codes = NDArray[np.int16] | Mask
 _hooks = HookTable()
 _SERVING = frozenset({"vary_by", "may_rank", "bound_victims", "queue_limits", "admission_limit"})
 _TELLING = frozenset({"faults", "node_tests", "own_words", "why_spared", "refusal_numbers"})
-_ASIDE = _SERVING | _TELLING | {"changes_at", "passed_over"}
+_ASIDE = _SERVING | _TELLING | {"changes_at", "passed_over", "config_maps"}
 """Methods that serve hooks or checks without being a hook: they change no answer."""
 
 
@@ -107,6 +107,10 @@ class Plugin:
 
     def faults(self) -> Iterable[Fault]:
         """Return which arguments have the right type and are yet of no use; for checks only."""
+        return ()
+
+    def config_maps(self) -> Iterable[str]:
+        """Name the ConfigMaps ("namespace/name") that it finds in the snapshot if they exist."""
         return ()
 
     def queue_limits(self, snapshot: Snapshot, total: Column) -> QueueLimits | None:

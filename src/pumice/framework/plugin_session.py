@@ -85,7 +85,14 @@ class PluginSession(Protocol):
         """Write annotations on a task's pod when it is bound; a roll-back takes it back."""
 
     def drop_annotations(self, task: int) -> None:
-        """Forget the annotations of a task that is not placed after all."""
+        """Forget annotations and node lock of a task that is not placed after all."""
+
+    def lock_node(self, task: int, lock: str) -> None:
+        """Lock the node of a task by an annotation before it is bound; a roll-back takes it back.
+
+        The annotation holds the time. Its device plugin takes it off; after five minutes it does
+        not count any more.
+        """
 
     def reserve_claims(self, task: int, claims: tuple[ClaimReservation, ...]) -> None:
         """Reserve resource claims for a task before it is bound; a roll-back takes it back."""

@@ -120,6 +120,10 @@ class Session(SessionState):
         """Write nothing on a task's pod after all."""
         self.intents.drop_annotations(task)
 
+    def lock_node(self, task: int, lock: str) -> None:
+        """Lock the node of a task by an annotation before it is bound; a rollback takes it back."""
+        self.intents.lock_node(task, lock)
+
     def reserve_claims(self, task: int, claims: tuple[ClaimReservation, ...]) -> None:
         """Reserve resource claims for a task before it is bound; a rollback takes it back."""
         self.intents.reserve(task, claims)

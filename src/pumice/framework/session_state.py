@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from pumice.api.decisions import Annotate, Bind, BindVolumes, ClaimChoice, Evict, Intent, Reserve
+from pumice.api.decisions import (
+    Annotate,
+    Bind,
+    BindVolumes,
+    ClaimChoice,
+    Evict,
+    Intent,
+    LockNode,
+    Reserve,
+)
 from pumice.api.devices import ClaimReservation
 from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
@@ -40,6 +49,8 @@ class Intents:
         """Task to what is written on its pod when it is bound."""
         self.reservations: dict[int, tuple[ClaimReservation, ...]] = {}
         """Task to the resource claims that must be its own before it is bound."""
+        self.node_locks: dict[int, tuple[str, ...]] = {}
+        """Task to the annotations that lock its node before it is bound."""
         self.released_claims: list[str] = []
         """Resource claims whose devices nobody needs."""
         self.nominations: dict[int, int] = {}
@@ -59,6 +70,8 @@ class Intents:
                 self.made.append(Annotate(keys[task], self.annotations[task]))
             if self.reservations.get(task):
                 self.made.append(Reserve(keys[task], self.reservations[task]))
+            if self.node_locks.get(task):
+                self.made.append(LockNode(keys[task], self.node_locks[task]))
             self.made.append(Bind(keys[task], names[node]))
 
     def evict(self, eviction: Evict) -> None:
@@ -71,8 +84,15 @@ class Intents:
         self._snapshot.journal.put(self.annotations, task, {**known, **annotations})
 
     def drop_annotations(self, task: int) -> None:
-        """Write nothing on a task's pod after all."""
+        """Write nothing on a task's pod after all, and lock no node for it."""
         self._snapshot.journal.put(self.annotations, task, {})
+        if task in self.node_locks:
+            self._snapshot.journal.put(self.node_locks, task, ())
+
+    def lock_node(self, task: int, lock: str) -> None:
+        """Lock the node of a task by an annotation before it is bound."""
+        known = self.node_locks.get(task, ())
+        self._snapshot.journal.put(self.node_locks, task, (*known, lock))
 
     def reserve(self, task: int, claims: tuple[ClaimReservation, ...]) -> None:
         """Reserve resource claims for a task when it is bound; a rollback takes it back."""

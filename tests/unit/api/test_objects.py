@@ -278,6 +278,7 @@ OTHERS = [
             "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}],
         },
     ),
+    manifest("ConfigMap", "v1", data={"key": "text"}),
     manifest(
         "ResourceClaimTemplate",
         DEVICES,

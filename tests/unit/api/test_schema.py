@@ -10,7 +10,7 @@ import pytest
 from pumice.api.groups import PodGroup, Queue
 from pumice.api.meta import Part
 from pumice.api.nodes import HyperNode, Numatopology
-from pumice.api.schema.build import CHECKED_KINDS, Node, SchemaBuilder, schema_of
+from pumice.api.schema.build import CHECKED_KINDS, Node, declared_schema, schema_of
 from pumice.api.schema.grammar import Field, GoType, _declarations, fields_of, go_type, struct_of
 
 TEXTS = """
@@ -108,16 +108,6 @@ def test_a_patch_of_a_flow_has_no_defaults() -> None:
     assert [name for name, part in spec.items() if part.has_default] == []
 
 
-def test_of_some_structs_only_a_part_may_be_checked() -> None:
-    built: Any = SchemaBuilder({"batch.JobSpec": "queue! tasks"}).of_kind("Job.batch.volcano.sh")
-    spec = built.properties["spec"]
-    assert (spec.keeps_unknown, [*spec.properties], spec.required) == (
-        True,
-        ["queue", "tasks"],
-        ("queue",),
-    )
-
-
 @pytest.mark.parametrize("kind", CHECKED_KINDS)
 def test_the_head_of_an_object_comes_first(kind: str) -> None:
     assert [*_checked(kind).properties][:3] == ["kind", "apiVersion", "metadata"]
@@ -156,5 +146,5 @@ def missing(read: Any, node: Any, path: str) -> Iterator[str]:
     ],
 )
 def test_every_field_that_the_scheduler_reads_is_declared(read: Any, group: str) -> None:
-    node = SchemaBuilder().of_kind(f"{read.__name__}.{group}.volcano.sh")
+    node = declared_schema(f"{read.__name__}.{group}.volcano.sh")
     assert [*missing(read, node, "")] == []

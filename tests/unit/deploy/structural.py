@@ -1,6 +1,7 @@
 """Checks objects against structural schemas, as the API server does before it stores them.
 
-Knows what our schemas use.  Besides what is wrong it names the fields that would be dropped.
+Knows what our schemas use.  Besides what is wrong it names the fields that would be dropped;
+nulls without a default go unnoticed, as in the API server.
 Rules in CEL are not evaluated: the tests on a real control plane do that.
 """
 
@@ -83,11 +84,13 @@ def _object(schema: Any, value: Any, path: Any) -> Any:
     other = schema.get("additionalProperties")
     for key, part in value.items():
         place = f"{path}.{key}"
-        if key in known:
+        if part is None and "default" not in known.get(key, other or {}):
+            found += [] if key in known or other else [(place, "would be dropped")]
+        elif key in known:
             found += check(known[key], part, place)
         elif other is not None:
             found += check(other, part, place)
-        elif not schema.get("x-kubernetes-preserve-unknown-fields") and path != ".metadata":
+        elif path != ".metadata":
             found.append((place, "would be dropped"))
     return found
 

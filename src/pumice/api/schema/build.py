@@ -15,6 +15,7 @@ from pumice.api.kinds import (
     POD_GROUP,
     QUEUE,
 )
+from pumice.api.schema.built_ins import notation_of
 from pumice.api.schema.grammar import Field, GoType, go_type, struct_of
 
 CHECKED_KINDS: Final = (
@@ -37,7 +38,10 @@ _QUANTITY: Final = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
     r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
 )
-_OWN_META: Final = ("annotations", "finalizers", "labels", "name", "namespace")
+_TEMPLATE_META: Final = (
+    "annotations", "creationTimestamp", "finalizers", "labels", "name", "namespace",
+)  # fmt: skip
+"""What a template says of its objects' metadata; Go writes a null as its creation time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +54,6 @@ class Node:
     description: str = ""
     properties: Mapping[str, "Node"] | None = None
     """None: no field is unknown."""
-    keeps_unknown: bool = False
-    """Fields that are not known are kept; what is known of them is only a part."""
     items: "Node | None" = None
     values: "Node | None" = None
     """Schema of the values of a mapping."""
@@ -89,49 +91,32 @@ _SCALARS: Final[Mapping[str, Node]] = {
 }
 
 
-class SchemaBuilder:
-    """Builds schemas; ``partly`` names structs of which only some fields are checked.
+class _SchemaBuilder:
+    """Builds schemas, of each struct once."""
 
-    These are given by name, ``!`` after those that are required; all others are kept as they are.
-    """
-
-    def __init__(self, partly: Mapping[str, str] | None = None) -> None:
-        self._partly = partly or {}
+    def __init__(self) -> None:
         self._structs: dict[str, Node] = {}
 
-    def of_kind(self, kind: str) -> Node:
-        """Build the schema of a kind such as ``Job.batch.volcano.sh``."""
-        name, _, group = kind.partition(".")
-        notation = f"{group.partition('.')[0]}.{name}"
+    def of_kind(self, notation: str) -> Node:
+        """Build the schema of a kind such as ``batch.Job``."""
         node = self._struct(notation)
         properties = {**(node.properties or {}), "metadata": Node(type="object")}
         return replace(node, properties=properties, description=struct_of(notation).description)
 
     def _struct(self, name: str) -> Node:
         if name not in self._structs:
-            part = self._partly.get(name)
-            self._structs[name] = self._whole(name) if part is None else self._part(name, part)
+            self._structs[name] = self._build(name)
         return self._structs[name]
 
-    def _whole(self, name: str) -> Node:
+    def _build(self, name: str) -> Node:
         struct = struct_of(name)
-        shown = _OWN_META if name == "meta.ObjectMeta" else struct.fields
+        shown = _TEMPLATE_META if name == "meta.ObjectMeta" else struct.fields
         return Node(
             type="object",
             properties={key: self._field(struct.fields[key]) for key in shown},
             required=tuple(sorted(key for key in shown if struct.fields[key].required)),
             atomic="atomic" in struct.marks,
             exclusive="exclusive" in struct.marks,
-        )
-
-    def _part(self, name: str, part: str) -> Node:
-        fields = struct_of(name).fields
-        names = [one.rstrip("!") for one in part.split()]
-        return Node(
-            type="object",
-            properties={key: replace(self._field(fields[key]), keys=()) for key in names},
-            required=tuple(sorted(one[:-1] for one in part.split() if one.endswith("!"))),
-            keeps_unknown=True,
         )
 
     def _field(self, field: Field) -> Node:
@@ -156,10 +141,16 @@ class SchemaBuilder:
                 return _SCALARS[scalar]
 
 
-_ALL: Final = SchemaBuilder()
+_BUILDER: Final = _SchemaBuilder()
 
 
 @cache
+def declared_schema(kind: str) -> Node:
+    """Return the schema of a kind as it is declared; ``Job.batch.volcano.sh``, ``Pod``."""
+    name, _, group = kind.partition(".")
+    return _BUILDER.of_kind(notation_of(group, name))
+
+
 def schema_of(kind: str) -> Node | None:
-    """Return the schema of a kind (``Job.batch.volcano.sh``), None if it is not held to one."""
-    return _ALL.of_kind(kind) if kind in CHECKED_KINDS else None
+    """Return the schema that admission holds a kind to, None if it holds it to none."""
+    return declared_schema(kind) if kind in CHECKED_KINDS else None

@@ -140,8 +140,7 @@ meta.ObjectMeta
 meta.LabelSelectorRequirement
   key! string, operator! meta.LabelSelectorOperator, values []string atomic
 meta.LabelSelector atomic
-  matchLabels {}string -- All of these labels must be there.
-  matchExpressions []meta.LabelSelectorRequirement atomic -- All of these must hold.
+  matchLabels {}string, matchExpressions []meta.LabelSelectorRequirement atomic
 v1.LocalObjectReference
   name string default=
 v1.ObjectFieldSelector

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pumice.api.nodes import Node
 from pumice.api.pods import Pod
 from pumice.api.quantity import value
-from pumice.plugins.deviceshare.cards import MOST_CARDS, Choice, Grant, Held
+from pumice.plugins.deviceshare.cards import MOST_CARDS, Choice, Grant, Held, Lack
 
 MEMORY, NUMBER = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
 INDEX = "volcano.sh/gpu-index"
@@ -34,7 +34,9 @@ class GpuSharing:
     """Cards split by memory, or handed out whole."""
 
     by_memory: bool
+    family: str = "gpu"
     lock: str = "gpu"
+    phase: tuple[str, str] = ("", "")
 
     @property
     def refusal(self) -> int:
@@ -67,28 +69,54 @@ class GpuSharing:
         if not memory and not _asked(pod, NUMBER):
             return ()
         numbers = _numbers(pod.metadata.annotations.get(INDEX, ""))
-        return tuple(Grant(i, key, memory=memory) for i in numbers if i in cards.ids)
+        return tuple(self._grant(i, key, memory) for i in numbers if i in cards.ids)
 
     def choose(self, cards: GpuCards, wish: GpuWish, held: Held, pod: str) -> Choice | None:
         """Take the first card with enough memory left, or the first idle ones."""
         if wish.memory:
-            used = dict.fromkeys(cards.ids, 0)
-            for grant in held:
-                used[grant.card] += grant.memory
-            roomy = [i for i in cards.ids if cards.memory - used[i] >= wish.memory]
-            return Choice((Grant(roomy[0], pod, memory=wish.memory),)) if roomy else None
-        taken = {grant.card for grant in held}
-        idle = [i for i in cards.ids if i not in taken]
+            left = _memory_left(cards, held)
+            roomy = [i for i in cards.ids if left[i] >= wish.memory]
+            return Choice((self._grant(roomy[0], pod, wish.memory),)) if roomy else None
+        idle = _idle(cards, held)
         if len(idle) < wish.number:
             return None
-        return Choice(tuple(Grant(i, pod) for i in idle[: wish.number]))
+        return Choice(tuple(self._grant(i, pod) for i in idle[: wish.number]))
 
-    def annotations(self, choice: Choice, cards: GpuCards, node: str, now: float) -> dict[str, str]:
+    def _grant(self, card: int, pod: str, memory: int = 0) -> Grant:
+        return Grant(card, pod, memory=memory, family=self.family)
+
+    def lacks(self, cards: GpuCards, wish: GpuWish, held: Held) -> list[Lack]:
+        """Return what is left of each card, or how many are idle."""
+        if not wish.memory:
+            return [Lack("", "idle cards", wish.number, len(_idle(cards, held)))]
+        left = _memory_left(cards, held)
+        return [Lack(str(i), "memory", wish.memory, left[i]) for i in cards.ids]
+
+    def annotations(
+        self,
+        choice: Choice,
+        cards: GpuCards,
+        wish: GpuWish,
+        node: str,
+        now: float,
+    ) -> dict[str, str]:
         """Tell the device plugin the card numbers."""
         return {
             PREDICATE_TIME: str(round(now * 1e9)),
             INDEX: ",".join(str(grant.card) for grant in choice.grants),
         }
+
+
+def _memory_left(cards: GpuCards, held: Held) -> dict[int, int]:
+    left = dict.fromkeys(cards.ids, cards.memory)
+    for grant in held:
+        left[grant.card] -= grant.memory
+    return left
+
+
+def _idle(cards: GpuCards, held: Held) -> list[int]:
+    taken = {grant.card for grant in held}
+    return [i for i in cards.ids if i not in taken]
 
 
 def _asked(pod: Pod, name: str) -> int:

@@ -1,26 +1,35 @@
 """The deviceshare plugin itself: which nodes have cards to share, and which cards a pod gets."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pumice.api.codes import Cause
-from pumice.api.times import epoch
+from pumice.api.node_locks import LOCK_LASTS, is_locked
+from pumice.api.nodes import Node
 from pumice.core.resources import Column
 from pumice.core.views import Nodes, Task
-from pumice.errors import InputError, PluginError
-from pumice.framework.arguments import arg
+from pumice.errors import PluginError
+from pumice.framework.arguments import Fault, arg
 from pumice.framework.plugin import Codes, Plugin, Reason
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
-from pumice.plugins.deviceshare.cards import Choice, Held, Sharing
+from pumice.plugins.deviceshare.ascend import AscendSharing
+from pumice.plugins.deviceshare.cards import Choice, Grant, Held, Lack, Sharing, read_count
+from pumice.plugins.deviceshare.device_config import DeviceConfig, device_config
 from pumice.plugins.deviceshare.gpushare import GpuSharing
-from pumice.plugins.deviceshare.vgpu import ALLOCATING, BIND_PHASE, VirtualSharing
+from pumice.plugins.deviceshare.vgpu import ALLOCATING, VirtualSharing
 
 _LOCKED = 4
-_LOCK_LASTS = 300.0
+_MOST_TOLD = 3
+"""Nodes and cards that a refusal names."""
+
+_Wishes = tuple[Hashable, ...]
+"""What a pod wants of each way of sharing, None for nothing."""
+_Place = tuple[int, int]
+"""A way of sharing, by its number, and a node."""
 
 
 @dataclass(kw_only=True)
@@ -33,6 +42,7 @@ class DeviceShare(Plugin, name="deviceshare"):
         Reason("GpuNumber no enough gpu number", code=Cause.DEVICE),
         Reason("hami-vgpuDeviceSharing error", code=Cause.DEVICE),
         Reason("node is locked while devices are handed out", curable=False, code=Cause.DEVICE),
+        Reason("no ascend device available", code=Cause.DEVICE),
     )
     gpu_sharing: bool = arg(
         "deviceshare.GPUSharingEnable", default=False, doc="share cards by gpu-memory"
@@ -42,6 +52,22 @@ class DeviceShare(Plugin, name="deviceshare"):
     )
     vgpu: bool = arg(
         "deviceshare.VGPUEnable", default=False, doc="share cards by vgpu-memory and vgpu-cores"
+    )
+    ascend: bool = arg(
+        "deviceshare.AscendHAMiVNPUEnable", default=False, doc="share Ascend cards as HAMi does"
+    )
+    mind_cluster: bool = arg(
+        "deviceshare.AscendMindClusterVNPUEnable",
+        default=False,
+        doc="accepted and without effect: MindCluster's way to share Ascend cards is not there",
+    )
+    config_name: str = arg(
+        "deviceshare.KnownGeometriesCMName",
+        default="volcano-vgpu-device-config",
+        doc="the ConfigMap with MIG geometries and Ascend chips",
+    )
+    config_namespace: str = arg(
+        "deviceshare.KnownGeometriesCMNamespace", default="kube-system", doc="its namespace"
     )
     node_lock: bool = arg(
         "deviceshare.NodeLockEnable",
@@ -68,110 +94,142 @@ class DeviceShare(Plugin, name="deviceshare"):
             problem = "GPUSharingEnable, GPUNumberEnable and VGPUEnable exclude each other"
             raise PluginError(self.name, problem=problem)
 
+    def faults(self) -> Iterable[Fault]:
+        """Tell of the way of sharing that is not there."""
+        if self.mind_cluster:
+            key = "deviceshare.AscendMindClusterVNPUEnable"
+            hint = "cards are handed out as HAMi does, or by number alone"
+            yield Fault(key, "false", self.mind_cluster, hint, severity="odd")
+
+    def config_maps(self) -> Iterable[str]:
+        """Name the ConfigMap of the device plugins where it matters."""
+        if self.vgpu or self.ascend:
+            yield f"{self.config_namespace}/{self.config_name}"
+
     def on_open(self, ssn: PluginSession) -> None:
         """Read the cards of nodes and what pods on them hold."""
         self._ssn = ssn
-        self._sharing = self._chosen_sharing()
-        self._cards: dict[int, Any] = {}
+        self._cards: dict[_Place, Any] = {}
         self._held: dict[int, Held] = {}
-        self._busy: dict[int, bool] = {}
-        self._wishes: dict[int, Hashable] = {}
-        self._answers: dict[tuple[int, Hashable], tuple[Held, Choice | None]] = {}
-        if self._sharing is None:
-            return
-        for row, node in enumerate(ssn.nodes().objects):
-            cards = self._sharing.read_node(node)
-            if cards is not None:
-                self._cards[row] = cards
-                self._read_pods(self._sharing, row)
+        self._busy: dict[_Place, bool] = {}
+        self._wishes: dict[int, _Wishes | None] = {}
+        self._answers: dict[tuple[int, int, Hashable], tuple[Held, Choice | None]] = {}
+        found = (ssn.snapshot.kind("ConfigMap").get(key) for key in self.config_maps())
+        self._sharings = self._chosen_sharings(device_config(next(found, None)))
+        if self._sharings:
+            for row, node in enumerate(ssn.nodes().objects):
+                self._read_node(row, node)
 
-    def _chosen_sharing(self) -> Sharing[Any, Any] | None:
+    def _chosen_sharings(self, config: DeviceConfig) -> list[Sharing[Any, Any]]:
+        chosen: list[Sharing[Any, Any]] = []
         if self.vgpu:
             rules = [rule for rule in self.exclusive if isinstance(rule, dict) and rule]
-            return VirtualSharing(self.policy, tuple(rules))
+            chosen.append(VirtualSharing(self.policy, tuple(rules), config.nvidia))
         if self.gpu_sharing or self.gpu_number:
-            return GpuSharing(by_memory=self.gpu_sharing)
-        return None
+            chosen.append(GpuSharing(by_memory=self.gpu_sharing))
+        if self.ascend:
+            in_software = config.vnpus.hami_vnpu_core
+            chosen += [
+                AscendSharing(chip, self.policy, in_software) for chip in config.vnpus.configs
+            ]
+        return chosen
 
-    def _read_pods(self, sharing: Sharing[Any, Any], row: int) -> None:
-        tasks, nodes = self._ssn.snapshot.tasks, self._ssn.snapshot.nodes
-        held: list[Any] = []
-        busy = self.node_lock and self._is_locked(nodes.objects[row], sharing.lock)
-        for task in nodes.tasks[row]:
-            pod: Any = tasks.pods[task]
-            held += sharing.read_grants(self._cards[row], pod, tasks.keys[task])
-            if self.node_lock and pod.metadata.annotations.get(BIND_PHASE) == ALLOCATING:
-                busy = True
+    def _read_node(self, row: int, node: Node) -> None:
+        held: list[Grant] = []
+        for number, sharing in enumerate(self._sharings):
+            cards = sharing.read_node(node)
+            if cards is not None:
+                self._cards[number, row] = cards
+                self._busy[number, row] = self.node_lock and self._is_busy(sharing, row, node)
+                for task in self._tasks_on(row):
+                    held += sharing.read_grants(cards, task.pod, task.key)
         self._held[row] = tuple(held)
-        self._busy[row] = busy
 
-    def _is_locked(self, node: Any, lock: str) -> bool:
-        since = node.metadata.annotations.get(lock, "")
-        try:
-            return bool(since) and self._ssn.now - epoch(since) <= _LOCK_LASTS
-        except InputError:
-            return False
+    def _tasks_on(self, row: int) -> Iterator[Task]:
+        snapshot = self._ssn.snapshot
+        return (Task(snapshot, task) for task in snapshot.nodes.tasks[row])
+
+    def _is_busy(self, sharing: Sharing[Any, Any], row: int, node: Node) -> bool:
+        """Return whether a node is locked, or a device plugin is at work for a pod there."""
+        now, (phase, since) = self._ssn.now, sharing.phase
+        if is_locked(node.metadata.annotations.get(sharing.lock, ""), now):
+            return True
+        marks = (task.pod.metadata.annotations for task in self._tasks_on(row))
+        begun = [each.get(since, "") for each in marks if each.get(phase) == ALLOCATING]
+        return any(not each or now - read_count(each) <= LOCK_LASTS for each in begun)
 
     def vary_by(self, task: Task) -> Hashable:
         """Tell apart pods whose wishes differ; annotations and labels count, not only specs."""
         return self._wish(task)
 
-    def _wish(self, task: Task) -> Hashable:
+    def _wish(self, task: Task) -> _Wishes | None:
+        """Return what a task wants, None if it wants no card at all."""
         row = task.row
         if row not in self._wishes:
-            sharing = self._sharing
-            self._wishes[row] = None if sharing is None else sharing.read_wish(task.pod)
+            wishes = tuple(sharing.read_wish(task.pod) for sharing in self._sharings)
+            self._wishes[row] = wishes if any(each is not None for each in wishes) else None
         return self._wishes[row]
 
-    def _choice(self, task: Task, row: int) -> Choice | None:
-        wish, held, sharing = self._wish(task), self._held[row], self._sharing
-        known = self._answers.get((row, wish))
+    def _wanted(self, task: Task, row: int) -> Iterator[tuple[int, Any]]:
+        """Yield the ways of sharing that matter for a task on a node, with what it wants."""
+        for number, wish in enumerate(self._wish(task) or ()):
+            if wish is not None and (number, row) in self._cards:
+                yield number, wish
+
+    def _held_of(self, number: int, row: int) -> Held:
+        held, family = self._held[row], self._sharings[number].family
+        if len(self._sharings) == 1:
+            return held
+        return tuple(grant for grant in held if grant.family == family)
+
+    def _choice(self, number: int, wish: Hashable, row: int) -> Choice | None:
+        place, held = (number, row, wish), self._held[row]
+        known = self._answers.get(place)
         if known is None or known[0] is not held:
-            chosen = None if sharing is None else sharing.choose(self._cards[row], wish, held, "")
-            known = self._answers[row, wish] = (held, chosen)
+            cards, mine = self._cards[number, row], self._held_of(number, row)
+            chosen = self._sharings[number].choose(cards, wish, mine, "")
+            known = self._answers[place] = (held, chosen)
         return known[1]
 
     def filter_nodes(self, task: Task, nodes: Nodes) -> Codes | None:
         """Test nodes that have cards; on others the plain resource fit decides."""
         if self._wish(task) is None:
             return None
-        return np.array(self._each(task, nodes, self._test), dtype=np.int16)
+        return np.array([self._test(task, row) for row in nodes.index.tolist()], dtype=np.int16)
 
     def score_nodes(self, task: Task, nodes: Nodes) -> Column | None:
         """Prefer nodes whose cards get full, or are idle, as the policy says."""
-        if self.weight <= 0 or not self.policy or self._wish(task) is None:
+        if self.weight <= 0 or not (self.policy or self.ascend) or self._wish(task) is None:
             return None
-        return np.array(self._each(task, nodes, self._value), dtype=np.float64) * self.weight
-
-    def _each(self, task: Task, nodes: Nodes, ask: Callable[[Task, int], float]) -> list[float]:
-        return [ask(task, row) if row in self._cards else 0 for row in nodes.index.tolist()]
+        values = [self._value(task, row) for row in nodes.index.tolist()]
+        return np.array(values, dtype=np.float64) * self.weight
 
     def _test(self, task: Task, row: int) -> int:
-        if self._busy[row]:
-            return _LOCKED
-        if self._sharing is None or self._choice(task, row) is not None:
-            return 0
-        return self._sharing.refusal
+        for number, wish in self._wanted(task, row):
+            if self._busy[number, row]:
+                return _LOCKED
+            if self._choice(number, wish, row) is None:
+                return self._sharings[number].refusal
+        return 0
 
     def _value(self, task: Task, row: int) -> float:
-        choice = self._choice(task, row)
-        return 0.0 if choice is None else float(np.floor(choice.score + 0.5))
+        choices = [self._choice(number, wish, row) for number, wish in self._wanted(task, row)]
+        return float(np.floor(sum(each.score for each in choices if each is not None) + 0.5))
 
     def on_place(self, task: Task, node: int) -> None:
-        """Give the task its cards and note what its pod has to be told."""
-        sharing = self._sharing
-        if sharing is None or self._wish(task) is None or node not in self._cards:
-            return
-        cards = self._cards[node]
-        choice = sharing.choose(cards, self._wish(task), self._held[node], task.key)
-        if choice is None:
-            return
+        """Give the task its cards and note what its pod and its node have to be told."""
         journal, ssn = self._ssn.journal, self._ssn
-        journal.put(self._held, node, (*self._held[node], *choice.grants))
-        if self.node_lock:
-            journal.put(self._busy, node, True)  # noqa: FBT003  a value, not a switch
-        name = ssn.snapshot.nodes.names[node]
-        ssn.annotate(task.row, sharing.annotations(choice, cards, name, ssn.now))
+        for number, wish in self._wanted(task, node):
+            sharing, cards = self._sharings[number], self._cards[number, node]
+            choice = sharing.choose(cards, wish, self._held_of(number, node), task.key)
+            if choice is None:
+                continue
+            journal.put(self._held, node, (*self._held[node], *choice.grants))
+            if self.node_lock:
+                journal.put(self._busy, (number, node), True)  # noqa: FBT003  a value, no switch
+                ssn.lock_node(task.row, sharing.lock)
+            name = ssn.snapshot.nodes.names[node]
+            ssn.annotate(task.row, sharing.annotations(choice, cards, wish, name, ssn.now))
 
     def on_evict(self, task: Task, node: int) -> None:
         """Take back the cards of a task that leaves."""
@@ -180,3 +238,25 @@ class DeviceShare(Plugin, name="deviceshare"):
         if len(left) < len(held):
             self._ssn.journal.put(self._held, node, left)
             self._ssn.drop_annotations(task.row)
+
+    def refusal_numbers(self, task: Task) -> dict[str, Any]:
+        """Return what cards lack for a task, of the first nodes that refuse it."""
+        told: dict[str, list[str]] = {}
+        if self._wish(task) is not None:
+            for row, name in enumerate(self._ssn.snapshot.nodes.names):
+                lacks = self._lacks(task, row)
+                if lacks:
+                    told[name] = [str(each) for each in lacks[:_MOST_TOLD]]
+                if len(told) == _MOST_TOLD:
+                    break
+        return {"cards": told} if told else {}
+
+    def _lacks(self, task: Task, row: int) -> list[Lack]:
+        """Return what the cards of a node lack; a node without cards is not ours to judge."""
+        for number, wish in self._wanted(task, row):
+            if self._busy[number, row]:
+                return [Lack("", "is locked while devices are handed out")]
+            if self._choice(number, wish, row) is None:
+                mine = self._held_of(number, row)
+                return self._sharings[number].lacks(self._cards[number, row], wish, mine)
+        return []

@@ -1,16 +1,39 @@
-"""Virtual GPUs (HAMi): slices of memory and cores of cards that the node lists by uuid."""
+"""Virtual GPUs (HAMi): slices of memory and cores of cards that the node lists by uuid.
+
+A node shares its cards in software (``hami-core``) or cuts them in hardware (``mig``).
+"""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.nodes import Node
-from pumice.api.pods import Container, Pod
+from pumice.api.pods import Pod
 from pumice.api.quantity import value
-from pumice.plugins.deviceshare.cards import MOST_CARDS, Choice, Grant, Held
+from pumice.plugins.deviceshare.cards import (
+    BINPACK,
+    MOST_CARDS,
+    SPREAD,
+    Choice,
+    Grant,
+    Held,
+    Lack,
+    MigInstance,
+    amount_asked,
+    read_count,
+    read_slices,
+)
+from pumice.plugins.deviceshare.device_config import (
+    VGPU_CORES,
+    VGPU_MEMORY,
+    VGPU_NUMBER,
+    Geometry,
+    NvidiaConfig,
+)
+from pumice.plugins.deviceshare.mig import find_instance, memory_of, read_instance
 
-MEMORY, CORES = "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"
-NUMBER, PERCENT = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory-percentage"
+_OFFERED = (VGPU_NUMBER, VGPU_CORES, VGPU_MEMORY)
+"""What a node with virtual cards has of, whatever pods call it."""
 REGISTER = "volcano.sh/node-vgpu-register"
 IDS, TO_ALLOCATE = "volcano.sh/vgpu-ids-new", "volcano.sh/devices-to-allocate"
 NODE, TIME = "volcano.sh/vgpu-node", "volcano.sh/vgpu-time"
@@ -19,9 +42,9 @@ ALLOCATING = "allocating"
 MODE, GROUP_POLICY = "volcano.sh/vgpu-mode", "volcano.sh/vgpu-podgroup-policy"
 USE_TYPE, AVOID_TYPE = "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"
 USE_UUID, AVOID_UUID = "volcano.sh/vgpu-use-gpuuuid", "volcano.sh/vgpu-nouse-gpuuuid"
-VENDOR, HAMI = "NVIDIA", "hami-core"
-BINPACK, SPREAD = "binpack", "spread"
+VENDOR, HAMI, MIG = "NVIDIA", "hami-core", "mig"
 _ALL_CORES = 100
+_NVIDIA = NvidiaConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +55,7 @@ class VirtualCard:
     shares: int
     memory: int
     kind: str
+    geometries: tuple[Geometry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +100,10 @@ class VirtualWish:
 
 @dataclass(frozen=True)
 class VirtualCards:
-    """The healthy cards of a node, in the order it lists them."""
+    """The healthy cards of a node, in the order it lists them, and how it shares them."""
 
     cards: tuple[VirtualCard, ...]
+    mode: str = HAMI
 
 
 class _Use:
@@ -96,26 +121,35 @@ class _Use:
         self.cores += grant.cores
         self.grants.append(grant)
 
-    def has_room(self, part: Slice) -> bool:
-        """Say whether a slice can be cut; all cores means the card alone."""
+    def short_of(self, part: Slice) -> tuple[str, int, int] | None:
+        """Return of what there is too little for a slice, with what is wanted and left."""
         if self.number >= self.card.shares:
-            return False
-        if self.card.memory - self.memory < part.memory_of(self.card):
-            return False
+            return "shares", self.number + 1, self.card.shares
+        memory = part.memory_of(self.card)
+        if self.card.memory - self.memory < memory:
+            return "memory", memory, self.card.memory - self.memory
         if self.cores + part.cores > _ALL_CORES:
-            return False
-        if part.cores == _ALL_CORES and self.number:
-            return False
-        return not (self.cores == _ALL_CORES and part.cores == 0)
+            return "cores", part.cores, _ALL_CORES - self.cores
+        if part.cores == _ALL_CORES and self.number:  # all cores means the card alone
+            return "has other pods, and all of its cores are wanted", 0, 0
+        if self.cores == _ALL_CORES and part.cores == 0:
+            return "has no cores left", 0, 0
+        return None
 
-    def suits(self, wish: VirtualWish) -> bool:
-        """Say whether the card is one the pod takes, with neighbours it bears."""
+    def instance(self, memory: int) -> tuple[MigInstance, int] | None:
+        """Find the instance of a card that is cut, with the memory that it has."""
+        used = {grant.instance for grant in self.grants if grant.instance is not None}
+        return find_instance(self.card.geometries, used, memory)
+
+    def unsuited(self, wish: VirtualWish) -> str:
+        """Return why the card is not one that the pod takes; empty if it is."""
         if not wish.accepts(self.card):
-            return False
+            return "is ruled out by the pod's annotations"
         if any(grant.rules & wish.rules for grant in self.grants):
-            return False
-        alone = wish.spread_group and wish.group
-        return not alone or all(grant.group != wish.group for grant in self.grants)
+            return "has a pod of the same exclusive rule"
+        if wish.spread_group and wish.group in {grant.group for grant in self.grants} - {""}:
+            return "has a pod of the same group, which spreads"
+        return ""
 
 
 @dataclass(frozen=True)
@@ -125,29 +159,35 @@ class VirtualSharing:
     policy: str = ""
     exclusive: tuple[Mapping[str, str], ...] = ()
     """Labels; of the pods that have all of one entry no two share a card."""
+    config: NvidiaConfig = _NVIDIA
+    family: str = "vgpu"
     refusal: int = 3
     lock: str = "hamivgpu"
+    phase: tuple[str, str] = (BIND_PHASE, BIND_TIME)
 
     def read_node(self, node: Node) -> VirtualCards | None:
         """Read the cards that a node has registered; a malformed list is no list."""
         offered = node.status.allocatable
-        if not all(name in offered and value(offered[name]) for name in (NUMBER, CORES, MEMORY)):
+        if not all(name in offered and value(offered[name]) for name in _OFFERED):
             return None
-        cards = []
+        cards, mode = [], HAMI
         for entry in node.metadata.annotations.get(REGISTER, "").split(":"):
             fields = entry.split(",")
             if len(fields) == 1:
                 continue
             if len(fields) < 6:
                 return None
-            uuid, shares, memory, kind, health = fields[:5]
+            uuid, shares, memory, kind, health, shared = fields[:6]
+            geometries = self.config.geometries_of(kind) if shared == MIG else ()
+            mode = MIG if geometries else HAMI  # how the last one listed is shared counts for all
             if health.lower() in ("true", "t", "1"):
-                cards.append(VirtualCard(uuid, _number(shares), _number(memory), kind))
-        return VirtualCards(tuple(cards)) if 0 < len(cards) <= MOST_CARDS else None
+                number, size = read_count(shares), read_count(memory)
+                cards.append(VirtualCard(uuid, number, size, kind, geometries))
+        return VirtualCards(tuple(cards), mode) if 0 < len(cards) <= MOST_CARDS else None
 
     def read_wish(self, pod: Pod) -> VirtualWish | None:
         """Read limits, and the annotations that narrow the choice of cards."""
-        slices = tuple(_slices(pod))
+        slices = tuple(_slices(pod, self.config))
         if not slices:
             return None
         marks = pod.metadata.annotations
@@ -176,31 +216,86 @@ class VirtualSharing:
     def read_grants(self, cards: VirtualCards, pod: Pod, key: str) -> Held:
         """Read the slices that were written on a pod."""
         index = {card.uuid: i for i, card in enumerate(cards.cards)}
-        group, rules = _group_of(pod), self.rules_of(pod)
-        return tuple(
-            Grant(index[uuid], key, memory, cores, group=group, rules=rules)
-            for uuid, memory, cores in _read_slices(pod.metadata.annotations.get(IDS, ""))
-            if uuid in index
-        )
+        group = _group_of(pod)
+        rules = self.rules_of(pod) if cards.mode == HAMI else frozenset()
+        found = []
+        for named, asked, cores in read_slices(pod.metadata.annotations.get(IDS, "")):
+            i = index.get(named.partition("[")[0])
+            if i is None:
+                continue
+            instance = read_instance(named) if cards.mode == MIG else None
+            size = None if instance is None else memory_of(cards.cards[i].geometries, instance)
+            memory = asked if size is None else self._in_units(size)
+            found.append(
+                Grant(i, key, memory, cores, 0, group, rules, instance, asked, self.family)
+            )
+        return tuple(found)
+
+    def _in_units(self, memory: int) -> int:
+        """Return memory of an instance in the units in which cards and pods count."""
+        return memory // max(self.config.gpu_memory_factor, 1)
 
     def choose(self, cards: VirtualCards, wish: VirtualWish, held: Held, pod: str) -> Choice | None:
         """Give every container its slices; a container takes no card twice."""
-        if wish.mode not in (None, HAMI):
+        if wish.mode not in (None, cards.mode):
             return None
         grants: list[Grant] = []
         score = 0.0
         for number, part in enumerate(wish.slices):
-            uses = self._by_policy(cards, (*held, *grants))
-            fitting = [use for use in uses if use.has_room(part) and use.suits(wish)]
-            if len(fitting) < part.number:
+            wanted = max(part.number, 0)
+            for use in self._by_policy(cards, (*held, *grants)):
+                if not wanted:
+                    break
+                grant = self._slice_of(cards, use, wish, part)
+                if grant is not None:
+                    grants.append(replace(grant, pod=pod, container=number))
+                    score += self._score(use, grant.memory)
+                    wanted -= 1
+            if wanted:
                 return None
-            for use in fitting[: part.number]:
-                memory = part.memory_of(use.card)
-                grants.append(
-                    Grant(use.index, pod, memory, part.cores, number, wish.group, wish.rules)
-                )
-                score += self._score(use, memory)
         return Choice(tuple(grants), score)
+
+    def _slice_of(
+        self, cards: VirtualCards, use: _Use, wish: VirtualWish, part: Slice
+    ) -> Grant | None:
+        """Cut a slice of a card, in software or in hardware; None if that is not possible."""
+        if use.short_of(part) is not None or use.unsuited(wish):
+            return None
+        asked = memory = part.memory_of(use.card)
+        instance = None
+        if cards.mode == MIG:
+            found = use.instance(asked * max(self.config.gpu_memory_factor, 1))
+            if found is None:
+                return None
+            instance, memory = found[0], self._in_units(found[1])
+        rules = wish.rules if cards.mode == HAMI else frozenset()  # instances are apart as it is
+        return Grant(
+            use.index, "", memory, part.cores, 0, wish.group, rules, instance, asked, self.family
+        )
+
+    def lacks(self, cards: VirtualCards, wish: VirtualWish, held: Held) -> list[Lack]:
+        """Return what each card lacks for the first slices that do not fit together."""
+        if wish.mode not in (None, cards.mode):
+            return [Lack("", f"shares its cards by {cards.mode}, the pod wants {wish.mode}")]
+        part = wish.slices[0]
+        for number in range(1, len(wish.slices) + 1):
+            part = wish.slices[number - 1]
+            if self.choose(cards, replace(wish, slices=wish.slices[:number]), held, "") is None:
+                break
+        found = [self._lack(cards, use, wish, part) for use in self._by_policy(cards, held)]
+        short = [each for each in found if each is not None]
+        roomy = len(cards.cards) - len(short)
+        return [*([Lack("", "cards with room", part.number, roomy)] if roomy else []), *short]
+
+    def _lack(self, cards: VirtualCards, use: _Use, wish: VirtualWish, part: Slice) -> Lack | None:
+        short, unsuited = use.short_of(part), use.unsuited(wish)
+        if short is not None or unsuited:
+            return Lack(use.card.uuid, *(short or (unsuited,)))
+        if self._slice_of(cards, use, wish, part) is None:
+            return Lack(
+                use.card.uuid, f"has no free instance with {part.memory_of(use.card)} memory"
+            )
+        return None
 
     def _by_policy(self, cards: VirtualCards, held: Held) -> list[_Use]:
         """Order cards: fullest first, least shared first, or last listed first."""
@@ -220,14 +315,20 @@ class VirtualSharing:
         return 100.0 if self.policy == SPREAD and use.number == 0 else 0.0
 
     def annotations(
-        self, choice: Choice, cards: VirtualCards, node: str, now: float
+        self,
+        choice: Choice,
+        cards: VirtualCards,
+        wish: VirtualWish,
+        node: str,
+        now: float,
     ) -> dict[str, str]:
         """Tell the device plugin the slices; it sets the phase when it has cut them."""
         second = str(int(now))
         ids: dict[int, str] = {}
         for grant in choice.grants:
-            uuid = cards.cards[grant.card].uuid
-            entry = f"{uuid},{VENDOR},{grant.memory},{grant.cores}:"
+            place = "" if grant.instance is None else f"[{grant.instance}]"
+            uuid = f"{cards.cards[grant.card].uuid}{place}"
+            entry = f"{uuid},{VENDOR},{grant.asked},{grant.cores}:"
             ids[grant.container] = ids.get(grant.container, "") + entry
         listed = ";".join(ids.values())
         return {
@@ -240,36 +341,19 @@ class VirtualSharing:
         }
 
 
-def _slices(pod: Pod) -> Iterator[Slice]:
+def _slices(pod: Pod, config: NvidiaConfig) -> Iterator[Slice]:
+    count, size = config.resource_count_name, config.resource_memory_name
     for container in pod.spec.containers:
         limits = container.resources.limits
-        if NUMBER not in limits and MEMORY not in limits:
+        if count not in limits and size not in limits:
             continue
-        number = value(limits[NUMBER]) if NUMBER in limits else 1
-        memory, percent = _amount(container, MEMORY), _amount(container, PERCENT)
+        number = value(limits[count]) if count in limits else 1
+        memory = amount_asked(container, size)
+        percent = amount_asked(container, config.resource_memory_percentage_name)
         if percent is None and not memory:
             percent = 100
-        yield Slice(number, memory or 0, percent, _amount(container, CORES) or 0)
-
-
-def _amount(container: Container, name: str) -> int | None:
-    """Read a limit, else a request."""
-    limits, requests = container.resources.limits, container.resources.requests
-    amount = limits.get(name, requests.get(name))
-    return None if amount is None else value(amount)
-
-
-def _read_slices(text: str) -> Iterator[tuple[str, int, int]]:
-    """Read "uuid,type,memory,cores:" of each container; containers are apart by semicolons."""
-    for entry in text.replace(";", ":").split(":"):
-        fields = entry.split(",")
-        if len(fields) >= 4 and fields[2].isdecimal() and fields[3].isdecimal():
-            yield fields[0].partition("[")[0], _number(fields[2]), _number(fields[3])
-
-
-def _number(text: str) -> int:
-    """Read a count; anything else is none."""
-    return int(text) if text.isdecimal() and len(text) < 19 else 0
+        cores = amount_asked(container, config.resource_core_name)
+        yield Slice(number, memory or 0, percent, cores or 0)
 
 
 def _names(text: str) -> tuple[str, ...]:

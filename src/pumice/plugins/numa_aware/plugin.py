@@ -1,7 +1,7 @@
 """The numa-aware plugin itself: which nodes can give whole cpus, and from how few NUMA nodes."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from pumice.api.qos import QosClass, qos_class
 from pumice.api.quantity import milli_value
 from pumice.core.resources import Column
 from pumice.core.shapes import Shape
+from pumice.core.status import FINISHED, Status
 from pumice.core.views import Nodes, Task
 from pumice.framework.arguments import arg
 from pumice.framework.plugin import Codes, Plugin, Reason
@@ -19,6 +20,7 @@ from pumice.framework.plugin_session import PluginSession
 from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.numa_aware.cpus import NOTHING, Cpus
 from pumice.plugins.numa_aware.machines import NO_MACHINE, NodeMachines, Wish
+from pumice.plugins.numa_aware.unreported import PlacedPod, UnreportedPods
 
 _MAX_SCORE = 100
 
@@ -27,8 +29,7 @@ _MAX_SCORE = 100
 class NumaAware(Plugin, name="numa-aware"):
     """Admit Guaranteed pods where the kubelet's topology manager will; prefer few NUMA nodes."""
 
-    # cpus given away count until the cycle ends; from then on only what the kubelet reports does
-    simulator = SimulatorAssumptions(bounded=True, forgets=True)
+    simulator = SimulatorAssumptions(bounded=True)
     reasons = (
         Reason("numa info is empty", curable=False, code=Cause.NUMA_POLICY),
         Reason("cpu manager policy isn't static", curable=False, code=Cause.NUMA_POLICY),
@@ -44,10 +45,37 @@ class NumaAware(Plugin, name="numa-aware"):
         """Prepare to look at machines once a pod asks for whole cpus."""
         self._snapshot, self._journal = ssn.snapshot, ssn.journal
         self._given: dict[int, Cpus] = {}
+        self._unreported: dict[str, UnreportedPods] = ssn.memory.setdefault(self.name, {})
+        """By node."""
 
     @cached_property
     def _machines(self) -> NodeMachines:
-        return NodeMachines(self._snapshot)
+        """The machines as kubelets report them, without the cpus of pods not reported yet."""
+        machines, topologies = NodeMachines(self._snapshot), self._snapshot.kind("Numatopology")
+        for name, pods in self._unreported.items():
+            row, topology = self._snapshot.nodes.row_of.get(name), topologies.get(name)
+            if row is not None and topology is not None:
+                taken = pods.taken(topology, partial(self._is_on, row))
+                machines.set_free(row, machines.free(row) - taken)
+        return machines
+
+    def _is_on(self, node: int, pod: PlacedPod) -> bool:
+        tasks = self._snapshot.tasks
+        row = tasks.row_of.get(pod.key)
+        if row is None or tasks.node[row] != node or tasks.status[row] in FINISHED:
+            return False
+        return Task(self._snapshot, row).pod.metadata.uid == pod.uid
+
+    def on_close(self, ssn: PluginSession) -> None:
+        """Remember the cpus of pods that are to be bound until the kubelet reports them."""
+        tasks, names = ssn.snapshot.tasks, ssn.snapshot.nodes.names
+        topologies, known = ssn.snapshot.kind("Numatopology"), self._unreported
+        for name in known.keys() - topologies.keys():
+            del known[name]
+        for task, cpus in self._given.items():
+            if cpus and tasks.status[task] == Status.BINDING:
+                name, pod = names[tasks.node[task]], Task(ssn.snapshot, task).pod
+                known.setdefault(name, UnreportedPods()).add(pod, cpus, topologies[name])
 
     def filter_nodes(self, task: Task, nodes: Nodes) -> Codes | None:
         """Ask each node whether its policy and free cpus admit the task."""

@@ -20,6 +20,7 @@ from pumice.core.snapshot import Snapshot
 from pumice.core.status import Status
 from pumice.framework.process_memory import ProcessMemory
 from pumice.scheduler import Observer, Scheduler
+from pumice.serve.scheduler.config_maps import ConfigMaps
 from pumice.serve.scheduler.recovery import Read, Recovery
 from pumice.serve.scheduler.volume_binding import VolumeBinding
 
@@ -89,6 +90,7 @@ class LiveScheduler:
         self.recovery = Recovery(
             self.informer, self.binder, read, clock=self._clock, confirm_s=confirm_s, look_s=look_s
         )
+        self._config_maps = ConfigMaps(read, self._clock)
         self.volumes = VolumeBinding(self.informer, self.binder, self.recovery)
         self._recovers = assume
         """Whether writes are followed: always if all are assumed, else once pods had to wait."""
@@ -120,6 +122,7 @@ class LiveScheduler:
             self._start_over()
         self.stale = True
         writes = self.catch_up()
+        self._config_maps.show(self.scheduler.config_maps, self.informer.snapshot)
         now = self._cluster.now()
         usage = self._usage(now) if self._usage is not None else None
         if observer is not None:
@@ -177,7 +180,7 @@ class LiveScheduler:
         writes = self.binder.apply(decisions, waiting)
         for result in writes.results if not self._assume else ():
             if result.what == "bind" and result.error is not None:  # answered at once: it is so
-                self.binder.give_claims_back(result.key, result.uid)
+                self.binder.give_back(result.key, result.uid)
         now = self._clock()
         if self._assume:
             self.recovery.assume_groups(now)

@@ -111,7 +111,7 @@ class Recovery:
         now: float,
     ) -> None:
         """Count on a bind that is about to be written, with its resource claims."""
-        self._informer.assume(pod, node)
+        self._informer.assume(pod, node, annotations)
         self._informer.assume_claims(pod, claims)
         self._binds[pod] = replace(
             self._new_write(pod, now), node=node, annotations=annotations, claims=claims
@@ -160,7 +160,7 @@ class Recovery:
                 if self._uid(pod) != write.uid:
                     continue
                 if sort == "bind":
-                    informer.assume(pod, write.node)
+                    informer.assume(pod, write.node, write.annotations)
                     informer.assume_claims(pod, write.claims)
                 else:
                     informer.assume_evicted(pod)
@@ -325,10 +325,10 @@ class Recovery:
             write.state, write.due = "done", now + self._confirm_s
 
     def _undo_bind(self, pod: str) -> None:
-        """Free the room and the claims of a pod that is not bound."""
+        """Free the room, the claims and the node lock of a pod that is not bound."""
         write = self._binds.pop(pod, None)
-        if write is not None and write.claims:
-            self._binder.give_claims_back(pod, write.uid)
+        if write is not None:
+            self._binder.give_back(pod, write.uid)
             self._informer.undo_claims(write.uid)
         self._informer.undo(pod, "bound")
         self.undone += 1

@@ -86,8 +86,8 @@ class VolumeBinding:
             node, known = binds.pop(pod), self._informer.known("Pod", pod)
             if known is None:
                 continue
-            self._informer.assume(pod, node)
             marks, devices = decisions.annotations.get(pod, {}), decisions.reservations.get(pod, ())
+            self._informer.assume(pod, node, marks)
             self._informer.assume_claims(pod, devices)
             until = now + volumes.timeout_s
             self._waits[pod] = _Wait(known.metadata.uid, node, marks, devices, volumes, until)

@@ -1,34 +1,41 @@
 """What happens to a custom resource before anybody looks at it: defaults in, unknown fields out."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from pumice.api.schema.build import Node
 from pumice.cluster.base import clone
 
 
-def without_unknown(value: Any, node: Node | None, path: str = "") -> list[str]:
+def unknown_fields(value: Any, node: Node | None) -> list[str]:
+    """Return the paths of the fields that the schema does not know, sorted."""
+    return sorted(path for path, *_ in _unknown(value, node, ""))
+
+
+def without_unknown(value: Any, node: Node | None) -> list[str]:
     """Remove the fields that the schema does not know, in place; gives their paths, sorted."""
-    found: list[str] = []
-    _prune(value, node, path, found)
-    return sorted(found)
+    found = list(_unknown(value, node, ""))
+    for _, around, key in found:
+        del around[key]
+    return sorted(path for path, *_ in found)
 
 
-def _prune(value: Any, node: Node | None, path: str, found: list[str]) -> None:
+def _unknown(value: Any, node: Node | None, path: str) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Yield the path of each unknown field, the mapping that it is in, and its name."""
     if isinstance(value, list):
         for index, item in enumerate(value):
-            _prune(item, node.items if node else None, f"{path}[{index}]", found)
+            yield from _unknown(item, node.items if node else None, f"{path}[{index}]")
         return
     if not isinstance(value, dict) or _is_open(node, path):
         return
-    for key in list(value):
+    for key, item in value.items():
         below = f"{path}.{key}" if path else key
         if node is not None and node.properties is not None and key in node.properties:
-            _prune(value[key], node.properties[key], below, found)
+            yield from _unknown(item, node.properties[key], below)
         elif node is not None and node.values is not None:
-            _prune(value[key], node.values, below, found)
+            yield from _unknown(item, node.values, below)
         else:
-            found.append(below)
-            del value[key]
+            yield below, value, key
 
 
 def _is_open(node: Node | None, path: str) -> bool:

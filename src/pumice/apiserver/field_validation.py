@@ -1,0 +1,48 @@
+"""Fields that a kind does not have, in what clients send: refused, warned about or passed over.
+
+All fields of Volcano's kinds and of pods are declared, so a misspelt one is noticed; of other
+kinds only what Pumice reads is, so nothing is said of theirs.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pumice.api.kinds import Kind
+from pumice.api.schema.build import CHECKED_KINDS, declared_schema
+from pumice.api.schema.grammar import fields_of
+from pumice.apiserver.failures import RequestError
+from pumice.webhooks.schema.defaults import unknown_fields
+
+_LEVELS: Final = ("Ignore", "Strict", "Warn")
+_DECLARED: Final = frozenset({*CHECKED_KINDS, "Pod"})
+
+
+def field_warnings(kind: Kind, manifest: Any, query: Mapping[str, str]) -> list[str]:
+    """Return warnings of unknown fields, as the client wants them.
+
+    Raises:
+        RequestError: it wants unknown fields to be refused, and there are some.
+    """
+    level = query.get("fieldValidation") or "Warn"
+    if level not in _LEVELS:
+        listed = ", ".join(f'"{each}"' for each in _LEVELS)
+        raise RequestError(
+            422,
+            f'CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: '
+            f'"{level:.40}": supported values: {listed}',
+        )
+    if level == "Ignore" or kind.name not in _DECLARED or not isinstance(manifest, dict):
+        return []
+    found = [f'unknown field "{path}"' for path in _unknown_of(kind, manifest)]
+    if found and level == "Strict":
+        told = f"strict decoding error: {', '.join(found)}"
+        what = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+        raise RequestError(400, f"{what}: {told}")
+    return found
+
+
+def _unknown_of(kind: Kind, manifest: Mapping[str, Any]) -> list[str]:
+    metadata = manifest.get("metadata")
+    named = set(metadata) if isinstance(metadata, dict) else set()
+    own = sorted(f"metadata.{name}" for name in named - set(fields_of("meta.ObjectMeta")))
+    return own + unknown_fields(manifest, declared_schema(kind.name))

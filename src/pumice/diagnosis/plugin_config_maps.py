@@ -1,0 +1,22 @@
+"""The ConfigMaps of a cluster that plugins read."""
+
+import contextlib
+
+from pumice.api.conf import parse_conf
+from pumice.api.kinds import CONFIG_MAP, Manifest
+from pumice.cluster.base import Cluster
+from pumice.errors import ClusterError, PumiceError
+from pumice.scheduler import Scheduler
+
+
+def plugin_config_maps(cluster: Cluster, conf: str) -> list[Manifest]:
+    """Get those that the plugins of a configuration read, as far as they can be had."""
+    try:
+        wanted = Scheduler(parse_conf(conf)).config_maps
+    except PumiceError:  # told by whoever uses the configuration
+        return []
+    found = []
+    for key in wanted:
+        with contextlib.suppress(ClusterError):
+            found.append(cluster.get(CONFIG_MAP, *key.split("/", 1)))
+    return found

@@ -1,0 +1,317 @@
+"""Ascend cards (HAMi): chips cut by template, or shared in software (``hami-core``).
+
+Each kind of chip is a way of sharing of its own, with its own resources and annotations.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from pumice.api.meta import Part
+from pumice.api.nodes import Node
+from pumice.api.pods import Pod
+from pumice.api.quantity import value
+from pumice.plugins.deviceshare.cards import (
+    BINPACK,
+    MOST_CARDS,
+    SPREAD,
+    Choice,
+    Grant,
+    Held,
+    Lack,
+    amount_asked,
+    read_slices,
+)
+from pumice.plugins.deviceshare.device_config import AscendChip
+
+HAMI = "hami.io"
+NODE, TIME = f"{HAMI}/vgpu-node", f"{HAMI}/vgpu-time"
+BIND_PHASE, BIND_TIME = f"{HAMI}/bind-phase", f"{HAMI}/bind-time"
+PREDICATE_TIME = "predicate-time"
+LOCK = f"{HAMI}/mutex.lock"
+SHARES_BY, HAMI_CORE = "huawei.com/vnpu-mode", "hami-core"
+NODE_SHARES = "hami-vnpu-core"
+_ALL_CORES = 100
+_NETWORKED = "Ascend910"
+_NETWORK_SCORE = 10.0
+
+
+class AscendCard(Part):
+    """One card, as its node registers it."""
+
+    id: str
+    count: int = 0
+    devmem: int = 0
+    devcore: int = 0
+    health: bool = True
+    custominfo: dict[str, Any] | None = None
+
+    @property
+    def network(self) -> int | None:
+        """The network that connects it with others, None if it says nothing of one."""
+        found = (self.custominfo or {}).get("NetworkID")
+        return int(found) if isinstance(found, int | float) else None
+
+
+@dataclass(frozen=True)
+class AscendCards:
+    """The healthy cards of a node in the order it lists them."""
+
+    cards: tuple[AscendCard, ...]
+    in_software: bool
+    """Whether pods may share them in software."""
+
+    @property
+    def networked(self) -> bool:
+        """Whether all of them say which network they are on."""
+        return all(card.network is not None for card in self.cards)
+
+
+@dataclass(frozen=True, slots=True)
+class AscendPart:
+    """What one container wants of each of some cards; no memory: all of it."""
+
+    number: int
+    memory: int
+    cores: int
+
+
+@dataclass(frozen=True, slots=True)
+class AscendWish:
+    """What a pod wants, container by container."""
+
+    parts: tuple[AscendPart, ...]
+    in_software: bool
+
+
+@dataclass(slots=True)
+class _Use:
+    """How much of one card is held."""
+
+    index: int
+    card: AscendCard
+    number: int = 0
+    memory: int = 0
+    cores: int = 0
+
+    def short_of(self, part: AscendPart, *, in_software: bool) -> tuple[str, int, int] | None:
+        """Return of what there is too little, with what is wanted and left."""
+        total = _ALL_CORES if in_software else self.card.devcore
+        if self.number >= self.card.count:
+            return "shares", self.number + 1, self.card.count
+        if self.card.devmem - self.memory < part.memory:
+            return "memory", part.memory, self.card.devmem - self.memory
+        if total - self.cores < part.cores:
+            return "cores", part.cores, total - self.cores
+        if total == part.cores == _ALL_CORES and self.number:
+            return "has other pods, and all of its cores are wanted", 0, 0
+        if total and self.cores == total and not part.cores:
+            return "has no cores left", 0, 0
+        return None
+
+
+@dataclass(frozen=True)
+class AscendSharing:
+    """Cards of one kind of chip."""
+
+    chip: AscendChip
+    policy: str = ""
+    in_software: bool = False
+    """Whether nodes share cards in software unless they say otherwise."""
+    refusal: int = 5
+    lock: str = LOCK
+    phase: tuple[str, str] = (BIND_PHASE, BIND_TIME)
+
+    @property
+    def family(self) -> str:
+        """Name the kind of chip."""
+        return self.chip.common_word
+
+    def read_node(self, node: Node) -> AscendCards | None:
+        """Read the cards that a node has registered; a malformed list is no list."""
+        offered, marks = node.status.allocatable, node.metadata.annotations
+        name = self.chip.resource_name
+        if name not in offered or not value(offered[name]):
+            return None
+        listed = _registered(marks.get(f"{HAMI}/node-register-{self.family}", ""))
+        cards = tuple(card for card in listed if card.health)
+        said = marks.get(NODE_SHARES)
+        in_software = self.in_software if said is None else said == "true"
+        return AscendCards(cards, in_software) if 0 < len(cards) <= MOST_CARDS else None
+
+    def read_wish(self, pod: Pod) -> AscendWish | None:
+        """Read limits of containers, and how the pod wants to share."""
+        parts = tuple(self._parts(pod))
+        in_software = pod.metadata.annotations.get(SHARES_BY) == HAMI_CORE
+        return AscendWish(parts, in_software) if parts else None
+
+    def _parts(self, pod: Pod) -> Iterator[AscendPart]:
+        count, size = self.chip.resource_name, self.chip.resource_memory_name
+        for container in pod.spec.containers:
+            limits = container.resources.limits
+            if count in limits or size in limits:
+                number = value(limits[count]) if count in limits else 1
+                memory = amount_asked(container, size) or 0
+                cores = amount_asked(container, f"{count}-core") or 0
+                yield AscendPart(number, memory, cores)
+
+    def read_grants(self, cards: AscendCards, pod: Pod, key: str) -> Held:
+        """Read what was written on a pod."""
+        index = {card.id: i for i, card in enumerate(cards.cards)}
+        text = pod.metadata.annotations.get(f"{HAMI}/{self.family}-devices-allocated", "")
+        return tuple(
+            Grant(index[name], key, memory, cores, family=self.family)
+            for name, memory, cores in read_slices(text)
+            if name in index
+        )
+
+    def choose(self, cards: AscendCards, wish: AscendWish, held: Held, pod: str) -> Choice | None:
+        """Give every container its cards; no two containers of a pod share one."""
+        uses, grants, score = self._by_policy(cards, held), [], 0.0
+        taken: set[int] = set()
+        for number, raw in enumerate(wish.parts):
+            part = self._cut(cards, wish, raw)
+            if part is None or (wish.in_software and not cards.in_software):
+                return None
+            fitting = [
+                use
+                for use in uses
+                if use.index not in taken
+                and use.short_of(part, in_software=wish.in_software) is None
+            ]
+            if len(fitting) < part.number:
+                return None
+            chosen = self._together(cards, fitting)[: max(part.number, 0)]
+            taken |= {use.index for use in chosen}
+            score += sum(map(self._score, chosen))
+            grants += [
+                Grant(use.index, pod, part.memory, part.cores, number, family=self.family)
+                for use in chosen
+            ]
+        return Choice(tuple(grants), score + self._network_score(cards, grants))
+
+    def _cut(self, cards: AscendCards, wish: AscendWish, part: AscendPart) -> AscendPart | None:
+        """Round memory up to what a chip can be cut into; None if it cannot be cut like that."""
+        memory = part.memory or cards.cards[0].devmem
+        if wish.in_software:
+            return replace(part, memory=memory)
+        size, _ = self._size(memory)
+        if size is None or (part.number > 1 and size != self.chip.memory_allocatable):
+            return None
+        return replace(part, memory=size)
+
+    def _size(self, memory: int) -> tuple[int | None, str]:
+        """Return the smallest size with enough memory, and its template; a whole chip has none."""
+        for template in sorted(self.chip.templates, key=lambda each: each.memory):
+            if memory <= template.memory:
+                return template.memory, template.name
+        return (self.chip.memory_allocatable if memory <= self.chip.memory_capacity else None), ""
+
+    def _by_policy(self, cards: AscendCards, held: Held) -> list[_Use]:
+        """Order cards: fullest first, idle ones first, or as listed."""
+        uses = [_Use(i, card) for i, card in enumerate(cards.cards)]
+        for grant in held:
+            use = uses[grant.card]
+            use.number += 1
+            use.memory += grant.memory
+            use.cores += grant.cores
+        return sorted(uses, key=lambda use: -self._score(use))
+
+    def _score(self, use: _Use) -> float:
+        """Reward a card that is in use, or one that is idle."""
+        if not use.card.devmem:
+            return 0.0
+        if self.policy == BINPACK:
+            return 100.0 * use.memory / use.card.devmem
+        return 100.0 if self.policy == SPREAD and not use.number else 0.0
+
+    def _together(self, cards: AscendCards, fitting: list[_Use]) -> list[_Use]:
+        """Put cards of the network with the most of them first, where there are networks."""
+        if not (self.family.startswith(_NETWORKED) and cards.networked):
+            return fitting
+        counts: dict[int | None, int] = {}
+        for use in fitting:
+            counts[use.card.network] = counts.get(use.card.network, 0) + 1
+        return sorted(fitting, key=lambda use: (-counts[use.card.network], use.card.network))
+
+    def _network_score(self, cards: AscendCards, grants: list[Grant]) -> float:
+        """Reward cards of one network."""
+        if not (grants and self.family.startswith(_NETWORKED) and cards.networked):
+            return 0.0
+        networks = [cards.cards[grant.card].network for grant in grants]
+        most = max(networks.count(each) for each in networks)
+        return _NETWORK_SCORE * most / len(networks)
+
+    def lacks(self, cards: AscendCards, wish: AscendWish, held: Held) -> list[Lack]:
+        """Return what each card lacks for the first container that does not get its own."""
+        if wish.in_software and not cards.in_software:
+            return [Lack("", "does not share its cards by hami-core")]
+        for number in range(1, len(wish.parts) + 1):
+            raw = wish.parts[number - 1]
+            part = self._cut(cards, wish, raw)
+            if part is None:
+                return [self._uncut(raw)]
+            first = replace(wish, parts=wish.parts[:number])
+            if self.choose(cards, first, held, "") is None:
+                return self._short(cards, wish, part, held)
+        return []
+
+    def _uncut(self, part: AscendPart) -> Lack:
+        if part.memory > self.chip.memory_capacity:
+            return Lack("", "memory on one card", part.memory, self.chip.memory_capacity)
+        return Lack("", f"gives {part.number} cards only as a whole, not {part.memory} of each")
+
+    def _short(
+        self, cards: AscendCards, wish: AscendWish, part: AscendPart, held: Held
+    ) -> list[Lack]:
+        uses = self._by_policy(cards, held)
+        found = [(use, use.short_of(part, in_software=wish.in_software)) for use in uses]
+        short = [Lack(use.card.id, *why) for use, why in found if why is not None]
+        roomy = len(uses) - len(short)
+        return [*([Lack("", "cards with room", part.number, roomy)] if roomy else []), *short]
+
+    def annotations(
+        self, choice: Choice, cards: AscendCards, wish: AscendWish, node: str, now: float
+    ) -> dict[str, str]:
+        """Tell the device plugin the cards, and the template or share of each."""
+        second, listed = str(int(now)), self._listed(choice, cards, len(wish.parts))
+        told = [self._runtime(grant, cards, wish) for grant in choice.grants]
+        return {
+            f"{HAMI}/{self.family}-devices-to-allocate": listed,
+            f"{HAMI}/{self.family}-devices-allocated": listed,
+            f"huawei.com/{self.family}": json.dumps(told, separators=(",", ":")),
+            PREDICATE_TIME: second,
+            NODE: node,
+            TIME: second,
+            BIND_PHASE: "allocating",
+            BIND_TIME: second,
+        }
+
+    def _listed(self, choice: Choice, cards: AscendCards, containers: int) -> str:
+        texts = [""] * containers
+        for grant in choice.grants:
+            name = cards.cards[grant.card].id
+            texts[grant.container] += f"{name},{self.family},{grant.memory},{grant.cores}:"
+        return "".join(f"{text};" for text in texts)
+
+    def _runtime(self, grant: Grant, cards: AscendCards, wish: AscendWish) -> dict[str, Any]:
+        """Write what the runtime needs, without what is empty."""
+        told: dict[str, Any] = {"UUID": cards.cards[grant.card].id}
+        if wish.in_software:
+            told |= {"memory": grant.memory, "core": grant.cores}
+        else:
+            told["temp"] = self._size(grant.memory)[1]
+        return {key: content for key, content in told.items() if content}
+
+
+@lru_cache(maxsize=1024)
+def _registered(text: str) -> tuple[AscendCard, ...]:
+    """Read the list of a node's cards; a malformed one is none."""
+    try:
+        return msgspec.json.decode(text, type=tuple[AscendCard, ...])
+    except msgspec.DecodeError:
+        return ()

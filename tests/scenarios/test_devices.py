@@ -1,0 +1,20 @@
+"""Cards and cpus, told in a few objects."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pumice.scenarios.runner import default_scheduler
+from pumice.testing import CompareOptions, check, find_scenarios, load_scenario
+
+DEVICES = [file.path for file in find_scenarios([Path(__file__).parent / "devices"])]
+
+
+@pytest.mark.parametrize("path", DEVICES, ids=[path.stem for path in DEVICES])
+def test_devices_go_where_the_file_says(path: Any) -> None:
+    assert check(load_scenario(path), default_scheduler, CompareOptions()) == []
+
+
+def test_the_scenarios_are_there() -> None:
+    assert len(DEVICES) == 3
