@@ -56,6 +56,7 @@ _ASIDE = frozenset(
     {
         "vary_by",
         "bound_victims",
+        "levels_within",
         "faults",
         "queue_limits",
         "admission_limit",
@@ -331,6 +332,10 @@ class Plugin:
         The purpose is "allocate" or "evict".
         """
         raise NotImplementedError
+
+    def levels_within(self, part: SubGroup, some: list[Domain]) -> list[list[list[Domain]]] | None:
+        """Return what ``domain_levels`` answers to "allocate" within each; None: ask it."""
+        return None
 
     @_hooks.add(
         rule.SUM, answer.DOMAIN_SCORES, volcano="HyperNodeOrder", switch="enabledHyperNodeOrder"
