@@ -52,7 +52,9 @@ Codes = NDArray[np.int16] | Mask
 """Answer of a filter: booleans (True = fits), or 0 = fits and k = the plugin's k-th reason."""
 
 _hooks = HookTable()
-_SERVING = frozenset({"vary_by", "may_rank", "bound_victims", "queue_limits", "admission_limit"})
+_SERVING = frozenset(
+    {"vary_by", "may_rank", "bound_victims", "levels_within", "queue_limits", "admission_limit"}
+)
 _TELLING = frozenset({"faults", "node_tests", "own_words", "why_spared", "refusal_numbers"})
 _ASIDE = _SERVING | _TELLING | {"changes_at", "passed_over", "config_maps"}
 """Methods that serve hooks or checks without being a hook: they change no answer."""
@@ -337,6 +339,10 @@ class Plugin:
         The purpose is "allocate" or "evict".
         """
         raise NotImplementedError
+
+    def levels_within(self, part: SubGroup, some: list[Domain]) -> list[list[list[Domain]]] | None:
+        """Return what ``domain_levels`` answers to "allocate" within each; None: ask it."""
+        return None
 
     @_hooks.add(
         rule.SUM, answer.DOMAIN_SCORES, volcano="HyperNodeOrder", switch="enabledHyperNodeOrder"

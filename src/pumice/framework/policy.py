@@ -8,6 +8,7 @@ import numpy as np
 from pumice.core.resources import Column
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Job, Queue, Task
+from pumice.framework.combining import Ask
 from pumice.framework.dispatch import Hooks
 from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Verdict
@@ -35,7 +36,11 @@ class Policy:
         self._allocatable = hooks[Plugin.allocatable]
         self._preemptive = hooks[Plugin.preemptive]
         self._domain_levels = hooks[Plugin.domain_levels]
-        self._has_domain_levels = bool(hooks.tiers(Plugin.domain_levels))
+        answering = [plugin for plugin, _ in hooks.bound(Plugin.domain_levels)]
+        self._has_domain_levels = bool(answering)
+        self._levels_within: Ask = lambda *_: None
+        if answering:  # the first one decides
+            self._levels_within = hooks.ask_aside(answering[0], Plugin.levels_within)
         self._score_domains = hooks.sums(Plugin.score_domains)
         self._rank_domains = hooks.sums(Plugin.rank_domains)
         self.filter_task = hooks[Plugin.filter_task]
@@ -130,6 +135,13 @@ class Policy:
         if not self._has_domain_levels:
             return [[within]]
         return self._domain_levels(part, within, purpose)
+
+    def levels_within(self, part: SubGroup, domains: list[Domain]) -> list[list[list[Domain]]]:
+        """List the domains to try for a part of a job within each of some domains."""
+        found: list[list[list[Domain]]] | None = self._levels_within(part, domains)
+        if found is not None:
+            return found
+        return [self.domain_levels(part, domain, "allocate") for domain in domains]
 
     def score_domains(self, part: SubGroup, domains: list[Domain]) -> Column:
         """Score network domains for a part of a job, each by itself."""

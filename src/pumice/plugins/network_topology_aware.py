@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,16 +31,23 @@ class DomainBooks:
         self._offered = tree.sums(nodes.allocatable)
         self._idle = tree.sums(nodes.idle)
         self._future_idle = tree.sums(nodes.future_idle)
+        self._large_enough: dict[tuple[bytes, str], Mask] = {}
         self._use = DomainUse(snapshot, tree)
         self._named = snapshot.resources.mask(weights)[:, None]
         self._weights = _lay_out(snapshot.resources, weights)
 
-    def could_hold(self, need: Column, root: Domain, purpose: str) -> Mask:
-        """Mark the domains from a root downwards that are large enough for a need (R,)."""
-        below, wanted = slice(root.index, root.end), need[:, None]
-        if purpose == "evict":
-            return fits(wanted, self._offered[:, below])
-        return fits(wanted, self._idle[:, below]) | fits(wanted, self._future_idle[:, below])
+    def could_hold(self, need: Column, purpose: str) -> Mask:
+        """Mark the domains that are large enough for a need (R,); the same all session long."""
+        key = (need.tobytes(), purpose)
+        found = self._large_enough.get(key)
+        if found is None:
+            wanted = need[:, None]
+            if purpose == "evict":
+                found = fits(wanted, self._offered)
+            else:
+                found = fits(wanted, self._idle) | fits(wanted, self._future_idle)
+            self._large_enough[key] = found
+        return found
 
     def fullness(self, request: Column) -> Column:
         """Give the weighted use of all domains with a request (R, 1) added; overflow is 0 (D,)."""
@@ -116,6 +124,8 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         self._books = DomainBooks(ssn.snapshot, self._tree, weights)
         self._tiers = self._weigh_tiers()
         self._near_scores: dict[int, Column] = {}
+        self._moved = ssn.journal.moved
+        self._asked: tuple[Any, Column] = (None, np.zeros(0))
 
     def _weigh_tiers(self) -> list[tuple[float, NDArray[np.intp]]]:
         """Give each tier its part in the score of a normal pod, with the nodes' domains there."""
@@ -138,28 +148,51 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
 
         To place, the narrowest tier comes first; to evict, the widest.
         """
-        if isinstance(part, SubGroup):
-            limit = part.limit
-            waiting = part.rows[self._tasks.status[part.rows] == Status.PENDING]
-            need: Column | None = self._snapshot.sum_requests(waiting)
-        else:
-            limit, need = self._topology.limit(part.row), part.min_resources
+        limit = part.limit if isinstance(part, SubGroup) else self._topology.limit(part.row)
         if limit is None:
             return [[within]]
         present = self._topology.allocated(part)
         root = within if present is None else _search_root(present, within, limit)
         if root is None:
             return []
-        tiers = self._tree.tiers[root.index : root.end]
-        eligible = tiers <= limit
+        need = self._waiting(part) if isinstance(part, SubGroup) else part.min_resources
+        below = slice(root.index, root.end)
+        eligible = self._tree.tiers[below] <= limit
         if present is None and need is not None:
-            eligible &= self._books.could_hold(need, root, purpose)
-        found = [self._tree.domains[root.index + i] for i in np.flatnonzero(eligible).tolist()]
-        levels = [
-            sorted((each for each in found if each.tier == tier), key=lambda each: each.name)
-            for tier in np.unique(tiers[eligible]).tolist()
-        ]
+            eligible = eligible & self._books.could_hold(need, purpose)[below]
+        levels = self._by_tier(root, eligible)
         return self._widest_first(levels) if purpose == "evict" else levels
+
+    def levels_within(self, part: SubGroup, some: list[Domain]) -> list[list[list[Domain]]] | None:
+        """Answer for many domains at once while nothing of a sub-group is placed."""
+        if part.limit is None or self._topology.allocated(part) is not None:
+            return None
+        fit = self._books.could_hold(self._waiting(part), "allocate")
+        eligible = (self._tree.tiers <= part.limit) & fit
+        marked = eligible.tolist()
+        return [
+            self._by_tier(each, eligible[each.index : each.end])
+            if each.children
+            else [[each]] * marked[each.index]
+            for each in some
+        ]
+
+    def _waiting(self, part: SubGroup) -> Column:
+        """Return what the pending tasks of a sub-group ask for; the same until something moves."""
+        now = (part.id, len(self._moved))
+        if self._asked[0] != now:
+            waiting = part.rows[self._tasks.status[part.rows] == Status.PENDING]
+            self._asked = (now, self._snapshot.sum_requests(waiting))
+        return self._asked[1]
+
+    def _by_tier(self, root: Domain, eligible: Mask) -> list[list[Domain]]:
+        """List the eligible domains from a root downwards by tier, the narrowest first."""
+        domains = self._tree.domains
+        tiers: dict[int, list[Domain]] = {}
+        for at in np.flatnonzero(eligible).tolist():
+            domain = domains[root.index + at]
+            tiers.setdefault(domain.tier, []).append(domain)
+        return [sorted(tiers[tier], key=lambda each: each.name) for tier in sorted(tiers)]
 
     def _widest_first(self, levels: list[list[Domain]]) -> list[list[Domain]]:
         out, left = [], self.max_evict_domains
@@ -180,6 +213,8 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
     def rank_domains(self, subgroup: SubGroup, domains: list[Domain]) -> Column:
         """Prefer the domain where more of the sub-group lies."""
         placed = self._placed(subgroup)
+        if not len(placed):
+            return np.zeros(len(domains))
         inside = np.array([domain.mask[placed].sum() for domain in domains], dtype=float)
         return inside / max(1, subgroup.n_tasks) * 100.0 * self.weight
 

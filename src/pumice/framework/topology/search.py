@@ -139,7 +139,10 @@ class DomainSearch:
         if len(sheet) > 1 or len(level) < 2:
             return [(np.inf, domain) for domain in level]
         part = sheet.copy().pop()
-        inner = [_flat(self._part_levels(part, domain, first=True)) for domain in level]
+        found = self._state.policy.levels_within(part, level)
+        for domain, levels in zip(level, found, strict=True):
+            self._levels[part.id, domain.index] = levels
+        inner = [_flat(levels) for levels in found]
         everything = list(dict.fromkeys(_flat(inner)))
         if not everything or self._state.policy.rank_domains(part, everything).any():
             return [(np.inf, domain) for domain in level]

@@ -3,7 +3,8 @@
 Reads storage objects once for each session; promises made to placed pods are journaled.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,8 +17,10 @@ from pumice.core.labels import node_labels
 from pumice.core.resources import Mask
 from pumice.core.snapshot import Snapshot
 from pumice.core.views import Task
-from pumice.plugins.predicates.free_volumes import FreeVolumes, Pick, Reach
+from pumice.plugins.predicates.free_volumes import FreeVolumes, Pick, Reach, Rows
 from pumice.plugins.predicates.provisioning import Provisioning
+
+_NOWHERE: Rows = np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class Claims:
         self._reach = Reach(labels, snapshot.nodes.n)
         self._provisioning = Provisioning(snapshot, labels)
         self.promises: dict[str, Promise] = {}
+        self.version = 0
+        """Grows with every promise that is made or taken back."""
 
     @cached_property
     def _free(self) -> FreeVolumes:
@@ -189,24 +194,59 @@ class Claims:
         """
         n = self._snapshot.nodes.n
         fits, has_room = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
-        promised = {promise.volume for promise in self.promises.values()}
         picks: dict[str, Pick] = {}
         for key in self.waiting(task):
             claim = self._claims[key]
             lacking = np.ones(n, dtype=bool)
             if claim.selected_node is None:
-                picks[key] = self._free.pick(claim, promised, list(picks.values()))
+                picks[key] = self._free.pick(claim, list(picks.values()))
                 lacking = picks[key] < 0
             fits &= ~lacking | self._provisioning.can_make(claim)
             has_room &= ~lacking | self._provisioning.has_room(claim)
         return Offer(fits, has_room, picks)
 
-    def promised(self, task: Task, node: int) -> dict[str, Promise]:
+    def promise(self, key: str, promise: Promise | None) -> None:
+        """Promise a claim what it gets, or take its promise back; a roll-back undoes it."""
+        old = self.promises.get(key)
+        if promise is None:
+            del self.promises[key]
+        else:
+            self.promises[key] = promise
+        if old is not None:
+            self._free.take(old.volume, taken=False)
+        if promise is not None:
+            self._free.take(promise.volume, taken=True)
+        self.version += 1
+
+    def changed_by(self, promises: Mapping[str, Promise | None]) -> Rows | None:
+        """Return the nodes on which promises change an answer to other pods; None: all nodes.
+
+        A volume is missed where it can be reached; a claim of several pods draws them all near.
+        """
+        changed: list[Rows] = []
+        for key, promise in promises.items():
+            given = promise or self.promises[key]
+            volume = self._volumes.get(given.volume)
+            rows = _NOWHERE if volume is None else self._reach.rows(volume)
+            if rows is None or self._users[key] > 1:
+                return None
+            changed.append(rows)
+        return changed[0] if len(changed) == 1 else np.unique(np.concatenate(changed))
+
+    @cached_property
+    def _users(self) -> Counter[str]:
+        """How many pods use each claim."""
+        snapshot = self._snapshot
+        shapes = snapshot.tasks.shape[: snapshot.tasks.n]
+        claiming = np.array([bool(shape.spec.volumes) for shape in snapshot.shapes], dtype=bool)
+        rows = np.flatnonzero((shapes >= 0) & claiming[shapes]).tolist()
+        return Counter(key for row in rows for key in self.keys(Task(snapshot, row)))
+
+    def promised(self, task: Task, node: int, offer: Offer) -> dict[str, Promise]:
         """Return what the waiting claims of a pod get on a node; nothing if one gets nothing."""
         waiting = self.waiting(task)
         if not waiting:
             return {}
-        offer = self.offer(task)
         if not offer.fits[node] or not offer.has_room[node]:
             return {}
         picked = {key: int(pick[node]) for key, pick in offer.picks.items()}

@@ -4,8 +4,9 @@ Volumes are columns too, the smallest first, so that a claim is matched with all
 nodes at once.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -76,6 +77,8 @@ class FreeVolumes:
                 key = f"{owner.namespace}/{owner.name}"
                 self._kept_for.setdefault(key, []).append(self._number[volume.metadata.name])
         self._free = len(free)
+        self._taken = np.zeros(len(self._volumes), dtype=bool)
+        self._suiting: dict[Hashable, tuple[Pick, Rows, Rows]] = {}
         self._sizes = np.array([each.size for each in free], dtype=np.float64)
         kinds: dict[_Kind, int] = {}
         self._kind = np.array([kinds.setdefault(_kind(v), len(kinds)) for v in free], dtype=np.intp)
@@ -96,9 +99,12 @@ class FreeVolumes:
         """Return the name of a volume by its number, empty for -1."""
         return "" if number < 0 else self._volumes[number].metadata.name
 
-    def pick(
-        self, claim: PersistentVolumeClaim, promised: Collection[str], earlier: Sequence[Pick]
-    ) -> Pick:
+    def take(self, name: str, *, taken: bool) -> None:
+        """Promise a volume to a claim, or take that back."""
+        if name in self._number:
+            self._taken[self._number[name]] = taken
+
+    def pick(self, claim: PersistentVolumeClaim, earlier: Sequence[Pick]) -> Pick:
         """Return the volume that a claim takes on each node.
 
         The one that is kept for it, else the smallest that suits; none that is promised, and on no
@@ -110,20 +116,34 @@ class FreeVolumes:
             if _can_be_bound(volume, claim):
                 return np.where(self._reach.mask(volume), number, -1).astype(np.int32)
         best = np.full(self._n, self._free, dtype=np.int32)
-        suits = self._suits(claim)
-        suits[[self._number[name] for name in promised if name in self._number]] = False
-        local, at = self._local[suits[self._local]], self._at[suits[self._local]]
-        for taken in earlier:
-            left = taken[at] != local
-            local, at = local[left], at[left]
-        best[at[::-1]] = local[::-1]  # of several the first, which is the smallest
+        local, at, everywhere = self._that_suit(claim)
+        left = ~self._taken[local]
+        for picked in earlier:
+            left &= picked[at] != local
+        best[at[left][::-1]] = local[left][::-1]  # of several the first, which is the smallest
         # claims before this one take at most one each
-        for number in self._everywhere[suits[self._everywhere]][: len(earlier) + 1].tolist():
+        for number in everywhere[~self._taken[everywhere]][: len(earlier) + 1].tolist():
             better = best > number
-            for taken in earlier:
-                better &= taken != number
+            for picked in earlier:
+                better &= picked != number
             best[better] = number
         return np.where(best < self._free, best, -1).astype(np.int32)
+
+    def _that_suit(self, claim: PersistentVolumeClaim) -> tuple[Pick, Rows, Rows]:
+        """List the free volumes that suit a claim: local ones with the nodes they are on, others.
+
+        Claims that ask for the same find the same.
+        """
+        selector = claim.spec.selector
+        asked = None if selector is None else msgspec.json.encode(selector)
+        key = (claim.class_name, claim.sort, claim.spec.access_modes, claim.size, asked)
+        found = self._suiting.get(key)
+        if found is None:
+            suits = self._suits(claim)
+            here = suits[self._local]
+            everywhere = self._everywhere[suits[self._everywhere]]
+            found = self._suiting[key] = (self._local[here], self._at[here], everywhere)
+        return found
 
     def _suits(self, claim: PersistentVolumeClaim) -> Mask:
         """Mark free volumes that suit a claim, with room for those that are kept (v,)."""

@@ -36,9 +36,8 @@ class Volumes:
         self.claims = Claims(snapshot)
         self._zones, self._binding = zones, binding
         self._counts = AttachedVolumes(snapshot, self.claims) if limits else None
-        self._zone_masks: dict[Any, Mask] = {}
+        self._zone_masks: dict[Any, Mask | None] = {}
         self._masks: dict[Any, tuple[int, Mask | None, Offer]] = {}
-        self._version = 0
 
     def problem(self, task: Task) -> str:
         """Say why no node can give a pod its volumes; empty if one may."""
@@ -46,36 +45,48 @@ class Volumes:
 
     def settle(self, codes: NDArray[np.int16], task: Task, rows: Any) -> None:
         """Write reasons into the codes of some nodes."""
-        if self._counts is not None:
-            refuse(codes, self._counts.over_limit(task, rows), Code.VOLUME_LIMIT)
+        full = None if self._counts is None else self._counts.over_limit(task)
+        if full is not None:
+            refuse(codes, full[rows], Code.VOLUME_LIMIT)
         if self._zones:
             keys = self.claims.keys(task)
             if keys not in self._zone_masks:
                 self._zone_masks[keys] = self._in_zone(task)
-            refuse(codes, ~self._zone_masks[keys][rows], Code.VOLUME_ZONE)
+            near = self._zone_masks[keys]
+            if near is not None:
+                refuse(codes, ~near[rows], Code.VOLUME_ZONE)
 
     def settle_binding(self, codes: NDArray[np.int16], task: Task, rows: Any) -> None:
         """Write reasons of volume binding, which comes last, into the codes of some nodes."""
-        keys = self.claims.keys(task)
         if not self._binding:
             return
-        kept = self._masks.get(keys)
-        if kept is None or kept[0] != self._version:
-            bound, offer = self.claims.bound_fits(task), self.claims.offer(task)
-            kept = self._masks[keys] = (self._version, bound, offer)
-        _, bound, offer = kept
+        bound, offer = self._matched(task)
         if bound is not None:
             refuse(codes, ~bound[rows], Code.VOLUME_NODE)
         refuse(codes, ~offer.fits[rows], Code.VOLUME_BINDING)
         refuse(codes, ~offer.has_room[rows], Code.VOLUME_CAPACITY)
 
-    def _in_zone(self, task: Task) -> Mask:
-        """Mark nodes in the zones of a pod's bound volumes, or in none at all (n,)."""
+    def _matched(self, task: Task) -> tuple[Mask | None, Offer]:
+        """Return where a pod's volumes can be reached or had, as promises are now."""
+        keys, version = self.claims.keys(task), self.claims.version
+        kept = self._masks.get(keys)
+        if kept is None or kept[0] != version:
+            bound, offer = self.claims.bound_fits(task), self.claims.offer(task)
+            kept = self._masks[keys] = (version, bound, offer)
+        return kept[1], kept[2]
+
+    def _in_zone(self, task: Task) -> Mask | None:
+        """Mark nodes in the zones of a pod's bound volumes, or in none at all (n,); None: all."""
+        volumes = [
+            each for each in self.claims.volumes(task) if _TODAY.keys() & each.metadata.labels
+        ]
+        if not volumes:
+            return None
         fits = np.ones(self._snapshot.nodes.n, dtype=bool)
         nowhere = fits.copy()
         for key in _TODAY:
             nowhere &= self._labels.column(key).codes < 0
-        for volume in self.claims.volumes(task):
+        for volume in volumes:
             for key, today in _TODAY.items():
                 text = volume.metadata.labels.get(key)
                 if text is not None:
@@ -101,23 +112,20 @@ class Volumes:
             self._counts.add(keys, node, sign)
             journal.on_rollback(self._counts.add, keys, node, -sign)
         changes = self._promises(view, node) if sign > 0 else self._returned(task, keys)
+        if not changes:
+            return
+        changed = self.claims.changed_by(changes)
         for key, promise in changes.items():
-            journal.on_rollback(self._age)
-            if promise is None:
-                old = self.claims.promises.pop(key)
-                journal.on_rollback(self.claims.promises.__setitem__, key, old)
-            else:
-                journal.put(self.claims.promises, key, promise)
-        if changes:
-            self._age()
-            journal.touch(np.arange(self._snapshot.nodes.n))
-
-    def _age(self) -> None:
-        self._version += 1
+            journal.on_rollback(self.claims.promise, key, self.claims.promises.get(key))
+            self.claims.promise(key, promise)
+        if changed is None:
+            changed = np.arange(self._snapshot.nodes.n)
+        if len(changed):
+            journal.touch(changed)
 
     def _promises(self, task: Task, node: int) -> Mapping[str, Promise | None]:
         """Return what the waiting claims of a pod get on its node."""
-        return self.claims.promised(task, node) if self._binding else {}
+        return self.claims.promised(task, node, self._matched(task)[1]) if self._binding else {}
 
     def _returned(self, task: int, keys: tuple[str, ...]) -> dict[str, Promise | None]:
         """Say which promises fall back because the last pod they were made for left again."""
@@ -187,11 +195,13 @@ class AttachedVolumes:
             if users == 0 or (sign > 0 and users == 1):
                 self._counts[handle[0]][node] += sign
 
-    def over_limit(self, task: Task, rows: Any) -> Mask:
-        """Mark nodes that cannot attach all volumes of a pod."""
+    def over_limit(self, task: Task) -> Mask | None:
+        """Mark nodes that cannot attach all volumes of a pod (n,); None: none is limited."""
         limits = self._count_all() if self._limits is None else self._limits
-        full = np.zeros(self._snapshot.nodes.n, dtype=bool)
         handles = self._handles(self._claims.keys(task))
+        if not handles:
+            return None
+        full = np.zeros(self._snapshot.nodes.n, dtype=bool)
         for driver in {each[0] for each in handles}:
             added = np.zeros(len(full))
             for handle in handles:
@@ -199,5 +209,4 @@ class AttachedVolumes:
                     added += 1
                     added[list(self._holders.get(handle, ()))] -= 1
             full |= (added > 0) & (self._counts[driver] + added > limits[driver])
-        found: Mask = full[rows]
-        return found
+        return full
