@@ -1,8 +1,9 @@
 """Time whole commands, this checkout against another: ``python -m bench.commands [OTHER]``.
 
-OTHER is the folder of a second checkout, say of an earlier commit.  Both print the same before
-anything is timed; then they run in turns, and the least CPU seconds of each count, the start of the
-process included.
+OTHER is the folder of a second checkout, say of an earlier commit.  Both print the same, and
+simulations write the same files, before anything is timed; then they run in turns, and the least
+CPU seconds of each count, the start of the process included.  ``--traces`` names a folder of
+traces, whose first jobs are simulated besides.
 """
 
 import argparse
@@ -19,6 +20,8 @@ from bench.clusters import Case
 
 HERE = Path(__file__).resolve().parents[1]
 TURNS = 5
+JOBS = 500
+"""How many jobs of each trace are simulated."""
 _COMMAND = (sys.executable, "-c", "from pumice.cli.main import main; main()")
 
 
@@ -30,6 +33,18 @@ def commands(folder: Path) -> Mapping[str, Sequence[str]]:
         "run, 50 gangs of 100": _run(folder, 100),
         "whatif, 20,000 pods": _what_if(folder),
     }
+
+
+def simulations(traces: Path) -> Mapping[str, Sequence[str]]:
+    """Return the words that simulate the first jobs of each trace."""
+    found = {}
+    for trace in sorted(traces.iterdir()):
+        if trace.suffix in (".csv", ".gz", ".swf") and "node" not in trace.name:
+            nodes = trace.with_name("openb_node_list_all_node.csv")
+            cluster = ("--nodes", str(nodes)) if trace.name.startswith("openb") else ()
+            words = ("sim", "--trace", str(trace), *cluster, "--limit", str(JOBS))
+            found[f"sim {trace.name}"] = words
+    return found
 
 
 def _run(folder: Path, gang: int) -> Sequence[str]:
@@ -47,19 +62,22 @@ def _what_if(folder: Path) -> Sequence[str]:
     return ("whatif", "-f", str(cluster), "--current-conf", str(conf), "--drain", "node-00000")
 
 
-def run(checkout: Path, words: Sequence[str]) -> tuple[str, float]:
-    """Run a command of a checkout; return what it printed and its CPU seconds."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(  # noqa: S603
-        [*_COMMAND, *words],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(checkout / "src")},
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return done.stdout, cpu
+def run(checkout: Path, words: Sequence[str]) -> tuple[dict[str, bytes], float]:
+    """Run a command of a checkout; return what it printed or wrote, and its CPU seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        where = ("--dir", folder) if words[0] == "sim" else ()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(  # noqa: S603
+            [*_COMMAND, *words, *where],
+            check=True,
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": str(checkout / "src")},
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        files = {file.name: file.read_bytes() for file in sorted(Path(folder).iterdir())}
+    files.pop("timing.json", None)
+    return files or {"": done.stdout}, cpu
 
 
 def main() -> None:
@@ -67,16 +85,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("other", type=Path, nargs="?", default=HERE, help="another checkout")
     parser.add_argument("--only", default="", help="commands whose name contains this")
+    parser.add_argument("--traces", type=Path, help="a folder of traces to simulate")
+    parser.add_argument("--turns", type=int, default=TURNS)
     args = parser.parse_args()
-    print(f"{'command':28} {'other s':>8} {'this s':>8} {'ratio':>7}")
+    print(f"{'command':34} {'other s':>8} {'this s':>8} {'ratio':>7}")
     with tempfile.TemporaryDirectory() as folder:
-        for name, words in commands(Path(folder)).items():
+        traces = {} if args.traces is None else simulations(args.traces)
+        for name, words in {**commands(Path(folder)), **traces}.items():
             if args.only not in name:
                 continue
             assert run(args.other, words)[0] == run(HERE, words)[0], f"{name}: answers differ"
-            pairs = [(run(args.other, words)[1], run(HERE, words)[1]) for _ in range(TURNS)]
+            pairs = [(run(args.other, words)[1], run(HERE, words)[1]) for _ in range(args.turns)]
             other, ours = (min(times) for times in zip(*pairs, strict=True))
-            print(f"{name:28} {other:8.3f} {ours:8.3f} {other / ours:7.2f}", flush=True)
+            print(f"{name:34} {other:8.3f} {ours:8.3f} {other / ours:7.2f}", flush=True)
 
 
 if __name__ == "__main__":

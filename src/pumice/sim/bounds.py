@@ -94,23 +94,31 @@ class Bounds:
         return self._limits is not None and self._limits.follows_demand
 
     def refresh(self) -> None:
-        """Look at the cluster anew."""
-        nodes = self._snapshot.nodes
-        self._room = nodes.allocatable if self._evicts else nodes.future_idle
-        self._room_in_all: list[float] = (self._room.sum(axis=1) + STEP * nodes.n).tolist()
+        """Look at the cluster anew; what costs is worked out when it is asked for."""
+        self._room: Column | None = None
+        self._room_in_all: list[float] = []
         self._pods_by_shape: dict[int, int] = {}
         self._holdable: list[list[float]] | None = None
         self._reservable: list[list[float]] | None = None
 
     def startable(self, kind: JobClass) -> int:
         """Return how many jobs of a class could start, if all room were theirs."""
+        room = self._free_room()
         n = _times_within(kind.least_amounts, self._room_in_all)
         if n < 1:
             return 0
         n = min(n, self._within_queue(kind))
         if n < 1 or kind.pod_shape < 0:
             return int(n)
-        return min(int(n), self._pods(kind.pod_shape) // kind.to_start)
+        return min(int(n), self._pods(kind.pod_shape, room) // kind.to_start)
+
+    def _free_room(self) -> Column:
+        """Return what pods could hold on each node (R, N)."""
+        if self._room is None:
+            nodes = self._snapshot.nodes
+            self._room = nodes.allocatable if self._evicts else nodes.future_idle
+            self._room_in_all = (self._room.sum(axis=1) + STEP * nodes.n).tolist()
+        return self._room
 
     def _within_queue(self, kind: JobClass) -> int:
         row = self._snapshot.queues.row_of.get(kind.queue)
@@ -122,13 +130,13 @@ class Bounds:
             math.floor(_times_within(kind.quota_amounts, self._holdable[row]) + _ROUNDING), 0
         )
 
-    def _pods(self, shape: int) -> int:
+    def _pods(self, shape: int, room: Column) -> int:
         """Count the equal pods that fit on all nodes together."""
         known = self._pods_by_shape.get(shape)
         if known is None:
             request = self._classes.pod_requests[shape]
             rows = np.flatnonzero(request > 0)
-            copies = np.floor((self._room[rows] + STEP) / request[rows, None]).min(axis=0)
+            copies = np.floor((room[rows] + STEP) / request[rows, None]).min(axis=0)
             known = self._pods_by_shape[shape] = int(np.maximum(copies, 0.0).sum())
         return known
 

@@ -44,10 +44,10 @@ def within_limits(jobs: Iterable[JobSpec], file: str) -> Iterator[JobSpec]:
     """
     pods = 0
     for number, job in enumerate(jobs, start=1):
-        field = f"job {job.name}"
-        pods += job.size
+        field, size = f"job {job.name}", job.size
+        pods += size
         check_at_most(number, MAX_JOBS, "jobs", file=file, hint="see --limit")
-        check_at_most(job.size, MAX_JOB_PODS, "pods of a job", file=file, field=field)
+        check_at_most(size, MAX_JOB_PODS, "pods of a job", file=file, field=field)
         check_at_most(pods, MAX_PODS, "pods in all", file=file, field=field, hint="see --limit")
         check_at_most(job.run_seconds, MAX_SECONDS, "seconds of a run", file=file, field=field)
         yield job

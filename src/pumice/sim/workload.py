@@ -5,7 +5,10 @@ Filled by the readers, read by the engine.  Plain data: nothing here decides or 
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace as changed
 
 from pumice.api.kinds import DEFAULT_QUEUE
 from pumice.api.meta import KubeObject
@@ -14,8 +17,7 @@ from pumice.api.objects import Container, PodGroupSpec, PodSpec, ResourceRequire
 SCHEDULER_NAME = "volcano"
 
 
-@dataclass(frozen=True, slots=True)
-class TaskSpec:
+class TaskSpec(msgspec.Struct, frozen=True, gc=False):
     """Equal pods of a job; ``run_seconds`` is how long each runs once it is on a node."""
 
     spec: PodSpec
@@ -24,12 +26,11 @@ class TaskSpec:
     role: str = "task"
     pod_name: str = ""
     """The name of a single pod that has one of its own."""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class JobSpec:
+class JobSpec(msgspec.Struct, frozen=True, gc=False):
     """A gang that arrives at some second; it starts when ``min_member`` of its pods have a node."""
 
     name: str
@@ -39,7 +40,7 @@ class JobSpec:
     queue: str = DEFAULT_QUEUE
     namespace: str = "default"
     priority_class: str = ""
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Of its pod group."""
     group: PodGroupSpec | None = None
     """Its pod group where more is said of it than stands here."""
@@ -54,6 +55,8 @@ class JobSpec:
     @property
     def size(self) -> int:
         """How many pods it has."""
+        if len(self.tasks) == 1:
+            return self.tasks[0].count
         return sum(task.count for task in self.tasks)
 
     @property
@@ -92,11 +95,11 @@ class Workload:
 
     def faster(self, times: float) -> "Workload":
         """Let jobs come so many times as fast; they run as long as before."""
-        return self._with(lambda job: replace(job, arrival=round(job.arrival / times, 6)))
+        return self._with(lambda job: changed(job, arrival=round(job.arrival / times, 6)))
 
     def with_late_pods(self) -> "Workload":
         """Let the pods of all jobs be made only once they are admitted."""
-        return self._with(lambda job: replace(job, late_pods=True))
+        return self._with(lambda job: changed(job, late_pods=True))
 
     def _with(self, change: Callable[[JobSpec], JobSpec]) -> "Workload":
         return replace(self, jobs=tuple(map(change, self.jobs)))
@@ -110,7 +113,7 @@ def in_order(jobs: Iterable[JobSpec]) -> tuple[JobSpec, ...]:
     ordered = sorted(jobs, key=lambda job: (job.arrival, job.key))
     start = ordered[0].arrival if ordered else 0.0
     if not math.isclose(start, 0.0):
-        ordered = [replace(job, arrival=job.arrival - start) for job in ordered]
+        ordered = [changed(job, arrival=job.arrival - start) for job in ordered]
     taken = {job.key for job in ordered}
     if len(taken) < len(ordered):
         ordered = _with_unique_names(ordered, taken)
@@ -123,7 +126,7 @@ def _with_unique_names(jobs: Iterable[JobSpec], taken: set[str]) -> list[JobSpec
     for job in jobs:
         number, each = 2, job
         while each.key in seen or (each is not job and each.key in taken):
-            each = replace(job, name=f"{job.name}-{number}")
+            each = changed(job, name=f"{job.name}-{number}")
             number += 1
         seen.add(each.key)
         found.append(each)

@@ -5,7 +5,7 @@ run: on a pod, a template, a pod group or a job, the nearest one counts.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -219,7 +219,7 @@ def _equal_pods(
         pod = from_manifest(manifest, source=source)
         assert isinstance(pod, Pod)  # noqa: S101
         spec = _task(pod, source, marks, source, found, count=min(size, replicas - first))
-        yield replace(
+        yield msgspec.structs.replace(
             spec,
             role=str(task["name"]),
             pod_name="",

@@ -69,7 +69,10 @@ def _jobs(path: Path, found: _Found) -> Iterator[JobSpec]:
 
 
 def _first(row: Mapping[str, str], columns: tuple[str, ...]) -> str:
-    return next((row[column] for column in columns if row.get(column)), "")
+    for column in columns:
+        if value := row.get(column):
+            return value
+    return ""
 
 
 def _moment(row: Mapping[str, str], file: str, line: int, found: _Found) -> float:

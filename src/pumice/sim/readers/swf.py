@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from pumice.api.pods import PodSpec
 from pumice.errors import InputError
 from pumice.sim.limits import MAX_JOB_PODS, check_at_most, within_limits
 from pumice.sim.readers.text import read_text
@@ -50,13 +51,13 @@ def read(path: Path) -> Workload:
 
 
 def _jobs(text: str, file: str, queues: dict[int, str], skipped: list[int]) -> Iterator[JobSpec]:
-    pod_specs = PodSpecs()
+    pod_specs, specs = PodSpecs(), dict[float, PodSpec]()
     for line, row in enumerate(text.splitlines(), start=1):
         if not row.strip() or row.startswith(";"):
             continue
         parts = row.split()
         try:
-            values = [float(part) for part in parts]
+            values = list(map(float, parts))
         except ValueError:
             values = []
         if len(values) < _FIELDS or not all(map(math.isfinite, values)):
@@ -67,13 +68,14 @@ def _jobs(text: str, file: str, queues: dict[int, str], skipped: list[int]) -> I
         if n < 1 or values[_RUN] < 0:
             skipped[0] += 1
             continue
-        requests = {"cpu": "1"}
-        if values[_MEMORY] > 0:
-            requests["memory"] = f"{int(values[_MEMORY])}Ki"
+        memory = max(values[_MEMORY], 0.0)
+        if memory not in specs:
+            asked = {"memory": f"{int(memory)}Ki"} if memory > 0 else {}
+            specs[memory] = pod_specs.spec({"cpu": "1", **asked})
         yield JobSpec(
             name=f"job-{int(values[0]):07d}",
             arrival=values[_SUBMIT],
-            tasks=(TaskSpec(pod_specs.spec(requests), n, values[_RUN], role="proc"),),
+            tasks=(TaskSpec(specs[memory], n, values[_RUN], role="proc"),),
             min_member=n,
             queue=_queue(int(values[_QUEUE]), int(values[_GROUP]), queues),
         )

@@ -5,6 +5,7 @@ import gzip
 import math
 import zlib
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
 
 from pumice.errors import InputError
@@ -36,9 +37,12 @@ def read_text(path: Path, most: int = MAX_TRACE_BYTES) -> str:
 
 def csv_rows(text: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Give the rows of a table with a header, each with its line number."""
-    reader = csv.DictReader(text.splitlines())
+    reader = csv.reader(text.splitlines())
+    columns = next(reader, [])
     for row in reader:
-        yield reader.line_num, {name: value or "" for name, value in row.items() if name}
+        if row:
+            named = zip_longest(columns, row[: len(columns)], fillvalue="")
+            yield reader.line_num, {name: value for name, value in named if name}
 
 
 def header_of(text: str) -> set[str]:
