@@ -27,9 +27,9 @@ def configuration(cluster: Cluster) -> Iterator[Checked]:
     except ConfError as error:
         yield wrong("configuration", str(error), "pumice config check FILE lists all problems")
         return
-    for problem in (*scheduler.ignored, *scheduler.passed_over()):
+    for problem in scheduler.warnings:
         yield warning("configuration", f"{source}: {problem}", "pumice config check FILE explains")
-    if source and not scheduler.ignored:
+    if source and not scheduler.warnings:
         yield ok("configuration", f"{source} can be used")
 
 
