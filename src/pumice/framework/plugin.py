@@ -4,10 +4,9 @@ Inherit, override some, declare arguments as dataclass fields.  A fresh instance
 session, so state cannot leak from one to the next.
 """
 
-import functools
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from pumice.api.wording import nearest
 from pumice.core.resources import Column, Mask
 from pumice.core.shapes import Shape
 from pumice.core.snapshot import Snapshot
-from pumice.core.views import Job, NodeFacts, NodeRow, Nodes, Queue, Task
+from pumice.core.views import Job, NodeFacts, Nodes, Queue, Task
 from pumice.errors import UnknownHookError
 from pumice.framework import combining as rule
 from pumice.framework import hook_answers as answer
@@ -25,6 +24,7 @@ from pumice.framework.arguments import Fault
 from pumice.framework.columns import Jobs, Queues, Tasks
 from pumice.framework.eviction.gang_eviction import GangEviction
 from pumice.framework.hooks import Hook, HookTable
+from pumice.framework.per_node import per_node
 from pumice.framework.plugin_session import PluginSession
 from pumice.framework.queue_limits.limits import AdmissionLimit, QueueLimits
 from pumice.framework.refusals import ABSTAIN, PERMIT, REJECT, Reason, Refusal, Verdict, Vote, Why
@@ -385,22 +385,3 @@ def implements(plugin: Plugin | type[Plugin], hook: str) -> bool:
     """Return whether a plugin overrides a hook."""
     cls = plugin if isinstance(plugin, type) else type(plugin)
     return getattr(cls, hook) is not getattr(Plugin, hook)
-
-
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def per_node(method: _Method) -> _Method:
-    """Let a node hook look at one node at a time: ``f(self, task, node: NodeRow)``.
-
-    The slow way, for what columns cannot say.
-    """
-
-    @functools.wraps(method)
-    def loop(self: Plugin, task: Task, nodes: Nodes) -> NDArray[Any]:
-        snapshot = nodes.snapshot
-        answers = [method(self, task, NodeRow(snapshot, int(i))) for i in nodes.index]
-        return np.asarray(answers, dtype=np.float64 if "score" in method.__name__ else None)
-
-    loop.per_node = True  # type: ignore[attr-defined]
-    return loop  # type: ignore[return-value]
