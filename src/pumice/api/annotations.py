@@ -18,6 +18,8 @@ ALLOCATED_HYPER_NODE: Final = "volcano.sh/job-allocated-hypernode"
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 NOT_READY_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 """Taints of nodes that do not answer."""
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+"""On the bookmark after the objects with which a watch begins."""
 HOSTNAME: Final = "kubernetes.io/hostname"
 MIRROR: Final = "kubernetes.io/config.mirror"
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
