@@ -119,7 +119,7 @@ HEAVY = ("aiohttp", "asyncio", "cryptography", "jinja2", "msgspec", "numpy", "re
     [
         ["--help"],
         ["--version"],
-        ["explian"],
+        ["explainn"],
         ["explain", "--no-such-option"],
         *([name, "--help"] for name in COMMANDS),
         ["config", "check", "--help"],
@@ -128,7 +128,7 @@ HEAVY = ("aiohttp", "asyncio", "cryptography", "jinja2", "msgspec", "numpy", "re
         ["queue", "order", "--help"],
         ["serve", "scheduler", "--help"],
         ["snapshot", "diff", "--help"],
-        ["snapshot", "shwo"],
+        ["snapshot", "showw"],
     ],
     ids=" ".join,
 )
@@ -396,7 +396,7 @@ def test_plugins_are_listed_and_described(pumice_command: Any) -> None:
     assert "did you mean 'binpack'?" in unknown.stderr
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("runn", "run"), ("explian", "explain")])
+@pytest.mark.parametrize(("typed", "meant"), [("simm", "sim"), ("explainn", "explain")])
 def test_a_mistyped_command_is_answered_with_what_was_meant(typed: str, meant: str) -> None:
     result = CliRunner().invoke(main, [typed])
     assert result.exit_code == 2
