@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from pumice.api.annotations import INITIAL_EVENTS_END
 from pumice.api.kinds import Kind, Manifest
 from pumice.apiserver.columns import Form, many, one
 from pumice.apiserver.failures import failure
@@ -16,7 +17,6 @@ from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.errors import ClusterError
 
 _BOOKMARK_S: Final = 60.0
-_INITIAL_END: Final = "k8s.io/initial-events-end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Watch:
         request = self._request
         metadata: Manifest = {"resourceVersion": self._since}
         if initial:
-            metadata["annotations"] = {_INITIAL_END: "true"}
+            metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
         if request.form.kind == "Table":
             return _line("BOOKMARK", many([], request.kind, request.form, 0.0, metadata))
         head = {"kind": request.kind.kind, "apiVersion": request.kind.api_version}

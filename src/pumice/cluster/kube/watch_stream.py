@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from pumice.api.annotations import INITIAL_EVENTS_END
 from pumice.cluster.base import Event
 from pumice.cluster.http.client import Stream
 from pumice.cluster.kube.client import KubeClient
@@ -34,7 +35,7 @@ def ends_initial(event: Event) -> bool:
     if event.type != "BOOKMARK":
         return False
     notes = event.object["metadata"].get("annotations")
-    return isinstance(notes, dict) and notes.get("k8s.io/initial-events-end") == "true"
+    return isinstance(notes, dict) and notes.get(INITIAL_EVENTS_END) == "true"
 
 
 async def watch_steps(
