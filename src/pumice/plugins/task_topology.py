@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pumice.core.resources import MEMORY, STEP, Column
 from pumice.core.snapshot import Snapshot
@@ -73,21 +74,28 @@ class Bucket:
     """Members without a node, with their requests (R,)."""
     on_node: dict[int, int] = field(default_factory=dict)
     roles: dict[str, int] = field(default_factory=dict)
+    loads: dict[int, float] = field(default_factory=dict)
+    """How much members without a node at session open ask for."""
     load: float = 0.0
 
-    def dropped(self, task: int, room: Column) -> Column:
+    def dropped(self, task: int, room: Column) -> NDArray[np.int64]:
         """Count members that must stay out so that the rest fits beside a task (n,).
 
         Biggest members are left out first; Volcano takes them in the order of a map.
         """
-        others = sorted((r for t, r in self.waiting.items() if t != task), key=_load, reverse=True)
+        others = sorted(
+            (t for t in self.waiting if t != task), key=self.loads.__getitem__, reverse=True
+        )
         left = self.waiting[task] + np.cumsum(
-            [np.zeros(len(room)), *reversed(others)], axis=0
+            [np.zeros(len(room)), *(self.waiting[other] for other in reversed(others))], axis=0
         )  # (m + 1, R): with 0, 1, … m others
-        fewest = np.full(room.shape[1], len(others))
-        for need, have in zip(left.T, room, strict=True):
+        dropped = np.zeros(room.shape[1], dtype=np.int64)
+        tight = np.flatnonzero((room + STEP <= left[-1][:, None]).any(axis=0))
+        fewest = np.full(len(tight), len(others))
+        for need, have in zip(left.T, room[:, tight], strict=True):
             fewest = np.minimum(fewest, np.searchsorted(need, have + STEP, side="left") - 1)
-        return len(others) - np.maximum(fewest, 0)
+        dropped[tight] = len(others) - np.maximum(fewest, 0)
+        return dropped
 
 
 class JobTopology:
@@ -146,7 +154,8 @@ class JobTopology:
         else:
             request = task.request[:, 0]
             bucket.waiting[task.row] = request
-            bucket.load += _load(request)
+            bucket.loads[task.row] = _load(request)
+            bucket.load += bucket.loads[task.row]
 
     def key(self, task: int) -> float:
         """Rank a task in its job: bigger buckets first; those outside all buckets are equal."""
@@ -170,6 +179,7 @@ class JobTopology:
             bucket.waiting.pop(task.row, None)
         else:
             bucket.waiting[task.row] = task.request[:, 0]
+            bucket.loads.setdefault(task.row, _load(task.request[:, 0]))
 
 
 @dataclass(kw_only=True)
@@ -182,6 +192,7 @@ class TaskTopology(Plugin, name="task-topology"):
     def on_open(self, ssn: PluginSession) -> None:
         """Build the buckets of jobs that wait for nodes and say how their tasks should lie."""
         self._journal = ssn.journal
+        self._n_nodes = ssn.snapshot.nodes.n
         self._jobs: dict[int, JobTopology] = {}
         for row in ssn.jobs():
             job = ssn.job(row)
@@ -207,10 +218,12 @@ class TaskTopology(Plugin, name="task-topology"):
             return None
         room = nodes.idle + nodes.releasing
         score = len(bucket.waiting) - bucket.dropped(task.row, room)
-        for i, row in enumerate(nodes.index.tolist()):
-            neighbours = topology.roles_on_node.get(row, {})
-            apart = topology.wishes.weigh(task.role, neighbours, apart_only=True)
-            score[i] += bucket.on_node.get(row, 0) + min(0, apart)
+        near = np.zeros(self._n_nodes, dtype=np.int64)  # most nodes hold nothing of the job
+        for row, count in bucket.on_node.items():
+            near[row] += count
+        for row, roles in topology.roles_on_node.items():
+            near[row] += min(0, topology.wishes.weigh(task.role, roles, apart_only=True))
+        score += near[nodes.rows]
         score[(room < task.request).any(axis=0)] = 0
         return np.asarray(score * self.weight * float(_MAX_SCORE) / topology.largest)
 
