@@ -56,10 +56,20 @@ def _run(folder: Path, gang: int) -> Sequence[str]:
 
 def _what_if(folder: Path) -> Sequence[str]:
     case = Case("default", 1000, 0, 1, 20000)
-    cluster, conf = folder / "cluster.json", folder / "scheduler.conf"
+    cluster, conf, job = (folder / name for name in ("cluster.json", "scheduler.conf", "job.json"))
     cluster.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": case.objects()}))
     conf.write_text(case.conf)
-    return ("whatif", "-f", str(cluster), "--current-conf", str(conf), "--drain", "node-00000")
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}}}
+    task = {"name": "w", "replicas": 20, "template": {"spec": {"containers": [container]}}}
+    manifest = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "new", "namespace": "bench"},
+        "spec": {"minAvailable": 20, "queue": "q0", "schedulerName": "volcano", "tasks": [task]},
+    }
+    job.write_text(json.dumps(manifest))
+    files = ("-f", str(cluster), "--current-conf", str(conf), "--job", str(job))
+    return ("whatif", *files, "-o", "json")
 
 
 def run(checkout: Path, words: Sequence[str]) -> tuple[dict[str, bytes], float]:

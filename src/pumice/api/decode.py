@@ -31,11 +31,11 @@ _LEVELS: Final = 30  # no field that is read lies deeper
 _PLAIN: Final = re.compile(r"\w[\w-]*")
 
 
-def decode(mapping: Mapping[str, Any], cls: type[_T], *, source: str, subject: str) -> _T:
+def decode(mapping: Mapping[str, Any], cls: type[_T], *, source: str) -> _T:
     """Make a typed object; a null means absent, as it does in Kubernetes.
 
     Raises:
-        ManifestError: names ``source``, ``subject``, the field, what was found and wanted.
+        ManifestError: names ``source``, the field, what was found and wanted.
     """
     try:
         return msgspec.convert(mapping, cls)
@@ -44,7 +44,7 @@ def decode(mapping: Mapping[str, Any], cls: type[_T], *, source: str, subject: s
     try:
         return msgspec.convert(cleaned, cls)
     except msgspec.ValidationError as error:
-        raise _explain(error, cleaned, cls, source, subject) from None
+        raise _explain(error, cleaned, cls, source) from None
 
 
 def spell_path(path: Sequence[str | int]) -> str:
@@ -65,9 +65,7 @@ def _without_nulls(value: Any, levels: int = _LEVELS) -> Any:
     return value
 
 
-def _explain(
-    error: msgspec.ValidationError, mapping: Any, cls: type, source: str, subject: str
-) -> ManifestError:
+def _explain(error: msgspec.ValidationError, mapping: Any, cls: type, source: str) -> ManifestError:
     """Turn a msgspec error into ours."""
     place = _PLACE.search(str(error))
     path, value, info = _walk(place["path"] if place else "", mapping, inspect.type_info(cls))
@@ -89,7 +87,6 @@ def _explain(
         field=spell_path(path),
         file=source,
         hint=hint,
-        subject=subject,
         path=path,
     )
 

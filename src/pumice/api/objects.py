@@ -165,7 +165,11 @@ def from_manifest(mapping: Mapping[str, Any], *, source: str = "") -> KubeObject
     if not isinstance(mapping, Mapping):
         raise ManifestError(wanted="an object with apiVersion and kind", found=mapping, file=source)
     cls = _type_of(mapping, source)
-    return decode(mapping, cls, source=source, subject=_subject(mapping))
+    try:
+        return decode(mapping, cls, source=source)
+    except ManifestError as error:
+        error.subject = _subject(mapping)
+        raise
 
 
 def in_namespace(mapping: Any) -> Any:

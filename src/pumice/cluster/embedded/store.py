@@ -170,12 +170,15 @@ class EmbeddedCluster:
             return copied
 
     def restore(self, manifests: Iterable[Manifest]) -> None:
-        """Take in objects as another cluster had them, with status and uid, replacing any."""
+        """Take in objects as another cluster had them, with status and uid, replacing any.
+
+        They are not copied but for their metadata: from now on nobody may change them.
+        """
         with self.lock:
             for manifest in manifests:
                 kind = self.kinds.of(manifest)
                 table = self._tables.table(kind.name)
-                new: Manifest = clone(manifest)
+                new: Manifest = {**manifest, "metadata": clone(manifest.get("metadata"))}
                 metadata = self._name(kind, new)
                 given = {key: metadata[key] for key in _KEPT if metadata.get(key)}
                 self._identity.stamp(metadata, self.now())
