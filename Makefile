@@ -6,10 +6,10 @@ STAMP := $(VENV)/.stamp-dev
 RUNTIME := $(VENV)/.stamp-runtime
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test check docs e2e bench
+.PHONY: help setup demo quick test check docs e2e bench fuzz properties mutants release
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make the virtual environment
 
@@ -32,6 +32,10 @@ ifdef COVERAGE
 else
 	$(BIN)/pytest -q -n 2
 endif
+
+fuzz: $(STAMP) ## feed garbled input to every reader: SECONDS=60 SEED=0 TARGET=
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0) \
+		$(addprefix --target ,$(TARGET))
 
 # A real API server on a shared machine may stall for seconds: what failed is tried once more, alone.
 e2e: $(STAMP) ## run the tests on a real control plane, built on the first run
