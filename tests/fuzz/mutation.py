@@ -7,6 +7,8 @@ from typing import Any, Final
 import numpy as np
 import yaml
 
+from pumice.cluster.base import clone
+
 Rng = np.random.Generator
 ODD: Final[tuple[Any, ...]] = (
     None, True, False, 0, -1, 1, 2**31 - 1, 2**31, -(2**31), 2**53 + 1, 2**63, -(2**63) - 1,
@@ -70,22 +72,22 @@ class Mutator:
         elif kind == 6:
             del holder[key]
         elif isinstance(holder, dict):
-            holder[_pick(rng, self._words)] = holder[key] if kind == 7 else self._new(rng)
+            holder[_pick(rng, self._words)] = clone(holder[key]) if kind == 7 else self._new(rng)
             if kind == 9:
                 holder[self._text(rng, str(key))] = holder.pop(key)
         else:
             holder.insert(int(rng.integers(len(holder) + 1)), self._new(rng))
             if kind == 9:
-                holder *= int(rng.integers(1, 4))
+                holder += clone(holder)
 
     def _new(self, rng: Rng) -> Any:
         if rng.integers(2):
-            return _pick(rng, ODD)
+            return clone(_pick(rng, ODD))
         return json.loads(_pick(rng, self._branches)) if self._branches else None
 
     def _altered(self, rng: Rng, value: Any) -> Any:
         if isinstance(value, bool) or value is None:
-            return _pick(rng, ODD)
+            return clone(_pick(rng, ODD))
         if isinstance(value, int | float):
             changes: tuple[Callable[[Any], Any], ...] = (
                 lambda v: -v, lambda v: v + 1, lambda v: v * 2**40, str, float, lambda v: [v],

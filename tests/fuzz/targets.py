@@ -211,11 +211,7 @@ class _Rest:
         self.history += requests
         assert self.served is not None
         for request in requests:
-            if (
-                isinstance(request, list)
-                and len(request) == 4
-                and all(isinstance(part, str) for part in request[:3])
-            ):
+            if isinstance(request, list) and len(request) == 4 and all(map(_is_head, request[:3])):
                 self._send(*request)
         self.served.plane.step()
 
@@ -226,13 +222,14 @@ class _Rest:
             sent = json.dumps(body).encode()
         bare, _, query = path.partition("?")
         asked = dict(pair.partition("=")[::2] for pair in query.split("&") if pair)
-        if asked.get("watch"):
-            return
         answer = self.served.api.answer(
             Request(method, bare, query=asked, content_type=content, body=sent)
         )
         assert answer.code != 500, answer.content
-        _response(answer)
+        if answer.watch is not None:
+            answer.watch.poll()
+        else:
+            _response(answer)
 
     def renew(self) -> None:
         """Begin with a new cluster."""
@@ -241,6 +238,11 @@ class _Rest:
         self.served = ServedCluster()
         self.served.add_nodes(1, {"cpu": "4", "memory": "8Gi"})
         self.history = []
+
+
+def _is_head(text: Any) -> bool:
+    """Tell what HTTP can carry before a body."""
+    return isinstance(text, str) and text.isascii()
 
 
 REST: Final = _Rest()
@@ -262,6 +264,7 @@ def _requests() -> list[Any]:
             ["PATCH", f"{path}/{place['name']}", "application/json-patch+json",
              [{"op": "replace", "path": "/spec", "value": one.get("spec")}]],
             ["GET", f"{path}?limit=1&labelSelector=a%3Db&fieldSelector=a%3Dx", json_, ""],
+            ["GET", f"{path}?watch=1&resourceVersion=3&timeoutSeconds=5", json_, ""],
             ["PUT", f"{path}/{place['name']}", json_, one],
             ["DELETE", f"{path}/{place['name']}", json_, {"gracePeriodSeconds": 0}],
         ])  # fmt: skip
