@@ -166,11 +166,13 @@ def area_of(file: Path) -> str:
     return next(area for area in (*DECIDING, *WRITING) if name.startswith(f"{area}/"))
 
 
-def tests_of(file: Path) -> list[list[str]]:
+def steps_for(file: Path) -> list[list[str]]:
     """List the tests of a file in steps, nearest first."""
     area = area_of(file)
     stem, parents = file.stem, file.relative_to(PACKAGE).parent
-    names = [stem.strip("_"), parents.name, "_".join((parents.name, stem))]
+    names = [stem.strip("_"), f"{parents.name}_{stem}"]
+    if parents.as_posix() != area:
+        names.append(parents.name)
     near = sorted(
         str(test.relative_to(ROOT))
         for test in (ROOT / "tests" / "unit").rglob("test_*.py")
@@ -194,7 +196,7 @@ class Trial:
         copy = self._source / mutant.file.relative_to(ROOT / "src")
         copy.write_text(mutant.source(), encoding="utf-8")
         try:
-            return any(self._fails(step) for step in tests_of(mutant.file))
+            return any(self._fails(step) for step in steps_for(mutant.file))
         finally:
             shutil.copy(mutant.file, copy)
 
@@ -213,7 +215,7 @@ class Trial:
             )
         except subprocess.TimeoutExpired:
             return True
-        return done.returncode == 1 or done.returncode == 2
+        return done.returncode in (1, 2)  # 2: it cannot even be imported
 
 
 def sample(files: Sequence[Path], count: int, seed: int) -> list[Mutant]:
