@@ -6,10 +6,10 @@ STAMP := $(VENV)/.stamp-dev
 RUNTIME := $(VENV)/.stamp-runtime
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test check docs e2e bench
+.PHONY: help setup demo quick test check docs e2e bench fuzz properties mutants release
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make the virtual environment
 
@@ -33,19 +33,37 @@ else
 	$(BIN)/pytest -q -n 2
 endif
 
-# A real API server on a shared machine may stall for seconds: what failed is tried once more, alone.
+fuzz: $(STAMP) ## feed garbled input to every reader: SECONDS=60 SEED=0 TARGET=
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0) \
+		$(addprefix --target ,$(TARGET))
+
+# The tests of `make test` draw the same examples each time; these draw others, and tell their seed.
+properties: $(STAMP) ## run property tests with fresh seeds: ROUNDS=5
+	for round in $$(seq $(or $(ROUNDS),5)); do \
+		$(BIN)/pytest -q -n 2 --hypothesis-profile fresh --hypothesis-seed \
+			$$($(BIN)/python -c 'import secrets; print(secrets.randbits(31))') \
+			tests/properties tests/hostile/test_objects.py || exit 1; \
+	done
+
+mutants: $(STAMP) ## change the code here and there and see whether tests notice: COUNT=40 SEED=0
+	$(BIN)/python -m tools.mutants --count $(or $(COUNT),40) --seed $(or $(SEED),0)
+
+# What failed is tried once more, alone, and named if it passes then.
 e2e: $(STAMP) ## run the tests on a real control plane, built on the first run
 	$(BIN)/python -m tests.e2e_kube.controlplane.build
-	$(BIN)/pytest -q -p no:randomly tests/e2e_kube || \
-		$(BIN)/pytest -q -p no:randomly --last-failed --last-failed-no-failures none tests/e2e_kube
+	$(BIN)/python -m tools.retry -q -p no:randomly tests/e2e_kube
 
-check: $(STAMP) docs ## format, lint, types, layers, import cycles, spelling, documentation site
+check: $(STAMP) docs ## format, lint, types, layers, import cycles, spelling, documentation site, known vulnerabilities
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.import_cycles
 	$(BIN)/codespell
+	$(BIN)/python -m tools.audit
+
+release: $(STAMP) ## build wheel, source archive, bill of materials and checksums into dist/
+	$(BIN)/python -m tools.release dist
 
 docs: $(STAMP) ## write the documentation as a site to build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

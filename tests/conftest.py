@@ -18,6 +18,9 @@ settings.register_profile(
     max_examples=100,
     phases=[Phase.explicit, Phase.generate, Phase.shrink],  # explaining traces every line
 )
+settings.register_profile(  # make properties
+    "fresh", settings.get_profile("pumice"), derandomize=False, print_blob=True
+)
 settings.load_profile("pumice")
 
 

@@ -5,6 +5,7 @@ makes a policy test of it.  What could hold a secret (environment, commands) is 
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -22,7 +23,15 @@ from pumice.core.snapshot import Snapshot
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.replay import Replay
 
-_SECRETS: Final = ("env", "envFrom", "command", "args")
+_SECRETS: Final = (
+    *("env", "envFrom", "command", "args"),
+    *("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"),  # commands and headers
+)
+_LAST_WORDS: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+_TOKEN: Final = re.compile(
+    r"""(?m)(^|[{,\s])(["']?token["']?\s*:\s*)("[^"\n]*"|'[^'\n]*'|[^\s,}]+)"""
+)
+"""The one secret that a scheduler configuration may hold: the token for measured use."""
 _APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _PARTS: Final = ("containers", "initContainers", "ephemeralContainers")
 
@@ -33,7 +42,7 @@ def save_world(world: ClusterState, *, name: str = "snapshot", as_json: bool = F
         "name": name,
         "now": rfc3339(world.now),
         "seed": world.seed,
-        "conf": world.conf,
+        "conf": _TOKEN.sub(r"\1\2redacted", world.conf),
     }
     if world.node_usage:
         document["nodeUsage"] = {
@@ -77,6 +86,9 @@ def _without_secrets(manifest: Manifest) -> Manifest:
                     for one in spec[part]
                 ]
         out["spec"] = spec
+        if manifest.get("status"):
+            status = manifest["status"].items()
+            out["status"] = {key: value for key, value in status if key not in _LAST_WORDS}
     return out
 
 

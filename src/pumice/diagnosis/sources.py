@@ -352,9 +352,12 @@ def _take(pile: _Pile, item: Any, source: str, *, fresh: bool = False) -> None:
 
 def _take_conf(pile: _Pile, item: Mapping[str, Any], source: str) -> None:
     """Use the configuration that Volcano's own ConfigMap holds."""
-    for name, text in (item.get("data") or {}).items():
+    data, meta = item.get("data"), item.get("metadata")
+    if not isinstance(data, Mapping) or not isinstance(meta, Mapping):
+        return
+    for name, text in data.items():
         if str(name).endswith(CONF_SUFFIX) and pile.conf is None:
-            pile.conf = (str(text), f"{source}: ConfigMap {item['metadata'].get('name')}")
+            pile.conf = (str(text), f"{source}: ConfigMap {meta.get('name')}")
 
 
 def _take_cluster(pile: _Pile, cluster: Cluster) -> None:

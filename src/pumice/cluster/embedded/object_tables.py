@@ -48,8 +48,8 @@ class History:
             GoneError: some of them are forgotten, or the version is still to come.
             RejectedError: no version at all.
         """
-        if not text.isdecimal():
-            problem = f"wanted a resourceVersion of this cluster, found '{text}'"
+        if not text.isdecimal() or len(text) > _DIGITS:
+            problem = f"wanted a resourceVersion of this cluster, found '{text[:_DIGITS]}'"
             raise RejectedError(self._kind, problem=problem)
         version = int(text)
         if not self.forgotten <= version <= latest:
@@ -70,6 +70,8 @@ def told(events: Iterable[Event], namespace: str, bookmark: Event | None) -> Ite
         yield bookmark
 
 
+_DIGITS: Final = 20
+"""Of a version, which is a number of 64 bits."""
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIXES: Final = len(_LETTERS) ** 5
 _STRIDE: Final = 8_675_309  # coprime to 27**5, so that suffixes repeat only after all were used

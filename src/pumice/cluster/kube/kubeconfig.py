@@ -7,10 +7,13 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pumice.api.text_files import read_text
 from pumice.errors import ABSENT, InputError
+
+_SECRET: Final = frozenset({"token", "password", "client-key-data", "client-certificate-data"})
+"""Fields whose content stands in no message, whatever it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,8 @@ class Section:
         if found is None:
             return ""
         if not isinstance(found, str):
-            raise self.wrong(key, "text", found)
+            shown = f"a {type(found).__name__}" if key in _SECRET else found
+            raise self.wrong(key, "text", shown)
         return found
 
     def mapping(self, key: str) -> Mapping[str, Any]:

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
-import yaml
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from pumice.api.meta import KubeObject
 from pumice.api.objects import ObjectMeta, PriorityClass, Queue, QueueSpec, QueueStatus
-from pumice.errors import InputError
+from pumice.api.yaml_text import parse_yaml
+from pumice.errors import InputError, ManifestError
 from pumice.sim.limits import (
     MAX_DESCRIPTION_BYTES,
     MAX_JOB_PODS,
@@ -97,10 +97,11 @@ def read(path: Path, *, seed: int) -> Workload:
     Raises:
         InputError: The file is no such description.
     """
+    text = read_text(path, MAX_DESCRIPTION_BYTES)
     try:
-        content: Any = yaml.safe_load(read_text(path, MAX_DESCRIPTION_BYTES))
-        spec = msgspec.convert(content, Synthetic, strict=False)
-    except (yaml.YAMLError, msgspec.ValidationError, RecursionError) as error:
+        documents = parse_yaml(text, str(path))
+        spec = msgspec.convert(documents[0] if documents else None, Synthetic, strict=False)
+    except (ManifestError, msgspec.ValidationError) as error:
         found = str(error).replace("\n", " ")
         raise InputError(wanted=f"a {KIND}", found=found, file=str(path)) from None
     _check(spec, str(path))
@@ -224,9 +225,17 @@ def _queue(share: QueueShare) -> KubeObject:
     }
     return Queue(
         metadata=ObjectMeta(name=share.name),
-        spec=msgspec.convert(spec, QueueSpec),
+        spec=_queue_spec(share.name, spec),
         status=QueueStatus(state="Open"),
     )
+
+
+def _queue_spec(name: str, spec: dict[str, Any]) -> QueueSpec:
+    try:
+        return msgspec.convert(spec, QueueSpec)
+    except msgspec.ValidationError as error:
+        wanted = "amounts that Kubernetes takes"
+        raise InputError(wanted=wanted, found=str(error), field=f"queues: {name}") from None
 
 
 def _classes(spec: Synthetic) -> list[KubeObject]:

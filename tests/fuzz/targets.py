@@ -1,0 +1,313 @@
+"""What is fuzzed: how its inputs are made, and what may come out.
+
+A target takes bytes.  It returns, or raises PumiceError; anything else is a find, and so is an
+answer that breaks what the target promises.
+"""
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import jsonschema  # type: ignore[import-untyped]
+import msgspec
+
+from pumice.api.manifests import load_documents, load_manifests
+from pumice.api.nodes import Node
+from pumice.api.objects import from_manifest
+from pumice.api.quantity import parse_quantity
+from pumice.apiserver.rest import Request
+from pumice.apiserver.served_cluster import ServedCluster
+from pumice.apiserver.server import _response
+from pumice.cluster.kube.connection import load_connection
+from pumice.cluster.usage.endpoint import Endpoint
+from pumice.cluster.usage.metrics_server import MetricsServerUsage
+from pumice.cluster.usage.prometheus import PrometheusUsage
+from pumice.diagnosis.snapshots import save_world, summarise
+from pumice.diagnosis.sources import load_world
+from pumice.errors import PumiceError
+from pumice.plugins.extender import answers
+from pumice.scenarios.runner import default_scheduler, play
+from pumice.scenarios.scenario import scenario_from
+from pumice.scheduler import Scheduler
+from pumice.sim.inputs import read_configuration, read_workload
+from pumice.webhooks.admission_chain import KINDS
+from pumice.webhooks.admission_review import answer_review
+from pumice.webhooks.files import Files, is_checked
+from pumice.webhooks.lint import lint_object
+from pumice.webhooks.registry import SERVICES
+from pumice.webhooks.review import Options
+from tests.fuzz import seeds
+from tests.fuzz.mutation import Mutator, Rng, encoded, garbled
+
+_NODE: Final = from_manifest(seeds.MANIFESTS[0])
+_PLURALS: Final = {kind.kind: kind.plural for kind in KINDS.values()}
+_BATCH: Final = 40
+"""Inputs after which a served cluster is made anew."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One reader of input from outside."""
+
+    name: str
+    make: Callable[[Rng], bytes]
+    run: Callable[[bytes], None]
+
+
+def _documents(values: Sequence[Any]) -> Callable[[Rng], bytes]:
+    """Make documents out of values, one in five of them garbled as text."""
+    mutator = Mutator(values)
+
+    def make(rng: Rng) -> bytes:
+        data = encoded(rng, mutator.value(rng))
+        return garbled(rng, data) if not rng.integers(5) else data
+
+    return make
+
+
+def _texts(texts: Sequence[bytes]) -> Callable[[Rng], bytes]:
+    return lambda rng: garbled(rng, texts[int(rng.integers(len(texts)))])
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+@cache
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="pumice-fuzz-"))
+
+
+def _file(data: bytes, name: str) -> Path:
+    file = _folder() / name
+    file.write_bytes(data)
+    return file
+
+
+# Files
+
+
+def _manifests(data: bytes) -> None:
+    file = _file(data, "manifests.yaml")
+    for document in load_documents(file):
+        if is_checked(document.content):
+            lint_object(document.content, Files(()))
+    load_manifests(file)
+
+
+def _configuration(data: bytes) -> None:
+    Scheduler(read_configuration(_file(data, "scheduler.conf")))
+
+
+def _quantity(data: bytes) -> None:
+    parse_quantity(_text(data))
+
+
+def _scenario(data: bytes) -> None:
+    file = _file(data, "scenario.yaml")
+    for document in load_documents(file):
+        scenario = scenario_from(document.content, file)
+        if scenario.cycles <= 3:
+            play(scenario, default_scheduler)
+
+
+def _snapshot(data: bytes) -> None:
+    world = load_world([_file(data, "snapshot.yaml")])
+    summarise(world)
+    load_world([save_world(world, as_json=True)])
+
+
+def _trace(trace_format: str, name: str) -> Callable[[bytes], None]:
+    def run(data: bytes) -> None:
+        read_workload(_file(data, name), trace_format=trace_format)
+
+    return run
+
+
+def _kubeconfig(data: bytes) -> None:
+    load_connection(str(_file(data, "kubeconfig")), env={})
+
+
+def _values(data: bytes) -> None:
+    """Helm reads the values; what the schema lets through must be what the templates expect."""
+    values = json.loads(data)
+    if _validator().is_valid(values):
+        custom = values.get("custom") or {}
+        for name, value in custom.items():
+            if name.endswith("_replicas"):
+                assert isinstance(value, int | float) and value >= 0, name  # noqa: PT018
+        enabled = custom.get("enabled_admissions") or ""
+        assert all(path in SERVICES for path in enabled.split(",") if path)
+
+
+@cache
+def _validator() -> Any:
+    schema = seeds.ROOT / "deploy/helm/pumice/values.schema.json"
+    return jsonschema.Draft7Validator(json.loads(schema.read_text(encoding="utf-8")))
+
+
+# Requests and answers
+
+
+def _review(data: bytes) -> None:
+    for service in SERVICES.values():
+        answer = json.loads(answer_review(data, service, Files(()), Options()))
+        assert answer["kind"] == "AdmissionReview"
+        assert isinstance(answer["response"]["allowed"], bool)
+
+
+class _Answering(Endpoint):
+    """A service that answers what the fuzzer made."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__("http://127.0.0.1:9")
+        self._answer = answer
+
+    def get(self, *_: Any, **__: Any) -> dict[str, Any]:
+        if not isinstance(self._answer, dict):
+            raise PumiceError("not an object")
+        return self._answer
+
+
+def _usage(data: bytes) -> None:
+    assert isinstance(_NODE, Node)
+    for source in (PrometheusUsage, MetricsServerUsage):
+        for use in source(_Answering(json.loads(data))).read([_NODE], 1.767e9).values():
+            assert all(0 <= use[part] <= 1e11 for part in use), use
+
+
+def _extender(data: bytes) -> None:
+    try:
+        found = msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return
+    if isinstance(found, dict):
+        for kind in (answers.Fit, answers.Scores, answers.Victims, answers.Vote, answers.Ready,
+                     answers.Overused, answers.Handled, answers.Told):  # fmt: skip
+            try:
+                answers.read_answer(found, kind)
+            except PumiceError:
+                continue
+
+
+class _Rest:
+    """A served cluster that outlives some inputs; a find tells all requests since it was made."""
+
+    def __init__(self) -> None:
+        self.served: ServedCluster | None = None
+        self.history: list[Any] = []
+
+    def run(self, data: bytes) -> None:
+        """Send requests: a list of method, path, content type and body."""
+        requests = json.loads(data)
+        if not isinstance(requests, list):
+            return
+        if self.served is None or len(self.history) >= _BATCH:
+            self.renew()
+        self.history += requests
+        assert self.served is not None
+        for request in requests:
+            if isinstance(request, list) and len(request) == 4 and all(map(_is_head, request[:3])):
+                self._send(*request)
+        self.served.plane.step()
+
+    def _send(self, method: str, path: str, content: str, body: Any) -> None:
+        assert self.served is not None
+        sent = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else b""
+        if not isinstance(body, str):
+            sent = json.dumps(body).encode()
+        bare, _, query = path.partition("?")
+        asked = dict(pair.partition("=")[::2] for pair in query.split("&") if pair)
+        answer = self.served.api.answer(
+            Request(method, bare, query=asked, content_type=content, body=sent)
+        )
+        assert answer.code != 500, answer.content
+        if answer.watch is not None:
+            answer.watch.poll()
+        else:
+            _response(answer)
+
+    def renew(self) -> None:
+        """Begin with a new cluster."""
+        if self.served is not None:
+            self.served.stop()
+        self.served = ServedCluster()
+        self.served.add_nodes(1, {"cpu": "4", "memory": "8Gi"})
+        self.history = []
+
+
+def _is_head(text: Any) -> bool:
+    """Tell what HTTP can carry before a body."""
+    return isinstance(text, str) and text.isascii()
+
+
+REST: Final = _Rest()
+
+
+def _requests() -> list[Any]:
+    json_, merge = "application/json", "application/merge-patch+json"
+    found: list[Any] = []
+    for one in seeds.MANIFESTS:
+        version, place = one["apiVersion"], one["metadata"]
+        start = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        plural = _PLURALS.get(one["kind"], f"{one['kind'].lower()}s")
+        space = f"/namespaces/{place['namespace']}" if "namespace" in place else ""
+        path = f"{start}{space}/{plural}"
+        change = {"spec": one.get("spec"), "status": one.get("status")}
+        found.append([
+            ["POST", path, json_, one],
+            ["PATCH", f"{path}/{place['name']}/status", merge, change],
+            ["PATCH", f"{path}/{place['name']}", "application/json-patch+json",
+             [{"op": "replace", "path": "/spec", "value": one.get("spec")}]],
+            ["GET", f"{path}?limit=1&labelSelector=a%3Db&fieldSelector=a%3Dx", json_, ""],
+            ["GET", f"{path}?watch=1&resourceVersion=3&timeoutSeconds=5", json_, ""],
+            ["PUT", f"{path}/{place['name']}", json_, one],
+            ["DELETE", f"{path}/{place['name']}", json_, {"gracePeriodSeconds": 0}],
+        ])  # fmt: skip
+    binding = {"target": {"kind": "Node", "name": "node-1"}}
+    found.append([
+        ["POST", "/api/v1/namespaces/default/pods", json_, seeds.MANIFESTS[1]],
+        ["POST", "/api/v1/namespaces/default/pods/p/binding", json_, binding],
+        ["POST", "/api/v1/namespaces/default/pods/p/eviction", json_, {"kind": "Eviction"}],
+    ])  # fmt: skip
+    return found
+
+
+def _as_json(values: Sequence[Any]) -> Callable[[Rng], bytes]:
+    mutator = Mutator(values)
+    return lambda rng: json.dumps(mutator.value(rng)).encode()
+
+
+def _reviews() -> list[Any]:
+    return [
+        seeds.review(one["kind"], _PLURALS[one["kind"]], one)
+        for one in seeds.MANIFESTS
+        if one["kind"] in _PLURALS
+    ]
+
+
+TARGETS: Final[dict[str, Target]] = {
+    target.name: target
+    for target in (
+        Target("manifests", _documents([*seeds.MANIFESTS, seeds.MANIFESTS[:3]]), _manifests),
+        Target("configuration", _documents(seeds.CONFIGURATIONS), _configuration),
+        Target("quantities", _texts([text.encode() for text in seeds.QUANTITIES]), _quantity),
+        Target("scenarios", _documents(seeds.SCENARIOS), _scenario),
+        Target("snapshots", _documents([*seeds.SCENARIOS, *seeds.MANIFESTS]), _snapshot),
+        Target("synthetic", _documents(seeds.SYNTHETIC), _trace("synthetic", "s.yaml")),
+        Target("openb", _texts([seeds.TEXTS["openb"]]), _trace("openb", "o.csv")),
+        Target("philly", _texts([seeds.TEXTS["philly"]]), _trace("philly", "p.csv")),
+        Target("swf", _texts([seeds.TEXTS["swf"]]), _trace("swf", "s.swf")),
+        Target("arrivals", _documents(seeds.MANIFESTS), _trace("manifests", "m.yaml")),
+        Target("kubeconfigs", _documents(seeds.KUBECONFIGS), _kubeconfig),
+        Target("reviews", _documents(_reviews()), _review),
+        Target("rest", _as_json(_requests()), REST.run),
+        Target("usage", _as_json(seeds.PROMETHEUS), _usage),
+        Target("extender", _as_json(seeds.EXTENDER), _extender),
+        Target("values", _as_json(seeds.VALUES), _values),
+    )
+}

@@ -1,0 +1,50 @@
+"""What failed is tried once more, and what passes then is named."""
+
+from pathlib import Path
+
+import pytest
+
+from tools.retry import run
+
+TESTS = """\
+from pathlib import Path
+
+def test_shaky():
+    seen = Path(__file__).with_name("seen")
+    first = not seen.exists()
+    seen.touch()
+    assert not first
+
+def test_firm():
+    pass
+"""
+
+
+def tried(folder: Path, tests: str) -> int:
+    file = folder / "test_some.py"
+    file.write_text(tests)
+    arguments = ["-q", "-p", "no:randomly", "-c", "/dev/null", "--rootdir", str(folder), str(file)]
+    return run(arguments, folder / "flaky.txt")
+
+
+def test_what_passes_when_tried_again_is_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert tried(tmp_path, TESTS) == 0
+    told = (tmp_path / "flaky.txt").read_text()
+    assert "test_some.py::test_shaky" in told
+    assert "test_firm" not in told
+    assert "1 flaky of 1 that failed" in capfd.readouterr().out
+
+
+def test_what_fails_twice_fails(tmp_path: Path) -> None:
+    assert tried(tmp_path, f"{TESTS}\n\ndef test_broken():\n    raise ValueError\n") == 1
+    told = (tmp_path / "flaky.txt").read_text()
+    assert "test_shaky" in told
+    assert "test_broken" not in told
+
+
+def test_what_passes_at_once_leaves_no_report(tmp_path: Path) -> None:
+    (tmp_path / "flaky.txt").write_text("of the last run")
+    assert tried(tmp_path, "def test_firm():\n    pass\n") == 0
+    assert not (tmp_path / "flaky.txt").exists()

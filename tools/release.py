@@ -1,0 +1,145 @@
+"""`make release`: wheel, source archive, bill of materials and checksums, the same bytes each time.
+
+    python -m tools.release [FOLDER]
+
+The time of the last commit stands in the archives, so that anybody can build them again and
+compare the checksums.
+"""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+SUMS: Final = "SHA256SUMS"
+_PIN: Final = re.compile(r"(?m)^([A-Za-z0-9][\w.-]*)==(\S+?)(?:\s*;[^\\\n]*)?\s*\\?$")
+_HASH: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")
+
+
+def pins(lock: Path) -> Iterator[tuple[str, str, list[str]]]:
+    """Walk over the packages of a lock file: name, version and allowed checksums."""
+    text = lock.read_text(encoding="utf-8")
+    found = list(_PIN.finditer(text))
+    for i, match in enumerate(found):
+        end = found[i + 1].start() if i + 1 < len(found) else len(text)
+        yield match[1].lower(), match[2], _HASH.findall(text, match.end(), end)
+
+
+def build(folder: Path, epoch: int) -> list[Path]:
+    """Build wheel and source archive."""
+    env = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch)}
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder.resolve())]
+    subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True)  # noqa: S603
+    return sorted((*folder.glob("*.whl"), *folder.glob("*.tar.gz")))
+
+
+def bill_of_materials(files: list[Path], epoch: int) -> dict[str, Any]:
+    """List what Pumice is made of, in the words of CycloneDX 1.5."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    name, version = project["name"], project["version"]
+    reference = f"pkg:pypi/{name}@{version}"
+    locked = list(pins(ROOT / "requirements" / "runtime.txt"))
+    components = [_package(*pin) for pin in locked] + list(_vendored())
+    told = json.dumps([reference, components], sort_keys=True)
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, told)}",
+        "version": 1,
+        "metadata": {
+            "timestamp": datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "component": {
+                "type": "application",
+                "bom-ref": reference,
+                "name": name,
+                "version": version,
+                "purl": reference,
+                "licenses": [{"license": {"id": project["license"]}}],
+                "externalReferences": [
+                    {"type": "distribution", "url": file.name, "hashes": _hashes([_sum(file)])}
+                    for file in files
+                ],
+            },
+        },
+        "components": components,
+        "dependencies": [
+            {"ref": reference, "dependsOn": [one["bom-ref"] for one in components]},
+        ],
+    }
+
+
+def _package(name: str, version: str, sums: list[str]) -> dict[str, Any]:
+    reference = f"pkg:pypi/{name}@{version}"
+    archives = [
+        {"type": "distribution", "url": f"https://pypi.org/project/{name}/{version}/", **one}
+        for one in ({"hashes": _hashes([each])} for each in sorted(sums))
+    ]
+    return {
+        "type": "library",
+        "bom-ref": reference,
+        "name": name,
+        "version": version,
+        "purl": reference,
+        "externalReferences": archives,
+    }
+
+
+def _vendored() -> Iterator[dict[str, Any]]:
+    """Walk over what is shipped inside: ``vendor/NAME-VERSION``."""
+    for folder in sorted((ROOT / "src").rglob("vendor/*-*")):
+        name, _, version = folder.name.rpartition("-")
+        reference = f"pkg:npm/{name}@{version}"
+        yield {
+            "type": "library",
+            "bom-ref": reference,
+            "name": name,
+            "version": version,
+            "purl": reference,
+        }
+
+
+def _hashes(sums: list[str]) -> list[dict[str, str]]:
+    return [{"alg": "SHA-256", "content": one} for one in sums]
+
+
+def _sum(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def release(folder: Path) -> list[Path]:
+    """Write everything into a folder; return the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in (*folder.glob("pumice-*"), *folder.glob("pumice.*"), *folder.glob(SUMS)):
+        old.unlink()
+    epoch = _commit_time()
+    files = build(folder, epoch)
+    bill = folder / f"{files[0].name.partition('-')[0]}.cdx.json"
+    content = json.dumps(bill_of_materials(files, epoch), indent=1, sort_keys=True)
+    bill.write_text(f"{content}\n", encoding="utf-8")
+    files.append(bill)
+    sums = folder / SUMS
+    sums.write_text("".join(f"{_sum(file)}  {file.name}\n" for file in files), encoding="utf-8")
+    return [*files, sums]
+
+
+def _commit_time() -> int:
+    """Return when the last commit was made; outside of a repository, a fixed time."""
+    told = subprocess.run(
+        ["git", "log", "-1", "--format=%ct"],  # noqa: S607
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return int(told.stdout) if told.returncode == 0 and told.stdout.strip() else 1_767_225_600
+
+
+if __name__ == "__main__":
+    for made in release(Path(sys.argv[1] if len(sys.argv) > 1 else "dist")):
+        print(made)  # noqa: T201
