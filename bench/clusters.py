@@ -36,6 +36,7 @@ CONFIGURATIONS = {
     predicateErrorCacheEnable: false
 """,
     "shapes": _DEFAULT,
+    "many-shapes": _DEFAULT,
     "idle": _DEFAULT,
     "changed": _DEFAULT,
     "binpack": """actions: "enqueue, allocate, backfill"
@@ -87,6 +88,7 @@ tiers:
 """,
     **policy_clusters.CONFIGURATIONS,
 }
+CONFIGURATIONS["tree"] = CONFIGURATIONS["capacity"]
 _SHAPES = ((1000, 2), (2000, 4), (4000, 8), (1000, 4), (2000, 16))  # milli-cpu, GiB
 _BIG = (8000, 32)
 _GANG = 20  # pods in each running group
@@ -182,7 +184,9 @@ def _priority_class(name: str, value: int) -> Manifest:
 
 def _queues(case: Case) -> tuple[list[Manifest], list[str]]:
     if case.kind == "capacity":
-        return _queue_tree(case.nodes)
+        return _queue_tree(case.nodes, 10, 10)
+    if case.kind == "tree":
+        return _queue_tree(case.nodes, 50, 99)
     if case.kind in RECLAIMING:
         rich = {"cpu": str(64 * case.nodes), "memory": f"{256 * case.nodes}Gi"}
         greedy = _queue("greedy", 0, deserved={"cpu": "1", "memory": "1Gi"})
@@ -191,15 +195,16 @@ def _queues(case: Case) -> tuple[list[Manifest], list[str]]:
     return [_queue(name, i) for i, name in enumerate(names)], names
 
 
-def _queue_tree(n_nodes: int) -> tuple[list[Manifest], list[str]]:
-    """Make a root, ten departments and ten teams in each."""
+def _queue_tree(n_nodes: int, n_branches: int, n_leaves: int) -> tuple[list[Manifest], list[str]]:
+    """Make a root, some departments and some teams in each."""
     deserved = {"cpu": str(max(1, n_nodes // 2)), "memory": f"{2 * n_nodes}Gi"}
     queues = [_queue("root", 0)]
-    for d in range(10):
+    branches, leaves = range(n_branches), range(n_leaves)
+    for d in branches:
         queues.append(_queue(f"d{d}", d, parent="root"))
-        teams = (_queue(f"d{d}-t{t}", t, parent=f"d{d}", deserved=deserved) for t in range(10))
+        teams = (_queue(f"d{d}-t{t}", t, parent=f"d{d}", deserved=deserved) for t in leaves)
         queues.extend(teams)
-    return queues, [f"d{d}-t{t}" for t in range(10) for d in range(10)]
+    return queues, [f"d{d}-t{t}" for t in leaves for d in branches]
 
 
 def _running(case: Case, queues: list[str]) -> Iterator[Manifest]:
@@ -233,6 +238,8 @@ def _pending(case: Case, queues: list[str]) -> Iterator[Manifest]:
         shape = _SHAPES[j % len(_SHAPES)]
         if case.kind == "shapes":
             shape = (1000 + 10 * (j % 200), 2 + j % 7)
+        if case.kind == "many-shapes":
+            shape = (1000 + j % 1000, 2 + j % 7)
         if evicting:
             shape = _BIG
         members = min(case.gang, case.pods - j * case.gang)

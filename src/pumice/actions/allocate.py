@@ -1,6 +1,7 @@
 """allocate: give nodes to the tasks of jobs that were admitted, gang by gang."""
 
 from collections import deque
+from functools import cached_property
 
 from pumice.framework.action_arguments import AllocateArguments, arguments_of
 from pumice.framework.job_placement import JobMemory, JobPlacement
@@ -28,9 +29,12 @@ class Allocation:
         ).remember_errors
         self._tasks: dict[int, deque[int]] = {}
         self._memory = ssn.job_memory
-        self._search = DomainSearch(ssn, remember_errors=self._remember_errors)
         self._sheets: dict[int, Worksheet] = {}
         self._jobs = self._collect()
+
+    @cached_property
+    def _search(self) -> DomainSearch:
+        return DomainSearch(self._ssn, remember_errors=self._remember_errors)
 
     def _collect(self) -> dict[int, Heap]:
         """Find jobs with something to place; admit pending ones if no enqueue action will."""
@@ -55,6 +59,8 @@ class Allocation:
     def run(self) -> None:
         """Work through the queues."""
         ssn = self._ssn
+        if not self._jobs:
+            return
         queues = ssn.ordering.queue_heap(self._jobs)
         plain = PlainTurns(ssn, self._jobs, self._tasks, self._memory)
         while len(queues):

@@ -26,6 +26,8 @@ def _collect(ssn: Session) -> list[tuple[int, int]]:
         if rows and not ssn.policy.job_valid(job):
             waiting[job] = rows
             by_queue.setdefault(int(snapshot.jobs.queue[job]), []).append(job)
+    if not waiting:
+        return []
     # Volcano: promises are taken back before anything is ordered, and all compete anew.
     for rows in waiting.values():
         for row in rows:

@@ -11,6 +11,8 @@ def enqueue(ssn: Session) -> None:
     waiting: dict[int, list[int]] = {}
     for row in ssn.pending_jobs():
         waiting.setdefault(int(jobs.queue[row]), []).append(row)
+    if not waiting:
+        return
     heaps = {queue: ssn.ordering.job_heap(rows) for queue, rows in waiting.items()}
     queues = ssn.ordering.queue_heap(heaps)
     while len(queues):

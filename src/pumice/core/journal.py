@@ -4,13 +4,15 @@ The journal also says which node rows moved since a given moment; cached columns
 instead of asking every node again.
 """
 
+import contextlib
 from collections.abc import Callable, MutableMapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 Rows = int | NDArray[np.intp]
+_NONE: Final = np.empty(0, dtype=np.intp)
 
 
 class Journal:
@@ -19,6 +21,22 @@ class Journal:
     def __init__(self) -> None:
         self._undo: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self.moved: list[Rows] = []
+        self._deferred: list[Callable[[], object]] = []
+
+    def defer(self, *work: Callable[[], object]) -> None:
+        """Have something worked out before the first write, so that it may wait until then.
+
+        What is asked for earlier is worked out earlier, and what nobody asks for in a session
+        without writes is not worked out at all.
+        """
+        self._deferred += work
+
+    def settle(self) -> None:
+        """Work out what was deferred; whoever needs what fails is told when asking for it."""
+        work, self._deferred = self._deferred, []
+        for each in work:
+            with contextlib.suppress(Exception):
+                each()
 
     def mark(self) -> int:
         """Name the present moment."""
@@ -26,10 +44,14 @@ class Journal:
 
     def save(self, array: NDArray[Any], index: Any) -> None:
         """Remember cells that are about to be written."""
+        if self._deferred:
+            self.settle()
         self._undo.append((array.__setitem__, (index, array[index].copy())))
 
     def put(self, mapping: MutableMapping[Any, Any], key: Any, new: Any) -> None:
         """Write one entry of a plain mapping, remembering the old one."""
+        if self._deferred:
+            self.settle()
         if key in mapping:
             self._undo.append((mapping.__setitem__, (key, mapping[key])))
         else:
@@ -37,13 +59,19 @@ class Journal:
         mapping[key] = new
 
     def on_rollback(self, undo: Callable[..., Any], *args: Any) -> None:
-        """Call a function if this moment is rolled back."""
+        """Call a function if this moment, before something is written, is rolled back."""
+        if self._deferred:
+            self.settle()
         self._undo.append((undo, args))
 
     def touch(self, rows: Rows) -> None:
         """Log that node rows moved; a rollback logs them again."""
         self.moved.append(rows)
         self._undo.append((self.moved.append, (rows,)))
+
+    def tick(self) -> None:
+        """Log that sums moved although no node did."""
+        self.moved.append(_NONE)
 
     def rollback(self, mark: int) -> None:
         """Undo everything since the mark."""
@@ -56,3 +84,4 @@ class Journal:
         """Start afresh: what was written so far can no longer be taken back."""
         self._undo.clear()
         self.moved.clear()
+        self._deferred.clear()

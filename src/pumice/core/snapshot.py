@@ -113,8 +113,8 @@ class Snapshot:
     def _move(self, step: str, task: int, node: int) -> None:
         tasks = self.tasks
         old, new = int(tasks.status[task]), _AFTER[step]
-        self._apply(step, task, node, (old, new), 1)
         self.journal.on_rollback(self._apply, step, task, node, (new, old), -1)
+        self._apply(step, task, node, (old, new), 1)
         if node == NOWHERE:
             return
         self.journal.touch(node)
@@ -165,8 +165,8 @@ class Snapshot:
         """Put pending tasks of one job and one shape on nodes, all at once."""
         rows, counts = np.unique(nodes, return_counts=True)
         move = (tasks, nodes, rows, counts.astype(np.float64))
-        self._apply_many(*move, 1)
         self.journal.on_rollback(self._apply_many, *move, -1)
+        self._apply_many(*move, 1)
         self.journal.touch(rows)
         self._tell_watchers(tasks, nodes)
 
@@ -213,8 +213,8 @@ class Snapshot:
 
     def bind_each(self, tasks: NDArray[np.intp], nodes: NDArray[np.intp]) -> None:
         """Put pending tasks on nodes, to be bound: one of each job, all at once."""
-        self._apply_each(tasks, nodes, 1)
         self.journal.on_rollback(self._apply_each, tasks, nodes, -1)
+        self._apply_each(tasks, nodes, 1)
         self.journal.touch(np.unique(nodes))
         self._tell_watchers(tasks, nodes)
 
@@ -243,6 +243,7 @@ class Snapshot:
 
     def count_ahead(self, task: int, n: int) -> None:
         """Count n more (or, negative, fewer) tasks like this one as placed; not journaled."""
+        self.journal.settle()
         _, sums = self.shapes[self.tasks.shape[task]].step("place", 1, live=False)
         job = int(self.tasks.job[task])
         self._recount(job, Status.PENDING, Status.ALLOCATED, n)
@@ -252,8 +253,8 @@ class Snapshot:
         """Change the status of tasks of one job inside the allocated class; no sum moves."""
         rows = np.atleast_1d(np.asarray(tasks, dtype=np.intp))
         old = int(self.tasks.status[rows[0]])
-        self._relabel(rows, old, status)
         self.journal.on_rollback(self._relabel, rows, int(status), old)
+        self._relabel(rows, old, status)
 
     def _relabel(self, rows: NDArray[np.intp], old: int, new: int) -> None:
         self.tasks.status[rows] = new

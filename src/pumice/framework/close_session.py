@@ -108,7 +108,7 @@ def _tell_misplaced(ssn: Session) -> None:
 
 def _moves(ssn: Session) -> Decisions:
     """Write down where tasks go."""
-    tasks, names = ssn.snapshot.tasks, ssn.snapshot.nodes.names
+    tasks = ssn.snapshot.tasks
     decisions = Decisions(opened_gates=[tasks.keys[row] for row in ssn.queue_gates.opened])
     for intent in ssn.intents.made:
         if isinstance(intent, Bind):
@@ -124,12 +124,19 @@ def _moves(ssn: Session) -> Decisions:
         else:
             decisions.annotations[intent.pod] = dict(intent.annotations)
     decisions.released_claims = ssn.intents.released_claims
+    if ssn.snapshot.jobs.counts[Status.PIPELINED].any():
+        _tell_promises(ssn, decisions)
+    return decisions
+
+
+def _tell_promises(ssn: Session, decisions: Decisions) -> None:
+    """Write down which tasks wait for room, and for which of them pods are evicted."""
+    tasks, names = ssn.snapshot.tasks, ssn.snapshot.nodes.names
     for row in np.flatnonzero(tasks.status == Status.PIPELINED).tolist():
         decisions.pipelined[tasks.keys[row]] = names[tasks.node[row]]
     for row, node in ssn.intents.nominations.items():
         if node != NOWHERE and tasks.status[row] == Status.PIPELINED:
             decisions.nominated[tasks.keys[row]] = names[node]
-    return decisions
 
 
 def _evicted(decisions: Decisions, intent: Evict) -> None:

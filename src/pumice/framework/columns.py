@@ -3,6 +3,8 @@
 Names, labels, annotations and creation times come from ``core.object_rows``.
 """
 
+import functools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,9 +24,8 @@ class Jobs(HoldingRows, NamespacedRows):
 
     __slots__ = ()
     _table: JobTable
-    rows: NDArray[np.intp]
 
-    def __init__(self, snapshot: Snapshot, rows: NDArray[np.intp]) -> None:
+    def __init__(self, snapshot: Snapshot, rows: slice | NDArray[np.intp]) -> None:
         self.snapshot = snapshot
         self._table = snapshot.jobs
         self.rows = rows
@@ -42,19 +43,23 @@ class Jobs(HoldingRows, NamespacedRows):
     @property
     def ready(self) -> Ints:
         """Tasks that hold a node or have finished well (n,)."""
-        return np.asarray(self._table.counts[_READY][:, self.rows].sum(axis=0))
+        return self._count(_READY)
 
     @property
     def settled(self) -> Ints:
         """Tasks that run on a node or are about to, or have finished in any way (n,)."""
-        return np.asarray(self._table.counts[_SETTLED][:, self.rows].sum(axis=0))
+        return self._count(_SETTLED)
+
+    def _count(self, statuses: list[int]) -> Ints:
+        counts, rows = self._table.counts, self.rows
+        return functools.reduce(np.add, [counts[status][rows] for status in statuses])
 
     @property
     def leaving(self) -> Ints:
         """Tasks that are leaving a node, be it gone itself (n,)."""
         tasks = self.snapshot.tasks
         if not self._table.counts[Status.RELEASING].any():
-            return np.zeros(len(self.rows), dtype=np.int32)
+            return np.zeros_like(self._table.counts[Status.RELEASING][self.rows])
         rows = np.flatnonzero((tasks.status == Status.RELEASING) & (tasks.job != NOWHERE))
         names_node = (bool(Task(self.snapshot, row).pod.spec.node_name) for row in rows.tolist())
         on_node = (tasks.node[rows] != NOWHERE) | np.fromiter(names_node, np.bool_, len(rows))
@@ -84,7 +89,7 @@ class Jobs(HoldingRows, NamespacedRows):
 
 def all_jobs(snapshot: Snapshot) -> Jobs:
     """Return every row of the job table, free ones too."""
-    return Jobs(snapshot, np.arange(len(snapshot.jobs.phase)))
+    return Jobs(snapshot, slice(None))
 
 
 class Queues(HoldingRows):

@@ -41,6 +41,8 @@ class Enabled:
         return _offered(cls, tuple(self.switches.items()), hierarchy=self.plugin.hierarchy)
 
 
+Offer = tuple[Plugin, dict[str, Check | None]]
+"""A plugin and the hooks that it offers, with what their answers are held to."""
 Bound = tuple[Plugin, Ask]
 """A plugin and a hook of it, guarded."""
 BoundTiers = list[list[Bound]]
@@ -55,12 +57,28 @@ class Hooks:
         entries = [list(tier) for tier in tiers]
         self.plugins = [entry.plugin for tier in entries for entry in tier]
         self.failures = Failures()
-        self._tiers = _bind(entries, self.failures)
+        self._offered = [[(entry.plugin, entry.offered()) for entry in tier] for tier in entries]
+        self._tiers: dict[str, BoundTiers] = {}
         self._combined: dict[str, Ask] = {}
 
     def tiers(self, hook: Method) -> BoundTiers:
-        """Return who answers a hook, tier by tier; tiers that do not are left out."""
-        return self._tiers.get(hook.__name__, [])
+        """Return who answers a hook, tier by tier; tiers that do not are left out.
+
+        Bound when first asked for: most cycles ask few hooks.
+        """
+        name = hook.__name__
+        found = self._tiers.get(name)
+        if found is None:
+            found = self._tiers[name] = [*filter(None, map(self._binder(name), self._offered))]
+        return found
+
+    def _binder(self, hook: str) -> Callable[[list[Offer]], list[Bound]]:
+        answer = HOOKS[hook].answer
+        return lambda tier: [
+            (plugin, guard(plugin, hook, self.failures, offered[hook], answer))
+            for plugin, offered in tier
+            if hook in offered
+        ]
 
     def bound(self, hook: Method) -> list[Bound]:
         """Return who answers a hook, in order."""
@@ -96,27 +114,12 @@ class Hooks:
 
     def _combine(self, hook: Method) -> Ask:
         name = hook.__name__
-        if name not in self._tiers:
-            return HOOKS[name].unanswered
         combined = self._combined.get(name)
         if combined is None:
-            asks = [[ask for _, ask in tier] for tier in self._tiers[name]]
-            combined = self._combined[name] = HOOKS[name].rule.bind(asks)
+            asks = [[ask for _, ask in tier] for tier in self.tiers(hook)]
+            row = HOOKS[name]
+            combined = self._combined[name] = row.rule.bind(asks) if asks else row.unanswered
         return combined
-
-
-def _bind(tiers: Iterable[Iterable[Enabled]], failures: Failures) -> dict[str, BoundTiers]:
-    table: dict[str, BoundTiers] = {}
-    for tier in tiers:
-        methods: dict[str, list[Bound]] = {}
-        for entry in tier:
-            plugin = entry.plugin
-            for hook, check in entry.offered().items():
-                ask = guard(plugin, hook, failures, check, HOOKS[hook].answer)
-                methods.setdefault(hook, []).append((plugin, ask))
-        for hook, found in methods.items():
-            table.setdefault(hook, []).append(found)
-    return table
 
 
 @lru_cache(maxsize=256)

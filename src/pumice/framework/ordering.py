@@ -141,7 +141,7 @@ class Ordering:
     def queue_keys(self, rows: list[int]) -> list[Key]:
         """Order queues: plugins, then age, then name."""
         if self.queues_by_pair:
-            return [_PairKey(self.compare_queues, row) for row in rows]
+            return [_PairKey(self._compare_queues, Queue(self._snapshot, row)) for row in rows]
         return self.keys_of(Queues(self._snapshot, np.asarray(rows, dtype=np.intp)))
 
     def keys_of(self, view: Queues) -> list[Key]:
@@ -155,13 +155,11 @@ class Ordering:
 
     def compare_queues(self, left: int, right: int) -> int:
         """Compare two queues: negative if the left one goes first."""
-        snapshot = self._snapshot
-        order = self._compare_queues(Queue(snapshot, left), Queue(snapshot, right))
-        if order:
-            return -1 if order < 0 else 1
-        queues = snapshot.queues
-        ties = [(float(queues.created[row]), queues.names[row]) for row in (left, right)]
-        return (ties[0] > ties[1]) - (ties[0] < ties[1])
+        one, two = Queue(self._snapshot, left), Queue(self._snapshot, right)
+        order = self._compare_queues(one, two)
+        if not order:
+            order = -1 if (one.created, one.name) < (two.created, two.name) else left != right
+        return -1 if order < 0 else int(order > 0)
 
     def queue_heap(self, rows: Iterable[int] = (), *, live: bool = False) -> Heap:
         """Return a heap of queues, the best first."""
@@ -261,17 +259,19 @@ class Ordering:
 class _PairKey:
     """A queue that can only be compared, not keyed."""
 
-    __slots__ = ("_compare", "row")
+    __slots__ = ("_compare", "queue", "tie")
 
-    def __init__(self, compare: Callable[[int, int], int], row: int) -> None:
+    def __init__(self, compare: Ask, queue: Queue) -> None:
         self._compare = compare
-        self.row = row
+        self.queue = queue
+        self.tie = (queue.created, queue.name)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _PairKey) and self.row == other.row
+        return isinstance(other, _PairKey) and self.queue.row == other.queue.row
 
     def __lt__(self, other: "_PairKey") -> bool:
-        return self._compare(self.row, other.row) < 0
+        order = self._compare(self.queue, other.queue)
+        return bool(order < 0) if order else self.tie < other.tie
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -170,7 +170,9 @@ class Placing:
                 self._fits.pop(next(iter(self._fits)))
             self._fits[key] = fit
         elif fit.cursor < len(moved):
-            self._refresh(fit, task, _unique(moved[fit.cursor :], len(fit.score)))
+            rows = _unique(moved[fit.cursor :], len(fit.score))
+            if isinstance(rows, slice) or len(rows):
+                self._refresh(fit, task, rows)
         fit.cursor = len(moved)
         return fit
 

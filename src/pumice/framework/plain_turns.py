@@ -33,6 +33,7 @@ _MOST_KINDS = 24
 """Kinds of tasks among them: all are asked about every node that takes a task."""
 _ASKED: Final = (
     Plugin.order_queues,
+    Plugin.compare_queues,
     Plugin.overused,
     Plugin.allocatable,
     Plugin.filter_task,
@@ -73,7 +74,8 @@ class PlainTurns:
         self._wait, self._patience = 0, 1
         asked = [plugin for hook in _ASKED for plugin, _ in state.hooks.bound(hook)]
         foreseeable = all(plugin.foreseeable for plugin in asked)
-        self._can = state.policy.by_row and foreseeable and not state.ordering.queues_by_pair
+        self._can = state.policy.by_row and foreseeable
+        self._by_pair = state.ordering.queues_by_pair
 
     @cached_property
     def _picks(self) -> ForeseenPicks:
@@ -96,24 +98,24 @@ class PlainTurns:
         if self._wait:
             self._wait -= 1
             return False
-        turns = self._draw_up(list(queues.entries))
-        taken = turns[: self._place(turns)] if len(turns) >= _SHORTEST else []
-        for turn in taken:
-            while queues.entries[0][1] != turn.queue:
-                queues.pop()  # it has no jobs left
-            heapq.heapreplace(queues.entries, (turn.key, turn.queue))
-        self._advance(taken)
-        self._adapt(len(taken), len(turns))
-        return bool(taken)
+        entries = list(queues.entries)
+        turns = self._draw_up(entries)
+        placed = self._place(turns) if len(turns) >= _SHORTEST else 0
+        self._adapt(placed, len(turns))
+        if placed < max(1, len(turns)):
+            return False
+        queues.entries = entries
+        self._advance(turns)
+        return True
 
-    def _adapt(self, taken: int, foreseen: int) -> None:
-        """Look less far ahead, and less often, where turns cannot be foreseen."""
-        if taken < _SHORTEST:
+    def _adapt(self, placed: int, foreseen: int) -> None:
+        """Look as far ahead as turns can be foreseen, and not soon again where few can."""
+        if placed < _SHORTEST:
             self._wait, self._patience = self._patience, min(2 * self._patience, _LONGEST)
             self._length = _SHORTEST
         else:
             self._patience = 1
-            self._length = min(4 * taken, _LONGEST) if taken == foreseen else taken
+            self._length = min(4 * placed, _LONGEST) if placed == foreseen else placed
 
     def _advance(self, taken: list[Turn]) -> None:
         """Take turns off the lines and jobs off the queues."""
@@ -125,7 +127,10 @@ class PlainTurns:
     # The order of turns
 
     def _draw_up(self, queues: list[tuple[Key, int]]) -> list[Turn]:
-        """List the next turns as far as they can be foreseen if all of them succeed."""
+        """List the next turns as far as they can be foreseen, and take them off a heap.
+
+        Queues that are compared in pairs look at sums as they would be.
+        """
         self._foresee([queue for _, queue in queues if queue not in self._lines])
         turns: list[Turn] = []
         ahead = dict.fromkeys((queue for _, queue in queues), 0)
@@ -133,19 +138,29 @@ class PlainTurns:
         while queues and len(turns) < self._length:
             queue = queues[0][1]
             at, line = ahead[queue], self._lines[queue]
-            if at == len(self._jobs[queue]):
-                heapq.heappop(queues)  # it has no jobs left
-                continue
-            if at == len(line):
+            has_jobs = at < len(self._jobs[queue])
+            if has_jobs and (at == len(line) or len(kinds) == _MOST_KINDS):
                 break
-            turn = line[at]
-            if turn.kind not in kinds and len(kinds) == _MOST_KINDS:
-                break
-            turns.append(turn)
-            kinds.add(turn.kind)
-            ahead[queue] = at + 1
-            heapq.heapreplace(queues, (turn.key, queue))
+            key, _ = heapq.heappop(queues)
+            if has_jobs:
+                turn = line[at]
+                turns.append(turn)
+                kinds.add(turn.kind)
+                ahead[queue] = at + 1
+                if self._by_pair:
+                    self._count(turn, 1)
+                heapq.heappush(queues, (key if self._by_pair else turn.key, queue))
+        if self._by_pair:
+            for turn in turns:
+                self._count(turn, -1)
         return turns
+
+    def _count(self, turn: Turn, sign: int) -> None:
+        """Count a turn in sums as if it had been taken, or no more."""
+        snapshot = self._state.snapshot
+        shape = snapshot.shapes[snapshot.tasks.shape[turn.task]]
+        snapshot.add_to_sums(turn.job, shape.step("place", sign, live=False)[1])
+        snapshot.journal.tick()
 
     def _foresee(self, queues: list[int]) -> None:
         """Draw up the lines of some queues."""
@@ -185,6 +200,8 @@ class PlainTurns:
         """Return the keys of queues after each of their turns; those of a queue stand together."""
         if not turns:
             return []
+        if self._by_pair:
+            return [None] * len(turns)
         snapshot = self._state.snapshot
         shapes = [snapshot.shapes[i] for i in snapshot.tasks.shape[[t[2] for t in turns]].tolist()]
         each = np.stack([shape.step("place", 1, live=False)[1] for shape in shapes], axis=-1)
@@ -195,7 +212,7 @@ class PlainTurns:
     # Placing
 
     def _place(self, turns: list[Turn]) -> int:
-        """Place the tasks of turns; return how many found a node and are within all limits."""
+        """Place the tasks of turns, or none of them; return how many could have been placed."""
         state, placing = self._state, self._state.placing
         mark, generator = state.journal.mark(), placing.state
         self._picks.begin({turn.kind for turn in turns})
@@ -208,17 +225,18 @@ class PlainTurns:
             state.snapshot.bind_each(np.array(tasks), np.array(picks))
             self._picks.placed()
             nodes += picks
-        taken = turns[: len(nodes)]
-        if state.hooks.failures.errors or not self._is_within_limits(taken):
+        allowed = not state.hooks.failures.errors and self._is_within_limits(turns[: len(nodes)])
+        if len(nodes) < len(turns) or not allowed:
             state.journal.rollback(mark)
             placing.state = generator
-            return 0
-        state.intents.announce([turn.task for turn in taken], nodes)
-        state.records.given_up.difference_update([turn.task for turn in taken])
-        for turn in taken:
+            return len(nodes) if allowed else 0
+        tasks = [turn.task for turn in turns]
+        state.intents.announce(tasks, nodes)
+        state.records.given_up.difference_update(tasks)
+        for turn in turns:
             state.records.take_turn(turn.job)
             state.records.note(turn.job, Stage.DONE, Why.SCHEDULED)
-        return len(taken)
+        return len(turns)
 
     def _is_within_limits(self, turns: list[Turn]) -> bool:
         """Return whether queues would have let all these turns happen, which did.
@@ -235,13 +253,11 @@ class PlainTurns:
         return True
 
     def _allows(self, turn: Turn, *, is_last: bool) -> bool:
-        snapshot, policy = self._state.snapshot, self._state.policy
-        task = Task(snapshot, turn.task)
-        _, sums = task.shape.step("place", 1, live=False)
-        snapshot.add_to_sums(turn.job, -sums)
+        policy, task = self._state.policy, Task(self._state.snapshot, turn.task)
+        self._count(turn, -1)
         try:
             if is_last and policy.overused(turn.queue):
                 return False
             return bool(policy.allocatable(turn.queue, task))
         finally:
-            snapshot.add_to_sums(turn.job, sums)
+            self._count(turn, 1)

@@ -77,9 +77,9 @@ class Plugin:
     foreseeable: ClassVar[bool] = False
     """Whether turns of one-task jobs can be foreseen as far as this plugin has a say.
 
-    Its hooks about queues and readiness then read nothing that placements change but the amounts
-    of the queue they are handed; a queue that has more is never let have more; and a job is ready
-    that has ``minMember`` tasks placed and states no other minimum.
+    Its hooks about queues and readiness then read nothing that placements change but sums, and
+    ``order_queues`` takes them from what it is handed; a queue that has more is never let have
+    more; and a job is ready that has ``minMember`` tasks placed and states no other minimum.
     """
     spares: ClassVar[Spared] = Spared.PLUGIN_REFUSED
     """Why a candidate that it does not offer stays."""

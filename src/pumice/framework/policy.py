@@ -1,7 +1,9 @@
 """What the plugins of a session say together, asked by row."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
+from typing import Generic, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -16,44 +18,72 @@ from pumice.framework.topology.domains import Domain
 from pumice.framework.topology.job_topology import Topology
 from pumice.framework.topology.subgroups import SubGroup
 
+P = ParamSpec("P")
+A = TypeVar("A")
+
+
+class _Combined(Generic[P, A]):
+    """A combined hook of a policy, bound when first asked: most cycles ask few."""
+
+    def __init__(self, bind: Callable[[Hooks], Callable[P, A]]) -> None:
+        self._bind = bind
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, policy: "Policy", owner: type) -> Callable[P, A]:
+        ask = vars(policy)[self._name] = self._bind(policy.hooks)
+        return ask
+
+
+def _aside_of_first(hooks: Hooks) -> Ask:
+    """Return the question for many domains at once, to the plugin whose levels count."""
+    for plugin, _ in hooks.bound(Plugin.domain_levels):
+        return hooks.ask_aside(plugin, Plugin.levels_within)
+    return lambda *_: None
+
 
 class Policy:
     """The combined hooks that actions, placing and evictions ask."""
 
+    _job_valid = _Combined(lambda hooks: hooks[Plugin.job_valid])
+    _job_enqueueable = _Combined(lambda hooks: hooks.votes(Plugin.job_enqueueable))
+    _on_enqueued = _Combined(lambda hooks: hooks[Plugin.on_enqueued])
+    _job_ready = _Combined(lambda hooks: hooks[Plugin.job_ready])
+    _job_pipelined = _Combined(lambda hooks: hooks.votes(Plugin.job_pipelined))
+    _job_starving = _Combined(lambda hooks: hooks[Plugin.job_starving])
+    _subgroup_ready = _Combined(lambda hooks: hooks[Plugin.subgroup_ready])
+    _subgroup_pipelined = _Combined(lambda hooks: hooks.votes(Plugin.subgroup_pipelined))
+    _order_subgroups = _Combined(lambda hooks: hooks[Plugin.order_subgroups])
+    _overused = _Combined(lambda hooks: hooks[Plugin.overused])
+    _allocatable = _Combined(lambda hooks: hooks[Plugin.allocatable])
+    _preemptive = _Combined(lambda hooks: hooks[Plugin.preemptive])
+    _domain_levels = _Combined(lambda hooks: hooks[Plugin.domain_levels])
+    _levels_within = _Combined(_aside_of_first)
+    _score_domains = _Combined(lambda hooks: hooks.sums(Plugin.score_domains))
+    _rank_domains = _Combined(lambda hooks: hooks.sums(Plugin.rank_domains))
+    filter_task = _Combined(lambda hooks: hooks[Plugin.filter_task])
+    preemptable = _Combined(lambda hooks: hooks.chosen(Plugin.preemptable))
+    reclaimable = _Combined(lambda hooks: hooks.chosen(Plugin.reclaimable))
+    gang_evictable = _Combined(lambda hooks: hooks.chosen(Plugin.gang_evictable))
+    victims = _Combined(lambda hooks: hooks[Plugin.victims])
+    on_place = _Combined(lambda hooks: hooks[Plugin.on_place])
+    on_evict = _Combined(lambda hooks: hooks[Plugin.on_evict])
+
     def __init__(self, snapshot: Snapshot, topology: Topology, hooks: Hooks) -> None:
         self._snapshot = snapshot
         self._topology = topology
-        self._job_valid = hooks[Plugin.job_valid]
-        self._job_enqueueable = hooks.votes(Plugin.job_enqueueable)
-        self._on_enqueued = hooks[Plugin.on_enqueued]
-        self._job_ready = hooks[Plugin.job_ready]
-        self._job_pipelined = hooks.votes(Plugin.job_pipelined)
-        self._job_starving = hooks[Plugin.job_starving]
-        self._subgroup_ready = hooks[Plugin.subgroup_ready]
-        self._subgroup_pipelined = hooks.votes(Plugin.subgroup_pipelined)
-        self._order_subgroups = hooks[Plugin.order_subgroups]
-        self._overused = hooks[Plugin.overused]
-        self._allocatable = hooks[Plugin.allocatable]
-        self._preemptive = hooks[Plugin.preemptive]
-        self._domain_levels = hooks[Plugin.domain_levels]
-        answering = [plugin for plugin, _ in hooks.bound(Plugin.domain_levels)]
-        self._has_domain_levels = bool(answering)
-        self._levels_within: Ask = lambda *_: None
-        if answering:  # the first one decides
-            self._levels_within = hooks.ask_aside(answering[0], Plugin.levels_within)
-        self._score_domains = hooks.sums(Plugin.score_domains)
-        self._rank_domains = hooks.sums(Plugin.rank_domains)
-        self.filter_task = hooks[Plugin.filter_task]
-        self.preemptable = hooks.chosen(Plugin.preemptable)
-        self.reclaimable = hooks.chosen(Plugin.reclaimable)
-        self.gang_evictable = hooks.chosen(Plugin.gang_evictable)
-        self.victims = hooks[Plugin.victims]
-        self.on_place = hooks[Plugin.on_place]
-        self.on_evict = hooks[Plugin.on_evict]
-        self.follows_placements = bool(hooks.tiers(Plugin.on_place))
+        self.hooks = hooks
+
+    @cached_property
+    def follows_placements(self) -> bool:
         """Whether some plugin must be told of each placement by itself."""
-        self.by_row = not self.follows_placements and all(each.by_row for each in hooks.plugins)
+        return bool(self.hooks.tiers(Plugin.on_place))
+
+    @cached_property
+    def by_row(self) -> bool:
         """Whether answers about nodes follow from their rows alone."""
+        return not self.follows_placements and all(each.by_row for each in self.hooks.plugins)
 
     # Jobs
 
@@ -116,11 +146,12 @@ class Policy:
     @contextmanager
     def queue_limits_lifted(self) -> Iterator[None]:
         """Let every queue take every task meanwhile, for those who ask about nodes alone."""
-        asked, self._allocatable = self._allocatable, lambda *_: True
+        asked, own = self._allocatable, vars(self)
+        own["_allocatable"] = lambda *_: True
         try:
             yield
         finally:
-            self._allocatable = asked
+            own["_allocatable"] = asked
 
     def preemptive(self, queue: int, request: Column) -> Verdict:
         """Return whether a queue may reclaim for a request (R,)."""
@@ -132,7 +163,7 @@ class Policy:
         self, part: SubGroup | Job, within: Domain, purpose: str
     ) -> list[list[Domain]]:
         """List the network domains to try for a job or a part of it, level by level."""
-        if not self._has_domain_levels:
+        if not self.hooks.tiers(Plugin.domain_levels):
             return [[within]]
         return self._domain_levels(part, within, purpose)
 

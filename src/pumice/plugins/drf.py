@@ -163,6 +163,7 @@ class Drf(Plugin, name="drf"):
     a task may reclaim from queues that would still come after its own.
     """
 
+    foreseeable = True
     simulator = SimulatorAssumptions(bounded=True)
     spares = Spared.FAIR_SHARE
     hierarchy_hooks: ClassVar[Mapping[str, bool]] = {"compare_queues": True, "reclaimable": True}

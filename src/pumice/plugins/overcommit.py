@@ -1,6 +1,7 @@
 """overcommit: admit a little more than the cluster holds, so that waiting jobs are at hand."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pumice.api.codes import Cause
 from pumice.api.decisions import CLUSTER, Short, short_of
@@ -28,10 +29,24 @@ class Overcommit(Plugin, name="overcommit"):
     def on_open(self, ssn: PluginSession) -> None:
         """Work out what is idle in the enlarged cluster and what is reserved of it."""
         self._names = ssn.snapshot.resources.names
-        self._reservations = Reservations(ssn.snapshot)
-        limit = self.admission_limit(ssn.snapshot, ssn.total)
-        self._enlarged, self._idle = limit.total, limit.idle()
-        self._reserved = self._reservations.total()
+        self._snapshot, self._total = ssn.snapshot, ssn.total
+        ssn.journal.defer(lambda: (self._limit, self._idle, self._reserved))
+
+    @cached_property
+    def _limit(self) -> ClusterLimit:
+        return self.admission_limit(self._snapshot, self._total)
+
+    @cached_property
+    def _idle(self) -> Column:
+        return self._limit.idle()
+
+    @cached_property
+    def _reservations(self) -> Reservations:
+        return Reservations(self._snapshot)
+
+    @cached_property
+    def _reserved(self) -> Column:
+        return self._reservations.total()
 
     def admission_limit(self, snapshot: Snapshot, total: Column) -> ClusterLimit:
         """Return the enlarged cluster."""
@@ -55,12 +70,13 @@ class Overcommit(Plugin, name="overcommit"):
 
     def _with_sums(self, refusal: Refusal) -> Refusal:
         """Tell what is in use and reserved together, against the whole enlarged cluster."""
-        in_use = self._enlarged - self._idle
+        enlarged = self._limit.total
+        in_use = enlarged - self._idle
         short = [
             Short(each.resource, float(in_use[row]) + each.used, each.request, float(limit))
             for each in short_of(refusal.numbers)
             for row in (self._names.index(each.resource),)
-            for limit in (self._enlarged[row],)
+            for limit in (enlarged[row],)
         ]
         told = over_quota(
             short, queue=refusal.numbers["queue"], at=CLUSTER, code=Cause.NOT_ADMITTED

@@ -1,6 +1,7 @@
 """proportion: divide the cluster among queues by weight, and hold each to its part."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +33,21 @@ class Proportion(Plugin, name="proportion"):
     spares = Spared.QUEUE_WITHIN_DESERVED
 
     def on_open(self, ssn: PluginSession) -> None:
-        """Divide the cluster, and sum up what is reserved in each queue."""
-        self._snapshot = snapshot = ssn.snapshot
-        self._queues = snapshot.queues
-        limits = self.queue_limits(snapshot, ssn.total)
-        self._deserved, self._limit = limits.deserved, limits.real_capability
-        self._commitments = QueueCommitments(snapshot)
+        """Divide the cluster as it is now, and sum up what is reserved in each queue."""
+        self._snapshot, self._queues, self._total = ssn.snapshot, ssn.snapshot.queues, ssn.total
+        ssn.journal.defer(lambda: self._limits, lambda: self._commitments)
+
+    @cached_property
+    def _limits(self) -> WeightedLimits:
+        return self.queue_limits(self._snapshot, self._total)
+
+    @property
+    def _deserved(self) -> Column:
+        return self._limits.deserved
+
+    @cached_property
+    def _commitments(self) -> QueueCommitments:
+        return QueueCommitments(self._snapshot)
 
     def queue_limits(self, snapshot: Snapshot, total: Column) -> WeightedLimits:
         """Return the parts of the cluster that queues deserve by weight."""
@@ -103,7 +113,7 @@ class Proportion(Plugin, name="proportion"):
         if request is None:
             return PERMIT
         used = self._commitments.of_queue(queue)
-        limit, code = self._limit[:, queue], Cause.QUEUE_OVER_CAPABILITY
+        limit, code = self._limits.real_capability[:, queue], Cause.QUEUE_OVER_CAPABILITY
         return self._fits(queue, used, request, limit, code)
 
     def on_enqueued(self, job: Job) -> None:

@@ -76,8 +76,9 @@ def bundles_in_turn(
     Safe ones go first, then who is least worth keeping, then what brings most.  A job is not
     divided before its turn.
     """
-    jobs = Jobs(state.snapshot, np.fromiter(found, dtype=np.intp, count=len(found)))
-    can_spare = jobs.rows[jobs.ready != jobs.min_member].tolist()
+    rows = np.fromiter(found, dtype=np.intp, count=len(found))
+    jobs = Jobs(state.snapshot, rows)
+    can_spare = rows[jobs.ready != jobs.min_member].tolist()
     turn = _job_turns(state, found, eviction)  # as it is before anybody goes
     whole: list[Bundle] = []
     for job in (*sorted(can_spare, key=turn.__getitem__), *(found.keys() - set(can_spare))):

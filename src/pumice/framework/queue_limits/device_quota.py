@@ -57,11 +57,11 @@ class DeviceQuota:
             return True  # it is not placed anyway
         known, tasks, claims = self._table
         asked = {known[key] for key in keys if key in known}
-        queues, table, chain = self._snapshot.queues, self._snapshot.tasks, self._tree.chain(queue)
+        queues, table, tree = self._snapshot.queues, self._snapshot.tasks, self._tree
         holds = np.isin(table.status[tasks], self._booked)
         homes = self._snapshot.jobs.queue[table.job[tasks]]
-        for i, row in enumerate(chain.rows.tolist()):
-            here = holds & (chain.members[homes, i] > 0)
+        for row in tree.chain(queue):
+            here = holds & np.isin(homes, tree.subtree[row])
             held = set(claims[here].tolist())
             used = self._sum(held)
             request = self._sum(asked - held)

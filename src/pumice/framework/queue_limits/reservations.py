@@ -52,7 +52,7 @@ class Reservations:
         """
         jobs = self._snapshot.jobs
         asks = jobs.listed & jobs.has_min_resources
-        complete = jobs.counts[_ALLOCATED].sum(axis=0) >= jobs.min_member
+        complete = np.add.reduce([jobs.counts[s] for s in _ALLOCATED]) >= jobs.min_member
         inqueue = asks & (jobs.phase == PHASE_CODE["Inqueue"])
         running = asks & (jobs.phase == PHASE_CODE["Running"]) & complete
         return np.flatnonzero(inqueue), np.flatnonzero(running)

@@ -6,7 +6,6 @@ A queue with a wrong place stops itself and what is under it, never the rest of 
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pumice.core.resources import Column
 from pumice.core.snapshot import Snapshot
@@ -14,17 +13,9 @@ from pumice.core.tables import NOWHERE
 from pumice.core.views import Queue
 
 ROOT = "root"
+_KEPT = "queue tree"
 LEAF, BRANCH, MISPLACED = range(3)
 """Ranks of queues: only leaves take jobs, the misplaced do nothing."""
-
-
-@dataclass(frozen=True)
-class Chain:
-    """A queue and all above it, itself first."""
-
-    rows: NDArray[np.intp]
-    members: Column
-    """Which queues (Q,) count for each of them (Q, n): 1 or 0."""
 
 
 @dataclass
@@ -40,7 +31,6 @@ class QueueTree:
     problems: dict[int, str] = field(default_factory=dict)
     """Misplaced queue to the reason."""
     root: int = NOWHERE
-    _chains: dict[int, Chain] = field(default_factory=dict)
 
     @classmethod
     def flat(cls, snapshot: Snapshot) -> "QueueTree":
@@ -51,7 +41,19 @@ class QueueTree:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "QueueTree":
-        """Hang queues under their parents; one that names no parent hangs under the root."""
+        """Hang queues under their parents; one that names no parent hangs under the root.
+
+        The tree is kept as long as the queues stay as they are.
+        """
+        queues = snapshot.queues
+        now = (queues.listed.tobytes(), list(queues.objects))
+        known: tuple[object, QueueTree] | None = snapshot.derived.get(_KEPT)
+        if known is None or known[0] != now:
+            known = snapshot.derived[_KEPT] = now, cls._grow(snapshot)
+        return known[1]
+
+    @classmethod
+    def _grow(cls, snapshot: Snapshot) -> "QueueTree":
         queues = snapshot.queues
         tree = cls(queues.capacity, root=queues.row_of.get(ROOT, NOWHERE))
         for row in np.flatnonzero(queues.listed).tolist():
@@ -64,23 +66,19 @@ class QueueTree:
             return MISPLACED
         return BRANCH if row in self.children else LEAF
 
-    def chain(self, row: int) -> Chain:
-        """Return a queue and its ancestors, leaf first, with who counts for each."""
-        found = self._chains.get(row)
-        if found is None:
-            rows = np.asarray([row, *reversed(self.ancestors[row])], dtype=np.intp)
-            members = np.zeros((self.n_rows, len(rows)))
-            for i, ancestor in enumerate(rows.tolist()):
-                members[self.subtree[ancestor], i] = 1.0
-            found = self._chains[row] = Chain(rows, members)
-        return found
+    def chain(self, row: int) -> list[int]:
+        """Return a queue and its ancestors, leaf first."""
+        return [row, *reversed(self.ancestors[row])]
+
+    def path(self, row: int) -> tuple[int, ...]:
+        """Return the ancestors of a queue, root first, and the queue itself."""
+        return (*self.ancestors[row], row)
 
     def sum_up(self, amounts: Column) -> Column:
         """Add to the amounts of each queue (R, Q) those of all queues under it."""
         out = amounts.copy()
-        for row, above in self.ancestors.items():
-            for ancestor in above:
-                out[:, ancestor] += amounts[:, row]
+        for row in self.children:
+            out[:, row] = amounts[:, self.subtree[row]].sum(axis=1)
         return out
 
     def common_depth(self, left: int, right: int) -> int:
@@ -91,11 +89,6 @@ class QueueTree:
                 break
             depth = i
         return depth
-
-    def at_depth(self, row: int, depth: int) -> int:
-        """Return a queue's ancestor at a depth, or the queue itself if it is not that deep."""
-        above = self.ancestors[row]
-        return above[depth] if depth < len(above) else row
 
     def ancestor(self, row: int, steps: int) -> int:
         """Return the ancestor some steps up, NOWHERE if there is none or it is the root."""

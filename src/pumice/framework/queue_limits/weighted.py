@@ -84,4 +84,4 @@ def divide_by_weight(snapshot: Snapshot, total: Column, limit: Column) -> Column
 
 def _queues_with_jobs(snapshot: Snapshot) -> NDArray[np.intp]:
     jobs = snapshot.jobs
-    return np.unique(jobs.queue[jobs.listed]).astype(np.intp)
+    return np.flatnonzero(np.bincount(jobs.queue[jobs.listed]))

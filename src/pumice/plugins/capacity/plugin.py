@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,15 @@ from pumice.framework.simulator_assumptions import SimulatorAssumptions
 from pumice.plugins.capacity.reclaim import Reclaim
 
 log = logging.getLogger(__name__)
+
+
+class _Standing(NamedTuple):
+    """What decides between two queues of a tree and does not change in a session."""
+
+    priority: int
+    rank: int
+    path: tuple[int, ...]
+    """The queues above it, root first, and itself."""
 
 
 @dataclass(kw_only=True)
@@ -76,8 +85,10 @@ class Capacity(Plugin, name="capacity"):
         self._devices = quota if self.device_quota and quota.states_limits else None
         self._gates = ssn.queue_gates
         self._opening_shares = {row: self._live_share(row) for row in self._tree.children}
-        self._moved = ssn.journal.moved
-        self._leaf_shares: tuple[int, dict[int, float]] = (0, {})
+        self._leaf_shares: dict[int, tuple[bytes, float]] = {}
+        self._standings: dict[int, _Standing] = {}
+        counted = np.delete(self._limits.real_capability, PODS, axis=0)
+        self._bounded: Mask = np.asarray(np.isfinite(counted).any(axis=0))
         self.problems: dict[str, str] = self._find_problems()
         """Queue names to what is wrong with their place."""
         self._warn(ssn.memory.setdefault(self.name, set()))
@@ -115,20 +126,28 @@ class Capacity(Plugin, name="capacity"):
     def compare_queues(self, left: Queue, right: Queue) -> float:
         """Compare priorities, then the shares of the branches in which two leaves part."""
         a, b = left.row, right.row
-        priority = self._queues.priority
-        if priority[a] != priority[b]:
-            return float(priority[b] - priority[a])
-        tree = self._tree
-        rank = tree.rank(a)
-        if rank != tree.rank(b) or rank == MISPLACED:
-            return float(rank - tree.rank(b))
-        if rank == LEAF:
-            depth = tree.common_depth(a, b) + 1
-            a, b = tree.at_depth(a, depth), tree.at_depth(b, depth)
+        first, second = self._standing(a), self._standing(b)
+        if first.priority != second.priority:
+            return float(second.priority - first.priority)
+        if first.rank != second.rank or first.rank == MISPLACED:
+            return float(first.rank - second.rank)
+        if first.rank == LEAF:
+            for a, b in zip(first.path, second.path, strict=False):
+                if a != b:
+                    break
         one, two = self._share(a), self._share(b)
         if one == two:
             one, two = float(self._best_effort[a]), float(self._best_effort[b])
         return one - two
+
+    def _standing(self, row: int) -> _Standing:
+        found = self._standings.get(row)
+        if found is None:
+            rank = self._tree.rank(row)
+            path = () if rank == MISPLACED else self._tree.path(row)
+            found = _Standing(int(self._queues.priority[row]), rank, path)
+            self._standings[row] = found
+        return found
 
     def compare_victim_queues(self, left: Queue, right: Queue, preemptor: Queue) -> float:
         """Take from near relatives of the preemptor's queue first."""
@@ -146,13 +165,11 @@ class Capacity(Plugin, name="capacity"):
         found = self._opening_shares.get(row)
         if found is not None:
             return found
-        now = len(self._moved)  # grows with every move and with every move taken back
-        if self._leaf_shares[0] != now:
-            self._leaf_shares = (now, {})
-        shares = self._leaf_shares[1]
-        if row not in shares:
-            shares[row] = self._live_share(row)
-        return shares[row]
+        held = self._queues.allocated_or_pipelined[:, row].tobytes()
+        known = self._leaf_shares.get(row)
+        if known is None or known[0] != held:
+            known = self._leaf_shares[row] = held, self._live_share(row)
+        return known[1]
 
     def _live_share(self, row: int) -> float:
         if row not in self._tree.ancestors or self._best_effort[row]:
@@ -196,17 +213,17 @@ class Capacity(Plugin, name="capacity"):
 
     def _leaves_room(self, queue: int, request: Column, used: Column) -> Verdict:
         """Test a request in a queue and all above it; ``used`` is what each queue uses (R, Q)."""
-        chain = self._tree.chain(queue)
-        held, limit = used @ chain.members, self._limits.real_capability[:, chain.rows]
-        over = (held + request[:, None] > limit) & (request > 0)[:, None]
-        over[PODS] = False
-        if not over.any():
-            return True
-        first = int(over.any(axis=0).argmax())
-        names, at = self._snapshot.resources.names, self._queues.names[chain.rows[first]]
-        used, allowed = held[:, first], limit[:, first]
-        code = Cause.QUEUE_OVER_CAPABILITY
-        return within_quota(names, used, request, allowed, queue=queue, at=at, code=code)
+        names, code = self._snapshot.resources.names, Cause.QUEUE_OVER_CAPABILITY
+        for row in self._tree.chain(queue):
+            if not self._bounded[row]:
+                continue
+            under = self._tree.subtree[row]
+            held = used[:, row] if len(under) == 1 else used[:, under].sum(axis=1)
+            limit, at = self._limits.real_capability[:, row], self._queues.names[row]
+            verdict = within_quota(names, held, request, limit, queue=queue, at=at, code=code)
+            if not verdict:
+                return verdict
+        return True
 
     # Reclaim
 
