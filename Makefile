@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check e2e bench
+.PHONY: help setup demo test faults check e2e churn bench
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,18 @@ e2e: $(STAMP) ## run the tests on a real control plane, built on the first run
 	$(BIN)/python -m tests.e2e_kube.controlplane.build
 	$(BIN)/pytest -q -p no:randomly tests/e2e_kube || \
 		$(BIN)/pytest -q -p no:randomly --last-failed --last-failed-no-failures none tests/e2e_kube
+
+SEEDS ?= 2000
+FIRST ?= 0
+faults: $(STAMP) ## run the live stack on SEEDS seeds of simulated faults
+	$(BIN)/python -m tests.faults --first $(FIRST) --seeds $(SEEDS) --jobs 2
+
+MINUTES ?= 60
+NODES ?= 5000
+PODS ?= 20000
+churn: $(STAMP) ## churn pods on a real control plane for MINUTES, with NODES and PODS
+	$(BIN)/python -m tests.e2e_kube.controlplane.build
+	$(BIN)/python -m bench.churn --minutes $(MINUTES) --nodes $(NODES) --pods $(PODS)
 
 check: $(STAMP) ## format, lint, types, layers, import cycles, spelling
 	$(BIN)/ruff format --check .

@@ -223,5 +223,3 @@ def _bind_of(asked: Asked) -> tuple[str, str]:
     """Read which pod gets which node."""
     body: Any = json.loads(asked.request.body)
     return str(body["metadata"].get("uid", "")), str(body["target"]["name"])
-
-

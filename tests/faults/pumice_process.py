@@ -58,9 +58,7 @@ def options(conf: str, parts: str, period_s: float) -> ProcessOptions:
     if parts == "controllers":
         separate = ControllerOptions(**common, kube_api_qps=2000.0, kube_api_burst=2000)
         return ProcessOptions(controllers=separate)
-    return ProcessOptions(
-        scheduler=scheduler, controllers=controllers if parts == "all" else None
-    )
+    return ProcessOptions(scheduler=scheduler, controllers=controllers if parts == "all" else None)
 
 
 class PumiceProcess:
@@ -76,9 +74,7 @@ class PumiceProcess:
         self.problem: BaseException | None = None
         self._process: Process | None = None
         self._cluster: KubeCluster | None = None
-        self._timing = Timing(
-            clock=self.host.monotonic, wall=self.host.wall, jitter=chance.number
-        )
+        self._timing = Timing(clock=self.host.monotonic, wall=self.host.wall, jitter=chance.number)
         self.on_cycle: Callable[[PumiceProcess, Cycle], None] = lambda *_: None
         self.on_end: Callable[[], None] = lambda: None
         self._main = self.host.spawn(self._run, "main")
@@ -101,6 +97,11 @@ class PumiceProcess:
     def cluster(self) -> KubeCluster | None:
         """The cluster as it follows it, once it does."""
         return self._cluster
+
+    @property
+    def troubles(self) -> dict[str, str]:
+        """The kinds that it does not follow just now, with the reason."""
+        return {} if self._cluster is None else self._cluster.troubles()
 
     @property
     def loop(self) -> SchedulerLoop | None:

@@ -51,7 +51,9 @@ def check_caches(cluster: EmbeddedCluster, process: PumiceProcess) -> Iterator[s
         yield f"{process.name} still waits for {live.recovery.open} writes"
     fresh = LiveScheduler(cluster, Scheduler(live.scheduler.conf))
     fresh.informer.sync()
-    for name, mine, true in zip(("pods", "nodes", "jobs"), tables(live), tables(fresh), strict=True):
+    for name, mine, true in zip(
+        ("pods", "nodes", "jobs"), tables(live), tables(fresh), strict=True
+    ):
         if mine != true:
             yield f"{process.name} has other tables of {name} than a fresh scheduler"
 

@@ -24,7 +24,7 @@ class Network(Protocol):
 
 
 class ProcessKilledError(BaseException):
-    """Raised in the threads of a process that is no more; not an Exception, so nobody handles it."""
+    """Raised in the threads of a process that is no more; no Exception, so nobody handles it."""
 
 
 class StuckError(Exception):
@@ -34,7 +34,9 @@ class StuckError(Exception):
 class SimulatedThread:
     """One thread of a process; runs while the simulation waits, and the other way round."""
 
-    def __init__(self, process: "SimulatedProcess", target: Callable[[], object], name: str) -> None:
+    def __init__(
+        self, process: "SimulatedProcess", target: Callable[[], object], name: str
+    ) -> None:
         self.process = process
         self.name = name
         self.ended = False
@@ -291,5 +293,3 @@ def leave(simulation: Simulation) -> None:
 def is_simulated() -> bool:
     """Return whether a simulated thread runs now."""
     return bool(_CURRENT) and _CURRENT[-1].current is not None
-
-

@@ -1,4 +1,4 @@
-"""What a run has to do, drawn from its seed: nodes, queues, jobs and bare gangs that come in turn."""
+"""What a run has to do, drawn from its seed: nodes, queues, jobs and bare gangs in turn."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -24,7 +24,8 @@ REST_S: Final = 240.0
 """All must be at rest so long after the last fault."""
 _UPKEEP_S: Final = 0.25
 _QUIET_S: Final = 6.0
-_TAKEN_OVER_S: Final = 40.0
+_CONVERGED_S: Final = 60.0
+"""Everybody knows what there is so long after the last fault, and somebody leads."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _ENDED: Final = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
 _ADMITTED: Final = frozenset({"Pod", JOB, POD_GROUP, QUEUE})
@@ -45,6 +46,11 @@ class Outcome:
     kills: int = 0
     binds: int = 0
     evictions: int = 0
+
+    def add(self, other: "Outcome") -> None:
+        """Count what another run did to this one's."""
+        for name in ("seconds", "requests", "faults", "kills", "binds", "evictions"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class World:
@@ -70,7 +76,7 @@ class World:
         self._chance = Chance(seed, 4)
         self._admission = EmbeddedAdmission(self.cluster)
         self._webhooks_up = True
-        self._crashes: dict[SimulatedProcess, int] = {}
+        self._at_message: dict[SimulatedProcess, tuple[int, Callable[[], object]]] = {}
         self._lives = 0
         self._ended: set[str] = set()
         self._wanted = self._replicas()
@@ -228,17 +234,20 @@ class World:
         delay = 0.5 if self.faults.calm else self._chance.between(0.5, 4.0)
         self.clock.call_at(self.clock.now() + delay, lambda: self._start(parts))
 
-    def crash_at(self, process: PumiceProcess, steps: int) -> None:
-        """Kill a process after so many more messages."""
-        self._crashes[process.host] = steps
+    def at_message(self, process: PumiceProcess, steps: int, action: Callable[[], object]) -> None:
+        """Do something to a process when it sends or gets its next message but so many."""
+        self._at_message[process.host] = steps, action
 
     def _count_message(self, host: SimulatedProcess) -> None:
-        left = self._crashes.get(host)
-        if left is None:
+        found = self._at_message.get(host)
+        if found is None:
             return
-        self._crashes[host] = left - 1
-        if left == 1:
-            self.simulation.next(host.kill)
+        left, action = found
+        if left > 1:
+            self._at_message[host] = left - 1, action
+            return
+        del self._at_message[host]
+        self.simulation.next(action)
 
     # The end
 
@@ -248,7 +257,7 @@ class World:
         self.server.go_away()  # whoever still waits for something that is late hears so now
         self.server.come_back()
         self._webhooks_up = True
-        self._crashes.clear()
+        self._at_message.clear()
         for process in self.processes:
             process.host.thaw()
 
@@ -282,9 +291,10 @@ class World:
                     yield f"pod {name} is gone"
 
     def _is_led(self) -> bool:
-        """Return whether every part of Pumice is at work somewhere."""
+        """Return whether every part of Pumice is at work somewhere, and follows the cluster."""
         leading = [each for each in self.processes if each.leads]
-        return {each.name.partition("-")[0] for each in leading} == {*self._wanted}
+        at_work = {each.name.partition("-")[0] for each in leading} == {*self._wanted}
+        return at_work and not any(each.troubles for each in self.processes)
 
     def _rest(self) -> None:
         """See that all has come to rest, and that everybody agrees on where things stand."""
@@ -293,7 +303,9 @@ class World:
             self.invariants.fail(problem)
             return
         self.note("at rest")
-        self.simulation.run(self.clock.now() + _TAKEN_OVER_S, over=self._is_led)
+        deadline = self.clock.now() + _CONVERGED_S
+        while self.clock.now() < deadline and not self._is_led():
+            self.simulation.run(self.clock.now() + 1.0)
         self.simulation.run(self.clock.now() + _QUIET_S, over=self._is_broken)
         self.invariants.check_rest(self.processes)
 

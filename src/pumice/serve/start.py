@@ -128,9 +128,7 @@ def _join_election(
     connection = load_connection(options.kubeconfig or None, options.master)
     timeout_s = options.leader_elect_renew_deadline_s / 2
     elector = LeaseElector(
-        stack.enter_context(
-            KubeCluster(connection, timeout_s=timeout_s, timing=machine.timing)
-        ),
+        stack.enter_context(KubeCluster(connection, timeout_s=timeout_s, timing=machine.timing)),
         namespace=options.leader_elect_resource_namespace,
         name=options.leader_elect_resource_name,
         identity=machine.identity,
