@@ -203,8 +203,12 @@ class Upheaval:
         return job in self._stage.work.may_fail and pod["status"].get("phase") == "Running"
 
     def _suspend(self) -> str:
-        """Abort a job as `vcctl job suspend` does, and take it up again."""
-        job = self._one(JOB)
+        """Abort a job as `vcctl job suspend` does, and take it up again.
+
+        Not one whose pods fail: a resumed job keeps them, and its gang never starts again.
+        """
+        spared = self._stage.work.may_fail
+        job = self._one(JOB, lambda each: each["metadata"]["name"] not in spared)
         if job is None:
             return "none there"
         self._command(job, "AbortJob")
