@@ -44,6 +44,8 @@ class Upheaval:
     def __init__(self, stage: Stage, seed: int) -> None:
         self._stage = stage
         self._chance = Chance(seed, 3)
+        self.lasts_until = stage.clock.now()
+        """When the last of what follows from an act is done."""
         self._nodes = {each["metadata"]["name"]: each for each in stage.work.nodes}
         self._acts: dict[str, Callable[[], object]] = {
             "crash": self._crash,
@@ -77,7 +79,9 @@ class Upheaval:
 
     def _later(self, seconds: float, action: Callable[[], object]) -> None:
         clock = self._stage.clock
-        clock.call_at(clock.now() + seconds, action)
+        when = clock.now() + seconds
+        self.lasts_until = max(self.lasts_until, when)
+        clock.call_at(when, action)
 
     def _act(self, name: str) -> None:
         try:

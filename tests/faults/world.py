@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from pumice.api.kinds import JOB, POD_GROUP, QUEUE, Manifest, kind_of
+from pumice.api.kinds import COMMAND, JOB, POD_GROUP, QUEUE, Manifest, kind_of
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.status_upkeep import StatusUpkeep
@@ -80,6 +80,7 @@ class World:
         self._lives = 0
         self._ended: set[str] = set()
         self._wanted = self._replicas()
+        self._upheaval = Upheaval(self, seed)
         self._looked_at = -1
         self._left = ""
 
@@ -141,7 +142,7 @@ class World:
         for at, manifests in self.work.arrivals:
             for manifest in manifests:
                 self._create_at(self._started + at, manifest)
-        Upheaval(self, self.seed).schedule()
+        self._upheaval.schedule()
 
     def _create_at(self, when: float, manifest: Manifest) -> None:
         self.clock.call_at(when, lambda: self._create(manifest))
@@ -271,10 +272,12 @@ class World:
         if self._looked_at != self.cluster.version:
             self._looked_at = self.cluster.version
             self._left = next(self._unfinished(), "")
-        return not self._left
+        return not self._left and self.clock.now() > self._upheaval.lasts_until
 
     def _unfinished(self) -> Iterator[str]:
         """Tell what has yet to come to its end."""
+        for command in self.cluster.list(COMMAND)[0]:
+            yield f"command {command['metadata']['name']} waits"
         for job in self.cluster.list(JOB)[0]:
             phase = ((job.get("status") or {}).get("state") or {}).get("phase")
             if phase not in _ENDED:
