@@ -6,7 +6,7 @@ STAMP := $(VENV)/.stamp-dev
 RUNTIME := $(VENV)/.stamp-runtime
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test check docs e2e bench fuzz properties mutants release
+.PHONY: help setup demo quick test faults check docs e2e churn bench fuzz properties mutants release
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,18 @@ mutants: $(STAMP) ## change the code here and there and see whether tests notice
 e2e: $(STAMP) ## run the tests on a real control plane, built on the first run
 	$(BIN)/python -m tests.e2e_kube.controlplane.build
 	$(BIN)/python -m tools.retry -q -p no:randomly tests/e2e_kube
+
+SEEDS ?= 2000
+FIRST ?= 0
+faults: $(STAMP) ## run the live stack on SEEDS seeds of simulated faults
+	$(BIN)/python -m tests.faults --first $(FIRST) --seeds $(SEEDS) --jobs 2
+
+MINUTES ?= 60
+NODES ?= 5000
+PODS ?= 20000
+churn: $(STAMP) ## churn pods on a real control plane for MINUTES, with NODES and PODS
+	$(BIN)/python -m tests.e2e_kube.controlplane.build
+	$(BIN)/python -m bench.churn --minutes $(MINUTES) --nodes $(NODES) --pods $(PODS)
 
 check: $(STAMP) docs ## format, lint, types, layers, import cycles, spelling, documentation site, known vulnerabilities
 	$(BIN)/ruff format --check .

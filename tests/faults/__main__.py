@@ -4,42 +4,81 @@ import argparse
 import logging
 import sys
 import time
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
 
+from tests.faults.broken import BROKEN
 from tests.faults.world import Outcome, run
 
 
 def main() -> int:
     """Run the seeds asked for; return how many broke a rule."""
+    given = _arguments()
+    logging.getLogger("pumice").setLevel(logging.CRITICAL)
+    if given.seed is not None:
+        outcome = run_broken(given.broken, given.seed) if given.broken else run(given.seed)
+        print(*outcome.log, sep="\n")
+        return report([outcome])
+    seeds = range(given.first, given.first + given.seeds)
+    if given.broken:
+        return report(until_caught(given.broken, seeds))
+    if given.jobs == 1:
+        return report(map(run, seeds))
+    with ProcessPoolExecutor(given.jobs) as pool:
+        return report(pool.map(quiet_run, seeds, chunksize=10))
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--seed", type=int, help="one seed, with its log")
     parser.add_argument("--first", type=int, default=0, help="the first of several seeds")
     parser.add_argument("--seeds", type=int, default=100, help="how many")
-    given = parser.parse_args()
+    parser.add_argument("-j", "--jobs", type=int, default=1, help="processes side by side")
+    parser.add_argument("--broken", choices=BROKEN, help="run a variant that is wrong on purpose")
+    return parser.parse_args()
+
+
+def quiet_run(seed: int) -> Outcome:
+    """Run one seed in a worker; its log is kept only if a rule broke."""
     logging.getLogger("pumice").setLevel(logging.CRITICAL)
-    if given.seed is not None:
-        outcome = run(given.seed)
-        print(*outcome.log, sep="\n")
-        return report([outcome])
-    return report([run(seed) for seed in range(given.first, given.first + given.seeds)])
+    outcome = run(seed)
+    outcome.log.clear()
+    return outcome
 
 
-def report(outcomes: list[Outcome]) -> int:
+def run_broken(name: str, seed: int) -> Outcome:
+    """Run one seed on a variant that is wrong on purpose."""
+    with BROKEN[name]():
+        return run(seed)
+
+
+def until_caught(name: str, seeds: Iterable[int]) -> Iterable[Outcome]:
+    """Run a wrong variant until a rule breaks."""
+    for seed in seeds:
+        outcome = run_broken(name, seed)
+        yield outcome
+        if outcome.problems:
+            return
+
+
+def report(outcomes: Iterable[Outcome]) -> int:
     """Print what came of runs; return how many broke a rule."""
-    broken = [each for each in outcomes if each.problems]
-    for each in broken:
-        print(f"seed {each.seed}: {each.problems[0]}")
-        print(f"  again: python -m tests.faults --seed {each.seed}")
+    started = time.perf_counter()
+    broken, total = 0, Outcome(0)
+    count = 0
+    for each in outcomes:
+        count += 1
+        total.add(each)
+        if each.problems:
+            broken += 1
+            print(f"seed {each.seed}: {each.problems[0]}")
+            print(f"  again: python -m tests.faults --seed {each.seed}", flush=True)
     print(
-        f"{len(outcomes)} seeds, {len(broken)} broken; "
-        f"{sum(each.seconds for each in outcomes):.0f} s of virtual time, "
-        f"{sum(each.requests for each in outcomes)} requests, "
-        f"{sum(each.faults for each in outcomes)} faults, "
-        f"{sum(each.kills for each in outcomes)} processes killed, "
-        f"{sum(each.binds for each in outcomes)} pods bound, "
-        f"{sum(each.evictions for each in outcomes)} evicted; "
-        f"{time.process_time():.0f} s of CPU time"
+        f"{count} seeds, {broken} broken; {total.seconds:.0f} s of virtual time in "
+        f"{time.perf_counter() - started:.0f} s: {total.requests} requests, {total.faults} faults, "
+        f"{total.kills} processes killed, {total.binds} pods bound, {total.evictions} evicted"
     )
-    return len(broken)
+    return broken
 
 
 if __name__ == "__main__":

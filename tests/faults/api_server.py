@@ -5,7 +5,7 @@ the seed.  Everything behind the faults is what `pumice up` serves.
 """
 
 import asyncio
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -77,6 +77,10 @@ class Connection(asyncio.Transport):
         """End the connection from the other side, after what was sent before."""
         self._later(delay_s, self._cut)
 
+    def break_off(self) -> None:
+        """End the connection at once, whatever is still on its way."""
+        self.process.soon(self._cut)
+
     def _later(self, delay_s: float, action: Callable[[], object]) -> None:
         clock = self.process.simulation.clock
         self._arrives_at = max(self._arrives_at, clock.now() + delay_s)
@@ -121,17 +125,18 @@ class _WatchStream:
         self._server = server
         self.connection = connection
         self.kind = kind
-        self._last = b""
+        self._sent: deque[bytes] = deque(maxlen=12)
 
     def send(self, line: bytes) -> None:
         """Send a line, with what may happen to it on its way."""
         connection, faults = self.connection, self._server.faults
-        lag_s = faults.lag_s(connection.process.name, self.kind)
+        now = connection.process.simulation.clock.now()
+        lag_s = faults.lag_s(connection.process.name, self.kind, now)
         fate = faults.line_fate()
         if fate == "twice":
             connection.deliver(_chunk(line + line), lag_s)
         elif fate == "again":  # an older one comes once more
-            connection.deliver(_chunk(self._last + line), lag_s)
+            connection.deliver(_chunk(faults.older(self._sent) + line), lag_s)
         elif fate == "cut":
             connection.deliver(_chunk(line[: len(line) // 2]), lag_s)
             connection.cut(lag_s)
@@ -144,7 +149,7 @@ class _WatchStream:
             self._server.forget(self)
         else:
             connection.deliver(_chunk(line), lag_s)
-        self._last = line
+        self._sent.append(line)
 
     @property
     def _kinds(self) -> Any:
@@ -188,7 +193,7 @@ class ApiServer:
         """Cut all connections and accept none until ``come_back``."""
         self.is_up = False
         for connection in self._connections:
-            connection.cut()
+            connection.break_off()
 
     def come_back(self) -> None:
         """Accept connections again."""

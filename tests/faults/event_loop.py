@@ -1,8 +1,7 @@
-"""An asyncio event loop of a simulated process: its time is virtual, its network a simulated one."""
+"""An asyncio event loop of a simulated process: virtual time, and a simulated network."""
 
 import asyncio
 import contextvars
-
 from typing import Any
 
 from pumice.clock import EPOCH
@@ -23,7 +22,7 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
     def time(self) -> float:
         return self.process.monotonic()
 
-    def call_soon(
+    def call_soon(  # type: ignore[override]  # hands its arguments on
         self, callback: Any, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context)
@@ -31,17 +30,17 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
         self.process.soon(lambda: self._run(handle))
         return handle
 
-    def call_soon_threadsafe(
+    def call_soon_threadsafe(  # type: ignore[override]  # hands its arguments on
         self, callback: Any, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
         return self.call_soon(callback, *args, context=context)
 
-    def call_later(
+    def call_later(  # type: ignore[override]  # hands its arguments on
         self, delay: float, callback: Any, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
-    def call_at(
+    def call_at(  # type: ignore[override]  # hands its arguments on
         self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         handle = asyncio.TimerHandle(when, callback, args, self, context)
@@ -98,3 +97,10 @@ class SimulatedEventLoop(asyncio.AbstractEventLoop):
                 self._run(handle)
 
         self.process.unwind_tasks(cancel)
+
+
+def new_event_loop(process: SimulatedProcess) -> SimulatedEventLoop:
+    """Make a loop, although it has not all that an event loop may have."""
+    make: Any = SimulatedEventLoop
+    loop: SimulatedEventLoop = make(process)
+    return loop

@@ -43,6 +43,10 @@ class Chance:
         """Draw a whole number from a range, both ends included."""
         return int(self._random.integers(low, high + 1))
 
+    def some(self, choices: Sequence[_T], rate: float) -> list[_T]:
+        """Draw each of several or not."""
+        return [each for each in choices if self.happens(rate)]
+
     def one_of(self, choices: Sequence[_T]) -> _T:
         """Draw one of several."""
         return choices[int(self._random.integers(len(choices)))]
@@ -73,11 +77,14 @@ class Faults:
             name: round(most * chance.number() * 2, 4) if chance.happens(0.6) else 0.0
             for name, most in {**_REQUEST_FAULTS, **_LINE_FAULTS}.items()
         }
+        if chance.happens(0.2):  # one thing goes wrong again and again
+            self.rates[chance.one_of([*_REQUEST_FAULTS, *_LINE_FAULTS])] = 0.3
         self.rates["refused"] = chance.one_of([0.0, 0.01, 0.05])
         self.rates["watch gone"] = chance.one_of([0.0, 0.02, 0.1])
         self._slow_s = chance.one_of([1.0, 3.0, 8.0])
         self._lags_s = chance.one_of([(0.01, 0.05), (0.01, 0.5), (0.1, 3.0)])
         self._lag_of: dict[tuple[str, str], float] = {}
+        self._silent_until: dict[tuple[str, str], float] = {}
         self.counts: dict[str, int] = {}
         """How often each fault has happened."""
 
@@ -93,15 +100,26 @@ class Faults:
         """Draw whether a watch starts from too far back, as the server sees it."""
         return self._happens("watch gone")
 
-    def lag_s(self, process: str, kind: str) -> float:
+    def silence(self, process: str, kind: str, until: float) -> None:
+        """Have a process hear nothing of a kind until a time."""
+        self._silent_until[process, kind] = until
+
+    def lag_s(self, process: str, kind: str, now: float) -> float:
         """Return how far a process is behind with a kind; it changes now and then."""
         low, high = self._lags_s
         if self.calm:
             return 0.01
         place = process, kind
+        silent_s = self._silent_until.get(place, now) - now
+        if silent_s > 0:
+            return silent_s
         if place not in self._lag_of or self._chance.happens(0.05):
             self._lag_of[place] = self._chance.between(low, high)
         return self._lag_of[place]
+
+    def older(self, lines: Sequence[bytes]) -> bytes:
+        """Draw one of the lines that were sent before."""
+        return self._chance.one_of(lines) if lines else b""
 
     def line_fate(self) -> str:
         """Draw what happens to a line of a watch; nothing, most of the time."""

@@ -20,6 +20,8 @@ from tests.faults.workload import QUOTA, Workload
 
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _BINDING: Final = re.compile(r"/namespaces/(?P<namespace>[^/]+)/pods/(?P<pod>[^/]+)/binding$")
+_AGAIN: Final = 6
+"""Times that a bind may be sent again after it was done unheard: thrice by recovery, and so on."""
 _ROUNDS: Final = 3
 """Times that two jobs may evict each other in turn; more is a cycle."""
 
@@ -49,6 +51,7 @@ class Invariants:
         self._node_of: dict[str, str] = {}
         self._done_by: dict[tuple[str, str], str] = {}
         """Node on which a process itself has bound a pod, by process and uid."""
+        self._again: Counter[tuple[str, str]] = Counter()
         self._decided: dict[str, set[str]] = defaultdict(set)
         cluster.listeners.append(self._hear)
 
@@ -128,9 +131,18 @@ class Invariants:
             self.fail(f"{process} writes {asked.method} {asked.path} while {holder} leads")
         if _BINDING.search(asked.path):
             uid, node = _bind_of(asked)
-            before = self._done_by.get((process, uid), node)
-            if before != node:
-                self.fail(f"{process} binds {asked.path} to {node}, having bound it to {before}")
+            self._check_bind(process, uid, node)
+
+    def _check_bind(self, process: str, uid: str, node: str) -> None:
+        """A process that has bound a pod asks for no other node, and finds out before long."""
+        before = self._done_by.get((process, uid))
+        if before is None:
+            return
+        if before != node:
+            self.fail(f"{process} binds {uid} to {node}, having bound it to {before}")
+        self._again[process, uid] += 1
+        if self._again[process, uid] > _AGAIN:
+            self.fail(f"{process} goes on binding {uid}, which it has bound")
 
     def hear_done(self, asked: Asked, answer: Answer) -> None:
         """Remember who has bound which pod, whether they heard of it or not."""

@@ -99,6 +99,11 @@ class PumiceProcess:
         return self._cluster
 
     @property
+    def troubles(self) -> dict[str, str]:
+        """The kinds that it does not follow just now, with the reason."""
+        return {} if self._cluster is None else self._cluster.troubles()
+
+    @property
     def loop(self) -> SchedulerLoop | None:
         """Its scheduler's loop, once there is one."""
         return self._part("scheduler")

@@ -24,7 +24,7 @@ class Network(Protocol):
 
 
 class ProcessKilledError(BaseException):
-    """Raised in the threads of a process that is no more; not an Exception, so nobody handles it."""
+    """Raised in the threads of a process that is no more; no Exception, so nobody handles it."""
 
 
 class StuckError(Exception):

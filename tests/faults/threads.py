@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from pumice.errors import InvariantError, UnavailableError
-from tests.faults.event_loop import SimulatedEventLoop
+from tests.faults.event_loop import SimulatedEventLoop, new_event_loop
 from tests.faults.simulation import (
     ProcessKilledError,
     SimulatedThread,
@@ -193,7 +193,7 @@ class LoopThread:
         self.loop: SimulatedEventLoop | None = None
 
     def start(self) -> SimulatedEventLoop:
-        self.loop = SimulatedEventLoop(current_thread().process)
+        self.loop = new_event_loop(current_thread().process)
         return self.loop
 
     def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:

@@ -34,8 +34,8 @@ class Stage(Protocol):
     def set_webhooks(self, *, up: bool) -> None:
         """Let admission answer, or not."""
 
-    def crash_at(self, process: PumiceProcess, steps: int) -> None:
-        """Kill a process after so many more messages."""
+    def at_message(self, process: PumiceProcess, steps: int, action: Callable[[], object]) -> None:
+        """Do something to a process when it sends or gets its next message but so many."""
 
 
 class Upheaval:
@@ -44,11 +44,15 @@ class Upheaval:
     def __init__(self, stage: Stage, seed: int) -> None:
         self._stage = stage
         self._chance = Chance(seed, 3)
+        self.lasts_until = stage.clock.now()
+        """When the last of what follows from an act is done."""
         self._nodes = {each["metadata"]["name"]: each for each in stage.work.nodes}
         self._acts: dict[str, Callable[[], object]] = {
             "crash": self._crash,
             "crash at a message": self._crash_at_message,
             "freeze": self._freeze,
+            "freeze at a message": self._freeze_at_message,
+            "watch silent": self._silence,
             "clock jump": self._jump,
             "node lost": self._lose_node,
             "node cordoned": self._cordon,
@@ -65,8 +69,8 @@ class Upheaval:
     def schedule(self) -> None:
         """Put what is to happen on the clock."""
         chance, names = self._chance, [*self._acts]
-        chosen = [name for name in names if chance.happens(0.5)] or names
-        for _ in range(chance.integer(2, 9)):
+        chosen = chance.some(names, 0.5) or names
+        for _ in range(chance.integer(2, 10)):
             self._at(chance.between(1.0, LASTS_S), chance.one_of(chosen))
 
     def _at(self, seconds: float, name: str) -> None:
@@ -75,7 +79,9 @@ class Upheaval:
 
     def _later(self, seconds: float, action: Callable[[], object]) -> None:
         clock = self._stage.clock
-        clock.call_at(clock.now() + seconds, action)
+        when = clock.now() + seconds
+        self.lasts_until = max(self.lasts_until, when)
+        clock.call_at(when, action)
 
     def _act(self, name: str) -> None:
         try:
@@ -106,8 +112,26 @@ class Upheaval:
         if process is None:
             return "nobody"
         steps = self._chance.integer(1, 60)
-        self._stage.crash_at(process, steps)
+        self._stage.at_message(process, steps, process.host.kill)
         return f"{process.name} in {steps} messages"
+
+    def _freeze_at_message(self) -> str:
+        """Freeze a process with requests under way, for longer than its lease lasts."""
+        process, seconds = self._process(), self._chance.between(15.0, 25.0)
+        if process is None:
+            return "nobody"
+        steps = self._chance.integer(1, 30)
+        self._stage.at_message(process, steps, lambda: process.host.freeze(seconds))
+        return f"{process.name} in {steps} messages for {seconds:g} s"
+
+    def _silence(self) -> str:
+        """Let a process hear nothing of pods for a while, although its watch stands."""
+        process, seconds = self._process(), self._chance.between(5.0, 25.0)
+        if process is None:
+            return "nobody"
+        now = self._stage.clock.now()
+        self._stage.server.faults.silence(process.name, "Pod", now + seconds)
+        return f"{process.name} for {seconds:g} s"
 
     def _freeze(self) -> str:
         process, seconds = self._process(), self._chance.between(1.0, 25.0)
@@ -183,8 +207,12 @@ class Upheaval:
         return job in self._stage.work.may_fail and pod["status"].get("phase") == "Running"
 
     def _suspend(self) -> str:
-        """Abort a job as `vcctl job suspend` does, and take it up again."""
-        job = self._one(JOB)
+        """Abort a job as `vcctl job suspend` does, and take it up again.
+
+        Not one whose pods fail: a resumed job keeps them, and its gang never starts again.
+        """
+        spared = self._stage.work.may_fail
+        job = self._one(JOB, lambda each: each["metadata"]["name"] not in spared)
         if job is None:
             return "none there"
         self._command(job, "AbortJob")

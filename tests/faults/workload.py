@@ -1,4 +1,4 @@
-"""What a run has to do, drawn from its seed: nodes, queues, jobs and bare gangs that come in turn."""
+"""What a run has to do, drawn from its seed: nodes, queues, jobs and bare gangs in turn."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,6 +30,7 @@ _POLICIES_FOR_FAILURES: Final[tuple[list[Mapping[str, str]], ...]] = (
     [{"event": "*", "action": "RestartTask"}],
 )
 """Without one of these a gang that lost a member to a failure waits for ever, and rightly so."""
+_PREEMPTABLE: Final = {"volcano.sh/preemptable": "true"}
 QUOTA: Final = frozenset({"default", "capacity", "proportion", "tree"})
 """Configurations under which queues hold no more than their capability."""
 
@@ -139,7 +140,7 @@ def _job(chance: Chance, name: str, target: str, most: int) -> Manifest:
     return {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
-        "metadata": {"name": name, "namespace": "default"},
+        "metadata": {"name": name, "namespace": "default", "annotations": _PREEMPTABLE},
         "spec": spec,
     }
 
@@ -161,7 +162,7 @@ def _gang(chance: Chance, name: str, target: str, most: int) -> list[Manifest]:
     cpus = chance.integer(1, 2)
     size = min(chance.integer(1, 4), max(most // cpus, 1))
     rank = chance.one_of([None, None, "high"])
-    marks = {RUN_SECONDS: str(chance.integer(2, 9)), "volcano.sh/preemptable": "true"}
+    marks = {RUN_SECONDS: str(chance.integer(2, 9)), **_PREEMPTABLE}
     group = pod_group(name, min_member=size, queue=target, phase=None, priority_class=rank)
     pods = [
         pod(f"{name}-{i}", group=name, cpu=cpus, annotations=marks, priority_class=rank)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from pumice.api.kinds import JOB, POD_GROUP, QUEUE, Manifest, kind_of
+from pumice.api.kinds import COMMAND, JOB, POD_GROUP, QUEUE, Manifest, kind_of
 from pumice.cluster.base import Event
 from pumice.cluster.embedded.kubelet import Kubelet
 from pumice.cluster.embedded.status_upkeep import StatusUpkeep
@@ -24,7 +24,8 @@ REST_S: Final = 240.0
 """All must be at rest so long after the last fault."""
 _UPKEEP_S: Final = 0.25
 _QUIET_S: Final = 6.0
-_TAKEN_OVER_S: Final = 40.0
+_CONVERGED_S: Final = 60.0
+"""Everybody knows what there is so long after the last fault, and somebody leads."""
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _ENDED: Final = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
 _ADMITTED: Final = frozenset({"Pod", JOB, POD_GROUP, QUEUE})
@@ -45,6 +46,11 @@ class Outcome:
     kills: int = 0
     binds: int = 0
     evictions: int = 0
+
+    def add(self, other: "Outcome") -> None:
+        """Count what another run did to this one's."""
+        for name in ("seconds", "requests", "faults", "kills", "binds", "evictions"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class World:
@@ -70,10 +76,11 @@ class World:
         self._chance = Chance(seed, 4)
         self._admission = EmbeddedAdmission(self.cluster)
         self._webhooks_up = True
-        self._crashes: dict[SimulatedProcess, int] = {}
+        self._at_message: dict[SimulatedProcess, tuple[int, Callable[[], object]]] = {}
         self._lives = 0
         self._ended: set[str] = set()
         self._wanted = self._replicas()
+        self._upheaval = Upheaval(self, seed)
         self._looked_at = -1
         self._left = ""
 
@@ -135,7 +142,7 @@ class World:
         for at, manifests in self.work.arrivals:
             for manifest in manifests:
                 self._create_at(self._started + at, manifest)
-        Upheaval(self, self.seed).schedule()
+        self._upheaval.schedule()
 
     def _create_at(self, when: float, manifest: Manifest) -> None:
         self.clock.call_at(when, lambda: self._create(manifest))
@@ -228,17 +235,20 @@ class World:
         delay = 0.5 if self.faults.calm else self._chance.between(0.5, 4.0)
         self.clock.call_at(self.clock.now() + delay, lambda: self._start(parts))
 
-    def crash_at(self, process: PumiceProcess, steps: int) -> None:
-        """Kill a process after so many more messages."""
-        self._crashes[process.host] = steps
+    def at_message(self, process: PumiceProcess, steps: int, action: Callable[[], object]) -> None:
+        """Do something to a process when it sends or gets its next message but so many."""
+        self._at_message[process.host] = steps, action
 
     def _count_message(self, host: SimulatedProcess) -> None:
-        left = self._crashes.get(host)
-        if left is None:
+        found = self._at_message.get(host)
+        if found is None:
             return
-        self._crashes[host] = left - 1
-        if left == 1:
-            self.simulation.next(host.kill)
+        left, action = found
+        if left > 1:
+            self._at_message[host] = left - 1, action
+            return
+        del self._at_message[host]
+        self.simulation.next(action)
 
     # The end
 
@@ -248,7 +258,7 @@ class World:
         self.server.go_away()  # whoever still waits for something that is late hears so now
         self.server.come_back()
         self._webhooks_up = True
-        self._crashes.clear()
+        self._at_message.clear()
         for process in self.processes:
             process.host.thaw()
 
@@ -262,10 +272,12 @@ class World:
         if self._looked_at != self.cluster.version:
             self._looked_at = self.cluster.version
             self._left = next(self._unfinished(), "")
-        return not self._left
+        return not self._left and self.clock.now() > self._upheaval.lasts_until
 
     def _unfinished(self) -> Iterator[str]:
         """Tell what has yet to come to its end."""
+        for command in self.cluster.list(COMMAND)[0]:
+            yield f"command {command['metadata']['name']} waits"
         for job in self.cluster.list(JOB)[0]:
             phase = ((job.get("status") or {}).get("state") or {}).get("phase")
             if phase not in _ENDED:
@@ -282,9 +294,10 @@ class World:
                     yield f"pod {name} is gone"
 
     def _is_led(self) -> bool:
-        """Return whether every part of Pumice is at work somewhere."""
+        """Return whether every part of Pumice is at work somewhere, and follows the cluster."""
         leading = [each for each in self.processes if each.leads]
-        return {each.name.partition("-")[0] for each in leading} == {*self._wanted}
+        at_work = {each.name.partition("-")[0] for each in leading} == {*self._wanted}
+        return at_work and not any(each.troubles for each in self.processes)
 
     def _rest(self) -> None:
         """See that all has come to rest, and that everybody agrees on where things stand."""
@@ -293,7 +306,9 @@ class World:
             self.invariants.fail(problem)
             return
         self.note("at rest")
-        self.simulation.run(self.clock.now() + _TAKEN_OVER_S, over=self._is_led)
+        deadline = self.clock.now() + _CONVERGED_S
+        while self.clock.now() < deadline and not self._is_led():
+            self.simulation.run(self.clock.now() + 1.0)
         self.simulation.run(self.clock.now() + _QUIET_S, over=self._is_broken)
         self.invariants.check_rest(self.processes)
 

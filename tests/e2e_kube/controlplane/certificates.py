@@ -45,6 +45,11 @@ class Authority:
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
         return self._sign(file_name, common_name(user, groups), usage)
 
+    def expired_client(self, file_name: str, user: str) -> Pair:
+        """Make a certificate whose time is over."""
+        usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
+        return self._sign(file_name, common_name(user), usage, days=0)
+
     def key_pair(self, name: str) -> Pair:
         """Make a bare key; the public half stands where the certificate would."""
         pair = Pair(self._directory / f"{name}.pub", self._directory / f"{name}.key")
@@ -56,9 +61,11 @@ class Authority:
         pair.certificate.write_bytes(public)
         return pair
 
-    def _sign(self, name: str, subject: x509.Name, *extensions: x509.ExtensionType) -> Pair:
+    def _sign(
+        self, name: str, subject: x509.Name, *extensions: x509.ExtensionType, days: int = _DAYS
+    ) -> Pair:
         key = new_key()
-        signed = issue(subject, key, days=_DAYS, signer=self._signer, extensions=extensions)
+        signed = issue(subject, key, days=days, signer=self._signer, extensions=extensions)
         return self._write(name, signed, key)
 
     def _write(

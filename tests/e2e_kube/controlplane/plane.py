@@ -72,10 +72,17 @@ class ControlPlane:
 
     def restart_api_server(self) -> None:
         """Kill the API server and start it again on the same port, with the same objects."""
-        old = next(each for each in self.processes if each.name == "kube-apiserver")
-        old.kill()  # asked to stop it would wait for the watches of its clients
+        self._restart("kube-apiserver", self._start_api_server)
+
+    def restart_etcd(self) -> None:
+        """Kill etcd and start it again with what it has on disk."""
+        self._restart("etcd", self._start_etcd)
+
+    def _restart(self, name: str, start: Callable[[], None]) -> None:
+        old = next(each for each in self.processes if each.name == name)
+        old.kill()  # asked to stop a server would wait for the watches of its clients
         place = self.processes.index(old)
-        self._start_api_server()
+        start()
         self.processes[place] = self.processes.pop()
 
     @contextmanager

@@ -41,6 +41,7 @@ class Kube(DirectWriter):
         qps: Any = 50.0,
         burst: Any = 100,
         timeout_s: Any = 30.0,
+        timing: Any = None,
     ) -> None:
         super().__init__(self.stored)
         self.connection, self.kinds, self.qps, self.burst = connection, kinds, qps, burst

@@ -10,6 +10,7 @@ from typing import Final
 from pumice import logs
 from pumice.binder import WriteResult
 from pumice.cache.informer import BadObject
+from pumice.errors import ClusterError
 from pumice.serve.scheduler.live_scheduler import Cycle
 
 _log = logs.get("scheduler")
@@ -30,9 +31,11 @@ class LoopLog:
         self._troubles: dict[str, str] = {}
 
     def broken(self, error: Exception, failures: int, pause_s: float) -> None:
-        """Tell that a cycle failed, and the first time where."""
+        """Tell that a cycle failed, and the first time where, unless the cluster is at fault."""
         what = f"{type(error).__name__}: {error}"
         _log.error("cycle failed", error=what, failures=failures, pause_s=pause_s)
+        if isinstance(error, ClusterError):
+            return
         frames = traceback.extract_tb(error.__traceback__)
         place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
         is_new = (type(error).__name__, place) not in self._traced

@@ -487,6 +487,24 @@ def test_where_a_cycle_failed_is_told_once_for_each_failure(
     assert len(lines(talkative, "cycle failed")) == 3
 
 
+def test_a_cycle_that_fails_because_of_the_cluster_needs_no_trace(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch, talkative: Any
+) -> None:
+    loop = looping(cluster)
+    monkeypatch.setattr(loop, "_cycle", raising(RejectedError("Queue", "", "root", "no")))
+    loop._turn()
+    (line,) = lines(talkative, "cycle failed")
+    assert line.values["error"] == "RejectedError: Queue root: no"
+    assert not lines(talkative, "where it failed")
+
+
+def raising(error: Exception) -> Any:
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
 def test_a_failed_write_is_told_at_once_and_then_now_and_then(cluster: Any, talkative: Any) -> None:
     for name in ("a", "b", "c"):
         job(cluster, name)

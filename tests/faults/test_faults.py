@@ -1,0 +1,64 @@
+"""The whole live stack under seeded faults: nothing twice, nothing lost, at rest in the end."""
+
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.faults.broken import BROKEN
+from tests.faults.world import Outcome, run
+
+SEEDS: Final = range(60)
+"""Those of every test run; `make faults SEEDS=…` runs more."""
+CAUGHT: Final = {
+    "everybody leads": 0,
+    "evictions for nobody": 0,
+    "gaps stay": 0,
+    "lost is undone": 45,
+    "no fence": 21,
+    "no limits": 3,
+    "no looking": 431,
+    "nothing assumed": 2,
+    "old events count": 20,
+    "torn gangs": 0,
+    "writes vanish": 0,
+}
+"""A seed on which each wrong variant breaks a rule."""
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Leave the log of simulated processes out: there is much of it."""
+    log = logging.getLogger("pumice")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    yield
+    log.setLevel(level)
+
+
+def told(outcome: Outcome) -> str:
+    """Write what a failure needs: the rule, and the command that shows it again."""
+    return f"{outcome.problems[0]}\nagain: python -m tests.faults --seed {outcome.seed}"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_faults_break_no_rule(seed: int) -> None:
+    outcome = run(seed)
+    assert not outcome.problems, told(outcome)
+    assert outcome.binds
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    first, second = run(7), run(7)
+    assert first.log == second.log
+    assert (first.requests, first.faults) == (second.requests, second.faults)
+    assert first.log != run(8).log
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_variant_that_is_wrong_is_noticed(name: str) -> None:
+    with BROKEN[name]():
+        outcome = run(CAUGHT[name])
+    assert outcome.problems
+    assert not run(CAUGHT[name]).problems
