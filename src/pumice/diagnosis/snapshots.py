@@ -22,6 +22,7 @@ from pumice.cache.ingest import Ingest
 from pumice.core.snapshot import Snapshot
 from pumice.diagnosis.cluster_state import ClusterState, key_of
 from pumice.diagnosis.replay import Replay
+from pumice.scheduler import Scheduler
 
 _SECRETS: Final = (
     *("env", "envFrom", "command", "args"),
@@ -49,7 +50,7 @@ def save_world(world: ClusterState, *, name: str = "snapshot", as_json: bool = F
             node: {k: rfc3339(v) if k == "metricsTime" else v for k, v in one.items()}
             for node, one in world.node_usage.items()
         }
-    document["objects"] = [_without_secrets(one) for one in world.objects]
+    document["objects"] = [_without_secrets(one) for one in _deciding(world)]
     if as_json:
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
@@ -69,6 +70,14 @@ def _text(dumper: Any, text: str) -> Any:
 
 
 _Dumper.add_representer(str, _text)
+
+
+def _deciding(world: ClusterState) -> Iterator[Manifest]:
+    """Walk over the objects that decide; a ConfigMap only if a plugin reads it."""
+    read = set(Scheduler(world.scheduler_conf).config_maps)
+    for one in world.objects:
+        if one["kind"] != "ConfigMap" or key_of(one) in read:
+            yield one
 
 
 def _without_secrets(manifest: Manifest) -> Manifest:

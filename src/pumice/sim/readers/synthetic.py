@@ -30,6 +30,7 @@ from pumice.sim.workload import JobSpec, NodeHint, PodSpecs, TaskSpec, Workload,
 
 KIND = "SyntheticWorkload"
 
+_MOST_PART = 1e12
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -111,6 +112,7 @@ def read(path: Path, *, seed: int) -> Workload:
 def _check(spec: Synthetic, file: str) -> None:
     """Look at what must fit together, and into the limits."""
     check_at_most(spec.jobs, MAX_JOBS, "jobs", file=file, field="jobs")
+    _check_parts(spec, file)
     check_at_most(max(spec.sizes), MAX_JOB_PODS, "pods of a job", file=file, field="sizes")
     if spec.nodes is not None:
         check_nodes(spec.nodes.count, file, "nodes.count")
@@ -131,20 +133,24 @@ def _check(spec: Synthetic, file: str) -> None:
             field="durations.minimum",
             file=file,
         )
-    for field, parts in (
-        ("sizes", list(spec.sizes.values())),
-        ("queues.share", [queue.share for queue in spec.queues] or [1.0]),
-        ("priorities", [1.0, *spec.priorities.values()]),
-    ):
-        if min(parts, default=0.0) < 0 or sum(parts) <= 0:
-            raise InputError(
-                wanted="parts from 0 up, not all 0", found=parts, field=field, file=file
-            )
     names = [queue.name for queue in spec.queues]
     if len(set(names)) < len(names):
         raise InputError(
             wanted="queues with different names", found=names, field="queues", file=file
         )
+
+
+def _check_parts(spec: Synthetic, file: str) -> None:
+    """Look at what says how often something comes; a text may say NaN."""
+    for field, parts in (
+        ("sizes", list(spec.sizes.values())),
+        ("queues.share", [queue.share for queue in spec.queues] or [1.0]),
+        ("priorities", [1.0, *spec.priorities.values()]),
+    ):
+        if not all(0 <= part <= _MOST_PART for part in parts) or not sum(parts) > 0:
+            raise InputError(
+                wanted="parts from 0 up, not all 0", found=parts, field=field, file=file
+            )
 
 
 def generate(spec: Synthetic, *, name: str, seed: int) -> Workload:
