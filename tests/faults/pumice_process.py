@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import Any, Final, cast
 from unittest.mock import patch
 
@@ -10,6 +11,7 @@ from pumice.cluster.kube import write_lanes
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.rate_limit import Timing
 from pumice.controllers import threaded_loop
+from pumice.framework import registry
 from pumice.serve import process as serve_process
 from pumice.serve.options import ControllerOptions, ProcessOptions, SchedulerOptions
 from pumice.serve.process import Process
@@ -22,6 +24,7 @@ from tests.faults.simulation import SimulatedProcess, Simulation, enter, leave
 
 _ADDRESS: Final = "http://10.0.0.1:80"
 _REPLACED: Final = (
+    (registry, "installed_plugins", cache(registry.installed_plugins)),
     (kube_cluster, "threading", threads.Threading),
     (kube_cluster, "LoopThread", threads.LoopThread),
     (kube_cluster, "FirstLoad", threads.FirstLoad),
@@ -30,7 +33,10 @@ _REPLACED: Final = (
     (threaded_loop, "ThreadPoolExecutor", threads.ThreadPoolExecutor),
     (serve_process, "threading", threads.Threading),
 )
-"""What of production code is another in a simulation: threads and what waits for them."""
+"""What of production code is another in a simulation: threads and what waits for them.
+
+Plugins that are installed are looked for once and not for each process: that takes long.
+"""
 
 
 @contextmanager

@@ -9,13 +9,13 @@ import pytest
 from tests.faults.broken import BROKEN
 from tests.faults.world import Outcome, run
 
-SEEDS: Final = range(60)
+SEEDS: Final = range(40)
 """Those of every test run; `make faults SEEDS=…` runs more."""
 CAUGHT: Final = {
     "everybody leads": 0,
     "evictions for nobody": 0,
     "gaps stay": 0,
-    "lost is undone": 45,
+    "lost is undone": 51,
     "no fence": 21,
     "no limits": 3,
     "no looking": 431,

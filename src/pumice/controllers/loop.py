@@ -48,7 +48,8 @@ class ControllerLoop:
     """Runs controllers on a cluster.
 
     With a ``clock`` virtual time stops where a controller wants to reconcile again.  Objects of the
-    kinds ``looked_up`` are read one by one; their changes are not noticed.
+    kinds ``looked_up`` are read one by one; their changes are not noticed.  Delays are measured by
+    ``steady``, so that a wall clock that is set back puts nothing off.
     """
 
     def __init__(
@@ -58,8 +59,10 @@ class ControllerLoop:
         clock: Clock | None = None,
         *,
         looked_up: Collection[str] = (),
+        steady: Callable[[], float] | None = None,
     ) -> None:
         self._cluster = cluster
+        self._steady = steady or cluster.now
         self._controllers = tuple(controllers)
         self._clock = clock
         kinds = dict.fromkeys(kind for c in controllers for kind in c.watches)
@@ -118,7 +121,7 @@ class ControllerLoop:
     def _notice(self) -> None:
         for change in [*self.view.refresh()]:  # all of it first: they ask the view
             self._spread(change)
-        now = self._cluster.now()
+        now = self._steady()
         while (when := self.next_at()) is not None and when <= now:
             item = heapq.heappop(self._later)[2]
             del self._due[item]
@@ -176,7 +179,7 @@ class ControllerLoop:
 
     def _held_back(self, item: Item, plan: Plan) -> bool:
         """Postpone a plan that creates something in a namespace that is being deleted."""
-        wait_s = self._holds.wait_s(plan.effects, self._cluster.now())
+        wait_s = self._holds.wait_s(plan.effects, self._steady())
         if wait_s > 0:
             self._postpone(item, wait_s)
         return wait_s > 0
@@ -184,7 +187,7 @@ class ControllerLoop:
     def _failed(self, item: Item, error: Exception) -> None:
         """Look again: at once after a first stale read, else later and later."""
         if isinstance(error, NamespaceTerminatingError):
-            now = self._cluster.now()
+            now = self._steady()
             if self._holds.refused(error.namespace, now):
                 self._report(item, error, 1)
             self._postpone(item, self._holds.left_s(error.namespace, now))
@@ -204,7 +207,7 @@ class ControllerLoop:
         self.failures.append(Failure(name, key, error, attempts, self._cluster.now()))
 
     def _postpone(self, item: Item, delay_s: float) -> None:
-        when = self._cluster.now() + max(delay_s, 0.0)
+        when = self._steady() + max(delay_s, 0.0)
         self._due[item] = when
         self._postponed += 1
         heapq.heappush(self._later, (when, self._postponed, item))

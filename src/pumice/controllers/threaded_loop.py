@@ -70,8 +70,9 @@ class ThreadedLoop(ControllerLoop):
         wake: threading.Event | None = None,
         metrics: LookMetrics | None = None,
         on_look: Callable[[], None] = lambda: None,
+        steady: Callable[[], float] | None = None,
     ) -> None:
-        super().__init__(cluster, controllers, looked_up=LOOKED_UP)
+        super().__init__(cluster, controllers, looked_up=LOOKED_UP, steady=steady)
         given = workers or {}
         self._limits = [given.get(controller.name, 1) for controller in self._controllers]
         self._queues: list[OrderedDict[Item, None]] = [OrderedDict() for _ in self._controllers]
@@ -143,7 +144,7 @@ class ThreadedLoop(ControllerLoop):
         due = self.next_at()
         if due is None:
             return _LONGEST_PAUSE_S
-        return min(max(due - self._cluster.now(), 0.0), _LONGEST_PAUSE_S)
+        return min(max(due - self._steady(), 0.0), _LONGEST_PAUSE_S)
 
     def _start(self, item: Item) -> None:
         """Look at an object, and have done what is to be done about it."""

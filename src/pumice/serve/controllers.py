@@ -96,6 +96,7 @@ def run_controllers(
     stop: threading.Event,
     *,
     on_look: Callable[[], None] = lambda: None,
+    steady: Callable[[], float] | None = None,
 ) -> None:
     """Run the controllers that are wanted until told to stop and all is done.
 
@@ -115,6 +116,7 @@ def run_controllers(
         wake=cluster.new_wake(),
         metrics=metrics,
         on_look=on_look,
+        steady=steady,
     )
     loop.on_change.append(ControllerMetrics(metrics, loop.view).notice)
     names = ",".join(controller.name for controller in controllers)

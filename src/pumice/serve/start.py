@@ -152,7 +152,7 @@ def _leading_parts(
         if options.scheduler.cache_dumper:
             process.dump = partial(dump_cache, cluster, options.scheduler.cache_dump_dir)
     if options.controllers is not None:
-        yield _controllers(cluster, options.controllers, process)
+        yield _controllers(cluster, options.controllers, process, machine)
 
 
 def _scheduler(
@@ -189,12 +189,15 @@ def _scheduler(
     return Part("scheduler", loop.run)
 
 
-def _controllers(cluster: KubeCluster, options: ControllerOptions, process: Process) -> Part:
+def _controllers(
+    cluster: KubeCluster, options: ControllerOptions, process: Process, machine: Machine
+) -> Part:
     from pumice.serve.controllers import run_controllers  # noqa: PLC0415
 
     def work(stop: threading.Event) -> None:
         beat = process.controllers_watchdog.beat
-        run_controllers(cluster, options, process.metrics, stop, on_look=beat)
+        steady = machine.timing.clock
+        run_controllers(cluster, options, process.metrics, stop, on_look=beat, steady=steady)
 
     return Part("controllers", work, needs_lead=True)
 

@@ -243,6 +243,21 @@ def test_a_conflict_is_tried_again_and_not_reported(cluster: Any, loop_of: Any) 
     assert 'pumice_controller_failures_total{controller="owner"} 1' in metrics.text()
 
 
+def test_a_wall_clock_that_is_set_back_puts_nothing_off() -> None:
+    cluster = EmbeddedCluster(VirtualClock(1000.0))
+    steady = VirtualClock(0.0)
+    loop = ThreadedLoop(cluster, [Owner()], steady=steady.now)
+    item = (0, Key(Owner.watches[0], "", "red"))
+    loop._postpone(item, 5.0)
+    cluster.clock = VirtualClock(10.0)
+    loop._notice()
+    assert [*loop._queues[0]] == []
+    steady.advance(5.0)
+    loop._notice()
+    assert [*loop._queues[0]] == [item]
+    loop.close()
+
+
 def test_a_failure_is_reported_and_tried_later_while_others_go_on(loop_of: Any) -> None:
     clock = VirtualClock()
     cluster: Any = Late(EmbeddedCluster(clock))
