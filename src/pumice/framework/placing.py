@@ -21,7 +21,7 @@ from pumice.framework.refusals import Failed, Reason
 
 Codes = NDArray[np.int16]
 _MANY = 256
-"""Nodes from which on it pays to leave resources out that are not asked for."""
+"""Nodes from which on resources are looked at one by one, if they are asked for at all."""
 NO_ROOM, FUTURE, IDLE = 0, 1, 2
 """What a node can offer a request: nothing, room that is being freed, room now."""
 
@@ -352,17 +352,16 @@ class Placing:
 
 def _room(need: Column, nodes: Nodes) -> NDArray[np.int8]:
     """See what nodes can offer a request (n,)."""
-    idle, releasing, pipelined = nodes.idle, nodes.releasing, nodes.pipelined
-    asked = np.flatnonzero(need[:, 0] > -np.inf)
-    if len(asked) < len(need) and idle.shape[1] > _MANY:  # what is not asked for fits any room
-        need, idle, releasing, pipelined = (
-            column[asked] for column in (need, idle, releasing, pipelined)
-        )
-    now = (need - idle < STEP).all(axis=0)
-    later = now
-    if releasing.any() or pipelined.any():
-        later = (need - (idle + releasing - pipelined) < STEP).all(axis=0)
-    return np.where(later, np.where(now, IDLE, FUTURE), NO_ROOM).astype(np.int8)
+    idle = nodes.idle
+    future = idle + nodes.releasing - nodes.pipelined
+    if idle.shape[1] < _MANY:
+        now = (need - idle < STEP).all(axis=0)
+        later = (need - future < STEP).all(axis=0)
+    else:
+        asked = np.flatnonzero(need[:, 0] > -np.inf).tolist()  # anything fits what is not asked for
+        now = np.logical_and.reduce([need[row] - idle[row] < STEP for row in asked])
+        later = np.logical_and.reduce([need[row] - future[row] < STEP for row in asked])
+    return np.where(later, np.where(now, IDLE, FUTURE), NO_ROOM)
 
 
 def _codes(answer: Any) -> Codes | None:

@@ -166,7 +166,7 @@ class PlainTurns:
 
     def _foresee(self, queues: list[int]) -> None:
         """Draw up the lines of some queues."""
-        most = max(4, 2 * _LONGEST // max(1, len(queues)))
+        most = max(4, 2 * self._length // max(1, len(queues)))
         found: list[tuple[int, int, int, int]] = []
         for queue in queues:
             self._lines[queue] = []
