@@ -104,9 +104,25 @@ def _cases(rows: dict[str, Any]) -> str:
     return "\n".join(out)
 
 
+_GROWTH = (
+    ("time per pod grows with queues", "capacity-1000n-1000p-g1-r0", "tree-1000n-1000p-g1-r0", 45),
+    (
+        "time per pod grows with shapes",
+        "shapes-10000n-1000p-g1-r0",
+        "many-shapes-10000n-1000p-g1-r0",
+        5,
+    ),
+)
+"""Two cases, and how many times larger the second is."""
+
+
 def _growth(rows: dict[str, Any]) -> str:
     """Fit time against size as a power, between the ends of the grid."""
     lines = []
+    for words, small, large, times in _GROWTH:
+        if small in rows and large in rows:
+            ratio = rows[large]["cpu_ms_per_pod"] / rows[small]["cpu_ms_per_pod"]
+            lines.append(f"- {words} to the power {math.log(ratio) / math.log(times):.2f}")
     for gang in (1, 20, 100):
         few, many = (rows.get(f"default-{n}n-1000p-g{gang}-r0") for n in (100, 10000))
         if few and many:

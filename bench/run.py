@@ -1,4 +1,4 @@
-"""Time scheduling cycles: ``python -m bench.run [--quick] [--only TEXT] [--json FILE]``.
+"""Time scheduling cycles: ``python -m bench.run [--quick | --huge] [--only TEXT] [--json FILE]``.
 
 Every row first proves its decisions (no node over-committed, gangs whole, and on a small cluster of
 the same kind the slow reference decides the same), then times one cycle: CPU and wall seconds, CPU
@@ -46,6 +46,11 @@ SPECIAL = [
     Case("shapes", 1000, 1000, 20),
     Case("binpack", 1000, 1000, 100),
     Case("capacity", 1000, 1000, 20),
+    Case("binpack", 1000, 1000, 1),
+    Case("capacity", 1000, 1000, 1),
+    Case("tree", 1000, 1000, 1),
+    Case("shapes", 10000, 1000, 1),
+    Case("many-shapes", 10000, 1000, 1),
     Case("affinity", 1000, 400, 20),
     Case("spread", 1000, 400, 20),
     Case("task-topology", 1000, 400, 20),
@@ -65,10 +70,16 @@ SPECIAL = [
     Case("network", 16000, 640, 20),
     Case("extender", 1000, 40, 20),
     Case("extender-shapes", 1000, 40, 20),
+    Case("idle", 1, 0, 1, 0),
     Case("idle", 1000, 0, 1, 10000),
     Case("idle", 10000, 0, 1, 100000),
     Case("changed", 10000, 0, 1, 100000),
 ]
+HUGE = [
+    Case("default", 50000, 1000, 1, 500000),
+    Case("idle", 100000, 0, 1, 1000000),
+]
+"""Loaded for minutes, with gigabytes; only on demand."""
 GRID = [
     Case("default", nodes, pods, gang)
     for nodes in (100, 1000, 10000)
@@ -179,10 +190,12 @@ def main() -> None:
     """Run the cases, print a table, write JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="four cases instead of all")
+    parser.add_argument("--huge", action="store_true", help="50,000 and 100,000 nodes, too")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--json", type=Path, default=Path("bench/results.json"))
     args = parser.parse_args()
-    cases = [c for c in (QUICK if args.quick else [*SPECIAL, *GRID]) if args.only in c.name]
+    known = QUICK if args.quick else [*SPECIAL, *GRID, *(HUGE if args.huge else ())]
+    cases = [case for case in known if args.only in case.name]
     print(f"{'case':38} {'placed':>7} {'cpu s':>8} {'wall s':>8} {'ms/pod':>8} {'load s':>7}")
     rows = []
     for case in cases:

@@ -139,10 +139,11 @@ class ForeseenPicks:
 
     def __init__(self, placing: Placing) -> None:
         self._placing = placing
-        self._numbers: dict[Hashable, int | None] = {}
-        """Kinds to their numbers; None: candidates must be compared."""
+        self._numbers: dict[Hashable, int] = {}
         self._samples: list[tuple[Hashable, Task]] = []
         """Kinds by number, and a task of each."""
+        self._ranked: set[int] = set()
+        """Kinds whose candidates must be compared."""
         self._kinds: dict[int, _Kind] = {}
         """Those that the tasks at hand have, by number."""
         self._alike: dict[tuple[bytes, ...], _NodeState] = {}
@@ -153,18 +154,19 @@ class ForeseenPicks:
         """The state of the generator after each step of a walk."""
 
     def kind(self, task: Task) -> int | None:
-        """Return the number of a task's kind; None if its candidates must be compared."""
+        """Return the number of a task's kind; None if its candidates are known to be compared."""
         key = self._placing.kind(task)
-        if key not in self._numbers:
-            number = len(self._samples)
-            ranks = self._placing.ranks(task, self._placing.fit_of(key, task))
-            self._numbers[key] = None if ranks else number
-            if not ranks:
-                self._samples.append((key, task))
-        return self._numbers[key]
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._samples)
+            self._samples.append((key, task))
+        return None if number in self._ranked else number
 
-    def begin(self, kinds: Iterable[int]) -> None:
-        """Look at nodes afresh, whatever moved meanwhile, as tasks of some kinds see them."""
+    def begin(self, kinds: Iterable[int]) -> bool:
+        """Look at nodes afresh, whatever moved meanwhile, as tasks of some kinds see them.
+
+        False if there is a kind among them whose candidates must be compared.
+        """
         moved = self._placing.snapshot.journal.moved
         for entry in moved[self._cursor :]:
             for row in (entry,) if isinstance(entry, int) else entry.tolist():
@@ -173,11 +175,16 @@ class ForeseenPicks:
         self._kinds = {}
         for number in sorted(kinds):
             key, task = self._samples[number]
-            self._kinds[number] = _Kind(task, self._placing.fit_of(key, task))
+            fit = self._placing.fit_of(key, task)
+            if self._placing.ranks(task, fit):
+                self._ranked.add(number)
+                return False
+            self._kinds[number] = _Kind(task, fit)
         self._at = {number: i for i, number in enumerate(self._kinds)}
         shapes = [kind.task.shape for kind in self._kinds.values()]
         each = [np.concatenate([shape.request, shape.nonzero, [[1.0]]]) for shape in shapes]
         self._amounts = np.concatenate(each, axis=1)
+        return True
 
     def pick(self, numbers: Sequence[int]) -> list[int]:
         """Return the nodes that the next tasks get; none if the first of them finds none.

@@ -20,10 +20,13 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.refusals import Failed, Reason
 
 Codes = NDArray[np.int16]
+_MANY = 256
+"""Nodes from which on resources are looked at one by one, if they are asked for at all."""
 NO_ROOM, FUTURE, IDLE = 0, 1, 2
 """What a node can offer a request: nothing, room that is being freed, room now."""
 
-_MAX_FITS = 256
+_MOST_BYTES = 256 << 20
+"""What all fits of a session may take together; those not asked for longest go first."""
 
 
 def filter_reasons(plugin: Plugin) -> tuple[Reason, ...]:
@@ -47,6 +50,12 @@ class Fit:
     rankers: list[Ask] = field(default_factory=list)
     """Those who compare candidates for such tasks beyond their scores."""
     cursor: int = 0
+
+    @property
+    def n_bytes(self) -> int:
+        """What it takes of memory."""
+        columns = (self.verdict, self.room, self.score, self.value, self.static_score)
+        return sum(each.nbytes for each in (*columns, *self.static_codes) if each is not None)
 
     def take(self, rows: Rows, answers: "Answers") -> None:
         """Keep what some rows answer now."""
@@ -162,18 +171,18 @@ class Placing:
 
     def fit_of(self, key: Hashable, task: Task) -> Fit:
         """Return the up-to-date columns of a kind of which a task is one."""
-        fit = self._fits.get(key)
+        fit = self._fits.pop(key, None)
         moved = self.snapshot.journal.moved
         if fit is None:
             fit = self._new_fit(task)
-            if len(self._fits) >= _MAX_FITS:
+            while self._fits and fit.n_bytes * (len(self._fits) + 1) > _MOST_BYTES:
                 self._fits.pop(next(iter(self._fits)))
-            self._fits[key] = fit
         elif fit.cursor < len(moved):
             rows = _unique(moved[fit.cursor :], len(fit.score))
             if isinstance(rows, slice) or len(rows):
                 self._refresh(fit, task, rows)
         fit.cursor = len(moved)
+        self._fits[key] = fit  # the one asked for last stands last
         return fit
 
     def _new_fit(self, task: Task) -> Fit:
@@ -203,10 +212,7 @@ class Placing:
     def answers(self, fit: Fit, task: Task, nodes: Nodes, rows: Rows) -> Answers:
         """Ask filters and scores about some rows, imagined ones too, and see their room."""
         verdict = self.verdict(fit, task, nodes, rows)
-        need, idle = task.need, nodes.idle
-        now = (need - idle < STEP).all(axis=0)
-        later = (need - (idle + nodes.releasing - nodes.pipelined) < STEP).all(axis=0)
-        room = np.where(later, np.where(now, IDLE, FUTURE), NO_ROOM)
+        room = _room(task.need, nodes)
         score = self.score(fit, task, nodes, rows)
         value = np.where((room == IDLE) & (verdict == 0), score, -np.inf)
         return Answers(verdict, room, score, value)
@@ -342,6 +348,20 @@ class Placing:
                 text = f"Insufficient {self.snapshot.resources.names[-1 - code]}"
             counts[text] = counts.get(text, 0) + n
         return counts
+
+
+def _room(need: Column, nodes: Nodes) -> NDArray[np.int8]:
+    """See what nodes can offer a request (n,)."""
+    idle = nodes.idle
+    future = idle + nodes.releasing - nodes.pipelined
+    if idle.shape[1] < _MANY:
+        now = (need - idle < STEP).all(axis=0)
+        later = (need - future < STEP).all(axis=0)
+    else:
+        asked = np.flatnonzero(need[:, 0] > -np.inf).tolist()  # anything fits what is not asked for
+        now = np.logical_and.reduce([need[row] - idle[row] < STEP for row in asked])
+        later = np.logical_and.reduce([need[row] - future[row] < STEP for row in asked])
+    return np.where(later, np.where(now, IDLE, FUTURE), NO_ROOM)
 
 
 def _codes(answer: Any) -> Codes | None:

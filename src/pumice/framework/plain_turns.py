@@ -30,7 +30,8 @@ from pumice.framework.session_state import SessionState
 _SHORTEST, _LONGEST = 8, 1024
 """Turns to take at once: fewer cost more than they save; the most that is looked ahead."""
 _MOST_KINDS = 24
-"""Kinds of tasks among them: all are asked about every node that takes a task."""
+"""Kinds of tasks among them, and two turns each at least: every node that takes a task is asked
+about all kinds."""
 _ASKED: Final = (
     Plugin.order_queues,
     Plugin.compare_queues,
@@ -100,7 +101,7 @@ class PlainTurns:
             return False
         entries = list(queues.entries)
         turns = self._draw_up(entries)
-        placed = self._place(turns) if len(turns) >= _SHORTEST else 0
+        placed = self._place(turns) if turns else 0
         self._adapt(placed, len(turns))
         if placed < max(1, len(turns)):
             return False
@@ -153,18 +154,19 @@ class PlainTurns:
         if self._by_pair:
             for turn in turns:
                 self._count(turn, -1)
-        return turns
+        return turns if len(turns) >= max(_SHORTEST, 2 * len(kinds)) else []
 
     def _count(self, turn: Turn, sign: int) -> None:
         """Count a turn in sums as if it had been taken, or no more."""
         snapshot = self._state.snapshot
         shape = snapshot.shapes[snapshot.tasks.shape[turn.task]]
         snapshot.add_to_sums(turn.job, shape.step("place", sign, live=False)[1])
-        snapshot.journal.tick()
+        if self._by_pair:
+            snapshot.journal.tick()
 
     def _foresee(self, queues: list[int]) -> None:
         """Draw up the lines of some queues."""
-        most = max(4, 2 * _LONGEST // max(1, len(queues)))
+        most = max(4, 2 * self._length // max(1, len(queues)))
         found: list[tuple[int, int, int, int]] = []
         for queue in queues:
             self._lines[queue] = []
@@ -215,7 +217,9 @@ class PlainTurns:
         """Place the tasks of turns, or none of them; return how many could have been placed."""
         state, placing = self._state, self._state.placing
         mark, generator = state.journal.mark(), placing.state
-        self._picks.begin({turn.kind for turn in turns})
+        if not self._picks.begin({turn.kind for turn in turns}):
+            self._lines.clear()
+            return 0
         nodes: list[int] = []
         while len(nodes) < len(turns):
             picks = self._picks.pick([turn.kind for turn in turns[len(nodes) :]])

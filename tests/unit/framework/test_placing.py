@@ -156,11 +156,24 @@ def test_a_plugin_may_tell_tasks_of_one_shape_apart() -> None:
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing_module, "_MAX_FITS", 1)
+    monkeypatch.setattr(placing_module, "_MOST_BYTES", 1)
     ssn = open_session(CLUSTER, [Asked()])
     first = ssn.placing.fit(task_of(ssn, "p0"))
     ssn.placing.fit(task_of(ssn, "half"))
     assert ssn.placing.fit(task_of(ssn, "p0")) is not first
+
+
+def test_the_fit_that_was_asked_for_last_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    ssn = open_session(CLUSTER, [Asked()])
+    first = ssn.placing.fit(task_of(ssn, "p0"))
+    ssn.placing.fit(task_of(ssn, "half"))
+    assert ssn.placing.fit(task_of(ssn, "p0")) is first
+    monkeypatch.setattr(placing_module, "_MOST_BYTES", 2 * first.n_bytes)
+    ssn.placing._fits["other"] = ssn.placing._fits.pop(next(iter(ssn.placing._fits)))
+    assert ssn.placing.fit(task_of(ssn, "p0")) is first
+    ssn.placing.fit(task_of(ssn, "half"))
+    assert "other" not in ssn.placing._fits
+    assert ssn.placing.fit(task_of(ssn, "p0")) is first
 
 
 def test_the_first_plugin_that_refuses_gives_the_reason() -> None:

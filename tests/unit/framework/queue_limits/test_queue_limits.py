@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from pumice.api.kinds import Manifest
 from pumice.core.resources import CPU, Column
@@ -77,8 +78,22 @@ def test_a_chain_counts_like_the_sums_of_its_queues() -> None:
     shape = cluster.queues.deserved.shape
     amounts = np.arange(np.prod(shape), dtype=float).reshape(shape)
     chain = tree.chain(rows["left"])
-    assert chain.rows.tolist() == [rows[name] for name in ("left", "top", "root")]
-    assert np.array_equal(amounts @ chain.members, tree.sum_up(amounts)[:, chain.rows])
+    assert chain == [rows[name] for name in ("left", "top", "root")]
+    assert tree.path(rows["left"]) == tuple(reversed(chain))
+    sums = np.stack([amounts[:, tree.subtree[row]].sum(axis=1) for row in chain], axis=1)
+    assert np.array_equal(sums, tree.sum_up(amounts)[:, chain])
+
+
+def test_a_tree_is_kept_until_a_queue_changes() -> None:
+    cluster = snapshot(*TREE)
+    tree = QueueTree.of(cluster)
+    assert QueueTree.of(cluster) is tree
+    objects: list[Any] = cluster.queues.objects
+    row = cluster.queues.row_of["left"]
+    objects[row] = replace(objects[row], spec=replace(objects[row].spec, parent="right"))
+    moved = QueueTree.of(cluster)
+    assert moved is not tree
+    assert moved.ancestors[row][-1] == cluster.queues.row_of["right"]
 
 
 def test_in_a_tree_the_tightest_limit_on_the_way_up_counts() -> None:
