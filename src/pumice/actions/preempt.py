@@ -154,8 +154,9 @@ class Preemption:
         if not hopeful.any():
             return False
         rows = np.flatnonzero(usable)
-        order = rows[np.argsort(-self._ssn.placing.scores(task, rows), kind="stable")]
-        visit = self._candidates.visit(Plugin.preemptable, scope, task, order[hopeful[order]])
+        scores = self._ssn.placing.scores(task, rows)
+        kept = hopeful[rows]
+        visit = self._candidates.visit(Plugin.preemptable, scope, task, rows[kept], scores[kept])
         sums = self._candidates.sums(scope)
         for node in visit:
             start = stmt.checkpoint()

@@ -137,9 +137,16 @@ class Candidates:
         live = scope.members[part] & self._counts[self._snapshot.tasks.status[self.rows[part]]]
         scope.sums[:, node] = self._requests[:, part] @ live
 
-    def visit(self, hook: Method, scope: Scope, task: Task, order: IndexArray) -> "Visit":
-        """Go through nodes in an order, soon leaving out those without victims for a task."""
-        return Visit(order, lambda: self._with_victims(hook, scope, task))
+    def visit(
+        self,
+        hook: Method,
+        scope: Scope,
+        task: Task,
+        rows: IndexArray,
+        scores: Column | None = None,
+    ) -> "Visit":
+        """Go through nodes in order, soon leaving out those without victims for a task."""
+        return Visit(rows, lambda: self._with_victims(hook, scope, task), scores)
 
     def with_room(self, scope: Scope, task: Task) -> Mask:
         """Mark nodes that would have room for a task if all members of a scope left (N,)."""
@@ -198,10 +205,17 @@ def _spared_job(hook: Method, scope: Scope, task: Task) -> int:
 
 
 class Visit:
-    """Nodes still to try, in order; becomes choosier when the first ones disappoint."""
+    """Nodes still to try, in order; becomes choosier when the first ones disappoint.
 
-    def __init__(self, order: IndexArray, sieve: Callable[[], Mask]) -> None:
-        self._left = order
+    The order is that of the rows, or of their scores, the best first: mostly the first few nodes
+    will do, so these are looked for, and the rest is sorted only when its turn comes.
+    """
+
+    def __init__(
+        self, rows: IndexArray, sieve: Callable[[], Mask], scores: Column | None = None
+    ) -> None:
+        self._left = rows
+        self._scores = scores
         self._sieve = sieve
 
     def __iter__(self) -> Iterator[int]:
@@ -209,15 +223,33 @@ class Visit:
         while len(self._left):
             if tried == _PATIENCE:
                 self.keep(self._sieve())
+                self._sort()
                 if not len(self._left):
                     return
-            node, self._left = int(self._left[0]), self._left[1:]
             tried += 1
-            yield node
+            yield self._next()
+
+    def _next(self) -> int:
+        best = 0 if self._scores is None else int(self._scores.argmax())
+        node = int(self._left[best])
+        if self._scores is None:
+            self._left = self._left[1:]
+        else:
+            self._left = np.delete(self._left, best)
+            self._scores = np.delete(self._scores, best)
+        return node
+
+    def _sort(self) -> None:
+        if self._scores is not None:
+            self._left = self._left[np.argsort(-self._scores, kind="stable")]
+            self._scores = None
 
     def keep(self, nodes: Mask) -> None:
         """Leave out all nodes but these (N,)."""
-        self._left = self._left[nodes[self._left]]
+        kept = nodes[self._left]
+        self._left = self._left[kept]
+        if self._scores is not None:
+            self._scores = self._scores[kept]
 
 
 def fits_after_evictions(state: SessionState, task: Task, node: int) -> bool:
