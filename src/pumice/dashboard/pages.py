@@ -167,11 +167,7 @@ class Pages:
 
     def namespaces(self) -> list[str]:
         """Name the namespaces that have jobs or pods."""
-        picture = self.source.feed.picture
-        if picture is None:
-            return []
-        keys = (*picture.jobs.keys, *picture.pods.keys)
-        return sorted({key.partition("/")[0] for key in keys if key})
+        return namespaces_of(self.source)
 
     # Answers
 
@@ -258,6 +254,15 @@ class Pages:
         if is_new:
             for listener in self.source.feed.listeners:
                 listener()
+
+
+def namespaces_of(source: Source) -> list[str]:
+    """Name the namespaces of a cluster that have jobs or pods."""
+    picture = source.feed.picture
+    if picture is None:
+        return []
+    keys = (*picture.jobs.keys, *picture.pods.keys)
+    return sorted({key.partition("/")[0] for key in keys if key})
 
 
 def _plain(document: Document) -> Made:

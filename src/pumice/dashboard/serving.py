@@ -9,7 +9,8 @@ from typing import Final
 
 from pumice.api.text_files import read_text
 from pumice.dashboard.answers import Answers
-from pumice.dashboard.pages import Pages
+from pumice.dashboard.cluster_login import ClusterLogin
+from pumice.dashboard.pages import Pages, namespaces_of
 from pumice.dashboard.runs import RunLibrary
 from pumice.dashboard.security import Authority, Guard, OneToken
 from pumice.dashboard.server import Dashboard, dashboard_server
@@ -113,6 +114,21 @@ def guard_of(options: ServingOptions, authority: Authority | None) -> Guard:
     return Guard(hosts=options.hosts, authority=authority, is_tls=options.tls_cert is not None)
 
 
+def _login(source: Source) -> Authority:
+    """Let the cluster that is shown say who somebody is.
+
+    Raises:
+        InputError: there is no cluster that knows people.
+    """
+    if source.cluster is None or source.about.kind == "embedded":
+        raise InputError(
+            wanted="a cluster that knows people, for --cluster-login",
+            found=source.about.title,
+            hint="use --token-file",
+        )
+    return ClusterLogin(source.cluster, lambda: namespaces_of(source))
+
+
 @contextmanager
 def served_dashboard(
     source: Source,
@@ -132,6 +148,8 @@ def served_dashboard(
     """
     options.check()
     tls = options.tls()
+    if authority is None and options.cluster_login:
+        authority = _login(source)
     own = answers or Answers()
     dashboard = Dashboard(Pages(source, own, runs), guard_of(options, authority))
     server = dashboard_server(dashboard, options.listen, options.port, tls)

@@ -47,6 +47,8 @@ export function duration(seconds) {
   const rest = next && whole < 10 && at < 3 ? Math.floor((left % size) / next[0]) : 0;
   return rest ? `${whole} ${name} ${rest} ${next[1]}` : `${whole} ${name}`;
 }
+/** A span of time in its largest unit alone, for columns. */
+export const coarse = (seconds) => duration(seconds).split(" ").slice(0, 2).join(" ");
 export const exact = (seconds) => `${number(seconds, 3)} s`;
 export const milliseconds = (seconds) => (seconds === null || seconds === undefined ? "–" : seconds >= 1 ? `${number(seconds)} s` : `${number(seconds * 1000)} ms`);
 

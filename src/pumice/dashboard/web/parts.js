@@ -1,7 +1,7 @@
 // Pieces that several pages are made of.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/htm-3.1.1/htm-preact.min.js";
 import { clusterNow, useTick } from "./data.js";
-import { amount, duration, moment, number, percent, resourceName, unitFor, utc } from "./format.js";
+import { amount, coarse, moment, number, percent, resourceName, unitFor, utc } from "./format.js";
 
 // Addresses: the state of a page is in its address, so that a link can be shared
 
@@ -56,7 +56,7 @@ export const State = ({ state }) => html`<span class=${`state ${state}`}><i aria
 
 export function Age({ since }) {
   useTick();
-  return html`<time title=${`since ${utc(since)}`}>${duration(clusterNow() - since)}</time>`;
+  return html`<time title=${`since ${utc(since)}`}>${coarse(clusterNow() - since)}</time>`;
 }
 export function When({ at }) {
   return html`<time title=${utc(at)}>${moment(at, clusterNow())}</time>`;
@@ -64,14 +64,15 @@ export function When({ at }) {
 
 /** A gang as blocks: with a node, promised one, waiting; very large ones as a bar. */
 export function Gang({ bound, promised = 0, done = 0, pods, min }) {
-  const waits = Math.max(0, pods - bound - promised - done);
+  const size = Math.max(pods, min); // pods that are not made yet wait, too
+  const waits = Math.max(0, size - bound - promised - done);
   const words = `${bound + done} of ${pods} pods have a node${promised ? `, ${promised} were promised one` : ""}; at least ${min} needed`;
   const text = html`<span class="figure">${number(bound + done)}<span class="soft"> / ${number(min)} / ${number(pods)}</span></span>`;
   const parts = [["done", done], ["bound", bound], ["promised", promised], ["waits", waits]];
-  const blocks = pods <= 12
+  const blocks = size <= 12
     ? parts.flatMap(([name, n]) => Array.from({ length: n }, () => html`<i class=${name}></i>`))
     : parts.filter(([, n]) => n).map(([name, n]) => html`<i class=${`${name} part`} style=${{ flexGrow: n }}></i>`);
-  return html`<span class="gang" title=${words}><span class=${pods <= 12 ? "blocks" : "blocks bar"} role="img" aria-label=${words}>${blocks}</span>${text}</span>`;
+  return html`<span class="gang" title=${words}><span class=${size <= 12 ? "blocks" : "blocks bar"} role="img" aria-label=${words}>${blocks}</span>${text}</span>`;
 }
 
 /** How much of a resource is in use. */
