@@ -42,7 +42,12 @@ class LiveDashboard:
         self._serving.check()
         self._stack = ExitStack()
         title = ", ".join(options.scheduler_name)
-        self._source = SchedulerSource(cluster, title, lambda: _conf_text(options.scheduler_conf))
+        self._source = SchedulerSource(
+            cluster,
+            title,
+            lambda: _conf_text(options.scheduler_conf),
+            decides=not options.shadow,
+        )
         self.observer = self._source.feed
         answers = Answers()
         self._stack.callback(answers.close)

@@ -116,9 +116,11 @@ class SchedulerSource:
 
     problem = ""
 
-    def __init__(self, cluster: LiveCluster, title: str, conf: Callable[[], str]) -> None:
+    def __init__(
+        self, cluster: LiveCluster, title: str, conf: Callable[[], str], *, decides: bool
+    ) -> None:
         """Show a cluster that is followed; ``feed`` must be given to the loop as an observer."""
-        self.about = About(title=title, kind="scheduler", decides=True)
+        self.about = About(title=title, kind="scheduler", decides=decides)
         self.cluster = cluster
         self._conf = conf
         self.feed = Feed(self.material)
