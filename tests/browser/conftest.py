@@ -38,7 +38,9 @@ class Visitor:
         self.page.on("console", self._heard)
 
     def _heard(self, message: Any) -> None:
-        if message.type in ("error", "warning"):
+        # a server that a test has stopped is looked for until the page is closed
+        is_over = "ERR_CONNECTION_REFUSED" in message.text or "ERR_INCOMPLETE" in message.text
+        if message.type in ("error", "warning") and not is_over:
             self.troubles.append(f"{message.type}: {message.text}")
 
     def go(self, path: str) -> Any:

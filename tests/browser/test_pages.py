@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from pumice.apiserver.served_cluster import ServedCluster
+from pumice.cli.main import main
 from pumice.cluster.embedded.node_operations import add_node
+from pumice.dashboard.runs import RunLibrary
 from pumice.dashboard.serving import ServingOptions, served_dashboard
 from pumice.dashboard.sources import About, EmbeddedSource, StaticSource
 from pumice.diagnosis import explain_job, load_world
@@ -245,3 +248,32 @@ def test_a_stream_that_breaks_is_told(visit: Any, demo: Any) -> None:
     page.evaluate("import('/static/data.js').then((m) => m.connect())")
     page.wait_for_selector("text=retrying")
     visitor.troubles.clear()  # the browser itself reports the request that was cut
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: Any) -> Any:
+    folder = tmp_path_factory.mktemp("runs") / "small"
+    sim = ROOT / "examples" / "sim"
+    words = ["sim", "--trace", sim / "synthetic.yaml", "--limit", "20", "--dir", folder]
+    words += ["--conf", sim / "default.conf", "--conf", sim / "reclaiming.conf"]
+    result = CliRunner().invoke(main, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def test_two_simulations_are_compared_and_scrubbed(visit: Any, answers: Any, runs: Any) -> None:
+    summary = json.loads((runs / "summary.json").read_text(encoding="utf-8"))
+    world = load_world([ROOT / "examples" / "first-cluster.yaml"])
+    source, library = StaticSource(world, "x"), RunLibrary([runs.parent])
+    with served_dashboard(source, ServingOptions(), answers=answers, runs=library) as url:
+        page = visit(url).go("/simulations?a=small:default&b=small:reclaiming")
+        page.wait_for_selector(".gantt")
+        finished = [str(each["finished"]) for each in summary["configurations"]]
+        cells = page.locator("tr:has(th:text-is('jobs finished')) td").all_inner_texts()
+        assert cells[:2] == finished
+        before = page.inner_text("section:has(.scrub) h2")
+        page.focus("input[type=range]")
+        page.keyboard.press("End")
+        page.wait_for_selector("text=0 waited, 20 had ended")
+        assert page.inner_text("section:has(.scrub) h2") != before
+        page.wait_for_url("**t=*")  # the moment is in the address

@@ -36,7 +36,8 @@ function Moment({ run, at, label }) {
   const counts = useMemo(() => {
     if (!run.jobs) return null;
     let [runs, waits, over] = [0, 0, 0];
-    run.jobs.arrival.forEach((came, i) => { if (came > at) return; const [start, end] = [run.jobs.start[i], run.jobs.end[i]]; if (end !== null && end <= at) over += 1; else if (start !== null && start <= at) runs += 1; else waits += 1; });
+    const until = at + 0.06; // the edges of the time axis are rounded to tenths of a second
+    run.jobs.arrival.forEach((came, i) => { if (came > until) return; const [start, end] = [run.jobs.start[i], run.jobs.end[i]]; if (end !== null && end <= until) over += 1; else if (start !== null && start <= until) runs += 1; else waits += 1; });
     return { runs, waits, over };
   }, [run, at]);
   return html`<div>${counts && html`<p class="figure">${plural(counts.runs, "job")} ran, ${number(counts.waits)} waited, ${number(counts.over)} had ended</p>`}
