@@ -29,7 +29,7 @@ PAGES = {
     "/nodes": "Largest gang that fits now",
     "/nodes?view=list": "takes pods",
     "/nodes/gpu-a-1": "Labels",
-    "/cycles": "jobs left waiting",
+    "/cycles": "time by action",
     "/simulations": "Simulations",
     "/whatif": "Before and after",
 }

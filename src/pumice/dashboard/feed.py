@@ -138,7 +138,7 @@ class Feed(Observer):
         if self._taken_at < 0 or now - self._taken_at >= self._every_s:
             self._taken_at = now
             self._taken = take_picture(ssn)
-            self._sample(self._taken)
+        self._sample(ssn)
         self._laps.lap()
 
     def plugin_done(self, plugin: str, when: str) -> None:
@@ -201,15 +201,16 @@ class Feed(Observer):
         for listener in self.listeners:
             listener()
 
-    def _sample(self, picture: Picture) -> None:
+    def _sample(self, ssn: Session) -> None:
+        """Note how full the cluster is, by the cluster's own time."""
+        last = self._samples[-1].at if self._samples else -np.inf
+        if 0 <= ssn.now - last < _SAMPLE_S:
+            return
+        nodes, tasks = ssn.snapshot.nodes, ssn.snapshot.tasks
+        waiting = int((tasks.status[: tasks.n] == Status.PENDING).sum())
+        used, total = nodes.used[:, : nodes.n].sum(axis=1), ssn.snapshot.total()
         with self._lock:
-            last = self._samples[-1].at if self._samples else -np.inf
-            if 0 <= picture.now - last < _SAMPLE_S:
-                return
-            nodes = picture.nodes
-            waiting = int((picture.pods.status == Status.PENDING).sum())
-            used, total = nodes.used.sum(axis=1), nodes.allocatable.sum(axis=1)
-            self._samples.append(Sample(picture.now, used, total, waiting))
+            self._samples.append(Sample(ssn.now, used, total, waiting))
 
 
 def _titles(snapshot: Snapshot, decisions: Decisions) -> dict[str, str]:

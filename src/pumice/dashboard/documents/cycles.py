@@ -31,7 +31,6 @@ def _line(record: CycleRecord, moments: Collection[int]) -> Document:
         "binds": len(decided.binds),
         "evictions": len(decided.evictions),
         "promised": len(decided.pipelined),
-        "waiting": len(decided.explanations),
         "moment": record.number in moments,
         "trouble": bool(record.failed or decided.failures or record.dropped),
     }
