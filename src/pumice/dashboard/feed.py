@@ -28,6 +28,8 @@ CYCLES: Final = 600
 """Cycles that are remembered."""
 _MOMENTS: Final = 24
 """Cycles of which the whole cluster is remembered: the last ones that decided something."""
+_MOVED_ON_S: Final = 1.0
+"""Time of the cluster after which a picture is old, however fast that time runs."""
 _SAMPLE_S: Final = 5.0
 _SAMPLES: Final = 720
 """Samples of use: an hour of them."""
@@ -103,6 +105,9 @@ class Feed(Observer):
         self._numbered = 0
         self._taken: Picture | None = None
         self._taken_at = -1.0
+        self._shown_at = 0.0
+        self._moved = False
+        """Whether the last cycle moved pods, so that its picture is out of date."""
         self._signature: int | None = None
         self._laps = _Laps(clock)
 
@@ -135,8 +140,9 @@ class Feed(Observer):
         if not self._laps.started:
             self.synced()
         now = self._clock()
-        if self._taken_at < 0 or now - self._taken_at >= self._every_s:
-            self._taken_at = now
+        is_old = now - self._taken_at >= self._every_s or ssn.now - self._shown_at >= _MOVED_ON_S
+        if self._taken_at < 0 or is_old or self._moved:
+            self._taken_at, self._shown_at = now, ssn.now
             self._taken = take_picture(ssn)
         self._sample(ssn)
         self._laps.lap()
@@ -165,8 +171,8 @@ class Feed(Observer):
             decisions=decisions,
             jobs=_titles(ssn.snapshot, decisions),
         )
-        moves = bool(decisions.binds or decisions.evictions)
-        material = self._capture() if moves and self._capture is not None else None
+        self._moved = bool(decisions.binds or decisions.evictions)
+        material = self._capture() if self._moved and self._capture is not None else None
         with self._lock:
             self._cycles.append(record)
             if material is not None:
