@@ -10,7 +10,7 @@ from mkdocs.structure.files import File, Files
 ROOT: Final = Path(__file__).parents[1]
 SECTIONS: Final = {
     "Start": ["demo", "embedded-cluster", "install", "scenarios"],
-    "Ask": ["explain", "codes", "whatif", "lint"],
+    "Ask": ["explain", "codes", "whatif", "lint", "dashboard"],
     "Operate": [
         *("migrating", "operating", "live", "admission", "queue-gates", "resource-claims"),
         *("hypernode-discovery", "node-usage", "e2e"),

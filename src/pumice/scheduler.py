@@ -50,6 +50,38 @@ class Observer:
         """Look once all is decided, before it is taken off the snapshot again."""
 
 
+class Observers(Observer):
+    """Several observers as one; each sees everything, in their order."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self._observers = observers
+
+    def synced(self) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.synced()
+
+    def opened(self, ssn: Session) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.opened(ssn)
+
+    def plugin_done(self, plugin: str, when: str) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.plugin_done(plugin, when)
+
+    def action_done(self, action: str) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.action_done(action)
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.decided(ssn, decisions)
+
+
 class Scheduler:
     """Decides cycle after cycle under one configuration.
 

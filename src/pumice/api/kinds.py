@@ -164,6 +164,7 @@ ONLY_REAL: Final[tuple[Kind, ...]] = (
     _cluster_wide(
         "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions"
     ),
+    _cluster_wide("authentication.k8s.io/v1", "TokenReview", "tokenreviews"),
     _cluster_wide("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews"),
 )
 """What a real API server has and the embedded cluster does not."""

@@ -24,6 +24,7 @@ from pumice.errors import AlreadyExistsError, PumiceError, UnavailableError
 from pumice.framework.process_memory import ProcessMemory
 from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
+from pumice.serve.scheduler.live_scheduler import Usage
 from pumice.webhooks.embedded import EmbeddedAdmission
 
 _log = logs.get("up")
@@ -195,9 +196,12 @@ class ServedCluster:
         period_s: float = 1.0,
         seed: int = 0,
         data: DataDirectory | None = None,
+        clock: FastClock | None = None,
+        usage: Usage | None = None,
     ) -> None:
         """Make one; ``conf`` is the text of the scheduler configuration, ``data`` its disk."""
-        clock = FastClock(speed, start=data.now if data is not None else 0.0)
+        if clock is None:
+            clock = FastClock(speed, start=data.now if data is not None else 0.0)
         self._data = data
         if data is None:
             self.cluster = EmbeddedCluster(clock, seed=seed)
@@ -214,6 +218,7 @@ class ServedCluster:
             kubelet=Kubelet(self.cluster, grace_s=_GRACE_S),
             seed=seed,
             period_s=period_s,
+            usage=usage,
             process=ProcessMemory(started_at=self.cluster.now()),
         )
         self._conf = SchedulerConfigMap(self.cluster, plane, conf)
@@ -254,9 +259,13 @@ class ServedCluster:
 
     def start(self, *, new_conf: bool = False) -> None:
         """Let time run and clients in; ``new_conf`` replaces a configuration that is stored."""
-        self._conf.publish(replace=new_conf)
+        self.publish_conf(replace=new_conf)
         self._running.start()
         self._server.start()
+
+    def publish_conf(self, *, replace: bool = False) -> None:
+        """Write the configuration into the cluster, where an edit takes effect."""
+        self._conf.publish(replace=replace)
 
     def stop(self) -> None:
         """Let clients go and end."""

@@ -5,10 +5,13 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from pumice.cluster.base import Cluster
 from pumice.errors import ClusterError, ServiceError, UnavailableError
+
+if TYPE_CHECKING:
+    from pumice.cluster.kube.connection import Connection
 
 _NOTHING = (
     "no cluster to talk to: start one with 'pumice up', or name one with --kubeconfig, "
@@ -47,6 +50,17 @@ def connect(
         ServiceError: no cluster is named at all, or a program that logs in failed.
     """
     from pumice.cluster.kube.cluster import KubeCluster  # noqa: PLC0415
+
+    return KubeCluster(connection(options, env), qps=0, attempts=1)
+
+
+def connection(options: ConnectOptions, env: Mapping[str, str] = os.environ) -> "Connection":
+    """Return how to reach the cluster that ``connect`` talks to.
+
+    Raises:
+        InputError: a kubeconfig that cannot be used.
+        ServiceError: no cluster is named at all, or a program that logs in failed.
+    """
     from pumice.cluster.kube.connection import from_files, from_master  # noqa: PLC0415
 
     files = _kubeconfigs(options, env)
@@ -55,7 +69,7 @@ def connect(
         raise ServiceError("", _NOTHING)
     found = from_files(files, options.master) if files else from_master(address)
     found.credentials.header()  # a login that fails is told as such, not as a request that does
-    return KubeCluster(found, qps=0, attempts=1)
+    return found
 
 
 def is_out_of_reach(error: Exception) -> TypeGuard[ServiceError | UnavailableError]:

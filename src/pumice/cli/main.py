@@ -53,6 +53,7 @@ COMMANDS = {
     "snapshot": LazyCommand("command_lines.snapshot:snapshot", "Save, show and compare clusters."),
     "sweep": LazyCommand("command_lines.sweep:sweep", "Simulate a grid, in one table."),
     "test": LazyCommand("command_lines.test:test", "Run scenario files and compare expectations."),
+    "ui": LazyCommand("command_lines.ui:ui", "Serve the dashboard of a cluster, files or a demo."),
     "up": LazyCommand("command_lines.up:up", "Start a cluster here that kubectl can talk to."),
     "whatif": LazyCommand("command_lines.whatif:whatif", "Try a job or a change on a copy."),
     "job": LazyCommand("job:job", "Run, list, view, suspend, resume, delete jobs."),

@@ -44,7 +44,14 @@ class ServeCommand(click.Command):
             return
         from pumice.serve.start import run  # noqa: PLC0415
 
-        ctx.exit(run(options))
+        wants_ui = options.scheduler is not None and options.scheduler.ui
+        ctx.exit(run(options, _attach() if wants_ui else None))
+
+
+def _attach() -> Any:
+    from pumice.dashboard.live import LiveDashboard  # noqa: PLC0415
+
+    return LiveDashboard
 
 
 def help_text(process: str) -> str:

@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,6 +26,7 @@ from pumice.cli.connect import endpoint_file
 from pumice.cluster.embedded.data_directory import DataDirectory
 from pumice.errors import InputError
 
+FIRST_JOB = "pumice job run --name first --replicas 2 --min 2 --requests cpu=1000m,memory=1Gi"
 _LOOK_S = 0.5
 """How often the line of status is written anew."""
 
@@ -37,6 +39,8 @@ def up(
     nodes_file: Path | None,
     conf: Path | None,
     port: int,
+    with_ui: bool,
+    ui_port: int,
     kubeconfig: Path | None,
     data: Path | None,
     speed: float,
@@ -64,11 +68,21 @@ def up(
     cluster.load(manifests)
     _write_kubeconfig(file, cluster.url)
     try:
-        _serve(cluster, file, new_conf=conf is not None)
+        with _dashboard(cluster, ui_port, speed) if with_ui else nullcontext("") as page:
+            _serve(cluster, file, page, new_conf=conf is not None)
     finally:
         cluster.stop()
         _take_away(file, cluster.url)
         click.echo("stopped", err=True)
+
+
+def _dashboard(cluster: ServedCluster, port: int, speed: float) -> AbstractContextManager[str]:
+    """Serve pages about the cluster; they see it by themselves."""
+    from pumice.dashboard.serving import ServingOptions, served_dashboard  # noqa: PLC0415
+    from pumice.dashboard.sources import About, EmbeddedSource  # noqa: PLC0415
+
+    about = About(title="pumice up", kind="embedded", decides=True, speed=speed, hint=FIRST_JOB)
+    return served_dashboard(EmbeddedSource(cluster.plane, about), ServingOptions(port=port))
 
 
 def _open_data(folder: Path) -> DataDirectory:
@@ -149,7 +163,7 @@ def _take_away(file: Path, url: str) -> None:
         return
 
 
-def _serve(cluster: ServedCluster, file: Path, *, new_conf: bool) -> None:
+def _serve(cluster: ServedCluster, file: Path, page: str, *, new_conf: bool) -> None:
     """Run until Ctrl-C or SIGTERM, with a line of status on a terminal."""
     stop = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM)
@@ -157,7 +171,7 @@ def _serve(cluster: ServedCluster, file: Path, *, new_conf: bool) -> None:
     try:
         _tell_failures()
         cluster.start(new_conf=new_conf)
-        _tell_how(cluster.url, file)
+        _tell_how(cluster.url, file, page)
         _wait(cluster, stop)
     finally:
         for number, handler in before.items():
@@ -182,9 +196,10 @@ def _tell_failures() -> None:
     logging.getLogger("pumice").addHandler(handler)
 
 
-def _tell_how(url: str, file: Path) -> None:
+def _tell_how(url: str, file: Path, page: str) -> None:
     option = "" if file == endpoint_file() else f" --kubeconfig {file}"
-    click.echo(f"cluster at {url}\nkubeconfig {file}\n")
+    shown = f"dashboard at {page}\n" if page else ""
+    click.echo(f"cluster at {url}\n{shown}kubeconfig {file}\n")
     click.echo(f"  kubectl --kubeconfig {file} get nodes")
     click.echo(f"  kubectl --kubeconfig {file} get vcjob,podgroups,pods")
     click.echo(f"  pumice job list{option}")

@@ -37,13 +37,8 @@ class Event:
     object: Manifest
 
 
-class Cluster(Protocol):
-    """A Kubernetes cluster as far as Pumice needs one.
-
-    ``namespace`` is empty for kinds that live in none, and in ``list`` and ``watch`` for all.
-    Methods raise the cluster errors of ``pumice.errors``: NotFoundError, AlreadyExistsError,
-    ConflictError (stale resourceVersion or uid), GoneError (a watch too far back), RejectedError.
-    """
+class ReadableCluster(Protocol):
+    """A cluster as far as answers about it need one."""
 
     def now(self) -> float:
         """Give the cluster's time in seconds since 1970."""
@@ -55,6 +50,15 @@ class Cluster(Protocol):
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> tuple[list[Manifest], str]:
         """Give all objects of a kind and the resourceVersion from which to watch."""
+
+
+class Cluster(ReadableCluster, Protocol):
+    """A Kubernetes cluster as far as Pumice needs one.
+
+    ``namespace`` is empty for kinds that live in none, and in ``list`` and ``watch`` for all.
+    Methods raise the cluster errors of ``pumice.errors``: NotFoundError, AlreadyExistsError,
+    ConflictError (stale resourceVersion or uid), GoneError (a watch too far back), RejectedError.
+    """
 
     def watch(self, kind: str, namespace: str = "", since: str = "") -> Iterator[Event]:
         """Give what happened after a resourceVersion; ends when there is nothing (more) to tell."""

@@ -43,11 +43,16 @@ def group_of(pod: Mapping[str, Any]) -> str:
 
 def title_of(group: Mapping[str, Any]) -> str:
     """Name a pod group by the Volcano job, pod or set of pods that it was made for."""
-    key = key_of(group)
-    for owner in group["metadata"].get("ownerReferences") or ():
-        made_up = group["metadata"]["name"].startswith(_MADE_UP)
-        if owner.get("kind") == "Job" or made_up:
-            return f"{key.partition('/')[0]}/{owner.get('name')}"
+    owners = group["metadata"].get("ownerReferences") or ()
+    return titled(key_of(group), [(str(one.get("kind")), str(one.get("name"))) for one in owners])
+
+
+def titled(key: str, owners: Iterable[tuple[str, str]]) -> str:
+    """Name a pod group by the kinds and names of its owners, else by its own."""
+    namespace, _, name = key.partition("/")
+    for kind, owner in owners:
+        if kind == "Job" or name.startswith(_MADE_UP):
+            return f"{namespace}/{owner}"
     return key
 
 

@@ -4,12 +4,12 @@ import contextlib
 
 from pumice.api.conf import parse_conf
 from pumice.api.kinds import CONFIG_MAP, Manifest
-from pumice.cluster.base import Cluster
+from pumice.cluster.base import ReadableCluster
 from pumice.errors import ClusterError, PumiceError
 from pumice.scheduler import Scheduler
 
 
-def plugin_config_maps(cluster: Cluster, conf: str) -> list[Manifest]:
+def plugin_config_maps(cluster: ReadableCluster, conf: str) -> list[Manifest]:
     """Get those that the plugins of a configuration read, as far as they can be had."""
     try:
         wanted = Scheduler(parse_conf(conf)).config_maps

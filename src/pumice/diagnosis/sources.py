@@ -18,7 +18,7 @@ from pumice.api.manifests import Document, load_documents, object_lines
 from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest, in_namespace
 from pumice.api.times import epoch
-from pumice.cluster.base import Cluster
+from pumice.cluster.base import ReadableCluster
 from pumice.cluster.embedded.claim_changes import with_made_claims
 from pumice.cluster.usage import usage_source
 from pumice.controllers.job.expand import expand
@@ -53,7 +53,7 @@ class Reading:
     """What could not be read."""
 
 
-def read_cluster(cluster: Cluster) -> Reading:
+def read_cluster(cluster: ReadableCluster) -> Reading:
     """Read everything that scheduling looks at.
 
     Raises:
@@ -72,7 +72,7 @@ def read_cluster(cluster: Cluster) -> Reading:
     return reading
 
 
-def _listed(cluster: Cluster, kind: str, notes: list[str]) -> list[Manifest]:
+def _listed(cluster: ReadableCluster, kind: str, notes: list[str]) -> list[Manifest]:
     """List a kind; one that is not served has no objects, one that is hidden is noted."""
     try:
         return cluster.list(kind)[0]
@@ -85,7 +85,7 @@ def _listed(cluster: Cluster, kind: str, notes: list[str]) -> list[Manifest]:
         return []
 
 
-def scheduler_configuration(cluster: Cluster) -> tuple[str, str] | None:
+def scheduler_configuration(cluster: ReadableCluster) -> tuple[str, str] | None:
     """Find the scheduler's ConfigMap: by its usual name, else by the key of its text."""
     try:
         found = _conf_texts([cluster.get("ConfigMap", CONF_NAMESPACE, CONF_NAME)])
@@ -128,7 +128,7 @@ def measured_use(
         return {}
 
 
-Source = Path | str | Cluster
+Source = Path | str | ReadableCluster
 """A file, a folder of files, a text, or anything that speaks the cluster protocol."""
 
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
@@ -205,18 +205,24 @@ def _measured(world: ClusterState) -> ClusterState:
     return replace(world, node_usage={**usage, **world.node_usage}, notes=(*world.notes, *notes))
 
 
-def load_job(path: Path, now: float) -> list[Manifest]:
+def load_job(source: Path | str, now: float) -> list[Manifest]:
     """Read the objects of one job: a Volcano job, or a pod group with pods, or pods alone.
+
+    ``source`` is a file or a text that ends with a line break.
 
     Raises:
         InputError: the file cannot be used, or holds no job.
     """
-    world = load_world([path], now=now)
+    world = load_world([source], now=now)
     found = [one for one in world.objects if one["kind"] in _JOB_PARTS]
     found = [*(_ours(one) for one in found if not is_expected(one)), *world.jobs.values()]
     if not any(one["kind"] in ("Job", "PodGroup", "Pod") for one in found):
         wanted = "a Volcano job, a pod group or pods"
-        raise InputError(wanted=wanted, found="none of them", file=str(path))
+        raise InputError(
+            wanted=wanted,
+            found="none of them",
+            file=str(source) if isinstance(source, Path) else "",
+        )
     return found
 
 
@@ -360,7 +366,7 @@ def _take_conf(pile: _Pile, item: Mapping[str, Any], source: str) -> None:
             pile.conf = (str(text), f"{source}: ConfigMap {meta.get('name')}")
 
 
-def _take_cluster(pile: _Pile, cluster: Cluster) -> None:
+def _take_cluster(pile: _Pile, cluster: ReadableCluster) -> None:
     found = read_cluster(cluster)
     for one in (*found.objects, *found.jobs):
         try:

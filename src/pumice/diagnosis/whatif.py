@@ -83,6 +83,8 @@ class Answer:
     """Pod to whether it is evicted before and after, where that differs."""
     queues: dict[str, dict[str, tuple[str, str]]]
     """Queue to resource to amounts in use before and after, where they differ."""
+    settled_in_s: float | None = None
+    """Seconds until the changed cluster comes to rest; None if it does not."""
 
     def to_dict(self) -> dict[str, Any]:
         """Write all down as plain data."""
@@ -102,6 +104,7 @@ class Played:
         self.known = {key_of(pod) for pod in timeline.pods()}
         self.course = Course(timeline, question.horizon_s)
         self.course.settle()
+        self.settled_in_s = None if self.course.storm else timeline.now - timeline.start
         self.timeline = timeline
         self.decisions = timeline.look()
         self._pods = {key_of(pod): pod for pod in timeline.pods()}
@@ -189,6 +192,7 @@ def what_if(world: ClusterState, question: Question) -> Answer:
         binds=_differences(before.nodes(), after.nodes(), ""),
         evictions=_evictions(before.evicted, after.evicted),
         queues=_queue_changes(before.decisions, after.decisions),
+        settled_in_s=after.settled_in_s,
     )
 
 

@@ -19,7 +19,7 @@ from pumice.controllers.base import Controller
 from pumice.controllers.loop import ControllerLoop
 from pumice.framework.process_memory import ProcessMemory
 from pumice.metrics import Metrics
-from pumice.scheduler import Scheduler
+from pumice.scheduler import Observer, Observers, Scheduler
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.live_scheduler import Cycle, LiveScheduler, Usage
 from pumice.serve.scheduler.waiting_causes import WaitingCauses
@@ -71,6 +71,8 @@ class EmbeddedControlPlane:
         self._causes = WaitingCauses(Metrics()) if write_causes else None
         self.period_s = period_s
         self.idle_period_s = idle_period_s
+        self.observers: list[Observer] = []
+        """They look at each session."""
         self.on_cycle: list[Callable[[Cycle], None]] = []
         """Called after each cycle."""
         make_queues(cluster)
@@ -80,7 +82,8 @@ class EmbeddedControlPlane:
         with self.cluster.lock:
             before = self.cluster.version
             self.settle()
-            cycle = self.scheduler.cycle(self._causes)
+            causes = [] if self._causes is None else [self._causes]
+            cycle = self.scheduler.cycle(Observers(*causes, *self.observers))
             if self._causes is not None and not cycle.dropped:
                 self._causes.write(self.scheduler.binder)
             self.settle()

@@ -138,6 +138,17 @@ class SchedulerOptions(LeaderOptions):
         help="write nothing; decide beside the running scheduler and report differences",
     )
     shadow_report: str = flag("", "file for that report, JSON, written again every 5 s")
+    ui: bool = flag(default=False, help="serve the dashboard")
+    ui_address: str = flag("127.0.0.1:11252", "where to serve it", kind="address")
+    ui_host: tuple[str, ...] = flag(
+        (), "name under which it is reached, beside loopback; repeatable", kind="array"
+    )
+    ui_tls_cert_file: str = flag("", "certificate to serve it with")
+    ui_tls_private_key_file: str = flag("", "key of --ui-tls-cert-file")
+    ui_token_file: str = flag("", "who has the token in this file may look")
+    ui_cluster_login: bool = flag(
+        default=False, help="tokens of the cluster let people in, each to what they may see"
+    )
     resync_period_s: float = ignored(0.0, "watches are complete")
     priority_class: bool = ignored(default=True, why="priority classes always count")
     csi_storage: bool = ignored(default=True, why="storage is always looked at")

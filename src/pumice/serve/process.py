@@ -17,6 +17,7 @@ from typing import Final
 from pumice import logs
 from pumice.cluster.lease import LeaseElector
 from pumice.metrics import Metrics
+from pumice.serve.http_server import Site
 
 _LOOK_S: Final = 0.25
 _PATIENCE_S: Final = 25.0
@@ -85,6 +86,8 @@ class Process:
     metrics: Metrics
     parts: list[Part] = field(default_factory=list)
     elector: LeaseElector | None = None
+    sites: list[Site] = field(default_factory=list)
+    """What is served beside health and metrics."""
     stop: threading.Event = field(default_factory=threading.Event)
     dump: Callable[[], object] | None = None
     """Writes down what is known, when a signal asks for it."""

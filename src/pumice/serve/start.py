@@ -6,23 +6,26 @@ Imported when a process really starts; what only one part of it needs is importe
 import socket
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from pumice import logs
 from pumice.api.conf import SchedulerConf
+from pumice.cluster.base import LiveCluster
 from pumice.cluster.kube.cluster import KubeCluster
 from pumice.cluster.kube.connection import load_connection
 from pumice.cluster.kube.rate_limit import Timing
 from pumice.cluster.lease import LeaseElector
 from pumice.cluster.services import SERVICES
 from pumice.metrics import Group, Metrics
+from pumice.scheduler import Observer
 from pumice.serve.cache_dump import write_dump
 from pumice.serve.endpoints import sites
-from pumice.serve.http_server import HttpServer
+from pumice.serve.http_server import HttpServer, Site
 from pumice.serve.options import (
     QUEUE_GATES,
     CommonOptions,
@@ -33,6 +36,7 @@ from pumice.serve.options import (
     WebhookOptions,
 )
 from pumice.serve.process import Part, Process
+from pumice.serve.scheduler.live_scheduler import Cycle
 
 _log = logs.get("serve")
 
@@ -45,35 +49,60 @@ class Machine:
     identity: str = field(default_factory=lambda: f"{socket.gethostname()}_{uuid.uuid4()}")
 
 
-def run(options: ProcessOptions) -> int:
-    """Run what the options name until told to stop; return the exit code."""
+class Attachment(Protocol):
+    """Something that is served beside a scheduler and looks at its sessions."""
+
+    observer: Observer
+
+    def finished(self, cycle: Cycle) -> None:
+        """See what came of a cycle."""
+
+    def site(self) -> Site:
+        """Return what is served, and where."""
+
+    def close(self) -> None:
+        """End."""
+
+
+Attach = Callable[[SchedulerOptions, LiveCluster], Attachment]
+
+
+def run(options: ProcessOptions, attach: Attach | None = None) -> int:
+    """Run what the options name until told to stop; return the exit code.
+
+    ``attach`` makes the dashboard, if the options ask for one.
+    """
     set_up_logs(options.common)
     for warning in options.warnings:
         _log.warning(warning)
     with ExitStack() as stack:
-        process, cluster = assemble(options, stack, Machine())
-        kinds = followed_kinds(options)
-        stack.enter_context(HttpServer(sites(options, process, cluster, kinds)))
+        process, cluster = assemble(options, stack, Machine(), attach)
+        served = sites(options, process, cluster, followed_kinds(options))
+        stack.enter_context(HttpServer([*served, *process.sites]))
         process.handle_signals()
         return process.run()
 
 
 def assemble(
-    options: ProcessOptions, stack: ExitStack, machine: Machine
+    options: ProcessOptions, stack: ExitStack, machine: Machine, attach: Attach | None = None
 ) -> tuple[Process, KubeCluster | None]:
     """Make a process of the parts that the options name; return it and the cluster it follows.
 
     The cluster is connected, and disconnected with ``stack``; the parts are yet to be started.
     """
     process = Process(Metrics(groups=_metric_groups(options)))
-    cluster = None
+    cluster, attached = None, None
     if options.leader is not None:
         followed = _follow_cluster(options.leader, followed_kinds(options), machine)
         cluster = stack.enter_context(followed)
         process.elector = _join_election(options.leader, cluster, stack, machine)
         if options.scheduler is not None and options.scheduler.shadow:
             cluster.fence = lambda: False  # whatever tries to write is refused at the edge
-        process.parts += _leading_parts(options, cluster, process, machine)
+        if options.scheduler is not None and options.scheduler.ui and attach is not None:
+            attached = attach(options.scheduler, cluster)
+            stack.callback(attached.close)
+            process.sites.append(attached.site())
+        process.parts += _leading_parts(options, cluster, process, machine, attached)
     if options.webhooks is not None:
         process.parts.append(_webhooks(options.webhooks))
     return process, cluster
@@ -144,11 +173,15 @@ def _join_election(
 
 
 def _leading_parts(
-    options: ProcessOptions, cluster: KubeCluster, process: Process, machine: Machine
+    options: ProcessOptions,
+    cluster: KubeCluster,
+    process: Process,
+    machine: Machine,
+    attached: Attachment | None,
 ) -> Iterator[Part]:
     """Make the parts of which only one may be at work in a cluster."""
     if options.scheduler is not None:
-        yield _scheduler(cluster, options.scheduler, process, machine)
+        yield _scheduler(cluster, options.scheduler, process, machine, attached)
         if options.scheduler.cache_dumper:
             process.dump = partial(dump_cache, cluster, options.scheduler.cache_dump_dir)
     if options.controllers is not None:
@@ -156,7 +189,11 @@ def _leading_parts(
 
 
 def _scheduler(
-    cluster: KubeCluster, options: SchedulerOptions, process: Process, machine: Machine
+    cluster: KubeCluster,
+    options: SchedulerOptions,
+    process: Process,
+    machine: Machine,
+    attached: Attachment | None,
 ) -> Part:
     from pumice.cluster.usage.api_server import ApiServer  # noqa: PLC0415
     from pumice.scheduler import Scheduler  # noqa: PLC0415
@@ -185,6 +222,8 @@ def _scheduler(
         on_turn=process.scheduler_watchdog.beat,
         clock=machine.timing.clock,
         api_server=partial(ApiServer, cluster),
+        on_cycle=(lambda _: None) if attached is None else attached.finished,
+        observer=None if attached is None else attached.observer,
     )
     return Part("scheduler", loop.run)
 

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from pumice.sim.event_log import DECISIONS, NONE, EventKind
 from pumice.sim.inputs import SimulationInput
 from pumice.sim.measure import Measures, timing
 
+SUMMARY: Final = "summary.json"
+CHARTS: Final = "charts.json"
+"""What the charts of the report draw, for the dashboard."""
 DECISION_COLUMNS = ("seconds", "decision", "job", "pod", "queue", "node", "waited")
 JOB_COLUMNS = (
     *("job", "queue", "pods", "needed", "priority_class", "arrival", "start", "end"),
@@ -150,6 +153,13 @@ def timings(measured: Sequence[Measures]) -> dict[str, Any]:
 def write_json(path: Path, content: Any) -> Path:
     """Write plain data for people and programs."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+    return path
+
+
+def write_compact(path: Path, content: Any) -> Path:
+    """Write plain data for programs, on one line."""
+    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
     return path
 

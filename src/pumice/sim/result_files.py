@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pumice.sim import output
 from pumice.sim.measure import Measures
+from pumice.sim.report.data import chart_data
 from pumice.sim.report.page import render
 
 REPORT: Final = "report.html"
@@ -20,7 +21,7 @@ class ResultFiles:
 
     def all_files(self) -> list[str]:
         """Name everything that is written."""
-        return [REPORT, "summary.json", "timing.json", *self._tables()]
+        return [REPORT, output.SUMMARY, output.CHARTS, "timing.json", *self._tables()]
 
     def _tables(self) -> list[str]:
         stems = ("decisions", "jobs")
@@ -39,7 +40,8 @@ class ResultFiles:
             )
             for stem, columns, rows in contents:
                 output.write_table(folder / self._table(stem, each.name), columns, rows)
-        output.write_json(folder / "summary.json", summary)
+        output.write_json(folder / output.SUMMARY, summary)
+        output.write_compact(folder / output.CHARTS, chart_data(measured))
         output.write_json(folder / "timing.json", output.timings(measured))
-        page = render(summary, measured, ["summary.json", *self._tables()])
+        page = render(summary, measured, [output.SUMMARY, *self._tables()])
         (folder / REPORT).write_text(page, encoding="utf-8")

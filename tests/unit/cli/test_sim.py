@@ -27,7 +27,10 @@ durations: {median: 60, sigma: 0.5}
 queues: [{name: a, share: 2}, {name: b}]
 nodes: {count: 2, allocatable: {cpu: 8, memory: 16Gi}}
 """
-FILES = ["decisions.csv", "jobs.csv", "report.html", "summary.json", "timing.json"]
+FILES = [
+    *("charts.json", "decisions.csv", "jobs.csv", "report.html"),
+    *("summary.json", "timing.json"),
+]
 SECTIONS = {
     "Utilisation": "utilisation",
     "Queues": "queues",

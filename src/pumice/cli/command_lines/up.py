@@ -22,6 +22,8 @@ _MOST_NODES = 10_000
 @click.option("--nodes-file", metavar="FILE", type=_FILE, help="Manifests to start with.")
 @click.option("--conf", metavar="FILE", type=_FILE, help="The scheduler configuration.")
 @click.option("--port", metavar="P", type=click.IntRange(0, 65535), default=0, help="Port to use.")
+@click.option("--ui/--no-ui", "with_ui", default=True, help="Serve the dashboard.  [default: on]")
+@click.option("--ui-port", metavar="P", type=click.IntRange(0, 65535), default=0, help="Its port.")
 @click.option(
     "--kubeconfig",
     metavar="FILE",

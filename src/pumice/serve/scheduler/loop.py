@@ -17,7 +17,7 @@ from pumice.cluster.usage import ServiceWithin
 from pumice.errors import ConfError
 from pumice.framework.process_memory import ProcessMemory
 from pumice.metrics import Metrics
-from pumice.scheduler import Scheduler
+from pumice.scheduler import Observer, Observers, Scheduler
 from pumice.serve.options import SchedulerOptions
 from pumice.serve.scheduler.cycle_metrics import CycleMetrics
 from pumice.serve.scheduler.default_queues import make_queues
@@ -47,15 +47,17 @@ class SchedulerLoop:
         is_leader: Callable[[], bool] = lambda: True,
         on_turn: Callable[[], None] = lambda: None,
         on_cycle: Callable[[Cycle], None] = lambda _: None,
+        observer: Observer | None = None,
         clock: Callable[[], float] = time.monotonic,
         api_server: ServiceWithin | None = None,
     ) -> None:
         """Make a loop.
 
         ``latest_scheduler`` returns a scheduler with the last good configuration, the same one
-        while that does not change.  ``on_turn`` is called before each turn, also when this process
-        does not lead, so that a watchdog can tell a loop that hangs.  ``api_server`` is asked for
-        the use of nodes where the configuration names no other address.
+        while that does not change.  ``observer`` looks at each session.  ``on_turn`` is called
+        before each turn, also when this process does not lead, so that a watchdog can tell a loop
+        that hangs.  ``api_server`` is asked for the use of nodes where the configuration names no
+        other address.
         """
         self._cluster = cluster
         self._options = options
@@ -63,6 +65,7 @@ class SchedulerLoop:
         self._is_leader = is_leader
         self._on_turn = on_turn
         self._on_cycle = on_cycle
+        self._observer = observer or Observer()
         self._clock = clock
         self._api_server = api_server
         self._metrics = metrics
@@ -143,7 +146,7 @@ class SchedulerLoop:
             nodes = live.informer.snapshot.nodes.objects
             self._usage.set_nodes([each for each in nodes if isinstance(each, Node)])
         with self._cycle_metrics.timed() as observer:
-            cycle = live.cycle(observer)
+            cycle = live.cycle(Observers(observer, self._observer))
         troubles = self._cluster.troubles()
         self._cycle_metrics.record(cycle, live, troubles)
         if self._shadow is not None:

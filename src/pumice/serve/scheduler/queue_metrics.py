@@ -51,7 +51,7 @@ class QueueMetrics(Observer):
     def _tell_queues(self, ssn: Session) -> None:
         queues = ssn.snapshot.queues
         rows = np.flatnonzero(queues.listed).tolist()
-        limits = _limits(ssn)
+        limits = limits_of(ssn)
         if limits is not None:
             self._tell_limited(ssn, limits, rows)
         present = {queues.names[row] for row in rows}
@@ -125,7 +125,7 @@ class QueueMetrics(Observer):
         self._namespaces = present
 
 
-def _limits(ssn: Session) -> QueueLimits | None:
+def limits_of(ssn: Session) -> QueueLimits | None:
     """Return the limits that queues are held to, stated ones before parts by weight."""
     limits = [plugin.queue_limits(ssn.snapshot, ssn.total) for plugin in ssn.plugins]
     known = [each for each in limits if each is not None]

@@ -1,0 +1,36 @@
+"""The options with which a dashboard is served."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_OPTIONS = (
+    click.option(
+        "--listen", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Where."
+    ),
+    click.option(
+        "--port", type=click.IntRange(0, 65535), default=0, help="Port.  [default: a free one]"
+    ),
+    click.option(
+        "--host", "hosts", metavar="NAME", multiple=True, help="A name under which it is reached."
+    ),
+    click.option("--tls-cert", metavar="FILE", type=_FILE, help="Certificate to serve with."),
+    click.option("--tls-key", metavar="FILE", type=_FILE, help="Its key."),
+    click.option("--token-file", metavar="FILE", type=_FILE, help="Who has this token may look."),
+    click.option(
+        "--cluster-login",
+        is_flag=True,
+        help="Tokens of the cluster let people in; they see the namespaces that they may see.",
+    ),
+)
+
+
+def serving_options(command: _F) -> _F:
+    """Add the options; their names are those of ``ServingOptions``."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command

@@ -1,0 +1,105 @@
+"""`pumice ui`: the dashboard of a cluster that runs, of files, or of a demo."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pumice.api.kinds import JOB
+from pumice.cache.informer import FOLLOWED
+from pumice.cli.connect import ConnectOptions, connection, trouble
+from pumice.cli.up import FIRST_JOB
+from pumice.cli.world import read_world
+from pumice.cluster.kube.cluster import KubeCluster
+from pumice.dashboard.runs import RunLibrary
+from pumice.dashboard.serving import ServingOptions, served_dashboard
+from pumice.dashboard.sources import About, EmbeddedSource, FollowedSource, Source, StaticSource
+from pumice.diagnosis import ClusterState
+from pumice.errors import ClusterError, ServiceError
+
+
+def ui(
+    *,
+    files: tuple[Path, ...],
+    conf: Path | None,
+    now: str | None,
+    kubeconfig: str,
+    master: str,
+    demo: bool,
+    folders: tuple[Path, ...],
+    **given: Any,
+) -> None:
+    """Serve the dashboard until Ctrl-C."""
+    serving = ServingOptions(**given)
+    serving.check()
+    if demo:
+        opened = _demo()
+    elif files or (folders and not (kubeconfig or master)):
+        opened = _files(files, conf, now)
+    else:
+        opened = _running(ConnectOptions(kubeconfig, master))
+    runs = RunLibrary(folders)
+    with opened as source, served_dashboard(source, serving, runs=runs) as url:
+        click.echo(f"dashboard at {url}\n\nCtrl-C stops it.")
+        wait_for_stop()
+    click.echo("stopped", err=True)
+
+
+@contextmanager
+def _files(files: tuple[Path, ...], conf: Path | None, now: str | None) -> Iterator[Source]:
+    if not files:  # simulations alone
+        yield StaticSource(ClusterState(objects=(), now=0.0), "simulations")
+        return
+    world = read_world(files, conf, now)
+    yield StaticSource(world, ", ".join(file.name for file in files))
+
+
+@contextmanager
+def _demo() -> Iterator[Source]:
+    from pumice.cli.demo.living_cluster import LivingCluster  # noqa: PLC0415
+
+    click.echo("playing the last twenty minutes of the demo …")
+    living = LivingCluster()
+    about = About(title="demo", kind="embedded", decides=True, hint=FIRST_JOB)
+    source = EmbeddedSource(living.served.plane, about)
+    living.play_history()
+    living.clock.run()
+    living.served.start()
+    click.echo(f"cluster at {living.served.url} (kubectl -s, pumice … --master)")
+    try:
+        yield source
+    finally:
+        living.served.stop()
+
+
+@contextmanager
+def _running(options: ConnectOptions) -> Iterator[Source]:
+    try:
+        found = connection(options)
+        with KubeCluster(found, kinds=(*FOLLOWED, JOB)) as cluster:
+            source = FollowedSource(cluster, options.kubeconfig or options.master or "cluster")
+            source.start()
+            try:
+                yield source
+            finally:
+                source.stop()
+    except (ServiceError, ClusterError) as error:
+        hint = "give files with -f, or see --demo"
+        raise click.ClickException(f"{trouble(error)}; {hint}") from error
+
+
+def wait_for_stop() -> None:
+    """Wait for Ctrl-C or SIGTERM."""
+    stop = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
+    try:
+        while not stop.wait(0.5):
+            pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

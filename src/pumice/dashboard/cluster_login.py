@@ -1,0 +1,105 @@
+"""The cluster itself says who somebody is, and what they may see.
+
+A token is shown to the API server (TokenReview); which namespaces its owner may look into is asked
+for each of them (SubjectAccessReview), with the rights that `kubectl get podgroups` needs.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from pumice import logs
+from pumice.api.kinds import Manifest
+from pumice.cluster.base import Cluster
+from pumice.dashboard.documents.shared import Scope
+from pumice.dashboard.security import Person
+from pumice.errors import ClusterError
+
+_log = logs.get("dashboard")
+_TRUSTED_S: Final = 60.0
+"""How long an answer of the cluster counts."""
+_MOST_NAMESPACES: Final = 500
+"""Namespaces that are asked about for one person."""
+_GROUP: Final = "scheduling.volcano.sh"
+
+
+class ClusterLogin:
+    """People of a cluster."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        namespaces: Callable[[], Sequence[str]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Ask a cluster; ``namespaces`` are those that may have something to show."""
+        self._cluster = cluster
+        self._namespaces = namespaces
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._scopes: dict[Person, tuple[float, Scope]] = {}
+
+    def identify(self, token: str) -> Person | None:
+        """Ask the cluster whose token it is."""
+        status = self._ask("authentication.k8s.io/v1", "TokenReview", {"token": token})
+        user = status.get("user") or {}
+        if status.get("authenticated") is not True or not user.get("username"):
+            return None
+        groups = tuple(str(group) for group in user.get("groups") or ())
+        return Person(str(user["username"]), groups)
+
+    def scope(self, person: Person) -> Scope:
+        """Ask the cluster what a person may see; the answer counts for a minute."""
+        now = self._clock()
+        with self._lock:
+            until, known = self._scopes.get(person, (0.0, None))
+        if known is not None and now < until:
+            return known
+        found = self._scope(person)
+        with self._lock:
+            self._scopes = {who: kept for who, kept in self._scopes.items() if kept[0] > now}
+            self._scopes[person] = (now + _TRUSTED_S, found)
+        return found
+
+    def _scope(self, person: Person) -> Scope:
+        cluster = all(
+            self._may(person, "list", group, resource)
+            for group, resource in (("", "nodes"), (_GROUP, "queues"))
+        )
+        if self._may(person, "list", _GROUP, "podgroups") and self._may(person, "list", "", "pods"):
+            return Scope(None, cluster=cluster)
+        seen = frozenset(
+            name
+            for name in list(self._namespaces())[:_MOST_NAMESPACES]
+            if self._may(person, "list", _GROUP, "podgroups", name)
+            and self._may(person, "list", "", "pods", name)
+        )
+        return Scope(seen, cluster=cluster)
+
+    def _may(
+        self,
+        person: Person,
+        verb: str,
+        group: str,
+        resource: str,
+        namespace: str = "",
+    ) -> bool:
+        attributes = {"verb": verb, "group": group, "resource": resource}
+        attributes |= {"namespace": namespace} if namespace else {}
+        asked = {
+            "user": person.name,
+            "groups": list(person.groups),
+            "resourceAttributes": attributes,
+        }
+        status = self._ask("authorization.k8s.io/v1", "SubjectAccessReview", asked)
+        return status.get("allowed") is True
+
+    def _ask(self, version: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+        """Ask; a cluster that does not answer lets nobody in."""
+        review: Manifest = {"apiVersion": version, "kind": kind, "metadata": {}, "spec": spec}
+        try:
+            return self._cluster.create(review).get("status") or {}
+        except ClusterError as error:
+            _log.warning("cannot ask the cluster who may look", kind=kind, problem=error.problem)
+            return {}

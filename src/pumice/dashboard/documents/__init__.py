@@ -1,0 +1,1 @@
+"""Pictures, cycles and runs as small JSON documents, one module a page; pure functions."""

@@ -1,0 +1,237 @@
+"""What a running scheduler shows of itself: pictures, its last cycles, and how full it was.
+
+An observer of its sessions.  It runs on the thread that decides, so it copies and counts; readers
+are other threads.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from pumice.api.decisions import Decisions
+from pumice.core.resources import Column
+from pumice.core.snapshot import Snapshot
+from pumice.core.status import Status
+from pumice.core.tables import NOWHERE
+from pumice.dashboard.material import Material
+from pumice.dashboard.picture import Picture, take_picture, title_of
+from pumice.framework.session import Session
+from pumice.scheduler import Observer
+from pumice.serve.scheduler.live_scheduler import Cycle
+
+CYCLES: Final = 600
+"""Cycles that are remembered."""
+_MOMENTS: Final = 24
+"""Cycles of which the whole cluster is remembered: the last ones that decided something."""
+_MOVED_ON_S: Final = 1.0
+"""Time of the cluster after which a picture is old, however fast that time runs."""
+_SAMPLE_S: Final = 5.0
+_SAMPLES: Final = 720
+"""Samples of use: an hour of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CycleRecord:
+    """One session: what it decided, and where its time went."""
+
+    number: int
+    at: float
+    """When it was, by the cluster's clock."""
+    took_s: float
+    actions: Sequence[tuple[str, float]]
+    """Action to seconds, in their order."""
+    plugins: Sequence[tuple[str, float]]
+    """Plugin to the seconds that it took when the session opened and closed."""
+    decisions: Decisions
+    jobs: Mapping[str, str] = field(default_factory=dict)
+    """Pod or pod group of a decision to the title of its job, as it was then."""
+    dropped: bool = False
+    failed: Sequence[str] = ()
+    """Writes that the cluster refused, a line each."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How full the cluster was at a moment; amounts (R,)."""
+
+    at: float
+    used: Column
+    total: Column
+    waiting: int
+    """Pods that waited."""
+
+
+@dataclass
+class _Laps:
+    """Times of a session that is under way."""
+
+    clock: Callable[[], float]
+    started: float = 0.0
+    mark: float = 0.0
+    actions: list[tuple[str, float]] = field(default_factory=list)
+    plugins: dict[str, float] = field(default_factory=dict)
+
+    def lap(self) -> float:
+        before, self.mark = self.mark, self.clock()
+        return self.mark - before
+
+
+class Feed(Observer):
+    """The latest picture and the last cycles, for any number of readers."""
+
+    def __init__(
+        self,
+        capture: Callable[[], Material] | None = None,
+        *,
+        every_s: float = 0.5,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Make one; ``capture`` gives the cluster's objects, for cycles that decide something."""
+        self.picture: Picture | None = None
+        self.listeners: list[Callable[[], None]] = []
+        """Called when there is something new, on the thread that decides."""
+        self._capture = capture
+        self._every_s = every_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._cycles: deque[CycleRecord] = deque(maxlen=CYCLES)
+        self._samples: deque[Sample] = deque(maxlen=_SAMPLES)
+        self._moments: dict[int, Material] = {}
+        self._numbered = 0
+        self._taken: Picture | None = None
+        self._taken_at = -1.0
+        self._shown_at = 0.0
+        self._moved = False
+        """Whether the last cycle moved pods, so that its picture is out of date."""
+        self._signature: int | None = None
+        self._laps = _Laps(clock)
+
+    # Reading, on any thread
+
+    def cycles(self) -> list[CycleRecord]:
+        """Return the last cycles, the latest last."""
+        with self._lock:
+            return list(self._cycles)
+
+    def samples(self) -> list[Sample]:
+        """Return how full the cluster was, the latest last."""
+        with self._lock:
+            return list(self._samples)
+
+    def moments(self) -> dict[int, Material]:
+        """Return the clusters that are remembered, by the number of their cycle."""
+        with self._lock:
+            return dict(self._moments)
+
+    # Observing, on the thread that decides
+
+    def synced(self) -> None:
+        """Begin to measure."""
+        now = self._clock()
+        self._laps = _Laps(self._clock, now, now)
+
+    def opened(self, ssn: Session) -> None:
+        """Take a picture, unless the last one is fresh."""
+        if not self._laps.started:
+            self.synced()
+        now = self._clock()
+        is_old = now - self._taken_at >= self._every_s or ssn.now - self._shown_at >= _MOVED_ON_S
+        if self._taken_at < 0 or is_old or self._moved:
+            self._taken_at, self._shown_at = now, ssn.now
+            self._taken = take_picture(ssn)
+        self._sample(ssn)
+        self._laps.lap()
+
+    def plugin_done(self, plugin: str, when: str) -> None:
+        """Add to the time of a plugin."""
+        del when
+        took = self._laps.lap()
+        if plugin:
+            self._laps.plugins[plugin] = self._laps.plugins.get(plugin, 0.0) + took
+
+    def action_done(self, action: str) -> None:
+        """Take the time of an action."""
+        self._laps.actions.append((action, self._laps.lap()))
+
+    def decided(self, ssn: Session, decisions: Decisions) -> None:
+        """Remember the cycle, and publish the picture with what was said of those who wait."""
+        laps, self._laps = self._laps, _Laps(self._clock)
+        self._numbered += 1
+        record = CycleRecord(
+            number=self._numbered,
+            at=ssn.now,
+            took_s=self._clock() - laps.started,
+            actions=laps.actions,
+            plugins=list(laps.plugins.items()),
+            decisions=decisions,
+            jobs=_titles(ssn.snapshot, decisions),
+        )
+        self._moved = bool(decisions.binds or decisions.evictions)
+        material = self._capture() if self._moved and self._capture is not None else None
+        with self._lock:
+            self._cycles.append(record)
+            if material is not None:
+                self._moments[record.number] = material
+                while len(self._moments) > _MOMENTS:
+                    del self._moments[next(iter(self._moments))]
+        if self._taken is not None:
+            self._publish(self._taken, ssn.snapshot, decisions)
+            self._taken = None
+
+    def finished(self, cycle: Cycle) -> None:
+        """Add what came of the writes of the last cycle."""
+        failed = [f"bind {pod}: {error}" for pod, error in cycle.writes.failed.items()]
+        if not failed and not cycle.dropped:
+            return
+        with self._lock:
+            if self._cycles:
+                self._cycles[-1] = replace(self._cycles[-1], dropped=cycle.dropped, failed=failed)
+
+    def _publish(self, picture: Picture, snapshot: Snapshot, decisions: Decisions) -> None:
+        picture = replace(
+            picture,
+            promised=dict(decisions.pipelined),
+            starting=_jobs_bound(snapshot, decisions),
+            waiting=dict(decisions.explanations),
+        )
+        signature = picture.signature()
+        if signature != self._signature:
+            self._signature = signature
+            revision = self.picture.revision + 1 if self.picture is not None else 1
+            self.picture = replace(picture, revision=revision)
+        for listener in self.listeners:
+            listener()
+
+    def _sample(self, ssn: Session) -> None:
+        """Note how full the cluster is, by the cluster's own time."""
+        last = self._samples[-1].at if self._samples else -np.inf
+        if 0 <= ssn.now - last < _SAMPLE_S:
+            return
+        nodes, tasks = ssn.snapshot.nodes, ssn.snapshot.tasks
+        waiting = int((tasks.status[: tasks.n] == Status.PENDING).sum())
+        used, total = nodes.used[:, : nodes.n].sum(axis=1), ssn.snapshot.total()
+        with self._lock:
+            self._samples.append(Sample(ssn.now, used, total, waiting))
+
+
+def _titles(snapshot: Snapshot, decisions: Decisions) -> dict[str, str]:
+    """Name the jobs of the pods that a cycle moved, and those for whom it did."""
+    found: dict[str, str] = {}
+    tasks, jobs = snapshot.tasks, snapshot.jobs
+    for key in (*decisions.binds, *decisions.evictions, *decisions.beneficiaries.values()):
+        pod = tasks.row_of.get(key)
+        row = jobs.row_of.get(key, NOWHERE) if pod is None else int(tasks.job[pod])
+        if row != NOWHERE:
+            found[key] = title_of(jobs.keys[row], jobs.groups[row])
+    return found
+
+
+def _jobs_bound(snapshot: Snapshot, decisions: Decisions) -> frozenset[str]:
+    tasks, jobs = snapshot.tasks, snapshot.jobs
+    rows = {int(tasks.job[tasks.row_of[pod]]) for pod in decisions.binds}
+    return frozenset(jobs.keys[row] for row in rows if row != NOWHERE)

@@ -1,0 +1,92 @@
+"""The objects of a cluster at a moment: what expensive answers are worked out from.
+
+Taking material costs a list of references for each kind: objects are shared with whoever holds
+them, and nobody changes them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from pumice.api.kinds import JOB, Manifest
+from pumice.api.objects import KINDS
+from pumice.cluster.base import Cluster
+from pumice.diagnosis import ClusterState, load_world
+from pumice.errors import ClusterError, NotFoundError
+
+CONF_KIND: Final = "ConfigMap"
+READ: Final = tuple(
+    f"{kind}.{version.partition('/')[0]}" if "/" in version else kind for version, kind in KINDS
+)
+"""Kinds that scheduling looks at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """Objects by kind, as a cluster lists them, or a world that is complete."""
+
+    now: float
+    objects: Mapping[str, Sequence[Manifest]] = field(default_factory=dict)
+    """By kind; the kinds that scheduling looks at, Volcano jobs, and config maps."""
+    conf: str = ""
+    """The scheduler configuration; empty: it is among the config maps, if anywhere."""
+    world: ClusterState | None = None
+    """A world that was read from files; then there is nothing else."""
+    missing: Sequence[str] = ()
+    """What the cluster did not show."""
+
+    def to_world(self) -> ClusterState:
+        """Make what answers start from."""
+        if self.world is not None:
+            return self.world
+        world = load_world([_Held(self)])
+        notes = (*self.missing, *world.notes)
+        if self.conf:
+            return replace(world, conf=self.conf, conf_source="the running scheduler", notes=notes)
+        return replace(world, notes=notes)
+
+
+class _Held:
+    """Material as a cluster that can only be listed."""
+
+    def __init__(self, material: Material) -> None:
+        self._material = material
+
+    def now(self) -> float:
+        return self._material.now
+
+    def list(
+        self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
+    ) -> tuple[list[Manifest], str]:
+        del namespace, labels
+        return list(self._material.objects.get(kind, ())), ""
+
+    def get(self, kind: str, namespace: str, name: str) -> Manifest:
+        for one in self._material.objects.get(kind, ()):
+            meta = one["metadata"]
+            if (meta.get("namespace", ""), meta["name"]) == (namespace, name):
+                return one
+        raise NotFoundError(kind, namespace, name)
+
+
+def gather(cluster: Cluster, kinds: Iterable[str], *, now: float, conf: str = "") -> Material:
+    """List the kinds of a cluster; one that it does not show is left out, and named."""
+    objects: dict[str, Sequence[Manifest]] = {}
+    missing: list[str] = []
+    for kind in kinds:
+        try:
+            objects[kind] = cluster.list(kind)[0]
+        except NotFoundError:
+            continue
+        except ClusterError as error:
+            missing.append(f"{kind} left out: {error.problem}")
+    return Material(now=now, objects=objects, conf=conf, missing=missing)
+
+
+ALL_KINDS: Final[tuple[str, ...]] = (*READ, JOB, CONF_KIND)
+"""What an embedded cluster and a cluster that is asked can show."""
+
+
+def header(material: Material) -> dict[str, Any]:
+    """Return all of a material but its objects."""
+    return {"now": material.now, "conf": material.conf, "missing": list(material.missing)}

@@ -1,0 +1,280 @@
+"""What the pages of a dashboard are told: documents by name, each made once for all viewers."""
+
+import threading
+import time
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from pumice.dashboard.answers import Answers, UnansweredError
+from pumice.dashboard.documents import cycles as cycles_page
+from pumice.dashboard.documents import jobs as jobs_page
+from pumice.dashboard.documents import nodes as nodes_page
+from pumice.dashboard.documents.overview import overview
+from pumice.dashboard.documents.queues import queues
+from pumice.dashboard.documents.shared import Causes, Document, Scope, View, hide
+from pumice.dashboard.feed import CycleRecord
+from pumice.dashboard.picture import Picture
+from pumice.dashboard.questions import Ask, Pictured, Waiting
+from pumice.dashboard.runs import RunLibrary
+from pumice.dashboard.sources import Source
+
+_KEPT: Final = 64
+_FEW_PODS: Final = 5_000
+"""Up to here the causes of all waiting jobs are worked out; beyond, those on pod groups count."""
+_CAUSES_EVERY_S: Final = 2.0
+_MOMENT_S: Final = 30.0
+"""How long a page waits for the picture of an earlier moment."""
+
+Made = tuple[str, bytes]
+"""A document as JSON, with a mark that is the same as long as the document is."""
+
+
+class NotThereError(UnansweredError):
+    """Something that the cluster does not have, or that the viewer may not see."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"there is no {what}, or you may not see it", 404)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Which cluster is asked about: as it is now, or before one of the last cycles."""
+
+    cycle: int | None = None
+
+
+NOW: Final = Moment()
+
+
+class Pages:
+    """Documents about one cluster."""
+
+    def __init__(self, source: Source, answers: Answers, runs: RunLibrary | None = None) -> None:
+        self.source = source
+        self._runs = runs or RunLibrary(())
+        self.answers = answers
+        self._lock = threading.Lock()
+        self._made: OrderedDict[Hashable, Made] = OrderedDict()
+        self._causes: Causes = {}
+        self._causes_for = -1
+        self._causes_at = -_CAUSES_EVERY_S
+        self._causes_asked: Future[Any] | None = None
+        self._causes_version = 0
+
+    @property
+    def revision(self) -> str:
+        """Return a mark that differs whenever documents may."""
+        picture = self.source.feed.picture
+        return f"{picture.revision if picture is not None else 0}.{self._causes_version}"
+
+    # Documents
+
+    def overview(self, scope: Scope, moment: Moment) -> Made:
+        """Write the first page."""
+        feed, decides = self.source.feed, self.source.about.decides
+
+        def make(view: View) -> Document:
+            return overview(view, feed.cycles(), feed.samples(), decides=decides)
+
+        return self._document(("overview", self._last_cycle()), scope, moment, make)
+
+    def queues(self, scope: Scope, moment: Moment) -> Made:
+        """Write all queues."""
+        _check_cluster(scope)
+        return self._document("queues", scope, moment, queues)
+
+    def jobs(self, scope: Scope, moment: Moment) -> Made:
+        """Write all jobs."""
+        return self._document("jobs", scope, moment, jobs_page.jobs)
+
+    def nodes(self, scope: Scope, moment: Moment) -> Made:
+        """Write all nodes."""
+        _check_cluster(scope)
+        return self._document("nodes", scope, moment, nodes_page.nodes)
+
+    def job(self, scope: Scope, moment: Moment, name: str) -> Made:
+        """Write one job."""
+
+        def make(view: View) -> Document:
+            row = view.job_named(name)
+            if row is None:
+                raise NotThereError(f"job {name}")
+            events = self.source.events(name.partition("/")[0]) if moment is NOW else ()
+            return jobs_page.job(view, row, self.source.feed.cycles(), events)
+
+        return self._document(("job", name), scope, moment, make)
+
+    def node(self, scope: Scope, moment: Moment, name: str) -> Made:
+        """Write one node."""
+        _check_cluster(scope)
+
+        def make(view: View) -> Document:
+            names = view.picture.nodes.names
+            if name not in names:
+                raise NotThereError(f"node {name}")
+            return nodes_page.node(view, names.index(name))
+
+        return self._document(("node", name), scope, moment, make)
+
+    def fit(self, scope: Scope, moment: Moment, shape: dict[str, str]) -> Made:
+        """Work out the largest gang of a shape that finds room."""
+        _check_cluster(scope)
+        key = ("fit", tuple(sorted(shape.items())))
+        return self._document(key, scope, moment, lambda view: nodes_page.fit(view, shape))
+
+    def cycles(self, scope: Scope) -> Made:
+        """Write the last cycles."""
+        feed = self.source.feed
+
+        def make(view: View) -> Document:
+            return cycles_page.cycles(view, feed.cycles(), feed.moments())
+
+        return self._document(("cycles", self._last_cycle()), scope, NOW, make)
+
+    def cycle(self, scope: Scope, number: int) -> Made:
+        """Write one cycle."""
+
+        def make(view: View) -> Document:
+            return cycles_page.cycle(view, self._record(number), self.source.feed.moments())
+
+        return self._document(("cycle", number), scope, NOW, make)
+
+    def simulations(self) -> Made:
+        """Write all runs of the simulator."""
+        return _plain(self._runs.list())
+
+    def simulation(self, name: str) -> Made:
+        """Write one run."""
+        found = self._runs.run(name)
+        if found is None:
+            raise NotThereError(f"run {name}")
+        return _plain(found)
+
+    def group_of(self, scope: Scope, moment: Moment, name: str) -> str:
+        """Return the pod group of a job that may be seen."""
+        view = self._view(scope, moment)
+        row = view.job_named(name)
+        if row is None:
+            raise NotThereError(f"job {name}")
+        return view.picture.jobs.keys[row]
+
+    def namespaces(self) -> list[str]:
+        """Name the namespaces that have jobs or pods."""
+        return namespaces_of(self.source)
+
+    # Answers
+
+    def ask(self, moment: Moment, question: Ask) -> Future[Any]:
+        """Ask something that costs time."""
+        if moment.cycle is not None:
+            kept = self.source.feed.moments().get(moment.cycle)
+            if kept is None:
+                raise NotThereError(f"snapshot of cycle {moment.cycle} any more")
+            return self.answers.ask(moment, lambda: kept, question)
+        about = (id(self), self._picture().revision)
+        return self.answers.ask(about, self.source.material, question)
+
+    def _record(self, number: int) -> CycleRecord:
+        found = next((c for c in self.source.feed.cycles() if c.number == number), None)
+        if found is None:
+            raise NotThereError(f"cycle {number} any more")
+        return found
+
+    def _last_cycle(self) -> int:
+        cycles = self.source.feed.cycles()
+        return cycles[-1].number if cycles else 0
+
+    # Making documents
+
+    def _picture(self) -> Picture:
+        picture = self.source.feed.picture
+        if picture is None:
+            problem = self.source.problem or "no cycle has run yet"
+            raise UnansweredError(f"nothing to show yet: {problem}", 503)
+        return picture
+
+    def _view(self, scope: Scope, moment: Moment) -> View:
+        if moment.cycle is None:
+            now = self._picture()
+            return View(now, self._causes if _is_small(now) else None, scope)
+        picture: Picture = self.ask(moment, Pictured()).result(_MOMENT_S)
+        causes: Causes = self.ask(moment, Waiting()).result(_MOMENT_S) if _is_small(picture) else {}
+        return View(picture, causes, scope)
+
+    def _document(
+        self, name: Hashable, scope: Scope, moment: Moment, make: Callable[[View], Document]
+    ) -> Made:
+        if moment is NOW:
+            self._look_for_causes()
+        mark = self.revision if moment.cycle is None else f"cycle-{moment.cycle}"
+        key = (name, scope, mark)
+        with self._lock:
+            known = self._made.get(key)
+        if known is not None:
+            return known
+        document = hide(make(self._view(scope, moment)), scope, self.namespaces())
+        made = (f"{mark}-{hash(name):x}", msgspec.json.encode(document))
+        with self._lock:
+            self._made[key] = made
+            while len(self._made) > _KEPT:
+                self._made.popitem(last=False)
+        return made
+
+    def _look_for_causes(self) -> None:
+        """Have the causes of waiting jobs worked out, now and then, if there are few pods."""
+        picture = self._picture()
+        now = time.monotonic()
+        with self._lock:
+            is_due = now - self._causes_at >= _CAUSES_EVERY_S
+            if not is_due or picture.revision == self._causes_for or self._causes_asked is not None:
+                return
+            if not _is_small(picture):
+                return
+            self._causes_at, self._causes_for = now, picture.revision
+            with suppress(UnansweredError):
+                self._causes_asked = self.ask(NOW, Waiting())
+        if self._causes_asked is not None:
+            self._causes_asked.add_done_callback(self._take_causes)
+
+    def _take_causes(self, asked: Future[Any]) -> None:
+        with self._lock:
+            self._causes_asked = None
+            has_answer = not asked.cancelled() and asked.exception() is None
+            is_new = has_answer and asked.result() != self._causes
+            if is_new:
+                self._causes = asked.result()
+                self._causes_version += 1
+        if is_new:
+            for listener in self.source.feed.listeners:
+                listener()
+
+
+def namespaces_of(source: Source) -> list[str]:
+    """Name the namespaces of a cluster that have jobs or pods."""
+    picture = source.feed.picture
+    if picture is None:
+        return []
+    keys = (*picture.jobs.keys, *picture.pods.keys)
+    return sorted({key.partition("/")[0] for key in keys if key})
+
+
+def _plain(document: Document) -> Made:
+    body = msgspec.json.encode(document)
+    return f"{zlib.crc32(body):x}", body
+
+
+def _check_cluster(scope: Scope) -> None:
+    """Refuse what belongs to no namespace to who may not list nodes and queues."""
+    if not scope.cluster:
+        raise UnansweredError("you may not see the nodes and queues of this cluster", 403)
+
+
+def _is_small(picture: Picture) -> bool:
+    return len(picture.pods.keys) <= _FEW_PODS

@@ -1,0 +1,231 @@
+"""Questions whose answers cost time: each is asked of a world, in the process that answers.
+
+A question is a value: equal questions about the same cluster have one answer.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+from pumice.api.conf import parse_conf
+from pumice.api.duration import parse_duration
+from pumice.api.yaml_text import parse_yaml
+from pumice.dashboard.feed import Feed
+from pumice.dashboard.picture import Picture
+from pumice.diagnosis import (
+    ClusterState,
+    Explanation,
+    Question,
+    explain_job,
+    queue_order,
+    save_world,
+    waiting_jobs,
+    what_if,
+)
+from pumice.diagnosis.changes import Change
+from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.settings import (
+    drain_node,
+    nodes_from_text,
+    remove_node,
+    setting_from_text,
+    use_conf,
+)
+from pumice.diagnosis.sources import load_job
+from pumice.errors import InputError
+
+
+@dataclass
+class Respondent:
+    """Who answers: a world, and what was worked out about it."""
+
+    world: ClusterState
+    explained: dict[str, Explanation] = field(default_factory=dict)
+    """Job to its explanation with remedies."""
+
+
+class Ask(Protocol):
+    """A question."""
+
+    def answer(self, who: Respondent) -> Any:
+        """Work the answer out; plain data.
+
+        Raises:
+            PumiceError: the question cannot be answered.
+        """
+
+
+@dataclass(frozen=True)
+class Why:
+    """Why does a job wait; with ``deep`` also when it starts, and what would help."""
+
+    job: str
+    deep: bool = False
+
+    def answer(self, who: Respondent) -> dict[str, Any]:
+        """Explain the job.
+
+        What a remedy changes stays here, since it may hold all that a pod template does.
+        """
+        found = explain_job(who.world, self.job, unblock=self.deep, foresee=self.deep)
+        if self.deep:
+            who.explained[self.job] = found
+        data = found.to_dict()
+        data["remedies"] = [{"text": each.text, "result": each.result} for each in found.remedies]
+        return data
+
+
+@dataclass(frozen=True)
+class TryRemedy:
+    """What becomes of the cluster if a remedy of a job is carried out."""
+
+    job: str
+    remedy: str
+    """Its text."""
+
+    def answer(self, who: Respondent) -> dict[str, Any]:
+        """Play the change; the remedies are those that an explanation gave before."""
+        if self.job not in who.explained:
+            who.explained[self.job] = explain_job(who.world, self.job, foresee=False)
+        offered = {each.text: each for each in who.explained[self.job].remedies}
+        if self.remedy not in offered:
+            raise InputError(
+                wanted="a remedy that still helps",
+                found=self.remedy,
+                hint="the cluster has changed since; look at the job again",
+            )
+        change = Change.from_data(offered[self.remedy].changes, source=self.remedy)
+        asked = Question(job=self.job, changes=[change])
+        return what_if(who.world, asked).to_dict() | {"changes": [self.remedy]}
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What would become of a job, or of the cluster after some changes."""
+
+    job: str = ""
+    manifest: str = ""
+    """A job that is not there yet, as YAML."""
+    conf: str = ""
+    settings: tuple[str, ...] = ()
+    add_nodes: tuple[str, ...] = ()
+    drain: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    default_runtime: str = ""
+
+    def answer(self, who: Respondent) -> dict[str, Any]:
+        """Play both sides and compare."""
+        world = who.world
+        makers: list[Callable[[ClusterState], Change]] = [
+            *(partial(setting_from_text, text=text) for text in self.settings),
+            *(partial(nodes_from_text, text=text) for text in self.add_nodes),
+            *(partial(_removed, name=name) for name in self.remove),
+            *(partial(drain_node, name=name) for name in self.drain),
+        ]
+        changes = [] if not self.conf else [_conf(self.conf)]
+        for change in changes:
+            world = change(world)
+        for make in makers:
+            changes.append(make(world))
+            world = changes[-1](world)
+        if not (changes or self.job or self.manifest):
+            raise InputError(wanted="a job or a change", found="neither")
+        runtime = parse_duration(self.default_runtime) if self.default_runtime else None
+        new = load_job(f"{self.manifest}\n", who.world.now) if self.manifest.strip() else ()
+        asked = Question(
+            job="" if new else self.job,
+            new_job=new,
+            changes=changes,
+            default_runtime_s=runtime,
+        )
+        return what_if(who.world, asked).to_dict()
+
+
+def _removed(world: ClusterState, name: str) -> Change:
+    world.find("Node", name)
+    return remove_node(name)
+
+
+def _conf(text: str) -> Change:
+    parse_conf(text, source="the configuration")
+    return use_conf(text, "given here")
+
+
+@dataclass(frozen=True)
+class Order:
+    """In what order are queues and jobs considered."""
+
+    def answer(self, who: Respondent) -> dict[str, Any]:
+        """Ask the ordering hooks."""
+        found = queue_order(who.world).to_dict()
+        titles = who.world.title
+        found["jobs"] = {
+            queue: [{**line, "title": titles(line["name"])} for line in lines]
+            for queue, lines in found["jobs"].items()
+        }
+        return found
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Why does each job wait that does."""
+
+    def answer(self, who: Respondent) -> dict[str, dict[str, str]]:
+        """Name the decisive cause of each, by its pod group."""
+        found = waiting_jobs(who.world, foresee=False)
+        return {
+            each.job: {"code": each.cause.code.value, "text": each.cause.text} for each in found
+        }
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The cluster as a snapshot file."""
+
+    name: str
+
+    def answer(self, who: Respondent) -> str:
+        """Write it down; what could hold a secret is left out."""
+        return save_world(who.world, name=self.name)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The configuration in force."""
+
+    def answer(self, who: Respondent) -> dict[str, Any]:
+        """Return its text and where it comes from."""
+        return {"text": who.world.conf, "source": who.world.conf_source}
+
+
+@dataclass(frozen=True)
+class Pictured:
+    """The cluster as a picture, with the cycle that it leads to."""
+
+    def answer(self, who: Respondent) -> Picture:
+        """Decide a cycle on a copy and look at it."""
+        return pictured(who.world)
+
+
+def pictured(world: ClusterState) -> Picture:
+    """Take a picture of a world and of what the next cycle says about it."""
+    feed = Feed()
+    Replay(world).decide(feed)
+    if feed.picture is None:
+        raise InputError(wanted="a world that can be looked at", found="none")
+    return feed.picture
+
+
+def read_texts(value: Any, field_name: str) -> tuple[str, ...]:
+    """Read a list of short texts from a request."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise InputError(wanted="a list of texts", found=value, field=field_name)
+    if not all(isinstance(each, str) for each in value):
+        raise InputError(wanted="texts", found=value, field=field_name)
+    return tuple(value)
+
+
+def check_yaml(text: str) -> None:
+    """Refuse what is no YAML before it is sent on."""
+    parse_yaml(text, "the manifest")

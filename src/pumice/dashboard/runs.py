@@ -1,0 +1,149 @@
+"""Runs of `pumice sim`, read from the folders that they wrote."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from pumice.dashboard.documents.shared import Document
+from pumice.errors import InputError
+from pumice.sim.output import CHARTS, SUMMARY
+
+_MOST_JOBS: Final = 20_000
+"""Jobs of a run that are sent to a page."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One configuration of one folder."""
+
+    folder: Path
+    name: str
+    """Of the folder, below what was given."""
+    configuration: str
+    number: int
+    """Of the configuration in its folder."""
+
+    @property
+    def id(self) -> str:
+        """What it is called in addresses."""
+        return f"{self.name}:{self.configuration}"
+
+
+class RunLibrary:
+    """Folders of runs, looked through anew whenever they are asked for."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        """Look in folders, and in the folders inside them.
+
+        Raises:
+            InputError: one of them is no folder.
+        """
+        for folder in folders:
+            if not folder.is_dir():
+                raise InputError(wanted="a folder of runs", found="none", file=str(folder))
+        self._folders = folders
+
+    def runs(self) -> list[Run]:
+        """List all runs, by name."""
+        found = []
+        for folder in self._run_folders():
+            confs = _read(folder / SUMMARY)["configurations"]
+            found += [
+                Run(folder, folder.name, str(each["configuration"]), number)
+                for number, each in enumerate(confs)
+            ]
+        return sorted(found, key=lambda run: run.id)
+
+    def _run_folders(self) -> Iterator[Path]:
+        for folder in self._folders:
+            if (folder / SUMMARY).is_file():
+                yield folder
+                continue
+            yield from (each.parent for each in sorted(folder.glob(f"*/{SUMMARY}")))
+
+    def list(self) -> Document:
+        """Write all runs with their figures."""
+        return {"runs": [_line(run) for run in self.runs()]}
+
+    def run(self, name: str) -> Document | None:
+        """Write one run with its charts and its jobs; None if there is none."""
+        found = next((run for run in self.runs() if run.id == name), None)
+        if found is None:
+            return None
+        charts_file = found.folder / CHARTS
+        if not charts_file.is_file():
+            raise InputError(
+                wanted=f"{CHARTS} beside {SUMMARY}",
+                found="none",
+                file=str(found.folder),
+                hint="the folder was written by an older version; run the simulation again",
+            )
+        charts = _read(charts_file)
+        return {
+            **_line(found),
+            "edges": charts["edges"],
+            "resources": charts["resources"],
+            "main": charts["main"],
+            "queues": charts["queues"],
+            "charts": charts["configurations"][found.number],
+            "jobs": _jobs(found),
+        }
+
+
+def _line(run: Run) -> Document:
+    summary = _read(run.folder / SUMMARY)
+    figures = summary["configurations"][run.number]
+    return {
+        "id": run.id,
+        "folder": run.name,
+        "configuration": run.configuration,
+        "trace": summary["trace"]["name"],
+        "jobCount": summary["trace"]["jobs"],
+        "nodes": summary["trace"]["nodes"],
+        "figures": {
+            name: figures.get(name)
+            for name in ("makespan", "finished", "evictions", "wait", "utilisation", "fairness")
+        },
+        "storm": (figures.get("storm") or {}).get("text", ""),
+    }
+
+
+def _read(file: Path) -> Any:
+    stamp = file.stat()
+    return _decoded(file, stamp.st_mtime_ns, stamp.st_size)
+
+
+@lru_cache(maxsize=32)
+def _decoded(file: Path, changed: int, size: int) -> Any:
+    del changed, size
+    try:
+        return msgspec.json.decode(file.read_bytes())
+    except (OSError, msgspec.DecodeError) as error:
+        raise InputError(wanted="a file of a run", found=str(error), file=str(file)) from None
+
+
+def _jobs(run: Run) -> Document | None:
+    """Read when jobs came, started and ended, in columns; None if that table is not CSV."""
+    names = (f"jobs-{run.configuration}.csv", "jobs.csv")
+    file = next((run.folder / name for name in names if (run.folder / name).is_file()), None)
+    if file is None:
+        return None
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("job", "queue", "pods", "arrival", "start", "end", "evictions")
+    }
+    with file.open(encoding="utf-8", newline="") as text:
+        for number, row in enumerate(csv.DictReader(text)):
+            if number >= _MOST_JOBS:
+                break
+            for name, column in columns.items():
+                column.append(row[name] if name in ("job", "queue") else _number(row[name]))
+    return dict(columns)
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None

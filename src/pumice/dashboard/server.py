@@ -1,0 +1,377 @@
+"""The dashboard over HTTP: pages, documents, answers, and news as server-sent events."""
+
+import asyncio
+import mimetypes
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from importlib import resources
+from typing import Any, Final
+from urllib.parse import unquote
+
+import msgspec
+from aiohttp import web
+
+from pumice import __version__
+from pumice.dashboard.answers import UnansweredError
+from pumice.dashboard.documents.shared import EVERYTHING, Scope, hide
+from pumice.dashboard.pages import NOW, Made, Moment, Pages
+from pumice.dashboard.questions import (
+    Ask,
+    Configuration,
+    Order,
+    Saved,
+    TryRemedy,
+    WhatIf,
+    Why,
+    read_texts,
+)
+from pumice.dashboard.security import COOKIE, Guard, failure_pause_s, refusal
+from pumice.errors import InputError, PumiceError
+from pumice.serve.http_server import HttpServer, Site, read_body
+
+_PATIENCE_S: Final = 10.0
+"""How long a request waits for an answer before it says that the answer is still worked on."""
+_MOST_BODY: Final = 1 << 20
+_TICK_S: Final = 0.25
+_BEAT_S: Final = 10.0
+_JSON: Final = "application/json"
+_SHELLS: Final = (
+    "/", "/queues", "/queues/{a}", "/jobs", "/jobs/{a}/{b}", "/nodes", "/nodes/{a}",
+    "/cycles", "/cycles/{a}", "/simulations", "/simulations/{a}", "/whatif",
+)  # fmt: skip
+"""Addresses of pages; a script of ours shows what each is about."""
+
+
+class Dashboard:
+    """Serves pages about one cluster; made, it serves once ``site`` is served."""
+
+    def __init__(self, pages: Pages, guard: Guard) -> None:
+        self._pages = pages
+        self._guard = guard
+        self._waiting: set[asyncio.Event] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = False
+        pages.source.feed.listeners.append(self._notice)
+
+    def app(self) -> web.Application:
+        """Return the application."""
+        app = web.Application(middlewares=[self._guard.middleware])
+        add = app.router.add_get
+        for path in _SHELLS:
+            add(path, self._shell)
+        add("/static/{path:.+}", self._static)
+        add("/api/session", self._session)
+        add("/api/news", self._news)
+        pages = self._pages
+        add("/api/overview", self._made(lambda scope, at, _: pages.overview(scope, at)))
+        add("/api/queues", self._made(lambda scope, at, _: pages.queues(scope, at)))
+        add("/api/jobs", self._made(lambda scope, at, _: pages.jobs(scope, at)))
+        add("/api/nodes", self._made(lambda scope, at, _: pages.nodes(scope, at)))
+        add("/api/fit", self._made(lambda scope, at, r: pages.fit(scope, at, _shape(r))))
+        add("/api/cycles", self._made(lambda scope, _, __: pages.cycles(scope)))
+        add("/api/cycles/{n}", self._made(lambda scope, _, r: pages.cycle(scope, _number(r))))
+        add("/api/nodes/{name}", self._made(lambda scope, at, r: pages.node(scope, at, _of(r))))
+        add("/api/jobs/{ns}/{name}", self._made(lambda scope, at, r: pages.job(scope, at, _job(r))))
+        add("/api/simulations", self._made(lambda _, __, ___: pages.simulations()))
+        add(
+            "/api/simulations/{name:.+}",
+            self._made(lambda _, __, r: pages.simulation(_of(r))),
+        )
+        add("/api/jobs/{ns}/{name}/why", self._why)
+        add("/api/order", self._order)
+        add("/api/configuration", self._configuration)
+        add("/api/snapshot", self._snapshot)
+        app.router.add_post("/api/whatif", self._what_if)
+        app.router.add_post("/api/login", self._login)
+        app.router.add_post("/api/logout", self._logout)
+        app.on_startup.append(self._started)
+        app.on_shutdown.append(self._stopped)
+        return app
+
+    # Pages and files
+
+    async def _shell(self, request: web.Request) -> web.Response:
+        del request
+        return web.Response(body=_file("index.html"), content_type="text/html", charset="utf-8")
+
+    async def _static(self, request: web.Request) -> web.Response:
+        path = request.match_info["path"]
+        try:
+            body = _file(path)
+        except (OSError, ValueError):
+            raise web.HTTPNotFound(text=f"there is no file {path}") from None
+        kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+        kind = "text/javascript" if path.endswith(".js") else kind
+        return web.Response(body=body, content_type=kind, headers={"Cache-Control": "no-cache"})
+
+    async def _session(self, request: web.Request) -> web.Response:
+        person = await asyncio.to_thread(self._guard.person, request)
+        self._pages.answers.warm_up()
+        scope = await asyncio.to_thread(self._scope, request)
+        about = self._pages.source.about
+        return web.json_response(
+            {
+                "title": about.title,
+                "kind": about.kind,
+                "decides": about.decides,
+                "speed": about.speed,
+                "hint": about.hint,
+                "version": __version__,
+                "person": "" if person.is_anyone else person.name,
+                "namespaces": None if scope.namespaces is None else sorted(scope.namespaces),
+                "cluster": scope.cluster,
+                "csrf": self._guard.csrf(request),
+            }
+        )
+
+    # Documents
+
+    def _made(
+        self, make: Callable[[Scope, Moment, web.Request], Made]
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
+        """Serve a document, or the news that it has not changed."""
+
+        async def handler(request: web.Request) -> web.Response:
+            def work() -> Made:
+                return make(self._scope(request), _moment(request), request)
+
+            try:
+                mark, body = await asyncio.to_thread(work)
+            except PumiceError as error:
+                return _unanswered(error)
+            tag = f'"{mark}"'
+            headers = {"ETag": tag, "Cache-Control": "no-cache"}
+            if request.headers.get("If-None-Match") == tag:
+                return web.Response(status=304, headers=headers)
+            return web.Response(body=body, content_type=_JSON, headers=headers)
+
+        return handler
+
+    def _scope(self, request: web.Request) -> Scope:
+        person = self._guard.person(request)
+        authority = self._guard.authority
+        return EVERYTHING if authority is None else authority.scope(person)
+
+    # Answers
+
+    async def _answer(self, request: web.Request, question: Ask) -> web.Response:
+        """Wait a little for an answer; 202 if it is still worked on: the page asks again."""
+        try:
+            future = await asyncio.to_thread(self._pages.ask, _moment(request), question)
+            done = asyncio.wrap_future(future)
+            async with asyncio.timeout(_PATIENCE_S):
+                found = await asyncio.shield(done)
+        except TimeoutError:
+            return web.json_response({"state": "working"}, status=202)
+        except PumiceError as error:
+            return _unanswered(error)
+        if isinstance(found, str):
+            return web.Response(text=found, content_type="text/yaml")
+        scope = await asyncio.to_thread(self._scope, request)
+        body = msgspec.json.encode(hide(found, scope, self._pages.namespaces()))
+        return web.Response(body=body, content_type=_JSON)
+
+    async def _why(self, request: web.Request) -> web.Response:
+        def group() -> str:
+            return self._pages.group_of(self._scope(request), _moment(request), _job(request))
+
+        try:
+            name = await asyncio.to_thread(group)
+        except PumiceError as error:
+            return _unanswered(error)
+        return await self._answer(request, Why(name, deep="deep" in request.query))
+
+    async def _order(self, request: web.Request) -> web.Response:
+        await asyncio.to_thread(self._whole, request)
+        return await self._answer(request, Order())
+
+    async def _configuration(self, request: web.Request) -> web.Response:
+        await asyncio.to_thread(self._whole, request)
+        return await self._answer(request, Configuration())
+
+    async def _snapshot(self, request: web.Request) -> web.Response:
+        await asyncio.to_thread(self._whole, request)
+        at = _moment(request).cycle
+        name = f"cycle-{at}" if at is not None else "snapshot"
+        response = await self._answer(request, Saved(name))
+        response.headers["Content-Disposition"] = f'attachment; filename="{name}.yaml"'
+        return response
+
+    def _whole(self, request: web.Request) -> None:
+        """Let pass only who may see everything."""
+        if self._scope(request) != EVERYTHING:
+            raise web.HTTPForbidden(text="this shows all namespaces, and you may see only some")
+
+    async def _what_if(self, request: web.Request) -> web.Response:
+        """Try something on a copy; nothing changes but for the work that it takes."""
+        self._guard.check_csrf(request)
+        await asyncio.to_thread(self._whole, request)
+        try:
+            asked = _read_json(await read_body(request, _MOST_BODY))
+            remedy = str(asked.get("remedy") or "")
+            if remedy:
+                place = str(asked.get("job") or "")
+                scope, at = self._scope(request), _moment(request)
+                group = await asyncio.to_thread(self._pages.group_of, scope, at, place)
+                return await self._answer(request, TryRemedy(group, remedy))
+            return await self._answer(request, _question(asked))
+        except PumiceError as error:
+            return _unanswered(error)
+
+    # Logging in
+
+    async def _login(self, request: web.Request) -> web.Response:
+        authority = self._guard.authority
+        if authority is None:
+            return refusal(404, "nobody has to log in here")
+        if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+            return refusal(403, "requests of other sites are not answered")
+        try:
+            asked = _read_json(await read_body(request, _MOST_BODY))
+        except PumiceError as error:
+            return _unanswered(error)
+        token = str(asked.get("token") or "")
+        person = await asyncio.to_thread(authority.identify, token) if token else None
+        if person is None:
+            await asyncio.sleep(failure_pause_s())
+            return refusal(401, "this token is not known here")
+        response = web.json_response({"person": person.name})
+        response.set_cookie(
+            COOKIE,
+            self._guard.sessions.start(person),
+            httponly=True,
+            samesite="Strict",
+            secure=self._guard.is_tls,
+        )
+        return response
+
+    async def _logout(self, request: web.Request) -> web.Response:
+        self._guard.check_csrf(request)
+        self._guard.sessions.end(request.cookies.get(COOKIE, ""))
+        response = web.json_response({})
+        response.del_cookie(COOKIE)
+        return response
+
+    # News
+
+    async def _news(self, request: web.Request) -> web.StreamResponse:
+        """Tell that something changed, at most four times a second, and that all is well."""
+        await asyncio.to_thread(self._guard.person, request)
+        headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
+        response = web.StreamResponse(headers={**self._guard.headers(), **headers})
+        await response.prepare(request)
+        changed = asyncio.Event()
+        changed.set()
+        self._waiting.add(changed)
+        try:
+            while not self._stopping:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_BEAT_S):
+                        await changed.wait()
+                changed.clear()
+                await response.write(b"data: " + msgspec.json.encode(self._state()) + b"\n\n")
+                await asyncio.sleep(_TICK_S)
+        except ConnectionResetError:
+            pass
+        finally:
+            self._waiting.discard(changed)
+        return response
+
+    def _state(self) -> dict[str, Any]:
+        source = self._pages.source
+        picture, cycles = source.feed.picture, source.feed.cycles()
+        cluster = source.cluster
+        return {
+            "revision": self._pages.revision,
+            "now": cluster.now() if cluster is not None else picture.now if picture else 0.0,
+            "cycle": cycles[-1].number if cycles else 0,
+            "problem": source.problem,
+        }
+
+    def _notice(self) -> None:
+        """Wake whoever waits for news; called on any thread."""
+        if self._loop is not None:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        for each in self._waiting:
+            each.set()
+
+    async def _started(self, _: web.Application) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    async def _stopped(self, _: web.Application) -> None:
+        self._stopping = True
+        self._wake()
+
+
+def dashboard_server(
+    dashboard: Dashboard, host: str, port: int, tls: ssl.SSLContext | None = None
+) -> HttpServer:
+    """Return a server of one dashboard; port 0 takes a free one."""
+    return HttpServer([Site(dashboard.app(), host, port, tls)])
+
+
+def _file(path: str) -> bytes:
+    """Read a file of the pages; the plotting library is that of the reports."""
+    if ".." in path.split("/"):
+        raise ValueError(path)
+    package, _, rest = path.partition("/")
+    if package == "report":
+        return resources.files("pumice.sim.report").joinpath(rest).read_bytes()
+    return resources.files("pumice.dashboard").joinpath("web", path).read_bytes()
+
+
+def _unanswered(error: PumiceError) -> web.Response:
+    status = error.status if isinstance(error, UnansweredError) else 422
+    return refusal(status, str(error))
+
+
+def _read_json(body: bytes) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        raise InputError(wanted="JSON", found="something else") from None
+    if not isinstance(found, dict):
+        raise InputError(wanted="a JSON object", found=found)
+    return found
+
+
+def _question(asked: dict[str, Any]) -> WhatIf:
+    """Read a what-if question."""
+    texts = ("job", "manifest", "conf", "default_runtime")
+    lists = ("settings", "add_nodes", "drain", "remove")
+    for name in asked.keys() - {*texts, *lists}:
+        raise InputError(wanted=f"one of {', '.join((*texts, *lists))}", found=name)
+    for name in texts:
+        if not isinstance(asked.get(name, ""), str):
+            raise InputError(wanted="a text", found=asked[name], field=name)
+    chosen: dict[str, Any] = {name: asked.get(name, "") for name in texts}
+    chosen |= {name: read_texts(asked.get(name, []), name) for name in lists}
+    return WhatIf(**chosen)
+
+
+def _moment(request: web.Request) -> Moment:
+    text = request.query.get("at", "")
+    return Moment(int(text)) if text.isascii() and text.isdigit() else NOW
+
+
+def _number(request: web.Request) -> int:
+    text = request.match_info["n"]
+    if not (text.isascii() and text.isdigit()):
+        raise web.HTTPNotFound(text=f"there is no cycle {text}")
+    return int(text)
+
+
+def _of(request: web.Request) -> str:
+    return unquote(request.match_info["name"])
+
+
+def _job(request: web.Request) -> str:
+    return f"{request.match_info['ns']}/{request.match_info['name']}"
+
+
+def _shape(request: web.Request) -> dict[str, str]:
+    return {key: value for key, value in request.query.items() if key != "at" and value}

@@ -1,0 +1,163 @@
+"""How a dashboard is served: where, to whom, and what is refused before it starts."""
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pumice.api.text_files import read_text
+from pumice.dashboard.answers import Answers
+from pumice.dashboard.cluster_login import ClusterLogin
+from pumice.dashboard.pages import Pages, namespaces_of
+from pumice.dashboard.runs import RunLibrary
+from pumice.dashboard.security import Authority, Guard, OneToken
+from pumice.dashboard.server import Dashboard, dashboard_server
+from pumice.dashboard.sources import Source
+from pumice.errors import InputError
+
+_LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+_SHORTEST: Final = 16
+"""Characters of a token that cannot be guessed by trying."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServingOptions:
+    """Where a dashboard is served, and to whom."""
+
+    listen: str = "127.0.0.1"
+    port: int = 0
+    hosts: tuple[str, ...] = ()
+    """Names under which it is reached, beside loopback."""
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    token_file: Path | None = None
+    cluster_login: bool = False
+    """Whether the cluster says who somebody is and what they may see."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.listen in _LOOPBACK
+
+    def tls(self) -> ssl.SSLContext | None:
+        """Return the certificate to serve with.
+
+        Raises:
+            InputError: it is missing or cannot be used.
+        """
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise InputError(wanted="a certificate and its key", found="one of them alone")
+        if self.tls_cert is None or self.tls_key is None:
+            return None
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            context.load_cert_chain(self.tls_cert, self.tls_key)
+        except (OSError, ssl.SSLError) as error:
+            raise InputError(
+                wanted="a certificate and its key",
+                found=getattr(error, "reason", None) or str(error),
+                file=str(self.tls_cert),
+            ) from None
+        return context
+
+    def check(self) -> None:
+        """Refuse to be reached from other machines without TLS and a login.
+
+        Raises:
+            InputError: one of them is missing.
+        """
+        if self.is_local:
+            return
+        if self.tls_cert is None:
+            raise InputError(
+                wanted=f"--tls-cert and --tls-key to listen on {self.listen}",
+                found="no certificate",
+                hint="only loopback is served without TLS",
+            )
+        if self.token_file is None and not self.cluster_login:
+            raise InputError(
+                wanted=f"--token-file or --cluster-login to listen on {self.listen}",
+                found="neither",
+                hint="only loopback is served to whoever asks",
+            )
+
+    def token(self) -> str:
+        """Read the token.
+
+        Raises:
+            InputError: the file cannot be read, or the token can be guessed.
+        """
+        if self.token_file is None:
+            return ""
+        found = read_text(self.token_file).strip()
+        if len(found) < _SHORTEST:
+            raise InputError(
+                wanted=f"a token of at least {_SHORTEST} characters",
+                found=f"{len(found)} characters",
+                file=str(self.token_file),
+            )
+        return found
+
+
+def guard_of(options: ServingOptions, authority: Authority | None) -> Guard:
+    """Return who stands before every request; a token of the options goes before an authority.
+
+    Raises:
+        InputError: the token cannot be used.
+    """
+    token = options.token()
+    if token:
+        authority = OneToken(token)
+    return Guard(hosts=options.hosts, authority=authority, is_tls=options.tls_cert is not None)
+
+
+def _login(source: Source) -> Authority:
+    """Let the cluster that is shown say who somebody is.
+
+    Raises:
+        InputError: there is no cluster that knows people.
+    """
+    if source.cluster is None or source.about.kind == "embedded":
+        raise InputError(
+            wanted="a cluster that knows people, for --cluster-login",
+            found=source.about.title,
+            hint="use --token-file",
+        )
+    return ClusterLogin(source.cluster, lambda: namespaces_of(source))
+
+
+@contextmanager
+def served_dashboard(
+    source: Source,
+    options: ServingOptions,
+    *,
+    authority: Authority | None = None,
+    answers: Answers | None = None,
+    runs: RunLibrary | None = None,
+) -> Iterator[str]:
+    """Serve a dashboard as long as the block runs; yields its address.
+
+    Several may share who answers; one without makes its own.
+
+    Raises:
+        InputError: options that would show a cluster to whoever asks.
+        ServiceError: an address that cannot be had.
+    """
+    options.check()
+    tls = options.tls()
+    if authority is None and options.cluster_login:
+        authority = _login(source)
+    own = answers or Answers()
+    dashboard = Dashboard(Pages(source, own, runs), guard_of(options, authority))
+    server = dashboard_server(dashboard, options.listen, options.port, tls)
+    try:
+        with server:
+            scheme = "https" if tls is not None else "http"
+            name = options.listen if options.is_local else (*options.hosts, options.listen)[0]
+            yield f"{scheme}://{name}:{server.ports[0]}"
+    finally:
+        if answers is None:
+            own.close()

@@ -1,0 +1,217 @@
+"""Where a dashboard's cluster comes from: files, an embedded cluster, one that is followed."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from pumice import logs
+from pumice.api.conf import DEFAULT_CONF, parse_conf
+from pumice.api.kinds import SCHEDULER_NAME, Manifest
+from pumice.cache.informer import FOLLOWED, Informer
+from pumice.cache.ingest import Ingest
+from pumice.cluster.base import Cluster, LiveCluster
+from pumice.core.snapshot import Snapshot
+from pumice.dashboard.feed import Feed
+from pumice.dashboard.material import ALL_KINDS, CONF_KIND, Material, gather
+from pumice.diagnosis import ClusterState
+from pumice.diagnosis.replay import Replay
+from pumice.diagnosis.sources import CONF_NAME, CONF_NAMESPACE, CONF_SUFFIX
+from pumice.errors import ClusterError, ConfError, InputError
+from pumice.scheduler import Scheduler
+from pumice.serve.embedded import EmbeddedControlPlane
+
+_log = logs.get("dashboard")
+_EVENTS: Final = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What a page says of the cluster that it shows."""
+
+    title: str
+    kind: str
+    """embedded, files, cluster or scheduler."""
+    decides: bool
+    """Whether the cycles shown were carried out; if not, they were only worked out here."""
+    speed: float = 1.0
+    """How fast its time runs; 0: it stands still."""
+    hint: str = ""
+    """How a first job is submitted."""
+
+
+class Source(Protocol):
+    """A cluster to be shown."""
+
+    about: About
+    feed: Feed
+
+    def material(self) -> Material:
+        """Return the cluster's objects as they are now."""
+
+    def events(self, namespace: str) -> Sequence[Manifest]:
+        """Return the events of a namespace; none if they are not known."""
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """Where actions are carried out; None if there is nothing to act on."""
+
+    @property
+    def problem(self) -> str:
+        """Why nothing new comes; empty if all is well."""
+
+
+@dataclass
+class StaticSource:
+    """A world that does not change, such as that of files."""
+
+    world: ClusterState
+    title: str
+    about: About = field(init=False)
+    feed: Feed = field(init=False)
+    cluster: None = None
+    problem: str = ""
+
+    def __post_init__(self) -> None:
+        """Decide one cycle and look at it."""
+        self.about = About(title=self.title, kind="files", decides=False, speed=0.0)
+        self.feed = Feed()
+        Replay(self.world).decide(self.feed)
+
+    def material(self) -> Material:
+        """Return the world."""
+        return Material(now=self.world.now, world=self.world)
+
+    def events(self, namespace: str) -> Sequence[Manifest]:
+        """Return nothing: files rarely hold events, and scheduling does not read them."""
+        del namespace
+        return ()
+
+
+class EmbeddedSource:
+    """An embedded cluster in this process."""
+
+    problem = ""
+
+    def __init__(self, plane: EmbeddedControlPlane, about: About) -> None:
+        """Look at each session of a control plane."""
+        self.about = about
+        self.cluster = plane.cluster
+        self.feed = Feed(self.material)
+        plane.observers.append(self.feed)
+        plane.on_cycle.append(self.feed.finished)
+
+    def material(self) -> Material:
+        """List the cluster at one moment."""
+        with self.cluster.lock:
+            return gather(self.cluster, ALL_KINDS, now=self.cluster.now())
+
+    def events(self, namespace: str) -> Sequence[Manifest]:
+        """List the events of a namespace."""
+        return self.cluster.list("Event", namespace)[0]
+
+
+class SchedulerSource:
+    """The cluster of a scheduler that serves in this process."""
+
+    problem = ""
+
+    def __init__(
+        self, cluster: LiveCluster, title: str, conf: Callable[[], str], *, decides: bool
+    ) -> None:
+        """Show a cluster that is followed; ``feed`` must be given to the loop as an observer."""
+        self.about = About(title=title, kind="scheduler", decides=decides)
+        self.cluster = cluster
+        self._conf = conf
+        self.feed = Feed(self.material)
+
+    def material(self) -> Material:
+        """List what the scheduler follows, from its own caches."""
+        now, conf = self.cluster.now(), self._conf()
+        return gather(self.cluster, FOLLOWED, now=now, conf=conf)
+
+    def events(self, namespace: str) -> Sequence[Manifest]:
+        """Ask the cluster for the events of a namespace."""
+        return _events(self.cluster, namespace)
+
+
+class FollowedSource:
+    """A cluster that is followed from outside; cycles are worked out here, and nothing written."""
+
+    def __init__(self, cluster: LiveCluster, title: str, *, period_s: float = 1.0) -> None:
+        """Follow a cluster from ``start`` to ``stop``."""
+        self.about = About(title=title, kind="cluster", decides=False)
+        self.cluster = cluster
+        self.feed = Feed()
+        self.problem = "waits for the first complete list of the cluster's objects"
+        self._period_s = period_s
+        self._informer = Informer(cluster, Ingest(Snapshot(), (SCHEDULER_NAME,)))
+        self._conf = ""
+        self._scheduler = Scheduler(parse_conf(DEFAULT_CONF))
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="dashboard-follow", daemon=True)
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End."""
+        self._stop.set()
+        self._thread.join()
+
+    def material(self) -> Material:
+        """List the cluster: what is followed from memory, Volcano jobs by asking."""
+        return gather(self.cluster, ALL_KINDS, now=self.cluster.now(), conf=self._conf)
+
+    def events(self, namespace: str) -> Sequence[Manifest]:
+        """Ask the cluster for the events of a namespace."""
+        return _events(self.cluster, namespace)
+
+    def _run(self) -> None:
+        wake = self.cluster.new_wake()
+        while self.cluster.wait_synced(self._period_s):
+            if self._stop.is_set():
+                return
+        while not self._stop.is_set():
+            wake.clear()
+            try:
+                self._look()
+            except Exception as error:  # noqa: BLE001  # shown on every page; the next may do better
+                self.problem = f"a cycle could not be worked out: {error}"
+                _log.error("cannot look at the cluster", error=error)
+            self._stop.wait(self._period_s)
+            wake.wait(10.0)
+
+    def _look(self) -> None:
+        self._reload()
+        self._informer.sync()
+        self._scheduler.decide(self._informer.snapshot, self.cluster.now(), observer=self.feed)
+        troubles = self.cluster.troubles()
+        self.problem = "; ".join(f"{kind}: {why}" for kind, why in troubles.items())
+
+    def _reload(self) -> None:
+        """Use the configuration that the cluster's scheduler has, as far as it can be used."""
+        try:
+            found = self.cluster.get(CONF_KIND, CONF_NAMESPACE, CONF_NAME)
+        except ClusterError:
+            return
+        texts = [text for key, text in (found.get("data") or {}).items() if _is_conf(key)]
+        if not texts or texts[0] == self._conf:
+            return
+        self._conf = texts[0]
+        try:
+            self._scheduler = Scheduler(parse_conf(self._conf, source=CONF_NAME))
+        except (ConfError, InputError) as error:
+            _log.warning("configuration cannot be used", problem=error)
+
+
+def _is_conf(key: str) -> bool:
+    return key.endswith(CONF_SUFFIX)
+
+
+def _events(cluster: Cluster, namespace: str) -> Sequence[Manifest]:
+    try:
+        return cluster.list("Event", namespace)[0]
+    except ClusterError:
+        return ()

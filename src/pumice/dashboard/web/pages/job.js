@@ -1,0 +1,121 @@
+// Why, when, and what would help?
+import { html, useState } from "../vendor/htm-3.1.1/htm-preact.min.js";
+import { answer, clusterNow, news, useAnswer, useDocument, useNews, useTick } from "../data.js";
+import { amounts, clock, duration, number, plural, sentence, utc } from "../format.js";
+import { Age, Empty, Gang, JobLink, Link, Loading, LongTable, Needs, NodeLink, Problem, QueueName, source, State, to, When } from "../parts.js";
+import { Outcome } from "./outcome.js";
+
+const NUMBER = (value) => (typeof value === "number" ? number(value, 3) : String(value));
+/** The numbers that were compared; amounts of bytes as such. */
+function Numbers({ numbers }) {
+  const flat = Object.entries(numbers || {}).filter(([, value]) => typeof value !== "object");
+  if (!flat.length) return null;
+  const bytes = /memory|storage|hugepages/.test(String(numbers.resource || ""));
+  const show = (key, value) => (bytes && typeof value === "number" && /used|request|limit|free|short|total|asked|allowed|room|idle/.test(key) ? `${number(value / 2 ** 30)} GiB` : NUMBER(value));
+  return html`<dl class="numbers">${flat.map(([key, value]) => html`<div><dt>${key}</dt><dd>${show(key, value)}</dd></div>`)}</dl>`;
+}
+
+function Funnel({ rows, told }) {
+  if (!rows.length) return null;
+  const whole = Math.max(1, rows[0].left);
+  return html`<div class="part"><h3>Nodes left after each constraint</h3><ol class="funnel">${rows.map((row) => html`<li>
+    <span class="constraint">${row.constraint}</span><span class="track" aria-hidden="true"><i style=${{ width: `${(100 * row.left) / whole}%` }}></i></span><b class="figure">${number(row.left)}</b><span class="soft">${told.includes(row.text) ? "as above" : row.text}</span></li>`)}</ol></div>`;
+}
+function Spared({ rows }) {
+  if (!rows.length) return null;
+  return html`<div class="part"><h3>Why nobody was evicted for it</h3><ul class="findings">${rows.map((row) => html`<li><code>${row.code}</code><span><b class="figure">${plural(row.pods, "pod")}</b> ${row.text.replace(/^\d+ pods? /, "")}</span></li>`)}</ul></div>`;
+}
+function Position({ position }) {
+  if (!position) return null;
+  const behind = position.behind.map((one) => html`<li>after <${JobLink} job=${one.job} /> <span class="soft">${one.key}</span></li>`);
+  return html`<div class="part"><h3>Position</h3><p>${position.place} of ${position.of} waiting jobs in <${QueueName} queue=${position.queue} />; the queue comes ${position.queuePlace} of ${position.queues}.${position.turn ? ` The job was taken as number ${position.turn} in the cycle.` : " The cycle never came to it."}</p>${behind.length > 0 && html`<ul class="findings plainlist">${behind}</ul>`}</div>`;
+}
+function Forecast({ forecast, busy }) {
+  if (busy) return html`<${Loading} what="Playing the cluster on, to see when it starts" />`;
+  if (!forecast) return null;
+  const at = forecast.in_s === null ? null : clusterNow() + forecast.in_s;
+  return html`<div class="part"><h3>Forecast</h3><p class="strong">${at !== null && forecast.in_s > 0 ? html`At about <time title=${utc(at)}>${clock(at)}</time>: ` : ""}${at !== null && forecast.in_s > 0 ? `${forecast.text}.` : sentence(forecast.text)}</p></div>`;
+}
+
+function Remedies({ job, deep }) {
+  const [tried, set] = useState({});
+  if (deep.error) return html`<div class="part"><h3>What would help</h3><${Problem} error=${deep.error} /></div>`;
+  if (!deep.data) return html`<div class="part"><h3>What would help</h3><${Loading} what="Trying changes on a copy of the cluster" /></div>`;
+  const { remedies, tried: n, state } = deep.data;
+  if (state !== "waits") return null;
+  const tryIt = async (remedy) => {
+    set((old) => ({ ...old, [remedy.text]: { busy: true } }));
+    try {
+      const data = await answer(source("/api/whatif"), { job, remedy: remedy.text });
+      set((old) => ({ ...old, [remedy.text]: { data } }));
+    } catch (error) { set((old) => ({ ...old, [remedy.text]: { error } })); }
+  };
+  return html`<div class="part remedies"><h3>What would help</h3>
+    ${remedies.length ? html`<ul>${remedies.map((remedy) => { const trial = tried[remedy.text]; return html`<li key=${remedy.text}><div class="remedy"><span><b>${sentence(remedy.text)}</b> <span class="soft">${sentence(remedy.result)}</span></span>
+      <button type="button" disabled=${trial?.busy} onClick=${() => tryIt(remedy)}>${trial?.busy ? "Trying …" : trial?.data ? "Try again" : "Try it"}</button></div>
+      ${trial?.error && html`<${Problem} error=${trial.error} />`}${trial?.data && html`<div class="trial" role="status"><${Outcome} answer=${trial.data} /></div>`}</li>`; })}</ul><p class="soft">Each was tried on a copy of the cluster${n ? `, out of ${number(n)} changes` : ""}. Nothing was changed.</p>`
+    : html`<p>No change that was tried would start it${n ? ` (${number(n)} were)` : ""}. Try your own on the <${Link} href=${to("/whatif", { job })}>what-if page<//>.</p>`}</div>`;
+}
+
+function Why({ name, asked, changed, again }) {
+  useTick();
+  const { revision } = asked;
+  const path = `/api/jobs/${name.split("/").map(encodeURIComponent).join("/")}/why`;
+  const first = useAnswer(source(path, { r: revision }));
+  const deep = useAnswer(first.data ? source(path, { deep: 1, r: revision }) : null);
+  if (first.error) return html`<section class="why"><${Problem} error=${first.error} /></section>`;
+  if (!first.data) return html`<section class="why"><${Loading} what="Asking every gate why it waits" /></section>`;
+  const told = first.data;
+  const [cause, ...others] = told.causes;
+  return html`<section class="why" aria-label="Why it waits">${changed && html`<p class="asked">as of ${duration(clusterNow() - asked.at)} ago <button type="button" onClick=${again}>Ask again</button></p>`}<p class="cause">${sentence(told.text)}</p>
+    ${cause && html`<p><code class="code">${cause.code}</code></p><${Numbers} numbers=${cause.numbers} />`}
+    ${others.length > 0 && html`<div class="part"><h3>Further causes</h3><ul class="findings">${others.map((one) => html`<li><code>${one.code}</code><span>${sentence(one.text)}</span></li>`)}</ul></div>`}
+    ${told.victims.length > 0 && html`<div class="part"><h3>Pods that leave for it</h3><ul class="findings plainlist">${told.victims.map((one) => html`<li class="name">${one.pod} <span class="soft">on ${one.node}, queue ${one.queue}, priority ${number(one.priority)}</span></li>`)}</ul></div>`}
+    <div class="columns"><div><${Funnel} rows=${told.funnel} told=${told.causes.map((one) => one.text)} /><${Spared} rows=${told.notEvicted} /></div>
+    <div><${Position} position=${told.position} />${told.state === "waits" && html`<${Forecast} forecast=${deep.data?.forecast} busy=${!deep.data && !deep.error} />`}</div></div>
+    ${told.state === "waits" && html`<${Remedies} job=${name} deep=${deep} />`}
+    ${told.notes.length > 0 && html`<ul class="soft notes">${told.notes.map((note) => html`<li>${note}</li>`)}</ul>`}</section>`;
+}
+
+function Pods({ data }) {
+  if (!data.pods.length) return html`<section><h2>Pods</h2><p class="soft">It has no pods yet: they are made once the job is admitted to its queue.</p></section>`;
+  const rows = data.pods.map((_, i) => i);
+  const columns = [
+    { key: "pod", title: "pod", width: "minmax(140px, 1.4fr)", card: "lead-cell", cell: (i) => html`<span class="name">${data.pods[i].pod}</span>` },
+    { key: "state", title: "state", width: "100px", cell: (i) => html`<${State} state=${data.pods[i].state} />` },
+    { key: "node", title: "node", width: "minmax(100px, 1fr)", cell: (i) => (data.pods[i].node ? html`<${NodeLink} node=${data.pods[i].node} />` : data.pods[i].promised ? html`<span class="soft">promised ${data.pods[i].promised}</span>` : html`<span class="soft">–</span>`) },
+    { key: "asks", title: "asks for", width: "minmax(120px, 1fr)", cell: (i) => amounts(data.resources, data.pods[i].asks) },
+    { key: "age", title: "age", width: "84px", align: "right", cell: (i) => (data.pods[i].created ? html`<${Age} since=${data.pods[i].created} />` : "–") },
+  ];
+  return html`<section><h2>Pods <span class="soft">${number(data.total)}</span></h2>${data.total > data.pods.length && html`<p class="note">The first ${number(data.pods.length)} are listed.</p>`}<div class=${rows.length > 12 ? "tall" : "short"}><${LongTable} label="Pods" columns=${columns} rows=${rows} rowHeight=${32} /></div></section>`;
+}
+function History({ data }) {
+  const [all, showAll] = useState(false);
+  const rows = all ? data.events : data.events.slice(0, 12);
+  return html`<section><h2>What happened</h2>${rows.length || data.decisions.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Events"><table class="plain"><thead><tr><th>when</th><th>what</th><th>about</th><th>message</th></tr></thead><tbody>
+    ${data.decisions.slice(0, 20).map((one) => html`<tr><td><${When} at=${one.at} /></td><td><${Link} href=${to(`/cycles/${one.cycle}`)}>cycle ${one.cycle}<//></td><td></td><td>${[one.bound && `${plural(one.bound, "pod")} got a node`, one.evicted && `${plural(one.evicted, "pod")} evicted`].filter(Boolean).join(", ")}</td></tr>`)}
+    ${rows.map((event) => html`<tr class=${event.type === "Warning" ? "warning" : ""}><td>${event.at ? html`<${When} at=${event.at} />` : "–"}</td><td>${event.reason}${event.count > 1 ? html` <span class="soft">×${event.count}</span>` : ""}</td><td class="soft">${event.kind} ${event.name}</td><td>${event.message}</td></tr>`)}</tbody></table></div>${data.events.length > rows.length && html`<button type="button" onClick=${() => showAll(true)}>Show all ${plural(data.events.length, "event")}</button>`}`
+    : html`<p class="soft">${news.session?.speed === 0 ? "Files that were read hold no events." : "Nothing that is remembered."}</p>`}</section>`;
+}
+
+export function JobPage({ name }) {
+  const document = useDocument(source(`/api/jobs/${name.split("/").map(encodeURIComponent).join("/")}`));
+  const revision = useNews().revision.split(".")[0];
+  const [kept, keep] = useState({ revision: "", at: 0 });
+  if (!kept.revision && revision) Object.assign(kept, { revision, at: clusterNow() });
+  const again = () => keep({ revision, at: clusterNow() });
+  return html`<${Needs} of=${document} what="Looking at the job">${(data) => {
+    const bound = data.pods.filter((pod) => pod.node && pod.state !== "leaving" && pod.state !== "finished" && pod.state !== "failed").length;
+    const promised = data.pods.filter((pod) => pod.state === "promised").length;
+    const done = data.pods.filter((pod) => pod.state === "finished").length;
+    return html`<h1 tabindex="-1" class="jobname">${data.job}</h1>
+      <p class="lead"><${State} state=${data.state} /> <${QueueName} queue=${data.queue} /> <span>priority ${number(data.priority)}${data.priorityClass ? ` (${data.priorityClass})` : ""}</span> <span>phase ${data.phase || "none"}</span> <span>${data.state === "waiting" ? "waiting" : "created"} <${Age} since=${data.created} />${data.state === "waiting" ? "" : " ago"}</span></p>
+      <p class="lead"><${Gang} bound=${bound} promised=${promised} done=${done} pods=${data.total} min=${data.min} /> <span>holds ${amounts(data.resources, data.allocated)}</span>${data.pending.some(Boolean) && html` <span>waits for ${amounts(data.resources, data.pending)}</span>`}</p>
+      ${data.state === "waiting" || data.pods.some((pod) => pod.state === "waiting") ? html`<${Why} name=${data.job} asked=${kept} changed=${kept.revision !== revision} again=${again} />` : html`<${Settled} data=${data} />`}
+      <${Pods} data=${data} /><${History} data=${data} />`;
+  }}<//>`;
+}
+function Settled({ data }) {
+  const words = { running: `It runs: ${plural(data.pods.filter((pod) => pod.node && pod.state !== "finished").length, "pod")} of at least ${number(data.min)}`, finished: "It has finished", failed: "It has ended, and pods of it failed" }[data.state] || "";
+  return html`<section class="why"><p class="cause">${words}.</p>${!data.total && html`<${Empty} title="No pods" />`}</section>`;
+}

@@ -1,0 +1,53 @@
+"""`pumice ui` says at once what it cannot do."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from pumice.cli.main import main
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without any cluster."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("KUBECONFIG", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def run(*words: str) -> Any:
+    return CliRunner().invoke(main, ["ui", *words])
+
+
+def test_without_a_cluster_it_names_what_else_can_be_shown(nowhere: None) -> None:
+    result = run()
+    assert result.exit_code == 1
+    assert "give files with -f, or see --demo" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (("--listen", "192.0.2.1"), "--tls-cert and --tls-key"),
+        (("--demo", "--listen", "::"), "--tls-cert and --tls-key"),
+    ],
+)
+def test_it_is_not_shown_to_other_machines_by_itself(words: Any, wanted: str) -> None:
+    result = run(*words)
+    assert result.exit_code == 2
+    assert wanted in result.output
+
+
+def test_files_do_not_know_people() -> None:
+    result = run("-f", "examples/first-cluster.yaml", "--cluster-login")
+    assert result.exit_code == 2
+    assert "a cluster that knows people" in result.output
+
+
+def test_help_is_answered_without_loading_what_is_served() -> None:
+    result = run("--help")
+    assert result.exit_code == 0
+    for option in ("--demo", "--sim", "--listen", "--cluster-login", "--token-file"):
+        assert option in result.output

@@ -1,0 +1,206 @@
+"""The dashboard over HTTP: who is answered, and what answers never hold."""
+
+import http.client
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pumice.dashboard.serving import ServingOptions, served_dashboard
+from pumice.dashboard.sources import StaticSource
+from pumice.diagnosis import load_world
+from pumice.errors import InputError
+
+ROOT = Path(__file__).resolve().parents[3]
+CLUSTER = ROOT / "examples" / "first-cluster.yaml"
+TOKEN = "a-token-that-is-long-enough"  # noqa: S105
+
+
+@pytest.fixture(scope="module")
+def source() -> Any:
+    return StaticSource(load_world([CLUSTER]), "first")
+
+
+@pytest.fixture(scope="module")
+def place(source: Any) -> Any:
+    with served_dashboard(source, ServingOptions()) as url:
+        yield url.removeprefix("http://")
+
+
+@pytest.fixture(scope="module")
+def closed(source: Any, tmp_path_factory: Any) -> Any:
+    file = tmp_path_factory.mktemp("token") / "token"
+    file.write_text(TOKEN)
+    with served_dashboard(source, ServingOptions(token_file=file)) as url:
+        yield url.removeprefix("http://")
+
+
+def ask(place: Any, path: Any, method: Any = "GET", headers: Any = None, body: Any = None) -> Any:
+    """Ask until there is an answer: one that takes time is asked for again."""
+    found = ask_once(place, path, method, headers, body)
+    while found[0] == 202:
+        found = ask_once(place, path, method, headers, body)
+    return found
+
+
+def ask_once(place: Any, path: Any, method: Any, headers: Any, body: Any) -> Any:
+    with closing(http.client.HTTPConnection(place, timeout=60)) as connection:
+        connection.request(method, path, body, headers or {})
+        response = connection.getresponse()
+        return response.status, dict(response.getheaders()), response.read()
+
+
+def session(place: Any, headers: Any = None) -> Any:
+    return json.loads(ask(place, "/api/session", headers=headers)[2])
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "", "localhost.:80", "[::1].evil:80"]
+)
+def test_a_host_that_is_not_ours_is_refused(place: Any, host: Any) -> None:
+    status, _, body = ask(place, "/api/overview", headers={"Host": host})
+    assert status == 403
+    assert b"resources" not in body
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "[::1]"])
+def test_loopback_is_served_under_each_of_its_names(place: Any, name: Any) -> None:
+    port = place.rpartition(":")[2]
+    assert ask(place, "/api/overview", headers={"Host": f"{name}:{port}"})[0] == 200
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1"])
+def test_pages_of_others_are_not_answered(place: Any, origin: Any) -> None:
+    assert ask(place, "/api/overview", headers={"Origin": origin})[0] == 403
+
+
+def test_what_a_browser_says_comes_from_another_site_is_refused(place: Any) -> None:
+    headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}
+    assert ask(place, "/api/overview", headers=headers)[0] == 403
+    visit = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert ask(place, "/", headers=visit)[0] == 200  # a link that somebody follows
+
+
+def test_a_question_needs_what_our_pages_send_along(place: Any) -> None:
+    body = json.dumps({"drain": ["node-a"]})
+    assert ask(place, "/api/whatif", "POST", body=body)[0] == 403
+    wrong = {"X-Pumice-Csrf": "0" * 43}
+    assert ask(place, "/api/whatif", "POST", wrong, body)[0] == 403
+    right = {"X-Pumice-Csrf": session(place)["csrf"]}
+    status, _, found = ask(place, "/api/whatif", "POST", right, body)
+    assert status == 200, found
+    assert json.loads(found)["changes"] == ["drain node node-a"]
+
+
+def test_nothing_runs_in_a_page_that_is_not_a_file_of_ours(place: Any) -> None:
+    _, headers, body = ask(place, "/jobs/ai/sweep")
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert b"<script>" not in body
+    assert b"style=" not in body
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../server.py", "/static/%2e%2e/server.py", "/static/report/../../__init__.py"]
+)
+def test_only_files_of_pages_are_served(place: Any, path: Any) -> None:
+    assert ask(place, path)[0] in (403, 404)
+
+
+def test_a_document_that_has_not_changed_is_not_sent_again(place: Any) -> None:
+    _, headers, _ = ask(place, "/api/queues")
+    status, _, body = ask(place, "/api/queues", headers={"If-None-Match": headers["ETag"]})
+    assert (status, body) == (304, b"")
+
+
+def test_bad_questions_are_answered_with_a_sentence(place: Any) -> None:
+    headers = {"X-Pumice-Csrf": session(place)["csrf"]}
+    for body, words in (
+        ("no json", "JSON"),
+        ("[]", "JSON object"),
+        ('{"settings": "x"}', "list of texts"),
+        ('{"settings": ["queue/nowhere.weight=2"]}', "nowhere"),
+        ('{"drain": ["node-z"]}', "node-z"),
+        ('{"surprise": 1}', "surprise"),
+        ("{}", "a job or a change"),
+        ('{"manifest": "kind: ["}', ""),
+    ):
+        status, _, found = ask(place, "/api/whatif", "POST", headers, body)
+        assert status == 422, (body, found)
+        assert words in json.loads(found)["problem"]
+
+
+def test_what_is_not_there_is_not_found(place: Any) -> None:
+    for path in ("/api/jobs/ai/nobody", "/api/nodes/nowhere", "/api/cycles/99999", "/nowhere"):
+        assert ask(place, path)[0] == 404, path
+
+
+def test_without_the_token_nobody_sees_anything(closed: Any) -> None:
+    for path in ("/api/session", "/api/overview", "/api/jobs", "/api/snapshot", "/api/news"):
+        assert ask(closed, path)[0] == 401, path
+        assert ask(closed, path, headers={"Authorization": "Bearer wrong"})[0] == 401, path
+        assert ask(closed, path, headers={"Cookie": "pumice_session=forged"})[0] == 401, path
+    assert ask(closed, "/")[0] == 200  # the page that asks for it
+    assert ask(closed, "/api/overview", headers={"Authorization": f"Bearer {TOKEN}"})[0] == 200
+
+
+def test_logging_in_gives_a_cookie_that_scripts_cannot_read(closed: Any) -> None:
+    assert ask(closed, "/api/login", "POST", body='{"token": "wrong"}')[0] == 401
+    status, headers, _ = ask(closed, "/api/login", "POST", body=json.dumps({"token": TOKEN}))
+    assert status == 200
+    cookie = headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    assert TOKEN not in cookie
+    mine = {"Cookie": cookie.partition(";")[0]}
+    found = session(closed, mine)
+    out = {**mine, "X-Pumice-Csrf": found["csrf"]}
+    assert ask(closed, "/api/logout", "POST", {**mine, "X-Pumice-Csrf": "forged"})[0] == 403
+    assert ask(closed, "/api/logout", "POST", out)[0] == 200
+    assert ask(closed, "/api/overview", headers=mine)[0] == 401
+
+
+def test_a_cluster_is_not_shown_to_other_machines_without_tls_and_a_login(tmp_path: Any) -> None:
+    with pytest.raises(InputError, match="tls-cert"):
+        ServingOptions(listen="192.0.2.1").check()
+    cert = tmp_path / "cert"
+    with pytest.raises(InputError, match="token-file"):
+        ServingOptions(listen="192.0.2.1", tls_cert=cert, tls_key=cert).check()
+    short = tmp_path / "short"
+    short.write_text("secret")
+    with pytest.raises(InputError, match="16 characters"):
+        ServingOptions(token_file=short).token()
+
+
+def test_no_answer_holds_environment_values_or_commands(tmp_path: Any) -> None:
+    text = CLUSTER.read_text().replace(
+        "{name: main", "{name: main, command: [hush-command], env: [{name: A, value: hush-value}]"
+    )
+    file = tmp_path / "cluster.yaml"
+    file.write_text(text)
+    assert "hush-value" in text
+    with served_dashboard(StaticSource(load_world([file]), "x"), ServingOptions()) as url:
+        place = url.removeprefix("http://")
+        headers = {"X-Pumice-Csrf": session(place)["csrf"]}
+        told = json.loads(ask(place, "/api/jobs/ai/sweep/why?deep")[2])
+        bodies = [
+            ask(place, path)[2]
+            for path in (
+                *("/api/overview", "/api/jobs", "/api/jobs/ai/sweep", "/api/jobs/ai/sweep/why"),
+                *("/api/jobs/ai/sweep/why?deep", "/api/nodes/node-a", "/api/snapshot"),
+                *("/api/order", "/api/cycles/1", "/api/queues"),
+            )
+        ]
+        for remedy in told["remedies"]:
+            asked = json.dumps({"job": "ai/sweep", "remedy": remedy["text"]})
+            status, _, body = ask(place, "/api/whatif", "POST", headers, asked)
+            assert status == 200, body
+            bodies.append(body)
+        assert len(bodies) > 10
+        assert all(b"hush" not in body for body in bodies)
