@@ -166,8 +166,7 @@ class EmbeddedCluster:
             if metadata.get("ownerReferences"):
                 ref = Ref(kind.name, metadata.get("namespace", ""), metadata["name"])
                 self._garbage.enqueue(ref, new)
-            copied: Manifest = clone(new)
-            return copied
+            return clone(new)
 
     def restore(self, manifests: Iterable[Manifest]) -> None:
         """Take in objects as another cluster had them, with status and uid, replacing any.
@@ -182,9 +181,8 @@ class EmbeddedCluster:
                 metadata = self._name(kind, new)
                 given = {key: metadata[key] for key in _KEPT if metadata.get(key)}
                 self._identity.stamp(metadata, self.now())
-                metadata.update(given)
-                old = table.find(metadata.get("namespace", ""), metadata["name"])
-                if old is not None:
+                metadata |= given
+                if old := table.find(metadata.get("namespace", ""), metadata["name"]):
                     self._tables.drop(table, old)
                 self._tables.put(table, new, None)
 
@@ -387,8 +385,7 @@ class EmbeddedCluster:
             if any(new.get(key) != old.get(key) for key in {*new, *old} if key not in aside):
                 metadata["generation"] = metadata.get("generation", 0) + 1
             self._put(table, old, new)
-        copied: Manifest = clone(new)
-        return copied
+        return clone(new)
 
     def _put(self, table: Table, old: Manifest, new: Manifest) -> None:
         self._tables.put(table, new, old)
