@@ -87,7 +87,7 @@ def test_certificates_come_from_data_or_files(tmp_path: Path) -> None:
     user = {"client-certificate": str(CA), "client-key": str(KEY)}
     (tmp_path / "a").write_text(kubeconfig("https://a", data, **user))
     found: Any = connect(ConnectOptions(str(tmp_path / "a")), {})
-    tls = found._client.transport._http._tls
+    tls = found._client.transport._http._rules()
     assert len(tls.get_ca_certs()) == 1
     assert tls.check_hostname
 
