@@ -15,7 +15,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 HISTORY_S = 600.0
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it runs, no other test of the process can run a loop
 def browser() -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.skip("no Chromium here: apt-get install chromium")
@@ -64,7 +64,7 @@ def visit(browser: Any) -> Any:
     assert [trouble for each in made for trouble in each.troubles] == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def answers() -> Any:
     """One process that answers for all dashboards of these tests."""
     found = Answers()
@@ -72,7 +72,7 @@ def answers() -> Any:
     found.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def demo(answers: Any) -> Any:
     """The demo after some of its history, standing still."""
     living = LivingCluster(history_s=HISTORY_S)

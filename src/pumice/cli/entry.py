@@ -4,8 +4,11 @@ from pumice.cli.interrupts import leave_on_interrupt
 
 
 def main() -> None:
-    """Run the command; Ctrl-C during its imports ends the process without a traceback."""
+    """Run the command; Ctrl-C before it starts or after it is done leaves no traceback."""
     leave_on_interrupt()
     from pumice.cli.main import main as command  # noqa: PLC0415 - what Ctrl-C may interrupt
 
-    command()
+    try:
+        command()
+    finally:
+        leave_on_interrupt()
