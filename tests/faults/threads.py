@@ -6,7 +6,7 @@ Nothing here locks: only one simulated thread runs at a time, and it hands over 
 from collections import deque
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from pumice.errors import InvariantError, UnavailableError
 from tests.faults.event_loop import SimulatedEventLoop, new_event_loop
@@ -18,6 +18,10 @@ from tests.faults.simulation import (
 )
 
 _T = TypeVar("_T")
+
+
+_SHORTEST_S: Final = 1e-6
+"""How long a wait lasts at least: a float of the clock must be able to tell it."""
 
 
 class _Waiters:
@@ -32,8 +36,9 @@ class _Waiters:
             return True
         thread = current_thread()
         process = thread.process
-        until = None if timeout_s is None else process.simulation.clock.now() + timeout_s
-        if until is not None:
+        until = None
+        if timeout_s is not None:  # time goes on with every wait, as it does on a real machine
+            until = process.simulation.clock.now() + max(timeout_s, _SHORTEST_S)
             process.at(until, thread.wake)
         self._threads.append(thread)
         try:
