@@ -20,7 +20,7 @@ quick: $(STAMP) ## what a change is likely to break, in under a minute
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pytest -q -n 2 tests/scenarios/test_golden.py tests/unit/core tests/unit/framework \
-		tests/unit/actions tests/unit/plugins tests/unit/test_layout.py
+		tests/unit/actions tests/unit/plugins
 
 test: $(STAMP) ## run all tests; with COVERAGE=1, hold the lines they reach to a threshold
 ifdef COVERAGE

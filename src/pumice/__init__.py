@@ -23,22 +23,6 @@ _MODULES = {
 
 ``__init__.pyi`` has their types.
 """
-__all__ = [
-    "Cluster",
-    "Explained",
-    "Result",
-    "Results",
-    "Table",
-    "WhatIf",
-    "__version__",
-    "compare",
-    "explain",
-    "load",
-    "nodes",
-    "simulate",
-    "whatif",
-    "workload",
-]
 
 
 def __getattr__(name: str) -> Any:
@@ -51,4 +35,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(["__version__", *_MODULES])

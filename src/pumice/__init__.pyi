@@ -13,19 +13,3 @@ from pumice.library.workloads import nodes as nodes
 from pumice.library.workloads import workload as workload
 
 __version__: str
-__all__ = [
-    "Cluster",
-    "Explained",
-    "Result",
-    "Results",
-    "Table",
-    "WhatIf",
-    "__version__",
-    "compare",
-    "explain",
-    "load",
-    "nodes",
-    "simulate",
-    "whatif",
-    "workload",
-]

@@ -139,6 +139,7 @@ def space(plane: ControlPlane, kubectl: Kubectl, request: pytest.FixtureRequest)
     name = f"{words[:40].strip('-')}-{next(_numbers)}"
     kubectl("create", "namespace", name)
     space = Space(kubectl, plane.api, name)
+    space.open_default_queue()
     yield space
     space.clear()
 

@@ -33,6 +33,7 @@ class FaultProxy:
         self._upstream = plane.port
         self._random = np.random.default_rng(seed)
         self._rate = rate
+        self._connections: set[asyncio.Task[None]] = set()
         self.calm = False
         self.counts: Counter[str] = Counter()
         self.port = 0
@@ -52,12 +53,22 @@ class FaultProxy:
         return path
 
     async def serve(self, ready: threading.Event, stop: asyncio.Event) -> None:
-        """Listen until told to stop."""
-        server = await asyncio.start_server(self._handle, "127.0.0.1", 0)
+        """Listen until told to stop, then end every connection."""
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
         ready.set()
         await stop.wait()
         server.close()
+        await server.wait_closed()
+        for task in tuple(self._connections):
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # asyncio itself keeps only weak references to the tasks of its connections.
+        task = asyncio.create_task(self._handle(reader, writer))
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
 
     def _fate(self) -> str:
         if self.calm or self._random.random() >= self._rate:
@@ -68,12 +79,10 @@ class FaultProxy:
 
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            with suppress(OSError, asyncio.IncompleteReadError, ssl.SSLError):
+            with suppress(OSError, asyncio.IncompleteReadError):
                 await self._answer(reader, writer)
-            writer.close()
         finally:
-            if not writer.is_closing():
-                writer.transport.abort()
+            await _ended(writer)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Take one request and answer it, as its fate is."""
@@ -103,6 +112,14 @@ class FaultProxy:
                     return
         finally:
             up_writer.transport.abort()
+            await _ended(up_writer)
+
+
+async def _ended(writer: asyncio.StreamWriter) -> None:
+    """Close a connection and wait until its socket is closed."""
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 async def _request(reader: asyncio.StreamReader) -> bytes:
@@ -132,11 +149,6 @@ def fault_proxy(
 
     def run() -> None:
         loop.run_until_complete(proxy.serve(ready, stop))
-        left = asyncio.all_tasks(loop)
-        for task in left:
-            task.cancel()
-        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        loop.run_until_complete(asyncio.sleep(0.1))  # sockets close with the next turns
         loop.close()
 
     thread = threading.Thread(target=run, name="fault-proxy", daemon=True)

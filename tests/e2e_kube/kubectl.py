@@ -15,19 +15,19 @@ class Kubectl:
     """Runs kubectl against one cluster, in one namespace."""
 
     def __init__(self, program: Path, kubeconfig: Path, namespace: str = "") -> None:
-        self._program = program
+        self.program = program
         self._kubeconfig = kubeconfig
         self.namespace = namespace
 
     def inside(self, namespace: str) -> "Kubectl":
         """Give the same for another namespace."""
-        return Kubectl(self._program, self._kubeconfig, namespace)
+        return Kubectl(self.program, self._kubeconfig, namespace)
 
     def run(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run it, whatever comes of it."""
         where = ["--namespace", self.namespace] if self.namespace else []
         return subprocess.run(  # noqa: S603  # a fixed program
-            [self._program, *where, *arguments],
+            [self.program, *where, *arguments],
             env={
                 **os.environ,
                 "KUBECONFIG": str(self._kubeconfig),

@@ -1,15 +1,17 @@
 """A part of the cluster for one test: a namespace, nodes and queues, gone afterwards."""
 
+import json
 import re
 from typing import Any, Final
 
-from pumice.testing.builders import node
+from pumice.testing.builders import node, queue
 from tests.e2e_kube.controlplane.api import Api
 from tests.e2e_kube.kubectl import Kubectl
 from tests.e2e_kube.waiting import until
 
 Manifest = dict[str, Any]
 _VOLCANO: Final = "/apis/scheduling.volcano.sh/v1beta1"
+_QUEUES: Final = f"{_VOLCANO}/queues"
 _IN_NAMESPACE: Final = (
     ("/apis/batch.volcano.sh/v1alpha1", "jobs"),  # first: its controller makes the others
     ("/apis/bus.volcano.sh/v1alpha1", "commands"),
@@ -20,7 +22,7 @@ _EVERYWHERE: Final = (
     "/api/v1/nodes",
     "/apis/topology.volcano.sh/v1alpha1/hypernodes",
     "/apis/scheduling.k8s.io/v1/priorityclasses",
-    f"{_VOLCANO}/queues",
+    _QUEUES,
 )
 _STAY: Final = re.compile(r"default|root|system-.*")
 
@@ -32,6 +34,13 @@ class Space:
         self.kubectl = kubectl.inside(namespace)
         self.namespace = namespace
         self._api = api
+
+    def open_default_queue(self) -> None:
+        """Do what the controllers do first of all; a test may run without them."""
+        if not any(each["metadata"]["name"] == "default" for each in self._api.items(_QUEUES)):
+            self.kubectl.create(queue("default"))
+        opened = json.dumps({"status": {"state": "Open"}})
+        self.kubectl("patch", "queue/default", "--subresource=status", "--type=merge", "-p", opened)
 
     def nodes(self, count: int, *, prefix: str = "node", **resources: Any) -> list[str]:
         """Make equal nodes that are ready."""
@@ -58,7 +67,7 @@ class Space:
 
     def queue(self, name: str) -> Manifest:
         """Give a queue."""
-        return self._api.get(f"{_VOLCANO}/queues/{name}")
+        return self._api.get(f"{_QUEUES}/{name}")
 
     def placed(self, job: str = "") -> dict[str, str]:
         """Give the node of every pod that has one."""

@@ -98,3 +98,17 @@ def test_one_scheduler_name_then_all_then_back(space: Any, scheduler: Any, serve
         space.kubectl.create(job("again"))
         space.wait_running("again", 1)
     assert before.items() <= space.placed().items()
+
+
+def test_pumice_is_a_plugin_of_kubectl(kubectl: Any, tmp_path: Path) -> None:
+    """A link named kubectl-pumice on the path is all that it takes."""
+    link = tmp_path / "kubectl-pumice"
+    link.symlink_to(Path(sys.executable).with_name("pumice"))
+    found = subprocess.run(  # noqa: S603  (our own command)
+        [str(kubectl.program), "pumice", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+    )
+    assert found.stdout.startswith("pumice ")

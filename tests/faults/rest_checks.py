@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from pumice.api.kinds import JOB, QUEUE, Manifest
 from pumice.cluster.embedded.store import EmbeddedCluster
 from pumice.scheduler import Scheduler
 from pumice.serve.scheduler.live_scheduler import LiveScheduler
 from tests.faults.pumice_process import PumiceProcess
+from tests.live_tables import tables
 
 _JOB_NAME: Final = "volcano.sh/job-name"
 
@@ -56,17 +57,6 @@ def check_caches(cluster: EmbeddedCluster, process: PumiceProcess) -> Iterator[s
     ):
         if mine != true:
             yield f"{process.name} has other tables of {name} than a fresh scheduler"
-
-
-def tables(live: LiveScheduler) -> tuple[dict[Any, Any], ...]:
-    """Return what is known of pods, nodes and jobs, by name."""
-    snapshot = live.informer.snapshot
-    tasks, nodes, jobs = snapshot.tasks, snapshot.nodes, snapshot.jobs
-    return (
-        {key: int(tasks.status[row]) for key, row in tasks.row_of.items()},
-        {name: nodes.books[:, :, row].tolist() for name, row in nodes.row_of.items()},
-        {key: int(jobs.phase[row]) for key, row in jobs.row_of.items()},
-    )
 
 
 def _key(manifest: Manifest) -> str:

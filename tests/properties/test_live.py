@@ -18,6 +18,7 @@ from pumice.scheduler import Scheduler
 from pumice.serve.scheduler.default_queues import make_queues
 from pumice.serve.scheduler.live_scheduler import LiveScheduler
 from pumice.testing import pod, pod_group, priority_class
+from tests.live_tables import tables
 from tests.properties.chaos import BadWriter, LateCluster, TornError, tear
 
 GROUP = "PodGroup.scheduling.volcano.sh"
@@ -177,17 +178,6 @@ class World:
             for index in range(gang[1]):
                 if f"g{number}-{index}" not in there:
                     self.create(f"g{number}-{index}", f"g{number}", gang)
-
-
-def tables(live: Any) -> Any:
-    """Give what is known of pods and nodes, by name."""
-    snapshot = live.informer.snapshot
-    tasks, nodes, jobs = snapshot.tasks, snapshot.nodes, snapshot.jobs
-    return (
-        {key: int(tasks.status[row]) for key, row in tasks.row_of.items()},
-        {name: nodes.books[:, :, row].tolist() for name, row in nodes.row_of.items()},
-        {key: int(jobs.phase[row]) for key, row in jobs.row_of.items()},
-    )
 
 
 def fresh(world: Any) -> Any:

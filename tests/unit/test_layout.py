@@ -54,10 +54,9 @@ def test_a_module_opens_with_a_docstring(path: Any) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=relative)
 def test_what_a_module_exports_exists_and_is_said_once(path: Any) -> None:
-    """Every name in __all__ is bound at the top of the module, or of its stub if it is lazy."""
-    stub = path.with_suffix(".pyi")
+    """Every name in __all__ is bound at the top of the module."""
     bound, exported = set(), []
-    for node in parse(path).body + (parse(stub).body if stub.exists() else []):
+    for node in parse(path).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             bound |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

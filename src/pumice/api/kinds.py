@@ -42,6 +42,10 @@ SYSTEM_PRIORITIES: Final = {
 GRACE_PERIOD_S: Final = 30
 """How long a pod may take to leave that states no other time."""
 
+SYSTEM_NAMESPACE: Final = "volcano-system"
+"""Where Volcano is installed, and Pumice in its place."""
+SCHEDULER_LEASE: Final = "volcano"
+CONTROLLERS_LEASE: Final = "vc-controller-manager"
 DEFAULT_QUEUE: Final = "default"
 """The queue of jobs and pod groups that name none."""
 

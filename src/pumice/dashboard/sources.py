@@ -13,10 +13,10 @@ from pumice.cache.ingest import Ingest
 from pumice.cluster.base import Cluster, LiveCluster
 from pumice.core.snapshot import Snapshot
 from pumice.dashboard.feed import Feed
-from pumice.dashboard.material import ALL_KINDS, CONF_KIND, Material, gather
+from pumice.dashboard.material import ALL_KINDS, Material, gather
 from pumice.diagnosis import ClusterState
 from pumice.diagnosis.replay import Replay
-from pumice.diagnosis.sources import CONF_NAME, CONF_NAMESPACE, CONF_SUFFIX
+from pumice.diagnosis.sources import scheduler_configuration
 from pumice.errors import ClusterError, ConfError, InputError
 from pumice.scheduler import Scheduler
 from pumice.serve.embedded import EmbeddedControlPlane
@@ -192,22 +192,14 @@ class FollowedSource:
 
     def _reload(self) -> None:
         """Use the configuration that the cluster's scheduler has, as far as it can be used."""
-        try:
-            found = self.cluster.get(CONF_KIND, CONF_NAMESPACE, CONF_NAME)
-        except ClusterError:
+        found = scheduler_configuration(self.cluster)
+        if found is None or found[0] == self._conf:
             return
-        texts = [text for key, text in (found.get("data") or {}).items() if _is_conf(key)]
-        if not texts or texts[0] == self._conf:
-            return
-        self._conf = texts[0]
+        self._conf, source = found
         try:
-            self._scheduler = Scheduler(parse_conf(self._conf, source=CONF_NAME))
+            self._scheduler = Scheduler(parse_conf(self._conf, source=source))
         except (ConfError, InputError) as error:
             _log.warning("configuration cannot be used", problem=error)
-
-
-def _is_conf(key: str) -> bool:
-    return key.endswith(CONF_SUFFIX)
 
 
 def _events(cluster: Cluster, namespace: str) -> Sequence[Manifest]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 
 from pumice.api.conf import DEFAULT_CONF, SchedulerConf
-from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, Manifest
+from pumice.api.kinds import CONFIG_MAP, JOB, SCHEDULER_NAME, SYSTEM_NAMESPACE, Manifest
 from pumice.api.manifests import Document, load_documents, object_lines
 from pumice.api.nodes import Node
 from pumice.api.objects import KINDS, from_manifest, in_namespace
@@ -30,7 +30,6 @@ from pumice.diagnosis.stated_times import latest_time
 from pumice.errors import ClusterError, InputError, ManifestError, NotFoundError, PumiceError
 from pumice.webhooks.files import stored_job
 
-CONF_NAMESPACE: Final = "volcano-system"
 CONF_NAME: Final = "volcano-scheduler-configmap"
 CONF_SUFFIX: Final = "scheduler.conf"
 """How the key of a ConfigMap ends whose text is a scheduler configuration."""
@@ -88,7 +87,7 @@ def _listed(cluster: ReadableCluster, kind: str, notes: list[str]) -> list[Manif
 def scheduler_configuration(cluster: ReadableCluster) -> tuple[str, str] | None:
     """Find the scheduler's ConfigMap: by its usual name, else by the key of its text."""
     try:
-        found = _conf_texts([cluster.get("ConfigMap", CONF_NAMESPACE, CONF_NAME)])
+        found = _conf_texts([cluster.get("ConfigMap", SYSTEM_NAMESPACE, CONF_NAME)])
     except ClusterError:
         try:
             found = _conf_texts(cluster.list("ConfigMap")[0])

@@ -6,10 +6,11 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Final
 
-from pumice.api.annotations import HOSTNAME, RUN_SECONDS
+from pumice.api.annotations import RUN_SECONDS
 from pumice.api.kinds import DEFAULT_QUEUE
-from pumice.api.objects import Node, NodeStatus, ObjectMeta
+from pumice.api.objects import Node
 from pumice.errors import InputError
+from pumice.sim.inputs import equal_nodes
 from pumice.sim.limits import check_nodes
 from pumice.sim.workload import JobSpec, PodSpecs, TaskSpec, Workload, in_order
 
@@ -81,16 +82,8 @@ def nodes(count: int, **amounts: Any) -> list[Node]:
         InputError: There are too many.
     """
     check_nodes(count, "nodes")
-    offered = {"pods": "110"} | {
-        _AMOUNTS.get(name, name): str(amount) for name, amount in amounts.items()
-    }
-    return [
-        Node(
-            metadata=ObjectMeta(name=each, labels={HOSTNAME: each}),
-            status=NodeStatus(allocatable={**offered}, capacity={**offered}),
-        )
-        for each in (f"node-{i:0{len(str(count - 1))}d}" for i in range(count))
-    ]
+    named = {_AMOUNTS.get(name, name): str(amount) for name, amount in amounts.items()}
+    return equal_nodes(count, {"pods": "110", **named})
 
 
 NodesSource = str | Path | list[Node] | None

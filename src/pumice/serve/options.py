@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from pumice.api.kinds import DEFAULT_QUEUE
+from pumice.api.kinds import CONTROLLERS_LEASE, DEFAULT_QUEUE, SCHEDULER_LEASE, SYSTEM_NAMESPACE
 from pumice.errors import InputError
 from pumice.serve.flags import Flag, flag, flags_of, ignored, parse
 
@@ -105,8 +105,8 @@ class LeaderOptions(CommonOptions):
     leader_elect_resource_lock: str = ignored(
         "leases", "leases are the only kind", choices=("leases",)
     )
-    leader_elect_resource_name: str = flag("volcano", "name of the lease")
-    leader_elect_resource_namespace: str = flag("volcano-system", "namespace of the lease")
+    leader_elect_resource_name: str = flag(SCHEDULER_LEASE, "name of the lease")
+    leader_elect_resource_namespace: str = flag(SYSTEM_NAMESPACE, "namespace of the lease")
     lock_object_namespace: str = flag("", "older name of --leader-elect-resource-namespace")
     listen_address: str = flag(":8080", "where to serve /metrics", kind="address")
 
@@ -171,7 +171,7 @@ class ControllerOptions(LeaderOptions):
     """What ``pumice serve controllers`` can be told."""
 
     listen_address: str = ":8081"
-    leader_elect_resource_name: str = "vc-controller-manager"
+    leader_elect_resource_name: str = CONTROLLERS_LEASE
     worker_threads: int = flag(3, f"jobs: {_WORKERS}", least=1)
     worker_threads_for_cronjob: int = flag(3, f"cron jobs: {_WORKERS}", least=1)
     worker_threads_for_podgroup: int = flag(5, f"pod groups: {_WORKERS}", least=1)

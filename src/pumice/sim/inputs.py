@@ -4,7 +4,7 @@ The way in for commands and sweeps: ``load`` what is to run, ``simulate`` it.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -219,17 +219,19 @@ def make_nodes(workload: Workload) -> list[Node]:
         )
     count = _count(workload, hint) if hint.count is None else hint.count
     check_nodes(count, workload.name)
+    return equal_nodes(count, hint.allocatable)
+
+
+def equal_nodes(count: int, allocatable: Mapping[str, str]) -> list[Node]:
+    """Make so many nodes that offer the same, named by number."""
     digits = len(str(count - 1))
-    amounts: ResourceList = {**hint.allocatable}
+    amounts: ResourceList = {**allocatable}
     return [
         Node(
-            metadata=ObjectMeta(
-                name=f"node-{i:0{digits}d}",
-                labels={HOSTNAME: f"node-{i:0{digits}d}"},
-            ),
+            metadata=ObjectMeta(name=name, labels={HOSTNAME: name}),
             status=NodeStatus(allocatable=amounts, capacity=amounts),
         )
-        for i in range(count)
+        for name in (f"node-{i:0{digits}d}" for i in range(count))
     ]
 
 

@@ -6,17 +6,23 @@ from typing import Any, Final
 
 from cryptography import x509
 
-from pumice.api.kinds import BUILT_IN, LEASE, Manifest
+from pumice.api.kinds import (
+    BUILT_IN,
+    CONTROLLERS_LEASE,
+    LEASE,
+    SCHEDULER_LEASE,
+    SYSTEM_NAMESPACE,
+    Manifest,
+)
 from pumice.api.times import epoch
 from pumice.api.wording import counted, first_of
 from pumice.cluster.base import Cluster
 from pumice.diagnosis.doctor.finding import Checked, ok, unknown, warning, wrong
 from pumice.errors import ClusterError, NotFoundError
 
-HOME: Final = "volcano-system"
 CRDS: Final = "CustomResourceDefinition.apiextensions.k8s.io"
 _VOLCANO: Final = ".volcano.sh"
-_LEASES: Final = {"scheduler": "volcano", "controllers": "vc-controller-manager"}
+_LEASES: Final = {"scheduler": SCHEDULER_LEASE, "controllers": CONTROLLERS_LEASE}
 _WEBHOOKS: Final = tuple(
     f"{kind}WebhookConfiguration.admissionregistration.k8s.io"
     for kind in ("Mutating", "Validating")
@@ -77,9 +83,9 @@ def leaders(cluster: Cluster) -> Iterator[Checked]:
     for part, name in _LEASES.items():
         check = f"{part}: leader"
         try:
-            spec = cluster.get(LEASE, HOME, name).get("spec") or {}
+            spec = cluster.get(LEASE, SYSTEM_NAMESPACE, name).get("spec") or {}
         except NotFoundError:
-            text = f"no process has ever held the lease {HOME}/{name}"
+            text = f"no process has ever held the lease {SYSTEM_NAMESPACE}/{name}"
             yield wrong(check, text, f"install Pumice, or start 'pumice serve {part}'")
             continue
         except ClusterError as error:

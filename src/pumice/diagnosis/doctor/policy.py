@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from pumice.api.annotations import GROUP_NAME
 from pumice.api.conf import DEFAULT_CONF, parse_conf
 from pumice.api.kinds import POD_GROUP, QUEUE, SCHEDULER_NAME, Manifest, queue_of
 from pumice.api.wording import counted, first_of
 from pumice.cluster.base import Cluster
+from pumice.diagnosis.cluster_state import group_of
 from pumice.diagnosis.doctor.finding import Checked, ok, unknown, warning, wrong
 from pumice.diagnosis.sources import scheduler_configuration
 from pumice.errors import ClusterError, ConfError
@@ -61,7 +61,7 @@ def scheduler_names(cluster: Cluster) -> Iterator[Checked]:
     except ClusterError as error:
         yield unknown("scheduler names", error.problem)
         return
-    waiting = [pod for pod in pods if _waits(pod) and _in_gang(pod)]
+    waiting = [pod for pod in pods if _waits(pod) and group_of(pod)]
     others = sorted({str(pod["spec"].get("schedulerName")) for pod in waiting} - {SCHEDULER_NAME})
     if others:
         yield warning(
@@ -99,10 +99,6 @@ def _is_open(queue: Manifest) -> bool:
 
 def _waits(pod: Manifest) -> bool:
     return not pod["spec"].get("nodeName") and (pod.get("status") or {}).get("phase") == "Pending"
-
-
-def _in_gang(pod: Manifest) -> bool:
-    return GROUP_NAME in (pod["metadata"].get("annotations") or {})
 
 
 def _is_ready(node: Manifest) -> bool:

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from typing import Final
 
-from pumice.api.kinds import Manifest
+from pumice.api.kinds import SYSTEM_NAMESPACE, Manifest
 from pumice.api.wording import first_of
 from pumice.cluster.base import Cluster
 from pumice.diagnosis.doctor.finding import Checked, ok, unknown, wrong
-from pumice.diagnosis.doctor.installation import HOME
 from pumice.errors import ClusterError
 
-_NEEDED: Final = {
+NEEDED: Final = {
     "volcano-scheduler": (
         ("list", "", "pods"),
         ("list", "", "nodes"),
@@ -31,7 +30,7 @@ _NEEDED: Final = {
 
 def rights(cluster: Cluster) -> Iterator[Checked]:
     """Ask the API server what the accounts may do."""
-    for account, needed in _NEEDED.items():
+    for account, needed in NEEDED.items():
         check = f"rights of {account}"
         try:
             missing = [_text(one) for one in needed if not _may(cluster, account, one)]
@@ -54,8 +53,8 @@ def _may(cluster: Cluster, account: str, wanted: tuple[str, str, str]) -> bool:
         "kind": "SubjectAccessReview",
         "metadata": {"name": ""},
         "spec": {
-            "user": f"system:serviceaccount:{HOME}:{account}",
-            "groups": ["system:serviceaccounts", f"system:serviceaccounts:{HOME}"],
+            "user": f"system:serviceaccount:{SYSTEM_NAMESPACE}:{account}",
+            "groups": ["system:serviceaccounts", f"system:serviceaccounts:{SYSTEM_NAMESPACE}"],
             "resourceAttributes": about,
         },
     }
