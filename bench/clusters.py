@@ -111,11 +111,11 @@ class Case:
 
     @property
     def conf(self) -> str:
-        """Give the configuration text."""
+        """Return the configuration text."""
         return CONFIGURATIONS[self.kind]
 
     def objects(self) -> list[Manifest]:
-        """Give all manifests of the cluster."""
+        """Return all manifests of the cluster."""
         queues, names = _queues(self)
         classes = [_priority_class("low", 10), _priority_class("high", 1000)]
         nodes = [_node(i) for i in range(self.nodes)]

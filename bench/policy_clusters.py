@@ -122,7 +122,7 @@ def _local_volume(i: int, node: str) -> Manifest:
 
 
 def constrain(kind: str, pod: Manifest) -> Iterator[Manifest]:
-    """Give a pending pod the fields that its policy looks at, and make the objects it names."""
+    """Set the fields of a pending pod that its policy looks at; make the objects it names."""
     meta, spec = pod["metadata"], pod["spec"]
     container = spec["containers"][0]
     if kind == "ports":

@@ -72,7 +72,7 @@ def to_yaml(documents: Iterable[Mapping[str, Any] | Sequence[Any]]) -> str:
 
 
 def _roles() -> dict[str, Any]:
-    """Give the rules of each component for the chart."""
+    """Return the rules of each component for the chart."""
     found: dict[str, Any] = {
         one.name: {
             "everywhere": rules(one.everywhere),
@@ -87,7 +87,7 @@ def _roles() -> dict[str, Any]:
 
 
 def _webhooks() -> list[dict[str, Any]]:
-    """Give the webhooks for the chart, which chooses among them."""
+    """Return the webhooks for the chart, which chooses among them."""
     return [
         {
             "path": one.path,
@@ -103,7 +103,7 @@ def _webhooks() -> list[dict[str, Any]]:
 
 
 def _defaults() -> dict[str, dict[str, Any]]:
-    """Give the values of the chart."""
+    """Return the values of the chart."""
     values: dict[str, dict[str, Any]] = yaml.safe_load(
         (CHART / "values.yaml").read_text(encoding="utf-8")
     )
@@ -111,12 +111,12 @@ def _defaults() -> dict[str, dict[str, Any]]:
 
 
 def _values() -> dict[str, list[str]]:
-    """Give the values the chart knows, so that its notes can name those it does not."""
+    """Return the values the chart knows, so that its notes can name those it does not."""
     return {section: sorted(keys) for section, keys in _defaults().items()}
 
 
 def _page() -> str:
-    """Give the page about installing, with the rights as they are."""
+    """Return the page about installing, with the rights as they are."""
     text = (HERE.parent / "docs" / "install.md").read_text(encoding="utf-8")
     before, start, rest = text.partition(_RIGHTS)
     _, end, after = rest.partition("<!-- end of rights -->")
@@ -125,7 +125,7 @@ def _page() -> str:
 
 
 def outputs() -> dict[Path, str]:
-    """Give every generated file and what must be in it."""
+    """Return every generated file and what must be in it."""
     files: dict[Path, str] = {}
     for resource in RESOURCES:
         text = _NOTE + to_yaml([resource.manifest()])

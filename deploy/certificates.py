@@ -82,7 +82,7 @@ class Server:
 
 
 def hosts(service: str, namespace: str) -> list[str]:
-    """Give the names the API server may call the service by."""
+    """Return the names the API server may call the service by."""
     return [service, f"{service}.{namespace}", f"{service}.{namespace}.svc"]
 
 

@@ -28,14 +28,14 @@ class Grant:
     """Why it is granted although the recorded run never makes the call."""
 
     def rule(self) -> Manifest:
-        """Give it as a rule of a role."""
+        """Return it as a rule of a role."""
         rule: Manifest = {"apiGroups": [self.group], "resources": [*self.resources]}
         if self.names:
             rule["resourceNames"] = [*self.names]
         return {**rule, "verbs": [*self.verbs]}
 
     def calls(self) -> set[tuple[str, str, str]]:
-        """Give every call it allows: verb, group, resource with subresource."""
+        """Return every call it allows: verb, group, resource with subresource."""
         return {(verb, self.group, one) for verb in self.verbs for one in self.resources}
 
 
@@ -50,7 +50,7 @@ class Component:
     """Only in the namespaces that are listed at installation."""
 
     def grants(self) -> tuple[Grant, ...]:
-        """Give all lines."""
+        """Return all lines."""
         return self.everywhere + self.at_home + self.in_job_namespaces
 
 
@@ -181,7 +181,7 @@ FOR_PODGROUPS: Final = (_grant("", "namespaces", "get"),)
 
 
 def admission_init(secret: str, webhooks: Iterable[str]) -> Component:
-    """Give the component that makes the webhooks' certificate: it touches named objects only."""
+    """Return the component that makes the webhooks' certificate: it touches named objects only."""
     names = tuple(webhooks)
     unseen = "a command of its own with tests of its own"
     return Component(
@@ -203,7 +203,7 @@ def admission_init(secret: str, webhooks: Iterable[str]) -> Component:
 
 
 def rules(grants: Iterable[Grant]) -> list[Manifest]:
-    """Give the rules of a role; lines about the same resources become one."""
+    """Return the rules of a role; lines about the same resources become one."""
     merged: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for grant in grants:
         for resource in grant.resources:
@@ -219,7 +219,7 @@ def rules(grants: Iterable[Grant]) -> list[Manifest]:
 
 
 def table(components: Iterable[Component]) -> str:
-    """Give all rights as a table for the documentation."""
+    """Return all rights as a table for the documentation."""
     lines = ["| account | where | may | of |", "|---|---|---|---|"]
     for component in components:
         for where, grants in (

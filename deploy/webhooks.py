@@ -50,7 +50,7 @@ class Webhook:
         return f"{SERVICE}{self.path.replace('/', '-')}"
 
     def rules(self) -> list[Manifest]:
-        """Give the requests it is asked about."""
+        """Return the requests it is asked about."""
         return [
             {
                 "apiGroups": [self.group],
@@ -62,7 +62,7 @@ class Webhook:
         ]
 
     def manifest(self, namespace: str) -> Manifest:
-        """Give the configuration; the certificate is written into it by the init job."""
+        """Return the configuration; the certificate is written into it by the init job."""
         webhook: Manifest = {
             "name": self.name,
             "admissionReviewVersions": ["v1"],

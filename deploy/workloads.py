@@ -184,7 +184,7 @@ def _object(api: str, kind: str, name: str, namespace: str = "", **parts: Any) -
 def _bound(
     component: Component, kind: str, namespace: str, grants: Iterable[Grant], name: str = ""
 ) -> list[Manifest]:
-    """Give a role and its binding to the component's account."""
+    """Return a role and its binding to the component's account."""
     api = "rbac.authorization.k8s.io/v1"
     account_name = f"{RELEASE}-{component.name}"
     account = {"kind": "ServiceAccount", "name": account_name, "namespace": NAMESPACE}
@@ -198,7 +198,7 @@ def _bound(
 
 
 def permissions(component: Component) -> list[Manifest]:
-    """Give the account of a component and everything it is bound to."""
+    """Return the account of a component and everything it is bound to."""
     account = _object("v1", "ServiceAccount", f"{RELEASE}-{component.name}", NAMESPACE)
     found = [{**account, "automountServiceAccountToken": False}]
     if component.everywhere:
@@ -212,7 +212,7 @@ def permissions(component: Component) -> list[Manifest]:
 
 
 def container(name: str, resources: Manifest, mounts: Sequence[Manifest], **more: Any) -> Manifest:
-    """Give a container that can do nothing but its work."""
+    """Return a container that can do nothing but its work."""
     return {
         "name": name,
         "image": IMAGE,
@@ -231,7 +231,7 @@ def container(name: str, resources: Manifest, mounts: Sequence[Manifest], **more
 
 
 def pod(account: str, one: Manifest, volumes: Sequence[Manifest], **more: Any) -> Manifest:
-    """Give the specification of a pod around one container."""
+    """Return the specification of a pod around one container."""
     return {
         "serviceAccountName": account,
         "automountServiceAccountToken": True,
@@ -250,7 +250,7 @@ def pod(account: str, one: Manifest, volumes: Sequence[Manifest], **more: Any) -
 
 
 def _mounted(part: Part) -> tuple[list[Manifest], list[Manifest]]:
-    """Give mounts and volumes of what a process reads from files."""
+    """Return mounts and volumes of what a process reads from files."""
     if part.component in (SCHEDULER, SHADOW):
         config = {"name": f"{RELEASE}-scheduler-configmap"}
         return (
@@ -278,7 +278,7 @@ def _probe(path: str, **timing: int) -> Manifest:
 
 
 def deployment(part: Part) -> Manifest:
-    """Give the deployment of a process."""
+    """Return the deployment of a process."""
     mounts, volumes = _mounted(part)
     served = "webhooks" if part.component is ADMISSION else "metrics"
     one = container(
@@ -322,7 +322,7 @@ def deployment(part: Part) -> Manifest:
 
 
 def service(part: Part) -> Manifest:
-    """Give the service in front of a process."""
+    """Return the service in front of a process."""
     port: Manifest = {"port": part.service_port, "protocol": "TCP", "targetPort": part.port}
     metadata: Manifest = {"labels": {"app": part.app}}
     if part.component is not ADMISSION:
@@ -343,7 +343,7 @@ def service(part: Part) -> Manifest:
 
 
 def config_map(name: str) -> Manifest:
-    """Give the configuration file of a component: scheduler, controller or admission."""
+    """Return the configuration file of a component: scheduler, controller or admission."""
     file = f"volcano-{name}.conf"
     text = (CONFIG / file).read_text(encoding="utf-8")
     return _object(
@@ -359,12 +359,12 @@ ENABLED: Final = tuple(one for one in WEBHOOKS if one.path in DEFAULT)
 
 
 def certificate_component() -> Component:
-    """Give the rights of what makes the webhooks' certificate."""
+    """Return the rights of what makes the webhooks' certificate."""
     return admission_init(SECRET, (one.configuration for one in ENABLED))
 
 
 def certificate_job() -> list[Manifest]:
-    """Give the job that makes the webhooks' certificate, and what it may do."""
+    """Return the job that makes the webhooks' certificate, and what it may do."""
     component = certificate_component()
     name = f"{RELEASE}-{component.name}"
     args = [f"--namespace={NAMESPACE}", f"--service={SERVICE}", f"--secret={SECRET}"]
@@ -392,7 +392,7 @@ def certificate_job() -> list[Manifest]:
 
 
 def user_roles() -> list[Manifest]:
-    """Give roles to bind users to, for writing jobs and for looking at them."""
+    """Return roles to bind users to, for writing jobs and for looking at them."""
     api = "rbac.authorization.k8s.io/v1"
     return [
         _object(api, "ClusterRole", f"vcjob-{who}-role", rules=rules(may))
@@ -401,18 +401,18 @@ def user_roles() -> list[Manifest]:
 
 
 def namespace() -> Manifest:
-    """Give the namespace; its label lets no pod in that asks for more than ours do."""
+    """Return the namespace; its label lets no pod in that asks for more than ours do."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     return _object("v1", "Namespace", NAMESPACE, metadata={"labels": labels})
 
 
 def shadow() -> list[Manifest]:
-    """Give what runs a shadow beside a Volcano that is installed, in its namespace."""
+    """Return what runs a shadow beside a Volcano that is installed, in its namespace."""
     return [*permissions(SHADOW), service(SHADOW_PART), deployment(SHADOW_PART)]
 
 
 def everything() -> list[Manifest]:
-    """Give all objects but the custom resource definitions, in the order to apply them."""
+    """Return all objects but the custom resource definitions, in the order to apply them."""
     names = ("scheduler", "controller", "admission")
     found = [namespace(), *(config_map(name) for name in names)]
     for part in PARTS:

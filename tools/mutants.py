@@ -84,7 +84,7 @@ def mutants_of(file: Path) -> list[Mutant]:
 
 
 def _is_description(statement: ast.stmt) -> bool:
-    """Tell what decides nothing: imports, definitions, docstrings, plain declarations."""
+    """Return what decides nothing: imports, definitions, docstrings, plain declarations."""
     if isinstance(statement, ast.Expr):
         return isinstance(statement.value, ast.Constant)
     plain = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Pass, ast.Raise)
@@ -192,7 +192,7 @@ class Trial:
         shutil.copytree(ROOT / "src", self._source, ignore=shutil.ignore_patterns("__pycache__"))
 
     def kills(self, mutant: Mutant) -> bool:
-        """Tell whether a test fails, or does not end, with a change."""
+        """Return whether a test fails, or does not end, with a change."""
         copy = self._source / mutant.file.relative_to(ROOT / "src")
         copy.write_text(mutant.source(), encoding="utf-8")
         try:

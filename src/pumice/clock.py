@@ -36,16 +36,16 @@ class Clock(Protocol):
     """Tells the time and remembers what is to be done later."""
 
     def now(self) -> float:
-        """Give the time in seconds since 1970."""
+        """Return the time in seconds since 1970."""
 
     def call_at(self, when: float, action: Callable[[], object]) -> Timer:
         """Do something at a time, or at once when timers run next if that is past."""
 
     def next_at(self) -> float | None:
-        """Give the time of the next timer."""
+        """Return the time of the next timer."""
 
     def run_due(self) -> int:
-        """Run the timers whose time has come, and give how many ran."""
+        """Run the timers whose time has come, and return how many ran."""
 
 
 class _Timers:
@@ -72,7 +72,7 @@ class _Timers:
         return heap[0][0] if heap else None
 
     def run_due(self) -> int:
-        """Run the timers whose time has come, and give how many ran."""
+        """Run the timers whose time has come, and return how many ran."""
         ran = 0
         now = self.now()
         while (when := self.next_at()) is not None and when <= now:
@@ -92,11 +92,11 @@ class VirtualClock(_Timers):
         self._now = start
 
     def now(self) -> float:
-        """Give the time in seconds since 1970."""
+        """Return the time in seconds since 1970."""
         return self._now
 
     def advance_to(self, when: float) -> int:
-        """Move on to a time, running timers on the way at their times; give how many ran."""
+        """Move on to a time, running timers on the way at their times; return how many ran."""
         ran = 0
         while (due := self.next_at()) is not None and due <= when:
             self._now = max(self._now, due)
@@ -105,7 +105,7 @@ class VirtualClock(_Timers):
         return ran
 
     def advance(self, seconds: float) -> int:
-        """Move on by some seconds; give how many timers ran."""
+        """Move on by some seconds; return how many timers ran."""
         return self.advance_to(self._now + seconds)
 
     def step(self) -> bool:
@@ -121,5 +121,5 @@ class RealClock(_Timers):
     """The machine's time; whoever owns the clock calls ``run_due`` often enough."""
 
     def now(self) -> float:
-        """Give the time in seconds since 1970."""
+        """Return the time in seconds since 1970."""
         return wall_time()

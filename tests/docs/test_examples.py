@@ -91,7 +91,7 @@ def by_name(page: Any) -> Any:
 
 
 def rows_below(page: Any, heading: Any) -> Any:
-    """Give the cells of the first table below a heading, its two first lines left out."""
+    """Return the cells of the first table below a heading, its two first lines left out."""
     text = page.read_text(encoding="utf-8")
     match = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     assert match, f"{page.name} has no part '{heading}'"
@@ -130,7 +130,7 @@ def test_the_example_of_an_action_does_not_hold_without_it(page: Any) -> None:
 
 
 def fails(scenario: Any) -> Any:
-    """Tell whether a scenario breaks with every seed, so that no lucky choice hides it."""
+    """Return whether a scenario breaks with every seed, so that no lucky choice hides it."""
     tries = [dataclasses.replace(scenario, seed=seed) for seed in SEEDS]
     return all(check(each, default_scheduler, CompareOptions()) for each in tries)
 

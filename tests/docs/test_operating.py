@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
 
 
 def section(name: Any) -> Any:
-    """Give the rows of the table between two marks, without its head."""
+    """Return the rows of the table between two marks, without its head."""
     found = re.search(rf"<!-- {name} -->\n(.*?)<!-- end -->", PAGE, re.DOTALL)
     assert found, name
     rows = [line for line in found[1].splitlines() if line.startswith("|")]

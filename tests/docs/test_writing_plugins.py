@@ -34,7 +34,7 @@ def part(heading: Any) -> Any:
 
 
 def cells(heading: Any) -> Any:
-    """Give the first two cells of each row of the table below a heading."""
+    """Return the first two cells of each row of the table below a heading."""
     rows = [line.split("|")[1:3] for line in part(heading).splitlines() if line.startswith("|")]
     return [(first, second) for first, second in rows[2:]]
 

@@ -86,7 +86,7 @@ def kubectl(plane: ControlPlane) -> Kubectl:
 
 @pytest.fixture(scope="session")
 def servers(plane: ControlPlane, kubectl: Kubectl) -> Iterator[Servers]:
-    """Give what starts processes of Pumice; in the end none of them may have lacked a right."""
+    """Yield what starts processes of Pumice; in the end none of them may have lacked a right."""
     servers = Servers(plane, plane.directory / "logs")
     yield servers
     assert not servers.running
@@ -134,7 +134,7 @@ def webhooks(plane: ControlPlane, servers: Servers, kubectl: Kubectl) -> Iterato
 
 @pytest.fixture
 def space(plane: ControlPlane, kubectl: Kubectl, request: pytest.FixtureRequest) -> Iterator[Space]:
-    """Give a namespace of its own; what is in it, all nodes and queues are removed afterwards."""
+    """Yield a namespace of its own; what is in it, all nodes and queues are removed afterwards."""
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).removeprefix("test-")
     name = f"{words[:40].strip('-')}-{next(_numbers)}"
     kubectl("create", "namespace", name)
@@ -156,14 +156,14 @@ def default_scheduler(
 
 @pytest.fixture
 def scheduler(servers: Servers, tmp_path: Path) -> Scheduling:
-    """Give what runs a scheduler with a configuration, as a context."""
+    """Return what runs a scheduler with a configuration, as a context."""
     (tmp_path / "conf").mkdir()
     return Scheduling(servers, tmp_path / "conf" / "volcano-scheduler.conf")
 
 
 @pytest.fixture
 def audit(plane: ControlPlane) -> AuditLog:
-    """Give the audit log from the start of the test."""
+    """Return the audit log from the start of the test."""
     return AuditLog(plane.audit_log)
 
 

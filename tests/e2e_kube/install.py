@@ -37,12 +37,12 @@ def install(kubectl: Kubectl) -> None:
 
 
 def is_webhook(manifest: Manifest) -> bool:
-    """Tell whether a manifest registers webhooks."""
+    """Return whether a manifest registers webhooks."""
     return manifest["kind"].endswith("WebhookConfiguration")
 
 
 def webhook_configurations(port: int, authority: Path) -> list[Manifest]:
-    """Give the registrations of the manifest, sent to a port of loopback."""
+    """Return the registrations of the manifest, sent to a port of loopback."""
     return on_loopback([each for each in manifests() if is_webhook(each)], port, authority)
 
 
@@ -56,7 +56,7 @@ def on_loopback(found: list[Manifest], port: int, authority: Path) -> list[Manif
 
 
 def webhook_flags() -> dict[str, str]:
-    """Give the flags of the deployment that say which webhooks there are, and for whom."""
+    """Return the flags of the deployment that say which webhooks there are, and for whom."""
     deployment = next(each for each in manifests() if _is_admission(each))
     arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
     given = dict(argument.removeprefix("--").split("=", 1) for argument in arguments[2:])

@@ -20,7 +20,7 @@ class Kubectl:
         self.namespace = namespace
 
     def inside(self, namespace: str) -> "Kubectl":
-        """Give the same for another namespace."""
+        """Return the same for another namespace."""
         return Kubectl(self.program, self._kubeconfig, namespace)
 
     def run(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:

@@ -58,16 +58,16 @@ class Server:
             connection.close()
 
     def ready(self) -> bool:
-        """Tell whether it says that it is ready."""
+        """Return whether it says that it is ready."""
         return self.get("/readyz")[0] == 200
 
     def metric(self, name: str) -> float:
-        """Give the sum of a metric over its labels."""
+        """Return the sum of a metric over its labels."""
         lines = re.findall(rf"(?m)^{name}(?:\{{.*\}})? (\S+)$", self.get("/metrics")[1])
         return sum(map(float, lines))
 
     def log(self) -> str:
-        """Give all that it has logged."""
+        """Return all that it has logged."""
         return self.process.log.read_text(errors="replace")
 
 
@@ -84,7 +84,7 @@ class Servers:
         self.running: list[Server] = []
 
     def kubeconfig(self, part: str) -> Path:
-        """Give the kubeconfig of a part, to do something with its rights."""
+        """Return the kubeconfig of a part, to do something with its rights."""
         return self._kubeconfigs[part]
 
     def start(self, part: str, flags: dict[str, Any] | None = None) -> Server:

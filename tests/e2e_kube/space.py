@@ -49,11 +49,11 @@ class Space:
         return names
 
     def path(self, group: str, kind: str) -> str:
-        """Give the path of a list in the namespace."""
+        """Return the path of a list in the namespace."""
         return f"{group}/namespaces/{self.namespace}/{kind}"
 
     def pods(self, job: str = "") -> list[Manifest]:
-        """Give the pods, of one job or all, that are not on their way out."""
+        """Return the pods, of one job or all, that are not on their way out."""
         chosen = f"?labelSelector=volcano.sh/job-name%3D{job}" if job else ""
         return [
             pod
@@ -62,15 +62,15 @@ class Space:
         ]
 
     def groups(self) -> list[Manifest]:
-        """Give the pod groups."""
+        """Return the pod groups."""
         return self._api.items(self.path(_VOLCANO, "podgroups"))
 
     def queue(self, name: str) -> Manifest:
-        """Give a queue."""
+        """Return a queue."""
         return self._api.get(f"{_QUEUES}/{name}")
 
     def placed(self, job: str = "") -> dict[str, str]:
-        """Give the node of every pod that has one."""
+        """Return the node of every pod that has one."""
         return {
             pod["metadata"]["name"]: pod["spec"]["nodeName"]
             for pod in self.pods(job)
@@ -94,7 +94,7 @@ class Space:
         self.kubectl.wait(f"vcjob/{job}", ".status.state.phase", phase)
 
     def events(self, reason: str) -> list[Manifest]:
-        """Give the events of one reason."""
+        """Return the events of one reason."""
         return self.kubectl.items("events", f"--field-selector=reason={reason}")
 
     def clear(self) -> None:
@@ -124,7 +124,7 @@ class Space:
 
 
 def ready(manifest: Manifest) -> Manifest:
-    """Give a node that says it is ready: there is no kubelet to say so."""
+    """Return a node that says it is ready: there is no kubelet to say so."""
     condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     manifest["status"]["conditions"] = [condition]
     manifest["metadata"].pop("uid", None)

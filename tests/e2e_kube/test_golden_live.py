@@ -29,7 +29,7 @@ ORDER = ("Namespace", "PriorityClass", "Queue", "HyperNode", "Node", "PodGroup",
 
 
 def outcome(case: Any) -> Any:
-    """Give where each pod is in the end, those that ran before too; evicted ones are gone."""
+    """Return where each pod is in the end, those that ran before too; evicted ones are gone."""
     placed = {key(each): each["spec"].get("nodeName") for each in pods(case)}
     gone = set()
     for cycle in case["expect"].get("cycles") or [case["expect"]]:
@@ -86,14 +86,14 @@ def make(kubectl: Any, api: Any, case: Any) -> None:
 
 
 def seen(spaces: Any) -> Any:
-    """Give the node of every pod, or nothing for those without one."""
+    """Return the node of every pod, or nothing for those without one."""
     found = [pod for space in spaces for pod in space.pods()]
     return {key(pod): pod["spec"].get("nodeName") for pod in found}
 
 
 @pytest.fixture
 def spaces(kubectl: Any, plane: Any) -> Iterator[Any]:
-    """Give a function that makes the namespaces of a case; all is removed afterwards."""
+    """Yield a function that makes the namespaces of a case; all is removed afterwards."""
     made = []
 
     def make_spaces(case: Any) -> Any:

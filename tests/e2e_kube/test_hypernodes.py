@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("controllers")
 
 @pytest.fixture
 def configure(kubectl: Any) -> Iterator[Any]:
-    """Give what writes the discovery settings; in the end they are those of the deployment."""
+    """Yield what writes the discovery settings; in the end they are those of the deployment."""
     deployed = next(each for each in manifests() if each["metadata"]["name"] == MAP)
 
     def write(*sources: Any) -> None:
@@ -31,7 +31,7 @@ def configure(kubectl: Any) -> Iterator[Any]:
 
 
 def racks(space: Any) -> dict[str, tuple[list[str], int]]:
-    """Give the racks: their nodes, and how many are counted."""
+    """Return the racks: their nodes, and how many are counted."""
     return {
         each["metadata"]["labels"][RACK]: (
             [one["selector"]["exactMatch"]["name"] for one in each["spec"]["members"]],

@@ -32,7 +32,7 @@ REGISTER = f"volcano.sh/node-vgpu-register=GPU-0,10,40960,{A100},true,mig:"
 
 @pytest.fixture
 def cards(space: Any) -> Iterator[str]:
-    """Give the name of a node with one card, which can be cut."""
+    """Yield the name of a node with one card, which can be cut."""
     amounts = {"volcano.sh/vgpu-number": 10, "volcano.sh/vgpu-memory": 40960}
     (name,) = space.nodes(1, cpu=8, resources={**amounts, "volcano.sh/vgpu-cores": 100})
     space.kubectl("annotate", "node", name, REGISTER)

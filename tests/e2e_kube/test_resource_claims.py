@@ -44,7 +44,7 @@ def fresh(manifest: Any, **metadata: Any) -> Any:
 
 @pytest.fixture
 def gpus(space: Any) -> Iterator[str]:
-    """Give the node of two large and one small device."""
+    """Yield the node of two large and one small device."""
     name = space.nodes(2, cpu=8)[1]
     sizes = {"gpu-0": "40Gi", "gpu-1": "80Gi", "gpu-2": "80Gi"}
     devices = [device(each, capacity={"memory": size}) for each, size in sizes.items()]

@@ -31,7 +31,7 @@ def volume_controllers(plane: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def disks(space: Any) -> Iterator["Disks"]:
-    """Give what makes classes, volumes and claims; they are removed afterwards."""
+    """Yield what makes classes, volumes and claims; they are removed afterwards."""
     disks = Disks(space)
     yield disks
     disks.clear()
@@ -92,7 +92,7 @@ class Disks:
         self.kubectl.create(*made)
 
     def bound(self) -> dict[str, str]:
-        """Give the volume of each claim that has one."""
+        """Return the volume of each claim that has one."""
         found = self.kubectl.items("pvc")
         return {
             each["metadata"]["name"]: each["spec"]["volumeName"]
@@ -101,12 +101,12 @@ class Disks:
         }
 
     def selected(self, claim: str) -> str:
-        """Give the node that was selected for a claim."""
+        """Return the node that was selected for a claim."""
         marks = self.kubectl.get("pvc", claim)["metadata"].get("annotations") or {}
         return str(marks.get(SELECTED, ""))
 
     def owner(self, volume: str) -> str:
-        """Give the claim for which a volume is kept."""
+        """Return the claim for which a volume is kept."""
         return str((self.kubectl.get("pv", volume)["spec"].get("claimRef") or {}).get("name", ""))
 
     def clear(self) -> None:

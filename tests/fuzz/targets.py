@@ -241,7 +241,7 @@ class _Rest:
 
 
 def _is_head(text: Any) -> bool:
-    """Tell what HTTP can carry before a body."""
+    """Return what HTTP can carry before a body."""
     return isinstance(text, str) and text.isascii()
 
 

@@ -31,7 +31,7 @@ def load(case: Any) -> Any:
 
 
 def fastest(run: Any, times: Any = 3) -> Any:
-    """Give the CPU seconds of the fastest of a few runs."""
+    """Return the CPU seconds of the fastest of a few runs."""
     best = math.inf
     gc.collect()
     for _ in range(times):

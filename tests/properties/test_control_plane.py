@@ -154,7 +154,7 @@ def test_a_follower_ends_with_the_tables_a_fresh_one_loads(
 
 
 def tables(control: Any) -> Any:
-    """Give what is known of pods and nodes, by name."""
+    """Return what is known of pods and nodes, by name."""
     snapshot = control.scheduler.informer.snapshot
     tasks, nodes = snapshot.tasks, snapshot.nodes
     return (

@@ -44,7 +44,7 @@ def way(name: str, number: int) -> Way:
 
 
 def sets(demands: list[Any], devices: list[Any], may: Any, taken: Any = ()) -> Iterator[Any]:
-    """Give every way to meet requests with devices, each used once."""
+    """Return every way to meet requests with devices, each used once."""
     if not demands:
         yield ()
         return

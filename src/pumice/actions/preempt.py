@@ -123,7 +123,7 @@ class Preemption:
         return not self._is_being_freed(node, _pod_priority(pod))
 
     def _is_being_freed(self, node: int, priority: int) -> bool:
-        """Say whether a pod of lower priority is leaving a node because it was preempted."""
+        """Return whether a pod of lower priority is leaving a node because it was preempted."""
         pods = self._snapshot.tasks.pods
         leaving: list[Any] = [pods[row] for row in self._snapshot.nodes.tasks[node]]
         return any(

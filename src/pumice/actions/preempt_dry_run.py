@@ -130,7 +130,7 @@ class DryRun:
         return going
 
     def _works_without(self, stmt: Statement, task: Task, node: int, going: list[int]) -> bool:
-        """Say whether a task fits if only these are evicted."""
+        """Return whether a task fits if only these are evicted."""
         if not self._have_room(task, node, going):
             return False
         start = stmt.checkpoint()
@@ -182,7 +182,7 @@ class DryRun:
 
 
 def _filters_follow(ssn: Session) -> bool:
-    """Say whether filters may take back a refusal because victims are gone.
+    """Return whether filters may take back a refusal because victims are gone.
 
     Volcano: a plugin learns of tried evictions only if it may name victims or guard a queue.
     """

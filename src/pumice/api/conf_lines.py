@@ -132,7 +132,7 @@ class YamlReader:
             self.note(line_of(node), path, "a list", found=self.value(node, path))
 
     def is_null(self, node: yaml.Node) -> bool:
-        """Say whether a node is YAML's null, written or left empty."""
+        """Return whether a node is YAML's null, written or left empty."""
         if not isinstance(node, yaml.ScalarNode):
             return False
         return node.tag == TAG + "null" or (node.tag == PLAIN and plain_value(node.value) is None)

@@ -47,7 +47,7 @@ class Schedule(Protocol):
     """When something is due."""
 
     def next(self, after: float) -> float | None:
-        """Give the first time later than ``after``, None if there is none in five years."""
+        """Return the first time later than ``after``, None if there is none in five years."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Every:
     span_s: int
 
     def next(self, after: float) -> float:
-        """Give the time one span later, on a full second."""
+        """Return the time one span later, on a full second."""
         return float(int(after) + self.span_s)
 
 
@@ -75,7 +75,7 @@ class Fields:
     zone: tzinfo = UTC
 
     def next(self, after: float) -> float | None:
-        """Give the first matching full minute later than ``after``."""
+        """Return the first matching full minute later than ``after``."""
         if not (self.minutes and self.hours and self.month_days and self.months):
             return None  # a field of nothing but commas lists nothing
         at = (int(after) // _MINUTE + 1) * _MINUTE
@@ -148,7 +148,7 @@ def load_zone(name: str) -> tzinfo:
 
 
 def latest(schedule: Schedule, after: float, until: float) -> float | None:
-    """Give the last time of a schedule later than ``after`` and not later than ``until``."""
+    """Return the last time of a schedule later than ``after`` and not later than ``until``."""
     if isinstance(schedule, Every):  # counted from ``after``, so that nothing may be cut off
         spans = int(until - int(after)) // schedule.span_s
         return float(int(after) + spans * schedule.span_s) if spans > 0 else None

@@ -129,7 +129,7 @@ def _element(info: inspect.Type) -> inspect.Type:
 
 
 def _fits(value: Any, info: inspect.Type) -> bool:
-    """Say whether one value of a mapping is of the type all its values must have."""
+    """Return whether one value of a mapping is of the type all its values must have."""
     wanted: Any = Quantity
     if isinstance(info, inspect.StructType):
         wanted = info.cls

@@ -185,15 +185,15 @@ class Kinds:
         return iter(self._by_name.values())
 
     def get(self, name: str) -> Kind | None:
-        """Give a kind by ``Kind`` or ``Kind.group``."""
+        """Return a kind by ``Kind`` or ``Kind.group``."""
         return self._by_name.get(name)
 
     def by_plural(self, group: str, plural: str) -> Kind | None:
-        """Give a kind by the last part of its address."""
+        """Return a kind by the last part of its address."""
         return self._by_plural.get((group, plural))
 
     def of(self, manifest: Manifest) -> Kind:
-        """Give the kind of an object, and learn it if it is new.
+        """Return the kind of an object, and learn it if it is new.
 
         Raises:
             RejectedError: no apiVersion or no kind.
@@ -218,7 +218,7 @@ class Kinds:
 
 
 def guess_plural(kind: str) -> str:
-    """Give the plural Kubernetes would most probably use."""
+    """Return the plural Kubernetes would most probably use."""
     word = kind.lower()
     if word.endswith(("s", "x", "ch", "sh")):
         return f"{word}es"

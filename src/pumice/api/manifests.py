@@ -171,7 +171,7 @@ class ObjectLine:
     """Lines of the file before the text that the object stands in."""
 
     def at(self, path: Sequence[str | int] = ()) -> str:
-        """Give file and line of a field, as editors read them."""
+        """Return file and line of a field, as editors read them."""
         return f"{self.file}:{self.lines_before + line_at(self.node, path)}"
 
 
@@ -187,7 +187,7 @@ def object_lines(file: Path) -> list[ObjectLine]:
 
 
 def _parts(root: yaml.Node, file: Path) -> Iterator[ObjectLine]:
-    """Give the documents of `objects`, a list or a text, and of the files of `objectsFrom`."""
+    """Return the documents of `objects`, a list or a text, and of the files of `objectsFrom`."""
     inside = child(root, "objects")
     if isinstance(inside, yaml.SequenceNode):
         for node in inside.value:
@@ -205,7 +205,7 @@ def _parts(root: yaml.Node, file: Path) -> Iterator[ObjectLine]:
 
 
 def _unpacked(part: ObjectLine) -> Iterator[ObjectLine]:
-    """Give the items of a list such as PodList, else the object itself."""
+    """Return the items of a list such as PodList, else the object itself."""
     kind, items = child(part.node, "kind"), child(part.node, "items")
     named = isinstance(kind, yaml.ScalarNode) and str(kind.value).endswith("List")
     if named and isinstance(items, yaml.SequenceNode):

@@ -36,7 +36,7 @@ def line_of(node: yaml.Node) -> int:
 
 
 def plain_value(text: str) -> Any:
-    """Give an unquoted scalar its type: null, bool, int, float or str.
+    """Resolve the type of an unquoted scalar: null, bool, int, float or str.
 
     Unlike PyYAML, ``1e3`` is a float, ``12:30`` and ``2024-01-01`` are text, ``y`` and ``n`` are
     booleans, as in the reader that kubectl and Volcano use. An integer beyond 64 bits is a float.

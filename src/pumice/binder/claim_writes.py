@@ -146,7 +146,7 @@ def _give_back(claim: ClaimReservation, uid: str) -> Iterable[Write]:
 
 
 def _mark(claim: ClaimReservation) -> Manifest:
-    """Say which claim is meant, should there be another one of that name."""
+    """Return which claim is meant, should there be another one of that name."""
     return {"metadata": {"uid": claim.uid}}
 
 

@@ -30,7 +30,7 @@ class ConnectOptions:
 
 
 def endpoint_file(env: Mapping[str, str] = os.environ) -> Path:
-    """Give the place where a running `pumice up` leaves a kubeconfig for the other commands."""
+    """Return the place where a running `pumice up` leaves a kubeconfig for the other commands."""
     state = env.get("XDG_STATE_HOME") or str(
         Path(env.get("HOME") or "~").expanduser() / ".local/state"
     )
@@ -73,7 +73,7 @@ def connection(options: ConnectOptions, env: Mapping[str, str] = os.environ) -> 
 
 
 def is_out_of_reach(error: Exception) -> TypeGuard[ServiceError | UnavailableError]:
-    """Say whether there was no cluster to answer, rather than one that refused."""
+    """Return whether there was no cluster to answer, rather than one that refused."""
     if isinstance(error, UnavailableError):
         return not error.verbatim
     return isinstance(error, ServiceError)

@@ -139,7 +139,7 @@ def _file(document: Any) -> str:
 
 
 def _at(document: Any, steps: tuple[str | int, ...]) -> int:
-    """Give the line of a field, or of the nearest thing around it."""
+    """Return the line of a field, or of the nearest thing around it."""
     node = document.node
     if node is not None:
         return line_at(node, steps)

@@ -36,7 +36,7 @@ def _list(call: Call) -> None:
 
 
 def _chosen(call: Call) -> list[Manifest]:
-    """Give the pods of a job, else those of a queue, else those of all jobs."""
+    """Return the pods of a job, else those of a queue, else those of all jobs."""
     job, queue = call.text("job"), call.text("queue")
     if job:
         _check_label(job)

@@ -36,7 +36,7 @@ def print_heading(text: str) -> None:
 
 
 def sentence(text: str) -> str:
-    """Give a text a capital letter, unless it starts with a name, and a full stop."""
+    """Add a capital letter to a text, unless it starts with a name, and a full stop."""
     first = text.partition(" ")[0]
     head = text[:1] if "/" in first else text[:1].upper()
     end = "" if text.endswith("?") else "."

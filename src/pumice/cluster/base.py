@@ -41,15 +41,15 @@ class ReadableCluster(Protocol):
     """A cluster as far as answers about it need one."""
 
     def now(self) -> float:
-        """Give the cluster's time in seconds since 1970."""
+        """Return the cluster's time in seconds since 1970."""
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest:
-        """Give one object."""
+        """Return one object."""
 
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> tuple[list[Manifest], str]:
-        """Give all objects of a kind and the resourceVersion from which to watch."""
+        """Return all objects of a kind and the resourceVersion from which to watch."""
 
 
 class Cluster(ReadableCluster, Protocol):

@@ -59,7 +59,7 @@ class LeaseElector:
         """Set once this process led."""
 
     def is_leader(self) -> bool:
-        """Say whether this process may act now."""
+        """Return whether this process may act now."""
         until = self._leads_until
         return until is not None and self._clock() < until
 

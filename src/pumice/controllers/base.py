@@ -92,18 +92,18 @@ class View(Protocol):
         """The present time in seconds since 1970."""
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        """Give one object, None if there is none."""
+        """Return one object, None if there is none."""
 
     def read(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Give one object as it is now, also of a kind whose changes the cluster does not tell."""
 
     def owned_by(self, kind: str, owner: Manifest) -> list[Manifest]:
-        """Give objects of a kind whose controlling owner is this object."""
+        """Return objects of a kind whose controlling owner is this object."""
 
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> list[Manifest]:
-        """Give objects of a kind, of one namespace or of all, with these labels."""
+        """Return objects of a kind, of one namespace or of all, with these labels."""
 
 
 class Controller(Protocol):

@@ -65,7 +65,7 @@ def batches(effects: Sequence[Effect]) -> Iterator[list[Effect]]:
 
 
 def _likeness(effect: Effect) -> tuple[type[Effect], str] | None:
-    """Give what effects have in common that may go side by side, None for one that may not."""
+    """Return what effects have in common that may go side by side, None for one that may not."""
     match effect:
         case Create(manifest):
             return Create, kind_of(manifest)

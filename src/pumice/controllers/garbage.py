@@ -32,7 +32,7 @@ class GarbageController:
 
 
 def _left_s(job: Manifest, now: float) -> float | None:
-    """Tell how long a job still has, None when nothing limits it yet."""
+    """Return how long a job still has, None when nothing limits it yet."""
     ttl_s = job["spec"].get("ttlSecondsAfterFinished")
     if ttl_s is None or job["metadata"].get("deletionTimestamp") or phase_of(job) not in FINISHED:
         return None

@@ -27,7 +27,7 @@ class Lookups:
         self._answers: dict[Key, tuple[float, Manifest]] = {}
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        """Give an object, None if there is none."""
+        """Return an object, None if there is none."""
         key, now = Key(kind, namespace, name), self._cluster.now()
         known = self._answers.get(key)
         if known is not None and now < known[0]:

@@ -87,7 +87,7 @@ class ControllerLoop:
         return not self._queue
 
     def next_at(self) -> float | None:
-        """Give the time at which something is to be looked at again."""
+        """Return the time at which something is to be looked at again."""
         later = self._later
         while later and self._due.get(later[0][2]) != later[0][0]:
             heapq.heappop(later)
@@ -216,7 +216,7 @@ class ControllerLoop:
 
 
 def _moved(old: Manifest | None, new: Manifest | None) -> bool:
-    """Say whether an object may concern others than before."""
+    """Return whether an object may concern others than before."""
     if old is None or new is None:
         return new is None
     before, after = old["metadata"], new["metadata"]

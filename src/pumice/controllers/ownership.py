@@ -32,11 +32,11 @@ def controlled_by(owner: Manifest) -> Manifest:
 
 
 def controller_of(manifest: Manifest) -> Mapping[str, Any] | None:
-    """Give the owner reference of the controlling owner, None without one."""
+    """Return the owner reference of the controlling owner, None without one."""
     references: list[Mapping[str, Any]] = manifest["metadata"].get("ownerReferences") or []
     return next((one for one in references if one.get("controller")), None)
 
 
 def phase_of(job: Manifest) -> str:
-    """Give the phase of a Job, empty when it has none yet."""
+    """Return the phase of a Job, empty when it has none yet."""
     return str(((job.get("status") or {}).get("state") or {}).get("phase") or "")

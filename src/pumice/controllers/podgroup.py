@@ -54,7 +54,7 @@ class PodGroupController:
         return (key_of(manifest),) if kind == POD or kind in _SCALABLE else ()
 
     def reconcile(self, key: Key, view: View) -> Plan:
-        """Give a pod its PodGroup, or take that of an owner without pods away."""
+        """Create the PodGroup of a pod, or remove that of an owner without pods."""
         manifest = view.get(key.kind, key.namespace, key.name)
         if manifest is None:
             return Plan()
@@ -119,7 +119,7 @@ def _scaled(owner: Manifest, view: View) -> Plan:
 
 
 def _owners(pod: Manifest) -> list[dict[str, Any]]:
-    """Give the owners of a pod's group: the pod's own if one controls it, else the pod."""
+    """Return the owners of a pod's group: the pod's own if one controls it, else the pod."""
     if controller_of(pod) is not None:
         return [dict(reference) for reference in pod["metadata"]["ownerReferences"]]
     return [controlled_by({"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]})]

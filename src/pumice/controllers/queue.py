@@ -202,7 +202,7 @@ def _is_for_queues(command: Manifest) -> bool:
 
 
 def _commands(queue: str, view: View) -> list[Manifest]:
-    """Give the commands for a queue, oldest first."""
+    """Return the commands for a queue, oldest first."""
     mine = (
         command
         for command in view.list(COMMAND)

@@ -21,7 +21,7 @@ Change = tuple[str, Manifest | None, Manifest | None]
 
 
 def _number(version: str) -> int:
-    """Give a resourceVersion as a number to compare by, 0 if it is none."""
+    """Return a resourceVersion as a number to compare by, 0 if it is none."""
     return int(version) if version.isdecimal() else 0
 
 
@@ -55,7 +55,7 @@ class ClusterView:
         return self._cluster.now()
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        """Give one object, None if there is none."""
+        """Return one object, None if there is none."""
         if kind in self.lookups.kinds:
             return self.lookups.get(kind, namespace, name)
         return self._mirrors[kind].get(namespace, name)
@@ -67,7 +67,7 @@ class ClusterView:
         return self.get(kind, namespace, name)
 
     def owned_by(self, kind: str, owner: Manifest) -> "list[Manifest]":
-        """Give objects of a kind whose controlling owner is this object."""
+        """Return objects of a kind whose controlling owner is this object."""
         return self._mirrors[kind].owned_by(owner)
 
     def refresh(self) -> Iterator[Change]:
@@ -106,12 +106,12 @@ class ClusterView:
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> list[Manifest]:
-        """Give objects of a kind, of one namespace or of all, with these labels."""
+        """Return objects of a kind, of one namespace or of all, with these labels."""
         return self._mirrors[kind].labelled(namespace, labels)
 
     @staticmethod
     def _behind(mirror: _Mirror, event: Event) -> bool:
-        """Say whether an event tells no more than a write did."""
+        """Return whether an event tells no more than a write did."""
         place = place_of(event.object)
         known = mirror.ahead.get(place)
         if known is None:

@@ -49,7 +49,7 @@ class NodeImages:
                 self._rows.setdefault(name, {})[row] = image.size_bytes
 
     def find(self, name: str) -> tuple[int, NDArray[np.intp]] | None:
-        """Give the size of an image, as the first node tells it, and the nodes that have it."""
+        """Return the size of an image, as the first node tells it, and the nodes that have it."""
         found = self._rows.get(name)
         if not found:
             return None
@@ -58,7 +58,7 @@ class NodeImages:
 
 
 def node_images(snapshot: Snapshot) -> NodeImages:
-    """Give the images on the nodes of a snapshot."""
+    """Return the images on the nodes of a snapshot."""
     found: NodeImages | None = snapshot.derived.get(_DERIVED)
     if found is None:
         found = snapshot.derived[_DERIVED] = NodeImages()

@@ -42,7 +42,7 @@ def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
 
 
 def is_well_formed(operator: str, values: tuple[str, ...]) -> bool:
-    """Say whether a condition makes sense; Kubernetes lets one that does not match nothing."""
+    """Return whether a condition makes sense; Kubernetes lets one that does not match nothing."""
     if operator in ("In", "NotIn"):
         return bool(values)
     if operator in ("Gt", "Lt"):
@@ -97,7 +97,7 @@ def _meets(term: NodeSelectorTerm, name: str, labels: Mapping[str, str]) -> bool
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint | DeviceTaint) -> bool:
-    """Say whether one of the tolerations covers a taint."""
+    """Return whether one of the tolerations covers a taint."""
     return any(_covers(each, taint) for each in tolerations)
 
 
@@ -125,7 +125,7 @@ class LabelColumn:
         self._rows: dict[int, NDArray[np.intp]] = {}
 
     def rows_of(self, code: int) -> NDArray[np.intp]:
-        """Give the node rows with one value."""
+        """Return the node rows with one value."""
         found = self._rows.get(code)
         if found is None:
             found = self._rows[code] = np.flatnonzero(self.codes == code)
@@ -145,7 +145,7 @@ class NodeLabels:
         self._columns: dict[str, LabelColumn] = {}
 
     def column(self, key: str) -> LabelColumn:
-        """Give one label."""
+        """Return one label."""
         found = self._columns.get(key)
         if found is None:
             labels = self._nodes.labels[: self._nodes.n]
@@ -153,7 +153,7 @@ class NodeLabels:
         return found
 
     def names(self) -> LabelColumn:
-        """Give the names of the nodes as if they were a label."""
+        """Return the names of the nodes as if they were a label."""
         found = self._columns.get(NAME_FIELD + "()")
         if found is None:
             found = LabelColumn(self._nodes.names[: self._nodes.n])
@@ -233,7 +233,7 @@ class NodeLabels:
 
 
 def node_labels(snapshot: Snapshot) -> NodeLabels:
-    """Give the label columns of a snapshot; they last until a node changes."""
+    """Return the label columns of a snapshot; they last until a node changes."""
     generation = snapshot.nodes.generation
     kept: tuple[int, Any] | None = snapshot.derived.get(_DERIVED)
     if kept is None or kept[0] != generation:

@@ -66,7 +66,7 @@ class Counter:
         return int(self.counts[_TOTAL])
 
     def at(self, rows: Any) -> Counts:
-        """Give the count in the domain of each of some nodes; 0 where a node is in none."""
+        """Return the count in the domain of each of some nodes; 0 where a node is in none."""
         found: Counts = self.counts[self.codes[rows]]
         return found
 
@@ -196,7 +196,7 @@ class PodTerms:
     # What a pod has to do with the terms of others
 
     def binding(self, label_class: int) -> tuple[list[Term], list[Wish]]:
-        """Give other pods' anti-affinity terms and weighted wishes that mean pods of a class."""
+        """Return other pods' anti-affinity terms and weighted wishes that mean pods of a class."""
         if self._bound is None:
             self._bound = _Bound(self.book, self.anti, self.preferred)
         return self._bound.of(label_class)
@@ -368,7 +368,7 @@ class _Bound:
 
 
 def pod_terms(snapshot: Snapshot) -> PodTerms:
-    """Give the counts of the running session, made at the first call."""
+    """Return the counts of the running session, made at the first call."""
     kept: PodTerms | None = snapshot.derived.get(_TERMS)
     if kept is None or kept.follow not in snapshot.view_watchers:
         book: TermBook | None = snapshot.derived.get(_BOOK)

@@ -29,7 +29,7 @@ _COARSE = (2.0**32, 2.0**46, 2.0**50)
 
 
 def is_schedulable_name(name: str) -> bool:
-    """Say whether a resource name takes part in scheduling at all.
+    """Return whether a resource name takes part in scheduling at all.
 
     Quota keys such as ``requests.cpu`` or ``count/pods`` do not, nor do memory and cores of one
     Ascend card: no node offers them, and only who hands cards out can compare them.
@@ -59,11 +59,11 @@ class Resources:
         return len(self.names)
 
     def row(self, name: str) -> int | None:
-        """Give the row of a known resource, None for one never seen."""
+        """Return the row of a known resource, None for one never seen."""
         return self._rows.get(name)
 
     def learn(self, names: Collection[str], *, asked: bool = False) -> bool:
-        """Give every schedulable name a row; say whether there was a new one.
+        """Add a row for every schedulable name; return whether there was a new one.
 
         ``asked`` says that somebody wants them, not that anybody has them.
 
@@ -126,7 +126,7 @@ def saturate(amounts: Column) -> Column:
 
 
 def is_coarse(amounts: Column) -> bool:
-    """Say whether (R,) amounts are so large that sums with them may be rounded.
+    """Return whether (R,) amounts are so large that sums with them may be rounded.
 
     What is left when they are taken out again is not exact; it must be added up anew.
     """
@@ -143,7 +143,7 @@ def fits(need: Column, room: Column) -> Mask:
 
 
 def is_empty(amounts: Column) -> bool:
-    """Say whether nothing but ``pods`` is asked for."""
+    """Return whether nothing but ``pods`` is asked for."""
     return not bool(np.any(amounts[:PODS] >= STEP) or np.any(amounts[PODS + 1 :] >= STEP))
 
 
@@ -165,7 +165,7 @@ def share(allocated: Column, total: Column) -> Column:
 
 
 def dominant_share(amounts: Column, whole: Column) -> Column:
-    """Give the largest share (n,) that (R, n) amounts have of any resource of a whole.
+    """Return the largest share (n,) that (R, n) amounts have of any resource of a whole.
 
     Resources of which the whole has less than a step do not count.
     """

@@ -58,7 +58,7 @@ class Matcher:
         return self._hits
 
     def means(self, book: "TermBook", namespace: str, labels: Mapping[str, str]) -> bool:
-        """Say whether it means a pod with these labels in this namespace."""
+        """Return whether it means a pod with these labels in this namespace."""
         if namespace not in self.namespaces:
             wanted = self.namespace_selector
             if wanted is None or not selects(wanted, book.namespace_labels(namespace)):
@@ -67,7 +67,7 @@ class Matcher:
 
 
 def _anchor(selector: LabelSelector | None) -> tuple[str, str] | None:
-    """Give a label that every matching pod must have, if the selector names one."""
+    """Return a label that every matching pod must have, if the selector names one."""
     if selector is None:
         return None
     for pair in selector.match_labels.items():
@@ -159,12 +159,12 @@ class TermBook:
         return self._said
 
     def varies(self, shape: int) -> bool:
-        """Say whether the terms of a shape quote labels of the pod."""
+        """Return whether the terms of a shape quote labels of the pod."""
         terms = self._shapes[shape]
         return terms is not None and terms.varies
 
     def of(self, shape: Shape, label_class: int) -> ShapeTerms | None:
-        """Give the terms of a pod, None if it says nothing."""
+        """Return the terms of a pod, None if it says nothing."""
         terms = self._shapes[shape.id]
         if terms is None or not terms.varies:
             return terms
@@ -189,7 +189,7 @@ class TermBook:
         return found
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
-        """Give the labels of a namespace; one that is not known has none."""
+        """Return the labels of a namespace; one that is not known has none."""
         namespace = self.snapshot.kind("Namespace").get(name)
         labels: dict[str, str] = {} if namespace is None else namespace.metadata.labels
         return labels
@@ -309,7 +309,7 @@ def _host_ports(spec: PodSpec) -> tuple[Port, ...]:
 
 
 def ports_clash(one: Port, other: Port) -> bool:
-    """Say whether two host ports cannot live on one node."""
+    """Return whether two host ports cannot live on one node."""
     if one[1:] != other[1:]:
         return False
     return one[0] == other[0] or ANY_IP in (one[0], other[0])

@@ -62,7 +62,7 @@ class Shape:
         return self._need
 
     def step(self, name: str, sign: int, *, live: bool) -> tuple[Delta, Delta]:
-        """Give what a move adds to the node's books (5, R) and to the sums (3, R).
+        """Return what a move adds to the node's books (5, R) and to the sums (3, R).
 
         Sessions place, pipeline and evict; ingest finds tasks that hold, leave or wait.
 

@@ -66,7 +66,7 @@ class Snapshot:
             shape.widen(size)
 
     def kind(self, name: str) -> dict[str, Any]:
-        """Give the objects of a kind that has no table, by key."""
+        """Return the objects of a kind that has no table, by key."""
         return self.objects.setdefault(name, {})
 
     def total(self) -> Column:
@@ -74,11 +74,11 @@ class Snapshot:
         return self.nodes.allocatable[:, : self.nodes.n].sum(axis=1)
 
     def request(self, task: int) -> Column:
-        """Give a task's request (R,)."""
+        """Return a task's request (R,)."""
         return self.shapes[self.tasks.shape[task]].request[:, 0]
 
     def requests(self, tasks: NDArray[np.intp]) -> Column:
-        """Give the requests of many tasks (R, n)."""
+        """Return the requests of many tasks (R, n)."""
         known, where = np.unique(self.tasks.shape[tasks], return_inverse=True)
         if not len(known):
             return np.zeros((len(self.resources), 0))

@@ -20,7 +20,7 @@ class Status(IntEnum):
 
     @property
     def label(self) -> str:
-        """Give the name as Volcano writes it."""
+        """Return the name as Volcano writes it."""
         return self.name.capitalize()
 
 

@@ -111,7 +111,7 @@ class Nodes(NodeFacts):
         return self._table.view_pods[self.rows]
 
     def column(self, name: str) -> Column:
-        """Give these rows of a plugin's own column, declared with ``ssn.add_node_column``."""
+        """Return these rows of a plugin's own column, declared with ``ssn.add_node_column``."""
         return getattr(self._table, name)[..., self.rows]
 
 

@@ -188,7 +188,7 @@ class Change:
         return world
 
     def _went_with_its_job(self, world: ClusterState, op: Operation) -> bool:
-        """Tell whether an object goes anyway, since the job that owns it is removed."""
+        """Return whether an object goes anyway, since the job that owns it is removed."""
         if not isinstance(op, Remove) or op.kind not in _OWNED:
             return False
         key = f"{op.namespace}/{op.name}"
@@ -251,7 +251,7 @@ def _object(op: Operation) -> Manifest:
 
 
 def _adds(one: Operation, op: Operation) -> bool:
-    """Tell whether an operation adds the object that another changes or removes."""
+    """Return whether an operation adds the object that another changes or removes."""
     if not isinstance(one, Add) or not isinstance(op, Patch | Remove):
         return False
     meta = one.object["metadata"]

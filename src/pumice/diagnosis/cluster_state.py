@@ -90,11 +90,11 @@ class ClusterState:
     """What manifests were read as, by their identity; shared with worlds made from this one."""
 
     def typed(self) -> list[KubeObject]:
-        """Give all objects as the deciding core reads them; each is read once."""
+        """Return all objects as the deciding core reads them; each is read once."""
         return [self.typed_one(one) for one in self.objects]
 
     def typed_one(self, manifest: Manifest) -> KubeObject:
-        """Give one object as the deciding core reads it."""
+        """Return one object as the deciding core reads it."""
         known = self._typed.get(id(manifest))
         if known is None:
             # the manifest is kept with it, so that its identity is not given to another one
@@ -118,15 +118,15 @@ class ClusterState:
         return found
 
     def of_kind(self, kind: str) -> Mapping[str, Manifest]:
-        """Give all objects of a kind by key; a Job is one of Volcano."""
+        """Return all objects of a kind by key; a Job is one of Volcano."""
         return self.jobs if kind == "Job" else self._by_kind.get(kind, {})
 
     def get(self, kind: str, key: str) -> Manifest | None:
-        """Give an object, None if there is none."""
+        """Return an object, None if there is none."""
         return self.of_kind(kind).get(key)
 
     def job_of(self, group: str) -> Manifest | None:
-        """Give the Volcano job that a pod group was made for, None if that is not known."""
+        """Return the Volcano job that a pod group was made for, None if that is not known."""
         return self.jobs.get(self.title(group))
 
     @cached_property
@@ -154,7 +154,7 @@ class ClusterState:
         return key if group is None else title_of(group)
 
     def group_titled(self, title: str) -> str:
-        """Give the key of the pod group that has a title; the title itself if none has."""
+        """Return the key of the pod group that has a title; the title itself if none has."""
         if title in self.groups:
             return title
         return next((key for key in self.groups if self.title(key) == title), title)
@@ -179,7 +179,7 @@ class ClusterState:
     # Names
 
     def find_job(self, name: str) -> str:
-        """Give the key of the pod group that a user means by a name.
+        """Return the key of the pod group that a user means by a name.
 
         That is a pod group or a Volcano job with or without namespace, or one of its pods.
 
@@ -201,7 +201,7 @@ class ClusterState:
         )
 
     def find(self, kind: str, name: str) -> Manifest:
-        """Give an object without namespace.
+        """Return an object without namespace.
 
         Raises:
             InputError: there is none.

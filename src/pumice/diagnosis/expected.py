@@ -80,7 +80,7 @@ def _check_pods(jobs: Iterable[Manifest]) -> None:
 
 
 def is_expected(manifest: Manifest) -> bool:
-    """Tell whether an object is not there yet and only expected of its controller."""
+    """Return whether an object is not there yet and only expected of its controller."""
     return EXPECTED in (manifest["metadata"].get("annotations") or {})
 
 

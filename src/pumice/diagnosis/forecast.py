@@ -100,7 +100,7 @@ class Course:
             self.step()
 
     def forecast(self, job: str) -> Forecast:
-        """Tell when a job started, as far as was played."""
+        """Return when a job started, as far as was played."""
         if job not in self.first_bind:
             return self._not_seen()
         timeline, story = self.timeline, self.timeline.story
@@ -167,7 +167,7 @@ def forecast(
     default_s: float | None = None,
     horizon_s: float = HORIZON_S,
 ) -> Forecast:
-    """Tell when a waiting job starts; ``job`` is the key of its pod group or Volcano job.
+    """Return when a waiting job starts; ``job`` is the key of its pod group or Volcano job.
 
     Raises:
         InputError: a time that a pod runs cannot be read.

@@ -55,7 +55,7 @@ class Replacements:
             self._replace(pod)
 
     def _is_managed(self, pod: Manifest) -> bool:
-        """Tell whether the controllers at hand make the pod again themselves."""
+        """Return whether the controllers at hand make the pod again themselves."""
         job = owner_of(pod)
         space, _, name = job.partition("/")
         return bool(job) and self._cluster.peek(JOB, space, name) is not None

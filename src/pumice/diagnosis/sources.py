@@ -97,7 +97,7 @@ def scheduler_configuration(cluster: ReadableCluster) -> tuple[str, str] | None:
 
 
 def _conf_texts(maps: Iterable[Manifest]) -> list[tuple[str, str]]:
-    """Give text and place of each configuration, the one with the usual name first."""
+    """Return text and place of each configuration, the one with the usual name first."""
     found = [
         (one["metadata"]["name"] != CONF_NAME, one["metadata"].get("namespace", ""), one, text)
         for one in maps

@@ -11,7 +11,7 @@ _STAMPS: Final = ("creationTimestamp", "startTime", "lastTransitionTime")
 
 
 def latest_time(objects: Sequence[Manifest], *, started: bool = False) -> float:
-    """Give the latest instant that objects speak of; ``started`` leaves out ends to come."""
+    """Return the latest instant that objects speak of; ``started`` leaves out ends to come."""
     stamps = [epoch(stamp) for one in objects for stamp in _stamps(one, _STAMPS)]
     if not started:
         stamps += [asked for one in objects for asked in _deletion_asked(one)]

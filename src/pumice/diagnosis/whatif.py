@@ -162,7 +162,7 @@ class Played:
         ]
 
     def has_pods(self, job: str) -> bool:
-        """Tell whether a job has pods."""
+        """Return whether a job has pods."""
         return any(self.timeline.job_of(pod) == job for pod in self._pods.values())
 
 

@@ -27,7 +27,7 @@ _CONTROLLED: Final = frozenset({"Job", "PodGroup", "Pod", *_KEPT})
 
 
 def is_controlled(kind: str) -> bool:
-    """Tell whether something follows from an object of a kind beside the object itself."""
+    """Return whether something follows from an object of a kind beside the object itself."""
     return kind in _CONTROLLED
 
 
@@ -37,7 +37,7 @@ def stored_alone(new: Manifest) -> Manifest:
 
 
 def is_draft(manifest: Manifest) -> bool:
-    """Tell a job that no cluster has seen: all of it may still be written otherwise."""
+    """Return a job that no cluster has seen: all of it may still be written otherwise."""
     return manifest["kind"] == "Job" and not (
         manifest["metadata"].get("uid") or manifest.get("status")
     )

@@ -125,7 +125,7 @@ class Examiner(Watcher):
         return int(jobs.queue[other]) == int(jobs.queue[row]) or self._at_above()
 
     def _at_above(self) -> bool:
-        """Say whether a queue above the job's own is what refused it."""
+        """Return whether a queue above the job's own is what refused it."""
         stop = self.outcome.last
         at = stop.numbers.get("at") if stop is not None else None
         return at is not None and at != self.outcome.queue

@@ -178,7 +178,7 @@ class Watcher(Observer):
 
 
 def waiting_lines(ssn: Session) -> dict[int, list[int]]:
-    """Give the jobs of each queue that wait to be admitted or to be placed, by queue row."""
+    """Return the jobs of each queue that wait to be admitted or to be placed, by queue row."""
     jobs = ssn.snapshot.jobs
     lines: dict[int, list[int]] = {}
     for row in sorted({*ssn.pending_jobs(), *ssn.waiting_jobs()}):

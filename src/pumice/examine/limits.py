@@ -63,7 +63,7 @@ def _overrun(ssn: Session, code: Cause, numbers: Mapping[str, Any], job: int) ->
 
 
 def _is_whole_cluster(ssn: Session, queue: str, short: Short) -> bool:
-    """Tell a limit that no queue states: it is the size of the cluster."""
+    """Return a limit that no queue states: it is the size of the cluster."""
     queues, res = ssn.snapshot.queues, ssn.snapshot.resources.names.index(short.resource)
     stated = queues.capability_given[res, queues.row_of[queue]]
     return not stated and short.limit > 0 and short.limit >= float(ssn.total[res]) - STEP

@@ -26,7 +26,7 @@ _BLOCKING: Final = ("NoSchedule", "NoExecute")
 
 
 def funnel_rows(funnel: Funnel) -> list[FunnelRow]:
-    """Tell how many nodes are left after each constraint that refuses any."""
+    """Return how many nodes are left after each constraint that refuses any."""
     n = funnel.snapshot.nodes.n
     pod = _pod(funnel)
     rows = [FunnelRow("all nodes", n, f"for pod {pod}, {_asks(funnel)}")]

@@ -47,7 +47,7 @@ class Examination:
         return distinct([*self.invalid, *closed, *lasting, *others, *now, *echoes])
 
     def _follows(self, finding: Finding) -> bool:
-        """Tell a limit of zero that follows from a resource which no node has at all."""
+        """Return a limit of zero that follows from a resource which no node has at all."""
         numbers = finding.numbers
         absent = {
             name

@@ -173,7 +173,7 @@ def _changed(ssn: Session, phases: Phases) -> Mask:
 
 
 def _is_known(job: Job, state: PodGroupState) -> bool:
-    """Say whether a group's own status says the same."""
+    """Return whether a group's own status says the same."""
     said, marks = job.group.status, job.group.metadata.annotations
     old = PodGroupState(
         phase=said.phase,

@@ -49,7 +49,7 @@ class Run:
         """Whether the node drawn last became worse than its equals."""
 
     def pick(self, n: int) -> list[int]:
-        """Give nodes for up to n tasks; fewer if room runs out."""
+        """Return nodes for up to n tasks; fewer if room runs out."""
         picks: list[int] = []
         value = self._value
         while len(picks) < n:
@@ -153,7 +153,7 @@ def equal_run(
     is_done: Callable[[], Verdict],
     most: Callable[[], int] | None = None,
 ) -> int:
-    """Say how many of the first tasks can be placed as one run; 0 if they cannot.
+    """Return how many of the first tasks can be placed as one run; 0 if they cannot.
 
     Ends where the job is done and where its queue would refuse the next one; both are asked about
     sums that do not exist yet, on the grounds that having more never makes a queue more generous
@@ -187,7 +187,7 @@ def equal_run(
 
 
 def _alike(state: SessionState, tasks: list[int]) -> int:
-    """Say how many of the first tasks get the same answers as the first one."""
+    """Return how many of the first tasks get the same answers as the first one."""
     for vary_by in state.placing.varying:
         first = vary_by(Task(state.snapshot, tasks[0]))
         for i in range(1, len(tasks)):
@@ -209,7 +209,7 @@ def is_plain(state: SessionState, row: int) -> bool:
 
 
 def has_plain_shape(shape: Shape) -> bool:
-    """Tell shapes that say nothing of other pods, host ports, claims and devices."""
+    """Return shapes that say nothing of other pods, host ports, claims and devices."""
     plain = shape.memo.get("plain")
     if plain is None:
         spec = shape.spec
@@ -234,7 +234,7 @@ def _imagine(snapshot: Snapshot, task: Task, n: int) -> Iterator[None]:
 
 
 def longest(n: int, holds: Callable[[int], Verdict]) -> int:
-    """Give the largest k up to n for which ``holds(k)``, which turns false once and for all."""
+    """Return the largest k up to n for which ``holds(k)``, which turns false once and for all."""
     if n <= 0 or not holds(1):
         return 0
     if holds(n):

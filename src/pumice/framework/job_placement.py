@@ -98,7 +98,7 @@ class JobPlacement:
         return True
 
     def _may_run(self) -> bool:
-        """Say whether the first tasks may be placed together."""
+        """Return whether the first tasks may be placed together."""
         state, table = self.state, self.state.snapshot.tasks
         first = self.tasks[0]
         role = int(table.role[first])
@@ -168,7 +168,7 @@ class JobPlacement:
         return placing.choose(task, fit, allowed)
 
     def _is_mixed(self, role: int) -> bool:
-        """Tell a role whose tasks differ, so that a node may refuse one and take the next."""
+        """Return a role whose tasks differ, so that a node may refuse one and take the next."""
         if role == NOWHERE or not self.remember_errors:
             return False
         if self.memory.mixed_roles is None:
@@ -202,7 +202,7 @@ class JobPlacement:
         return False
 
     def _must_stop(self) -> bool:
-        """Say whether a task without a node means that the job cannot make it."""
+        """Return whether a task without a node means that the job cannot make it."""
         if not self._stop:
             return False
         if self.goes_on is not None:
@@ -211,7 +211,7 @@ class JobPlacement:
 
 
 def can_still_start(job: Job, failed_roles: set[int]) -> bool:
-    """Say whether a job may reach its least numbers without the roles that failed."""
+    """Return whether a job may reach its least numbers without the roles that failed."""
     if len(job.tasks) == 1 or job.min_member >= len(job.tasks):
         return False
     wanted = job.group.spec.min_task_member
@@ -235,7 +235,7 @@ def can_still_start(job: Job, failed_roles: set[int]) -> bool:
 
 
 def _may_reopen(task: Task) -> bool:
-    """Tell shapes whose filters can open a node again while tasks are placed.
+    """Return shapes whose filters can open a node again while tasks are placed.
 
     Room and host ports only shrink during a round; counts of other pods can go either way.
     """

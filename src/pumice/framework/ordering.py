@@ -90,7 +90,7 @@ class Ordering:
         return [ask for _, ask in sorted([*keyed, *pairwise], key=lambda entry: entry[0])]
 
     def job_policy_keys(self, rows: list[int]) -> list[tuple[float, ...]]:
-        """Give what plugins say of jobs, without tie-breaks."""
+        """Return what plugins say of jobs, without tie-breaks."""
         view = Jobs(self._snapshot, np.asarray(rows, dtype=np.intp))
         return _by_row(self._job_policy(view), len(rows))
 
@@ -188,7 +188,7 @@ class Ordering:
         return tasks
 
     def first_task(self, rows: Iterable[int]) -> int:
-        """Give the task that goes first at this moment."""
+        """Return the task that goes first at this moment."""
         tasks = list(rows)
         return min(zip(self.task_keys(tasks), tasks, strict=True))[1]
 
@@ -204,7 +204,7 @@ class Ordering:
         return sorted(self._settled(victims), key=functools.cmp_to_key(compare))
 
     def victim_order(self, victims: list[int], preemptor_queue: int) -> Callable[[int, int], int]:
-        """Give the comparison of victims as things stand: negative if the left one goes first."""
+        """Return the comparison of victims as things stand: negative if the left one goes first."""
         tasks, jobs = self._snapshot.tasks, self._snapshot.jobs
         job_of = {row: int(tasks.job[row]) for row in victims}
         job_rows = sorted(set(job_of.values()))
@@ -225,7 +225,7 @@ class Ordering:
         return compare
 
     def victims_in_turn(self, victims: list[int], preemptor_queue: int) -> Iterator[int]:
-        """Give sorted victims one by one, while evictions move the order.
+        """Return sorted victims one by one, while evictions move the order.
 
         Volcano: a heap is sifted when a victim leaves it, so the next one is settled before the
         one that left is evicted; the rest is only put in order on the way.

@@ -381,7 +381,7 @@ def _merge(static: Codes | None, live: Codes | None, curable: Mask) -> Codes | N
 
 
 def _unique(moved: list[Any], n: int) -> Rows:
-    """Give the distinct rows of a log, as a slice if there is only one."""
+    """Return the distinct rows of a log, as a slice if there is only one."""
     if len(moved) == 1 and isinstance(moved[0], int):
         return slice(moved[0], moved[0] + 1)
     rows: set[int] = set()

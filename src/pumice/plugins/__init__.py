@@ -55,5 +55,5 @@ BUILTIN: tuple[type[Plugin], ...] = (
 
 
 def builtin_plugins() -> dict[str, type[Plugin]]:
-    """Give the built-in plugins by name."""
+    """Return the built-in plugins by name."""
     return {plugin.name: plugin for plugin in BUILTIN}

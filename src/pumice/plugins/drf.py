@@ -78,7 +78,7 @@ class Hierarchy:
         self._levels = [np.flatnonzero(hangs_at == d) for d in range(max(depths), -1, -1)]
 
     def holdings(self) -> Column:
-        """Give what each job holds or was promised now (R, leaves)."""
+        """Return what each job holds or was promised now (R, leaves)."""
         return self._snapshot.jobs.allocated_or_pipelined[:, self._rows]
 
     def settle(self, holdings: Column) -> Standing:

@@ -128,7 +128,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
         self._asked: tuple[Any, Column] = (None, np.zeros(0))
 
     def _weigh_tiers(self) -> list[tuple[float, NDArray[np.intp]]]:
-        """Give each tier its part in the score of a normal pod, with the nodes' domains there."""
+        """Return each tier its part in the score of a normal pod, with the nodes' domains there."""
         tree = self._tree
         tiers = range(tree.min_tier, tree.max_tier + 1)
         weights = np.power(float(self.fading), np.array(tiers, dtype=float) - 1)
@@ -283,7 +283,7 @@ class NetworkTopologyAware(Plugin, name="network-topology-aware"):
 
 
 def _search_root(present: Domain, within: Domain, limit: int) -> Domain | None:
-    """Give the widest domain around the present one that both the limit and the caller allow."""
+    """Return the widest domain around the present one that both the limit and the caller allow."""
     highest: Domain | None = None
     for domain in present.lineage():
         if domain.tier > limit:

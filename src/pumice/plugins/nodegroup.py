@@ -81,7 +81,7 @@ class NodeGroup(Plugin, name="nodegroup"):
                 self._count(policy, snapshot.jobs.tasks[row])
 
     def vary_by(self, task: Task) -> Hashable:
-        """Give the queue: pods of one shape differ by it."""
+        """Return the queue: pods of one shape differ by it."""
         return task.queue
 
     def filter_nodes(self, task: Task, nodes: Nodes) -> Codes:
@@ -179,7 +179,7 @@ class _Wishes:
 
 
 def _affinity(snapshot: Snapshot, row: int, *, inherit: bool) -> QueueAffinity | None:
-    """Give a queue's affinity, or the nearest ancestor's if it may inherit."""
+    """Return a queue's affinity, or the nearest ancestor's if it may inherit."""
     queues = snapshot.queues
     seen: set[int] = set()
     while row not in seen:

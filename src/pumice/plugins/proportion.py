@@ -59,7 +59,7 @@ class Proportion(Plugin, name="proportion"):
         return np.stack([-queues.priority.astype(float), share])
 
     def overused(self, queue: Queue) -> bool:
-        """Say whether a queue has all it deserves, of every resource."""
+        """Return whether a queue has all it deserves, of every resource."""
         return bool(fits(self._deserved[:, queue.row], queue.allocated_or_pipelined))
 
     def allocatable(self, queue: Queue, task: Task) -> Verdict:

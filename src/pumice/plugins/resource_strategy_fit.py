@@ -215,7 +215,7 @@ def _read_strategies(resources: dict[str, Any]) -> dict[str, tuple[str, int]]:
 
 
 def _is_pattern(name: str) -> bool:
-    """Say whether a name has no star, or one at its end after something else."""
+    """Return whether a name has no star, or one at its end after something else."""
     return "*" not in name or name.find("*") == len(name) - 1 > 0
 
 

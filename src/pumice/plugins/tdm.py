@@ -168,13 +168,13 @@ class Tdm(Plugin, name="tdm"):
 
 
 def _is_open(window: str, now: float) -> bool:
-    """Say whether now lies in a window that starts today; one that cannot be read is closed."""
+    """Return whether now lies in a window that starts today; one that cannot be read is closed."""
     found = _read_window(window)
     return found is not None and found[0] <= int(now) % _DAY <= found[1]
 
 
 def _read_window(window: str) -> tuple[int, int] | None:
-    """Give the seconds of the day at which a window opens and closes; None: no such hours."""
+    """Return the seconds of the day at which a window opens and closes; None: no such hours."""
     start, dash, end = window.strip().partition("-")
     first, last = _TIME.fullmatch(start), _TIME.fullmatch(end)
     if not dash or first is None or last is None:
@@ -184,7 +184,7 @@ def _read_window(window: str) -> tuple[int, int] | None:
 
 
 def _is_revocable(shape: Shape) -> bool:
-    """Say whether a pod may use revocable nodes: zone ``*``, or said to be preemptable."""
+    """Return whether a pod may use revocable nodes: zone ``*``, or said to be preemptable."""
     zone = shape.annotations.get(REVOCABLE_ZONE)
     if zone is not None:
         return zone == "*"
@@ -197,7 +197,7 @@ def _is_preemptable(job: Job) -> bool:
 
 
 def _budget(job: Job) -> int:
-    """Say how many running tasks of a job may go at once: what its budget leaves, or one."""
+    """Return how many running tasks of a job may go at once: what its budget leaves, or one."""
     marks, counts = job.group.metadata.annotations, job.counts
     running, total = counts[Status.RUNNING], len(job.tasks)
     if JDB_MIN_AVAILABLE in marks:

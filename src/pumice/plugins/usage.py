@@ -163,7 +163,7 @@ class Usage(Plugin, name="usage"):
         self._of_node[:, nodes] += guess
 
     def _load(self, nodes: NDArray[Any]) -> Column:
-        """Give the load of some nodes, measured and guessed, 0 to 1 (2, n)."""
+        """Return the load of some nodes, measured and guessed, 0 to 1 (2, n)."""
         capacity = self._capacity[:, nodes]
         amount = self._percent[:, nodes] / 100.0 * capacity + self._of_node[:, nodes]
         known = capacity > 0
@@ -179,7 +179,7 @@ class Usage(Plugin, name="usage"):
         return np.where(self._fresh[nodes], score, 0.0)
 
     def _expect(self, row: int) -> Column:
-        """Give the use to expect of a task without risk, and its bound (2, 2)."""
+        """Return the use to expect of a task without risk, and its bound (2, 2)."""
         tasks, how = self._snapshot.tasks, self.estimator
         shape = self._snapshot.shapes[tasks.shape[row]]
         found = self._expected.get(shape.id)

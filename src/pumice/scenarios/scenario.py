@@ -79,12 +79,12 @@ class Scenario:
         return object_lines(self.path)
 
     def line(self, index: int, path: Sequence[str | int] = ()) -> str:
-        """Give file and line of an object, or of a field of it; the file alone if unknown."""
+        """Return file and line of an object, or of a field of it; the file alone if unknown."""
         known = len(self._lines) == len(self.objects)
         return self._lines[index].at(path) if known else str(self.path)
 
     def placed(self, error: ManifestError) -> ManifestError:
-        """Give an error about one of the objects the place where that one stands."""
+        """Return an error about one of the objects the place where that one stands."""
         for index, manifest in enumerate(self.objects):
             try:
                 from_manifest(manifest)
@@ -128,12 +128,12 @@ def read_document(path: Path) -> Any:
 
 
 def is_scenario(document: Any) -> bool:
-    """Tell a scenario from manifests, configurations and other data found in a folder."""
+    """Return a scenario from manifests, configurations and other data found in a folder."""
     return isinstance(document, dict) and "kind" not in document and not _MARKS.isdisjoint(document)
 
 
 def are_manifests(document: Any) -> bool:
-    """Tell manifests, one or several documents of a file, from a scenario."""
+    """Return manifests, one or several documents of a file, from a scenario."""
     documents = document if isinstance(document, list) else [document]
     return bool(documents) and all(isinstance(one, dict) and "kind" in one for one in documents)
 

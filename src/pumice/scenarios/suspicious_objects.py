@@ -12,7 +12,7 @@ from pumice.api.wording import nearest
 
 
 def doubts(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
-    """Give the number of each object that looks odd, and what is odd about it."""
+    """Return the number of each object that looks odd, and what is odd about it."""
     names = [_name(one) for one in objects]
     times = Counter(names)
     seen: Counter[tuple[str, str]] = Counter()
@@ -36,7 +36,7 @@ def _name(manifest: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _references(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Give what an object names: in words, the kind, and the key."""
+    """Return what an object names: in words, the kind, and the key."""
     kind, meta = manifest["kind"], manifest["metadata"]
     spec = manifest.get("spec") or {}
     if not isinstance(spec, Mapping):

@@ -135,7 +135,7 @@ def _end_of_document(lines: Sequence[str], root: yaml.Node) -> int:
 
 
 def loses_comments(text: str) -> bool:
-    """Tell whether the `expect` of a YAML text holds comments, which a rewrite drops."""
+    """Return whether the `expect` of a YAML text holds comments, which a rewrite drops."""
     root: Any = yaml.compose(text)
     if not isinstance(root, yaml.MappingNode):
         return False

@@ -29,7 +29,7 @@ class _Malformed(logging.Filter):
     """Keeps requests that are no HTTP from filling the log: whoever connects can send them."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether a record of the HTTP library is about a fault of ours."""
+        """Return whether a record of the HTTP library is about a fault of ours."""
         error = record.exc_info[1] if record.exc_info else None
         if not isinstance(error, http_exceptions.HttpProcessingError | web.RequestPayloadError):
             return True

@@ -44,7 +44,7 @@ class ReferencePlacing(Placing):
         return fit
 
     def ranks(self, task: Task, fit: Fit) -> bool:  # noqa: ARG002  # as in Placing
-        """Say that every task must be looked at by itself."""
+        """Return that every task must be looked at by itself."""
         return True
 
     def choose(self, task: Task, fit: Fit, allowed: Mask | None = None) -> tuple[int, bool] | None:
@@ -98,7 +98,7 @@ class ReferencePlacing(Placing):
         return score
 
     def _verdict_of(self, task: Task, node: int) -> int:
-        """Give the number of the first plugin's reason; one that nothing cures goes first."""
+        """Return the number of the first plugin's reason; one that nothing cures goes first."""
         number, here = 1, slice(node, node + 1)
         asked: dict[Method, tuple[Any, ...]] = {
             Plugin.filter_shape: (task.shape, NodeFacts(self.snapshot, here)),
@@ -122,7 +122,7 @@ class ReferencePlacing(Placing):
 
 
 def _code(answer: Any) -> list[int]:
-    """Give the number of the reason that one node was refused for, nothing if it was not."""
+    """Return the number of the reason that one node was refused for, nothing if it was not."""
     if answer is None:
         return []
     code = int(not answer[0]) if answer.dtype == np.bool_ else int(answer[0])

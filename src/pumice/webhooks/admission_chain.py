@@ -34,7 +34,7 @@ class World(Existing, Protocol):
     """What exists already, also of other kinds."""
 
     def find(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        """Give an object, None if there is none."""
+        """Return an object, None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class EmbeddedAdmission:
         self._kinds = frozenset({*CHECKED_KINDS, *(SERVICES[path].kind for path in listed)})
 
     def __call__(self, operation: str, manifest: Manifest, old: Manifest | None) -> Manifest:
-        """Give the object to store.
+        """Return the object to store.
 
         Raises:
             RejectedError: it does not fit its schema.
@@ -132,5 +132,5 @@ class _World:
         return self._cluster.peek("Namespace", "", name)
 
     def find(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        """Give an object that is to be deleted; the store itself refuses a name that is taken."""
+        """Return an object that is to be deleted; the store itself refuses a name that is taken."""
         return self._cluster.peek(kind, namespace, name)

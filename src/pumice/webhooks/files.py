@@ -24,7 +24,7 @@ _MUTATING: Final = tuple(path for path, service in SERVICES.items() if service.m
 
 
 def is_checked(manifest: Any) -> bool:
-    """Say whether there are rules for an object."""
+    """Return whether there are rules for an object."""
     if not isinstance(manifest, dict):
         return False
     version, kind = manifest.get("apiVersion"), manifest.get("kind")
@@ -57,19 +57,19 @@ class Files:
         self._queues[name_of(queue)] = queue
 
     def queue(self, name: str) -> Manifest | None:
-        """Give a queue."""
+        """Return a queue."""
         return self._queues.get(name)
 
     def queues(self) -> Iterable[Manifest]:
-        """Give all queues."""
+        """Return all queues."""
         return self._queues.values()
 
     def namespace(self, name: str) -> Manifest | None:
-        """Give a namespace; without a cluster all of them exist."""
+        """Return a namespace; without a cluster all of them exist."""
         return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
     def find(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        """Give nothing: every object is new."""
+        """Return nothing: every object is new."""
         del kind, namespace, name
         return None
 

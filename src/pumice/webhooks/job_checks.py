@@ -209,7 +209,7 @@ def count_replicas(spec: Mapping[str, Any]) -> int:
 
 
 def _up_to_repeated(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give the tasks that are looked at: up to one whose name was there before."""
+    """Return the tasks that are looked at: up to one whose name was there before."""
     names: set[str] = set()
     for number, task in enumerate(tasks):
         if task.get("name", "") in names:
@@ -285,7 +285,7 @@ def _listed(
 
 
 def mpi_master(arguments: list[str]) -> str:
-    """Give the name of the master task in the arguments of the mpi plugin, read as Go does."""
+    """Return the name of the master task in the arguments of the mpi plugin, read as Go does."""
     master, rest = "master", iter(arguments)
     for argument in rest:
         if len(argument) < 2 or argument[0] != "-" or argument == "--":
@@ -375,7 +375,7 @@ def _queue(name: str, existing: Existing) -> Iterator[Finding]:
 
 
 def _is_acyclic(tasks: list[dict[str, Any]]) -> bool:
-    """Say whether tasks can be put in an order; a dependency named twice counts twice."""
+    """Return whether tasks can be put in an order; a dependency named twice counts twice."""
     degree: dict[str, int] = {}
     after: dict[str, set[str]] = {}
     for task in tasks:

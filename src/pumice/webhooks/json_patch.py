@@ -11,7 +11,7 @@ class PatchError(ValueError):
 
 
 def applied(document: Any, patch: Patch) -> Any:
-    """Give a changed copy of a document.
+    """Return a changed copy of a document.
 
     Raises:
         PatchError: the place of a change is not there.

@@ -71,7 +71,7 @@ def _refused_pods(job: Manifest, files: Files, options: Options) -> Iterator[Fin
 
 
 def _misread(verdict: Verdict) -> Finding | None:
-    """Give a value of the wrong type, behind which nothing else was looked at."""
+    """Return a value of the wrong type, behind which nothing else was looked at."""
     last = verdict.calls[-1].answer.findings if verdict.calls else ()
     return last[0] if len(last) == 1 and isinstance(last[0].found, Words) else None
 

@@ -57,7 +57,7 @@ def _check_depth(name: str, parent: str, existing: Existing, most: int) -> Findi
 
 
 def children_of(name: str, existing: Existing) -> list[Manifest]:
-    """Give the queues directly below one."""
+    """Return the queues directly below one."""
     return [one for one in existing.queues() if (one.get("spec") or {}).get("parent") == name]
 
 
@@ -103,7 +103,7 @@ def _check_above(queue: Manifest, existing: Existing) -> Finding | None:
 
 
 def _nearest(queue: Manifest, resource: str, existing: Existing) -> float | None:
-    """Give the capability of the nearest queue above that has one."""
+    """Return the capability of the nearest queue above that has one."""
     at = queue["spec"].get("parent", "")
     seen: set[str] = set()
     while at not in ("", "root") and at not in seen:
@@ -135,7 +135,7 @@ def _check_below(queue: Manifest, children: list[Manifest], existing: Existing) 
 
 
 def _highest(queue: Manifest, resource: str, existing: Existing, seen: frozenset[str]) -> float:
-    """Give the largest capability of a queue or, where it has none, of those below."""
+    """Return the largest capability of a queue or, where it has none, of those below."""
     own = bundle((queue.get("spec") or {}).get("capability")).get(resource, 0.0)
     name = _name(queue)
     if own > 0 or name in seen:

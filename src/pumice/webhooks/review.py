@@ -26,13 +26,13 @@ class Existing(Protocol):
     """What else there is: a webhook looks at queues and namespaces only."""
 
     def queue(self, name: str) -> Manifest | None:
-        """Give a queue, None if there is none."""
+        """Return a queue, None if there is none."""
 
     def queues(self) -> Iterable[Manifest]:
-        """Give all queues."""
+        """Return all queues."""
 
     def namespace(self, name: str) -> Manifest | None:
-        """Give a namespace, None if there is none."""
+        """Return a namespace, None if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

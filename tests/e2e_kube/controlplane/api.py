@@ -37,7 +37,7 @@ class Api:
         return answer.status, answer.read().decode()
 
     def get(self, path: str) -> Manifest:
-        """Give an object or a list of them."""
+        """Return an object or a list of them."""
         status, text = self.request("GET", path)
         deadline = time.monotonic() + 20
         while status == 429 and time.monotonic() < deadline:  # a new kind is still being set up
@@ -47,7 +47,7 @@ class Api:
         return json.loads(text)
 
     def items(self, path: str) -> list[Manifest]:
-        """Give the objects of a list."""
+        """Return the objects of a list."""
         return self.get(path)["items"]
 
     def delete(self, path: str) -> int:

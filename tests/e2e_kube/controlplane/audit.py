@@ -54,7 +54,7 @@ class AuditLog:
         self._start = 0 if from_start or not path.exists() else path.stat().st_size
 
     def requests(self) -> Iterator[Request]:
-        """Give the requests that have been answered since that moment."""
+        """Return the requests that have been answered since that moment."""
         if not self._path.exists():
             return
         with self._path.open("rb") as log:

@@ -40,7 +40,7 @@ class BuildError(Exception):
 
 
 def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
-    """Give the directory in which programs stay between runs."""
+    """Return the directory in which programs stay between runs."""
     if given := environment.get(CACHE_VARIABLE):
         return Path(given)
     base = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -48,7 +48,7 @@ def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def is_program(path: Path) -> bool:
-    """Tell whether a file can be run."""
+    """Return whether a file can be run."""
     return path.is_file() and os.access(path, os.X_OK)
 
 
@@ -71,12 +71,12 @@ class Programs:
         return self.cache / f"kubernetes-{KUBERNETES}-kwok-{KWOK}"
 
     def find(self, name: str) -> Path | None:
-        """Give a program that is there already."""
+        """Return a program that is there already."""
         places = [self.given, self._built] if self.given else [self._built]
         return next((place / name for place in places if is_program(place / name)), None)
 
     def provide(self, names: tuple[str, ...] = tuple(PACKAGES)) -> dict[str, Path]:
-        """Give all programs asked for, compiling what is missing.
+        """Return all programs asked for, compiling what is missing.
 
         Raises:
             MissingToolError: there is something to compile and no Go.

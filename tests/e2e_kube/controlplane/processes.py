@@ -75,7 +75,7 @@ class Process:
         return self._child.poll()
 
     def tail(self, lines: int = 30) -> str:
-        """Give the end of its log."""
+        """Return the end of its log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def wait_until(self, up: Callable[[], bool], timeout_s: float) -> None:

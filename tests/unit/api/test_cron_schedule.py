@@ -17,7 +17,7 @@ def at(text: Any) -> Any:
 
 
 def following(schedule: Any, after: Any, n: Any = 1, zone: str = "UTC") -> Any:
-    """Give the next times of a schedule in UTC, without seconds."""
+    """Return the next times of a schedule in UTC, without seconds."""
     plan, times, when = parse_schedule(schedule, load_zone(zone)), [], at(after)
     for _ in range(n):
         when = plan.next(when)

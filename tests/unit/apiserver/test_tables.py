@@ -14,7 +14,7 @@ MADE = {"name": "x", "creationTimestamp": "2025-12-31T23:59:00Z"}
 
 
 def cells(kind: Any, **fields: Any) -> Any:
-    """Give the cells of one object by the name of their column."""
+    """Return the cells of one object by the name of their column."""
     known = present(Kinds().get(kind))
     table = many([{"metadata": dict(MADE), **fields}], known, Form("Table"), NOW, {})
     names = [column["name"] for column in table["columnDefinitions"]]

@@ -119,6 +119,6 @@ def _receive(connection: Any) -> None:
 
 
 def unused_port() -> Any:
-    """Give a port where nobody listens."""
+    """Return a port where nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         return taken.getsockname()[1]

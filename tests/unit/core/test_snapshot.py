@@ -36,7 +36,7 @@ def rows(snapshot: Any, *names: Any) -> Any:
 
 
 def amounts(snapshot: Any) -> Any:
-    """Give cpu: (idle, used, releasing, pipelined) of n0, and the sums of the job."""
+    """Return cpu: (idle, used, releasing, pipelined) of n0, and the sums of the job."""
     nodes, jobs = snapshot.nodes, snapshot.jobs
     books = [int(layer[CPU, 0]) for layer in (nodes.idle, nodes.used, nodes.releasing)]
     job = [

@@ -236,7 +236,7 @@ def claims(stage: Any) -> None:
 
 @functools.cache
 def broad_run() -> Any:
-    """Give the stage after everything has happened; ``seen`` is every object as it was stored."""
+    """Return the stage after everything has happened; ``seen`` is every object as it was stored."""
     stage = Stage()
     for number in range(2):
         add_node(stage.cluster, f"node-{number}", {"cpu": "4", "memory": "16Gi"})

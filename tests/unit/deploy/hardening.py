@@ -7,7 +7,7 @@ PORTS = {"scheduler": 8080, "controllers": 8081, "webhooks": 8443}
 
 
 def pods_in(documents: Any) -> Iterator[Any]:
-    """Give name and specification of every pod that would be made."""
+    """Return name and specification of every pod that would be made."""
     for document in documents:
         if document["kind"] in {"Deployment", "Job", "DaemonSet", "StatefulSet"}:
             yield document["metadata"]["name"], document["spec"]["template"]["spec"]
@@ -51,7 +51,7 @@ def _weaknesses_of(container: Any) -> Iterator[Any]:
 
 
 def served(documents: Any) -> Any:
-    """Give the deployments by the process that each runs."""
+    """Return the deployments by the process that each runs."""
     return {
         one["spec"]["template"]["spec"]["containers"][0]["args"][1]: one
         for one in documents

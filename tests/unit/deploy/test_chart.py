@@ -31,7 +31,7 @@ def known() -> Any:
 
 
 def used() -> Any:
-    """Give values that templates name, spelt out or put together from the part's name."""
+    """Return values that templates name, spelt out or put together from the part's name."""
     found = set(re.findall(r"\.Values\.((?:basic|custom|service)\.\w+)", TEMPLATES))
     found |= {f"custom.{key}" for key in re.findall(r"\$custom\.(\w+)", TEMPLATES)}
     found |= {f"basic.{key}" for key in re.findall(r"\$basic\.(\w+)", TEMPLATES)}

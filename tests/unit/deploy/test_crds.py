@@ -93,7 +93,7 @@ def fields_of(struct: Any) -> Iterator[Any]:
 
 
 def parts_in(annotation: Any) -> Iterator[Any]:
-    """Give the structs inside a type such as ``tuple[X, ...] | None``."""
+    """Return the structs inside a type such as ``tuple[X, ...] | None``."""
     if isinstance(annotation, type) and issubclass(annotation, Part):
         yield annotation
     for inner in getattr(annotation, "__args__", ()):

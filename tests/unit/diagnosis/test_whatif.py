@@ -234,7 +234,7 @@ class Restless(Plugin, name="restless"):
 
 
 def owned(one: Any, kind: str = "StatefulSet") -> Any:
-    """Give a pod an owner that makes it again."""
+    """Return a pod an owner that makes it again."""
     owner = {"apiVersion": "apps/v1", "kind": kind, "name": "web", "uid": "u", "controller": True}
     return {**one, "metadata": {**one["metadata"], "ownerReferences": [owner]}}
 

@@ -87,7 +87,7 @@ def made(api: Any, kind: Any, name: Any, spec: Any) -> Any:
 
 
 def workload() -> Iterator[Any]:
-    """Give jobs and flows that end well and badly, a queue with limits, and victims."""
+    """Return jobs and flows that end well and badly, a queue with limits, and victims."""
     yield priority_class("high", value=9)
     yield queue("q", capability={"cpu": 6, "memory": "4Gi", GPU: 2})
     for name, fails in (("good", False), ("bad", True)):
@@ -106,7 +106,7 @@ def workload() -> Iterator[Any]:
 
 
 def urgent() -> Iterator[Any]:
-    """Give a job for which others must go."""
+    """Return a job for which others must go."""
     yield pod_group("high", queue="q", min_member=1, phase="Inqueue", priority_class="high")
     yield pod("high-0", group="high", cpu=4, priority_class="high")
 

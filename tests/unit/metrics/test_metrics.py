@@ -41,7 +41,7 @@ COUNTERS = {
 
 
 def filled() -> Any:
-    """Give metrics in which every figure has a series."""
+    """Return metrics in which every figure has a series."""
     metrics = Metrics()
     metrics.cycle_done(0.1)
     metrics.session_opened(0.1)

@@ -13,7 +13,7 @@ from pumice.framework.session import Session
 
 @pytest.fixture
 def open_session() -> Any:
-    """Give a function that opens a session with some plugins, in one tier, on some manifests."""
+    """Return a function that opens a session with some plugins, in one tier, on some manifests."""
 
     def opened(objects: Any, *plugins: Any, **switches: Any) -> Any:
         snapshot = Ingest(Snapshot()).load(map(from_manifest, objects))

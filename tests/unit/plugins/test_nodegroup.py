@@ -63,7 +63,7 @@ ALL_FOUR = affinity(["req"], ["pref"], ["avoid"], ["dislike"])
 
 
 def open_nodes(objects: Any, arguments: Any = (), **switches: Any) -> Any:
-    """Say which single nodes a queue's pod would take."""
+    """Return which single nodes a queue's pod would take."""
     found = set()
     for each in NODES:
         if placing([*objects, each], arguments, **switches):

@@ -20,7 +20,7 @@ OFF = dict.fromkeys(
 
 @pytest.fixture
 def opened(open_session: Any) -> Any:
-    """Give a function that opens a session; all weights are 0 unless given."""
+    """Return a function that opens a session; all weights are 0 unless given."""
 
     def made(objects: Any, *others: Any, **weights: Any) -> Any:
         world = [queue("default"), pod_group("g"), *objects]

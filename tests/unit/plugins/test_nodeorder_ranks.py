@@ -20,7 +20,7 @@ OFF: dict[str, Any] = dict.fromkeys(
 
 @pytest.fixture
 def ranks(open_session: Any) -> Any:
-    """Give a function that ranks (some) nodes for pod p; all weights are 0 unless given."""
+    """Return a function that ranks (some) nodes for pod p; all weights are 0 unless given."""
 
     def asked(objects: Any, rows: Any = None, **weights: Any) -> Any:
         world = [queue("default"), pod_group("g"), *objects]

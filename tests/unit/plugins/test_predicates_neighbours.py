@@ -57,7 +57,7 @@ NODES = [
 
 @pytest.fixture
 def world(open_session: Any) -> Any:
-    """Give a function that opens a session on nodes a, b (zone x), c (zone y), d (no zone)."""
+    """Return a function that opens a session on nodes a, b (zone x), c (zone y), d (no zone)."""
 
     def opened(*pods: Any, nodes: Any = NODES, **switches: Any) -> Any:
         return World(
@@ -78,14 +78,14 @@ class World:
         return self.ssn.snapshot.tasks.row_of[f"default/{name}"]
 
     def told(self, name: Any, placing: Any = None) -> Any:
-        """Give the reason of each node, '' where the pod fits."""
+        """Return the reason of each node, '' where the pod fits."""
         placing = placing or self.ssn.placing
         verdict = placing.fit(self.ssn.task(self.row(name))).verdict.tolist()
         texts = [placing.reasons[code].text for code in verdict]
         return dict(zip(self.ssn.snapshot.nodes.names, texts, strict=True))
 
     def afresh(self, name: Any) -> Any:
-        """Give the same from columns that were never cached."""
+        """Return the same from columns that were never cached."""
         placing = Placing(self.ssn.snapshot, self.ssn.hooks, seed=0)
         return self.told(name, placing)
 

@@ -106,7 +106,7 @@ NODES = [
 
 @pytest.fixture
 def world(open_session: Any) -> Any:
-    """Give a function that opens a session on nodes a (zone x), b (zone y), c (no zone)."""
+    """Return a function that opens a session on nodes a (zone x), b (zone y), c (no zone)."""
 
     def opened(*objects: Any, **switches: Any) -> Any:
         return World(

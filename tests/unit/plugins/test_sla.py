@@ -36,7 +36,7 @@ def decide(
 
 
 def winner(one: Any, two: Any, **options: Any) -> Any:
-    """Say which of two jobs gets the one free cpu."""
+    """Return which of two jobs gets the one free cpu."""
     pods = [pod("one-0", group="one", cpu=1), pod("two-0", group="two", cpu=1)]
     binds = decide([one, two, *pods], **options).binds
     return [key.removeprefix("default/").removesuffix("-0") for key in binds]

@@ -39,7 +39,7 @@ def one_pod(**facts: Any) -> Any:
 
 
 def is_lent(clock: Any, window: Any, annotations: Any = REVOCABLE) -> Any:
-    """Say whether a pod gets the only node, which is in a zone with that window."""
+    """Return whether a pod gets the only node, which is in a zone with that window."""
     objects = [*one_pod(annotations=annotations), lent()]
     return bool(make(window=window).cycle(objects, at(clock)).binds)
 

@@ -99,7 +99,7 @@ def test_the_less_a_node_uses_the_better_it_scores(load: Any, fields: Any, expec
 
 
 def guessed_cpu(*objects: Any, plugin: Any = None, **options: Any) -> Any:
-    """Give what is guessed of cpu on the node, in milli-cpu, read back from the score."""
+    """Return what is guessed of cpu on the node, in milli-cpu, read back from the score."""
     fields = vars(plugin or Usage()) | {"weight": 1, "memory": 0}
     names = ("weight", "cpu", "memory", "thresholds", "estimator")
     ssn = session(*objects, plugin=Usage(**{name: fields[name] for name in names}), **options)

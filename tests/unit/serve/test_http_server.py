@@ -48,7 +48,7 @@ def port(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 def answers(port: int, *sent: bytes) -> bytes:
-    """Send pieces now and then; give what came back once the server closed the connection."""
+    """Send pieces now and then; return what came back once the server closed the connection."""
     received, pieces, ends = b"", iter(sent), time.monotonic() + SOON_S
     with socket.create_connection(("127.0.0.1", port)) as client:
         client.settimeout(0.1)

@@ -62,7 +62,7 @@ def pod_row(pod: Manifest, now: float) -> PodRow:
 
 
 def _phase(status: Status) -> str:
-    """Give the word of a pod before its containers are asked."""
+    """Return the word of a pod before its containers are asked."""
     for condition in status.get("conditions") or ():
         if condition["type"] == "PodScheduled" and condition.get("reason") == "SchedulingGated":
             return "SchedulingGated"
@@ -70,7 +70,7 @@ def _phase(status: Status) -> str:
 
 
 def _initialising(inits: Iterable[Status], sidecars: set[str], total: int) -> tuple[str, int]:
-    """Give the word of the first init container that is not through, and the ready sidecars."""
+    """Return the word of the first init container that is not through, and the ready sidecars."""
     ready = 0
     for at, one in enumerate(inits):
         state = one.get("state") or {}
@@ -120,7 +120,7 @@ def _end_word(ended: Status) -> str:
 
 
 def _ending(pod: Manifest, status: Status) -> str:
-    """Give the word of a pod that is being deleted."""
+    """Return the word of a pod that is being deleted."""
     if not pod["metadata"].get("deletionTimestamp"):
         return ""
     if status.get("reason") == "NodeLost":

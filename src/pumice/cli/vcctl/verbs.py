@@ -66,7 +66,7 @@ class Call:
     headers: bool = True
 
     def text(self, name: str) -> str:
-        """Give the value of a text option."""
+        """Return the value of a text option."""
         return str(self.options[name])
 
     @property

@@ -15,7 +15,7 @@ _OVER: Final = frozenset({"Succeeded", "Failed"})
 
 
 def unmade_claims(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Give name and template of the claims of a pod that are yet to be made."""
+    """Return name and template of the claims of a pod that are yet to be made."""
     status = pod.get("status") or {}
     made = {each["name"] for each in status.get("resourceClaimStatuses") or ()}
     for entry in (pod.get("spec") or {}).get("resourceClaims") or ():

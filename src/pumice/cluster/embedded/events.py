@@ -17,7 +17,7 @@ class _Store(Protocol):
     """As much of a cluster as writing events takes."""
 
     def now(self) -> float:
-        """Give the time."""
+        """Return the time."""
 
     def create(self, manifest: Manifest) -> Manifest:
         """Add an object."""

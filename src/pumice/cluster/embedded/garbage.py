@@ -97,7 +97,7 @@ class GarbageCollector:
                 self._suspects[ref] = None
 
     def collect(self) -> int:
-        """Let objects go whose owners were never there; give how many."""
+        """Let objects go whose owners were never there; return how many."""
         suspects, self._suspects = self._suspects, {}
         return sum(self._orphaned(ref) for ref in suspects)
 
@@ -164,7 +164,7 @@ class GarbageCollector:
         return new
 
     def _is_blocked(self, uid: str) -> bool:
-        """Say whether an owner waits for one of its dependents before it goes."""
+        """Return whether an owner waits for one of its dependents before it goes."""
         return any(
             owner["uid"] == uid and owner.get("blockOwnerDeletion")
             for ref in self._tables.dependents(uid)
@@ -187,7 +187,7 @@ class GarbageCollector:
 
 
 def _grace(kind: str, manifest: Manifest, asked: int | None) -> int:
-    """Say how long an object may take to go: only a pod that may be running takes any time."""
+    """Return how long an object may take to go: only a pod that may be running takes any time."""
     if kind != "Pod" or asked == 0:
         return 0
     spec = manifest.get("spec") or {}

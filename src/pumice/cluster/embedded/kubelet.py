@@ -97,7 +97,7 @@ class Kubelet:
         return [name for name in dict.fromkeys(names) if name and there("Node", "", name) is None]
 
     def _watch(self, kind: str) -> tuple[list[Event], bool]:
-        """Give what happened since the last time, or what is there if that is forgotten."""
+        """Return what happened since the last time, or what is there if that is forgotten."""
         complete = True
         try:
             events = list(self._cluster.watch(kind, since=self._since[kind], bookmarks=True))
@@ -167,7 +167,7 @@ class Kubelet:
             run.timer = clock.call_at(clock.now() + seconds, partial(act, run, *arguments))
 
     def _mine(self, run: _PodRun, place: tuple[str, str]) -> Manifest | None:
-        """Give the pod of a run, None if it is another one or gone."""
+        """Return the pod of a run, None if it is another one or gone."""
         pod = self._cluster.peek("Pod", *place)
         return pod if pod is not None and pod["metadata"]["uid"] == run.uid else None
 

@@ -60,5 +60,5 @@ def lose_pods(cluster: EmbeddedCluster, name: str) -> list[str]:
 
 
 def pods_on(cluster: EmbeddedCluster, name: str) -> list[Manifest]:
-    """Give the pods bound to a node."""
+    """Return the pods bound to a node."""
     return [pod for pod in cluster.list("Pod")[0] if pod["spec"].get("nodeName") == name]

@@ -42,7 +42,7 @@ class History:
         self.forgotten = max(self.forgotten, version)
 
     def since(self, text: str, latest: int) -> list[Event]:
-        """Give events after a version.
+        """Return events after a version.
 
         Raises:
             GoneError: some of them are forgotten, or the version is still to come.
@@ -62,7 +62,7 @@ class History:
 
 
 def told(events: Iterable[Event], namespace: str, bookmark: Event | None) -> Iterator[Event]:
-    """Give events of one namespace or of all, and a bookmark after them."""
+    """Return events of one namespace or of all, and a bookmark after them."""
     for event in events:
         if not namespace or event.object["metadata"].get("namespace") == namespace:
             yield event
@@ -128,12 +128,12 @@ class Table:
         self.history = History(kind.name, history)
 
     def find(self, namespace: str, name: str) -> Manifest | None:
-        """Give one object, None if there is none."""
+        """Return one object, None if there is none."""
         space = self.spaces.get(namespace)
         return None if space is None else space.get(name)
 
     def all(self, namespace: str = "") -> Iterator[Manifest]:
-        """Give the objects of one namespace or of all, by namespace and name."""
+        """Return the objects of one namespace or of all, by namespace and name."""
         for space in (namespace,) if namespace else sorted(self.spaces):
             objects = self.spaces.get(space)
             if objects:
@@ -154,7 +154,7 @@ class ObjectTables:
         self._dependents: dict[str, dict[Ref, None]] = {}
 
     def table(self, kind: str) -> Table:
-        """Give the table of a kind.
+        """Return the table of a kind.
 
         Raises:
             NotFoundError: no object of such a kind was ever there.
@@ -180,19 +180,19 @@ class ObjectTables:
             self._link(ref, metadata.get("ownerReferences"))
 
     def tables(self) -> Iterable[Table]:
-        """Give the tables of all kinds that were used."""
+        """Return the tables of all kinds that were used."""
         return list(self._tables.values())
 
     def find(self, ref: Ref) -> Manifest | None:
-        """Give one object, None if there is none."""
+        """Return one object, None if there is none."""
         return self.table(ref.kind).find(ref.namespace, ref.name)
 
     def owner(self, uid: str) -> Ref | None:
-        """Say where the object with a uid lies."""
+        """Return where the object with a uid lies."""
         return self._by_uid.get(uid)
 
     def dependents(self, uid: str) -> list[Ref]:
-        """Say which objects name an owner, oldest first."""
+        """Return which objects name an owner, oldest first."""
         return list(self._dependents.get(uid, ()))
 
     def put(self, table: Table, manifest: Manifest, old: Manifest | None) -> None:

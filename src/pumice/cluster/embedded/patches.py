@@ -42,7 +42,7 @@ _REMOVE: Final = "$deleteFromPrimitiveList/"
 
 
 def apply_patch(target: Any, patch: Any, patch_type: PatchType) -> Any:
-    """Give what a patch makes of a document; both may be used up.
+    """Return what a patch makes of a document; both may be used up.
 
     Raises:
         RejectedError: a patch that cannot be applied.

@@ -57,7 +57,7 @@ def with_condition(
 
 
 def bound(pod: Manifest, node: str, annotations: Mapping[str, str], now: str) -> Manifest:
-    """Give a pod as it is once it has a node.
+    """Return a pod as it is once it has a node.
 
     Raises:
         ConflictError: it has one, a gate holds it back, or it is being deleted.
@@ -83,7 +83,7 @@ def bound(pod: Manifest, node: str, annotations: Mapping[str, str], now: str) ->
 
 
 def disrupted(pod: Manifest, reason: str, now: str) -> Manifest:
-    """Give a pod as it is once its eviction is decided."""
+    """Return a pod as it is once its eviction is decided."""
     target = {
         "type": "DisruptionTarget",
         "status": "True",

@@ -15,7 +15,7 @@ BUDGETS = "PodDisruptionBudget.policy"
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Say whether a label selector selects; none selects nothing, an empty one everything."""
+    """Return whether a label selector selects; none selects nothing, an empty one everything."""
     if selector is None:
         return False
     wanted = selector.get("matchLabels") or {}
@@ -35,7 +35,7 @@ def _fits(term: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 def covers(budget: Manifest, pod: Manifest) -> bool:
-    """Say whether a budget speaks of a pod."""
+    """Return whether a budget speaks of a pod."""
     meta = pod["metadata"]
     if meta.get("namespace") != budget["metadata"].get("namespace"):
         return False

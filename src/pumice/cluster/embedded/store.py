@@ -93,23 +93,23 @@ class EmbeddedCluster:
         return self._tables.listeners
 
     def now(self) -> float:
-        """Give the cluster's time in seconds since 1970."""
+        """Return the cluster's time in seconds since 1970."""
         return self.clock.now()
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest:
-        """Give one object."""
+        """Return one object."""
         with self.lock:
             copied: Manifest = clone(self._need(Ref(kind, namespace, name)))
             return copied
 
     def peek(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        """Give one object without copying it, None if there is none; it must not be changed."""
+        """Return one object without copying it, None if there is none; it must not be changed."""
         return self._tables.table(kind).find(namespace, name)
 
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> tuple[list[Manifest], str]:
-        """Give all objects of a kind and the resourceVersion from which to watch."""
+        """Return all objects of a kind and the resourceVersion from which to watch."""
         with self.lock:
             items: Iterable[Manifest] = self._tables.table(kind).all(namespace)
             if labels:
@@ -120,7 +120,7 @@ class EmbeddedCluster:
     def watch(
         self, kind: str, namespace: str = "", since: str = "", *, bookmarks: bool = False
     ) -> Iterator[Event]:
-        """Give what happened after a resourceVersion, without one what is there, and end.
+        """Return what happened after a resourceVersion, without one what is there, and end.
 
         With ``bookmarks`` the last event tells the version up to which all was told.
 
@@ -264,7 +264,7 @@ class EmbeddedCluster:
             self._garbage.delete(ref, grace_s=grace_s, propagation=propagation)
 
     def collect_garbage(self) -> int:
-        """Let objects go that were created for owners that are not there; give how many."""
+        """Let objects go that were created for owners that are not there; return how many."""
         with self.lock:
             return self._garbage.collect()
 
@@ -301,7 +301,7 @@ class EmbeddedCluster:
         return manifest
 
     def _need_same(self, ref: Ref, uid: str) -> Manifest:
-        """Give an object if it is the very one, or if no uid is named."""
+        """Return an object if it is the very one, or if no uid is named."""
         manifest = self._need(ref)
         found = manifest["metadata"]["uid"]
         if uid and uid != found:
@@ -309,7 +309,7 @@ class EmbeddedCluster:
         return manifest
 
     def _name(self, kind: Kind, manifest: Manifest) -> Manifest:
-        """Give a new object its name and namespace; gives its metadata."""
+        """Set the name and namespace of a new object; return its metadata."""
         metadata = manifest.get("metadata")
         if not isinstance(metadata, dict):
             raise RejectedError(kind.name, problem="wanted metadata with a name, found none")
@@ -331,7 +331,7 @@ class EmbeddedCluster:
         return metadata
 
     def _need_namespace(self, name: str) -> Manifest:
-        """Give a namespace; one that is not there is made."""
+        """Return a namespace; one that is not there is made."""
         table = self._tables.table("Namespace")
         found = table.find("", name)
         if found is None:

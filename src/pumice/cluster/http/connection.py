@@ -202,7 +202,7 @@ class ConnectionPool:
         self._idle: list[HttpConnection] = []
 
     def take(self, now: float, rules: ssl.SSLContext | None = None) -> HttpConnection | None:
-        """Give a connection that was opened by these rules.
+        """Return a connection that was opened by these rules.
 
         One that waited long may be about to be closed.
         """

@@ -79,13 +79,13 @@ class KubeClient(RetryingSender):
         self._events = EventCorrelator(self.timing.wall)
 
     async def get(self, kind: str, namespace: str, name: str) -> Manifest:
-        """Give one object."""
+        """Return one object."""
         return await self._object(
             ApiRequest("GET", (kind, namespace, name), path_of(kind, namespace, name))
         )
 
     async def get_once(self, kind: str, namespace: str, name: str, *, timeout_s: float) -> Manifest:
-        """Give one object by a single attempt of limited time, for who cannot wait."""
+        """Return one object by a single attempt of limited time, for who cannot wait."""
         key = (kind, namespace, name)
         return _object(await self.send_once(ApiRequest("GET", key, path_of(*key)), timeout_s), key)
 
@@ -98,7 +98,7 @@ class KubeClient(RetryingSender):
     async def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> tuple[list[Manifest], str]:
-        """Give all objects of a kind and the resourceVersion from which to watch."""
+        """Return all objects of a kind and the resourceVersion from which to watch."""
         found: list[Manifest] = []
         version = ""
         async for page in self.pages(kind, namespace, labels):
@@ -112,7 +112,7 @@ class KubeClient(RetryingSender):
     async def pages(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> AsyncIterator[Page | None]:
-        """Give a list part by part; None if it starts over and what came before is void."""
+        """Return a list part by part; None if it starts over and what came before is void."""
         known = kind_named(kind)
         query = {"limit": str(_PAGE)}
         if labels:

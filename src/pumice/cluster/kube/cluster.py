@@ -149,7 +149,7 @@ class KubeCluster:
         self._client.fence = fence
 
     def new_wake(self) -> threading.Event:
-        """Give one more event like ``wake``, for one more loop; it is set to begin with."""
+        """Return one more event like ``wake``, for one more loop; it is set to begin with."""
         wake = threading.Event()
         wake.set()
         self._wakes = [*self._wakes, wake]
@@ -171,11 +171,11 @@ class KubeCluster:
         return [kind for kind, reflector in self._reflectors.items() if reflector.absent]
 
     def now(self) -> float:
-        """Give the machine's time in seconds since 1970."""
+        """Return the machine's time in seconds since 1970."""
         return self._timing.wall()
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest:
-        """Give one object, as a copy."""
+        """Return one object, as a copy."""
         store = self._complete(kind)
         if store is None:
             return self._thread.run(self._client.get(kind, namespace, name))
@@ -194,21 +194,21 @@ class KubeCluster:
         return self._thread.run(self._client.read_path(target, timeout_s=timeout_s, cap=cap))
 
     def peek(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        """Give one object as far as it is in memory; never asks the server."""
+        """Return one object as far as it is in memory; never asks the server."""
         store = self._stores.get(kind)
         return None if store is None else store.get(namespace, name)
 
     def list(
         self, kind: str, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> tuple[_Manifests, str]:
-        """Give all objects of a kind and the resourceVersion from which to watch."""
+        """Return all objects of a kind and the resourceVersion from which to watch."""
         store = self._complete(kind)
         if store is None:
             return self._thread.run(self._client.list(kind, namespace, labels))
         return store.list(namespace, labels)
 
     def watch(self, kind: str, namespace: str = "", since: str = "") -> Iterator[Event]:
-        """Give what happened after a resourceVersion; of a kind not followed, within a second."""
+        """Return what happened after a resourceVersion; of a kind not followed, within a second."""
         store = self._stores.get(kind)
         if store is None:
             return self._short_watch(kind, namespace, since)
@@ -301,7 +301,7 @@ class KubeCluster:
         await self._client.close()
 
     def _short_watch(self, kind: str, namespace: str, since: str) -> Iterator[Event]:
-        """Give the events of one short watch, then raise what ended it if that was an error."""
+        """Return the events of one short watch, then raise what ended it if that was an error."""
         found: _Events = []
 
         async def watch() -> None:
@@ -326,7 +326,7 @@ class KubeCluster:
         return [kind for kind, store in self._stores.items() if not store.synced]
 
     def _complete(self, kind: str) -> ObjectCache | None:
-        """Give the store of a kind once it is complete; None if the kind is not followed."""
+        """Return the store of a kind once it is complete; None if the kind is not followed."""
         store = self._stores.get(kind)
         if store is not None and not store.synced:
             with self._sync:

@@ -123,7 +123,7 @@ def from_master(master: str) -> Connection:
 
 
 def _files(kubeconfig: str | None, env: Mapping[str, str]) -> list[Path]:
-    """Give the files that were named; a name never leads to another cluster."""
+    """Return the files that were named; a name never leads to another cluster."""
     if kubeconfig:
         file = Path(kubeconfig)
         if not file.is_file():
@@ -267,7 +267,7 @@ def _trusting(cluster: Section, authority: bytes) -> ssl.SSLContext:
 
 
 def _pem(part: Section, key: str) -> bytes:
-    """Give what a field holds, or the file it names; the data counts if both are there."""
+    """Return what a field holds, or the file it names; the data counts if both are there."""
     data = part.text(f"{key}-data")
     if data:
         try:

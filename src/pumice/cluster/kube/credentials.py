@@ -32,10 +32,10 @@ class Credentials(Protocol):
     """What the Authorization header says."""
 
     def fresh(self) -> bool:
-        """Say whether ``header`` answers at once."""
+        """Return whether ``header`` answers at once."""
 
     def header(self) -> str:
-        """Give the header, or nothing; reads a file or logs in where needed."""
+        """Return the header, or nothing; reads a file or logs in where needed."""
 
     def refused(self) -> None:
         """Note that the server did not accept it."""
@@ -52,7 +52,7 @@ class StaticCredentials:
         return True
 
     def header(self) -> str:
-        """Give it."""
+        """Return it."""
         return self.words
 
     def refused(self) -> None:
@@ -70,11 +70,11 @@ class TokenFile:
         self._lock = threading.Lock()
 
     def fresh(self) -> bool:
-        """Say whether the token was read less than a minute ago."""
+        """Return whether the token was read less than a minute ago."""
         return bool(self._words) and self._clock() < self._until
 
     def header(self) -> str:
-        """Give the token; the one before if the file cannot be read just now.
+        """Return the token; the one before if the file cannot be read just now.
 
         Raises:
             InputError: the file cannot be read and never could.
@@ -172,13 +172,13 @@ class ExecCredentials:
         self._lock = threading.Lock()
 
     def fresh(self) -> bool:
-        """Say whether there are credentials that still hold for a while."""
+        """Return whether there are credentials that still hold for a while."""
         if self._words is None:
             return False
         return self._until is None or self._wall() < self._until - _MARGIN_S
 
     def header(self) -> str:
-        """Give the header; logs in if there is none that holds.
+        """Return the header; logs in if there is none that holds.
 
         Raises:
             ServiceError: the program failed, or said something that is no credential.

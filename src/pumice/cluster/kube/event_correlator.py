@@ -58,7 +58,7 @@ class EventCorrelator:
         self._last = 0
 
     def repeat(self, key: EventKey) -> CountUpdate | bool:
-        """Give what is to be patched if an event was known before; True if nothing is to be sent.
+        """Return what is to be patched if an event was known before; True if nothing is to be sent.
 
         False means that it is new.
         """
@@ -76,7 +76,7 @@ class EventCorrelator:
         return CountUpdate(known.namespace, known.name, patch)
 
     def new(self, about: Manifest, key: EventKey) -> Manifest | None:
-        """Give an event to be written, None if there were too many about this object."""
+        """Return an event to be written, None if there were too many about this object."""
         now = self._wall()
         if not self._has_room((key.source, key.about), now):
             return None
@@ -103,7 +103,7 @@ class EventCorrelator:
 
 
 def event_key(about: Manifest, event_type: str, reason: str, message: str, source: str) -> EventKey:
-    """Give what makes an event the same as another."""
+    """Return what makes an event the same as another."""
     metadata = about["metadata"]
     place = f"{about['kind']}/{metadata.get('namespace') or ''}/{metadata['name']}"
     return EventKey(metadata.get("uid") or place, event_type, reason, message, source)

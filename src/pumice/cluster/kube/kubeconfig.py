@@ -36,7 +36,7 @@ class Section:
         return InputError(wanted=wanted, found=found, field=place, file=self.file, hint=hint)
 
     def text(self, key: str) -> str:
-        """Give a field that holds text, or nothing.
+        """Return a field that holds text, or nothing.
 
         Raises:
             InputError: it holds something else.
@@ -50,7 +50,7 @@ class Section:
         return found
 
     def mapping(self, key: str) -> Mapping[str, Any]:
-        """Give a field that holds fields, or nothing.
+        """Return a field that holds fields, or nothing.
 
         Raises:
             InputError: it holds something else.
@@ -73,7 +73,7 @@ class ActiveContext:
 
 
 def named_files(env: Mapping[str, str]) -> list[Path]:
-    """Give the files of $KUBECONFIG, whether they exist or not."""
+    """Return the files of $KUBECONFIG, whether they exist or not."""
     return [Path(name) for name in env.get("KUBECONFIG", "").split(os.pathsep) if name]
 
 
@@ -131,7 +131,7 @@ def _load(file: Path) -> dict[str, Any]:
 
 
 def _named(content: Mapping[str, Any], plural: str, file: str) -> dict[str, Section]:
-    """Give the parts of one kind by their names."""
+    """Return the parts of one kind by their names."""
     found: dict[str, Section] = {}
     singular = plural[:-1]
     items = content.get(plural) or ()

@@ -107,14 +107,14 @@ class ObjectCache:
         return news
 
     def get(self, namespace: str, name: str) -> Manifest | None:
-        """Give one object, None if there is none."""
+        """Return one object, None if there is none."""
         entry = self._entries.get((namespace, name))
         return None if entry is None else entry.object
 
     def list(
         self, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> tuple[list[Manifest], str]:
-        """Give objects by namespace and name, and the version from which to watch."""
+        """Return objects by namespace and name, and the version from which to watch."""
         with self._lock:
             version = str(self.version)
             entries = [*self._entries.items()]
@@ -126,7 +126,7 @@ class ObjectCache:
         return items, version
 
     def since(self, text: str, namespace: str = "") -> _Events:
-        """Give what happened after a version; without one, what is there.
+        """Return what happened after a version; without one, what is there.
 
         Raises:
             GoneError: some of it is forgotten, or the version is still to come.

@@ -51,7 +51,7 @@ PATCH_TYPES: Final[Mapping[str, str]] = {
 
 
 def kind_named(name: str) -> Kind:
-    """Give a kind by ``Kind`` or ``Kind.group``.
+    """Return a kind by ``Kind`` or ``Kind.group``.
 
     Raises:
         RejectedError: it is not known.
@@ -63,7 +63,7 @@ def kind_named(name: str) -> Kind:
 
 
 def path_of(kind: str, namespace: str = "", name: str = "", subresource: str = "") -> str:
-    """Give the path of an object, or of all objects of a kind."""
+    """Return the path of an object, or of all objects of a kind."""
     known = kind_named(kind)
     root = f"/apis/{known.api_version}" if known.group else f"/api/{known.version}"
     inside = f"/namespaces/{quote(namespace, safe='')}" if namespace and known.namespaced else ""
@@ -73,7 +73,7 @@ def path_of(kind: str, namespace: str = "", name: str = "", subresource: str = "
 
 
 def identity_of(manifest: Manifest) -> ObjectKey:
-    """Give kind, namespace and name of an object; a new one may have no name yet."""
+    """Return kind, namespace and name of an object; a new one may have no name yet."""
     metadata = manifest["metadata"]
     return kind_of(manifest), metadata.get("namespace") or "", metadata.get("name") or ""
 
@@ -86,7 +86,7 @@ def selector_of(labels: Mapping[str, str]) -> str:
 def binding(
     namespace: str, pod: str, node: str, annotations: Mapping[str, str], uid: str = ""
 ) -> Manifest:
-    """Give what is posted to bind a pod; with ``uid`` only that very pod is bound."""
+    """Return what is posted to bind a pod; with ``uid`` only that very pod is bound."""
     metadata = {"name": pod, "namespace": namespace, "annotations": dict(annotations)}
     return {
         "apiVersion": "v1",
@@ -97,7 +97,7 @@ def binding(
 
 
 def delete_options(grace_s: int | None, propagation: Propagation, uid: str) -> Manifest:
-    """Give what is sent along with a deletion."""
+    """Return what is sent along with a deletion."""
     options: Manifest = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",

@@ -236,7 +236,7 @@ class RetryingSender:
         return reply.content
 
     def backoff(self) -> Backoff:
-        """Give the pauses between the attempts of one request."""
+        """Return the pauses between the attempts of one request."""
         return Backoff(_FIRST_S, _LONGEST_S, self.timing)
 
     async def _send(self, request: ApiRequest) -> Reply:
@@ -268,17 +268,17 @@ def in_doubt(error: ClusterError) -> UnavailableError:
 
 
 def _may_have_arrived(error: ClusterError) -> bool:
-    """Say whether a server may have done what came to this end: only a fence is sure not to."""
+    """Return whether a server may have done what came to this end: only a fence is sure not to."""
     return error.sent if isinstance(error, UnavailableError) else isinstance(error, RejectedError)
 
 
 def _may_repeat(request: ApiRequest, reply: Reply) -> bool:
-    """Say whether a refusal is worth another try; with 429 a server has done nothing yet."""
+    """Return whether a refusal is worth another try; with 429 a server has done nothing yet."""
     return reply.status == 429 or (reply.status >= 500 and request.repeatable)
 
 
 def _final_error(error: ClusterError, request: ApiRequest, *, doubt: bool) -> ClusterError:
-    """Give what is raised in the end; a refusal is no word on an attempt that was lost before.
+    """Return what is raised in the end; a refusal is no word on an attempt that was lost before.
 
     What an answer says of the object itself (it is gone, it has changed) holds in any case.
     """

@@ -47,7 +47,7 @@ async def watch_steps(
     *,
     initial: bool = False,
 ) -> AsyncGenerator[list[Event], None]:
-    """Give the steps of one watch as they come, several at a time; ends when the server ends it.
+    """Return the steps of one watch as they come, several at a time; ends when the server ends it.
 
     ``initial`` asks for the objects there are before what happens to them (WatchList).
 

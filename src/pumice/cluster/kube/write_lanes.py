@@ -137,7 +137,7 @@ class WriteLanes:
             self._active -= 1  # at once: writes that arrive before the task is done need a worker
 
     def _next(self) -> _QueuedWrite | None:
-        """Give the most urgent write; those whose object is busy are parked behind it."""
+        """Return the most urgent write; those whose object is busy are parked behind it."""
         for waiting in self._waiting.values():
             while waiting:
                 item = waiting.popleft()

@@ -29,7 +29,7 @@ class UsageSource(Protocol):
     """Something that knows how much of their nodes is in use."""
 
     def read(self, nodes: Sequence[Node], now: float) -> dict[str, Usage]:
-        """Give the usage of those nodes for which both cpu and memory are known.
+        """Return the usage of those nodes for which both cpu and memory are known.
 
         Raises:
             PumiceError: nothing could be learned of any node.
@@ -43,7 +43,7 @@ class StaticUsage:
         self._values = dict(values or {})
 
     def read(self, nodes: Sequence[Node], now: float) -> dict[str, Usage]:
-        """Give what was written down of these nodes."""
+        """Return what was written down of these nodes."""
         names = [node.metadata.name for node in nodes]
         return {
             name: {"metricsTime": now, **self._values[name]}
@@ -80,7 +80,7 @@ class UsageCache:
         return True
 
     def latest(self) -> dict[str, Usage]:
-        """Give the last measurement of each node."""
+        """Return the last measurement of each node."""
         return dict(self._latest)
 
 
@@ -98,7 +98,7 @@ def joined(cpu: Mapping[str, Sample], memory: Mapping[str, Sample], now: float) 
 
 
 def is_percent(number: float) -> bool:
-    """Tell a load from garbage; a little above 100 is real, a hundred times that is not."""
+    """Return a load from garbage; a little above 100 is real, a hundred times that is not."""
     return 0.0 <= number <= _MOST  # false for nan
 
 

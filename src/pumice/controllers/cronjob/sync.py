@@ -48,7 +48,7 @@ class CronJobSync:
         self._cut(failed, self._spec.get("failedJobsHistoryLimit", 1))
 
     def start(self) -> float | None:
-        """Create the job that is due; give the seconds until the next one."""
+        """Create the job that is due; return the seconds until the next one."""
         schedule, warning = read_schedule(self._cron)
         if warning is not None:
             self._record("Warning", warning.reason, warning.message)
@@ -66,7 +66,7 @@ class CronJobSync:
         return wait_s(self._cron, schedule, now)
 
     def finish(self) -> list[Effect]:
-        """Give all effects, the new status last."""
+        """Return all effects, the new status last."""
         self._status["active"] = self._active or None
         before = self._cron.get("status") or {}
         changes = {name: value for name, value in self._status.items() if value != before.get(name)}

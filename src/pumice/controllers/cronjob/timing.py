@@ -80,7 +80,7 @@ def due(cron: Manifest, schedule: Schedule, now: float) -> Due:
 
 
 def wait_s(cron: Manifest, schedule: Schedule, now: float) -> float | None:
-    """Tell how long it is until the next time, None if there is none."""
+    """Return how long it is until the next time, None if there is none."""
     since = _since(cron)
     last = latest(schedule, since, now)
     following = schedule.next(since if last is None else last)
@@ -88,6 +88,6 @@ def wait_s(cron: Manifest, schedule: Schedule, now: float) -> float | None:
 
 
 def _since(cron: Manifest) -> float:
-    """Give the time from which on a CronJob counts: the last one served, or its creation."""
+    """Return the time from which on a CronJob counts: the last one served, or its creation."""
     last = (cron.get("status") or {}).get("lastScheduleTime")
     return epoch(last or cron["metadata"]["creationTimestamp"])

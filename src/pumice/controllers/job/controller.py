@@ -188,7 +188,7 @@ class JobController:
 
 
 def _place(manifest: Manifest) -> tuple[str, str, str]:
-    """Give what a view asks for."""
+    """Return what a view asks for."""
     key = key_of(manifest)
     return key.kind, key.namespace, key.name
 
@@ -240,7 +240,7 @@ def _started(state: JobState, action: str) -> Record:
 
 
 def _announcements(state: JobState, request: _Request) -> Iterator[Effect]:
-    """Tell which action is about to be taken."""
+    """Return which action is about to be taken."""
     action = request.target.action
     if request.command is not None:
         message = (
@@ -264,12 +264,12 @@ def _track(state: JobState, tracked: TrackedJob, request: _Request) -> None:
 
 
 def _only_told(state: JobState, reaction: Reaction) -> bool:
-    """Tell whether an action changes nothing, so that saying it is all."""
+    """Return whether an action changes nothing, so that saying it is all."""
     return reaction.action not in CHANGING and state.phase != "Restarting"
 
 
 def _overtaken(state: JobState, reaction: Reaction) -> bool:
-    """Tell whether the pod that was gone runs again, which stops its timer."""
+    """Return whether the pod that was gone runs again, which stops its timer."""
     if reaction.event.name != "PodEvicted":
         return False
     pod = state.pods.get(reaction.event.task, {}).get(reaction.event.pod)
@@ -287,7 +287,7 @@ def _forget_gone(state: JobState, tracked: TrackedJob, found: list[Reaction]) ->
 
 
 def _explained(state: JobState, news: list[Reaction]) -> bool:
-    """Tell whether the counts differ from the status only by what started new timers."""
+    """Return whether the counts differ from the status only by what started new timers."""
     failed = sum(one.event.name == "PodFailed" for one in news)
     if not failed:
         return False

@@ -19,7 +19,7 @@ from pumice.errors import ManifestError
 
 
 def may_start(state: JobState, task: Manifest) -> bool:
-    """Tell whether the tasks that a task depends on have come far enough."""
+    """Return whether the tasks that a task depends on have come far enough."""
     depends = task.get("dependsOn")
     if not depends:
         return True
@@ -30,7 +30,7 @@ def may_start(state: JobState, task: Manifest) -> bool:
 
 
 def _ready(state: JobState, name: str) -> bool:
-    """Tell whether enough pods of a task run and are ready, or have succeeded."""
+    """Return whether enough pods of a task run and are ready, or have succeeded."""
     task = state.task(name)
     if task is None or task.get("minAvailable") is None:
         return True
@@ -118,7 +118,7 @@ def expand(job: Manifest, view: View, *, source: str = "") -> Expansion:
 
 
 def is_forwarded(state: JobState) -> bool:
-    """Tell whether the queue of a job belongs to several clusters."""
+    """Return whether the queue of a job belongs to several clusters."""
     queue = state.view.get(QUEUE, "", state.queue) or {}
     return bool((queue.get("spec") or {}).get("extendClusters"))
 

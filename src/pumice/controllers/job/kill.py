@@ -86,7 +86,7 @@ def kill_target(state: JobState, target: Target, change: Change) -> list[Effect]
 
 
 def settled(state: JobState, plugins: Iterable[JobPlugin]) -> bool:
-    """Tell whether a job in a quiet phase is as a kill pass would leave it."""
+    """Return whether a job in a quiet phase is as a kill pass would leave it."""
     if state.version == 0 or state.podgroup is not None:
         return False
     pods = list(state.all_pods())
@@ -117,6 +117,6 @@ def _plugin_removals(state: JobState, plugins: Iterable[JobPlugin], status: Stat
 
 
 def _is_ours(found: Manifest, state: JobState) -> bool:
-    """Tell whether an object was made for this very job."""
+    """Return whether an object was made for this very job."""
     owners = found["metadata"].get("ownerReferences") or []
     return any(owner.get("uid") == state.uid for owner in owners)

@@ -59,7 +59,7 @@ def stable_suffix(*parts: object) -> str:
 
 
 def host_name(job: Manifest, task: Manifest, index: int) -> tuple[str, str]:
-    """Give the host name and the subdomain that a pod of a task answers to."""
+    """Return the host name and the subdomain that a pod of a task answers to."""
     spec = (task.get("template") or {}).get("spec") or {}
     name = str(job["metadata"]["name"])
     host = str(spec.get("hostname") or pod_name(name, str(task.get("name") or ""), index))

@@ -52,7 +52,7 @@ def _by_priority(tasks: Iterable[Manifest], view: View) -> list[Manifest]:
 
 
 def min_task_member(task: Manifest) -> int:
-    """Say how many pods of a task its gang needs."""
+    """Return how many pods of a task its gang needs."""
     if task.get("minAvailable") is not None:
         return int(task["minAvailable"])
     policy = task.get("partitionPolicy") or {}

@@ -83,7 +83,7 @@ def reactions(state: JobState, past: PastEvents) -> Iterator[Reaction]:
 
 
 def _matches(policy: Manifest, event: LifecycleEvent) -> bool:
-    """Tell whether a policy is about an event; a pending pod matters only after a while."""
+    """Return whether a policy is about an event; a pending pod matters only after a while."""
     events = [*(policy.get("events") or []), policy.get("event")]
     if event.name in events or _ANY in events:
         return event.name != "PodPending" or policy.get("timeout") is not None

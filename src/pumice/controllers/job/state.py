@@ -110,7 +110,7 @@ class JobState:
         return phase not in (None, "", "Pending")
 
     def task(self, name: str) -> Manifest | None:
-        """Give a task by its name."""
+        """Return a task by its name."""
         return next((task for task in self.tasks if task.get("name") == name), None)
 
     def all_pods(self) -> Iterator[Manifest]:
@@ -120,7 +120,7 @@ class JobState:
                 yield self.pods[task][name]
 
     def left_over(self, pod: Manifest) -> bool:
-        """Tell whether a kill pass should have removed a pod and was cut short.
+        """Return whether a kill pass should have removed a pod and was cut short.
 
         A pass that restarts the job spares nothing of the version before, but for the last retry;
         others spare what has ended.
@@ -151,17 +151,17 @@ def version_of(pod: Manifest) -> int:
 
 
 def pod_phase(pod: Manifest) -> str:
-    """Give the phase of a pod."""
+    """Return the phase of a pod."""
     return str((pod.get("status") or {}).get("phase") or "Unknown")
 
 
 def deleting(manifest: Manifest) -> bool:
-    """Tell whether an object is on its way out."""
+    """Return whether an object is on its way out."""
     return bool(manifest["metadata"].get("deletionTimestamp"))
 
 
 def out_of_sync(pod: Manifest) -> bool:
-    """Tell whether the controller itself marked a pod for removal."""
+    """Return whether the controller itself marked a pod for removal."""
     return annotation(pod, OUT_OF_SYNC) == "true"
 
 
@@ -173,5 +173,5 @@ def restarts_of(pod: Manifest) -> int:
 
 
 def container_statuses(pod: Manifest, field_name: str = "containerStatuses") -> list[Any]:
-    """Give what the kubelet says about the containers of a pod."""
+    """Return what the kubelet says about the containers of a pod."""
     return (pod.get("status") or {}).get(field_name) or []

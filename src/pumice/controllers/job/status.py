@@ -112,7 +112,7 @@ class Status:
             self.manifest["runningDuration"] = go_duration(max(0.0, epoch(last) - epoch(created)))
 
     def on(self, job: Manifest) -> Manifest:
-        """Give the job with this status."""
+        """Return the job with this status."""
         return {**job, "status": self.manifest}
 
 

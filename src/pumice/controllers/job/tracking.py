@@ -69,7 +69,7 @@ class TrackedJob:
         return self.armed.setdefault(event_key(event), at)
 
     def answered(self, event: LifecycleEvent, retries: int) -> bool:
-        """Tell whether something that happened needs no (further) answer."""
+        """Return whether something that happened needs no (further) answer."""
         key = event_key(event)
         awaited = self.awaited.get(key)
         return key in self.told or (awaited is not None and retries >= awaited)
@@ -101,7 +101,7 @@ class JobTracker:
         self._jobs: dict[Key, tuple[str, TrackedJob]] = {}
 
     def of(self, key: Key, uid: str) -> TrackedJob:
-        """Give what is known of a job; another job of the same name starts afresh."""
+        """Return what is known of a job; another job of the same name starts afresh."""
         known = self._jobs.get(key)
         if known is None or known[0] != uid:
             known = self._jobs[key] = (uid, TrackedJob())

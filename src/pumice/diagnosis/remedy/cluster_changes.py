@@ -144,7 +144,7 @@ def taint_of(taint: Mapping[str, Any]) -> str:
 
 
 def label_nodes(target: Target, _: Finding) -> Iterator[Change | None]:
-    """Give nodes the labels of the selector: each alone, then all."""
+    """Return nodes the labels of the selector: each alone, then all."""
     wanted = _selector(target)
     lacking = [
         node

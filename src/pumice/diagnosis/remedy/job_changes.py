@@ -320,7 +320,7 @@ def wider_domain(
 
 
 def go_first(target: Target, _: Finding) -> Iterator[Change | None]:
-    """Give the job a priority above all others."""
+    """Raise the job above all others in priority."""
     classes = target.world.of_kind("PriorityClass").values()
     top = max((int(one.get("value") or 0) for one in classes), default=0)
     pods = target.world.of_kind("Pod").values()

@@ -69,7 +69,7 @@ def reopen_queue(target: Target, cause: Finding) -> Iterator[Change | None]:
 
 
 def place_in_tree(target: Target, cause: Finding) -> Iterator[Change | None]:
-    """Give the queue a place under the root."""
+    """Return the queue a place under the root."""
     name = cause.about.name if cause.about is not None else target.queue
     yield _changed(target, name, f"put queue {name} under root", parent="root")
     for child, one in target.world.of_kind("Queue").items():

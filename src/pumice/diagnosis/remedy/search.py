@@ -192,7 +192,7 @@ def _identity(finding: Finding) -> _Identity:
 
 
 def works(outcome: JobOutcome, world: ClusterState) -> bool:
-    """Tell whether a job starts, or only waits for pods that leave or for its own to be made."""
+    """Return whether a job starts, or only waits for pods that leave or for its own to be made."""
     if outcome.started or outcome.makes_room:
         return True
     return outcome.is_admitted and not world.pods_by_group.get(outcome.job)

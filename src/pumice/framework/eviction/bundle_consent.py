@@ -19,7 +19,7 @@ _AT_ONCE = 64
 def let_go(
     state: SessionState, eviction: GangEviction, bundles: Iterator[Bundle]
 ) -> Iterator[Bundle]:
-    """Give what plugins leave of bundles, in their order.
+    """Return what plugins leave of bundles, in their order.
 
     Plugins are asked about all candidates, and the first tier that names one of them decides.  If
     its plugins judge tasks one by one and agree on a single one, the tier decides whatever the

@@ -71,7 +71,7 @@ def _may_lose_tasks(job: Job) -> bool:
 def bundles_in_turn(
     state: SessionState, found: dict[int, list[int]], eviction: GangEviction, need: Column
 ) -> Iterator[Bundle]:
-    """Give the bundles of all candidates in the order in which they go.
+    """Return the bundles of all candidates in the order in which they go.
 
     Safe ones go first, then who is least worth keeping, then what brings most.  A job is not
     divided before its turn.
@@ -134,7 +134,7 @@ class _RoleSpares:
         return "" if role == NOWHERE else self._snapshot.roles[role]
 
     def allows(self, row: int) -> bool:
-        """Say whether the task's role stays above its least number."""
+        """Return whether the task's role stays above its least number."""
         return self._left.get(self._role(row), 1) > 0
 
     def take(self, row: int) -> None:
@@ -160,7 +160,7 @@ class _SubGroupSpares:
                 self._broken.add(part.id)
 
     def allows(self, row: int) -> bool:
-        """Say whether enough sub-groups stay ready without the task."""
+        """Return whether enough sub-groups stay ready without the task."""
         if not self._applies:
             return True
         part = self._topology.subgroup_of(row)
@@ -178,7 +178,7 @@ class _SubGroupSpares:
 def _job_turns(
     state: SessionState, jobs: Collection[int], eviction: GangEviction
 ) -> dict[int, tuple[int, Any]]:
-    """Say when jobs give their bundles: in which turn of their queue, and when inside it."""
+    """Return when jobs give their bundles: in which turn of their queue, and when inside it."""
     if not eviction.reclaims:
         return {job: (0, -rank) for rank, job in enumerate(state.ordering.sort_jobs(jobs))}
     queue_of, keys = state.snapshot.jobs.queue, state.snapshot.jobs.keys

@@ -66,14 +66,14 @@ class Candidates:
         self._scopes: dict[Hashable, Scope] = {}
 
     def of_queue(self, queue: int, *, best_effort_only: bool) -> Scope:
-        """Give the candidates of one queue."""
+        """Return the candidates of one queue."""
         return self._scope(
             ("queue", queue, best_effort_only),
             lambda: (self.queue == queue) & (self.best_effort | (not best_effort_only)),
         )
 
     def of_job(self, job: int, *, best_effort_only: bool) -> Scope:
-        """Give the candidates of one job."""
+        """Return the candidates of one job."""
         scope = self._scope(
             ("job", job, best_effort_only),
             lambda: (self.job == job) & (self.best_effort | (not best_effort_only)),
@@ -82,7 +82,7 @@ class Candidates:
         return scope
 
     def of_other_queues(self, queue: int) -> Scope:
-        """Give the candidates of queues that others may reclaim from."""
+        """Return the candidates of queues that others may reclaim from."""
         reclaimable = self._snapshot.queues.reclaimable
         return self._scope(
             ("others", queue), lambda: (self.queue != queue) & reclaimable[self.queue]
@@ -119,7 +119,7 @@ class Candidates:
         return at[live], place[live]
 
     def sums(self, scope: Scope) -> Column:
-        """Give what the members of a scope that still run hold on each node (R, N)."""
+        """Return what the members of a scope that still run hold on each node (R, N)."""
         moved = self._snapshot.journal.moved
         if scope.cursor < len(moved):
             rows: set[int] = set()
@@ -253,7 +253,7 @@ class Visit:
 
 
 def fits_after_evictions(state: SessionState, task: Task, node: int) -> bool:
-    """Say whether queue, node and filters would take a task once evicted pods are gone."""
+    """Return whether queue, node and filters would take a task once evicted pods are gone."""
     room = state.snapshot.nodes.future_idle_of(node)
     if not fits(task.need[:, 0], room) or not state.policy.allocatable(task.queue, task):
         return False

@@ -154,7 +154,7 @@ class GangEvictor:
     def _bundles(
         self, eviction: GangEviction, found: dict[int, list[int]], need: Column
     ) -> Iterator[Bundle]:
-        """Give the bundles of a domain that plugins let go, cheapest first."""
+        """Return the bundles of a domain that plugins let go, cheapest first."""
         state = self._state
         in_turn = bundles_in_turn(state, found, eviction, need)
         for bundle in let_go(state, eviction, in_turn):

@@ -18,7 +18,7 @@ class Verdicts:
         self._known = np.full(n_tasks, _UNKNOWN, dtype=np.int8)
 
     def of(self, rows: list[int] | NDArray[np.intp]) -> Mask:
-        """Give the verdicts on some tasks (n,)."""
+        """Return the verdicts on some tasks (n,)."""
         index, known = np.asarray(rows, dtype=np.intp), self._known
         for row in index[known[index] == _UNKNOWN].tolist():
             known[row] = self._judge(row)

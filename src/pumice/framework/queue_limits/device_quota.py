@@ -108,7 +108,7 @@ class DeviceQuota:
 
 
 def claim_amounts(claim: ResourceClaim) -> Iterator[tuple[str, float]]:
-    """Give what a claim counts: of each class the devices, and their capacities, in thousandths.
+    """Return what a claim counts: of each class the devices, and their capacities, in thousandths.
 
     Devices that it has decide where it has any; of alternatives the first counts until then.
     """

@@ -42,7 +42,7 @@ class Domain:
     end: int = 1
 
     def holds(self, other: "Domain") -> bool:
-        """Say whether another domain is this one or lies below it."""
+        """Return whether another domain is this one or lies below it."""
         return self.index <= other.index < self.end
 
     def lineage(self) -> Iterator["Domain"]:
@@ -53,7 +53,7 @@ class Domain:
             domain = domain.parent
 
     def common(self, other: "Domain") -> "Domain":
-        """Give the smallest domain over this one and another."""
+        """Return the smallest domain over this one and another."""
         return next(domain for domain in self.lineage() if domain.holds(other))
 
     def adopt(self, child: "Domain") -> None:
@@ -93,7 +93,7 @@ class DomainTree:
         return sum_by(values[:, self._flat_rows], self._flat_domains, len(self.domains))
 
     def at_tier(self, tier: int) -> NDArray[np.intp]:
-        """Give each node's domain of a tier by index, -1 where it has none (N,)."""
+        """Return each node's domain of a tier by index, -1 where it has none (N,)."""
         found = np.full(len(self.top.mask), -1, dtype=np.intp)
         same = [domain for domain in self.domains if domain.tier == tier]
         for domain in sorted(same, key=lambda each: each.name, reverse=True):
@@ -101,12 +101,12 @@ class DomainTree:
         return found
 
     def home(self, node: int) -> Domain | None:
-        """Give the domain of the lowest tier of all that a node is in."""
+        """Return the domain of the lowest tier of all that a node is in."""
         index = int(self._home[node])
         return self.domains[index] if index >= 0 else None
 
     def has_one_home(self, domain: Domain) -> bool:
-        """Say whether all nodes of a domain share their home."""
+        """Return whether all nodes of a domain share their home."""
         homes = self._home[domain.rows]
         return not len(homes) or bool((homes == homes[0]).all())
 
@@ -116,7 +116,7 @@ class DomainTree:
         return self._home
 
     def of_node(self, node: int) -> NDArray[np.intp]:
-        """Give the indices of all domains with a node."""
+        """Return the indices of all domains with a node."""
         if self._of_row is None:
             order = np.argsort(self._flat_rows, kind="stable")
             counts = np.bincount(self._flat_rows, minlength=len(self.top.mask))
@@ -124,7 +124,7 @@ class DomainTree:
         return self._of_row[node]
 
     def smallest_with(self, nodes: list[int]) -> Domain | None:
-        """Give the domain of the lowest tier with all given nodes; None for no nodes."""
+        """Return the domain of the lowest tier with all given nodes; None for no nodes."""
         if not nodes:
             return None
         shared = set(self.of_node(nodes[0]).tolist())
@@ -156,7 +156,7 @@ class DomainUse:
         return nodes.used[:, rows] + nodes.pipelined[:, rows] - evicted
 
     def now(self) -> Column:
-        """Give the amounts in use (R, D)."""
+        """Return the amounts in use (R, D)."""
         fresh = self._moved[self._cursor :]
         if fresh:
             self._cursor = len(self._moved)
@@ -170,7 +170,7 @@ class DomainUse:
 
 
 def domain_tree(snapshot: Snapshot) -> DomainTree:
-    """Give the domains of a cluster; built anew only after nodes or HyperNodes changed."""
+    """Return the domains of a cluster; built anew only after nodes or HyperNodes changed."""
     hyper_nodes: list[HyperNode] = list(snapshot.kind("HyperNode").values())
     known = snapshot.derived.get(_DERIVED)
     if known is not None:

@@ -31,7 +31,7 @@ class EqualDomains:
             self._fits = list({id(fit): fit for fit in fits}.values())
 
     def key(self, domain: Domain, inner: Iterable[tuple[SubGroup, list[list[Domain]]]]) -> Hashable:
-        """Give a value that is the same for domains alike; None where none can be told.
+        """Return a value that is the same for domains alike; None where none can be told.
 
         ``inner`` lists the domains below that each sub-group may be put in.
         """

@@ -35,7 +35,7 @@ class Topology:
     # What a job asks for
 
     def has_policy(self, job: int) -> bool:
-        """Say whether a job divides into sub-groups."""
+        """Return whether a job divides into sub-groups."""
         return self._asks(job) and bool(self._job(job).group.spec.sub_group_policy)
 
     def _asks(self, job: int) -> bool:
@@ -43,7 +43,7 @@ class Topology:
         return bool(self._snapshot.jobs.has_topology[job])
 
     def has_topology(self, job: int) -> bool:
-        """Say whether a job or a part of it cares for the network."""
+        """Return whether a job or a part of it cares for the network."""
         if not self._asks(job):
             return False
         spec = self._job(job).group.spec
@@ -54,18 +54,18 @@ class Topology:
         )
 
     def is_limited(self, job: int) -> bool:
-        """Say whether a job or a part of it must keep within a tier."""
+        """Return whether a job or a part of it must keep within a tier."""
         return self.has_topology(job) and (
             self.limit(job) is not None
             or any(part.limit is not None for part in self.subgroups(job))
         )
 
     def needs_search(self, job: int) -> bool:
-        """Say whether a job is placed domain by domain."""
+        """Return whether a job is placed domain by domain."""
         return self.has_policy(job) or self.is_limited(job)
 
     def limit(self, job: int) -> int | None:
-        """Give the highest tier a job may spread over, None for any."""
+        """Return the highest tier a job may spread over, None for any."""
         return self._limit(self._job(job).group.spec.network_topology, self.tree.top.tier)
 
     def _limit(self, asked: NetworkTopology | None, soft: int) -> int | None:
@@ -95,19 +95,19 @@ class Topology:
         return parts
 
     def _widest(self, job: int) -> int:
-        """Give the tier that bounds soft parts of a job."""
+        """Return the tier that bounds soft parts of a job."""
         asked = self._job(job).group.spec.network_topology
         highest = None if asked is None or asked.mode == "soft" else self._highest(asked)
         return self.tree.top.tier if highest is None else highest
 
     def subgroup_of(self, task: int) -> SubGroup:
-        """Give the part of its job that a task belongs to."""
+        """Return the part of its job that a task belongs to."""
         if task not in self._part_of:
             self.subgroups(int(self._snapshot.tasks.job[task]))
         return self._part_of[task]
 
     def has_enough_subgroups(self, job: int, is_met: Callable[[SubGroup], bool]) -> bool:
-        """Say whether as many parts as each policy needs meet a condition."""
+        """Return whether as many parts as each policy needs meet a condition."""
         if not self.has_policy(job):
             return True
         policies = self._job(job).group.spec.sub_group_policy
@@ -120,7 +120,7 @@ class Topology:
     # Where jobs lie
 
     def allocated(self, owner: "SubGroup | Job") -> Domain | None:
-        """Give the domain that a job or a part of it lies in, as far as it is placed."""
+        """Return the domain that a job or a part of it lies in, as far as it is placed."""
         key = owner.id if isinstance(owner, SubGroup) else owner.row
         if key not in self._allocated:
             found = self._lies_in(owner)
@@ -168,7 +168,7 @@ class Topology:
     # The place so far, while a part is being placed
 
     def near(self, part: SubGroup) -> Domain | None:
-        """Give the domain that a part is being placed in, None while it has none."""
+        """Return the domain that a part is being placed in, None while it has none."""
         return self._near.get(part.id)
 
     def follow(self, part: SubGroup, domain: Domain) -> Callable[[int, int], None] | None:

@@ -35,7 +35,7 @@ class Worksheet:
         return len(self._order)
 
     def copy(self) -> "Worksheet":
-        """Give a sheet that can be worked through on its own."""
+        """Return a sheet that can be worked through on its own."""
         return Worksheet(list(self._order), dict(self.tasks))
 
     def parts(self) -> list[SubGroup]:
@@ -210,7 +210,7 @@ class DomainSearch:
     def _by_score(
         self, part: SubGroup, level: list[Domain]
     ) -> Iterator[tuple[float, list[Domain]]]:
-        """Give domains in groups of the same score, the best first."""
+        """Return domains in groups of the same score, the best first."""
         scores = self._state.policy.score_domains(part, level)
         for score in np.unique(scores)[::-1].tolist():
             yield score, [level[i] for i in np.flatnonzero(scores == score).tolist()]
@@ -285,7 +285,7 @@ class DomainSearch:
         return Trial(domain, moves, left=tuple(queue)) if works else None
 
     def _goes_on(self, part: SubGroup) -> bool:
-        """Say whether a sub-group can be ready although one of its tasks found no node."""
+        """Return whether a sub-group can be ready although one of its tasks found no node."""
         job = self._state.job(part.job)
         return job.min_member != len(job.tasks) and part.size < part.n_tasks
 

@@ -158,7 +158,7 @@ class Capacity(Plugin, name="capacity"):
         return float(depth(right.row, preemptor.row) - depth(left.row, preemptor.row))
 
     def _share(self, row: int) -> float:
-        """Give a leaf's share of now, any other queue's of session open.
+        """Return a leaf's share of now, any other queue's of session open.
 
         Volcano: placing a task counts for the amounts of all ancestors, but not for their shares.
         """

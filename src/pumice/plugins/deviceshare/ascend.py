@@ -170,7 +170,7 @@ class AscendSharing:
         )
 
     def choose(self, cards: AscendCards, wish: AscendWish, held: Held, pod: str) -> Choice | None:
-        """Give every container its cards; no two containers of a pod share one."""
+        """Assign cards to every container; no two containers of a pod share one."""
         uses, grants, score = self._by_policy(cards, held), [], 0.0
         taken: set[int] = set()
         for number, raw in enumerate(wish.parts):

@@ -92,7 +92,7 @@ class Sharing(Protocol[CardsT, WishT]):
 
     @property
     def refusal(self) -> int:
-        """Give the number of the reason for a node that has not enough."""
+        """Return the number of the reason for a node that has not enough."""
 
     @property
     def lock(self) -> str:

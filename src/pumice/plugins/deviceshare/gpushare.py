@@ -40,7 +40,7 @@ class GpuSharing:
 
     @property
     def refusal(self) -> int:
-        """Give the number of the reason: memory is the first, number the second."""
+        """Return the number of the reason: memory is the first, number the second."""
         return 1 if self.by_memory else 2
 
     def read_node(self, node: Node) -> GpuCards | None:

@@ -68,7 +68,7 @@ class Slice:
     cores: int
 
     def memory_of(self, card: VirtualCard) -> int:
-        """Say how much memory of a card is wanted."""
+        """Return how much memory of a card is wanted."""
         return self.memory if self.percent is None else card.memory * self.percent // 100
 
 
@@ -87,7 +87,7 @@ class VirtualWish:
     rules: frozenset[int] = frozenset()
 
     def accepts(self, card: VirtualCard) -> bool:
-        """Say whether a card is of the right make and not ruled out by its uuid."""
+        """Return whether a card is of the right make and not ruled out by its uuid."""
         if self.use_uuids and card.uuid not in self.use_uuids:
             return False
         kind = card.kind.upper()
@@ -205,7 +205,7 @@ class VirtualSharing:
         )
 
     def rules_of(self, pod: Pod) -> frozenset[int]:
-        """Give the exclusive rules whose labels a pod has."""
+        """Return the exclusive rules whose labels a pod has."""
         labels = pod.metadata.labels
         return frozenset(
             i
@@ -236,7 +236,7 @@ class VirtualSharing:
         return memory // max(self.config.gpu_memory_factor, 1)
 
     def choose(self, cards: VirtualCards, wish: VirtualWish, held: Held, pod: str) -> Choice | None:
-        """Give every container its slices; a container takes no card twice."""
+        """Assign slices to every container; a container takes no card twice."""
         if wish.mode not in (None, cards.mode):
             return None
         grants: list[Grant] = []

@@ -63,7 +63,7 @@ def task_info(snapshot: Snapshot, row: int) -> Json:
 
 
 def status_code(status: Status) -> int:
-    """Give the bit by which Volcano writes a status."""
+    """Return the bit by which Volcano writes a status."""
     return 1 << (status - 1)
 
 

@@ -153,7 +153,7 @@ class Extender(Plugin, name="extender"):
         return found
 
     def _minds(self, verb: str, task: Task | None = None) -> bool:
-        """Say whether a verb is configured and a task concerns the service."""
+        """Return whether a verb is configured and a task concerns the service."""
         if not verb or not self._open:
             return False
         return task is None or not self.managed or self._is_managed(task)

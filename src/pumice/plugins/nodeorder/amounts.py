@@ -114,17 +114,17 @@ class AmountScores:
 
 
 def _least(wanted: Amount, capacity: Amount, maths: _Maths) -> Amount:
-    """Give the free part in per cent, rounded down."""
+    """Return the free part in per cent, rounded down."""
     return maths.floor(maths.most_of(capacity - wanted, 0.0) * 100.0 / capacity)
 
 
 def _most(wanted: Amount, capacity: Amount, maths: _Maths) -> Amount:
-    """Give the used part in per cent, rounded down."""
+    """Return the used part in per cent, rounded down."""
     return maths.floor(maths.least_of(wanted, capacity) * 100.0 / capacity)
 
 
 def _balance(parts: Sequence[Amount], maths: _Maths) -> Amount:
-    """Give 100 for even use of all resources, less the wider apart their shares lie."""
+    """Return 100 for even use of all resources, less the wider apart their shares lie."""
     shares = [maths.least_of(part, 1.0) for part in parts]
     if len(shares) < 2:
         return 100.0

@@ -105,7 +105,7 @@ class NodeOrder(Plugin, name="nodeorder"):
         return total
 
     def may_rank(self, task: Task) -> bool:
-        """Tell pods for which all nodes are equal; among pods with terms any may be counted."""
+        """Return pods for which all nodes are equal; among pods with terms any may be counted."""
         return bool(self._terms.speaking or self._ranks_for(task))
 
     def _ranks_for(self, task: Task) -> tuple[Rank, ...]:
@@ -152,7 +152,7 @@ class NodeOrder(Plugin, name="nodeorder"):
         return raw
 
     def _spreads(self, shape: Shape, terms: ShapeTerms) -> list[SoftSpread]:
-        """Give the counts of soft constraints; hosts are counted node by node, all of them."""
+        """Return the counts of soft constraints; hosts are counted node by node, all of them."""
         matching, labels = self._terms.matching, node_labels(self._snapshot)
         found = []
         for each, mask in self._terms.eligible(shape, terms.soft_spread):
@@ -165,5 +165,5 @@ class NodeOrder(Plugin, name="nodeorder"):
 
 
 def _full_name(image: str) -> str:
-    """Give an image without a tag the tag that it stands for."""
+    """Return an image without a tag the tag that it stands for."""
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"

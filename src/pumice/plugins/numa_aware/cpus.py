@@ -34,7 +34,7 @@ class CpuLayout:
     """Number of cpus by NUMA node."""
 
     def numas_of(self, cpus: Iterable[int]) -> set[int]:
-        """Give the NUMA nodes that some cpus belong to."""
+        """Return the NUMA nodes that some cpus belong to."""
         return {self.places[cpu].numa for cpu in cpus}
 
     def best_hint(self, free: Cpus, wanted: int) -> Hint:
@@ -144,7 +144,7 @@ def _goes_before(left: tuple[int, ...], right: tuple[int, ...]) -> bool:
 
 
 def _fewest(counts: dict[int, int], wanted: int) -> int | None:
-    """Say how many NUMA nodes are needed at least, None if all are too few."""
+    """Return how many NUMA nodes are needed at least, None if all are too few."""
     total = 0
     for size, count in enumerate(sorted(counts.values(), reverse=True), start=1):
         total += count

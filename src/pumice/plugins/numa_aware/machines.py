@@ -234,7 +234,7 @@ def _where(place: Any) -> tuple[int, int, int]:
 
 
 def _assign(machine: Machine, free: Cpus, wanted: tuple[int, ...]) -> Cpus | None:
-    """Give each container its cpus in turn; None if the node's policy refuses one of them."""
+    """Return each container its cpus in turn; None if the node's policy refuses one of them."""
     layout, given = machine.layout, NOTHING
     for number in wanted:
         left = free - given - machine.reserved

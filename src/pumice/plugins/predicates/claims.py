@@ -132,14 +132,14 @@ class Claims:
         return ""
 
     def volumes(self, task: Task) -> Iterable[PersistentVolume]:
-        """Give the volumes that a pod's claims are bound to."""
+        """Return the volumes that a pod's claims are bound to."""
         for key in self.keys(task):
             claim = self._claims.get(key)
             if claim is not None and claim.spec.volume_name in self._volumes:
                 yield self._volumes[claim.spec.volume_name]
 
     def handle(self, key: str) -> tuple[str, str] | None:
-        """Give the driver of a claim's volume and a name for the volume; None: no such driver."""
+        """Return the driver of a claim's volume and a name for the volume; None: no such driver."""
         claim = self._claims.get(key)
         if claim is None:
             return None
@@ -263,5 +263,5 @@ class Claims:
 
 
 def names_its_pod(task: Task) -> bool:
-    """Tell pods with claims of their own, named after them."""
+    """Return pods with claims of their own, named after them."""
     return any(each.ephemeral is not None for each in task.shape.spec.volumes)

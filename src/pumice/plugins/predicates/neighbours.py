@@ -93,7 +93,7 @@ class Demands:
         self._made: dict[Any, Demand | None] = {}
 
     def of(self, shape: Shape, label_class: int) -> Demand | None:
-        """Give what a pod demands of its neighbours and they of it; None: nothing."""
+        """Return what a pod demands of its neighbours and they of it; None: nothing."""
         try:
             return self._kept[shape.id, label_class]
         except KeyError:

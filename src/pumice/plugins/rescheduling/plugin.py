@@ -95,7 +95,7 @@ class Rescheduling(Plugin, name="rescheduling"):
                     yield Fault("strategies", problem.wanted, problem.found, hint)
 
     def _read(self, entry: Any) -> tuple[str, type[Strategy] | None, Mapping[str, Any] | None]:
-        """Give the name, the class and the params of an entry; None for what makes no sense."""
+        """Return the name, the class and the params of an entry; None for what makes no sense."""
         given: Mapping[str, Any] = entry if isinstance(entry, Mapping) else {}
         name = given.get("name")
         name = name if isinstance(name, str) else ""

@@ -28,7 +28,7 @@ class _Found:
 
 
 def is_header(columns: set[str]) -> bool:
-    """Tell such a list by its columns."""
+    """Return such a list by its columns."""
     return {"duration", "num_gpus"} <= columns and bool(columns & set(TIME_COLUMNS))
 
 

@@ -22,7 +22,7 @@ _END_OF_TIME = 253_000_000_000
 
 
 def looks_like(text: str) -> bool:
-    """Tell such a log by its comments, or by its eighteen numbers a line."""
+    """Return such a log by its comments, or by its eighteen numbers a line."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     if first.startswith(";"):
         return True

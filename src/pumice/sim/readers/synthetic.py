@@ -245,7 +245,7 @@ def _queue_spec(name: str, spec: dict[str, Any]) -> QueueSpec:
 
 
 def _classes(spec: Synthetic) -> list[KubeObject]:
-    """Give every priority class a value: the one that is stated, or ten, twenty, …, as listed."""
+    """Assign a value to every priority class: the stated one, or ten, twenty, …, as listed."""
     return [
         PriorityClass(
             metadata=ObjectMeta(name=name), value=spec.priority_values.get(name, 10 * (i + 1))

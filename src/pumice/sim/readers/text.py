@@ -36,7 +36,7 @@ def read_text(path: Path, most: int = MAX_TRACE_BYTES) -> str:
 
 
 def csv_rows(text: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Give the rows of a table with a header, each with its line number."""
+    """Return the rows of a table with a header, each with its line number."""
     reader = csv.reader(text.splitlines())
     columns = next(reader, [])
     for row in reader:

@@ -77,7 +77,7 @@ _SERVER_MADE: Final = frozenset(
 
 
 def is_admission_case(case: Case) -> bool:
-    """Tell the cases of this kind from other recorded ones."""
+    """Return the cases of this kind from other recorded ones."""
     return "operation" in case and "allowed" in (case.get("result") or {})
 
 

@@ -18,7 +18,7 @@ _QUIET: Final = frozenset({
 
 
 def amended(expect: Mapping[str, Any], skipped: set[Path]) -> Manifest:
-    """Give what a case expects with the counts of ended jobs put right."""
+    """Return what a case expects with the counts of ended jobs put right."""
     wanted = deepcopy(dict(expect))
     counts = {name: _kept(name, wanted) for name in wanted.get("jobs") or {}}
     for name, job in (wanted.get("jobs") or {}).items():
@@ -65,7 +65,7 @@ _COUNTED: Final = ("pods", "podgroups")
 
 
 def is_controller_case(case: Mapping[str, Any]) -> bool:
-    """Tell the cases of this kind from other recorded ones."""
+    """Return the cases of this kind from other recorded ones."""
     steps = case.get("steps")
     return isinstance(steps, list) and all("expect" in step for step in steps)
 
@@ -110,7 +110,7 @@ class _Watcher:
         )
 
     def _seen(self, kind: str) -> Manifest:
-        """Give the objects of a kind by name, as a recording writes them."""
+        """Return the objects of a kind by name, as a recording writes them."""
         name_of_kind, reduced = KINDS[kind]
         seen: Manifest = {}
         for manifest in self._world.cluster.list(name_of_kind)[0]:

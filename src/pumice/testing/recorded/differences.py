@@ -66,7 +66,7 @@ def _both_empty(expected: Any, seen: Any) -> bool:
 
 
 def _leads_only_to_skipped(expected: Any, seen: Any, skipped: set[Path], path: Path) -> bool:
-    """Tell whether an absent mapping would hold nothing but skipped paths."""
+    """Return whether an absent mapping would hold nothing but skipped paths."""
     if expected is not _ABSENT and seen is not _ABSENT:
         return False
     there = seen if expected is _ABSENT else expected

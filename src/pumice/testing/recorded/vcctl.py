@@ -34,7 +34,7 @@ Write = tuple[str, str, Any]
 
 
 def is_vcctl_case(case: Mapping[str, Any]) -> bool:
-    """Tell the cases of this kind from other recorded ones."""
+    """Return the cases of this kind from other recorded ones."""
     return isinstance(case.get("command"), list) and "exitCode" in case
 
 
@@ -70,7 +70,7 @@ def _run(case: Mapping[str, Any], later: int) -> list[str]:
 
 
 def _wanted(case: Mapping[str, Any]) -> list[str]:
-    """Give the texts that are right: the exact one, or any of those seen."""
+    """Return the texts that are right: the exact one, or any of those seen."""
     if "stdoutExact" in case:
         return [case["stdoutExact"]]
     return [case["stdout"], *case.get("stdoutVariants", ())]

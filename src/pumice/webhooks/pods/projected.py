@@ -31,7 +31,7 @@ _CERTIFICATE_PATHS: Final = ("credentialBundlePath", "keyPath", "certificateChai
 
 
 def is_mode(mode: int) -> bool:
-    """Say whether a number is a file mode."""
+    """Return whether a number is a file mode."""
     return 0 <= mode <= 0o777
 
 

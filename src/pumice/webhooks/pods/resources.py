@@ -39,7 +39,7 @@ _OF_PODS: Final = ("cpu", "hugepages-", "memory")
 
 
 def is_extended(name: str) -> bool:
-    """Say whether a resource is somebody else's, a device for example."""
+    """Return whether a resource is somebody else's, a device for example."""
     if is_native(name) or name.startswith("requests."):
         return False
     return not qualified_name(f"requests.{name}")

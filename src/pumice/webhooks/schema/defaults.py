@@ -39,7 +39,7 @@ def _unknown(value: Any, node: Node | None, path: str) -> Iterator[tuple[str, di
 
 
 def _is_open(node: Node | None, path: str) -> bool:
-    """Say whether fields are not looked at: the metadata of the object, and anything goes."""
+    """Return whether fields are not looked at: the metadata of the object, and anything goes."""
     if path == "metadata":
         return True
     return node is not None and not (node.type or node.int_or_string)

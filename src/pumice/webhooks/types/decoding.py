@@ -190,7 +190,7 @@ def decode(value: Any, notation: str, *, from_yaml: bool = False) -> dict[str, A
 
 
 def zero(expected: GoType) -> Any:
-    """Give what Go has where nothing was said."""
+    """Return what Go has where nothing was said."""
     if expected.pointer or expected.kind in ("list", "map"):
         return None
     if expected.kind == "struct":

@@ -80,7 +80,7 @@ class RefusedError(ValueError):
 
 
 def json_name(value: Any) -> str:
-    """Give Go's word for the type of a JSON value."""
+    """Return Go's word for the type of a JSON value."""
     if isinstance(value, dict | list):
         return "object" if isinstance(value, dict) else "array"
     if isinstance(value, bool | str):

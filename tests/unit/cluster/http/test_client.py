@@ -20,7 +20,7 @@ GET = Request("GET", "/x", {})
 
 @asynccontextmanager
 async def talking(say: Any) -> AsyncIterator[Any]:
-    """Give a client and the connections of a server; ``say`` answers on a writer."""
+    """Yield a client and the connections of a server; ``say`` answers on a writer."""
     connections = []
 
     async def serve(reader: Any, writer: Any) -> None:

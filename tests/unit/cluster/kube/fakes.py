@@ -35,7 +35,7 @@ def pod(name: str = "p", version: Any = 1, node: str = "", uid: str = "", **meta
 
 
 def page(*items: Any, version: Any = 10, more: str = "") -> Any:
-    """Give an answer to a list; items of built-in kinds carry no kind of their own."""
+    """Return an answer to a list; items of built-in kinds carry no kind of their own."""
     bare = [{k: v for k, v in item.items() if k not in ("apiVersion", "kind")} for item in items]
     metadata = {"resourceVersion": str(version)}
     if more:
@@ -219,7 +219,7 @@ class FakeTime:
 
 @asynccontextmanager
 async def client_of(answers: Any, **options: Any) -> AsyncIterator[Any]:
-    """Give a client, the server it talks to and its time."""
+    """Yield a client, the server it talks to and its time."""
     async with serving(answers) as fake:
         time = FakeTime()
         options.setdefault("qps", 0)

@@ -69,7 +69,7 @@ def server(answers: Any) -> Iterator[Any]:
 
 @contextmanager
 def cluster_of(answers: Any, **options: Any) -> Iterator[Any]:
-    """Give a cluster and the server behind it."""
+    """Yield a cluster and the server behind it."""
     options.setdefault("qps", 0)
     with (
         server(answers) as fake,

@@ -61,7 +61,7 @@ def written(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def account(tmp_path: Path) -> Any:
-    """Give the folder in which a pod finds its identity."""
+    """Return the folder in which a pod finds its identity."""
     folder = tmp_path / "account"
     folder.mkdir()
     (folder / "token").write_text("from-pod\n")

@@ -56,7 +56,7 @@ def names(store: Any) -> Any:
 
 
 def asked(fake: Any) -> Any:
-    """Give for each request "list" or the version a watch began at."""
+    """Return for each request "list" or the version a watch began at."""
     return [one.query.get("resourceVersion", "list") for one in fake.asked]
 
 

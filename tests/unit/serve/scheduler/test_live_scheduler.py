@@ -428,7 +428,7 @@ def preempting(cluster: Any, writer: Any, live: Any) -> None:
 
 
 def victims(writer: Any, live: Any) -> Any:
-    """Give whom the next cycles evict: in the first, a nomination for nothing is taken back."""
+    """Return whom the next cycles evict: in the first, a nomination for nothing is taken back."""
     found = live.cycle().decisions.evictions
     writer.go()
     return found + live.cycle().decisions.evictions

@@ -75,13 +75,13 @@ def node_of(cluster: Any, name: str = "g-0") -> Any:
 
 
 def looping(cluster: Any, period_s: float = 1.0, **given: Any) -> Any:
-    """Give a loop to be turned by hand."""
+    """Return a loop to be turned by hand."""
     given = {"latest_scheduler": default(), "metrics": Metrics(), "clock": cluster.now, **given}
     return SchedulerLoop(cluster, SchedulerOptions(schedule_period_s=period_s), **given)
 
 
 def ended_after(cluster: Any, cycles: Any, **given: Any) -> Any:
-    """Give a loop without pauses, what ends it after some cycles, and the cycles seen."""
+    """Return a loop without pauses, what ends it after some cycles, and the cycles seen."""
     stop, seen = threading.Event(), []
 
     def count(cycle: Any) -> None:

@@ -28,7 +28,7 @@ document.getElementById("frame").onload = ({{ target }}) => setTimeout(() => {{
 
 
 def look_at(page: Path, *, width: int = 420) -> str:
-    """Open a page in a frame of some width; give what it became, as JSON inside HTML."""
+    """Open a page in a frame of some width; return what it became, as JSON inside HTML."""
     frame = page.with_name("frame.html")
     frame.write_text(_FRAME.format(name=page.name, width=width), encoding="utf-8")
     done = subprocess.run(  # noqa: S603

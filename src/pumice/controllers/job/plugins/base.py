@@ -94,12 +94,12 @@ def task_of(pod: Manifest) -> str:
 
 
 def index_of(pod: Manifest) -> int:
-    """Give the index of a pod in its task."""
+    """Return the index of a pod in its task."""
     return int(pod["metadata"]["annotations"][TASK_INDEX])
 
 
 def find_task(job: Manifest, name: str) -> Manifest | None:
-    """Give a task of a job by its name."""
+    """Return a task of a job by its name."""
     tasks: list[Manifest] = job["spec"].get("tasks") or []
     return next((task for task in tasks if task.get("name") == name), None)
 

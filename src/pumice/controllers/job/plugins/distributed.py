@@ -123,7 +123,7 @@ class Tensorflow(JobPlugin):
         return [f"{host}.{domain}:{self.flags['port']}" for host, domain in names]
 
     def _role(self, task: str) -> str:
-        """Give the role of a task; one without a role keeps its own name."""
+        """Return the role of a task; one without a role keeps its own name."""
         roles = ("chief", "worker", "ps", "evaluator")
         return next((role for role in roles if self.flags[role] == task), task)
 

@@ -179,7 +179,7 @@ class Inventory:
         return [*own, *(each for each in self._shared if self.reaches(each.reach, row))]
 
     def all(self) -> Iterator[KnownDevice]:
-        """Give every device once."""
+        """Return every device once."""
         for devices in (*self._on_node.values(), self._shared):
             yield from devices
 

@@ -86,7 +86,7 @@ class PodClaims:
         return found
 
     def held(self) -> Iterator[tuple[DeviceId, str]]:
-        """Give every device that a claim holds, with the claim; admins hold none."""
+        """Return every device that a claim holds, with the claim; admins hold none."""
         for key, claim in self.by_key.items():
             allocation = claim.status.allocation
             for each in allocation.devices.results if allocation is not None else ():
@@ -114,7 +114,7 @@ class PodClaims:
         )
 
     def _configuration(self, key: str, grants: list[Grant]) -> Iterator[AllocatedConfiguration]:
-        """Give the settings of classes, then those of the claim that are about what it got."""
+        """Return the settings of classes, then those of the claim that are about what it got."""
         ways = {grant.way.name: grant.way for grant in grants}
         for name, way in ways.items():
             for each in self._classes[way.class_name].spec.config:
